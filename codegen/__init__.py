@@ -1,0 +1,1 @@
+"""From a kernel to target text: lower, optimize, linearize, render."""

@@ -1,0 +1,135 @@
+"""Devices by name: finds the runtime of a device, built in or from the entry points of another package.
+
+The only module that loads what lies above it (`lazyten.runtimes`), and by name only.
+"""
+from __future__ import annotations
+
+import importlib
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import lru_cache
+from importlib.metadata import entry_points
+from typing import Any
+
+import numpy as np
+
+from lazyten.errors import DeviceError
+from lazyten.kernel import Kernel
+
+BUILT_IN = {"cpu": "lazyten.runtimes.cpu:CpuRuntime",
+            "interpreter": "lazyten.runtimes.interpreter:InterpreterRuntime"}
+ENTRY_POINT_GROUP = "lazyten.runtimes"
+
+Handle = Any  # whatever a runtime's alloc gives
+
+
+class Program(ABC):
+    """One compiled kernel, ready to launch."""
+
+    name: str
+    source: str
+    """The text that was compiled, as DEBUG=2 prints it."""
+
+    @abstractmethod
+    def launch(self, buffers: Sequence[Handle]) -> None:
+        """Run on these buffers, outputs first. May return before the work is done."""
+
+    def assembly(self) -> str:
+        """Machine code as text, for DEBUG=4; empty if the runtime has none."""
+        return ""
+
+    def describe(self) -> str:
+        """Views, loop nest and decisions, for DEBUG=3; empty if there are none."""
+        return ""
+
+
+class Executor(ABC):
+    """What realizing needs of a device. `lazyten.runtimes.contract.Runtime` is the base to port with."""
+
+    def __init__(self, index: int = 0) -> None:
+        self.index = index
+
+    @abstractmethod
+    def alloc(self, nbytes: int) -> Handle:
+        """Uninitialized memory of `nbytes` bytes (0 is allowed)."""
+
+    @abstractmethod
+    def free(self, handle: Handle) -> None:
+        """Give memory back; the handle is not used again."""
+
+    @abstractmethod
+    def copy_in(self, handle: Handle, source: np.ndarray[Any, Any]) -> None:
+        """Copy a contiguous host array to the start of the memory."""
+
+    @abstractmethod
+    def copy_out(self, target: np.ndarray[Any, Any], handle: Handle) -> None:
+        """Copy the start of the memory to a contiguous host array, once all launches are done."""
+
+    @abstractmethod
+    def build(self, kernels: Sequence[Kernel]) -> list[Program]:
+        """Compile kernels, each to one program."""
+
+    @abstractmethod
+    def synchronize(self) -> None:
+        """Return when every launch is done."""
+
+
+def default_device() -> str:
+    """The device that new tensors live on: the environment variable DEVICE, or 'cpu'."""
+    return canonical(os.environ.get("DEVICE") or "cpu")
+
+
+@lru_cache(maxsize=None)
+def canonical(name: str) -> str:
+    """'cpu' for 'CPU' and 'cpu:0'. Raises DeviceError for names of no runtime."""
+    kind, _, index = name.strip().lower().partition(":")
+    if kind not in available():
+        raise DeviceError(f"there is no device {name!r}; this installation has: "
+                          f"{', '.join(available())}. Another runtime is found once its package is "
+                          f"installed (entry point group {ENTRY_POINT_GROUP!r})")
+    if index and not index.isdigit():
+        raise DeviceError(f"device {name!r}: what follows the colon is a number, as in '{kind}:0'")
+    return kind if not index or int(index) == 0 else f"{kind}:{int(index)}"
+
+
+@lru_cache(maxsize=None)
+def available() -> tuple[str, ...]:
+    """Names of all runtimes that are installed, built-in ones first."""
+    outside = sorted(e.name.lower() for e in entry_points(group=ENTRY_POINT_GROUP))
+    return (*BUILT_IN, *(n for n in outside if n not in BUILT_IN))
+
+
+@lru_cache(maxsize=None)
+def executor(name: str) -> Executor:
+    """The runtime of a canonical device name, started on first use."""
+    kind, _, index = name.partition(":")
+    try:
+        if kind in BUILT_IN:
+            module, _, attribute = BUILT_IN[kind].partition(":")
+            runtime = getattr(importlib.import_module(module), attribute)
+        else:
+            runtime = next(e for e in entry_points(group=ENTRY_POINT_GROUP)
+                           if e.name.lower() == kind).load()
+        started: Executor = runtime(int(index or 0))
+    except DeviceError:
+        raise
+    except Exception as error:
+        others = ", ".join(n for n in available() if n != kind)
+        raise DeviceError(f"device {name!r} cannot be used here: {error}. "
+                          f"Others that are installed: {others}") from error
+    return started
+
+
+class Device:
+    """`lt.Device.DEFAULT` and the list of what is installed."""
+
+    @staticmethod
+    def default() -> str:
+        """The device that new tensors live on."""
+        return default_device()
+
+    @staticmethod
+    def available() -> tuple[str, ...]:
+        """Names that `DEVICE=` and `device=` accept."""
+        return available()

@@ -1,0 +1,48 @@
+"""Every error a user can meet. A user's mistake is a `LazytenError`; our own bug is `InternalError`.
+
+A message names the operation, the values, the axis at fault, and what to do about it.
+"""
+from __future__ import annotations
+
+
+class LazytenError(Exception):
+    """Base of all errors that a user's program can cause."""
+
+
+class ShapeError(LazytenError, ValueError):
+    """Shapes that do not fit the operation; also a ValueError."""
+
+
+class DTypeError(LazytenError, TypeError):
+    """Element types that do not fit the operation; also a TypeError."""
+
+
+class IndexingError(LazytenError, IndexError):
+    """An index or an axis outside the tensor; also an IndexError."""
+
+
+class DeviceError(LazytenError, RuntimeError):
+    """A device that is unknown or unusable, or tensors on different devices."""
+
+
+class CompileError(LazytenError, RuntimeError):
+    """A kernel that the device's compiler refused; names the kernel and the user's line."""
+
+
+class GradientError(LazytenError, RuntimeError):
+    """A gradient that cannot be had: no graph, a freed graph, a non-scalar output."""
+
+
+class ArgumentError(LazytenError, ValueError):
+    """A parameter whose value makes no sense for the operation; also a ValueError."""
+
+
+class StateError(LazytenError, KeyError):
+    """Saved tensors that do not match a model: missing, unexpected, or of another shape."""
+
+    def __str__(self) -> str:  # KeyError would show the message in quotes
+        return str(self.args[0]) if self.args else ""
+
+
+class InternalError(Exception):
+    """A bug in lazyten, not in the user's program: please report it with the text shown."""

@@ -1,0 +1,31 @@
+"""What the scheduler hands to a runtime: kernels over numbered arguments, and the order to run them."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from lazyten.dtype import DType
+from lazyten.location import Location
+from lazyten.node import Node
+
+
+class Slot(NamedTuple):
+    """BUFFER's argument inside a kernel: kernel argument number `slot`, a flat array of `size`."""
+
+    slot: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One launch: arrays computed from arrays.
+
+    outputs: GRAPH expressions whose BUFFER leaves have Slot arguments. Argument i of the launch is
+    where outputs[i] is written, flat and contiguous; the inputs' arguments follow, in slot order.
+    inputs: dtype and size of each input, slots len(outputs) onwards.
+    """
+
+    name: str
+    outputs: tuple[Node, ...]
+    inputs: tuple[tuple[DType, int], ...]
+    where: Location | None = None

@@ -1,0 +1,56 @@
+"""Where in the user's program an operation was written: the first frame outside this package."""
+from __future__ import annotations
+
+import os
+import sys
+from typing import NamedTuple
+
+
+class Location(NamedTuple):
+    """A line of the user's program."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{os.path.basename(self.file)}:{self.line}"
+
+
+
+_OURS: dict[str, bool] = {}
+_override: list[Location] = []
+
+
+def _is_ours(name: str, file: str) -> bool:
+    return name == "lazyten" or name.startswith("lazyten.") or file.startswith("<")
+
+
+def user_location() -> Location | None:
+    """The innermost frame that is not lazyten's own, or the one set by `attribute_to`."""
+    if _override:
+        return _override[-1]
+    frame = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        ours = _OURS.get(file)
+        if ours is None:
+            ours = _OURS[file] = _is_ours(frame.f_globals.get("__name__", ""), file)
+        if not ours:
+            return Location(file, frame.f_lineno)
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
+
+
+class attribute_to:  # noqa: N801 - used as a context manager, like a function
+    """Within this block new nodes belong to `location` (a gradient belongs to its forward line)."""
+
+    def __init__(self, location: Location | None) -> None:
+        self.location = location
+
+    def __enter__(self) -> None:
+        if self.location is not None:
+            _override.append(self.location)
+
+    def __exit__(self, *exc: object) -> None:
+        if self.location is not None:
+            _override.pop()

@@ -1,0 +1,74 @@
+"""Movement ops: what they do to shapes, and where each element of the result comes from.
+
+A leaf module. `out_shape` checks an op's argument and gives the shape it makes; `is_noop` says when it
+changes nothing. Where an element comes from is told by `view.py`, in strides and index expressions.
+
+Seven ops suffice. RESHAPE, PERMUTE, EXPAND, PAD, SHRINK and FLIP are the usual ones; SHEAR slides:
+
+    SHEAR(axis, by, factor, offset, size):  out[.., i, .., k, ..] = in[.., i + factor*k + offset, .., k, ..]
+
+with i on `axis` (0 <= i < size) and k on `by`; every index read must be inside. It makes sliding
+windows (EXPAND a new axis of taps, then SHEAR by it), diagonals and their gradients plain strides:
+the gradient of a SHEAR is a PAD and a SHEAR by -factor, so convolutions and their gradients keep
+affine indices.
+"""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from lazyten.errors import InternalError
+from lazyten.ops import Op
+
+Shape = tuple[int, ...]
+
+
+def out_shape(op: Op, shape: Shape, arg: Any) -> Shape:
+    """The shape that movement `op` with `arg` makes of `shape`; InternalError if it cannot."""
+    rank = len(shape)
+    if op is Op.RESHAPE:
+        if math.prod(arg) == math.prod(shape):
+            return tuple(arg)
+    elif op is Op.PERMUTE:
+        if sorted(arg) == list(range(rank)):
+            return tuple(shape[i] for i in arg)
+    elif op is Op.EXPAND:
+        if len(arg) == rank and all(a == n or n == 1 for a, n in zip(arg, shape, strict=True)):
+            return tuple(arg)
+    elif op is Op.PAD:
+        if len(arg) == rank and all(b >= 0 and a >= 0 for b, a in arg):
+            return tuple(n + b + a for n, (b, a) in zip(shape, arg, strict=True))
+    elif op is Op.SHRINK:
+        if len(arg) == rank and all(0 <= s <= e <= n for n, (s, e) in zip(shape, arg, strict=True)):
+            return tuple(e - s for s, e in arg)
+    elif op is Op.FLIP:
+        if all(0 <= a < rank for a in arg):
+            return shape
+    elif op is Op.SHEAR:
+        axis, by, factor, offset, size = arg
+        if axis != by and _shear_inside(shape, axis, by, factor, offset, size):
+            return tuple(size if i == axis else n for i, n in enumerate(shape))
+    raise InternalError(f"{op.name} {arg} does not fit shape {shape}")
+
+
+def _shear_inside(shape: Shape, axis: int, by: int, factor: int, offset: int, size: int) -> bool:
+    if size == 0 or shape[by] == 0:
+        return size >= 0
+    reach = factor * (shape[by] - 1)
+    return 0 <= offset + min(reach, 0) and offset + max(reach, 0) + size - 1 < shape[axis]
+
+
+def is_noop(op: Op, shape: Shape, arg: Any) -> bool:
+    """Whether the movement gives back exactly its input."""
+    if op in (Op.RESHAPE, Op.EXPAND):
+        return tuple(arg) == shape
+    if op is Op.PERMUTE:
+        return tuple(arg) == tuple(range(len(shape)))
+    if op is Op.PAD:
+        return all(b == a == 0 for b, a in arg)
+    if op is Op.SHRINK:
+        return all(s == 0 and e == n for n, (s, e) in zip(shape, arg, strict=True))
+    if op is Op.FLIP:
+        return all(shape[a] <= 1 for a in arg)
+    axis, by, factor, offset, size = arg
+    return offset == 0 and size == shape[axis] and (factor == 0 or shape[by] == 1)

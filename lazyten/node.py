@@ -1,0 +1,328 @@
+"""The one node class of both levels: interned, frozen, compared with `is`.
+
+In: an op, a dtype, sources and an argument. Out: THE node with those fields, its shape worked out and
+its fields checked. At GRAPH level a node is a whole array; at LOOP level one element (shape ()).
+Every walk here is iterative: a chain of 100,000 ops must not meet the recursion limit.
+"""
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
+
+from lazyten import dtype as dt
+from lazyten import movement
+from lazyten.dtype import DType, Scalar
+from lazyten.errors import InternalError
+from lazyten.location import Location, user_location
+from lazyten.ops import COMBINERS, IDENTITY_OPS, LOOP_ONLY, MOVEMENT, SPECS, Op
+
+Shape = tuple[int, ...]
+
+
+class Range(NamedTuple):
+    """RANGE's argument: a loop variable 0 <= i < extent.
+
+    kind: 'loop' a plain loop, 'reduce' a loop of an ACCUMULATE, 'unroll' one instance a value
+    (a register tile), 'vector' the lanes of a vector register. `order` sorts loops, outermost first.
+    """
+
+    order: tuple[int, ...]
+    extent: int
+    kind: str
+
+
+class Param(NamedTuple):
+    """PARAM's argument: kernel argument number `slot`, a flat array of `size` elements."""
+
+    slot: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Node:
+    """One value: `op` of `src`. Interned, so equal nodes are the same object; made by `make`.
+
+    shape is worked out from the other fields. `where` is the user's line that first made it, for
+    messages only; it takes no part in equality.
+    """
+
+    op: Op
+    dtype: DType
+    src: tuple[Node, ...]
+    arg: Any
+    shape: Shape
+    where: Location | None
+
+    @property
+    def numel(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def value(self) -> Scalar:
+        """The value of a CONST."""
+        result: Scalar = self.arg[0]
+        return result
+
+    def __repr__(self) -> str:
+        return f"<{self.op.name} {self.dtype.name}{list(self.shape)}>"
+
+
+_interned: WeakValueDictionary[Hashable, Node] = WeakValueDictionary()
+
+
+def make(op: Op, dtype: DType, src: tuple[Node, ...] = (), arg: Any = None) -> Node:
+    """The node with these fields, new or already there. Checks them: InternalError if they are off.
+
+    Argument mistakes of a user are caught before, in tensor.py, with a message for users.
+    """
+    key = (op, dtype, src, arg) if op is not Op.CONST else (op, dtype, _bits(arg[0]), arg[1])
+    found = _interned.get(key)
+    if found is not None:
+        return found
+    node = Node(op, dtype, src, arg, _shape_of(op, dtype, src, arg), user_location())
+    _interned[key] = node
+    return node
+
+
+def _bits(value: Scalar) -> Hashable:
+    """A key that keeps 0.0 from -0.0 and 1 from 1.0 and True; every NaN is one."""
+    if type(value) is float:
+        return struct.pack("<d", value) if value == value else "nan"
+    return (type(value), value)
+
+
+def _shape_of(op: Op, dtype: DType, src: tuple[Node, ...], arg: Any) -> Shape:
+    spec = SPECS.get(op)
+    if spec is not None:
+        if len(src) != spec.arity:
+            raise InternalError(f"{op.name} takes {spec.arity} operands, not {len(src)}: {src}")
+        shape = src[0].shape
+        operands = src[1:] if op is Op.WHERE else src
+        first = operands[0].dtype
+        for s in src:
+            if s.shape != shape:
+                raise InternalError(f"{op.name} of different shapes: {src}")
+        for s in operands:
+            if s.dtype is not first:
+                raise InternalError(f"{op.name} of different dtypes: {src}")
+        if first.kind not in spec.takes or (op is Op.WHERE and src[0].dtype is not dt.bool_):
+            raise InternalError(f"{op.name} does not take {[s.dtype.name for s in src]}")
+        if spec.gives == "same" and dtype is not first or spec.gives == "bool" and dtype is not dt.bool_:
+            raise InternalError(f"{op.name} of {first.name} does not give {dtype.name}")
+        return shape
+    if op in MOVEMENT:
+        return movement.out_shape(op, src[0].shape, arg)
+    if op is Op.CONST:
+        return tuple(arg[1])
+    if op is Op.IOTA:
+        return (arg,)
+    if op is Op.BUFFER:
+        return (arg.size,)
+    if op is Op.REDUCE:
+        combiner, axes = arg
+        if combiner not in COMBINERS or src[0].dtype.kind not in SPECS[combiner].takes:
+            raise InternalError(f"cannot reduce {src[0]} by {combiner}")
+        return tuple(1 if i in axes else n for i, n in enumerate(src[0].shape))
+    if op in IDENTITY_OPS or op in (Op.COPY, Op.CONTIGUOUS):
+        return src[0].shape
+    if op in LOOP_ONLY:
+        return ()
+    raise InternalError(f"no shape rule for {op.name}")
+
+
+# ---- making nodes ----------------------------------------------------------------------------------
+
+def const(value: Scalar, dtype: DType, shape: Shape = ()) -> Node:
+    """A constant array. The value is stored as the Python type of `dtype`; integers wrap into it."""
+    if dtype.is_float:
+        value = float(value)
+    elif dtype is dt.bool_:
+        value = bool(value)
+    else:
+        value = int(value)
+        if not dtype.min <= value <= dtype.max:
+            value = (value - int(dtype.min)) % (1 << dtype.bits) + int(dtype.min)
+    return make(Op.CONST, dtype, (), (value, shape))
+
+
+def index(value: int) -> Node:
+    """A constant of index arithmetic."""
+    return const(value, dt.INDEX)
+
+
+def elementwise(op: Op, *src: Node) -> Node:
+    """An elementwise node; the dtype follows from the op (not for CAST and BITCAST)."""
+    gives = SPECS[op].gives
+    return make(op, dt.bool_ if gives == "bool" else src[-1].dtype, src)
+
+
+def cast(x: Node, dtype: DType) -> Node:
+    """x converted to `dtype`; x itself if it has that dtype already."""
+    if x.dtype is dtype:
+        return x
+    if x.op is Op.CONST and not x.dtype.is_float:
+        return const(x.value, dtype, x.shape)
+    return make(Op.CAST, dtype, (x,))
+
+
+def reduce(x: Node, combiner: Op, axes: Iterable[int]) -> Node:
+    """Combine over `axes`, which keep size 1. Over nothing, x; over an empty axis, the identity."""
+    axes = tuple(sorted(a for a in set(axes) if x.shape[a] != 1))
+    if not axes:
+        return x
+    if x.numel == 0:
+        shape = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
+        identity = SPECS[combiner].identity
+        assert identity is not None
+        return const(identity(x.dtype), x.dtype, shape)
+    return make(Op.REDUCE, x.dtype, (x,), (combiner, axes))
+
+
+def move(op: Op, x: Node, arg: Any) -> Node:
+    """A movement node, or something simpler with the same values.
+
+    Constants change shape only (unless padded), moves that change nothing vanish, and two reshapes
+    or two permutes in a row become one.
+    """
+    if movement.is_noop(op, x.shape, arg):
+        return x
+    if x.op is Op.CONST and (op is not Op.PAD or x.value == 0 and math.copysign(1, x.value) > 0):
+        return make(Op.CONST, x.dtype, (), (x.value, movement.out_shape(op, x.shape, arg)))
+    if op is x.op is Op.RESHAPE:
+        return move(op, x.src[0], arg)
+    if op is x.op is Op.PERMUTE:
+        return move(op, x.src[0], tuple(x.arg[i] for i in arg))
+    if op is x.op is Op.EXPAND:
+        x = x.src[0]
+    return make(op, x.dtype, (x,), arg)
+
+
+def reshape(x: Node, shape: Shape) -> Node:
+    return move(Op.RESHAPE, x, tuple(shape))
+
+
+def expand(x: Node, shape: Shape) -> Node:
+    return move(Op.EXPAND, x, tuple(shape))
+
+
+# ---- walking ---------------------------------------------------------------------------------------
+
+def toposort(roots: Iterable[Node], into: Callable[[Node], Sequence[Node]] | None = None) -> list[Node]:
+    """Every node under `roots`, sources first, each once, in a deterministic order.
+
+    `into` gives the sources to walk of a node (default: all of src).
+    """
+    order: list[Node] = []
+    done: set[Node] = set()
+    stack: list[tuple[Node, bool]] = [(r, False) for r in reversed(list(roots))]
+    while stack:
+        node, ready = stack.pop()
+        if ready:
+            order.append(node)
+        elif node not in done:
+            done.add(node)
+            stack.append((node, True))
+            sources = node.src if into is None else into(node)
+            stack.extend((s, False) for s in reversed(sources) if s not in done)
+    return order
+
+
+def rebuild(node: Node, src: tuple[Node, ...]) -> Node:
+    """The same op on other sources; the node itself if they are the same."""
+    if len(src) == len(node.src) and all(a is b for a, b in zip(src, node.src, strict=True)):
+        return node
+    if node.op in MOVEMENT:
+        return move(node.op, src[0], node.arg)
+    return make(node.op, node.dtype, src, node.arg)
+
+
+def rewrite(roots: Sequence[Node], rule: Callable[[Node], Node | None],
+            memo: dict[Node, Node] | None = None) -> list[Node]:
+    """Rewrite bottom-up: `rule` sees each node with its sources already rewritten, once.
+
+    `rule` gives the new node, or None to keep it. What it gives is not visited again. `memo` may
+    hold replacements to start from; nodes in it are not walked into.
+    """
+    done: dict[Node, Node] = {} if memo is None else memo
+    for node in toposort(roots, lambda n: () if n in done else n.src):
+        if node not in done:
+            new = rebuild(node, tuple(done[s] for s in node.src)) if node.src else node
+            done[node] = rule(new) or new
+    return [done[r] for r in roots]
+
+
+def substitute(roots: Sequence[Node], replacements: dict[Node, Node]) -> list[Node]:
+    """`roots` with some nodes replaced by others."""
+    return rewrite(roots, lambda n: None, dict(replacements))
+
+
+def consumers(order: Sequence[Node]) -> dict[Node, list[Node]]:
+    """For each node of a toposort, the nodes that use it, each once, in order."""
+    uses: dict[Node, list[Node]] = {n: [] for n in order}
+    for node in order:
+        for s in dict.fromkeys(node.src):
+            if s in uses:
+                uses[s].append(node)
+    return uses
+
+
+def ranges_of(roots: Iterable[Node]) -> Iterator[Node]:
+    """The RANGE nodes under `roots`, in visit order."""
+    return (n for n in toposort(roots) if n.op is Op.RANGE)
+
+
+# ---- checking --------------------------------------------------------------------------------------
+
+def verify(roots: Sequence[Node], level: str) -> None:
+    """Raise InternalError unless every node is allowed at `level` ('graph' or 'loop') and well-formed."""
+    for node in toposort(roots):
+        loop = node.op in LOOP_ONLY
+        graph = not loop and node.op not in SPECS and node.op is not Op.CONST
+        if level == "graph" and loop or level == "loop" and graph:
+            raise InternalError(f"{node.op.name} does not belong to the {level} level:\n{dump([node])}")
+        if _shape_of(node.op, node.dtype, node.src, node.arg) != node.shape:
+            raise InternalError(f"shape of {node} is off")
+        if level == "loop" and node.shape != ():
+            raise InternalError(f"{node} has a shape, but the loop level is about single elements")
+        if node.op in (Op.LOAD, Op.STORE):
+            if node.src[0].op is not Op.PARAM or node.src[1].dtype is not dt.INDEX:
+                raise InternalError(f"{node} needs a param and an index: {node.src}")
+            valid = node.src[2:] if node.op is Op.LOAD else node.src[3:]
+            if any(v.dtype is not dt.bool_ for v in valid):
+                raise InternalError(f"{node}'s validity is not a bool: {valid}")
+        if node.op is Op.ACCUMULATE and any(r.op is not Op.RANGE for r in node.src[1:]):
+            raise InternalError(f"{node} accumulates over {node.src[1:]}, which are not all ranges")
+
+
+# ---- printing --------------------------------------------------------------------------------------
+
+def _format_arg(node: Node) -> str:
+    if node.op is Op.CONST:
+        return f" {node.value}"
+    if node.op in (Op.CAST, Op.BITCAST) or node.arg is None:
+        return ""
+    if node.op is Op.REDUCE:
+        return f" {node.arg[0].name} axes={list(node.arg[1])}"
+    if isinstance(node.arg, Op):
+        return f" {node.arg.name}"
+    if isinstance(node.arg, Range):
+        return f" {node.arg.kind}{'.'.join(map(str, node.arg.order))} < {node.arg.extent}"
+    if isinstance(node.arg, Param):
+        return f" {node.arg.slot} size={node.arg.size}"
+    return f" {getattr(node.arg, '__name__', node.arg)}"
+
+
+def dump(roots: Sequence[Node]) -> str:
+    """One line a node, sources first, named %0, %1, ... in visit order: the same on every machine."""
+    names: dict[Node, str] = {}
+    lines = []
+    for node in toposort(roots):
+        names[node] = f"%{len(names)}"
+        sources = " ".join(names[s] for s in node.src)
+        lines.append(f"{names[node]:>5} = {node.op.name}{_format_arg(node)}"
+                     f"{' ' + sources if sources else ''} : {node.dtype.name}{list(node.shape)}")
+    return "\n".join(lines)

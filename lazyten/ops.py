@@ -1,0 +1,286 @@
+"""The op table: every op declared once, with its arity, dtype rule, NumPy meaning and error bound.
+
+The NumPy meaning is THE semantics: the interpreter runtime, constant folding and the tests all call
+it. What a target language spells differently is a row of that language's renderer; gradients are
+rows of `gradient.py`. Adding an elementwise op is a row here, a row there and a row in a renderer.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any
+
+import numpy as np
+
+from lazyten import dtype as dt
+from lazyten.dtype import DType, Scalar
+
+
+class Op(Enum):
+    """Everything a Node can be; see the sections of ARCHITECTURE.md."""
+
+    __hash__ = object.__hash__  # Enum's own hash is a Python call, and nodes hash their op a lot
+
+    # GRAPH: whole arrays
+    BUFFER = auto()           # arg: Buffer; a flat array in device memory, shape (size,)
+    CONST = auto()            # arg: (value, shape); at LOOP level the shape is ()
+    IOTA = auto()             # arg: n; 0, 1, .. n-1, shape (n,)
+    COPY = auto()             # arg: device name; the same values on another device
+    CONTIGUOUS = auto()       # the same values, stored to memory
+    LEAF = auto()             # arg: leaf id; the same values, where a gradient is wanted
+    DETACH = auto()           # the same values, where gradients stop
+    CUSTOM_GRADIENT = auto()  # src: value, inputs...; arg: vjp rule; the value, with its own gradient
+    REDUCE = auto()           # arg: (combiner, axes); reduced axes keep size 1
+    RESHAPE = auto()          # arg: new shape
+    PERMUTE = auto()          # arg: order; out.shape[i] == in.shape[order[i]]
+    EXPAND = auto()           # arg: new shape; axes of size 1 repeat
+    PAD = auto()              # arg: ((before, after), ...); zeros around
+    SHRINK = auto()           # arg: ((start, stop), ...)
+    FLIP = auto()             # arg: axes
+    SHEAR = auto()            # arg: (axis, by, factor, offset, size); see movement.py
+
+    # ELEMENTWISE: GRAPH, LOOP and index arithmetic alike
+    NEG = auto()
+    EXP2 = auto()
+    LOG2 = auto()
+    SIN = auto()
+    SQRT = auto()
+    RECIPROCAL = auto()
+    CAST = auto()             # dtype of the node is the target
+    BITCAST = auto()
+    NOT = auto()              # bitwise; logical for bool
+    ADD = auto()
+    SUB = auto()
+    MUL = auto()
+    DIV = auto()              # floats only
+    IDIV = auto()             # floor division; x // 0 is 0 for integers
+    MOD = auto()              # sign of the divisor; x % 0 is 0 for integers
+    POW = auto()
+    MAX = auto()              # NaN if either is
+    CMPLT = auto()
+    CMPNE = auto()
+    AND = auto()
+    OR = auto()
+    XOR = auto()
+    SHL = auto()              # 0 where the count is out of range
+    SHR = auto()              # arithmetic for signed types
+    WHERE = auto()            # condition, then, otherwise
+    MULACC = auto()           # a * b + c, rounded once or twice
+
+    # LOOP: one element of a kernel
+    PARAM = auto()            # arg: Param(slot, size); a kernel argument
+    RANGE = auto()            # arg: Range(id, extent, kind); a loop variable
+    LOAD = auto()             # src: param, index[, valid]; 0 where not valid
+    STORE = auto()            # src: param, index, value[, valid]
+    ACCUMULATE = auto()       # src: value, range...; arg: combiner
+    SINK = auto()             # src: stores
+
+
+MOVEMENT = frozenset({Op.RESHAPE, Op.PERMUTE, Op.EXPAND, Op.PAD, Op.SHRINK, Op.FLIP, Op.SHEAR})
+IDENTITY_OPS = frozenset({Op.LEAF, Op.DETACH, Op.CUSTOM_GRADIENT})
+"""Graph ops that change gradients only: their value is src[0]."""
+COMBINERS = frozenset({Op.ADD, Op.MUL, Op.MAX})
+LOOP_ONLY = frozenset({Op.PARAM, Op.RANGE, Op.LOAD, Op.STORE, Op.ACCUMULATE, Op.SINK})
+
+Array = Any  # np.ndarray or np.generic: the table's functions take and give both
+
+
+@dataclass(frozen=True, slots=True)
+class OpSpec:
+    """One row: what an elementwise op takes, gives and means.
+
+    takes: kinds ('b', 'i', 'u', 'f') that the operands may have; all operands have one dtype, but for
+    WHERE's condition (bool). gives: 'same' as the operands, 'bool', or 'any' (CAST, BITCAST).
+    numpy: the meaning, called with arrays of the operands' compute type. ulp: largest error of a
+    float32 or float64 result in units in the last place, against the exact result (0.5 is correctly
+    rounded). combines: its identity element by dtype, if REDUCE may use it.
+    """
+
+    arity: int
+    takes: str
+    numpy: Callable[..., Array]
+    gives: str = "same"
+    ulp: float = 0.5
+    commutes: bool = False
+    identity: Callable[[DType], Scalar] | None = None
+
+
+def _quiet(function: Callable[..., Array]) -> Callable[..., Array]:
+    def call(*args: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return function(*args)
+    call.__name__ = getattr(function, "__name__", "op")
+    return call
+
+
+def _maximum(a: Array, b: Array) -> Array:
+    return np.logical_or(a, b) if np.asarray(a).dtype == np.bool_ else np.maximum(a, b)
+
+
+def _floor_divide(a: Array, b: Array) -> Array:
+    a, b = np.asarray(a), np.asarray(b)
+    if a.dtype.kind == "f":
+        return np.floor_divide(a, b)
+    safe = np.where(b == 0, 1, b).astype(b.dtype)
+    return np.where(b == 0, np.zeros((), a.dtype), np.floor_divide(a, safe))
+
+
+def _modulo(a: Array, b: Array) -> Array:
+    a, b = np.asarray(a), np.asarray(b)
+    if a.dtype.kind == "f":
+        return np.mod(a, b)
+    safe = np.where(b == 0, 1, b).astype(b.dtype)
+    return np.where(b == 0, np.zeros((), a.dtype), np.mod(a, safe))
+
+
+def _integer_power(a: Array, b: Array) -> Array:
+    """a ** b modulo 2**bits, by squaring; a negative exponent gives 0 but for a = 1 and a = -1."""
+    base, exponent = np.asarray(a), np.asarray(b)
+    base, exponent = np.broadcast_arrays(base, exponent)
+    one = np.ones((), base.dtype)
+    result, square = np.ones_like(base), base.copy()
+    rest = np.where(exponent < 0, 0, exponent).astype(np.uint64)
+    while rest.any():
+        result = np.where(rest & np.uint64(1), result * square, result)
+        square = square * square
+        rest = rest >> np.uint64(1)
+    if base.dtype.kind == "i":
+        odd = (exponent & one) != 0
+        unit = np.where(base == 1, one, np.where(base == -1, np.where(odd, -one, one), 0))
+        result = np.where(exponent < 0, unit, result)
+    return result.astype(base.dtype)
+
+
+def _power(a: Array, b: Array) -> Array:
+    return np.power(a, b) if np.asarray(a).dtype.kind == "f" else _integer_power(a, b)
+
+
+def _shift_left(a: Array, b: Array) -> Array:
+    bits = np.asarray(a).dtype.itemsize * 8
+    good = (b >= 0) & (b < bits)
+    return np.where(good, np.left_shift(a, np.where(good, b, 0).astype(np.asarray(b).dtype)),
+                    np.zeros((), np.asarray(a).dtype))
+
+
+def _shift_right(a: Array, b: Array) -> Array:
+    bits = np.asarray(a).dtype.itemsize * 8
+    count = np.where((b >= 0) & (b < bits), b, bits - 1).astype(np.asarray(b).dtype)
+    shifted = np.right_shift(a, count)
+    if np.asarray(a).dtype.kind == "u":
+        shifted = np.where((b >= 0) & (b < bits), shifted, np.zeros((), np.asarray(a).dtype))
+    return shifted
+
+
+def _float_identity(floating: Scalar) -> Callable[[DType], Scalar]:
+    return lambda dtype: float(floating) if dtype.is_float else int(floating)
+
+
+SPECS: dict[Op, OpSpec] = {
+    Op.NEG: OpSpec(1, "iuf", _quiet(np.negative), ulp=0),
+    Op.EXP2: OpSpec(1, "f", _quiet(np.exp2), ulp=1.0),
+    Op.LOG2: OpSpec(1, "f", _quiet(np.log2), ulp=2.0),
+    Op.SIN: OpSpec(1, "f", _quiet(np.sin), ulp=2.0),
+    Op.SQRT: OpSpec(1, "f", _quiet(np.sqrt)),
+    Op.RECIPROCAL: OpSpec(1, "f", _quiet(lambda x: np.asarray(1, np.asarray(x).dtype) / x)),
+    Op.CAST: OpSpec(1, "biuf", _quiet(lambda x: x), gives="any"),
+    Op.BITCAST: OpSpec(1, "iuf", _quiet(lambda x: x), gives="any", ulp=0),
+    Op.NOT: OpSpec(1, "biu", _quiet(np.invert), ulp=0),
+    Op.ADD: OpSpec(2, "iuf", _quiet(np.add), commutes=True, identity=_float_identity(0)),
+    Op.SUB: OpSpec(2, "iuf", _quiet(np.subtract)),
+    Op.MUL: OpSpec(2, "iuf", _quiet(np.multiply), commutes=True, identity=_float_identity(1)),
+    Op.DIV: OpSpec(2, "f", _quiet(np.divide)),
+    Op.IDIV: OpSpec(2, "iuf", _quiet(_floor_divide), ulp=1.0),
+    Op.MOD: OpSpec(2, "iuf", _quiet(_modulo), ulp=1.0),
+    Op.POW: OpSpec(2, "iuf", _quiet(_power), ulp=2.0),
+    Op.MAX: OpSpec(2, "biuf", _quiet(_maximum), commutes=True, ulp=0, identity=lambda dtype: dtype.min),
+    Op.CMPLT: OpSpec(2, "biuf", _quiet(np.less), gives="bool", ulp=0),
+    Op.CMPNE: OpSpec(2, "biuf", _quiet(np.not_equal), gives="bool", ulp=0, commutes=True),
+    Op.AND: OpSpec(2, "biu", _quiet(np.bitwise_and), ulp=0, commutes=True),
+    Op.OR: OpSpec(2, "biu", _quiet(np.bitwise_or), ulp=0, commutes=True),
+    Op.XOR: OpSpec(2, "biu", _quiet(np.bitwise_xor), ulp=0, commutes=True),
+    Op.SHL: OpSpec(2, "iu", _quiet(_shift_left), ulp=0),
+    Op.SHR: OpSpec(2, "iu", _quiet(_shift_right), ulp=0),
+    Op.WHERE: OpSpec(3, "biuf", _quiet(np.where), ulp=0),
+    Op.MULACC: OpSpec(3, "iuf", _quiet(lambda a, b, c: a * b + c), ulp=1.0),
+}
+ELEMENTWISE = frozenset(SPECS)
+
+
+def round_to(values: Array, dtype: DType) -> Array:
+    """Round compute-type values to what `dtype` can hold (nearest even); other types pass."""
+    if dtype is dt.float16:
+        with np.errstate(all="ignore"):
+            return np.asarray(values).astype(np.float16).astype(np.float32)
+    if dtype is dt.bfloat16:
+        return decode(encode(values, dtype), dtype)
+    return values
+
+
+def encode(values: Array, dtype: DType) -> Array:
+    """Compute-type values to the bytes that a buffer holds."""
+    with np.errstate(all="ignore"):
+        if dtype is not dt.bfloat16:
+            return np.asarray(values).astype(dtype.numpy)
+        wide = np.ascontiguousarray(values, dtype=np.float32)
+        bits = wide.view(np.uint32).astype(np.uint64)
+        rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+        quiet = ((bits >> 16) | 0x40).astype(np.uint16)
+        return np.where(np.isnan(wide), quiet, rounded).reshape(np.shape(values))
+
+
+def decode(stored: Array, dtype: DType) -> Array:
+    """What a buffer holds to compute-type values."""
+    if dtype is dt.bfloat16:
+        flat = np.ascontiguousarray(stored, dtype=np.uint16).astype(np.uint32) << np.uint32(16)
+        return flat.view(np.float32).reshape(np.shape(stored))
+    return np.asarray(stored).astype(dtype.compute, copy=False)
+
+
+def cast(values: Array, source: DType, target: DType) -> Array:
+    """CAST's meaning on compute-type values.
+
+    Integers wrap; a float goes to an integer by truncation towards zero, saturating at the type's
+    limits, NaN to 0; anything to bool is `!= 0`; float64 to a 16-bit float rounds once.
+    """
+    with np.errstate(all="ignore"):
+        values = np.asarray(values)
+        if target.kind == "b":
+            return values != 0
+        if source.is_float and target.is_int:
+            return _saturate(values, target)
+        if target is dt.float16:
+            return values.astype(np.float16).astype(np.float32)
+        if target is dt.bfloat16:
+            narrow = _round_to_odd(values) if source is dt.float64 else values.astype(np.float32)
+            return round_to(narrow, target)
+        return values.astype(target.compute)
+
+
+def _saturate(values: Array, target: DType) -> Array:
+    low, high = int(target.min), int(target.max)
+    wide = np.trunc(values.astype(np.float64))
+    inside = (wide >= float(low)) & (wide < float(high + 1))
+    result = np.where(inside, wide, 0).astype(target.compute)
+    result = np.where(wide >= float(high + 1), np.asarray(high, target.compute), result)
+    return np.where(wide < float(low), np.asarray(low, target.compute), result)
+
+
+def _round_to_odd(values: Array) -> Array:
+    """float64 to float32, ties and inexact results to an odd last bit: a later rounding is exact."""
+    narrow = values.astype(np.float32)
+    back = narrow.astype(np.float64)
+    bits = np.ascontiguousarray(narrow).view(np.uint32).reshape(np.shape(values))
+    inexact = (back != values) & np.isfinite(values) & np.isfinite(back)
+    even = inexact & ((bits & 1) == 0)
+    toward_zero = np.where(np.abs(back) > np.abs(values), bits - 1, bits + 1)
+    return np.where(even, toward_zero, bits).astype(np.uint32).view(np.float32).reshape(np.shape(values))
+
+
+def evaluate(op: Op, dtype: DType, args: Sequence[Array], dtypes: Sequence[DType]) -> Array:
+    """One elementwise op on arrays of compute-type values: the reference semantics."""
+    if op is Op.CAST:
+        return cast(args[0], dtypes[0], dtype)
+    if op is Op.BITCAST:
+        return decode(encode(args[0], dtypes[0]).view(dtype.numpy), dtype)
+    return round_to(SPECS[op].numpy(*args), dtype)

@@ -1,0 +1,112 @@
+"""What a tensor's values live in: `Buffer` is device memory, `Storage` a value that may change.
+
+A Storage holds the GRAPH node of its current value. Every tensor that views the same Storage sees the
+change when it gets a new node; nodes themselves never change, so a saved value stays what it was.
+"""
+from __future__ import annotations
+
+import itertools
+from typing import Any
+from weakref import WeakKeyDictionary, finalize
+
+import numpy as np
+
+from lazyten import ops
+from lazyten.device import executor
+from lazyten.dtype import DType
+from lazyten.node import Node, Shape, make, reshape
+from lazyten.ops import Op
+
+
+class Buffer:
+    """A flat array of `size` elements in a device's memory, freed with this object."""
+
+    __slots__ = ("__weakref__", "device", "dtype", "handle", "size")
+
+    def __init__(self, device: str, dtype: DType, size: int) -> None:
+        self.device, self.dtype, self.size = device, dtype, size
+        runtime = executor(device)
+        self.handle = runtime.alloc(size * dtype.itemsize)
+        finalize(self, runtime.free, self.handle).atexit = False
+
+    @staticmethod
+    def from_numpy(values: np.ndarray[Any, Any], dtype: DType, device: str) -> Buffer:
+        """A new buffer with a copy of `values` (of dtype.numpy)."""
+        buffer = Buffer(device, dtype, values.size)
+        executor(device).copy_in(buffer.handle, np.ascontiguousarray(values).reshape(-1))
+        return buffer
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """A copy of the contents, flat, as stored (uint16 for bfloat16)."""
+        out = np.empty(self.size, self.dtype.numpy)
+        executor(self.device).copy_out(out, self.handle)
+        return out
+
+    def node(self, shape: Shape) -> Node:
+        """The GRAPH node that reads this buffer as an array of `shape`."""
+        return reshape(make(Op.BUFFER, self.dtype, (), self), shape)
+
+
+REALIZED: WeakKeyDictionary[Node, Node] = WeakKeyDictionary()
+"""Nodes whose values are in memory already, and the node that reads them there."""
+
+_leaf_ids = itertools.count()
+
+
+class Storage:
+    """The current value of a tensor and its views: a node of some natural (contiguous) shape.
+
+    keeps_graph: a gradient may still be asked through this value, so realizing keeps the expression
+    (and REALIZED remembers the result); otherwise the node becomes a plain buffer and history is
+    freed. leaf_id: not None where a gradient is wanted; the value is then read through a LEAF node,
+    which gives two parameters with equal values their identity. version counts in-place changes.
+    """
+
+    __slots__ = ("__weakref__", "_node", "device", "keeps_graph", "leaf_id", "version")
+
+    def __init__(self, node: Node, device: str, keeps_graph: bool = False) -> None:
+        self._node, self.device, self.keeps_graph = node, device, keeps_graph
+        self.leaf_id: int | None = None
+        self.version = 0
+
+    @property
+    def node(self) -> Node:
+        """The current value, through its LEAF if a gradient is wanted for it."""
+        if self.leaf_id is None:
+            return self._node
+        return make(Op.LEAF, self._node.dtype, (self._node,), self.leaf_id)
+
+    @property
+    def value(self) -> Node:
+        """The current value without LEAF: what realizing computes."""
+        return self._node
+
+    def assign(self, node: Node, keeps_graph: bool = False) -> None:
+        """Change the value in place: every view sees it."""
+        self._node, self.keeps_graph = node, keeps_graph
+        self.version += 1
+
+    def become_leaf(self) -> None:
+        if self.leaf_id is None:
+            self.leaf_id = next(_leaf_ids)
+
+    def settle(self, buffer: Buffer) -> None:
+        """Record that `buffer` holds the value."""
+        stored = buffer.node(self._node.shape)
+        REALIZED[self._node] = stored
+        if not self.keeps_graph:
+            self._node = stored
+
+    @property
+    def buffer(self) -> Buffer | None:
+        """The memory that holds the value, or None if it is not computed yet."""
+        node = REALIZED.get(self._node, self._node)
+        while node.op is Op.RESHAPE:
+            node = node.src[0]
+        return node.arg if node.op is Op.BUFFER else None
+
+    def read(self) -> np.ndarray[Any, Any]:
+        """The realized value as a fresh array of compute type, in the natural shape."""
+        buffer = self.buffer
+        assert buffer is not None, "realize first"
+        return ops.decode(buffer.numpy(), buffer.dtype).reshape(self._node.shape)

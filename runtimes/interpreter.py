@@ -1,0 +1,121 @@
+"""The NumPy interpreter: a runtime that evaluates kernels with the op table's own meanings.
+
+Slow and simple on purpose. It shares no code with the compiled runtimes below the GRAPH level, so it is
+the oracle that all of them are tested against.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from lazyten import ops
+from lazyten.device import Executor, Program
+from lazyten.kernel import Kernel
+from lazyten.node import Node, dump, toposort
+from lazyten.ops import ELEMENTWISE, IDENTITY_OPS, Op
+
+Array = np.ndarray[Any, Any]
+
+_REDUCE = {Op.ADD: np.add, Op.MUL: np.multiply, Op.MAX: np.maximum}
+
+
+def shear(x: Array, arg: tuple[int, int, int, int, int]) -> Array:
+    """SHEAR by an explicit index array (see movement.py)."""
+    axis, by, factor, offset, size = arg
+    i = np.arange(size).reshape([-1 if a == axis else 1 for a in range(x.ndim)])
+    k = np.arange(x.shape[by]).reshape([-1 if a == by else 1 for a in range(x.ndim)])
+    shape = [size if a == axis else n for a, n in enumerate(x.shape)]
+    grid = [np.arange(n).reshape([-1 if b == a else 1 for b in range(x.ndim)])
+            for a, n in enumerate(shape)]
+    grid[axis] = i + factor * k + offset
+    return x[tuple(grid)] if 0 not in shape else np.zeros(shape, x.dtype)
+
+
+def move(op: Op, x: Array, arg: Any) -> Array:
+    """One movement op on an array."""
+    if op is Op.RESHAPE:
+        return x.reshape(arg)
+    if op is Op.PERMUTE:
+        return x.transpose(arg)
+    if op is Op.EXPAND:
+        return np.broadcast_to(x, arg)
+    if op is Op.PAD:
+        return np.pad(x, arg) if arg else x
+    if op is Op.SHRINK:
+        return x[tuple(slice(s, e) for s, e in arg)]
+    if op is Op.FLIP:
+        return np.flip(x, arg)
+    return shear(x, arg)
+
+
+def reduce(node: Node, x: Array) -> Array:
+    """REDUCE; 16-bit floats are combined in float32 and rounded once at the end."""
+    combiner, axes = node.arg
+    function = np.logical_or if x.dtype == np.bool_ else _REDUCE[combiner]
+    with np.errstate(all="ignore"):
+        return ops.round_to(function.reduce(x, axis=axes, keepdims=True, dtype=x.dtype), node.dtype)
+
+
+def evaluate(outputs: Sequence[Node], leaves: dict[int, Array]) -> list[Array]:
+    """Values of GRAPH nodes, as compute-type arrays, given those of the BUFFER slots."""
+    values: dict[Node, Array] = {}
+    for node in toposort(outputs):
+        args = [values[s] for s in node.src]
+        if node.op is Op.BUFFER:
+            value = ops.decode(leaves[node.arg.slot], node.dtype)
+        elif node.op is Op.CONST:
+            scalar = ops.round_to(np.asarray(node.value, node.dtype.compute), node.dtype)
+            value = np.broadcast_to(scalar, node.shape)
+        elif node.op is Op.IOTA:
+            value = np.arange(node.arg).astype(node.dtype.compute)
+        elif node.op in ELEMENTWISE:
+            value = np.asarray(ops.evaluate(node.op, node.dtype, args, [s.dtype for s in node.src]))
+        elif node.op is Op.REDUCE:
+            value = reduce(node, args[0])
+        elif node.op in IDENTITY_OPS or node.op in (Op.CONTIGUOUS, Op.COPY):
+            value = args[0]
+        else:
+            value = move(node.op, args[0], node.arg)
+        values[node] = value
+    return [values[o] for o in outputs]
+
+
+class InterpretedProgram(Program):
+    """A kernel that is evaluated anew at each launch."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel, self.name = kernel, kernel.name
+        self.source = dump(kernel.outputs)
+
+    def launch(self, buffers: Sequence[Array]) -> None:
+        outputs = self.kernel.outputs
+        slots = len(outputs)
+        leaves = {slots + i: buffers[slots + i][:size * dtype.itemsize].view(dtype.numpy)
+                  for i, (dtype, size) in enumerate(self.kernel.inputs)}
+        for buffer, node, value in zip(buffers, outputs, evaluate(outputs, leaves), strict=False):
+            stored = ops.encode(value, node.dtype).reshape(-1)
+            buffer[:stored.nbytes] = stored.view(np.uint8)
+
+
+class InterpreterRuntime(Executor):
+    """Device 'interpreter': memory is NumPy byte arrays."""
+
+    def alloc(self, nbytes: int) -> Array:
+        return np.empty(nbytes, np.uint8)
+
+    def free(self, handle: Array) -> None:
+        pass
+
+    def copy_in(self, handle: Array, source: Array) -> None:
+        handle[:source.nbytes] = source.reshape(-1).view(np.uint8)
+
+    def copy_out(self, target: Array, handle: Array) -> None:
+        target.reshape(-1).view(np.uint8)[:] = handle[:target.nbytes]
+
+    def build(self, kernels: Sequence[Kernel]) -> list[Program]:
+        return [InterpretedProgram(kernel) for kernel in kernels]
+
+    def synchronize(self) -> None:
+        pass
