@@ -1,0 +1,128 @@
+"""Computing values: from lazy storages to filled buffers.
+
+A graph is first keyed by its structure, buffers numbered in visit order. A key that was seen before
+skips scheduling and compilation, so a training loop compiles its step once.
+"""
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+
+from lazyten.device import Program, executor
+from lazyten.dtype import DType
+from lazyten.kernel import Slot
+from lazyten.node import Node, make, rebuild, toposort
+from lazyten.ops import IDENTITY_OPS, Op
+from lazyten.schedule import Schedule, schedule
+from lazyten.storage import REALIZED, Buffer, Storage
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A schedule with its compiled programs, one a kernel step."""
+
+    schedule: Schedule
+    programs: tuple[Program | None, ...]
+
+
+_plans: OrderedDict[Hashable, Plan] = OrderedDict()
+PLAN_LIMIT = 1024
+
+
+def realize(storages: Iterable[Storage]) -> None:
+    """Compute these storages' values, all in one schedule. Those already computed cost nothing."""
+    pending = list(dict.fromkeys(s for s in storages if s.buffer is None))
+    for device in dict.fromkeys(s.device for s in pending):
+        _realize_on(device, [s for s in pending if s.device == device])
+
+
+def _realize_on(device: str, storages: Sequence[Storage]) -> None:
+    roots = [s.value for s in storages]
+    graph = Graph(roots)
+    key = (device, graph.key)
+    plan = _plans.get(key)
+    if plan is None:
+        plan = _plans[key] = _make_plan(device, graph)
+        if len(_plans) > PLAN_LIMIT:
+            _plans.popitem(last=False)
+    for storage, buffer in zip(storages, run(device, plan, graph.buffers), strict=True):
+        storage.settle(buffer)
+
+
+class Graph:
+    """A graph about to be computed: its structural key and the buffers it reads, in visit order.
+
+    The nodes that only steer gradients are passed over, and a node whose value is in memory is replaced
+    by a read of it.
+    """
+
+    def __init__(self, roots: Sequence[Node]) -> None:
+        self.roots = roots
+        self.order = toposort(roots, self._sources)
+        self.buffers: list[Buffer] = []
+        numbers: dict[Node, int] = {}
+        entries: list[Hashable] = []
+        for node in self.order:
+            passed = self._replacement(node)
+            if passed is not None:
+                numbers[node] = numbers[passed]
+                continue
+            numbers[node] = len(entries)
+            entries.append(self._entry(node, numbers))
+        self.key = (tuple(entries), tuple(numbers[r] for r in roots))
+
+    @staticmethod
+    def _replacement(node: Node) -> Node | None:
+        found = REALIZED.get(node)
+        if found is not None and found is not node:
+            return found
+        return node.src[0] if node.op in IDENTITY_OPS else None
+
+    def _sources(self, node: Node) -> tuple[Node, ...]:
+        found = self._replacement(node)
+        return node.src if found is None else (found,)
+
+    def _entry(self, node: Node, numbers: dict[Node, int]) -> Hashable:
+        arg: Hashable = node.arg
+        if node.op is Op.BUFFER:
+            arg = (len(self.buffers), node.arg.size)
+            self.buffers.append(node.arg)
+        elif node.op is Op.CONST:
+            arg = (repr(node.value), node.shape)
+        return (node.op, node.dtype, arg, tuple(numbers[s] for s in node.src))
+
+    def normalized(self) -> list[Node]:
+        """The roots over BUFFER(Slot) leaves, without the nodes that were passed over."""
+        memo: dict[Node, Node] = {}
+        count = 0
+        for node in self.order:
+            passed = self._replacement(node)
+            if passed is not None:
+                memo[node] = memo[passed]
+            elif node.op is Op.BUFFER:
+                memo[node] = make(Op.BUFFER, node.dtype, (), Slot(count, node.arg.size))
+                count += 1
+            else:
+                memo[node] = rebuild(node, tuple(memo[s] for s in node.src))
+        return [memo[r] for r in self.roots]
+
+
+def _make_plan(device: str, graph: Graph) -> Plan:
+    inputs: list[tuple[DType, int]] = [(b.dtype, b.size) for b in graph.buffers]
+    made = schedule(graph.normalized(), inputs)
+    programs = iter(executor(device).build([s.kernel for s in made.steps if s.kernel is not None]))
+    return Plan(made, tuple(next(programs) if s.kernel else None for s in made.steps))
+
+
+def run(device: str, plan: Plan, inputs: Sequence[Buffer]) -> list[Buffer]:
+    """Run a plan's steps on these inputs; gives the output buffers."""
+    arrays = plan.schedule.arrays
+    buffers: dict[int, Buffer] = dict(enumerate(inputs))
+    for step, program in zip(plan.schedule.steps, plan.programs, strict=True):
+        for a in step.args:
+            if a not in buffers:
+                buffers[a] = Buffer(device, *arrays[a])
+        if program is not None:
+            program.launch([buffers[a].handle for a in step.args])
+    return [buffers[o] for o in plan.schedule.outputs]
