@@ -26,7 +26,7 @@ class Op(Enum):
     BUFFER = auto()           # arg: Buffer; a flat array in device memory, shape (size,)
     CONST = auto()            # arg: (value, shape); at LOOP level the shape is ()
     IOTA = auto()             # arg: n; 0, 1, .. n-1, shape (n,)
-    COPY = auto()             # arg: device name; the same values on another device
+    COPY = auto()             # arg: (from device, to device); the same values there
     CONTIGUOUS = auto()       # the same values, stored to memory
     LEAF = auto()             # arg: leaf id; the same values, where a gradient is wanted
     DETACH = auto()           # the same values, where gradients stop

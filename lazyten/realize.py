@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
+from lazyten import dtype as dt
 from lazyten.device import Program, executor
 from lazyten.dtype import DType
 from lazyten.kernel import Slot
@@ -23,7 +24,7 @@ class Plan:
     """A schedule with its compiled programs, one a kernel step."""
 
     schedule: Schedule
-    programs: tuple[Program | None, ...]
+    programs: tuple[Program, ...]
 
 
 _plans: OrderedDict[Hashable, Plan] = OrderedDict()
@@ -33,8 +34,24 @@ PLAN_LIMIT = 1024
 def realize(storages: Iterable[Storage]) -> None:
     """Compute these storages' values, all in one schedule. Those already computed cost nothing."""
     pending = list(dict.fromkeys(s for s in storages if s.buffer is None))
+    _copy_across([s.value for s in pending])
     for device in dict.fromkeys(s.device for s in pending):
         _realize_on(device, [s for s in pending if s.device == device])
+
+
+def _copy_across(roots: Sequence[Node]) -> None:
+    """Compute and copy what these graphs read from other devices."""
+    def pending(node: Node) -> tuple[Node, ...]:
+        return () if node in REALIZED else node.src
+
+    for node in toposort(roots, pending):
+        if node.op is Op.COPY and node not in REALIZED:
+            source, target = node.arg
+            there = Storage(node.src[0], source, keeps_graph=True)
+            realize([there])
+            assert there.buffer is not None
+            here = Buffer.from_numpy(there.buffer.numpy(), node.dtype, target)
+            REALIZED[node] = here.node(node.shape)
 
 
 def _realize_on(device: str, storages: Sequence[Storage]) -> None:
@@ -111,18 +128,22 @@ class Graph:
 def _make_plan(device: str, graph: Graph) -> Plan:
     inputs: list[tuple[DType, int]] = [(b.dtype, b.size) for b in graph.buffers]
     made = schedule(graph.normalized(), inputs)
-    programs = iter(executor(device).build([s.kernel for s in made.steps if s.kernel is not None]))
-    return Plan(made, tuple(next(programs) if s.kernel else None for s in made.steps))
+    kernels = list(dict.fromkeys(step.kernel for step in made.steps))
+    programs = dict(zip(kernels, executor(device).build(kernels), strict=True))
+    return Plan(made, tuple(programs[step.kernel] for step in made.steps))
 
 
 def run(device: str, plan: Plan, inputs: Sequence[Buffer]) -> list[Buffer]:
     """Run a plan's steps on these inputs; gives the output buffers."""
-    arrays = plan.schedule.arrays
-    buffers: dict[int, Buffer] = dict(enumerate(inputs))
-    for step, program in zip(plan.schedule.steps, plan.programs, strict=True):
-        for a in step.args:
-            if a not in buffers:
-                buffers[a] = Buffer(device, *arrays[a])
-        if program is not None:
-            program.launch([buffers[a].handle for a in step.args])
-    return [buffers[o] for o in plan.schedule.outputs]
+    made = plan.schedule
+    blocks = [Buffer(device, dt.uint8, size) for size in made.block_sizes]
+    handles = {a: b.handle for a, b in enumerate(inputs)}
+    handles |= {a: blocks[b].handle for a, b in made.blocks.items()}
+    outputs: dict[int, Buffer] = {}
+    for a in made.outputs:
+        if a >= made.inputs and a not in outputs:
+            outputs[a] = Buffer(device, *made.arrays[a])
+            handles[a] = outputs[a].handle
+    for step, program in zip(made.steps, plan.programs, strict=True):
+        program.launch([handles[a] for a in step.args])
+    return [outputs[a] if a in outputs else inputs[a] for a in made.outputs]

@@ -1,0 +1,114 @@
+"""Builds instructions, each placed in the outermost block where its operands are known.
+
+Placing by operands is loop-invariant code motion for free, and since equal instructions on equal
+operands are made once, so is common subexpression elimination.
+"""
+from __future__ import annotations
+
+import itertools
+from collections.abc import Hashable, Sequence
+
+from lazyten import dtype as dt
+from lazyten.codegen.instructions import (
+    Address,
+    Block,
+    Compute,
+    Constant,
+    Horizontal,
+    Lanes,
+    Load,
+    Splat,
+    Store,
+    Value,
+)
+from lazyten.dtype import DType, Scalar
+from lazyten.ops import Op
+
+
+class Builder:
+    """Makes values; `root` is the function's body."""
+
+    def __init__(self) -> None:
+        self.root = Block()
+        self.home: dict[Value, Block] = {}
+        self._made: dict[Hashable, Value] = {}
+        self._ids = itertools.count()
+
+    def value(self, dtype: DType, lanes: int, home: Block) -> Value:
+        """A value that some instruction of `home` is going to define."""
+        made = Value(next(self._ids), dtype, lanes)
+        self.home[made] = home
+        return made
+
+    def deepest(self, values: Sequence[Value]) -> Block:
+        """The innermost block among those that define `values`."""
+        block = self.root
+        for v in values:
+            if self.home[v].depth > block.depth:
+                block = self.home[v]
+        return block
+
+    def constant(self, value: Scalar, dtype: DType, lanes: int = 1) -> Value:
+        key = ("constant", repr(value), dtype, lanes)
+        if key not in self._made:
+            self._made[key] = self.value(dtype, lanes, self.root)
+            self.root.items.append(Constant(self._made[key], value))
+        return self._made[key]
+
+    def lanes(self, lanes: int, step: int, dtype: DType) -> Value:
+        """0, step, 2*step, ..."""
+        key = ("lanes", lanes, step, dtype)
+        if key not in self._made:
+            self._made[key] = self.value(dtype, lanes, self.root)
+            self.root.items.append(Lanes(self._made[key], step))
+        return self._made[key]
+
+    def splat(self, source: Value, lanes: int) -> Value:
+        """`source` in every lane; itself if it has them already."""
+        if source.lanes == lanes:
+            return source
+        key = ("splat", source, lanes)
+        if key not in self._made:
+            out = self._made[key] = self.value(source.dtype, lanes, self.home[source])
+            self.home[source].items.append(Splat(out, source))
+        return self._made[key]
+
+    def compute(self, op: Op, dtype: DType, *args: Value) -> Value:
+        """An elementwise op; scalars among vectors are splat."""
+        lanes = max(a.lanes for a in args)
+        key = (op, dtype, args)
+        if key not in self._made:
+            wide = tuple(self.splat(a, lanes) for a in args)
+            block = self.deepest(wide)
+            out = self._made[key] = self.value(dtype, lanes, block)
+            block.items.append(Compute(out, op, wide))
+        return self._made[key]
+
+    def load(self, dtype: DType, lanes: int, address: Address, mask: Value | None) -> Value:
+        """Read memory that the kernel does not write."""
+        key = ("load", dtype, lanes, address, mask)
+        if key not in self._made:
+            block = self.deepest([v for v in (address.base, address.vector, mask) if v is not None])
+            out = self._made[key] = self.value(dtype, lanes, block)
+            block.items.append(Load(out, address, mask))
+        return self._made[key]
+
+    def store(self, block: Block, address: Address, value: Value) -> None:
+        block.items.append(Store(address, value))
+
+    def horizontal(self, combiner: Op, source: Value) -> Value:
+        """Combine the lanes."""
+        block = self.home[source]
+        out = self.value(source.dtype, 1, block)
+        block.items.append(Horizontal(out, combiner, source))
+        return out
+
+    def add(self, a: Value | None, b: Value) -> Value:
+        """Index addition where None is 0."""
+        return b if a is None else self.compute(Op.ADD, dt.INDEX, a, b)
+
+    def scale(self, a: Value, factor: int) -> Value:
+        """Index multiplication by a constant."""
+        if factor == 1:
+            return a
+        return self.compute(Op.MUL, dt.INDEX, a, self.constant(factor, dt.INDEX, a.lanes))

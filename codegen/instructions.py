@@ -1,0 +1,156 @@
+"""What linearize makes and renderers read: typed instructions in nested blocks.
+
+A Value is a scalar (lanes 1) or a vector. Loops are structured, run at least once, and carry values
+from one iteration to the next, so a renderer may use SSA phis or mutable variables as it likes.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from lazyten.dtype import DType, Scalar
+from lazyten.ops import Op
+
+
+class Value(NamedTuple):
+    """The result of one instruction."""
+
+    id: int
+    dtype: DType
+    lanes: int
+
+
+class Address(NamedTuple):
+    """Elements of argument `slot`: element `base + offset + stride * lane` for each lane.
+
+    base: an int64 scalar, or None for 0. `vector`, if given, is an int64 vector of positions instead.
+    """
+
+    slot: int
+    base: Value | None
+    offset: int = 0
+    stride: int = 0
+    vector: Value | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """out = the same value in every lane."""
+
+    out: Value
+    value: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """out = 0, step, 2*step, ... : one integer a lane."""
+
+    out: Value
+    step: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Splat:
+    """out = the scalar in every lane."""
+
+    out: Value
+    source: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Compute:
+    """out = op of args, elementwise; all have the same lanes."""
+
+    out: Value
+    op: Op
+    args: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """out = memory at `address`; lanes whose mask is false read nothing and are 0."""
+
+    out: Value
+    address: Address
+    mask: Value | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Write `value` at `address`."""
+
+    address: Address
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Horizontal:
+    """out = the lanes of `source` combined to one scalar, halves by halves."""
+
+    out: Value
+    combiner: Op
+    source: Value
+
+
+class Carried(NamedTuple):
+    """A value carried by a loop: `phi` is `initial` at first and then `next`; afterwards `final`."""
+
+    phi: Value
+    initial: Value
+    next: Value
+    final: Value
+
+
+@dataclass(slots=True, eq=False)
+class Block:
+    """Instructions in order; depth counts the loops around. Built by linearize, then only read."""
+
+    depth: int = 0
+    items: list[Instruction] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """for counter in range(extent): body, with extent at least 1."""
+
+    counter: Value
+    extent: int
+    body: Block
+    carried: tuple[Carried, ...] = ()
+
+
+Instruction = Constant | Lanes | Splat | Compute | Load | Store | Horizontal | Loop
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A kernel in instructions. params: each argument's element type and size, in slot order."""
+
+    name: str
+    params: tuple[tuple[DType, int], ...]
+    body: Block
+
+
+def format_block(block: Block, indent: str = "") -> str:
+    """A readable listing, for DEBUG and tests."""
+    lines: list[str] = []
+    for item in block.items:
+        if isinstance(item, Loop):
+            carried = ", ".join(f"v{c.phi.id} = v{c.initial.id}" for c in item.carried)
+            lines.append(f"{indent}for v{item.counter.id} < {item.extent}{': ' + carried if carried else ''}")
+            lines.append(format_block(item.body, indent + "  "))
+        else:
+            lines.append(indent + _format(item))
+    return "\n".join(lines)
+
+
+def _name(value: Any) -> str:
+    return f"v{value.id}" if isinstance(value, Value) else str(value)
+
+
+def _format(item: Instruction) -> str:
+    if isinstance(item, Compute):
+        return f"{_name(item.out)} = {item.op.name} {' '.join(map(_name, item.args))}"
+    fields = [getattr(item, f) for f in item.__slots__ if f != "out"]
+    out = f"{_name(item.out)} = " if hasattr(item, "out") else ""
+    return f"{out}{type(item).__name__} {' '.join(map(_name, fields))}"

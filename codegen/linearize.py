@@ -1,0 +1,301 @@
+"""linearize: LOOP expressions become instructions in nested loops.
+
+In: a SINK whose ranges are of four kinds: 'loop' and 'reduce' ranges become loops, 'unroll' ranges one
+instance of every value that depends on them (a register tile), a 'vector' range the lanes. Out: a
+Function. Every value is computed once, in the outermost loop body its ranges allow, and an ACCUMULATE
+runs its loops as far out as its inputs let it.
+"""
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+
+from lazyten import dtype as dt
+from lazyten.affine import affine
+from lazyten.bounds import bounds
+from lazyten.codegen.builder import Builder
+from lazyten.codegen.instructions import Address, Block, Carried, Function, Loop, Value
+from lazyten.node import Node, toposort
+from lazyten.ops import SPECS, Op
+
+Instance = tuple[int, ...]
+Env = dict[Node, int]
+
+
+def linearize(name: str, sink: Node) -> Function:
+    """The instructions of a kernel whose ranges carry their decisions."""
+    work = _Linearizer(sink)
+    for store in sink.src:
+        work.store(store)
+    work.close_loops(0)
+    params = {n.arg.slot: (n.dtype, n.arg.size) for n in toposort([sink]) if n.op is Op.PARAM}
+    unused = (dt.uint8, 0)  # an argument that simplification has made unnecessary
+    slots = tuple(params.get(i, unused) for i in range(max(params) + 1))
+    return Function(name, slots, work.build.root)
+
+
+class _Linearizer:
+    def __init__(self, sink: Node) -> None:
+        self.build = Builder()
+        self.free = _free_ranges(sink)
+        self.unrolled = {n: tuple(sorted((r for r in free if r.arg.kind == "unroll"),
+                                         key=lambda r: r.arg.order)) for n, free in self.free.items()}
+        self.counter: dict[Node, Value] = {}
+        self.open: list[Node] = []
+        self.values: dict[tuple[Node, Instance], Value] = {}
+        self.done: set[Node] = set()
+
+    # ---- the loops around the stores ----
+
+    def store(self, store: Node) -> None:
+        """Emit a STORE in the loops of its ranges, sharing those that are open already."""
+        loops = sorted((r for r in self.free[store] if _is_loop(r)), key=lambda r: r.arg.order)
+        keep = 0
+        while keep < min(len(loops), len(self.open)) and loops[keep] is self.open[keep]:
+            keep += 1
+        self.close_loops(keep)
+        for r in loops[keep:]:
+            self._enter(r, self._innermost())
+            self.open.append(r)
+        self._need(store.src[2])
+        lanes = self._lanes(store)
+        for env in self._instances(store):
+            address = self._address(store.src[0], store.src[1], env, lanes)
+            value = self.build.splat(self._value(store.src[2], env), lanes)
+            self.build.store(self._innermost(), address, value)
+
+    def _innermost(self) -> Block:
+        return self.build.home[self.counter[self.open[-1]]] if self.open else self.build.root
+
+    def _enter(self, r: Node, parent: Block) -> Block:
+        """A new loop body inside `parent`, and its counter."""
+        body = Block(parent.depth + 1)
+        self.counter[r] = self.build.value(dt.INDEX, 1, body)
+        return body
+
+    def close_loops(self, keep: int) -> None:
+        """Close the innermost loops, leaving `keep` open."""
+        while len(self.open) > keep:
+            r = self.open.pop()
+            body = self.build.home[self.counter[r]]
+            self._innermost().items.append(Loop(self.counter[r], r.arg.extent, body))
+
+    # ---- instances ----
+
+    def _instances(self, node: Node) -> list[Env]:
+        """Every assignment of the unrolled ranges that a node depends on."""
+        return _assignments(self.unrolled[node])
+
+    def _value(self, node: Node, env: Env) -> Value:
+        return self.values[node, tuple(env[r] for r in self.unrolled[node])]
+
+    def _lanes(self, node: Node) -> int:
+        return next((r.arg.extent for r in self.free[node] if r.arg.kind == "vector"), 1)
+
+    # ---- values ----
+
+    def _need(self, root: Node) -> None:
+        """Emit every instance of `root` and of what it is made from."""
+        for node in toposort([root], lambda n: () if n in self.done else _operands(n)):
+            if node in self.done:
+                continue
+            self.done.add(node)
+            if node.op is Op.ACCUMULATE:
+                self._accumulate(node)
+                continue
+            for env in self._instances(node):
+                instance = tuple(env[r] for r in self.unrolled[node])
+                self.values[node, instance] = self._emit(node, env)
+
+    def _emit(self, node: Node, env: Env) -> Value:
+        if node.op is Op.CONST:
+            return self.build.constant(node.value, node.dtype)
+        if node.op is Op.RANGE:
+            return self._range(node, env)
+        if node.op is Op.LOAD:
+            return self._load(node, env)
+        if node.op is Op.CMPLT and node.src[0].dtype is dt.INDEX and self._lanes(node) > 1:
+            narrow = self._compare_lanes(node, env)
+            if narrow is not None:
+                return narrow
+        return self.build.compute(node.op, node.dtype, *(self._value(s, env) for s in node.src))
+
+    def _range(self, node: Node, env: Env) -> Value:
+        if node.arg.kind == "unroll":
+            return self.build.constant(env[node], dt.INDEX)
+        if node.arg.kind == "vector":
+            return self.build.lanes(node.arg.extent, 1, dt.INDEX)
+        return self.counter[node]
+
+    def _compare_lanes(self, node: Node, env: Env) -> Value | None:
+        """`a < b` where the lanes count in steps: a 32-bit comparison of lane * step with a scalar."""
+        terms, offset = affine(node.src[0])
+        for term, factor in affine(node.src[1])[0].items():
+            terms = {**terms, term: terms.get(term, 0) - factor}
+        offset -= affine(node.src[1])[1]
+        vector = next(r for r in self.free[node] if r.arg.kind == "vector")
+        step = terms.pop(vector, 0)
+        if any(vector in self.free[t] for t in terms) or not self._fits_int32(terms, offset, vector, step):
+            return None
+        base, offset = self._sum(terms, offset, env)
+        scalar = self.build.constant(offset, dt.INDEX)
+        scalar = scalar if base is None else self.build.compute(Op.ADD, dt.INDEX, base, scalar)
+        limit = self.build.compute(Op.NEG, dt.int32, self.build.compute(Op.CAST, dt.int32, scalar))
+        lanes = self.build.lanes(vector.arg.extent, step, dt.int32)
+        return self.build.compute(Op.CMPLT, dt.bool_, lanes, limit)
+
+    @staticmethod
+    def _fits_int32(terms: dict[Node, int], offset: int, vector: Node, step: int) -> bool:
+        reach = abs(offset) + abs(step) * vector.arg.extent
+        for term, factor in terms.items():
+            limits = bounds(term)
+            if limits is None:
+                return False
+            reach += abs(factor) * max(abs(limits[0]), abs(limits[1]))
+        return reach < 1 << 31
+
+    # ---- memory ----
+
+    def _load(self, node: Node, env: Env) -> Value:
+        lanes = self._lanes(node)
+        mask = None
+        if len(node.src) == 3:
+            self._need(node.src[2])
+            mask = self.build.splat(self._value(node.src[2], env), lanes)
+        return self.build.load(node.dtype, lanes,
+                               self._address(node.src[0], node.src[1], env, lanes, mask is not None), mask)
+
+    def _address(self, param: Node, position: Node, env: Env, lanes: int, masked: bool = False) -> Address:
+        """Where an instance of a LOAD or STORE is: base + constant + stride * lane, if it can be."""
+        terms, offset = affine(position)
+        terms = dict(terms)
+        vector = next((r for r in self.free[position] if r.arg.kind == "vector"), None)
+        stride = 0 if vector is None else terms.pop(vector, 0)
+        if vector is not None and any(vector in self.free[t] for t in terms):
+            self._need(position)
+            value = self.build.splat(self._value(position, env), lanes)
+            return Address(param.arg.slot, None, vector=value)
+        base, offset = self._sum(terms, offset, env)
+        if lanes == 1 or stride == 1 or not masked:
+            return Address(param.arg.slot, base, offset, stride)
+        steps = self.build.lanes(lanes, stride, dt.INDEX)
+        start = self.build.constant(offset, dt.INDEX)
+        start = start if base is None else self.build.compute(Op.ADD, dt.INDEX, base, start)
+        return Address(param.arg.slot, None, vector=self.build.compute(Op.ADD, dt.INDEX, start, steps))
+
+    def _sum(self, terms: dict[Node, int], offset: int, env: Env) -> tuple[Value | None, int]:
+        """The scalar sum of factor * term, added from the outermost loop inwards, and a constant."""
+        parts = []
+        for term, factor in terms.items():
+            if term.op is Op.RANGE and term.arg.kind == "unroll":
+                offset += factor * env[term]
+            else:
+                self._need(term)
+                parts.append((self._value(term, env), factor))
+        parts.sort(key=lambda p: (self.build.home[p[0]].depth, p[0].id))
+        total: Value | None = None
+        for value, factor in parts:
+            total = self.build.add(total, self.build.scale(value, factor))
+        return total, offset
+
+    # ---- reductions ----
+
+    def _accumulate(self, node: Node) -> None:
+        """The loops of an ACCUMULATE: an accumulator an instance, all in one nest."""
+        value, *ranges = node.src
+        loops = sorted((r for r in ranges if _is_loop(r)), key=lambda r: r.arg.order)
+        outer = self.build.deepest([self.counter[r] for r in self.free[node] if _is_loop(r)])
+        blocks = [outer]
+        for r in loops:
+            blocks.append(self._enter(r, blocks[-1]))
+        own = tuple(sorted((r for r in ranges if r.arg.kind == "unroll"), key=lambda r: r.arg.order))
+        fused = node.arg is Op.ADD and value.op is Op.MUL and value.dtype.is_float
+        for operand in value.src if fused else (value,):
+            self._need(operand)
+        lanes = max(self._lanes(value), 1)
+        carried: list[list[Carried]] = [[] for _ in loops]
+        for env in self._instances(node):
+            parts = []
+            if loops:
+                for mine in _assignments(own):
+                    parts.append(self._carry(node, blocks, carried, env | mine, lanes, fused))
+            else:
+                parts = [self._chain(node, env, own, lanes, fused)]
+            self.values[node, tuple(env[r] for r in self.unrolled[node])] = self._finish(node, parts)
+        for r, body, parent, values in reversed(list(zip(loops, blocks[1:], blocks, carried, strict=False))):
+            parent.items.append(Loop(self.counter[r], r.arg.extent, body, tuple(values)))
+
+    def _combine(self, node: Node, so_far: Value | None, env: Env, fused: bool) -> Value:
+        """One more element into an accumulator (None: the first)."""
+        value = node.src[0]
+        if fused:
+            a, b = (self._value(s, env) for s in value.src)
+            if so_far is None:
+                return self.build.compute(Op.MUL, value.dtype, a, b)
+            return self.build.compute(Op.MULACC, value.dtype, a, b, so_far)
+        element = self._value(value, env)
+        return element if so_far is None else self.build.compute(node.arg, node.dtype, so_far, element)
+
+    def _carry(self, node: Node, blocks: Sequence[Block], carried: list[list[Carried]], env: Env,
+               lanes: int, fused: bool) -> Value:
+        """One accumulator carried through all the loops; gives its final value."""
+        identity = SPECS[node.arg].identity
+        assert identity is not None
+        start = self.build.constant(identity(node.dtype), node.dtype, lanes)
+        phis = [self.build.value(node.dtype, lanes, block) for block in blocks[1:]]
+        result = self.build.splat(self._combine(node, phis[-1], env, fused), lanes)
+        for level in range(len(phis) - 1, -1, -1):
+            initial = phis[level - 1] if level else start
+            final = self.build.value(node.dtype, lanes, blocks[level])
+            carried[level].append(Carried(phis[level], initial, result, final))
+            result = final
+        return result
+
+    def _chain(self, node: Node, env: Env, own: Sequence[Node], lanes: int, fused: bool) -> Value:
+        """No loops: the elements one after the other."""
+        result: Value | None = None
+        for mine in _assignments(own):
+            result = self.build.splat(self._combine(node, result, env | mine, fused), lanes)
+        assert result is not None
+        return result
+
+    def _finish(self, node: Node, parts: list[Value]) -> Value:
+        """Several accumulators and their lanes become one value."""
+        while len(parts) > 1:
+            half = (len(parts) + 1) // 2
+            parts = [self.build.compute(node.arg, node.dtype, a, b)
+                     for a, b in itertools.zip_longest(parts[:half], parts[half:]) if b is not None
+                     ] + (parts[half - 1:half] if len(parts) % 2 else [])
+        own = any(r.arg.kind == "vector" for r in node.src[1:])
+        return self.build.horizontal(node.arg, parts[0]) if own and parts[0].lanes > 1 else parts[0]
+
+
+def _is_loop(r: Node) -> bool:
+    return r.arg.kind in ("loop", "reduce")
+
+
+def _operands(node: Node) -> tuple[Node, ...]:
+    """What must be a value before a node can be emitted; addresses are made where they are used."""
+    if node.op is Op.LOAD:
+        return node.src[2:]
+    return () if node.op in (Op.ACCUMULATE, Op.PARAM) else node.src
+
+
+def _assignments(ranges: Iterable[Node]) -> list[Env]:
+    ranges = tuple(ranges)
+    return [dict(zip(ranges, values, strict=True))
+            for values in itertools.product(*(range(r.arg.extent) for r in ranges))]
+
+
+def _free_ranges(sink: Node) -> dict[Node, frozenset[Node]]:
+    """The ranges each node depends on, but for those an ACCUMULATE binds."""
+    free: dict[Node, frozenset[Node]] = {}
+    empty: frozenset[Node] = frozenset()
+    for node in toposort([sink]):
+        if node.op is Op.RANGE:
+            free[node] = frozenset((node,))
+        elif node.op is Op.ACCUMULATE:
+            free[node] = free[node.src[0]] - frozenset(node.src[1:])
+        else:
+            free[node] = empty.union(*(free[s] for s in node.src)) if node.src else empty
+    return free

@@ -1,0 +1,121 @@
+"""lower: a kernel's GRAPH expressions become stores of LOOP expressions over loop variables.
+
+In: a Kernel. Out: a SINK of STOREs. A movement op disappears into index expressions, a PAD also into
+the validity of the loads under it, and a REDUCE becomes an ACCUMULATE over ranges of its own.
+
+Each (node, indices, validity) is lowered once, in two iterative steps: top-down, which index expressions
+every node is read at; bottom-up, the values.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from lazyten import dtype as dt
+from lazyten.errors import InternalError
+from lazyten.kernel import Kernel
+from lazyten.node import Node, Param, Range, cast, const, elementwise, index, make
+from lazyten.ops import ELEMENTWISE, IDENTITY_OPS, MOVEMENT, Op
+from lazyten.simplify import simplify_all
+from lazyten.view import source_indices
+
+Reading = tuple[Node, tuple[Node, ...], Node | None]
+"""A GRAPH node, an index expression an axis, and when it is read (None: always)."""
+
+
+def lower(kernel: Kernel) -> Node:
+    """The SINK node that computes and stores one element of every output of `kernel`."""
+    stores = []
+    lowering = _Lowering()
+    for slot, output in enumerate(kernel.outputs):
+        indices = tuple(output_range(axis, n) for axis, n in enumerate(output.shape))
+        value = lowering.value((output, indices, None))
+        param = make(Op.PARAM, output.dtype, (), Param(slot, output.numel))
+        stores.append(make(Op.STORE, dt.bool_, (param, flatten(output.shape, indices), value)))
+    return make(Op.SINK, dt.bool_, tuple(simplify_all(stores)))
+
+
+def output_range(axis: int, extent: int) -> Node:
+    """The loop variable of an output axis; 0 where there is nothing to loop over."""
+    if extent == 1:
+        return index(0)
+    return make(Op.RANGE, dt.INDEX, (), Range((axis,), extent, "loop"))
+
+
+def flatten(shape: tuple[int, ...], indices: tuple[Node, ...]) -> Node:
+    """The row-major position of `indices` in an array of `shape`."""
+    flat = index(0)
+    for n, i in zip(shape, indices, strict=True):
+        flat = elementwise(Op.ADD, elementwise(Op.MUL, flat, index(n)), i)
+    return flat
+
+
+class _Lowering:
+    """The readings met so far, their values, and a count of the reduction ranges made."""
+
+    FIRST_REDUCE = 1000  # reduction ranges sort after every output axis
+
+    def __init__(self) -> None:
+        self.values: dict[Reading, Node] = {}
+        self.reductions = 0
+
+    def value(self, root: Reading) -> Node:
+        """The LOOP expression of one reading."""
+        plans: dict[Reading, tuple[list[Reading], Any]] = {}
+        stack: list[tuple[Reading, bool]] = [(root, False)]
+        while stack:
+            reading, ready = stack.pop()
+            if ready:
+                below, extra = plans[reading]
+                self.values[reading] = self._build(reading, [self.values[b] for b in below], extra)
+            elif reading not in plans and reading not in self.values:
+                plans[reading] = self._read(reading)
+                stack.append((reading, True))
+                stack.extend((b, False) for b in reversed(plans[reading][0]))
+        return self.values[root]
+
+    def _read(self, reading: Reading) -> tuple[list[Reading], Any]:
+        """What a reading reads in turn, and what `_build` needs besides their values."""
+        node, indices, valid = reading
+        if node.op in MOVEMENT:
+            below, inside = source_indices(node.op, node.src[0].shape, node.arg, list(indices))
+            both = _both(valid, inside)
+            return [(node.src[0], tuple(below), both)], inside
+        if node.op is Op.REDUCE:
+            ranges = self._reduce_ranges(node)
+            inner = tuple(ranges.get(axis, i) for axis, i in enumerate(indices))
+            return [(node.src[0], inner, valid)], tuple(ranges.values())
+        if node.op in IDENTITY_OPS or node.op is Op.CONTIGUOUS:
+            return [(node.src[0], indices, valid)], None
+        return [(s, indices, valid) for s in node.src], None
+
+    def _reduce_ranges(self, node: Node) -> dict[int, Node]:
+        number = self.FIRST_REDUCE + self.reductions
+        self.reductions += 1
+        return {axis: make(Op.RANGE, dt.INDEX, (), Range((number, axis), node.src[0].shape[axis], "reduce"))
+                for axis in node.arg[1]}
+
+    def _build(self, reading: Reading, below: list[Node], extra: Any) -> Node:
+        node, indices, valid = reading
+        if node.op in ELEMENTWISE:
+            return make(node.op, node.dtype, tuple(below))
+        if node.op is Op.CONST:
+            return const(node.value, node.dtype)
+        if node.op is Op.IOTA:
+            return cast(indices[0], node.dtype)
+        if node.op is Op.BUFFER:
+            param = make(Op.PARAM, node.dtype, (), Param(node.arg.slot, node.arg.size))
+            gate = () if valid is None else (valid,)
+            return make(Op.LOAD, node.dtype, (param, indices[0], *gate))
+        if node.op is Op.REDUCE:
+            return make(Op.ACCUMULATE, node.dtype, (below[0], *extra), node.arg[0])
+        if node.op is Op.PAD and extra is not None and below[0].op is not Op.LOAD:
+            return elementwise(Op.WHERE, extra, below[0], const(0, node.dtype))
+        if node.op in MOVEMENT or node.op in IDENTITY_OPS or node.op is Op.CONTIGUOUS:
+            return below[0]
+        raise InternalError(f"{node.op.name} cannot be lowered")
+
+
+def _both(a: Node | None, b: Node | None) -> Node | None:
+    if a is None or b is None or a is b:
+        return a if b is None else b
+    return elementwise(Op.AND, a, b)

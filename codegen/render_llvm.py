@@ -1,0 +1,240 @@
+"""Renders a Function as LLVM IR text: `define void @name(ptr %args)`.
+
+%args points to a table of pointers, one a kernel argument, outputs first. The text needs no optimization
+pass: loop-invariant code is outside already, accumulators are phis, vectors are vectors.
+"""
+from __future__ import annotations
+
+from lazyten import dtype as dt
+from lazyten.codegen.instructions import (
+    Address,
+    Block,
+    Compute,
+    Constant,
+    Function,
+    Horizontal,
+    Instruction,
+    Lanes,
+    Load,
+    Loop,
+    Splat,
+    Store,
+    Value,
+)
+from lazyten.codegen.llvm_ops import (
+    ROWS,
+    convert,
+    literal,
+    memory_type,
+    scalar_type,
+    suffix,
+    type_name,
+)
+from lazyten.dtype import DType
+from lazyten.ops import Op
+
+
+def render(function: Function) -> tuple[str, tuple[str, ...]]:
+    """The text of the function, and the declarations of the intrinsics it calls."""
+    renderer = _Renderer(function)
+    renderer.block(function.body)
+    head = [f"define void @{function.name}(ptr noalias %args) nounwind {{", "entry:"]
+    for slot in sorted(renderer.used):
+        dtype, size = function.params[slot]
+        head.append(f"  %t{slot} = getelementptr ptr, ptr %args, i64 {slot}")
+        head.append(f"  %p{slot} = load ptr, ptr %t{slot}  ; {dtype.name}[{size}]")
+    text = "\n".join([*head, *renderer.lines, "  ret void", "}"])
+    return text, tuple(sorted(renderer.declared))
+
+
+class _Renderer:
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self.lines: list[str] = []
+        self.names: dict[Value, str] = {}
+        self.declared: set[str] = set()
+        self.used: set[int] = set()
+        self.count = 0
+        self.label = "entry"
+
+    # ---- what the rows of the op table use ----
+
+    def line(self, text: str) -> str:
+        name = self._new()
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def intrinsic(self, name: str, result: str, *args: tuple[str, str]) -> str:
+        self.declared.add(f"declare {result} @{name}({', '.join(t for t, _ in args)})")
+        return self.line(f"call {result} @{name}({', '.join(f'{t} {a}' for t, a in args)})")
+
+    def _new(self) -> str:
+        self.count += 1
+        return f"%x{self.count}"
+
+    # ---- blocks and loops ----
+
+    def block(self, block: Block) -> None:
+        for item in block.items:
+            if isinstance(item, Loop):
+                self._loop(item)
+            else:
+                self._instruction(item)
+
+    def _loop(self, loop: Loop) -> None:
+        """Runs at least once, so the test is at the end and a carried value's last `next` is final."""
+        self.count += 1
+        head, done, before = f"loop{self.count}", f"done{self.count}", self.label
+        counter = self.names[loop.counter] = f"%i{self.count}"
+        for c in loop.carried:
+            self.names[c.phi] = self._new()
+        outer, self.lines, self.label = self.lines, [], head
+        self.block(loop.body)
+        following = self.line(f"add nuw nsw i64 {counter}, 1")
+        again = self.line(f"icmp ult i64 {following}, {loop.extent}")
+        body, self.lines, latch = self.lines, outer, self.label
+        self.lines += [f"  br label %{head}", f"{head}:",
+                       f"  {counter} = phi i64 [0, %{before}], [{following}, %{latch}]"]
+        for c in loop.carried:
+            kind = type_name(c.phi.dtype, c.phi.lanes)
+            self.lines.append(f"  {self.names[c.phi]} = phi {kind} [{self.names[c.initial]}, %{before}], "
+                              f"[{self.names[c.next]}, %{latch}]")
+            self.names[c.final] = self.names[c.next]
+        self.lines += [*body, f"  br i1 {again}, label %{head}, label %{done}", f"{done}:"]
+        self.label = done
+
+    # ---- instructions ----
+
+    def _instruction(self, item: Instruction) -> None:
+        if isinstance(item, Store):
+            self._store(item)
+        elif isinstance(item, Constant):
+            self.names[item.out] = literal(item.value, item.out.dtype, item.out.lanes)
+        elif isinstance(item, Lanes):
+            kind = scalar_type(item.out.dtype)
+            self.names[item.out] = "<" + ", ".join(f"{kind} {i * item.step}"
+                                                   for i in range(item.out.lanes)) + ">"
+        elif isinstance(item, Splat):
+            self.names[item.out] = self._splat(item)
+        elif isinstance(item, Compute):
+            self.names[item.out] = self._compute(item)
+        elif isinstance(item, Load):
+            self.names[item.out] = self._load(item)
+        elif isinstance(item, Horizontal):
+            self.names[item.out] = self._horizontal(item)
+
+    def _splat(self, item: Splat) -> str:
+        dtype, lanes, source = item.out.dtype, item.out.lanes, self.names[item.source]
+        if not source.startswith("%"):
+            return "<" + ", ".join([f"{scalar_type(dtype)} {source}"] * lanes) + ">"
+        kind = type_name(dtype, lanes)
+        first = self.line(f"insertelement {kind} poison, {scalar_type(dtype)} {source}, i64 0")
+        return self.line(f"shufflevector {kind} {first}, {kind} poison, <{lanes} x i32> zeroinitializer")
+
+    def _compute(self, item: Compute) -> str:
+        args = tuple(self.names[a] for a in item.args)
+        source, lanes = item.args[-1].dtype, item.out.lanes
+        if item.op is Op.CAST:
+            return convert(self, source, item.out.dtype, lanes, args[0])
+        if item.op is Op.BITCAST:
+            old, new = type_name(source, lanes), type_name(item.out.dtype, lanes)
+            return args[0] if old == new else self.line(f"bitcast {old} {args[0]} to {new}")
+        return ROWS[item.op](self, source, lanes, args)
+
+    def _horizontal(self, item: Horizontal) -> str:
+        name, dtype, lanes = self.names[item.source], item.source.dtype, item.source.lanes
+        while lanes > 1:
+            kind, half = type_name(dtype, lanes), lanes // 2
+            if half == 1:
+                low, high = (self.line(f"extractelement {kind} {name}, i64 {i}") for i in (0, 1))
+            else:
+                low, high = (self.line(f"shufflevector {kind} {name}, {kind} poison, {_indices(i, half)}")
+                             for i in (0, half))
+            name, lanes = ROWS[item.combiner](self, dtype, half, (low, high)), half
+        return name
+
+    # ---- memory ----
+
+    def _pointer(self, dtype: DType, address: Address, position: str | None, offset: int) -> str:
+        self.used.add(address.slot)
+        pointer, kind = f"%p{address.slot}", memory_type(dtype)
+        if position is not None:
+            pointer = self.line(f"getelementptr {kind}, ptr {pointer}, i64 {position}")
+        return pointer if offset == 0 else self.line(f"getelementptr {kind}, ptr {pointer}, i64 {offset}")
+
+    def _lane_pointers(self, dtype: DType, address: Address, lanes: int, mask: str | None) -> list[str]:
+        """One pointer a lane; masked-off lanes point at element 0, which is always there."""
+        if address.vector is None:
+            base = None if address.base is None else self.names[address.base]
+            return [self._pointer(dtype, address, base, address.offset + address.stride * i)
+                    for i in range(lanes)]
+        positions, kind = self.names[address.vector], f"<{lanes} x i64>"
+        if mask is not None:
+            positions = self.line(f"select <{lanes} x i1> {mask}, {kind} {positions}, "
+                                  f"{kind} zeroinitializer")
+        return [self._pointer(dtype, address, self.line(f"extractelement {kind} {positions}, i64 {i}"), 0)
+                for i in range(lanes)]
+
+    def _load(self, item: Load) -> str:
+        dtype, lanes, address = item.out.dtype, item.out.lanes, item.address
+        mask = None if item.mask is None else self.names[item.mask]
+        if lanes == 1:
+            return self._scalar_load(dtype, address, mask)
+        if address.vector is None and address.stride == 1:
+            return self._vector_load(dtype, lanes, address, mask)
+        name, kind = "poison", type_name(dtype, lanes)
+        for i, pointer in enumerate(self._lane_pointers(dtype, address, lanes, mask)):
+            element = self._from_memory(dtype, 1, self.line(f"load {memory_type(dtype)}, ptr {pointer}"))
+            name = self.line(f"insertelement {kind} {name}, {scalar_type(dtype)} {element}, i64 {i}")
+        if mask is None:
+            return name
+        return self.line(f"select <{lanes} x i1> {mask}, {kind} {name}, {kind} zeroinitializer")
+
+    def _scalar_load(self, dtype: DType, address: Address, mask: str | None) -> str:
+        base = None if address.base is None else self.names[address.base]
+        if mask is None:
+            pointer = self._pointer(dtype, address, base, address.offset)
+            return self._from_memory(dtype, 1, self.line(f"load {memory_type(dtype)}, ptr {pointer}"))
+        position = self.line(f"add i64 {base or 0}, {address.offset}")
+        safe = self.line(f"select i1 {mask}, i64 {position}, i64 0")
+        pointer = self._pointer(dtype, address, safe, 0)
+        loaded = self._from_memory(dtype, 1, self.line(f"load {memory_type(dtype)}, ptr {pointer}"))
+        kind = scalar_type(dtype)
+        return self.line(f"select i1 {mask}, {kind} {loaded}, {kind} {literal(0, dtype)}")
+
+    def _vector_load(self, dtype: DType, lanes: int, address: Address, mask: str | None) -> str:
+        base = None if address.base is None else self.names[address.base]
+        pointer = self._pointer(dtype, address, base, address.offset)
+        kind = f"<{lanes} x {memory_type(dtype)}>"
+        if mask is None:
+            loaded = self.line(f"load {kind}, ptr {pointer}, align {dtype.itemsize}")
+        else:
+            stored = dt.uint8 if dtype.kind == "b" else dtype
+            loaded = self.intrinsic(f"llvm.masked.load.{suffix(stored, lanes)}.p0", kind, ("ptr", pointer),
+                                    ("i32", str(dtype.itemsize)), (f"<{lanes} x i1>", mask),
+                                    (kind, "zeroinitializer"))
+        return self._from_memory(dtype, lanes, loaded)
+
+    def _from_memory(self, dtype: DType, lanes: int, loaded: str) -> str:
+        if dtype.kind != "b":
+            return loaded
+        return convert(self, dt.uint8, dt.bool_, lanes, loaded)
+
+    def _store(self, item: Store) -> None:
+        value, address = item.value, item.address
+        dtype, lanes, name = value.dtype, value.lanes, self.names[value]
+        if dtype.kind == "b":
+            name = convert(self, dt.bool_, dt.uint8, lanes, name)
+        kind = memory_type(dtype) if lanes == 1 else f"<{lanes} x {memory_type(dtype)}>"
+        if lanes == 1 or (address.vector is None and address.stride == 1):
+            base = None if address.base is None else self.names[address.base]
+            pointer = self._pointer(dtype, address, base, address.offset)
+            self.lines.append(f"  store {kind} {name}, ptr {pointer}, align {dtype.itemsize}")
+            return
+        for i, pointer in enumerate(self._lane_pointers(dtype, address, lanes, None)):
+            element = self.line(f"extractelement {kind} {name}, i64 {i}")
+            self.lines.append(f"  store {memory_type(dtype)} {element}, ptr {pointer}")
+
+
+def _indices(start: int, count: int) -> str:
+    return f"<{count} x i32> <" + ", ".join(f"i32 {start + i}" for i in range(count)) + ">"
