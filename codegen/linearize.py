@@ -15,6 +15,7 @@ from lazyten.affine import affine
 from lazyten.bounds import bounds
 from lazyten.codegen.builder import Builder
 from lazyten.codegen.instructions import Address, Block, Carried, Function, Loop, Value
+from lazyten.codegen.ranges import free_ranges
 from lazyten.node import Node, toposort
 from lazyten.ops import SPECS, Op
 
@@ -37,7 +38,7 @@ def linearize(name: str, sink: Node) -> Function:
 class _Linearizer:
     def __init__(self, sink: Node) -> None:
         self.build = Builder()
-        self.free = _free_ranges(sink)
+        self.free = free_ranges(sink)
         self.unrolled = {n: tuple(sorted((r for r in free if r.arg.kind == "unroll"),
                                          key=lambda r: r.arg.order)) for n, free in self.free.items()}
         self.counter: dict[Node, Value] = {}
@@ -114,10 +115,12 @@ class _Linearizer:
             return self._range(node, env)
         if node.op is Op.LOAD:
             return self._load(node, env)
-        if node.op is Op.CMPLT and node.src[0].dtype is dt.INDEX and self._lanes(node) > 1:
-            narrow = self._compare_lanes(node, env)
+        if _compares_indices(node):
+            narrow = self._compare_lanes(node, env) if self._lanes(node) > 1 else None
             if narrow is not None:
                 return narrow
+            for s in node.src:
+                self._need(s)
         return self.build.compute(node.op, node.dtype, *(self._value(s, env) for s in node.src))
 
     def _range(self, node: Node, env: Env) -> Value:
@@ -129,10 +132,9 @@ class _Linearizer:
 
     def _compare_lanes(self, node: Node, env: Env) -> Value | None:
         """`a < b` where the lanes count in steps: a 32-bit comparison of lane * step with a scalar."""
-        terms, offset = affine(node.src[0])
-        for term, factor in affine(node.src[1])[0].items():
-            terms = {**terms, term: terms.get(term, 0) - factor}
-        offset -= affine(node.src[1])[1]
+        (left, offset), (right, limit) = affine(node.src[0]), affine(node.src[1])
+        terms = {t: left.get(t, 0) - right.get(t, 0) for t in (*left, *right)}
+        offset -= limit
         vector = next(r for r in self.free[node] if r.arg.kind == "vector")
         step = terms.pop(vector, 0)
         if any(vector in self.free[t] for t in terms) or not self._fits_int32(terms, offset, vector, step):
@@ -140,9 +142,9 @@ class _Linearizer:
         base, offset = self._sum(terms, offset, env)
         scalar = self.build.constant(offset, dt.INDEX)
         scalar = scalar if base is None else self.build.compute(Op.ADD, dt.INDEX, base, scalar)
-        limit = self.build.compute(Op.NEG, dt.int32, self.build.compute(Op.CAST, dt.int32, scalar))
+        most = self.build.compute(Op.NEG, dt.int32, self.build.compute(Op.CAST, dt.int32, scalar))
         lanes = self.build.lanes(vector.arg.extent, step, dt.int32)
-        return self.build.compute(Op.CMPLT, dt.bool_, lanes, limit)
+        return self.build.compute(Op.CMPLT, dt.bool_, lanes, most)
 
     @staticmethod
     def _fits_int32(terms: dict[Node, int], offset: int, vector: Node, step: int) -> bool:
@@ -214,16 +216,15 @@ class _Linearizer:
             self._need(operand)
         lanes = max(self._lanes(value), 1)
         carried: list[list[Carried]] = [[] for _ in loops]
+        parts: dict[Instance, list[Value]] = {}
         for env in self._instances(node):
-            parts = []
-            if loops:
-                for mine in _assignments(own):
-                    parts.append(self._carry(node, blocks, carried, env | mine, lanes, fused))
-            else:
-                parts = [self._chain(node, env, own, lanes, fused)]
-            self.values[node, tuple(env[r] for r in self.unrolled[node])] = self._finish(node, parts)
+            parts[tuple(env[r] for r in self.unrolled[node])] = [
+                self._carry(node, blocks, carried, env | mine, lanes, fused) for mine in _assignments(own)
+            ] if loops else [self._chain(node, env, own, lanes, fused)]
         for r, body, parent, values in reversed(list(zip(loops, blocks[1:], blocks, carried, strict=False))):
             parent.items.append(Loop(self.counter[r], r.arg.extent, body, tuple(values)))
+        for instance, accumulators in parts.items():
+            self.values[node, instance] = self._finish(node, accumulators)
 
     def _combine(self, node: Node, so_far: Value | None, env: Env, fused: bool) -> Value:
         """One more element into an accumulator (None: the first)."""
@@ -274,11 +275,15 @@ def _is_loop(r: Node) -> bool:
     return r.arg.kind in ("loop", "reduce")
 
 
+def _compares_indices(node: Node) -> bool:
+    return node.op is Op.CMPLT and node.src[0].dtype is dt.INDEX
+
+
 def _operands(node: Node) -> tuple[Node, ...]:
     """What must be a value before a node can be emitted; addresses are made where they are used."""
     if node.op is Op.LOAD:
         return node.src[2:]
-    return () if node.op in (Op.ACCUMULATE, Op.PARAM) else node.src
+    return () if node.op in (Op.ACCUMULATE, Op.PARAM) or _compares_indices(node) else node.src
 
 
 def _assignments(ranges: Iterable[Node]) -> list[Env]:
@@ -286,16 +291,3 @@ def _assignments(ranges: Iterable[Node]) -> list[Env]:
     return [dict(zip(ranges, values, strict=True))
             for values in itertools.product(*(range(r.arg.extent) for r in ranges))]
 
-
-def _free_ranges(sink: Node) -> dict[Node, frozenset[Node]]:
-    """The ranges each node depends on, but for those an ACCUMULATE binds."""
-    free: dict[Node, frozenset[Node]] = {}
-    empty: frozenset[Node] = frozenset()
-    for node in toposort([sink]):
-        if node.op is Op.RANGE:
-            free[node] = frozenset((node,))
-        elif node.op is Op.ACCUMULATE:
-            free[node] = free[node.src[0]] - frozenset(node.src[1:])
-        else:
-            free[node] = empty.union(*(free[s] for s in node.src)) if node.src else empty
-    return free

@@ -21,6 +21,9 @@ from lazyten.view import source_indices
 Reading = tuple[Node, tuple[Node, ...], Node | None]
 """A GRAPH node, an index expression an axis, and when it is read (None: always)."""
 
+FIRST_REDUCE = 1000
+"""Where the numbers of reduction ranges start: they sort after every output axis."""
+
 
 def lower(kernel: Kernel) -> Node:
     """The SINK node that computes and stores one element of every output of `kernel`."""
@@ -51,8 +54,6 @@ def flatten(shape: tuple[int, ...], indices: tuple[Node, ...]) -> Node:
 
 class _Lowering:
     """The readings met so far, their values, and a count of the reduction ranges made."""
-
-    FIRST_REDUCE = 1000  # reduction ranges sort after every output axis
 
     def __init__(self) -> None:
         self.values: dict[Reading, Node] = {}
@@ -89,7 +90,7 @@ class _Lowering:
         return [(s, indices, valid) for s in node.src], None
 
     def _reduce_ranges(self, node: Node) -> dict[int, Node]:
-        number = self.FIRST_REDUCE + self.reductions
+        number = FIRST_REDUCE + self.reductions
         self.reductions += 1
         return {axis: make(Op.RANGE, dt.INDEX, (), Range((number, axis), node.src[0].shape[axis], "reduce"))
                 for axis in node.arg[1]}

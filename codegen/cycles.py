@@ -1,0 +1,210 @@
+"""The static model behind optimize: how many cycles a kernel would take with given decisions.
+
+The unit is half a cycle: the time of one vector multiply-add on a core that issues two a cycle. A kernel
+is summed up once as a few groups of equal trip count ("items"), so one candidate costs microseconds.
+"""
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from lazyten import dtype as dt
+from lazyten.affine import affine
+from lazyten.codegen.ranges import AFFINE, free_ranges
+from lazyten.codegen.target import Target
+from lazyten.cost import OP_WORK
+from lazyten.node import Node, toposort
+from lazyten.ops import ELEMENTWISE, Op
+
+STORE_UNITS = 2.0
+GATHER_UNITS = 1.5
+"""A lane of a load that is not contiguous: a scalar load and an insert."""
+MASK_UNITS = 1.5
+LOOP_UNITS = 2.0
+LATENCY_UNITS = 8.0
+"""One step of a chain of multiply-adds."""
+SPILL_UNITS = 4.0
+MOST_INSTANCES = 400
+"""Instructions in one loop body beyond which compile time grows for nothing."""
+
+
+class Choice(Protocol):
+    """What the model reads of optimize.Decisions."""
+
+    @property
+    def lanes(self) -> tuple[tuple[Node, int], ...]: ...
+    @property
+    def tile(self) -> tuple[tuple[Node, int], ...]: ...
+    @property
+    def unroll(self) -> tuple[tuple[Node, int], ...]: ...
+
+
+@dataclass(slots=True)
+class Item:
+    """Work done once for each value of `free`: arithmetic, and accesses with their strides."""
+
+    free: frozenset[Node]
+    arithmetic: float = 0.0
+    accesses: list[tuple[dict[Node, int], float, bool]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Body:
+    """The innermost code of the stores (node None) or of one ACCUMULATE."""
+
+    node: Node | None
+    own: list[Node]
+    free: frozenset[Node]
+    chain: list[Node]
+    items: dict[frozenset[Node], Item]
+
+    @property
+    def ranges(self) -> frozenset[Node]:
+        return frozenset(self.own)
+
+
+class Model:
+    """Estimates of one kernel. outputs: ranges of the stores; reductions: bodies of ACCUMULATEs."""
+
+    def __init__(self, sink: Node, target: Target) -> None:
+        self.target = target
+        self.free = free_ranges(sink)
+        self.outputs = sorted(self.free[sink], key=lambda r: r.arg.order)
+        order = toposort([sink])
+        self.stores = Body(None, [], self.free[sink], self.outputs, {})
+        self.reductions = [self._body(n) for n in order if n.op is Op.ACCUMULATE]
+        self.itemsize = self._itemsize(order)
+        fused = {n.src[0] for n in order if n.op is Op.ACCUMULATE and n.arg is Op.ADD
+                 and n.src[0].op is Op.MUL and n.dtype.is_float}
+        for node in order:
+            self._count(node, fused)
+        self.reused_outputs = [r for r in self.outputs if self._is_reused(r)]
+        self._known: dict[Choice, float] = {}
+
+    # ---- summing the kernel up ----
+
+    def _body(self, node: Node) -> Body:
+        own = sorted(node.src[1:], key=lambda r: r.arg.order)
+        free = self.free[node]
+        around = sorted(free, key=lambda r: r.arg.order)
+        last = around[-1].arg.order if around else ()
+        outer = [r for r in self.outputs if r.arg.order <= last]
+        outer += [r for r in around if r not in self.outputs]
+        return Body(node, own, free, outer + own, {})
+
+    def _body_of(self, free: frozenset[Node]) -> Body:
+        """The body that computes a value: the last reduction that binds one of its ranges."""
+        for body in reversed(self.reductions):
+            if not free.isdisjoint(body.own):
+                return body
+        return self.stores
+
+    @staticmethod
+    def _itemsize(order: list[Node]) -> int:
+        sizes = [4 if n.dtype.is_half else n.dtype.itemsize for n in order
+                 if n.op in (Op.PARAM, Op.ACCUMULATE) and n.dtype is not dt.bool_]
+        return max(sizes, default=1)
+
+    def _item(self, free: frozenset[Node]) -> Item:
+        items = self._body_of(free).items
+        if free not in items:
+            items[free] = Item(free)
+        return items[free]
+
+    def _count(self, node: Node, fused: set[Node]) -> None:
+        free = self.free[node]
+        if node.op in (Op.LOAD, Op.STORE):
+            masked = len(node.src) == 3 and node.op is Op.LOAD
+            units = 1.0 if node.op is Op.LOAD else STORE_UNITS
+            strides, _ = affine(node.src[1])
+            known = {r: strides.get(r, 0) if not self._hidden(r, strides) else 0 for r in free}
+            self._item(free).accesses.append((known, units, masked))
+        elif node.op is Op.ACCUMULATE:
+            self._item(self.free[node.src[0]]).arithmetic += 3.0 if node.arg is Op.MAX else 1.0
+        elif node.op in ELEMENTWISE and node not in fused:
+            if node.dtype is dt.INDEX and node.op in AFFINE:
+                return
+            slower = 3.0 if node.op in (Op.IDIV, Op.MOD, Op.POW) else 1.0
+            self._item(free).arithmetic += OP_WORK.get(node.op, 1.0) * slower
+
+    def _hidden(self, r: Node, strides: dict[Node, int]) -> bool:
+        """Whether an index depends on `r` other than by a stride."""
+        return any(t is not r and r in self.free.get(t, ()) for t in strides)
+
+    def _is_reused(self, r: Node) -> bool:
+        """Whether some reduction reads an operand again for every value of `r`."""
+        return any(r in body.free and any(item.accesses and r not in item.free
+                                          for item in body.items.values())
+                   for body in self.reductions)
+
+    def lane_counts(self, r: Node) -> list[int]:
+        """Vector lengths worth trying on a range."""
+        most = max(self.target.vector_bytes // self.itemsize, 1)
+        counts = [most >> i for i in range(3)]
+        return [c for c in counts if 2 <= c <= r.arg.extent]
+
+    # ---- one candidate ----
+
+    def cycles(self, choice: Choice) -> float:
+        """Half cycles that the kernel would take."""
+        if choice not in self._known:
+            self._known[choice] = self._cycles(choice)
+        return self._known[choice]
+
+    def _cycles(self, choice: Choice) -> float:
+        lanes, copies = dict(choice.lanes), dict(choice.tile) | dict(choice.unroll)
+        trips = {}
+        for body in (self.stores, *self.reductions):
+            for r in body.chain:
+                trips[r] = -(-r.arg.extent // (lanes.get(r, 1) * copies.get(r, 1)))
+        return sum(self._body_cycles(body, lanes, copies, trips)
+                   for body in (self.stores, *self.reductions))
+
+    def _body_cycles(self, body: Body, lanes: dict[Node, int], copies: dict[Node, int],
+                     trips: dict[Node, int]) -> float:
+        total, innermost, instances, operands = 0.0, 0.0, 1, []
+        iterations = math.prod(trips[r] for r in body.chain)
+        for item in body.items.values():
+            times, depth_all = 1, [i for i, r in enumerate(body.chain) if r in item.free and trips[r] > 1]
+            for r in body.chain[:max(depth_all, default=-1) + 1]:
+                times *= trips[r]
+            copied = math.prod(copies.get(r, 1) for r in item.free)
+            units = copied * self._item_units(item, lanes)
+            if times == iterations:
+                innermost += units
+            else:
+                total += times * units
+            instances = max(instances, copied)
+            if item.accesses:
+                operands.append(copied)
+        if body.node is not None:
+            innermost = max(innermost, LATENCY_UNITS) if iterations > 1 else innermost
+            live = math.prod(copies.get(r, 1) for r in body.free | body.ranges)
+            over = live + min(operands, default=0) + 1 - self.target.vector_registers
+            if over > 0 and live > 1:
+                innermost += over * SPILL_UNITS
+            total += self._finish_units(body, lanes, copies, trips)
+        if instances > MOST_INSTANCES:
+            return math.inf
+        return total + iterations * (innermost + LOOP_UNITS)
+
+    def _item_units(self, item: Item, lanes: dict[Node, int]) -> float:
+        vector = next((r for r in item.free if r in lanes), None)
+        width = 1 if vector is None else lanes[vector]
+        units = item.arithmetic
+        for strides, cost, masked in item.accesses:
+            contiguous = vector is None or strides.get(vector, 0) == 1
+            units += cost if contiguous else cost * GATHER_UNITS * width
+            if masked:
+                units += MASK_UNITS * (1 if contiguous else width)
+        return units
+
+    def _finish_units(self, body: Body, lanes: dict[Node, int], copies: dict[Node, int],
+                      trips: dict[Node, int]) -> float:
+        """Combining lanes and accumulators after the loops."""
+        width = max((lanes.get(r, 1) for r in body.own), default=1)
+        parts = math.prod(copies.get(r, 1) for r in body.own)
+        steps = 3.0 * math.log2(width) + parts - 1
+        times = math.prod(trips[r] for r in body.chain[:len(body.chain) - len(body.own)])
+        return times * steps * math.prod(copies.get(r, 1) for r in body.free)

@@ -1,0 +1,5 @@
+"""Decompose."""
+
+
+def decompose(roots):
+    return list(roots)

@@ -1,0 +1,10 @@
+"""Generated."""
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    name: str
+    source: str
+    declares: tuple[str, ...]
+    loops: str

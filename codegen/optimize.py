@@ -1,0 +1,148 @@
+"""optimize: decide which loops become vectors, register tiles and accumulators, and rewrite accordingly.
+
+In: the SINK of lower and a Target. Out: a SINK whose ranges carry the decisions, and the decisions as
+text. Nothing here knows what a kernel computes: the choice follows from extents, strides, reuse and
+the number of registers, by a static model of the cycles that each candidate takes.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from lazyten.codegen.cycles import Model
+from lazyten.codegen.lower import FIRST_REDUCE
+from lazyten.codegen.ranges import merge_ranges, split_output, split_reduction
+from lazyten.codegen.target import Target
+from lazyten.node import Node, toposort
+from lazyten.ops import Op
+
+TILES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)
+UNROLLS = (1, 2, 4, 8)
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """lanes: vector ranges and their lanes; tile: output ranges in registers, in elements or vectors;
+    unroll: reduction ranges and how many accumulators each has."""
+
+    lanes: tuple[tuple[Node, int], ...] = ()
+    tile: tuple[tuple[Node, int], ...] = ()
+    unroll: tuple[tuple[Node, int], ...] = ()
+
+    def __str__(self) -> str:
+        parts = [f"{name}({', '.join(f'{range_name(r)}:{n}' for r, n in chosen)})"
+                 for name, chosen in (("tile", self.tile), ("unroll", self.unroll),
+                                      ("vector", self.lanes)) if chosen]
+        return " ".join(parts) or "plain loops"
+
+
+def range_name(r: Node) -> str:
+    """i0, i1, ... for output axes; r0.2 for axis 2 of the first reduction."""
+    first, *rest = r.arg.order
+    name = f"i{first}" if first < FIRST_REDUCE else f"r{first - FIRST_REDUCE}"
+    return ".".join([name, *map(str, rest)])
+
+
+def optimize(sink: Node, target: Target) -> tuple[Node, Decisions]:
+    """The same kernel in a better loop nest, and what was decided."""
+    sink = merge_ranges(sink)
+    decisions = choose(sink, target)
+    return apply(sink, decisions), decisions
+
+
+def apply(sink: Node, decisions: Decisions) -> Node:
+    """Split the ranges as decided."""
+    lanes, tile, unroll = (dict(d) for d in (decisions.lanes, decisions.tile, decisions.unroll))
+    for r in sorted({*lanes, *tile, *unroll}, key=lambda r: r.arg.order):
+        if r.arg.kind == "loop":
+            sink = split_output(sink, r, tile.get(r, 1), lanes.get(r, 1))
+        else:
+            sink = split_reduction(sink, r, unroll.get(r, 1), lanes.get(r, 1))
+    return sink
+
+
+def choose(sink: Node, target: Target) -> Decisions:
+    """The candidate that the model expects to take the fewest cycles; the first of equals."""
+    model = Model(sink, target)
+    best, fewest = Decisions(), model.cycles(Decisions())
+    for candidate in _vectors(model):
+        cycles = model.cycles(candidate)
+        if cycles < fewest * 0.999:
+            best, fewest = candidate, cycles
+    shortlist = sorted(_vectors(model), key=model.cycles)[:4]
+    for start in shortlist:
+        candidate, cycles = _improve(model, start)
+        if cycles < fewest * 0.999:
+            best, fewest = candidate, cycles
+    return best
+
+
+def _vectors(model: Model) -> Iterator[Decisions]:
+    """Each output range as the vector axis, or none; reductions it leaves scalar get their own."""
+    for r in (None, *model.outputs):
+        for lanes in model.lane_counts(r) if r is not None else (1,):
+            chosen: list[tuple[Node, int]] = [] if r is None else [(r, lanes)]
+            yield from _with_reductions(model, tuple(chosen), r)
+
+
+def _with_reductions(model: Model, chosen: tuple[tuple[Node, int], ...],
+                     output: Node | None) -> Iterator[Decisions]:
+    """For each reduction that no chosen vector axis reaches, its best vector axis or none."""
+    partial = Decisions(lanes=chosen)
+    for body in model.reductions:
+        if output is not None and output in body.free:
+            continue
+        taken = {r for r, _ in partial.lanes}
+        if taken & body.ranges or taken & body.free:
+            continue
+        options = [partial]
+        for r in body.own:
+            options += [replace(partial, lanes=(*partial.lanes, (r, lanes)))
+                        for lanes in model.lane_counts(r)]
+        partial = min(options, key=model.cycles)
+    yield partial
+
+
+def _improve(model: Model, start: Decisions) -> tuple[Decisions, float]:
+    """The best register tile over at most two output ranges, then more accumulators if too few."""
+    best, fewest = start, model.cycles(start)
+    for tile in _tiles(model, start):
+        candidate = replace(start, tile=tile)
+        cycles = model.cycles(candidate)
+        if cycles < fewest * 0.999:
+            best, fewest = candidate, cycles
+    for body in model.reductions:
+        for r in body.own:
+            for count in UNROLLS:
+                if r.arg.extent >= 2 * count * dict(best.lanes).get(r, 1):
+                    others = tuple(u for u in best.unroll if u[0] not in body.own)
+                    candidate = replace(best, unroll=(*others, (r, count)))
+                    cycles = model.cycles(candidate)
+                    if cycles < fewest * 0.97:
+                        best, fewest = candidate, cycles
+    return best, fewest
+
+
+def _tiles(model: Model, start: Decisions) -> Iterator[tuple[tuple[Node, int], ...]]:
+    """Register tiles over pairs of the output ranges that the loads reuse."""
+    lanes = dict(start.lanes)
+    ranges = [r for r in model.reused_outputs]
+    for i, a in enumerate(ranges):
+        for m in _factors(a, lanes.get(a, 1)):
+            if m > 1:
+                yield ((a, m),)
+            for b in ranges[i + 1:]:
+                for n in _factors(b, lanes.get(b, 1)):
+                    if m > 1 and n > 1 and m * n <= model.target.vector_registers:
+                        yield ((a, m), (b, n))
+
+
+def _factors(r: Node, lanes: int) -> Sequence[int]:
+    most = r.arg.extent // lanes
+    return [f for f in TILES if f <= most]
+
+
+def loop_nest(sink: Node) -> str:
+    """The loops of an optimized kernel and their kinds, for DEBUG=3."""
+    ranges = sorted((n for n in toposort([sink]) if n.op is Op.RANGE), key=lambda r: r.arg.order)
+    return "\n".join(f"  {range_name(r):<8} {r.arg.kind:<7} {r.arg.extent}" for r in ranges)

@@ -1,0 +1,183 @@
+"""Rewrites of loop variables: merge two into one, split one in two, pad a reduction to whole vectors.
+
+Each takes a SINK and gives a new one with the same meaning. optimize.py decides which to apply.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lazyten import dtype as dt
+from lazyten.affine import affine, build
+from lazyten.node import Node, Range, const, elementwise, index, make, rebuild, toposort
+from lazyten.ops import SPECS, Op
+from lazyten.simplify import simplify, simplify_all
+
+AFFINE = frozenset({Op.ADD, Op.SUB, Op.MUL, Op.NEG})
+
+
+def free_ranges(root: Node) -> dict[Node, frozenset[Node]]:
+    """The ranges each node under `root` depends on, but for those an ACCUMULATE binds."""
+    free: dict[Node, frozenset[Node]] = {}
+    empty: frozenset[Node] = frozenset()
+    for node in toposort([root]):
+        if node.op is Op.RANGE:
+            free[node] = frozenset((node,))
+        elif node.op is Op.ACCUMULATE:
+            free[node] = free[node.src[0]] - frozenset(node.src[1:])
+        else:
+            free[node] = empty.union(*(free[s] for s in node.src)) if node.src else empty
+    return free
+
+
+def replace_ranges(sink: Node, values: dict[Node, Node], bound: dict[Node, tuple[Node, ...]]) -> Node:
+    """Replace loop variables by expressions over new ones.
+
+    values: the expression of each old RANGE. bound: the new ranges an ACCUMULATE over it binds instead.
+    """
+    done: dict[Node, Node] = dict(values)
+    for node in toposort([sink]):
+        if node in done:
+            continue
+        if node.op is Op.ACCUMULATE:
+            ranges = [new for r in node.src[1:] for new in bound.get(r, (r,))]
+            done[node] = make(node.op, node.dtype, (done[node.src[0]], *ranges), node.arg)
+        else:
+            done[node] = rebuild(node, tuple(done[s] for s in node.src)) if node.src else node
+    return make(Op.SINK, sink.dtype, tuple(simplify_all(done[sink].src)))
+
+
+# ---- merging ---------------------------------------------------------------------------------------
+
+def merge_ranges(sink: Node) -> Node:
+    """Make one loop of two wherever every index steps through them as through one."""
+    merged = True
+    while merged:
+        merged = False
+        roots = {root: affine(root)[0] for root in _index_roots(sink)}
+        for outer, inner in _neighbours(sink):
+            n = inner.arg.extent
+            if all(terms.get(outer, 0) == n * terms.get(inner, 0) for terms in roots.values()):
+                sink = _merge(sink, outer, inner, [r for r, terms in roots.items() if inner in terms])
+                merged = True
+                break
+    return sink
+
+
+def _merge(sink: Node, outer: Node, inner: Node, roots: list[Node]) -> Node:
+    extent = outer.arg.extent * inner.arg.extent
+    new = make(Op.RANGE, dt.INDEX, (), outer.arg._replace(extent=extent))
+    values = {}
+    for root in roots:
+        terms, constant = affine(root)
+        terms = {t: f for t, f in terms.items() if t is not outer and t is not inner}
+        values[root] = build({**terms, new: affine(root)[0][inner]}, constant)
+    return replace_ranges(sink, values, {outer: (new,), inner: ()})
+
+
+def _neighbours(sink: Node) -> Iterator[tuple[Node, Node]]:
+    """Pairs of adjacent ranges: of the stores, and of each ACCUMULATE; innermost first."""
+    groups: list[list[Node]] = []
+    free = free_ranges(sink)
+    if len({free[store] for store in sink.src}) == 1:
+        groups.append(list(free[sink]))
+    owners: dict[Node, int] = {}
+    reductions = [n for n in toposort([sink]) if n.op is Op.ACCUMULATE]
+    for node in reductions:
+        for r in node.src[1:]:
+            owners[r] = owners.get(r, 0) + 1
+    groups += [list(n.src[1:]) for n in reductions if all(owners[r] == 1 for r in n.src[1:])]
+    for group in groups:
+        group.sort(key=lambda r: r.arg.order)
+        yield from reversed(list(zip(group, group[1:], strict=False)))
+
+
+def _index_roots(sink: Node) -> list[Node]:
+    """Every index expression that is used as something other than a term of a sum."""
+    roots: dict[Node, None] = {}
+    for node in toposort([sink]):
+        if node.op in (Op.ACCUMULATE, Op.SINK):
+            continue
+        for s in node.src:
+            if s.dtype is dt.INDEX and (node.dtype is not dt.INDEX or node.op not in AFFINE
+                                        or not _is_affine(node)):
+                roots[s] = None
+    return list(roots)
+
+
+def _is_affine(node: Node) -> bool:
+    return node.op is not Op.MUL or any(s.op is Op.CONST for s in node.src)
+
+
+# ---- splitting -------------------------------------------------------------------------------------
+
+def split_output(sink: Node, r: Node, tile: int, lanes: int) -> Node:
+    """Split an output range into blocks of `tile` vectors (or elements) of `lanes` lanes.
+
+    Where the block does not divide the extent, the last block overlaps the one before: it computes and
+    stores some elements twice, with equal values, and needs no mask.
+    """
+    n, block = r.arg.extent, tile * lanes
+    count = -(-n // block)
+    start = elementwise(Op.MUL, _part(r, 0, count, r.arg.kind), index(block))
+    if n % block:
+        start = _minimum(start, index(n - block))
+    step = elementwise(Op.MUL, _part(r, 1, tile, "unroll"), index(lanes))
+    value = elementwise(Op.ADD, start, elementwise(Op.ADD, step, _part(r, 2, lanes, "vector")))
+    return replace_ranges(sink, {r: simplify(value)}, {})
+
+
+def split_reduction(sink: Node, r: Node, unroll: int, lanes: int) -> Node:
+    """Split a reduction range: `unroll` accumulators of `lanes` lanes, combined after the loop.
+
+    Where that does not divide the extent, the elements past the end count as the combiner's identity.
+    """
+    n, block = r.arg.extent, unroll * lanes
+    count = -(-n // block)
+    parts = [_part(r, 0, count, "reduce"), _part(r, 1, unroll, "unroll"), _part(r, 2, lanes, "vector")]
+    value = elementwise(Op.MUL, parts[0], index(block))
+    value = elementwise(Op.ADD, value, elementwise(Op.MUL, parts[1], index(lanes)))
+    value = simplify(elementwise(Op.ADD, value, parts[2]))
+    made = tuple(p for p in parts if p.op is Op.RANGE)
+    sink = replace_ranges(sink, {r: value}, {r: made})
+    if n % block == 0:
+        return sink
+    return _mask_reduction(sink, frozenset(made), elementwise(Op.CMPLT, value, index(n)))
+
+
+def _part(r: Node, number: int, extent: int, kind: str) -> Node:
+    if extent == 1:
+        return index(0)
+    return make(Op.RANGE, dt.INDEX, (), Range((*r.arg.order, number), extent, kind))
+
+
+def _minimum(a: Node, b: Node) -> Node:
+    inverted = elementwise(Op.MAX, elementwise(Op.NOT, a), elementwise(Op.NOT, b))
+    return elementwise(Op.NOT, inverted)
+
+
+def _mask_reduction(sink: Node, ranges: frozenset[Node], inside: Node) -> Node:
+    """Make ACCUMULATEs over `ranges` right where not `inside`.
+
+    The loads that depend on them give 0 there; where that does not make the element the combiner's
+    identity, a WHERE does.
+    """
+    free = free_ranges(sink)
+    done: dict[Node, Node] = {}
+    zero: dict[Node, Node] = {}
+    for node in toposort([sink]):
+        src = tuple(done[s] for s in node.src)
+        if node.op is Op.LOAD and free[node] & ranges:
+            valid = elementwise(Op.AND, inside, src[2]) if len(src) == 3 else inside
+            done[node] = make(Op.LOAD, node.dtype, (*src[:2], valid))
+            zero[node] = const(0, node.dtype)
+        elif node.op is Op.ACCUMULATE and ranges.intersection(node.src[1:]):
+            spec = SPECS[node.arg].identity
+            assert spec is not None
+            identity = const(spec(node.dtype), node.dtype)
+            if simplify(zero[node.src[0]]) is not identity:
+                src = (elementwise(Op.WHERE, inside, src[0], identity), *src[1:])
+            done[node] = zero[node] = make(node.op, node.dtype, src, node.arg)
+        else:
+            done[node] = rebuild(node, src) if src else node
+            zero[node] = rebuild(node, tuple(zero[s] for s in node.src)) if src else node
+    return done[sink]

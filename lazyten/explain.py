@@ -1,0 +1,35 @@
+"""`explain`: why each value of a computation is stored, and what the alternative would have cost."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lazyten.cost import Decision
+from lazyten.realize import Graph
+from lazyten.schedule import Step, schedule
+from lazyten.storage import Storage
+
+
+def explain_storages(storages: Iterable[Storage]) -> str:
+    """One paragraph a kernel that realizing these storages would run."""
+    graph = Graph([s.value for s in storages])
+    made = schedule(graph.normalized(), [(b.dtype, b.size) for b in graph.buffers])
+    if not made.steps:
+        return "nothing to compute: the values are in memory already"
+    shared = sum(made.block_sizes)
+    alone = sum(made.arrays[a][0].itemsize * made.arrays[a][1] for a in made.blocks)
+    lines = [_paragraph(i, step, decision) for i, (step, decision)
+             in enumerate(zip(made.steps, made.decisions, strict=True))]
+    lines.append(f"{len(made.steps)} kernels; intermediate values take {shared:,} bytes "
+                 f"({alone:,} if none shared memory)")
+    return "\n".join(lines)
+
+
+def _paragraph(number: int, step: Step, decision: Decision) -> str:
+    node = decision.node
+    where = f"  ({node.where})" if node.where else ""
+    text = (f"{number}: {step.kernel.name} stores {node.dtype.name}{list(node.shape)}, "
+            f"{node.numel * node.dtype.itemsize:,} bytes: {decision.reason}{where}")
+    if decision.reason.startswith("read"):
+        text += (f"\n   stored costs {decision.stored_cost:,.0f}; computed again at each read "
+                 f"{decision.inline_cost:,.0f}")
+    return text
