@@ -55,12 +55,12 @@ class Builder:
             self.root.items.append(Constant(self._made[key], value))
         return self._made[key]
 
-    def lanes(self, lanes: int, step: int, dtype: DType) -> Value:
-        """0, step, 2*step, ..."""
-        key = ("lanes", lanes, step, dtype)
+    def lanes(self, values: tuple[int, ...], dtype: DType) -> Value:
+        """A constant for each lane."""
+        key = ("lanes", values, dtype)
         if key not in self._made:
-            self._made[key] = self.value(dtype, lanes, self.root)
-            self.root.items.append(Lanes(self._made[key], step))
+            self._made[key] = self.value(dtype, len(values), self.root)
+            self.root.items.append(Lanes(self._made[key], values))
         return self._made[key]
 
     def splat(self, source: Value, lanes: int) -> Value:

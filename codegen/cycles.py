@@ -20,6 +20,11 @@ from lazyten.ops import ELEMENTWISE, Op
 STORE_UNITS = 2.0
 GATHER_UNITS = 1.5
 """A lane of a load that is not contiguous: a scalar load and an insert."""
+SHUFFLE_UNITS = 3.0
+"""A load whose lanes lie near each other: whole vectors and a shuffle."""
+MOST_SHUFFLED = 4
+DIVISION_UNITS = 4.0
+"""An index divided by a constant."""
 MASK_UNITS = 1.5
 LOOP_UNITS = 2.0
 LATENCY_UNITS = 8.0
@@ -40,13 +45,50 @@ class Choice(Protocol):
     def unroll(self) -> tuple[tuple[Node, int], ...]: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A load or store. strides: elements a step of each range, None where the index is not affine in it;
+    divisors: by what such a range is divided, 0 where that is not known either."""
+
+    strides: dict[Node, int | None]
+    divisors: dict[Node, frozenset[int]]
+    units: float
+    masked: bool
+
+    def lane_units(self, r: Node, lanes: int) -> float:
+        """Units of `lanes` neighbouring steps of `r` as one vector."""
+        mask = MASK_UNITS if self.masked else 0.0
+        stride = self.strides.get(r, 0)
+        if stride == 1:
+            return self.units + mask
+        if not self.masked and self.units == 1.0 and self._is_shuffle(r, lanes, stride):
+            return self.units * SHUFFLE_UNITS
+        return (self.units * GATHER_UNITS + mask) * lanes
+
+    def _is_shuffle(self, r: Node, lanes: int, stride: int | None) -> bool:
+        """Whether all lanes are near each other at places known in advance."""
+        if stride is not None:
+            return abs(stride) <= MOST_SHUFFLED
+        return r.arg.extent % lanes == 0 and all(d and (d % lanes == 0 or lanes % d == 0)
+                                                 for d in self.divisors[r])
+
+
 @dataclass(slots=True)
 class Item:
     """Work done once for each value of `free`: arithmetic, and accesses with their strides."""
 
     free: frozenset[Node]
     arithmetic: float = 0.0
-    accesses: list[tuple[dict[Node, int], float, bool]] = field(default_factory=list)
+    accesses: list[Access] = field(default_factory=list)
+    divisions: list[int] = field(default_factory=list)
+
+    def division_units(self, vector: Node | None, lanes: int) -> float:
+        """Index divisions: few where all lanes of a vector have the same or a known quotient."""
+        if vector is None:
+            return DIVISION_UNITS * len(self.divisions)
+        whole = vector.arg.extent % lanes == 0
+        return sum(1.0 if whole and d and (d % lanes == 0 or lanes % d == 0)
+                   else 2 * DIVISION_UNITS * lanes for d in self.divisions)
 
 
 @dataclass(slots=True)
@@ -118,19 +160,20 @@ class Model:
             masked = len(node.src) == 3 and node.op is Op.LOAD
             units = 1.0 if node.op is Op.LOAD else STORE_UNITS
             strides, _ = affine(node.src[1])
-            known = {r: strides.get(r, 0) if not self._hidden(r, strides) else 0 for r in free}
-            self._item(free).accesses.append((known, units, masked))
+            divided = {r: _divisors(r, strides, self.free) for r in free}
+            known = {r: None if divided[r] else strides.get(r, 0) for r in free}
+            self._item(free).accesses.append(Access(known, divided, units, masked))
         elif node.op is Op.ACCUMULATE:
             self._item(self.free[node.src[0]]).arithmetic += 3.0 if node.arg is Op.MAX else 1.0
         elif node.op in ELEMENTWISE and node not in fused:
             if node.dtype is dt.INDEX and node.op in AFFINE:
                 return
+            if node.dtype is dt.INDEX and node.op in (Op.IDIV, Op.MOD):
+                by = node.src[1]
+                self._item(free).divisions.append(int(by.value) if by.op is Op.CONST else 0)
+                return
             slower = 3.0 if node.op in (Op.IDIV, Op.MOD, Op.POW) else 1.0
             self._item(free).arithmetic += OP_WORK.get(node.op, 1.0) * slower
-
-    def _hidden(self, r: Node, strides: dict[Node, int]) -> bool:
-        """Whether an index depends on `r` other than by a stride."""
-        return any(t is not r and r in self.free.get(t, ()) for t in strides)
 
     def _is_reused(self, r: Node) -> bool:
         """Whether some reduction reads an operand again for every value of `r`."""
@@ -192,12 +235,10 @@ class Model:
     def _item_units(self, item: Item, lanes: dict[Node, int]) -> float:
         vector = next((r for r in item.free if r in lanes), None)
         width = 1 if vector is None else lanes[vector]
-        units = item.arithmetic
-        for strides, cost, masked in item.accesses:
-            contiguous = vector is None or strides.get(vector, 0) == 1
-            units += cost if contiguous else cost * GATHER_UNITS * width
-            if masked:
-                units += MASK_UNITS * (1 if contiguous else width)
+        units = item.arithmetic + item.division_units(vector, width)
+        for access in item.accesses:
+            units += access.units + (MASK_UNITS if access.masked else 0.0) if vector is None \
+                else access.lane_units(vector, width)
         return units
 
     def _finish_units(self, body: Body, lanes: dict[Node, int], copies: dict[Node, int],
@@ -208,3 +249,17 @@ class Model:
         steps = 3.0 * math.log2(width) + parts - 1
         times = math.prod(trips[r] for r in body.chain[:len(body.chain) - len(body.own)])
         return times * steps * math.prod(copies.get(r, 1) for r in body.free)
+
+
+def _divisors(r: Node, terms: dict[Node, int], free: dict[Node, frozenset[Node]]) -> frozenset[int]:
+    """By what constants a range is divided within an index; 0 stands for anything else done to it."""
+    found: set[int] = set()
+    for term in terms:
+        if term is r or r not in free[term]:
+            continue
+        for node in toposort([term]):
+            if node.op not in AFFINE and node.op not in (Op.RANGE, Op.CONST) and r in free[node]:
+                by = node.src[-1]
+                divides = node.op in (Op.IDIV, Op.MOD) and by.op is Op.CONST
+                found.add(int(by.value) if divides else 0)
+    return frozenset(found)

@@ -21,16 +21,27 @@ class Value(NamedTuple):
 
 
 class Address(NamedTuple):
-    """Elements of argument `slot`: element `base + offset + stride * lane` for each lane.
+    """Elements of argument `slot`: element `base + offset + offsets[lane]` for each lane.
 
-    base: an int64 scalar, or None for 0. `vector`, if given, is an int64 vector of positions instead.
+    base: an int64 scalar, or None for 0. offsets: constants, the least of them 0. `vector`, if given, is
+    an int64 vector of positions instead of all that.
     """
 
     slot: int
     base: Value | None
     offset: int = 0
-    stride: int = 0
+    offsets: tuple[int, ...] = (0,)
     vector: Value | None = None
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether the lanes are neighbours, in order."""
+        return self.vector is None and self.offsets == tuple(range(len(self.offsets)))
+
+    @property
+    def span(self) -> int:
+        """From the first to the last element touched."""
+        return max(self.offsets) + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +54,10 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """out = 0, step, 2*step, ... : one integer a lane."""
+    """out = a constant integer for each lane."""
 
     out: Value
-    step: int = 1
+    values: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)

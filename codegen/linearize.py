@@ -16,8 +16,9 @@ from lazyten.bounds import bounds
 from lazyten.codegen.builder import Builder
 from lazyten.codegen.instructions import Address, Block, Carried, Function, Loop, Value
 from lazyten.codegen.ranges import free_ranges
-from lazyten.node import Node, toposort
+from lazyten.node import Node, index, substitute, toposort
 from lazyten.ops import SPECS, Op
+from lazyten.simplify import simplify
 
 Instance = tuple[int, ...]
 Env = dict[Node, int]
@@ -121,13 +122,17 @@ class _Linearizer:
                 return narrow
             for s in node.src:
                 self._need(s)
-        return self.build.compute(node.op, node.dtype, *(self._value(s, env) for s in node.src))
+        args = [self._value(s, env) for s in node.src]
+        if node.dtype is dt.INDEX and node.op in (Op.IDIV, Op.MOD) and _is_natural(node):
+            plain = [self.build.compute(Op.CAST, dt.uint64, a) for a in args]
+            return self.build.compute(Op.CAST, dt.INDEX, self.build.compute(node.op, dt.uint64, *plain))
+        return self.build.compute(node.op, node.dtype, *args)
 
     def _range(self, node: Node, env: Env) -> Value:
         if node.arg.kind == "unroll":
             return self.build.constant(env[node], dt.INDEX)
         if node.arg.kind == "vector":
-            return self.build.lanes(node.arg.extent, 1, dt.INDEX)
+            return self.build.lanes(tuple(range(node.arg.extent)), dt.INDEX)
         return self.counter[node]
 
     def _compare_lanes(self, node: Node, env: Env) -> Value | None:
@@ -143,7 +148,7 @@ class _Linearizer:
         scalar = self.build.constant(offset, dt.INDEX)
         scalar = scalar if base is None else self.build.compute(Op.ADD, dt.INDEX, base, scalar)
         most = self.build.compute(Op.NEG, dt.int32, self.build.compute(Op.CAST, dt.int32, scalar))
-        lanes = self.build.lanes(vector.arg.extent, step, dt.int32)
+        lanes = self.build.lanes(tuple(step * i for i in range(vector.arg.extent)), dt.int32)
         return self.build.compute(Op.CMPLT, dt.bool_, lanes, most)
 
     @staticmethod
@@ -168,21 +173,24 @@ class _Linearizer:
                                self._address(node.src[0], node.src[1], env, lanes, mask is not None), mask)
 
     def _address(self, param: Node, position: Node, env: Env, lanes: int, masked: bool = False) -> Address:
-        """Where an instance of a LOAD or STORE is: base + constant + stride * lane, if it can be."""
+        """Where an instance of a LOAD or STORE is: base + constant + constants by lane, if it can be."""
         terms, offset = affine(position)
-        terms = dict(terms)
         vector = next((r for r in self.free[position] if r.arg.kind == "vector"), None)
-        stride = 0 if vector is None else terms.pop(vector, 0)
-        if vector is not None and any(vector in self.free[t] for t in terms):
+        by_lane = {t: f for t, f in terms.items() if self.free[t] == {vector}}
+        rest = {t: f for t, f in terms.items() if t not in by_lane}
+        if vector is not None and any(vector in self.free[t] for t in rest):
             self._need(position)
             value = self.build.splat(self._value(position, env), lanes)
             return Address(param.arg.slot, None, vector=value)
-        base, offset = self._sum(terms, offset, env)
-        if lanes == 1 or stride == 1 or not masked:
-            return Address(param.arg.slot, base, offset, stride)
-        steps = self.build.lanes(lanes, stride, dt.INDEX)
+        offsets = [sum(f * _at_lane(t, vector, i) for t, f in by_lane.items()) for i in range(lanes)]
+        first = min(offsets)
+        base, offset = self._sum(rest, offset + first, env)
+        address = Address(param.arg.slot, base, offset, tuple(i - first for i in offsets))
+        if not masked or lanes == 1 or address.is_contiguous:
+            return address
         start = self.build.constant(offset, dt.INDEX)
         start = start if base is None else self.build.compute(Op.ADD, dt.INDEX, base, start)
+        steps = self.build.lanes(address.offsets, dt.INDEX)
         return Address(param.arg.slot, None, vector=self.build.compute(Op.ADD, dt.INDEX, start, steps))
 
     def _sum(self, terms: dict[Node, int], offset: int, env: Env) -> tuple[Value | None, int]:
@@ -271,8 +279,23 @@ class _Linearizer:
         return self.build.horizontal(node.arg, parts[0]) if own and parts[0].lanes > 1 else parts[0]
 
 
+def _at_lane(term: Node, vector: Node | None, lane: int) -> int:
+    """An index expression of the vector range alone, at one lane."""
+    if term is vector:
+        return lane
+    assert vector is not None
+    value = simplify(substitute([term], {vector: index(lane)})[0])
+    return int(value.value)
+
+
 def _is_loop(r: Node) -> bool:
     return r.arg.kind in ("loop", "reduce")
+
+
+def _is_natural(node: Node) -> bool:
+    """Whether both operands are known not to be negative: unsigned division is cheaper."""
+    limits = [bounds(s) for s in node.src]
+    return all(b is not None and b[0] >= 0 for b in limits)
 
 
 def _compares_indices(node: Node) -> bool:

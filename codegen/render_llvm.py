@@ -5,6 +5,8 @@ pass: loop-invariant code is outside already, accumulators are phis, vectors are
 """
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lazyten import dtype as dt
 from lazyten.codegen.instructions import (
     Address,
@@ -32,6 +34,9 @@ from lazyten.codegen.llvm_ops import (
 )
 from lazyten.dtype import DType
 from lazyten.ops import Op
+
+MOST_SPAN = 4
+"""Lanes within so many vectors of memory are loaded whole and shuffled, not one by one."""
 
 
 def render(function: Function) -> tuple[str, tuple[str, ...]]:
@@ -112,8 +117,7 @@ class _Renderer:
             self.names[item.out] = literal(item.value, item.out.dtype, item.out.lanes)
         elif isinstance(item, Lanes):
             kind = scalar_type(item.out.dtype)
-            self.names[item.out] = "<" + ", ".join(f"{kind} {i * item.step}"
-                                                   for i in range(item.out.lanes)) + ">"
+            self.names[item.out] = "<" + ", ".join(f"{kind} {v}" for v in item.values) + ">"
         elif isinstance(item, Splat):
             self.names[item.out] = self._splat(item)
         elif isinstance(item, Compute):
@@ -148,8 +152,7 @@ class _Renderer:
             if half == 1:
                 low, high = (self.line(f"extractelement {kind} {name}, i64 {i}") for i in (0, 1))
             else:
-                low, high = (self.line(f"shufflevector {kind} {name}, {kind} poison, {_indices(i, half)}")
-                             for i in (0, half))
+                low, high = (self._shuffle(dtype, lanes, name, range(i, i + half)) for i in (0, half))
             name, lanes = ROWS[item.combiner](self, dtype, half, (low, high)), half
         return name
 
@@ -166,8 +169,7 @@ class _Renderer:
         """One pointer a lane; masked-off lanes point at element 0, which is always there."""
         if address.vector is None:
             base = None if address.base is None else self.names[address.base]
-            return [self._pointer(dtype, address, base, address.offset + address.stride * i)
-                    for i in range(lanes)]
+            return [self._pointer(dtype, address, base, address.offset + i) for i in address.offsets]
         positions, kind = self.names[address.vector], f"<{lanes} x i64>"
         if mask is not None:
             positions = self.line(f"select <{lanes} x i1> {mask}, {kind} {positions}, "
@@ -180,8 +182,11 @@ class _Renderer:
         mask = None if item.mask is None else self.names[item.mask]
         if lanes == 1:
             return self._scalar_load(dtype, address, mask)
-        if address.vector is None and address.stride == 1:
+        if address.is_contiguous:
             return self._vector_load(dtype, lanes, address, mask)
+        if mask is None and address.vector is None and address.span <= MOST_SPAN * lanes:
+            whole = self._vector_load(dtype, address.span, address, None)
+            return self._shuffle(dtype, address.span, whole, address.offsets)
         name, kind = "poison", type_name(dtype, lanes)
         for i, pointer in enumerate(self._lane_pointers(dtype, address, lanes, mask)):
             element = self._from_memory(dtype, 1, self.line(f"load {memory_type(dtype)}, ptr {pointer}"))
@@ -220,13 +225,22 @@ class _Renderer:
             return loaded
         return convert(self, dt.uint8, dt.bool_, lanes, loaded)
 
+    def _shuffle(self, dtype: DType, lanes: int, name: str, order: Sequence[int]) -> str:
+        """Lane i of the result is lane order[i] of `name`."""
+        kind = type_name(dtype, lanes)
+        indices = ", ".join(f"i32 {i}" for i in order)
+        return self.line(f"shufflevector {kind} {name}, {kind} poison, <{len(order)} x i32> <{indices}>")
+
     def _store(self, item: Store) -> None:
         value, address = item.value, item.address
         dtype, lanes, name = value.dtype, value.lanes, self.names[value]
         if dtype.kind == "b":
             name = convert(self, dt.bool_, dt.uint8, lanes, name)
         kind = memory_type(dtype) if lanes == 1 else f"<{lanes} x {memory_type(dtype)}>"
-        if lanes == 1 or (address.vector is None and address.stride == 1):
+        stored = dt.uint8 if dtype.kind == "b" else dtype
+        if address.vector is None and sorted(address.offsets) == list(range(lanes)):
+            if lanes > 1 and not address.is_contiguous:
+                name = self._shuffle(stored, lanes, name, [address.offsets.index(i) for i in range(lanes)])
             base = None if address.base is None else self.names[address.base]
             pointer = self._pointer(dtype, address, base, address.offset)
             self.lines.append(f"  store {kind} {name}, ptr {pointer}, align {dtype.itemsize}")
@@ -235,6 +249,3 @@ class _Renderer:
             element = self.line(f"extractelement {kind} {name}, i64 {i}")
             self.lines.append(f"  store {memory_type(dtype)} {element}, ptr {pointer}")
 
-
-def _indices(start: int, count: int) -> str:
-    return f"<{count} x i32> <" + ", ".join(f"i32 {start + i}" for i in range(count)) + ">"

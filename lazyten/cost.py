@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from lazyten.node import Node, consumers, toposort
 from lazyten.ops import ELEMENTWISE, Op
 
-LOAD = 2.0
-STORE = 2.0
+LOAD = 3.0
+STORE = 3.0
 LAUNCH = 2000.0
 """About a microsecond: calling a kernel at all."""
 MOST = 1e15
@@ -31,7 +31,7 @@ SCATTERED = 4.0
 """How much slower a reduction runs inside another one's loop than in a kernel of its own."""
 
 OP_WORK: dict[Op, float] = {
-    Op.EXP2: 4.0, Op.LOG2: 6.0, Op.SIN: 8.0, Op.POW: 20.0, Op.SQRT: 2.0, Op.DIV: 2.0, Op.RECIPROCAL: 2.0,
+    Op.EXP2: 3.0, Op.LOG2: 6.0, Op.SIN: 8.0, Op.POW: 20.0, Op.SQRT: 2.0, Op.DIV: 2.0, Op.RECIPROCAL: 2.0,
     Op.IDIV: 6.0, Op.MOD: 6.0,
 }
 """Elementwise ops that cost more than 1."""
@@ -71,12 +71,14 @@ def stored_values(roots: Sequence[Node]) -> list[Decision]:
 
 
 class _Context:
-    """How often a value is read: by whom (equal readers are one), how far from the root's axes."""
+    """How often a value is read, and by whom: equal readers are one, and kernels is whose loops they
+    are in. aligned: its axes are the kernel's own; nested: within a reduction, over axes `reduced`."""
 
-    __slots__ = ("aligned", "counts", "nested", "reduced")
+    __slots__ = ("aligned", "counts", "kernels", "nested", "reduced")
 
     def __init__(self) -> None:
         self.counts: dict[Node, float] = {}
+        self.kernels: frozenset[Node] = frozenset()
         self.aligned = True
         self.nested = False
         self.reduced: frozenset[int] = frozenset()
@@ -115,6 +117,8 @@ class _Model:
             return LOAD
         if node.op is Op.PAD:
             return sources[0] + 1.0
+        if node.op is Op.EXPAND and _is_outer(node.src[0], node, frozenset()):
+            return 0.0  # computed outside the loops of the new axes, however often it is read there
         return sources[0] if sources else 0.0
 
     def _read_cost(self, node: Node, assume_stored: bool) -> float:
@@ -143,20 +147,21 @@ class _Model:
     def _add(self, context: _Context, node: Node, user: Node) -> None:
         if user in self.stored:
             total, aligned, nested, reduced = float(user.numel), True, False, frozenset[int]()
-            counts = {user: total}
+            counts, kernels = {user: total}, frozenset((user,))
         else:
             above = self.reads[user]
             total, aligned, nested, reduced = above.total, above.aligned, above.nested, above.reduced
-            counts = above.counts
+            counts, kernels = above.counts, above.kernels
         if user.op is Op.REDUCE:
             counts = {user: total * node.numel / max(user.numel, 1)}
             nested, reduced = True, reduced | frozenset(user.arg[1])
         elif user.op not in ELEMENTWISE:
             hoisted = user.op is Op.EXPAND and aligned and _is_outer(node, user, reduced)
-            counts = {user: min(total, float(node.numel)) if hoisted else total}
+            counts = {user: min(total, float(node.numel * len(kernels))) if hoisted else total}
             nested = nested and not hoisted
         for reader, count in counts.items():
             context.counts[reader] = max(context.counts.get(reader, 0.0), count)
+        context.kernels |= kernels
         context.aligned = context.aligned and aligned and user.op in AXIS_KEEPING
         context.nested = context.nested or nested
         context.reduced |= reduced

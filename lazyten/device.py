@@ -1,4 +1,4 @@
-"""Devices by name: finds the runtime of a device, built in or from the entry points of another package.
+"""Devices by name: finds the runtime of a device, built in or from another package.
 
 The only module that loads what lies above it (`lazyten.runtimes`), and by name only.
 """
@@ -8,7 +8,7 @@ import importlib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -45,7 +45,7 @@ class Program(ABC):
 
 
 class Executor(ABC):
-    """What realizing needs of a device. `lazyten.runtimes.contract.Runtime` is the base to port with."""
+    """What realizing needs of a device; to port, subclass `lazyten.runtimes.contract.Runtime`."""
 
     def __init__(self, index: int = 0) -> None:
         self.index = index
@@ -80,7 +80,7 @@ def default_device() -> str:
     return canonical(os.environ.get("DEVICE") or "cpu")
 
 
-@lru_cache(maxsize=None)
+@cache
 def canonical(name: str) -> str:
     """'cpu' for 'CPU' and 'cpu:0'. Raises DeviceError for names of no runtime."""
     kind, _, index = name.strip().lower().partition(":")
@@ -93,14 +93,14 @@ def canonical(name: str) -> str:
     return kind if not index or int(index) == 0 else f"{kind}:{int(index)}"
 
 
-@lru_cache(maxsize=None)
+@cache
 def available() -> tuple[str, ...]:
     """Names of all runtimes that are installed, built-in ones first."""
     outside = sorted(e.name.lower() for e in entry_points(group=ENTRY_POINT_GROUP))
     return (*BUILT_IN, *(n for n in outside if n not in BUILT_IN))
 
 
-@lru_cache(maxsize=None)
+@cache
 def executor(name: str) -> Executor:
     """The runtime of a canonical device name, started on first use."""
     kind, _, index = name.partition(":")

@@ -116,8 +116,8 @@ def from_numpy(dtype: np.dtype[np.generic] | type | str) -> DType:
     """The element type of a NumPy array. Raises DTypeError for what lazyten cannot hold."""
     found = BY_NAME.get(np.dtype(dtype).name)
     if found is None:
-        raise DTypeError(f"NumPy type {np.dtype(dtype)} has no lazyten equivalent; convert the array "
-                         f"first, for example with .astype('float32'). "
+        raise DTypeError(f"NumPy type {np.dtype(dtype)} has no lazyten equivalent; convert the "
+                         f"array first, for example with .astype('float32'). "
                          f"Types: {', '.join(BY_NAME)}")
     return found
 

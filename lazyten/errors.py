@@ -1,4 +1,4 @@
-"""Every error a user can meet. A user's mistake is a `LazytenError`; our own bug is `InternalError`.
+"""Every error a user can meet. A user's mistake: a `LazytenError`; our own bug: `InternalError`.
 
 A message names the operation, the values, the axis at fault, and what to do about it.
 """

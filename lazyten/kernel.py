@@ -1,4 +1,4 @@
-"""What the scheduler hands to a runtime: kernels over numbered arguments, and the order to run them."""
+"""What the scheduler hands to a runtime: kernels over numbered arguments, in order."""
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 import sys
+from types import FrameType
 from typing import NamedTuple
 
 
@@ -14,7 +15,6 @@ class Location(NamedTuple):
 
     def __str__(self) -> str:
         return f"{os.path.basename(self.file)}:{self.line}"
-
 
 
 _OURS: dict[str, bool] = {}
@@ -29,7 +29,7 @@ def user_location() -> Location | None:
     """The innermost frame that is not lazyten's own, or the one set by `attribute_to`."""
     if _override:
         return _override[-1]
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
         ours = _OURS.get(file)
@@ -37,11 +37,11 @@ def user_location() -> Location | None:
             ours = _OURS[file] = _is_ours(frame.f_globals.get("__name__", ""), file)
         if not ours:
             return Location(file, frame.f_lineno)
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return None
 
 
-class attribute_to:  # noqa: N801 - used as a context manager, like a function
+class attribute_to:
     """Within this block new nodes belong to `location` (a gradient belongs to its forward line)."""
 
     def __init__(self, location: Location | None) -> None:

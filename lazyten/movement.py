@@ -1,11 +1,13 @@
 """Movement ops: what they do to shapes, and where each element of the result comes from.
 
-A leaf module. `out_shape` checks an op's argument and gives the shape it makes; `is_noop` says when it
-changes nothing. Where an element comes from is told by `view.py`, in strides and index expressions.
+A leaf module. `out_shape` checks an op's argument and gives the shape it makes; `is_noop` says when
+it changes nothing. Where an element comes from is told by `view.py`, in strides and index
+expressions.
 
 Seven ops suffice. RESHAPE, PERMUTE, EXPAND, PAD, SHRINK and FLIP are the usual ones; SHEAR slides:
 
-    SHEAR(axis, by, factor, offset, size):  out[.., i, .., k, ..] = in[.., i + factor*k + offset, .., k, ..]
+    SHEAR(axis, by, factor, offset, size):
+        out[.., i, .., k, ..] = in[.., i + factor*k + offset, .., k, ..]
 
 with i on `axis` (0 <= i < size) and k on `by`; every index read must be inside. It makes sliding
 windows (EXPAND a new axis of taps, then SHEAR by it), diagonals and their gradients plain strides:
@@ -71,4 +73,4 @@ def is_noop(op: Op, shape: Shape, arg: Any) -> bool:
     if op is Op.FLIP:
         return all(shape[a] <= 1 for a in arg)
     axis, by, factor, offset, size = arg
-    return offset == 0 and size == shape[axis] and (factor == 0 or shape[by] == 1)
+    return bool(offset == 0 and size == shape[axis] and (factor == 0 or shape[by] == 1))

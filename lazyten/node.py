@@ -1,7 +1,7 @@
 """The one node class of both levels: interned, frozen, compared with `is`.
 
-In: an op, a dtype, sources and an argument. Out: THE node with those fields, its shape worked out and
-its fields checked. At GRAPH level a node is a whole array; at LOOP level one element (shape ()).
+In: an op, a dtype, sources and an argument. Out: THE node with those fields, its shape worked out
+and its fields checked. At GRAPH level a node is a whole array; at LOOP level one element, shape ().
 Every walk here is iterative: a chain of 100,000 ops must not meet the recursion limit.
 """
 from __future__ import annotations
@@ -26,8 +26,8 @@ Shape = tuple[int, ...]
 class Range(NamedTuple):
     """RANGE's argument: a loop variable 0 <= i < extent.
 
-    kind: 'loop' a plain loop, 'reduce' a loop of an ACCUMULATE, 'unroll' one instance a value
-    (a register tile), 'vector' the lanes of a vector register. `order` sorts loops, outermost first.
+    kind: 'loop' a plain loop, 'reduce' a loop of an ACCUMULATE, 'unroll' one instance a value (a
+    register tile), 'vector' the lanes of a vector register. `order` sorts loops, outermost first.
     """
 
     order: tuple[int, ...]
@@ -111,7 +111,8 @@ def _shape_of(op: Op, dtype: DType, src: tuple[Node, ...], arg: Any) -> Shape:
                 raise InternalError(f"{op.name} of different dtypes: {src}")
         if first.kind not in spec.takes or (op is Op.WHERE and src[0].dtype is not dt.bool_):
             raise InternalError(f"{op.name} does not take {[s.dtype.name for s in src]}")
-        if spec.gives == "same" and dtype is not first or spec.gives == "bool" and dtype is not dt.bool_:
+        wanted = first if spec.gives == "same" else dt.bool_ if spec.gives == "bool" else dtype
+        if dtype is not wanted:
             raise InternalError(f"{op.name} of {first.name} does not give {dtype.name}")
         return shape
     if op in MOVEMENT:
@@ -134,10 +135,10 @@ def _shape_of(op: Op, dtype: DType, src: tuple[Node, ...], arg: Any) -> Shape:
     raise InternalError(f"no shape rule for {op.name}")
 
 
-# ---- making nodes ----------------------------------------------------------------------------------
+# ---- making nodes --------------------------------------------------------------------------------
 
 def const(value: Scalar, dtype: DType, shape: Shape = ()) -> Node:
-    """A constant array. The value is stored as the Python type of `dtype`; integers wrap into it."""
+    """A constant array. The value is kept as the Python type of `dtype`; integers wrap into it."""
     if dtype.is_float:
         value = float(value)
     elif dtype is dt.bool_:
@@ -202,16 +203,19 @@ def move(op: Op, x: Node, arg: Any) -> Node:
 
 
 def reshape(x: Node, shape: Shape) -> Node:
+    """RESHAPE to `shape`, in row-major order."""
     return move(Op.RESHAPE, x, tuple(shape))
 
 
 def expand(x: Node, shape: Shape) -> Node:
+    """EXPAND axes of size 1 to `shape`."""
     return move(Op.EXPAND, x, tuple(shape))
 
 
-# ---- walking ---------------------------------------------------------------------------------------
+# ---- walking -------------------------------------------------------------------------------------
 
-def toposort(roots: Iterable[Node], into: Callable[[Node], Sequence[Node]] | None = None) -> list[Node]:
+def toposort(roots: Iterable[Node],
+             into: Callable[[Node], Sequence[Node]] | None = None) -> list[Node]:
     """Every node under `roots`, sources first, each once, in a deterministic order.
 
     `into` gives the sources to walk of a node (default: all of src).
@@ -275,15 +279,16 @@ def ranges_of(roots: Iterable[Node]) -> Iterator[Node]:
     return (n for n in toposort(roots) if n.op is Op.RANGE)
 
 
-# ---- checking --------------------------------------------------------------------------------------
+# ---- checking ------------------------------------------------------------------------------------
 
 def verify(roots: Sequence[Node], level: str) -> None:
-    """Raise InternalError unless every node is allowed at `level` ('graph' or 'loop') and well-formed."""
+    """Raise InternalError unless all nodes are well-formed and of `level`, 'graph' or 'loop'."""
     for node in toposort(roots):
         loop = node.op in LOOP_ONLY
         graph = not loop and node.op not in SPECS and node.op is not Op.CONST
         if level == "graph" and loop or level == "loop" and graph:
-            raise InternalError(f"{node.op.name} does not belong to the {level} level:\n{dump([node])}")
+            raise InternalError(f"{node.op.name} does not belong to the {level} level:\n"
+                                f"{dump([node])}")
         if _shape_of(node.op, node.dtype, node.src, node.arg) != node.shape:
             raise InternalError(f"shape of {node} is off")
         if level == "loop" and node.shape != ():
@@ -298,7 +303,7 @@ def verify(roots: Sequence[Node], level: str) -> None:
             raise InternalError(f"{node} accumulates over {node.src[1:]}, which are not all ranges")
 
 
-# ---- printing --------------------------------------------------------------------------------------
+# ---- printing ------------------------------------------------------------------------------------
 
 def _format_arg(node: Node) -> str:
     if node.op is Op.CONST:
@@ -317,7 +322,7 @@ def _format_arg(node: Node) -> str:
 
 
 def dump(roots: Sequence[Node]) -> str:
-    """One line a node, sources first, named %0, %1, ... in visit order: the same on every machine."""
+    """One line a node, sources first, named %0, %1, ... in visit order: equal on every machine."""
     names: dict[Node, str] = {}
     lines = []
     for node in toposort(roots):

@@ -30,7 +30,7 @@ class Op(Enum):
     CONTIGUOUS = auto()       # the same values, stored to memory
     LEAF = auto()             # arg: leaf id; the same values, where a gradient is wanted
     DETACH = auto()           # the same values, where gradients stop
-    CUSTOM_GRADIENT = auto()  # src: value, inputs...; arg: vjp rule; the value, with its own gradient
+    CUSTOM_GRADIENT = auto()  # src: value, inputs...; arg: vjp rule; the value, its own gradient
     REDUCE = auto()           # arg: (combiner, axes); reduced axes keep size 1
     RESHAPE = auto()          # arg: new shape
     PERMUTE = auto()          # arg: order; out.shape[i] == in.shape[order[i]]
@@ -90,8 +90,8 @@ Array = Any  # np.ndarray or np.generic: the table's functions take and give bot
 class OpSpec:
     """One row: what an elementwise op takes, gives and means.
 
-    takes: kinds ('b', 'i', 'u', 'f') that the operands may have; all operands have one dtype, but for
-    WHERE's condition (bool). gives: 'same' as the operands, 'bool', or 'any' (CAST, BITCAST).
+    takes: kinds ('b', 'i', 'u', 'f') that the operands may have; all operands have one dtype, but
+    for WHERE's condition (bool). gives: 'same' as the operands, 'bool', or 'any' (CAST, BITCAST).
     numpy: the meaning, called with arrays of the operands' compute type. ulp: largest error of a
     float32 or float64 result in units in the last place, against the exact result (0.5 is correctly
     rounded). combines: its identity element by dtype, if REDUCE may use it.
@@ -193,7 +193,8 @@ SPECS: dict[Op, OpSpec] = {
     Op.IDIV: OpSpec(2, "iuf", _quiet(_floor_divide), ulp=1.0),
     Op.MOD: OpSpec(2, "iuf", _quiet(_modulo), ulp=1.0),
     Op.POW: OpSpec(2, "iuf", _quiet(_power), ulp=2.0),
-    Op.MAX: OpSpec(2, "biuf", _quiet(_maximum), commutes=True, ulp=0, identity=lambda dtype: dtype.min),
+    Op.MAX: OpSpec(2, "biuf", _quiet(_maximum), commutes=True, ulp=0,
+                   identity=lambda dtype: dtype.min),
     Op.CMPLT: OpSpec(2, "biuf", _quiet(np.less), gives="bool", ulp=0),
     Op.CMPNE: OpSpec(2, "biuf", _quiet(np.not_equal), gives="bool", ulp=0, commutes=True),
     Op.AND: OpSpec(2, "biu", _quiet(np.bitwise_and), ulp=0, commutes=True),
@@ -267,14 +268,15 @@ def _saturate(values: Array, target: DType) -> Array:
 
 
 def _round_to_odd(values: Array) -> Array:
-    """float64 to float32, ties and inexact results to an odd last bit: a later rounding is exact."""
+    """float64 to float32, inexact results to an odd last bit: a later rounding is then exact."""
     narrow = values.astype(np.float32)
     back = narrow.astype(np.float64)
     bits = np.ascontiguousarray(narrow).view(np.uint32).reshape(np.shape(values))
     inexact = (back != values) & np.isfinite(values) & np.isfinite(back)
     even = inexact & ((bits & 1) == 0)
     toward_zero = np.where(np.abs(back) > np.abs(values), bits - 1, bits + 1)
-    return np.where(even, toward_zero, bits).astype(np.uint32).view(np.float32).reshape(np.shape(values))
+    odd = np.where(even, toward_zero, bits).astype(np.uint32)
+    return odd.view(np.float32).reshape(np.shape(values))
 
 
 def evaluate(op: Op, dtype: DType, args: Sequence[Array], dtypes: Sequence[DType]) -> Array:

@@ -76,29 +76,28 @@ class Graph:
 
     def __init__(self, roots: Sequence[Node]) -> None:
         self.roots = roots
+        self.passed: dict[Node, Node] = {}
         self.order = toposort(roots, self._sources)
         self.buffers: list[Buffer] = []
         numbers: dict[Node, int] = {}
         entries: list[Hashable] = []
         for node in self.order:
-            passed = self._replacement(node)
-            if passed is not None:
-                numbers[node] = numbers[passed]
+            if node in self.passed:
+                numbers[node] = numbers[self.passed[node]]
                 continue
             numbers[node] = len(entries)
             entries.append(self._entry(node, numbers))
         self.key = (tuple(entries), tuple(numbers[r] for r in roots))
 
-    @staticmethod
-    def _replacement(node: Node) -> Node | None:
-        found = REALIZED.get(node)
-        if found is not None and found is not node:
-            return found
-        return node.src[0] if node.op in IDENTITY_OPS else None
-
     def _sources(self, node: Node) -> tuple[Node, ...]:
-        found = self._replacement(node)
-        return node.src if found is None else (found,)
+        """What a node reads; notes the node that is read in its place, if one is."""
+        found = REALIZED.get(node)
+        if found is None and node.op in IDENTITY_OPS:
+            found = node.src[0]
+        if found is None or found is node:
+            return node.src
+        self.passed[node] = found
+        return (found,)
 
     def _entry(self, node: Node, numbers: dict[Node, int]) -> Hashable:
         arg: Hashable = node.arg
@@ -114,9 +113,8 @@ class Graph:
         memo: dict[Node, Node] = {}
         count = 0
         for node in self.order:
-            passed = self._replacement(node)
-            if passed is not None:
-                memo[node] = memo[passed]
+            if node in self.passed:
+                memo[node] = memo[self.passed[node]]
             elif node.op is Op.BUFFER:
                 memo[node] = make(Op.BUFFER, node.dtype, (), Slot(count, node.arg.size))
                 count += 1

@@ -1,7 +1,7 @@
 """What a tensor's values live in: `Buffer` is device memory, `Storage` a value that may change.
 
-A Storage holds the GRAPH node of its current value. Every tensor that views the same Storage sees the
-change when it gets a new node; nodes themselves never change, so a saved value stays what it was.
+A Storage holds the GRAPH node of its current value. Every tensor that views the same Storage sees
+the change when it gets a new node; nodes never change, so a saved value stays what it was.
 """
 from __future__ import annotations
 
@@ -109,4 +109,5 @@ class Storage:
         """The realized value as a fresh array of compute type, in the natural shape."""
         buffer = self.buffer
         assert buffer is not None, "realize first"
-        return ops.decode(buffer.numpy(), buffer.dtype).reshape(self._node.shape)
+        values: np.ndarray[Any, Any] = ops.decode(buffer.numpy(), buffer.dtype)
+        return values.reshape(self._node.shape)

@@ -1,0 +1,100 @@
+"""vjp: reverse-mode differentiation as a graph transform. `Tensor.backward` calls it.
+
+In: a GRAPH node and its cotangent. Out: cotangents of other nodes, as ordinary GRAPH nodes; so a
+gradient can be differentiated again, and is scheduled and fused like anything else. The rules are
+in `vjp_rules.py`; this module only walks, and only between the output and the wanted nodes.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lazyten.arithmetic import add
+from lazyten.errors import GradientError, InternalError
+from lazyten.location import attribute_to
+from lazyten.node import Node, toposort
+from lazyten.ops import Op
+from lazyten.vjp_rules import VJP
+
+
+def vjp(output: Node, cotangent: Node, wanted: Sequence[Node]) -> list[Node | None]:
+    """The cotangent of each wanted node: sum over output of cotangent * d output / d wanted.
+
+    A node's cotangent has the node's shape and dtype. None for a node that `output` does not depend
+    on in a differentiable way. Cotangents from several uses of a node are added from the last use
+    to the first. Gradient nodes belong to the user's line of the forward node.
+    """
+    if (cotangent.shape, cotangent.dtype) != (output.shape, output.dtype):
+        raise InternalError(f"cotangent {cotangent} does not fit {output}")
+    order, active = _between(output, frozenset(wanted))
+    found: dict[Node, Node] = {}
+    if output in active:
+        found[output] = cotangent
+    for node in reversed(order):
+        total = found.get(node)
+        if total is not None:
+            with attribute_to(node.where):
+                _pass_back(node, total, active, found)
+    return [found.get(w) for w in wanted]
+
+
+def _between(output: Node, wanted: frozenset[Node]) -> tuple[list[Node], set[Node]]:
+    """The nodes that a cotangent of `output` may reach, sources first; and which of them are wanted
+    or have a wanted node under them."""
+    sources: dict[Node, Sequence[Node]] = {}
+
+    def into(node: Node) -> Sequence[Node]:
+        sources[node] = _sources(node)
+        return sources[node]
+
+    order = toposort([output], into)
+    active = {n for n in order if n in wanted and n.dtype.is_float}
+    for node in order:
+        if not active.isdisjoint(sources[node]):
+            active.add(node)
+    return order, active
+
+
+def _sources(node: Node) -> Sequence[Node]:
+    """The sources that a cotangent may flow to. Sources of other types than floats have none."""
+    if node.op is Op.CUSTOM_GRADIENT:
+        return [s for s in node.src[1:] if s.dtype.is_float]
+    rules = VJP.get(node.op)
+    if rules is None or not node.dtype.is_float:
+        return ()
+    return [s for s, rule in zip(node.src, rules, strict=True) if rule and s.dtype.is_float]
+
+
+def _pass_back(node: Node, total: Node, active: set[Node], found: dict[Node, Node]) -> None:
+    """Add what `node`, whose cotangent is `total`, contributes to its active sources."""
+    if node.op is Op.CUSTOM_GRADIENT:
+        for source, part in zip(node.src[1:], _custom(node, total), strict=True):
+            if part is not None and source in active:
+                _accumulate(source, part, found)
+        return
+    for source, rule in zip(node.src, VJP.get(node.op, ()), strict=False):
+        if rule is not None and source in active:
+            part = rule(total, node)
+            if part.shape != source.shape or part.dtype is not source.dtype:
+                raise InternalError(f"{node.op.name}'s gradient for {source} is {part}")
+            _accumulate(source, part, found)
+
+
+def _accumulate(source: Node, part: Node, found: dict[Node, Node]) -> None:
+    sofar = found.get(source)
+    found[source] = part if sofar is None else add(sofar, part)
+
+
+def _custom(node: Node, total: Node) -> Sequence[Node | None]:
+    """What a user's gradient rule gives for its inputs. Raises GradientError if it does not fit."""
+    inputs = node.src[1:]
+    name = getattr(node.arg, "__name__", repr(node.arg))
+    parts = node.arg(total, node)
+    if len(parts) != len(inputs):
+        raise GradientError(f"gradient rule {name} gave {len(parts)} cotangents for {len(inputs)} "
+                            f"inputs; give one an input, None where there is none")
+    for i, (source, part) in enumerate(zip(inputs, parts, strict=True)):
+        if part is not None and (part.shape, part.dtype) != (source.shape, source.dtype):
+            raise GradientError(f"gradient rule {name} gave {part} for input {i}, which is "
+                                f"{source}; a cotangent has its input's shape and dtype")
+    result: Sequence[Node | None] = parts
+    return result

@@ -1,0 +1,213 @@
+"""VJP: how each op passes a cotangent back to its sources, a row an op, a rule a source.
+
+In: a cotangent (the gradient of some scalar with respect to a node's value) and the node. Out: the
+source's cotangent, of the source's shape and dtype. `gradient.vjp` walks the graph and calls only
+the rules whose result is asked for, so a rule never builds what nobody needs.
+
+The rules reuse the forward node where they can (`exp2` is its own derivative up to a factor), and
+`arithmetic.py` folds constants: factors such as ln2 * log2(e) must not reach the kernels.
+Ties and edges follow PyTorch: `maximum` halves the cotangent between equal operands, a maximum over
+axes shares it evenly, `0 ** 0` has derivative 0 in the base, and sqrt's at 0 is inf.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from lazyten.arithmetic import div, equal, like, mul, neg, scale, sum_over
+from lazyten.movement import Shape
+from lazyten.node import Node, cast, elementwise, expand, make, move, reduce, reshape
+from lazyten.ops import Op
+
+Rule = Callable[[Node, Node], Node]
+"""rule(cotangent, node) -> the cotangent of one source of node."""
+
+Shear = tuple[int, int, int, int, int]
+"""SHEAR's argument: axis, by, factor, offset, size; see movement.py."""
+
+LN2 = math.log(2.0)
+LOG2E = math.log2(math.e)
+
+
+# ---- elementwise rules ---------------------------------------------------------------------------
+
+def _cosine(x: Node) -> Node:
+    """cos x = 1 - 2 sin(x/2)**2: unlike sin(x + pi/2), as exact for large x as sin itself."""
+    half = elementwise(Op.SIN, scale(x, 0.5))
+    return elementwise(Op.SUB, like(x, 1.0), scale(elementwise(Op.MUL, half, half), 2.0))
+
+
+def _reciprocal(g: Node, node: Node) -> Node:
+    return neg(mul(g, elementwise(Op.MUL, node, node)))
+
+
+def _divisor(g: Node, node: Node) -> Node:
+    return neg(mul(div(g, node.src[1]), node))
+
+
+def _modulus(g: Node, node: Node) -> Node:
+    return neg(mul(g, elementwise(Op.IDIV, *node.src)))
+
+
+def _pow_base(g: Node, node: Node) -> Node:
+    """b * a**(b-1), and 0 for b = 0 even at a = 0."""
+    a, b = node.src
+    if b.op is Op.CONST:
+        return _constant_pow_base(g, a, b.value)
+    power = elementwise(Op.POW, a, elementwise(Op.SUB, b, like(b, 1.0)))
+    zero = like(b, 0.0)
+    return elementwise(Op.WHERE, equal(b, zero), zero, mul(g, elementwise(Op.MUL, b, power)))
+
+
+def _constant_pow_base(g: Node, a: Node, exponent: float) -> Node:
+    if exponent == 0:
+        return like(a, 0.0)
+    if exponent == 1:
+        return g
+    power = a if exponent == 2 else elementwise(Op.POW, a, like(a, exponent - 1))
+    return scale(mul(g, power), exponent)
+
+
+def _pow_exponent(g: Node, node: Node) -> Node:
+    """a**b * ln a, and 0 at a = 0 for b >= 0, where ln a alone would be -inf."""
+    a, b = node.src
+    zero = like(a, 0.0)
+    flat = elementwise(Op.AND, equal(a, zero), elementwise(Op.NOT, elementwise(Op.CMPLT, b, zero)))
+    slope = scale(elementwise(Op.MUL, node, elementwise(Op.LOG2, a)), LN2)
+    return elementwise(Op.WHERE, flat, zero, mul(g, slope))
+
+
+def _maximum(g: Node, mine: Node, other: Node) -> Node:
+    """All of g where mine > other (or either is NaN), half where they are equal."""
+    shared = elementwise(Op.WHERE, elementwise(Op.CMPNE, mine, other), g, scale(g, 0.5))
+    return elementwise(Op.WHERE, elementwise(Op.CMPLT, mine, other), like(g, 0.0), shared)
+
+
+# ---- reductions ----------------------------------------------------------------------------------
+
+def _reduce(g: Node, node: Node) -> Node:
+    combiner, axes = node.arg
+    if combiner is Op.ADD:
+        return expand(g, node.src[0].shape)
+    return _reduce_max(g, node, axes) if combiner is Op.MAX else _reduce_mul(g, node, axes)
+
+
+def _reduce_max(g: Node, node: Node, axes: tuple[int, ...]) -> Node:
+    """g, shared evenly among the elements that are the maximum."""
+    x, = node.src
+    below = elementwise(Op.CMPNE, x, expand(node, x.shape))
+    ties = reduce(elementwise(Op.WHERE, below, like(x, 0.0), like(x, 1.0)), Op.ADD, axes)
+    return elementwise(Op.WHERE, below, like(x, 0.0), expand(div(g, ties), x.shape))
+
+
+def _reduce_mul(g: Node, node: Node, axes: tuple[int, ...]) -> Node:
+    """g times the product of the others, also where some are 0.
+
+    Zeros are counted and left out of the product: an element with a zero among the others gets 0,
+    the rest the product of all nonzero ones over itself. Exact zeros count as constants in a second
+    derivative.
+    """
+    x, = node.src
+    zero, one = like(x, 0.0), like(x, 1.0)
+    is_0 = equal(x, zero)
+    nonzero = elementwise(Op.WHERE, is_0, one, x)
+    product = reduce(nonzero, Op.MUL, axes)
+    ones = elementwise(Op.WHERE, is_0, one, zero)
+    zeros = expand(reduce(ones, Op.ADD, axes), x.shape)
+    others = div(expand(mul(g, product), x.shape), nonzero)
+    return elementwise(Op.WHERE, elementwise(Op.CMPNE, zeros, ones), zero, others)
+
+
+# ---- movement: each is linear, so its rule is its transpose --------------------------------------
+
+def _permute(g: Node, node: Node) -> Node:
+    order = node.arg
+    return move(Op.PERMUTE, g, tuple(sorted(range(len(order)), key=order.__getitem__)))
+
+
+def _expand(g: Node, node: Node) -> Node:
+    sizes = zip(node.src[0].shape, g.shape, strict=True)
+    return sum_over(g, tuple(axis for axis, (n, m) in enumerate(sizes) if n != m))
+
+
+def _pad(g: Node, node: Node) -> Node:
+    sizes = zip(node.arg, node.src[0].shape, strict=True)
+    return move(Op.SHRINK, g, tuple((before, before + n) for (before, _), n in sizes))
+
+
+def _shrink(g: Node, node: Node) -> Node:
+    sizes = zip(node.arg, node.src[0].shape, strict=True)
+    return move(Op.PAD, g, tuple((start, n - stop) for (start, stop), n in sizes))
+
+
+def shear_transpose(shape: Shape, arg: Shear) -> tuple[tuple[int, int], Shear]:
+    """How SHEAR `arg` of `shape` is transposed: (before, after) to pad its axis by, and a SHEAR.
+
+    SHEAR puts in[j, k] at out[j - factor*k - offset, k] where that is inside out, and drops it
+    otherwise. So in's cotangent at (j, k) is out's there, or 0 from the padding. Over all
+    j < shape[axis] and k < shape[by] that index runs from -offset - most to
+    shape[axis] - 1 - offset - least.
+    """
+    axis, by, factor, offset, size = arg
+    reach = factor * max(shape[by] - 1, 0)
+    least, most = min(reach, 0), max(reach, 0)
+    before = max(0, offset + most)
+    after = max(0, shape[axis] - offset - least - size)
+    return (before, after), (axis, by, -factor, before - offset, shape[axis])
+
+
+def _shear(g: Node, node: Node) -> Node:
+    pads, arg = shear_transpose(node.src[0].shape, node.arg)
+    around = tuple(pads if a == arg[0] else (0, 0) for a in range(len(g.shape)))
+    return move(Op.SHEAR, move(Op.PAD, g, around), arg)
+
+
+def _copy(g: Node, node: Node) -> Node:
+    source, target = node.arg
+    return g if g.op is Op.CONST else make(Op.COPY, g.dtype, (g,), (target, source))
+
+
+# ---- the table -----------------------------------------------------------------------------------
+
+def _same(g: Node, node: Node) -> Node:
+    return g
+
+
+VJP: dict[Op, tuple[Rule | None, ...]] = {
+    Op.NEG: (lambda g, n: neg(g),),
+    Op.EXP2: (lambda g, n: scale(mul(g, n), LN2),),
+    Op.LOG2: (lambda g, n: div(scale(g, LOG2E), n.src[0]),),
+    Op.SIN: (lambda g, n: mul(g, _cosine(n.src[0])),),
+    Op.SQRT: (lambda g, n: div(scale(g, 0.5), n),),
+    Op.RECIPROCAL: (_reciprocal,),
+    Op.CAST: (lambda g, n: cast(g, n.src[0].dtype),),
+    Op.ADD: (_same, _same),
+    Op.SUB: (_same, lambda g, n: neg(g)),
+    Op.MUL: (lambda g, n: mul(g, n.src[1]), lambda g, n: mul(g, n.src[0])),
+    Op.DIV: (lambda g, n: div(g, n.src[1]), _divisor),
+    Op.MOD: (_same, _modulus),
+    Op.POW: (_pow_base, _pow_exponent),
+    Op.MAX: (lambda g, n: _maximum(g, *n.src), lambda g, n: _maximum(g, *n.src[::-1])),
+    Op.WHERE: (None,
+               lambda g, n: elementwise(Op.WHERE, n.src[0], g, like(g, 0.0)),
+               lambda g, n: elementwise(Op.WHERE, n.src[0], like(g, 0.0), g)),
+    Op.MULACC: (lambda g, n: mul(g, n.src[1]), lambda g, n: mul(g, n.src[0]), _same),
+    Op.REDUCE: (_reduce,),
+    Op.RESHAPE: (lambda g, n: reshape(g, n.src[0].shape),),
+    Op.PERMUTE: (_permute,),
+    Op.EXPAND: (_expand,),
+    Op.PAD: (_pad,),
+    Op.SHRINK: (_shrink,),
+    Op.FLIP: (lambda g, n: move(Op.FLIP, g, n.arg),),
+    Op.SHEAR: (_shear,),
+    Op.CONTIGUOUS: (_same,),
+    Op.COPY: (_copy,),
+    Op.LEAF: (_same,),
+}
+"""A rule a source; None where a source has no gradient. CUSTOM_GRADIENT brings its own rule."""
+
+NO_GRADIENT = frozenset({
+    Op.BUFFER, Op.CONST, Op.IOTA, Op.DETACH, Op.BITCAST, Op.NOT, Op.IDIV, Op.CMPLT, Op.CMPNE,
+    Op.AND, Op.OR, Op.XOR, Op.SHL, Op.SHR,
+})
+"""Where the walk stops: no sources, values that do not vary smoothly, a stop that was asked for."""

@@ -1,0 +1,32 @@
+"""Random programs give on the cpu what the interpreter says, for every dtype."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from graphs import SIZES, arrays, compute, expressions, leaf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lazyten import dtype as dt
+from lazyten.dtype import DType
+from lazyten.node import substitute
+
+LIMIT = 200
+"""Whole numbers below this are exact in every dtype."""
+
+
+@pytest.mark.parametrize("dtype", dt.ALL, ids=lambda d: d.name)
+@given(data=st.data())
+@settings(max_examples=25)
+def test_random_expressions_agree_with_the_interpreter(dtype: DType, data: st.DataObject) -> None:
+    shapes = data.draw(st.lists(st.lists(SIZES, max_size=4).map(tuple), min_size=1, max_size=2))
+    shapes = [s for s in shapes if np.prod(s) <= 2000] or [(3, 4)]
+    values = [data.draw(arrays(dtype, s)) for s in shapes]
+    here = [leaf(v, dtype, "cpu") for v in values]
+    node = data.draw(expressions(dtype, here))
+    oracle = dict(zip(here, [leaf(v, dtype, "interpreter") for v in values], strict=True))
+    expected = compute(substitute([node], oracle)[0], "interpreter")
+    got = compute(node, "cpu")
+    assert got.shape == expected.shape
+    np.testing.assert_array_equal(got[np.abs(expected) < LIMIT], expected[np.abs(expected) < LIMIT])
+    np.testing.assert_allclose(got, expected, rtol=2.0**-6 if dtype.is_half else 2.0**-18)
