@@ -77,6 +77,8 @@ class _Lowering:
     def _read(self, reading: Reading) -> tuple[list[Reading], Any]:
         """What a reading reads in turn, and what `_build` needs besides their values."""
         node, indices, valid = reading
+        if node.numel == 0:
+            return [], None  # only padding around it is ever read
         if node.op in MOVEMENT:
             below, inside = source_indices(node.op, node.src[0].shape, node.arg, list(indices))
             both = _both(valid, inside)
@@ -97,6 +99,8 @@ class _Lowering:
 
     def _build(self, reading: Reading, below: list[Node], extra: Any) -> Node:
         node, indices, valid = reading
+        if node.numel == 0:
+            return const(0, node.dtype)
         if node.op in ELEMENTWISE:
             return make(node.op, node.dtype, tuple(below))
         if node.op is Op.CONST:

@@ -51,7 +51,7 @@ def schedule(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]]) -> Sche
         place[decision.node] = len(arrays)
         arrays.append((decision.node.dtype, decision.node.numel))
     names = _Names()
-    steps = [_step(d.node, place, names) for d in decisions]
+    steps = [_step(d.node, place, names) for d in decisions if d.node.numel]
     outputs = tuple(place[r] if r in place else _leaf_slot(r) for r in roots)
     blocks, sizes = _plan_memory(arrays, len(inputs), steps, outputs)
     return Schedule(tuple(arrays), len(inputs), tuple(steps), outputs, blocks, sizes, tuple(decisions))

@@ -1,7 +1,7 @@
 """The NumPy interpreter: a runtime that evaluates kernels with the op table's own meanings.
 
-Slow and simple on purpose. It shares no code with the compiled runtimes below the GRAPH level, so it is
-the oracle that all of them are tested against.
+Slow and simple on purpose. It shares no code with the compiled runtimes below the GRAPH level, so
+it is the oracle that all of them are tested against.
 """
 from __future__ import annotations
 
@@ -55,7 +55,9 @@ def reduce(node: Node, x: Array) -> Array:
     combiner, axes = node.arg
     function = np.logical_or if x.dtype == np.bool_ else _REDUCE[combiner]
     with np.errstate(all="ignore"):
-        return ops.round_to(function.reduce(x, axis=axes, keepdims=True, dtype=x.dtype), node.dtype)
+        combined = function.reduce(x, axis=axes, keepdims=True, dtype=x.dtype)
+    rounded: Array = ops.round_to(combined, node.dtype)
+    return rounded
 
 
 def evaluate(outputs: Sequence[Node], leaves: dict[int, Array]) -> list[Array]:

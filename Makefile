@@ -1,0 +1,88 @@
+# Each target sets up what it needs: a virtual environment in .venv, the pinned packages of
+# requirements*.txt, and lazyten itself in editable mode. Set-up is done anew only when a pin changes.
+#
+#   make lenet ARGS="--epochs 3"     options for examples/lenet.py
+#   make test ARGS="-k softmax"      options for pytest
+#   make test DEVICE=interpreter     another default device
+#   make test PYTHON=python3.12      another Python, after `make distclean`
+
+PYTHON ?= python3
+WORKERS ?= 2
+ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+RUN := $(VENV)/.run-ready
+DEV := $(VENV)/.dev-ready
+TREE := build/tree
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+PIP := $(BIN)/python -m pip --quiet
+
+.DEFAULT_GOAL := help
+.PHONY: help dev lenet test bench lint wheel wheel-check clean distclean
+
+help:
+	@echo "make lenet        train LeNet-5 on handwritten digits"
+	@echo "make test         run the test suite"
+	@echo "make bench        compare speed with numpy and whatever else is installed"
+	@echo "make lint         ruff, and mypy --strict on the built tree"
+	@echo "make wheel-check  build the wheel, install it alone and train one batch with it"
+	@echo "make dev          only set up .venv"
+	@echo "make clean        remove what was built; make distclean removes .venv too"
+
+lenet: $(RUN)
+	$(BIN)/python examples/lenet.py $(ARGS)
+
+test: $(DEV)
+	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+
+bench: $(DEV)
+	$(BIN)/python -m benchmarks $(ARGS)
+
+# Static tools cannot follow setup.cfg's package_dir, so the types checked are those of the wheel.
+lint: $(DEV) wheel
+	$(BIN)/ruff check .
+	$(BIN)/python -m zipfile -e dist/*.whl $(TREE)
+	cd $(TREE) && $(CURDIR)/$(BIN)/mypy --config-file $(CURDIR)/setup.cfg \
+	    --cache-dir $(CURDIR)/.mypy_cache -p lazyten
+
+# The wheel is made from the sdist, so the sdist is known to be complete.
+wheel: $(DEV)
+	rm -rf build dist
+	$(BIN)/python -m build --no-isolation --outdir dist . >/dev/null
+
+wheel-check: $(DEV) wheel
+	$(BIN)/python -m venv --clear build/empty
+	build/empty/bin/python -m pip install --quiet --constraint requirements.txt dist/*.whl
+	cd build/empty && bin/python -I $(CURDIR)/.ci/train_one_batch.py
+
+dev: $(DEV)
+
+$(DEV): requirements-dev.txt $(RUN)
+	$(PIP) install --requirement requirements-dev.txt
+	@touch $@
+
+$(RUN): requirements.txt setup.cfg pyproject.toml | $(VENV)/.made
+	$(PIP) install --requirement requirements.txt
+	$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.made:
+	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) is not installed: lazyten needs \
+	Python 3.11 or newer; name one with PYTHON=/path/to/python3"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	    echo "`$(PYTHON) --version 2>&1` is too old: lazyten needs Python 3.11 or newer; name one \
+	with PYTHON=/path/to/python3"; exit 1; }
+	@rm -rf $(VENV)
+	@echo "Setting up $(VENV) (once)"
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "Python's venv module is missing: \
+	install it (Debian and Ubuntu: apt install python3-venv)"; exit 1; }
+	@touch $@
+
+clean:
+	rm -rf build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+distclean: clean
+	rm -rf $(VENV)

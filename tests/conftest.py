@@ -1,0 +1,45 @@
+"""What all tests share: pytest options, fixtures and the hypothesis profiles."""
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from golden_text import Golden
+from hypothesis import settings
+
+os.environ.setdefault("LAZYTEN_VERIFY", "1")  # every pass checks what it is given
+
+# Examples are few by default so that the suite stays quick, and the same ones every time in CI.
+# Look harder with: pytest --hypothesis-profile=thorough
+settings.register_profile("quick", deadline=None, max_examples=25, print_blob=True)
+settings.register_profile("ci", settings.get_profile("quick"), derandomize=True)
+settings.register_profile("thorough", settings.get_profile("quick"), max_examples=2000)
+settings.load_profile("ci" if os.environ.get("CI") else "quick")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true",
+                     help="rewrite tests/golden/ and the outputs shown in README.md and docs/")
+
+
+@pytest.fixture(scope="session", params=["cpu", "interpreter"])
+def device(request: pytest.FixtureRequest) -> str:
+    """Each device that must give the same results, by name."""
+    name: str = request.param
+    return name
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Golden:
+    """The text kept in tests/golden/ for this test; compare with `assert text == golden`."""
+    name = request.node.name.replace("[", "-").replace("]", "").replace("/", "-")
+    update: bool = request.config.getoption("--update-golden")
+    return Golden(Path(__file__).parent / "golden" / f"{name}.txt", update)
+
+
+def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:
+    """Show how a text differs from its golden file."""
+    if op == "==" and isinstance(left, str) and isinstance(right, Golden):
+        return right.explain(left)
+    return None
