@@ -1,5 +1,54 @@
-"""Decompose."""
+"""decompose: ops and types that machine code lacks become ones that it has.
+
+In: LOOP-level STORE nodes, after optimize. Out: the same with only what every renderer has a row for:
+no 16-bit floats, no EXP2, LOG2, SIN or POW, no conversion or shift out of range. pipeline.py calls it.
+It works on nodes, not on target text, so that all targets compute the same bits.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from lazyten.bounds import bounds
+from lazyten.codegen.casts import guard_cast
+from lazyten.codegen.expression import UNSIGNED, cast, less, shl, shr, where
+from lazyten.codegen.half import lower_halves
+from lazyten.codegen.power import power
+from lazyten.codegen.sine import sin
+from lazyten.codegen.transcendental import exp2, log2
+from lazyten.node import Node, rewrite
+from lazyten.ops import Op
 
 
-def decompose(roots):
-    return list(roots)
+def decompose(stores: Sequence[Node]) -> list[Node]:
+    """The same stores in simple ops."""
+    return rewrite(lower_halves(stores), _rule)
+
+
+def _rule(node: Node) -> Node | None:
+    row = _ROWS.get(node.op)
+    return None if row is None else row(node)
+
+
+def _guard_shift(node: Node) -> Node | None:
+    """A shift whose count may be out of range, where machines do what they like."""
+    value, count = node.src
+    bits = node.dtype.bits
+    limits = bounds(count)
+    if limits is not None and 0 <= limits[0] and limits[1] < bits:
+        return None
+    inside = less(cast(count, UNSIGNED[bits]), bits)
+    if node.op is Op.SHR and node.dtype.kind == "i":
+        return shr(value, where(inside, count, bits - 1))
+    shift = shl if node.op is Op.SHL else shr
+    return where(inside, shift(value, where(inside, count, 0)), 0)
+
+
+_ROWS: dict[Op, Callable[[Node], Node | None]] = {
+    Op.EXP2: lambda node: exp2(node.src[0]),
+    Op.LOG2: lambda node: log2(node.src[0]),
+    Op.SIN: lambda node: sin(node.src[0]),
+    Op.POW: lambda node: power(*node.src),
+    Op.CAST: guard_cast,
+    Op.SHL: _guard_shift,
+    Op.SHR: _guard_shift,
+}

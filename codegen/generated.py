@@ -1,10 +1,22 @@
-"""Generated."""
+"""What code generation hands to a runtime: `Generated`, one a kernel."""
+from __future__ import annotations
+
 from dataclasses import dataclass
+
+from lazyten.location import Location
 
 
 @dataclass(frozen=True, slots=True)
 class Generated:
+    """A kernel as text, ready for the device's compiler.
+
+    name: of the function, as the text spells it. source: the function. declares: lines that must
+    stand before it in its module, once however many kernels need them. loops: the decisions and
+    the loop nest, for people. where: the user's line, for messages.
+    """
+
     name: str
     source: str
     declares: tuple[str, ...]
     loops: str
+    where: Location | None = None

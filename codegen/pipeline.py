@@ -26,7 +26,8 @@ def generate(kernel: Kernel, target: Target) -> Generated:
     stores = decompose(sink.src)
     function = linearize(kernel.name, _checked(make(sink.op, sink.dtype, tuple(stores))))
     text, declares = render(function)
-    return Generated(kernel.name, text, declares, f"{decisions}\n{nest}" if nest else str(decisions))
+    loops = f"{decisions}\n{nest}" if nest else str(decisions)
+    return Generated(kernel.name, text, declares, loops, kernel.where)
 
 
 def _checked(sink: Node) -> Node:

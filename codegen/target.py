@@ -1,9 +1,25 @@
-"""Target."""
+"""What the code generator must know of a processor: a `Target`.
+
+A runtime makes one from its capabilities; the optimizer's cost model reads it. Tests that compare
+generated text name a fixed one, so that they do not depend on the machine.
+"""
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    name: str = "host"
-    vector_bytes: int = 32
+    """A processor's vector unit.
+
+    name: for messages. vector_bytes: width of a vector register. vector_registers: how many there
+    are; a register tile that needs more is spilled to memory.
+    """
+
+    name: str = "generic"
+    vector_bytes: int = 16
     vector_registers: int = 16
+
+
+AVX2 = Target("avx2", 32, 16)
+"""x86-64 with AVX2: what golden tests render for."""

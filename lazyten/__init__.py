@@ -1,2 +1,95 @@
-"""lazyten: eager-looking tensors that compile themselves."""
+"""lazyten: eager-looking tensors that compile themselves.
+
+`import lazyten as lt` and use it as PyTorch: `lt.tensor`, `lt.nn`, `lt.optim`. Operations are
+recorded; printing, `.numpy()`, `.item()` and `realize()` compute, in few fused kernels.
+"""
+from __future__ import annotations
+
+from lazyten import nn, optim
+from lazyten.device import Device
+from lazyten.dtype import (
+    DType,
+    bfloat16,
+    bool_,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from lazyten.dtype import promote as promote_types
+from lazyten.errors import (
+    ArgumentError,
+    CompileError,
+    DeviceError,
+    DTypeError,
+    GradientError,
+    IndexingError,
+    InternalError,
+    LazytenError,
+    ShapeError,
+    StateError,
+)
+from lazyten.functions import (
+    arange,
+    broadcast_tensors,
+    cat,
+    concat,
+    empty,
+    empty_like,
+    explain,
+    eye,
+    from_numpy,
+    full,
+    full_like,
+    grad,
+    linspace,
+    ones,
+    ones_like,
+    rand,
+    rand_like,
+    randint,
+    randn,
+    randn_like,
+    randperm,
+    realize,
+    roll,
+    stack,
+    tensor,
+    tril,
+    triu,
+    where,
+    zeros,
+    zeros_like,
+)
+from lazyten.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from lazyten.random import Generator, manual_seed
+from lazyten.serialization import load_safetensors, save_safetensors
+from lazyten.tensor import Tensor
+
 __version__ = "0.1.0"
+
+abs, add, argmax, argmin = Tensor.abs, Tensor.add, Tensor.argmax, Tensor.argmin
+all, amax, amin, any = Tensor.all, Tensor.amax, Tensor.amin, Tensor.any
+ceil, clamp, cos, cumsum, div = Tensor.ceil, Tensor.clamp, Tensor.cos, Tensor.cumsum, Tensor.div
+dot, eq, erf, exp, exp2 = Tensor.dot, Tensor.eq, Tensor.erf, Tensor.exp, Tensor.exp2
+expm1, flatten, flip, floor = Tensor.expm1, Tensor.flatten, Tensor.flip, Tensor.floor
+gather, ge, gt, isfinite = Tensor.gather, Tensor.ge, Tensor.gt, Tensor.isfinite
+isinf, isnan, le, log, log10 = Tensor.isinf, Tensor.isnan, Tensor.le, Tensor.log, Tensor.log10
+log1p, log2, log_softmax = Tensor.log1p, Tensor.log2, Tensor.log_softmax
+logsumexp, lt, matmul, max = Tensor.logsumexp, Tensor.lt, Tensor.matmul, Tensor.max
+maximum, mean, min, minimum = Tensor.maximum, Tensor.mean, Tensor.min, Tensor.minimum
+mul, ne, neg, permute, pow = Tensor.mul, Tensor.ne, Tensor.neg, Tensor.permute, Tensor.pow
+prod, reciprocal, relu = Tensor.prod, Tensor.reciprocal, Tensor.relu
+remainder, reshape, round = Tensor.remainder, Tensor.reshape, Tensor.round
+rsqrt, sigmoid, sign, sin = Tensor.rsqrt, Tensor.sigmoid, Tensor.sign, Tensor.sin
+softmax, split, sqrt, square = Tensor.softmax, Tensor.split, Tensor.sqrt, Tensor.square
+squeeze, std, sub, sum = Tensor.squeeze, Tensor.std, Tensor.sub, Tensor.sum
+tan, tanh, transpose, trunc = Tensor.tan, Tensor.tanh, Tensor.transpose, Tensor.trunc
+unbind, unsqueeze, var = Tensor.unbind, Tensor.unsqueeze, Tensor.var

@@ -21,7 +21,9 @@ Affine = tuple[dict[Node, int], int]
 MOST_TERMS = 64
 """A longer sum is a term itself: forms of forms would take quadratic space."""
 
-_SUMS = frozenset({Op.ADD, Op.SUB, Op.NEG, Op.NOT, Op.MUL, Op.SHL})
+SUMS = frozenset({Op.ADD, Op.SUB, Op.NEG, Op.NOT, Op.MUL, Op.SHL})
+"""The ops that `affine` looks through."""
+
 _forms: WeakKeyDictionary[Node, Affine] = WeakKeyDictionary()  # of sums and constants only
 
 
@@ -30,10 +32,10 @@ def affine(node: Node) -> Affine:
     found = _forms.get(node)
     if found is not None:
         return found
-    if node.op is not Op.CONST and node.op not in _SUMS or node.dtype is not dt.INDEX:
+    if node.op is not Op.CONST and node.op not in SUMS or node.dtype is not dt.INDEX:
         return {node: 1}, 0
     for n in toposort([node], _parts):
-        if n not in _forms and n.op in _SUMS and n.shape == ():
+        if n not in _forms and n.op in SUMS and n.shape == ():
             form = _combine(n)
             if form is not None:
                 _forms[n] = form
@@ -41,7 +43,7 @@ def affine(node: Node) -> Affine:
 
 
 def _parts(node: Node) -> Sequence[Node]:
-    return node.src if node.op in _SUMS and node not in _forms else ()
+    return node.src if node.op in SUMS and node not in _forms else ()
 
 
 def _form(node: Node) -> Affine:

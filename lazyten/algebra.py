@@ -10,8 +10,20 @@ import math
 
 from lazyten import dtype as dt
 from lazyten.dtype import DType
-from lazyten.rules import (Any, Boolean, Constant, Float, Integer, Rule, RuleSet, bitcast, cast,
-                           differ, maximum, where)
+from lazyten.rules import (
+    Any,
+    Boolean,
+    Constant,
+    Float,
+    Integer,
+    Rule,
+    RuleSet,
+    bitcast,
+    cast,
+    differ,
+    maximum,
+    where,
+)
 
 x, y, z = Any("x"), Any("y"), Any("z")
 n, m = Integer("n"), Integer("m")
@@ -107,7 +119,7 @@ ALGEBRA = RuleSet([
     Rule(maximum(n, c), c, where=lambda n, c: c == n.dtype.max),
 
     # negation
-    Rule(-(-x), x),
+    Rule(-(-x), x),  # noqa: B002
     Rule(~(~x), x),
     Rule(0 - n, -n),
     Rule(-0.0 - f, -f),

@@ -37,6 +37,11 @@ def vjp(output: Node, cotangent: Node, wanted: Sequence[Node]) -> list[Node | No
     return [found.get(w) for w in wanted]
 
 
+def leaves(output: Node) -> list[Node]:
+    """The LEAF nodes that a gradient of `output` may reach, in visit order."""
+    return [n for n in toposort([output], _sources) if n.op is Op.LEAF]
+
+
 def _between(output: Node, wanted: frozenset[Node]) -> tuple[list[Node], set[Node]]:
     """The nodes that a cotangent of `output` may reach, sources first; and which of them are wanted
     or have a wanted node under them."""

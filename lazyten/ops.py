@@ -42,6 +42,7 @@ class Op(Enum):
 
     # ELEMENTWISE: GRAPH, LOOP and index arithmetic alike
     NEG = auto()
+    EXP = auto()              # its own op: EXP2(x / ln 2) would lose |x| / 2 ulp
     EXP2 = auto()
     LOG2 = auto()
     SIN = auto()
@@ -178,6 +179,7 @@ def _float_identity(floating: Scalar) -> Callable[[DType], Scalar]:
 
 SPECS: dict[Op, OpSpec] = {
     Op.NEG: OpSpec(1, "iuf", _quiet(np.negative), ulp=0),
+    Op.EXP: OpSpec(1, "f", _quiet(np.exp), ulp=1.0),
     Op.EXP2: OpSpec(1, "f", _quiet(np.exp2), ulp=1.0),
     Op.LOG2: OpSpec(1, "f", _quiet(np.log2), ulp=2.0),
     Op.SIN: OpSpec(1, "f", _quiet(np.sin), ulp=2.0),

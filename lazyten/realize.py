@@ -33,10 +33,23 @@ PLAN_LIMIT = 1024
 
 def realize(storages: Iterable[Storage]) -> None:
     """Compute these storages' values, all in one schedule. Those already computed cost nothing."""
-    pending = list(dict.fromkeys(s for s in storages if s.buffer is None))
+    pending = _with_companions(s for s in storages if s.buffer is None)
     _copy_across([s.value for s in pending])
     for device in dict.fromkeys(s.device for s in pending):
         _realize_on(device, [s for s in pending if s.device == device])
+
+
+def _with_companions(storages: Iterable[Storage]) -> list[Storage]:
+    """These storages and what came out of the same backward passes, each once."""
+    found: dict[Storage, None] = {}
+    for storage in storages:
+        found[storage] = None
+        for reference in storage.companions:
+            other = reference()
+            if other is not None and other.buffer is None:
+                found[other] = None
+        storage.companions = ()
+    return list(found)
 
 
 def _copy_across(roots: Sequence[Node]) -> None:

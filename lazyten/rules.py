@@ -4,10 +4,11 @@
 
     Rule((n + c) + d, n + (c + d))
 
-Pattern variables: `Any`, `Integer`, `Float` and `Boolean` match any node of such a dtype, `Constant`
-a CONST. The same variable twice means the same node. A number matches the constant of that value,
-in the dtype of the operand beside it; -0.0 is not 0.0. `where` is a side condition on variables, by
-name: it gets nodes for the first kind, Python values for constants, DTypes for `cast` targets.
+Pattern variables: `Any`, `Integer`, `Float` and `Boolean` match any node of such a dtype,
+`Constant` a CONST. The same variable twice means the same node. A number matches the constant of
+that value, in the dtype of the operand beside it; -0.0 is not 0.0, and True is not the integer 1.
+`where` is a side condition on variables, by name: it gets nodes for the first kind, Python values
+for constants, DTypes for `cast` targets.
 
 Commutative ops match in both orders. `simplify` keeps constants on the right, so rules have them
 there. Every rule is a step towards less: `tests/test_rules.py` counts, and checks values.
@@ -136,7 +137,7 @@ def Constant(name: str, kinds: str = "biuf") -> Variable:
     return Variable(name, kinds, constant=True)
 
 
-def where(condition: Pattern, then: Pattern | Scalar, otherwise: Pattern | Scalar) -> Pattern:
+def where(condition: Pattern | Scalar, then: Pattern | Scalar, otherwise: Pattern | Scalar) -> Pattern:
     """The pattern of a WHERE."""
     return _operation(Op.WHERE, condition, then, otherwise)
 
@@ -175,7 +176,9 @@ def match(pattern: Pattern, node: Node, found: Binding) -> bool:
             return False
         return all(match(p, s, found) for p, s in zip(pattern.src, node.src, strict=True))
     if isinstance(pattern, Literal):
-        return node.op is Op.CONST and node is const(pattern.value, node.dtype, node.shape)
+        if node.op is not Op.CONST or pattern.value is True and node.dtype is not dt.bool_:
+            return False
+        return node is const(pattern.value, node.dtype, node.shape)
     assert isinstance(pattern, Variable)
     if node.dtype.kind not in pattern.kinds or pattern.constant and node.op is not Op.CONST:
         return False

@@ -1,63 +1,144 @@
-"""Simplify."""
+"""simplify: LOOP expressions with the same values and less work.
+
+In: nodes of shape (). Out: nodes of shape (). Called by lowering and by every pass of codegen that
+replaces loop variables. One pass from the sources up, each node by, in this order: folding constants
+(by the reference semantics of ops.py), the rules of `algebra.py`, its bounds, and for int64 the
+index algebra and the comparisons. What a rule makes is simplified as it is made, so one pass is enough.
+
+Nodes are interned and never change, so a result is good for as long as its node lives.
+"""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from weakref import WeakKeyDictionary
 
+import numpy as np
+
+from lazyten import comparisons, index_algebra, ops
 from lazyten import dtype as dt
-from lazyten import ops
-from lazyten.affine import affine, build
+from lazyten.affine import SUMS, Affine, added, affine, build
+from lazyten.algebra import ALGEBRA
 from lazyten.bounds import bounds
-from lazyten.node import Node, const, elementwise, index, rewrite
-from lazyten.ops import ELEMENTWISE, Op
+from lazyten.dtype import DType
+from lazyten.node import Node, const, make, rebuild, toposort
+from lazyten.ops import ELEMENTWISE, SPECS, Op
+
+_known: WeakKeyDictionary[Node, Node | None] = WeakKeyDictionary()
+"""What each node becomes; None: it stays (the node itself as value would keep it alive)."""
 
 
-def simplify(n: Node) -> Node:
-    return rewrite([n], _rule)[0]
+def simplify(node: Node) -> Node:
+    """An expression with the values of `node` for every value of its ranges."""
+    return simplify_all((node,))[0]
 
 
 def simplify_all(roots: Sequence[Node]) -> list[Node]:
-    return rewrite(roots, _rule)
+    """`simplify` of several expressions that may share parts."""
+    for node in toposort(roots, _parts):
+        if node not in _known:
+            _keep(node, _visit(node))
+    return [_simple(root) for root in roots]
 
 
-def _rule(n: Node) -> Node | None:
-    if n.op in ELEMENTWISE and n.src and all(s.op is Op.CONST for s in n.src) and n.shape == ():
-        import numpy as np
-        v = ops.evaluate(n.op, n.dtype, [np.asarray(s.value, s.dtype.compute) for s in n.src], [s.dtype for s in n.src])
-        return const(np.asarray(v).item(), n.dtype)
-    if n.dtype is dt.bool_ and n.op in (Op.CMPLT, Op.AND, Op.OR, Op.NOT):
-        b = bounds(n)
-        if b and b[0] == b[1]:
-            return const(bool(b[0]), dt.bool_)
-        if n.op is Op.AND:
-            for x, y in (n.src, n.src[::-1]):
-                if x.op is Op.CONST:
-                    return y if x.value else x
-    if n.op is Op.WHERE and n.src[0].op is Op.CONST:
-        return n.src[1] if n.src[0].value else n.src[2]
-    if n.op is Op.LOAD and len(n.src) == 3 and n.src[2].op is Op.CONST and n.src[2].value:
-        from lazyten.node import make
-        return make(Op.LOAD, n.dtype, n.src[:2])
-    if n.dtype is not dt.INDEX:
+def _keep(node: Node, simple: Node) -> Node:
+    _known[node] = None if simple is node else simple
+    if simple is not node:
+        _known[simple] = None
+    return simple
+
+
+def _simple(node: Node) -> Node:
+    return _known[node] or node
+
+
+def _parts(node: Node) -> Sequence[Node]:
+    """The nodes to simplify before `node`: of a sum its terms, not the sums that it is made of."""
+    if node in _known:
+        return ()
+    if node.dtype is dt.INDEX and node.op in SUMS:
+        terms = affine(node)[0]
+        if node not in terms:
+            return tuple(terms)
+    return node.src
+
+
+def _visit(node: Node) -> Node:
+    """A node whose parts are simplified."""
+    if node.dtype is dt.INDEX and node.op in SUMS:
+        terms, constant = affine(node)
+        if node not in terms:
+            return _sum(terms, constant)
+    return _improve(rebuild(node, tuple(map(_simple, node.src)))) if node.src else node
+
+
+def _sum(terms: dict[Node, int], constant: int) -> Node:
+    if any(_simple(t) is not t for t in terms):
+        total: Affine = {}, constant
+        for term, factor in terms.items():
+            total = added(total, affine(_simple(term)), factor)
+    else:
+        total = terms, constant
+    return build(*index_algebra.join(total))
+
+
+def _make(op: Op, dtype: DType, src: tuple[Node, ...]) -> Node:
+    """What rules make their nodes with: `src` is simplified, and so is the result."""
+    node = make(op, dtype, src)
+    return _simple(node) if node in _known else _keep(node, _improve(node))
+
+
+def _improve(node: Node) -> Node:
+    """A node whose sources are simplified."""
+    if node.op not in ELEMENTWISE:
+        return _memory(node)
+    if all(s.op is Op.CONST for s in node.src):
+        return _fold(node)
+    if SPECS[node.op].commutes and node.src[0].op is Op.CONST:
+        node = make(node.op, node.dtype, node.src[::-1])
+    if node.dtype is dt.INDEX and node.op in SUMS:
+        form = affine(node)
+        if node not in form[0]:
+            return build(*index_algebra.join(form))
+    better = ALGEBRA.apply(node, _make)
+    if better is None and not node.dtype.is_float:
+        better = _by_bounds(node)
+    return better or node
+
+
+def _fold(node: Node) -> Node:
+    """The constant that an operation on constants gives."""
+    dtypes = [s.dtype for s in node.src]
+    values = [ops.round_to(np.asarray(s.value, s.dtype.compute), s.dtype) for s in node.src]
+    return const(np.asarray(ops.evaluate(node.op, node.dtype, values, dtypes)).item(), node.dtype)
+
+
+def _memory(node: Node) -> Node:
+    """Loads and stores without a condition that is always met; 0 for a load that never happens."""
+    gate = {Op.LOAD: 2, Op.STORE: 3}.get(node.op)
+    if gate is None or len(node.src) == gate or node.src[gate].op is not Op.CONST:
+        return node
+    if node.src[gate].value:
+        return make(node.op, node.dtype, node.src[:gate])
+    return const(0, node.dtype) if node.op is Op.LOAD else node
+
+
+def _by_bounds(node: Node) -> Node | None:
+    """Integers and bools: decided by bounds, or by the index algebra."""
+    limits = bounds(node)
+    if limits is not None and limits[0] == limits[1]:
+        return const(limits[0], node.dtype)
+    if node.dtype is dt.bool_ and node.op in (Op.AND, Op.OR):
+        return comparisons.both(node)
+    if len(node.src) != 2 or node.src[0].dtype is not dt.INDEX:
         return None
-    if n.op in (Op.ADD, Op.SUB, Op.MUL, Op.NEG):
-        return build(*affine(n))
-    if n.op in (Op.IDIV, Op.MOD) and n.src[1].op is Op.CONST and n.src[1].value > 0:
-        c = int(n.src[1].value)
-        t, k = affine(n.src[0])
-        mult = {x: f for x, f in t.items() if f % c == 0}
-        rest = {x: f for x, f in t.items() if f % c}
-        for kk in (k % c, k % c - c):
-            r = build(rest, kk)
-            b = bounds(r)
-            assert b
-            if b[0] // c == b[1] // c:
-                q = b[0] // c
-                if n.op is Op.IDIV:
-                    return build({x: f // c for x, f in mult.items()}, (k - kk) // c + q)
-                return build(rest, kk - q * c)
-        r = build(rest, k % c)
-        if mult or k % c != k:
-            if n.op is Op.IDIV:
-                return build({**{x: f // c for x, f in mult.items()}, elementwise(Op.IDIV, r, index(c)): 1}, k // c)
-            return elementwise(Op.MOD, r, index(c))
-    return None
+    a, b = affine(node.src[0]), affine(node.src[1])
+    if node.op is Op.CMPLT:
+        return comparisons.less(a, b)
+    if node.op is Op.CMPNE:
+        return comparisons.differ(a, b)
+    form = None
+    if node.op is Op.MAX:
+        form = comparisons.greatest(a, b)
+    elif not b[0] and b[1] > 0 and node.op in (Op.IDIV, Op.MOD):
+        form = (index_algebra.divide if node.op is Op.IDIV else index_algebra.modulo)(a, b[1])
+    return None if form is None else build(*index_algebra.join(form))

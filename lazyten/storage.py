@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from typing import Any
-from weakref import WeakKeyDictionary, finalize
+from weakref import ReferenceType, WeakKeyDictionary, finalize
 
 import numpy as np
 
@@ -58,15 +58,20 @@ class Storage:
 
     keeps_graph: a gradient may still be asked through this value, so realizing keeps the expression
     (and REALIZED remembers the result); otherwise the node becomes a plain buffer and history is
-    freed. leaf_id: not None where a gradient is wanted; the value is then read through a LEAF node,
-    which gives two parameters with equal values their identity. version counts in-place changes.
+    freed. was_freed: there was such a graph, and backward() has used it up. leaf_id: not None where a
+    gradient is wanted; the value is then read through a LEAF node, which gives two parameters with
+    equal values their identity. companions: values of the same backward pass, computed together with
+    this one so that they share its work. version counts in-place changes.
     """
 
-    __slots__ = ("__weakref__", "_node", "device", "keeps_graph", "leaf_id", "version")
+    __slots__ = ("__weakref__", "_node", "companions", "device", "keeps_graph", "leaf_id", "version",
+                 "was_freed")
 
     def __init__(self, node: Node, device: str, keeps_graph: bool = False) -> None:
         self._node, self.device, self.keeps_graph = node, device, keeps_graph
         self.leaf_id: int | None = None
+        self.companions: tuple[ReferenceType[Storage], ...] = ()
+        self.was_freed = False
         self.version = 0
 
     @property
@@ -81,9 +86,20 @@ class Storage:
         """The current value without LEAF: what realizing computes."""
         return self._node
 
+    @property
+    def requires_grad(self) -> bool:
+        """Whether results computed from this value require gradients."""
+        return self.leaf_id is not None or self.keeps_graph or self.was_freed
+
+    def free_graph(self) -> None:
+        """Give up the expression: it is dropped once the value is computed."""
+        if self.keeps_graph:
+            self.keeps_graph, self.was_freed = False, True
+
     def assign(self, node: Node, keeps_graph: bool = False) -> None:
         """Change the value in place: every view sees it."""
-        self._node, self.keeps_graph = node, keeps_graph
+        self._node, self.keeps_graph, self.was_freed = node, keeps_graph, False
+        self.companions = ()
         self.version += 1
 
     def become_leaf(self) -> None:

@@ -175,6 +175,7 @@ def _same(g: Node, node: Node) -> Node:
 
 VJP: dict[Op, tuple[Rule | None, ...]] = {
     Op.NEG: (lambda g, n: neg(g),),
+    Op.EXP: (lambda g, n: mul(g, n),),
     Op.EXP2: (lambda g, n: scale(mul(g, n), LN2),),
     Op.LOG2: (lambda g, n: div(scale(g, LOG2E), n.src[0]),),
     Op.SIN: (lambda g, n: mul(g, _cosine(n.src[0])),),

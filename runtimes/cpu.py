@@ -1,42 +1,132 @@
-"""stopgap"""
+"""The cpu runtime: LLVM IR text to machine code in this process, through llvmlite.
+
+The kernels of one `build` become one LLVM module and one engine. The code generator has done what
+IR passes would do, so none runs; LLVM selects instructions, schedules them and allocates registers.
+"""
+from __future__ import annotations
+
 import ctypes
+from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import dropwhile, takewhile
+from struct import Struct
+from typing import Any
+
+import llvmlite.binding as llvm
 import numpy as np
-from lazyten.device import Executor, Program
-from lazyten.codegen.pipeline import generate
-from lazyten.codegen.target import Target
+
+from lazyten.codegen.generated import Generated
+from lazyten.errors import CompileError
+from lazyten.runtimes.contract import Capabilities, Runtime
+from lazyten.runtimes.host import host_machine, host_target
+from lazyten.runtimes.memory_pool import MemoryPool, PoolStats
+
+OPTIMIZATION = 1
+"""LLVM's level of code generation, 0 to 3. From 1 on kernels are equally fast (2 or more times as
+fast as at 0), and 1 compiles quickest."""
+
+Array = np.ndarray[Any, Any]
+ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
+"""void kernel(table of pointers). The table travels as a bytes object: making one is cheaper than
+any other way to pass pointers, and it belongs to one launch, so threads share nothing."""
 
 
-class CpuProgram(Program):
-    def __init__(self, gen, engine, address):
-        self.name, self.source, self.loops, self.engine = gen.name, gen.source, gen.loops, engine
-        self.f = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
-        self.table = None
+class CpuFunction:
+    """A kernel's entry point. Keeps the engine, and so the machine code, alive."""
 
-    def launch(self, buffers):
-        n = len(buffers)
-        table = (ctypes.c_void_p * n)(*[b.ctypes.data for b in buffers])
-        self.f(ctypes.addressof(table))
+    __slots__ = ("call", "engine")
+
+    def __init__(self, address: int, engine: llvm.ExecutionEngine) -> None:
+        self.call: Callable[[bytes], None] = ENTRY(address)
+        self.engine = engine
 
 
-class CpuRuntime(Executor):
-    def alloc(self, n):
-        raw = np.empty(n + 64, np.uint8); o = -raw.ctypes.data % 64
-        return raw[o:o + n]
+@cache
+def packer(count: int) -> Callable[..., bytes]:
+    """Makes the table of `count` addresses."""
+    return Struct(f"{count}P").pack
 
-    def free(self, h): pass
 
-    def copy_in(self, h, s): h[:s.nbytes] = s.reshape(-1).view(np.uint8)
+def module_text(kernels: Sequence[Generated]) -> str:
+    """One module of several kernels, each declaration once."""
+    declares = dict.fromkeys(line for kernel in kernels for line in kernel.declares)
+    return "\n".join([*declares, *(kernel.source for kernel in kernels), ""])
 
-    def copy_out(self, t, h): t.reshape(-1).view(np.uint8)[:] = h[:t.nbytes]
 
-    def synchronize(self): pass
+def parse(kernels: Sequence[Generated]) -> llvm.ModuleRef:
+    """The LLVM module of these kernels; RuntimeError with LLVM's message if it refuses them."""
+    module = llvm.parse_assembly(module_text(kernels))
+    module.verify()
+    return module
 
-    def build(self, kernels):
-        import llvmlite.binding as llvm
-        llvm.initialize_native_target(); llvm.initialize_native_asmprinter()
-        tm = llvm.Target.from_default_triple().create_target_machine(cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2, jit=True)
-        gens = [generate(k, Target()) for k in kernels]
-        text = "\n".join(sorted({d for g in gens for d in g.declares})) + "\n" + "\n".join(g.source for g in gens)
-        mod = llvm.parse_assembly(text); mod.verify()
-        eng = llvm.create_mcjit_compiler(mod, tm); eng.finalize_object()
-        return [CpuProgram(g, eng, eng.get_function_address(g.name)) for g in gens]
+
+class CpuRuntime(Runtime):
+    """Device 'cpu'. A handle is an address; launches are done when they return."""
+
+    def __init__(self, index: int = 0) -> None:
+        super().__init__(index)
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        target = host_target()
+        self.capabilities = Capabilities("cpu", vector_bytes=target.vector_bytes,
+                                         vector_registers=target.vector_registers)
+        self.pool = MemoryPool()
+
+    # ---- memory ----
+
+    def alloc(self, nbytes: int) -> int:
+        return self.pool.alloc(nbytes)
+
+    def free(self, handle: int) -> None:
+        self.pool.free(handle)
+
+    def copy_in(self, handle: int, source: Array) -> None:
+        ctypes.memmove(handle, source.ctypes.data, source.nbytes)
+
+    def copy_out(self, target: Array, handle: int) -> None:
+        ctypes.memmove(target.ctypes.data, handle, target.nbytes)
+
+    def memory_stats(self) -> PoolStats:
+        """How much memory tensors hold, and how much is kept for reuse."""
+        return self.pool.stats()
+
+    # ---- code ----
+
+    def compile(self, kernels: Sequence[Generated]) -> llvm.ModuleRef:
+        """The kernels' LLVM module; its machine code is made by `load`."""
+        try:
+            return parse(kernels)
+        except RuntimeError as error:
+            raise refused(kernels, error) from error
+
+    def load(self, compiled: llvm.ModuleRef, names: Sequence[str]) -> list[CpuFunction]:
+        """Make machine code. A module's functions share an engine, which goes with the last one."""
+        engine = llvm.create_mcjit_compiler(compiled, host_machine(OPTIMIZATION))
+        engine.finalize_object()
+        return [CpuFunction(engine.get_function_address(name), engine) for name in names]
+
+    def launch(self, function: CpuFunction, buffers: Sequence[int]) -> None:
+        function.call(packer(len(buffers))(*buffers))
+
+    def assembly(self, kernel: Generated) -> str:
+        """The kernel's instructions and labels, without the assembler's directives."""
+        lines = host_machine(OPTIMIZATION).emit_assembly(parse([kernel])).splitlines()
+        body = dropwhile(lambda line: line.lstrip("_") != f"{kernel.name}:", lines)
+        return "\n".join(line for line in takewhile(lambda line: "func_end" not in line, body)
+                         if line and not line.startswith("\t."))
+
+    def synchronize(self) -> None:
+        pass
+
+
+def refused(kernels: Sequence[Generated], error: RuntimeError) -> CompileError:
+    """The error for the first of these kernels that LLVM refuses alone, or for all together."""
+    culprits = [f"{kernel.name} (from {kernel.where})" for kernel in kernels]
+    for kernel, culprit in zip(kernels, culprits, strict=True):
+        try:
+            parse([kernel])
+        except RuntimeError as own:
+            error, culprits = own, [culprit]
+            break
+    return CompileError(f"LLVM refuses kernel {', '.join(culprits)}: {str(error).strip()}. This is "
+                        "a bug in lazyten: please report it with the text that DEBUG=2 prints")

@@ -12,6 +12,7 @@ import numpy as np
 
 from lazyten import ops
 from lazyten.device import Executor, Program
+from lazyten.errors import DeviceError
 from lazyten.kernel import Kernel
 from lazyten.node import Node, dump, toposort
 from lazyten.ops import ELEMENTWISE, IDENTITY_OPS, Op
@@ -105,7 +106,10 @@ class InterpreterRuntime(Executor):
     """Device 'interpreter': memory is NumPy byte arrays."""
 
     def alloc(self, nbytes: int) -> Array:
-        return np.empty(nbytes, np.uint8)
+        try:
+            return np.empty(nbytes, np.uint8)
+        except (MemoryError, ValueError) as error:  # ValueError: more than an address can say
+            raise DeviceError(f"interpreter: cannot allocate {nbytes:,} bytes: {error}") from error
 
     def free(self, handle: Array) -> None:
         pass

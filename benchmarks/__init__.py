@@ -1,0 +1,1 @@
+"""Speed of lazyten beside numpy, torch, JAX and tinygrad: `python -m benchmarks` (`make bench`)."""

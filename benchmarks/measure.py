@@ -1,0 +1,92 @@
+"""Interleaved timing: every round times each framework once, so that drift hits all alike.
+
+`measure` takes one case and the frameworks' runners (worker.py) and gives a `Row`; table.py prints
+rows. Nothing here knows what is being timed.
+"""
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+PAUSE_S = 0.05  # between threaded frameworks: idle workers of a pool spin for some milliseconds
+
+
+class Timer(Protocol):
+    """What `measure` needs of a runner."""
+
+    def prepare(self, name: str) -> str:
+        """Set up a case: '' or what went wrong."""
+
+    def time(self, loops: int) -> float:
+        """Seconds for one call, the mean of `loops`; NaN when it failed."""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds of one call, one sample a round."""
+
+    samples: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        """The figure to compare."""
+        return statistics.median(self.samples)
+
+    @property
+    def minimum(self) -> float:
+        """The figure that other programs on the machine disturbed least."""
+        return min(self.samples)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: a Timing for each framework, or text that says why there is none."""
+
+    name: str
+    results: Mapping[str, Timing | str]
+    work: float = 0
+    unit: str = ""
+
+
+def rotated(names: Sequence[str], by: int) -> list[str]:
+    """`names` starting at another one each round, so that none always goes first."""
+    by %= max(len(names), 1)
+    return [*names[by:], *names[:by]]
+
+
+def calibrate(timer: Timer, turn_s: float) -> int:
+    """How many calls fill `turn_s` seconds, at least one."""
+    seconds = timer.time(1)
+    if seconds * 10 < turn_s:  # one call is mostly noise
+        seconds = timer.time(10)
+    return max(1, int(turn_s / seconds)) if seconds > 0 else 1  # false for NaN too
+
+
+def interleave(samplers: Mapping[str, Callable[[], float]], rounds: int,
+               pause_s: float = 0.0) -> dict[str, Timing | str]:
+    """Call each sampler once a round; a sampler that gave NaN has 'failed'."""
+    samples: dict[str, list[float]] = {name: [] for name in samplers}
+    for i in range(rounds):
+        for name in rotated(list(samplers), i):
+            time.sleep(pause_s)
+            samples[name].append(samplers[name]())
+    return {name: "failed" if any(map(math.isnan, values)) else Timing(tuple(values))
+            for name, values in samples.items()}
+
+
+def measure(name: str, timers: Mapping[str, Timer], rounds: int, turn_s: float,
+            pause_s: float = 0.0, parts: int = 1) -> dict[str, Timing | str]:
+    """Prepare a case everywhere, then time in turns of about `turn_s` seconds those that are right.
+
+    `parts` is how many of what is reported one call does.
+    """
+    problems = {framework: timer.prepare(name) for framework, timer in timers.items()}
+    samplers = {framework: partial(timer.time, calibrate(timer, turn_s / parts))
+                for framework, timer in timers.items() if not problems[framework]}
+    timed = interleave(samplers, rounds, pause_s)
+    return {framework: timed.get(framework, problem) for framework, problem in problems.items()}

@@ -1,0 +1,74 @@
+"""Python and NumPy values to buffers: what `lt.tensor(...)` accepts."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lazyten import dtype as dt
+from lazyten import ops
+from lazyten.dtype import DType
+from lazyten.errors import DTypeError, ShapeError
+from lazyten.node import Node
+from lazyten.storage import Buffer
+
+Array = np.ndarray[Any, Any]
+
+
+def buffer_node(data: Any, dtype: DType | None, device: str) -> Node:
+    """A node that reads a copy of `data` on a device.
+
+    Python floats become the default float type and integers int64, arrays keep their type. Raises
+    DTypeError and ShapeError for what is not a rectangle of numbers.
+    """
+    array, kind = to_array(data)
+    target = dtype or kind
+    values = ops.cast(array, kind, target) if kind is not target else array
+    return Buffer.from_numpy(ops.encode(values, target), target, device).node(array.shape)
+
+
+def to_array(data: Any) -> tuple[Array, DType]:
+    """The values as an array of compute type, and their dtype."""
+    if isinstance(data, np.ndarray | np.generic):
+        array = np.asarray(data)
+        kind = dt.from_numpy(array.dtype)
+        return array.astype(kind.compute, copy=False), kind
+    if isinstance(data, bool | int | float):
+        kind = dt.of_scalar(data)
+        _check_range(data)
+        return np.asarray(data, kind.compute), kind
+    try:
+        array = np.asarray(data)
+    except ValueError as error:
+        raise ShapeError(f"tensor: the nested sequence is not a rectangle: {error}; all rows of "
+                         f"an axis need one length") from None
+    except OverflowError:
+        raise DTypeError("tensor: a whole number is outside int64; use floats") from None
+    if array.dtype.kind not in "biuf":
+        raise DTypeError(f"tensor: cannot make a tensor of {type(data).__name__} "
+                         f"{_short(data)}; it takes numbers, bools, nested sequences of them, and "
+                         f"NumPy arrays")
+    if array.dtype.kind == "f" and not _has_numpy(data):
+        array = array.astype(np.float32)
+    elif array.size == 0 and not _has_numpy(data):
+        array = array.astype(np.float32)
+    kind = dt.from_numpy(array.dtype)
+    return array.astype(kind.compute, copy=False), kind
+
+
+def _check_range(value: bool | int | float) -> None:
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+        raise DTypeError(f"tensor: {value} is outside int64; use a float")
+
+
+def _has_numpy(data: Any) -> bool:
+    """Whether the numbers are NumPy's, whose type is kept, rather than Python's."""
+    while isinstance(data, list | tuple) and data:
+        data = data[0]
+    return isinstance(data, np.ndarray | np.generic) and not type(data) is float or (
+        hasattr(data, "__array__") or hasattr(data, "__array_interface__"))
+
+
+def _short(data: Any) -> str:
+    text = repr(data)
+    return text if len(text) <= 40 else text[:37] + "..."

@@ -1,0 +1,306 @@
+"""The functions of `lazyten` itself: making tensors, joining them, and choosing between them."""
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from lazyten import dtype as dt
+from lazyten import elementwise as ew
+from lazyten import gradient as _gradient
+from lazyten import joining, shapes
+from lazyten import random as _random
+from lazyten import realize as _realize
+from lazyten.device import canonical, default_device
+from lazyten.dtype import DType, Scalar
+from lazyten.errors import ArgumentError, DTypeError, GradientError, ShapeError
+from lazyten.explain import explain_storages
+from lazyten.indexing import Chain, apply
+from lazyten.node import Node, Shape, cast, const, make, reshape
+from lazyten.ops import Op
+from lazyten.random import Generator
+from lazyten.tensor import DTypeLike, Tensor
+
+
+def tensor(data: Any, dtype: DTypeLike | None = None, device: str | None = None,
+           requires_grad: bool = False) -> Tensor:
+    """A tensor with a copy of `data`: a number, nested sequences, or a NumPy array.
+
+    Python floats become float32 and integers int64; arrays keep their type unless `dtype` is given.
+    """
+    return Tensor(data, dtype, device, requires_grad)
+
+
+def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
+    """A tensor with a copy of a NumPy array."""
+    if not isinstance(array, np.ndarray):
+        raise DTypeError(f"from_numpy takes a NumPy array, not {type(array).__name__}; use tensor()")
+    return Tensor(array)
+
+
+# ---- constant tensors ----------------------------------------------------------------------------
+
+def _new(node: Node, device: str | None, requires_grad: bool) -> Tensor:
+    result = Tensor._of(node, canonical(device) if device else default_device())
+    return result.requires_grad_() if requires_grad else result
+
+
+def _type(dtype: DTypeLike | None, default: DType) -> DType:
+    return default if dtype is None else dt.as_dtype(dtype)
+
+
+def full(size: Sequence[int] | int, fill_value: Scalar, dtype: DTypeLike | None = None,
+         device: str | None = None, requires_grad: bool = False) -> Tensor:
+    """Every element `fill_value`; nothing is stored until something is written."""
+    shape = shapes.new_shape([size], "full")
+    kind = _type(dtype, dt.of_scalar(fill_value))
+    return _new(const(fill_value, kind, shape), device, requires_grad)
+
+
+def zeros(*size: Any, dtype: DTypeLike | None = None, device: str | None = None,
+          requires_grad: bool = False) -> Tensor:
+    """Every element 0."""
+    node = const(0, _type(dtype, dt.default_float), shapes.new_shape(size, "zeros"))
+    return _new(node, device, requires_grad)
+
+
+def ones(*size: Any, dtype: DTypeLike | None = None, device: str | None = None,
+         requires_grad: bool = False) -> Tensor:
+    """Every element 1."""
+    node = const(1, _type(dtype, dt.default_float), shapes.new_shape(size, "ones"))
+    return _new(node, device, requires_grad)
+
+
+def empty(*size: Any, dtype: DTypeLike | None = None, device: str | None = None,
+          requires_grad: bool = False) -> Tensor:
+    """A tensor whose values do not matter; here they are 0."""
+    return zeros(*size, dtype=dtype, device=device, requires_grad=requires_grad)
+
+
+def full_like(x: Tensor, fill_value: Scalar, dtype: DTypeLike | None = None) -> Tensor:
+    """`full` in another tensor's shape, dtype and device."""
+    return full(x.shape, fill_value, dtype or x.dtype, x.device)
+
+
+def zeros_like(x: Tensor, dtype: DTypeLike | None = None) -> Tensor:
+    """`zeros` in another tensor's shape, dtype and device."""
+    return full_like(x, 0, dtype)
+
+
+def ones_like(x: Tensor, dtype: DTypeLike | None = None) -> Tensor:
+    """`ones` in another tensor's shape, dtype and device."""
+    return full_like(x, 1, dtype)
+
+
+empty_like = zeros_like
+
+
+def _iota(count: int) -> Node:
+    return make(Op.IOTA, dt.INDEX, (), count)
+
+
+def arange(start: Scalar, end: Scalar | None = None, step: Scalar = 1,
+           dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
+    """start, start + step, ... below end (above it for a negative step); arange(end) starts at 0."""
+    if end is None:
+        start, end = 0, start
+    if step == 0 or not all(math.isfinite(v) for v in (start, end, step)):
+        raise ArgumentError(f"arange({start}, {end}, {step}): the step must not be 0, and all must "
+                            f"be finite")
+    whole = all(isinstance(v, int) for v in (start, end, step))
+    count = max(math.ceil((end - start) / step), 0)
+    if whole:
+        count = len(range(int(start), int(end), int(step)))
+    kind = _type(dtype, dt.default_int if whole else dt.default_float)
+    work = dt.INDEX if whole else dt.float64
+    values = ew.add(ew.mul(cast(_iota(count), work), const(step, work)), const(start, work))
+    return _new(cast(values, kind), device, False)
+
+
+def linspace(start: float, end: float, steps: int, dtype: DTypeLike | None = None,
+             device: str | None = None) -> Tensor:
+    """`steps` numbers evenly spread from start to end, both included."""
+    if operator.index(steps) < 0:
+        raise ArgumentError(f"linspace: {steps} steps; give 0 or more")
+    kind = _type(dtype, dt.default_float)
+    gap = (end - start) / (steps - 1) if steps > 1 else 0.0
+    place = cast(_iota(steps), dt.float64)
+    up = ew.add(ew.mul(place, gap), float(start))
+    down = ew.sub(float(end), ew.mul(ew.sub(float(steps - 1), place), gap))
+    values = ew.where(ew.less(place, steps / 2), up, down)
+    return _new(cast(values, kind), device, False)
+
+
+def eye(n: int, m: int | None = None, dtype: DTypeLike | None = None,
+        device: str | None = None) -> Tensor:
+    """n rows of m columns with 1 on the diagonal."""
+    rows, columns = shapes.new_shape([n, n if m is None else m], "eye")
+    diagonal = ew.equal(reshape(_iota(rows), (rows, 1)), reshape(_iota(columns), (1, columns)))
+    return _new(cast(diagonal, _type(dtype, dt.default_float)), device, False)
+
+
+def tril(x: Tensor, diagonal: int = 0) -> Tensor:
+    """0 above a diagonal of the last two axes."""
+    return _triangle(x, diagonal, lower=True)
+
+
+def triu(x: Tensor, diagonal: int = 0) -> Tensor:
+    """0 below a diagonal of the last two axes."""
+    return _triangle(x, diagonal, lower=False)
+
+
+def _triangle(x: Tensor, diagonal: int, lower: bool) -> Tensor:
+    if x.ndim < 2:
+        raise ShapeError(f"{'tril' if lower else 'triu'} of shape {x.shape}: a matrix has at least "
+                         f"2 axes")
+    rows, columns = x.shape[-2:]
+    row, column = reshape(_iota(rows), (rows, 1)), reshape(_iota(columns), (1, columns))
+    limit = ew.add(row, diagonal)
+    keep = ew.less_equal(column, limit) if lower else ew.greater_equal(column, limit)
+    return Tensor._result(ew.where(keep, x.node, 0), x)
+
+
+# ---- random tensors ------------------------------------------------------------------------------
+
+def _random_tensor(make_node: Callable[[Shape, DType, str, Generator | None], Node],
+                   name: str, size: Sequence[Any], dtype: DTypeLike | None, device: str | None,
+                   generator: Generator | None, requires_grad: bool) -> Tensor:
+    kind = _type(dtype, dt.default_float)
+    if not kind.is_float:
+        raise DTypeError(f"{name}: {kind.name} is not a float type; use randint for integers")
+    where = canonical(device) if device else default_device()
+    node = make_node(shapes.new_shape(size, name), kind, where, generator)
+    return _new(node, where, requires_grad)
+
+
+def rand(*size: Any, dtype: DTypeLike | None = None, device: str | None = None,
+         generator: Generator | None = None, requires_grad: bool = False) -> Tensor:
+    """Numbers evenly spread over [0, 1)."""
+    return _random_tensor(_random.uniform, "rand", size, dtype, device, generator, requires_grad)
+
+
+def randn(*size: Any, dtype: DTypeLike | None = None, device: str | None = None,
+          generator: Generator | None = None, requires_grad: bool = False) -> Tensor:
+    """Normally distributed numbers, mean 0 and variance 1."""
+    return _random_tensor(_random.normal, "randn", size, dtype, device, generator, requires_grad)
+
+
+def randint(low: int, high: int, size: Sequence[int], dtype: DTypeLike | None = None,
+            device: str | None = None, generator: Generator | None = None) -> Tensor:
+    """Whole numbers low <= n < high."""
+    where = canonical(device) if device else default_device()
+    node = _random.integers(shapes.as_int(low, "randint", "low"),
+                            shapes.as_int(high, "randint", "high"),
+                            shapes.new_shape([size], "randint"), _type(dtype, dt.default_int),
+                            where, generator)
+    return Tensor._of(node, where)
+
+
+def randperm(n: int, device: str | None = None, generator: Generator | None = None) -> Tensor:
+    """The numbers 0 to n - 1 in random order, int64."""
+    count, = shapes.new_shape([n], "randperm")
+    where = canonical(device) if device else default_device()
+    return Tensor(_random.permutation(count, where, generator), device=where)
+
+
+def rand_like(x: Tensor) -> Tensor:
+    """`rand` in another tensor's shape, dtype and device."""
+    return rand(x.shape, dtype=x.dtype, device=x.device)
+
+
+def randn_like(x: Tensor) -> Tensor:
+    """`randn` in another tensor's shape, dtype and device."""
+    return randn(x.shape, dtype=x.dtype, device=x.device)
+
+
+# ---- several tensors -----------------------------------------------------------------------------
+
+def _nodes(tensors: Sequence[Tensor], operation: str) -> list[Node]:
+    """Nodes of one dtype, all on one device."""
+    if not tensors:
+        raise ArgumentError(f"{operation} of no tensors; give at least one")
+    first = tensors[0]
+    for number, t in enumerate(tensors):
+        if not isinstance(t, Tensor):
+            raise DTypeError(f"{operation}: item {number} is {type(t).__name__}, not a tensor")
+        first._operand(t, operation)
+    kind = tensors[0].dtype
+    for t in tensors:
+        kind = dt.promote(kind, t.dtype)
+    return [cast(t.node, kind) for t in tensors]
+
+
+def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """The tensors one after another along an axis; the other axes must be equal."""
+    nodes = _nodes(tensors, "cat")
+    if not nodes[0].shape:
+        raise ShapeError("cat of zero-dim tensors: they have no axis to join along; use stack()")
+    return Tensor._result(joining.cat(nodes, shapes.axis(dim, len(nodes[0].shape), "cat")), *tensors)
+
+
+concat = cat
+
+
+def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """The tensors along a new axis; all shapes must be equal."""
+    nodes = _nodes(tensors, "stack")
+    axis = shapes.axis(dim, len(nodes[0].shape) + 1, "stack")
+    return Tensor._result(joining.stack(nodes, axis), *tensors)
+
+
+def where(condition: Tensor, a: Any, b: Any) -> Tensor:
+    """a where the bool tensor `condition` holds, else b; numbers or tensors, broadcast."""
+    values = [condition._operand(v, "where") for v in (a, b)]
+    nodes = [v.node if isinstance(v, Tensor) else v for v in values]
+    tensors = [v for v in values if isinstance(v, Tensor)]
+    return Tensor._result(ew.where(condition.node, nodes[0], nodes[1]), condition, *tensors)
+
+
+def grad(outputs: Tensor, inputs: Sequence[Tensor] | Tensor,
+         grad_outputs: Tensor | None = None) -> tuple[Tensor, ...]:
+    """The gradient of one tensor for each of `inputs`, as tensors; `.grad` is left alone.
+
+    The gradients can be differentiated again. Raises GradientError for an input that `outputs`
+    does not depend on.
+    """
+    wanted = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+    cotangent = outputs._cotangent(grad_outputs)
+    parts = _gradient.vjp(outputs.node, cotangent, [t.node for t in wanted])
+    for number, part in enumerate(parts):
+        if part is None:
+            raise GradientError(f"grad: the output does not depend on input {number}, of shape "
+                                f"{wanted[number].shape}")
+    return tuple(Tensor._of(p, outputs.device, True) for p in parts if p is not None)
+
+
+def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """All tensors expanded to their common shape."""
+    shape = shapes.broadcast([t.shape for t in tensors], "broadcast_tensors")
+    return tuple(t.expand(shape) for t in tensors)
+
+
+def roll(x: Tensor, shifts: int, dim: int) -> Tensor:
+    """Elements moved along an axis by `shifts`, those that leave the end coming in at the start."""
+    axis = shapes.axis(dim, x.ndim, "roll")
+    n = x.shape[axis]
+    cut = n - shifts % n if n else 0
+    first, last = Chain(x.shape), Chain(x.shape)
+    first.shrink(axis, cut, n)
+    last.shrink(axis, 0, cut)
+    return Tensor._result(joining.cat([apply(first.moves, x.node), apply(last.moves, x.node)], axis),
+                          x)
+
+
+# ---- computing -----------------------------------------------------------------------------------
+
+def realize(*tensors: Tensor) -> None:
+    """Compute several tensors at once: what they share is computed once."""
+    _realize.realize(t._storage for t in tensors)
+
+
+def explain(*tensors: Tensor) -> str:
+    """Why each value of the computation of these tensors would be stored, kernel by kernel."""
+    return explain_storages([t._storage for t in tensors])

@@ -1,0 +1,187 @@
+"""Indexing: what stands between the brackets, as movement ops.
+
+In: an index as NumPy and PyTorch know it (integers, slices, None, Ellipsis). Out: a chain of
+movement ops, so the result is a view. Index arrays are in `take`.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from lazyten import dtype as dt
+from lazyten import elementwise as ew
+from lazyten import reductions, shapes
+from lazyten.errors import DTypeError, IndexingError, ShapeError
+from lazyten.movement import Shape, out_shape
+from lazyten.node import Node, const, move, reduce, reshape
+from lazyten.ops import Op
+
+Moves = tuple[tuple[Op, Any], ...]
+
+
+class Chain:
+    """Movement ops in the making, and the shape they have led to."""
+
+    def __init__(self, shape: Shape) -> None:
+        self.shape = shape
+        self.moves: list[tuple[Op, Any]] = []
+
+    def move(self, op: Op, arg: Any) -> None:
+        """Append one."""
+        self.shape = out_shape(op, self.shape, arg)
+        self.moves.append((op, arg))
+
+    def on_axis(self, op: Op, axis: int, arg: Any, other: Callable[[int], Any]) -> None:
+        """SHRINK or PAD one axis."""
+        self.move(op, tuple(arg if a == axis else other(n) for a, n in enumerate(self.shape)))
+
+    def shrink(self, axis: int, start: int, stop: int) -> None:
+        """Keep start <= i < stop of an axis."""
+        if (start, stop) != (0, self.shape[axis]):
+            self.on_axis(Op.SHRINK, axis, (start, stop), lambda n: (0, n))
+
+    def every(self, axis: int, step: int) -> None:
+        """Keep every `step`-th element, the first included."""
+        n = self.shape[axis]
+        if step == 1 or n <= 1:
+            return
+        groups = -(-n // step)
+        if groups * step != n:
+            self.on_axis(Op.PAD, axis, (0, groups * step - n), lambda n: (0, 0))
+        before, after = self.shape[:axis], self.shape[axis + 1:]
+        self.move(Op.RESHAPE, (*before, groups, step, *after))
+        self.shrink(axis + 1, 0, 1)
+        self.move(Op.RESHAPE, (*before, groups, *after))
+
+
+def basic(index: Any, shape: Shape) -> Moves:
+    """The moves of an index of integers, slices, None and Ellipsis. IndexingError if it is off."""
+    entries = _entries(index, shape)
+    chain = Chain(shape)
+    result: list[int] = []
+    axis = 0
+    for entry in entries:
+        if entry is None:
+            result.append(1)
+            continue
+        if isinstance(entry, slice):
+            _slice(chain, axis, entry, shape)
+            result.append(chain.shape[axis])
+        else:
+            number = _position(entry, axis, shape)
+            chain.shrink(axis, number, number + 1)
+        axis += 1
+    if tuple(result) != chain.shape:
+        chain.move(Op.RESHAPE, tuple(result))
+    return tuple(chain.moves)
+
+
+def _entries(index: Any, shape: Shape) -> list[Any]:
+    """One entry an axis, and the Nones between them; Ellipsis and missing ones spelled out."""
+    given = list(index) if isinstance(index, tuple) else [index]
+    dots = [i for i, e in enumerate(given) if e is Ellipsis]
+    if len(dots) > 1:
+        raise IndexingError(f"index {index!r} has {len(dots)} ellipses; one can stand for all "
+                            f"axes that are left out")
+    used = sum(e is not None and e is not Ellipsis for e in given)
+    if used > len(shape):
+        raise IndexingError(f"index {index!r} has {used} entries, but the tensor of shape {shape} "
+                            f"has {len(shape)} axes")
+    at = dots[0] if dots else len(given)
+    missing = [slice(None)] * (len(shape) - used)
+    return given[:at] + missing + given[at + len(dots):]
+
+
+def _position(entry: Any, axis: int, shape: Shape) -> int:
+    if isinstance(entry, bool) or not hasattr(entry, "__index__"):
+        raise IndexingError(f"index {entry!r} on axis {axis}: use integers, slices, None, ... or "
+                            f"a tensor of integers or bools")
+    number, n = int(entry.__index__()), shape[axis]
+    if not -n <= number < n:
+        raise IndexingError(f"index {number} is outside axis {axis} of a tensor of shape {shape}: "
+                            f"it has size {n}" + (f", so {-n} to {n - 1} are inside" if n else ""))
+    return number % n
+
+
+def _slice(chain: Chain, axis: int, entry: slice, shape: Shape) -> None:
+    for part in (entry.start, entry.stop, entry.step):
+        if part is not None and not hasattr(part, "__index__"):
+            raise IndexingError(f"slice {entry} on axis {axis}: its parts are whole numbers or "
+                                f"left out, not {part!r}")
+    if entry.step is not None and entry.step.__index__() == 0:
+        raise IndexingError(f"slice {entry} on axis {axis}: the step is 0; use 1 or more, or a "
+                            f"negative one to go backwards")
+    start, stop, step = entry.indices(shape[axis])
+    count = len(range(start, stop, step))
+    if count == 0:
+        chain.shrink(axis, 0, 0)
+    elif step > 0:
+        chain.shrink(axis, start, start + (count - 1) * step + 1)
+    else:
+        chain.shrink(axis, start + (count - 1) * step, start + 1)
+        chain.move(Op.FLIP, (axis,))
+    chain.every(axis, abs(step))
+
+
+# ---- index arrays --------------------------------------------------------------------------------
+
+def take(x: Node, axis: int, index: Node) -> Node:
+    """x with `axis` replaced by the axes of `index`: out[.., j.., ..] = x[.., index[j..], ..].
+
+    Negative indices count from the end; values outside give 0, as they cannot be seen before the
+    index is computed. Costs a pass over the axis for each element taken.
+    """
+    if not index.dtype.is_int:
+        raise DTypeError(f"index of {index.dtype.name}: indices are integers or bools")
+    n = x.shape[axis]
+    before, after = x.shape[:axis], x.shape[axis + 1:]
+    wrapped = ew.where(ew.less(index, 0), ew.add(index, n), index) if index.dtype.kind == "i" \
+        else index
+    wide_shape = (*before, *index.shape, n, *after)
+    column = reshape(wrapped, (*index.shape, 1, *(1,) * len(after)))
+    line = reductions.positions(wide_shape, len(before) + len(index.shape), index.dtype)
+    chosen = ew.equal(line, column)
+    source = reshape(x, (*before, *(1,) * len(index.shape), n, *after))
+    zero = const(0, x.dtype, wide_shape)
+    picked = ew.where(chosen, ew.broadcast_to(source, wide_shape), zero)
+    at = len(before) + len(index.shape)
+    combiner = Op.MAX if x.dtype is dt.bool_ else Op.ADD
+    total = reduce(picked, combiner, (at,))
+    return reshape(total, (*before, *index.shape, *after))
+
+
+def gather(x: Node, axis: int, index: Node) -> Node:
+    """out[i][j][k] = x[i][index[i][j][k]][k] for axis 1: index has x's rank, and on the other axes
+    no more elements than x."""
+    if len(index.shape) != len(x.shape):
+        raise ShapeError(f"gather: index {index.shape} and input {x.shape} need the same number "
+                         f"of axes")
+    for a, (m, n) in enumerate(zip(index.shape, x.shape, strict=True)):
+        if a != axis and m > n:
+            raise ShapeError(f"gather: index {index.shape} is larger than the input {x.shape} on "
+                             f"axis {a}; it may only be larger on axis {axis}")
+    from_shape = tuple(m if a != axis else x.shape[a] for a, m in enumerate(index.shape))
+    chain = Chain(x.shape)
+    for a, m in enumerate(from_shape):
+        chain.shrink(a, 0, m)
+    source = apply(chain.moves, x)
+    wide = (*from_shape[:axis], index.shape[axis], *from_shape[axis:])
+    column = reshape(index, (*index.shape[:axis + 1], 1, *index.shape[axis + 1:]))
+    chosen = ew.equal(reductions.positions(wide, axis + 1, index.dtype), column)
+    values = ew.broadcast_to(reshape(source, (*from_shape[:axis], 1, *from_shape[axis:])), wide)
+    picked = ew.where(chosen, values, const(0, x.dtype, wide))
+    combiner = Op.MAX if x.dtype is dt.bool_ else Op.ADD
+    return reshape(reduce(picked, combiner, (axis + 1,)), index.shape)
+
+
+def apply(moves: Moves | list[tuple[Op, Any]], x: Node) -> Node:
+    """A chain of movement ops on a node."""
+    for op, arg in moves:
+        x = move(op, x, arg)
+    return x
+
+
+def select_axis(shape: Shape, axis: int, index: int, operation: str) -> Moves:
+    """The moves of taking one position of an axis, which goes away."""
+    number = shapes.as_int(index, operation, "an index")
+    return basic((*(slice(None),) * axis, number), shape)

@@ -1,0 +1,153 @@
+"""Softmax and the losses made with it, as graphs.
+
+In and out: GRAPH nodes. 16-bit floats are computed in float32 and rounded once.
+"""
+from __future__ import annotations
+
+import math
+
+from lazyten import dtype as dt
+from lazyten import elementwise as ew
+from lazyten import reductions, shapes, special
+from lazyten.elementwise import as_float
+from lazyten.errors import ArgumentError, DTypeError, ShapeError
+from lazyten.node import Node, cast, const, move, reshape
+from lazyten.ops import Op
+
+REDUCTIONS = ("mean", "sum", "none")
+
+
+def _wide(x: Node) -> Node:
+    x = as_float(x)
+    return cast(x, dt.float32) if x.dtype.is_half else x
+
+
+def softmax(x: Node, axis: int) -> Node:
+    """e ** x over its sum along `axis`."""
+    wide = _wide(x)
+    if not x.shape or wide.shape[axis] == 0:
+        return wide if x.shape else ew.add(ew.mul(wide, 0.0), 1.0)
+    powers = special.exp(ew.sub(wide, reductions.finite_max(wide, (axis,))))
+    total = reductions.sum(powers, (axis,), keepdim=True)
+    return cast(ew.true_divide(powers, total), as_float(x).dtype)
+
+
+def log_softmax(x: Node, axis: int) -> Node:
+    """The logarithm of softmax, without the loss of taking it afterwards."""
+    wide = _wide(x)
+    if not x.shape or wide.shape[axis] == 0:
+        return wide if x.shape else ew.mul(wide, 0.0)
+    below = ew.sub(wide, reductions.finite_max(wide, (axis,)))
+    total = reductions.sum(special.exp(below), (axis,), keepdim=True)
+    return cast(ew.sub(below, special.log(total)), as_float(x).dtype)
+
+
+def one_hot(labels: Node, classes: int) -> Node:
+    """int64 (..., classes): 1 at each label, 0 elsewhere; all 0 for a label outside."""
+    if not labels.dtype.is_int:
+        raise DTypeError(f"one_hot of {labels.dtype.name}: labels are integers; convert with "
+                         f".long()")
+    if classes < 1:
+        raise ArgumentError(f"one_hot: {classes} classes; give 1 or more")
+    return cast(_chosen(labels, classes), dt.int64)
+
+
+def _chosen(labels: Node, classes: int) -> Node:
+    """Where the class along a new last axis is the label."""
+    shape = (*labels.shape, classes)
+    wide = reshape(labels, (*labels.shape, 1))
+    return ew.equal(reductions.positions(shape, len(shape) - 1, labels.dtype), wide)
+
+
+def reduced(loss: Node, how: str, operation: str) -> Node:
+    """The mean, the sum, or the losses themselves. ArgumentError for any other word."""
+    if how not in REDUCTIONS:
+        raise ArgumentError(f"{operation}: reduction {how!r} is not one of {', '.join(REDUCTIONS)}")
+    everything = tuple(range(len(loss.shape)))
+    if how == "mean":
+        return reductions.mean(loss, everything)
+    return reductions.sum(loss, everything) if how == "sum" else loss
+
+
+def cross_entropy(logits: Node, target: Node, weight: Node | None = None, ignore: int = -100,
+                  how: str = "mean", smoothing: float = 0.0) -> Node:
+    """-log softmax(logits) of the target class; classes are axis 1 (axis 0 of a single example).
+
+    target: integer labels, shaped as logits without the class axis, or float probabilities shaped
+    as logits. A label outside the classes, other than `ignore`, makes the loss NaN: it cannot be
+    seen before the values are computed, and must not pass for a loss.
+    """
+    axis = 1 if len(logits.shape) > 1 else 0
+    _check_targets(logits, target, weight, axis, how, smoothing)
+    scores = log_softmax(_classes_last(logits, axis), len(logits.shape) - 1)
+    classes = scores.shape[-1]
+    if target.dtype.is_float:
+        return _probability_loss(scores, _classes_last(target, axis), weight, how, smoothing)
+    chosen = _chosen(target, classes)
+    factors = const(1.0, scores.dtype, (classes,)) if weight is None else weight
+    picked = _last_sum(ew.where(chosen, ew.mul(scores, factors), 0.0))
+    loss = ew.negative(picked)
+    if smoothing:
+        spread = ew.negative(_last_sum(ew.mul(scores, factors)))
+        loss = ew.add(ew.mul(loss, 1 - smoothing), ew.mul(spread, smoothing / classes))
+    inside = ew.bitwise_and(ew.greater_equal(target, 0), ew.less(target, classes))
+    ignored = ew.equal(target, ignore)
+    loss = ew.where(ignored, 0.0, ew.where(inside, loss, math.nan))
+    if how != "mean":
+        return reduced(loss, how, "cross_entropy")
+    counted = ew.where(ignored, 0.0, const(1.0, scores.dtype, target.shape))
+    if weight is not None:
+        counted = ew.mul(counted, _last_sum(ew.where(chosen, factors, 0.0)))
+    everything = tuple(range(len(loss.shape)))
+    return ew.true_divide(reductions.sum(loss, everything), reductions.sum(counted, everything))
+
+
+def _probability_loss(scores: Node, target: Node, weight: Node | None, how: str,
+                      smoothing: float) -> Node:
+    if smoothing:
+        target = ew.add(ew.mul(target, 1 - smoothing), smoothing / target.shape[-1])
+    if weight is not None:
+        scores = ew.mul(scores, weight)
+    loss = ew.negative(_last_sum(ew.mul(scores, target)))
+    if how != "mean":
+        return reduced(loss, how, "cross_entropy")
+    total = reductions.sum(loss, tuple(range(len(loss.shape))))
+    return ew.true_divide(total, float(loss.numel))
+
+
+def _classes_last(x: Node, axis: int) -> Node:
+    rank = len(x.shape)
+    return move(Op.PERMUTE, x, (*(a for a in range(rank) if a != axis), axis))
+
+
+def _last_sum(x: Node) -> Node:
+    return reductions.sum(x, (len(x.shape) - 1,))
+
+
+def _check_targets(logits: Node, target: Node, weight: Node | None, axis: int, how: str,
+                   smoothing: float) -> None:
+    if not logits.shape:
+        raise ShapeError("cross_entropy: the logits are zero-dim; they need a class axis")
+    if not logits.dtype.is_float:
+        raise DTypeError(f"cross_entropy: the logits are {logits.dtype.name}; they must be floats")
+    labels = logits.shape[:axis] + logits.shape[axis + 1:]
+    wanted = logits.shape if target.dtype.is_float else labels
+    if target.dtype is dt.bool_ or target.shape != wanted:
+        raise ShapeError(f"cross_entropy: logits {logits.shape} take integer labels of shape "
+                         f"{labels} or float probabilities of shape {logits.shape}, not "
+                         f"{target.dtype.name} {target.shape}")
+    if weight is not None and weight.shape != (logits.shape[axis],):
+        raise ShapeError(f"cross_entropy: weight {weight.shape} needs one element a class: "
+                         f"({logits.shape[axis]},)")
+    if not 0 <= smoothing <= 1:
+        raise ArgumentError(f"cross_entropy: label_smoothing {smoothing} is outside 0 to 1")
+    if how not in REDUCTIONS:
+        raise ArgumentError(f"cross_entropy: reduction {how!r} is not one of "
+                            f"{', '.join(REDUCTIONS)}")
+
+
+def check_same(a: Node, b: Node, operation: str) -> None:
+    """ShapeError unless input and target have one shape."""
+    if a.shape != b.shape:
+        shapes.broadcast([a.shape, b.shape], operation)
+        raise ShapeError(f"{operation}: input {a.shape} and target {b.shape} must have one shape")

@@ -1,0 +1,261 @@
+"""Functions of tensors for neural networks, with PyTorch's names and arguments."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lazyten import elementwise as ew
+from lazyten import losses, shapes, special, windows
+from lazyten import random as _random
+from lazyten import reductions
+from lazyten.dtype import Scalar
+from lazyten.errors import ArgumentError, DTypeError, ShapeError
+from lazyten.tensor import Tensor
+from lazyten.windows import Geometry
+
+Sizes = int | Sequence[int]
+
+
+# ---- layers --------------------------------------------------------------------------------------
+
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """input (.., in) times weight (out, in) transposed, plus bias (out,): (.., out)."""
+    if weight.ndim != 2:
+        raise ShapeError(f"linear: the weight has shape {weight.shape}; it needs (out, in)")
+    if not input.shape or input.shape[-1] != weight.shape[1]:
+        raise ShapeError(f"linear: input {input.shape} and weight {weight.shape}: the input's last "
+                         f"axis must be {weight.shape[1]}, the weight's axis 1")
+    if bias is not None and bias.shape != (weight.shape[0],):
+        raise ShapeError(f"linear: the bias has shape {bias.shape}; it needs ({weight.shape[0]},)")
+    product = input @ weight.T
+    return product if bias is None else product + bias
+
+
+def _convolution(input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sizes,
+                 padding: Sizes | str, dilation: Sizes, groups: int, spatial: int) -> Tensor:
+    name = f"conv{spatial}d"
+    if weight.ndim != spatial + 2:
+        raise ShapeError(f"{name}: the weight has shape {weight.shape}; it needs (out, in/groups, "
+                         f"{spatial} kernel sizes)")
+    if input.ndim == spatial + 1:  # no batch
+        return _convolution(input.unsqueeze(0), weight, bias, stride, padding, dilation, groups,
+                            spatial).squeeze(0)
+    input._operand(weight, name)
+    steps = shapes.pair(stride, spatial, name, "stride")
+    gaps = shapes.pair(dilation, spatial, name, "dilation")
+    if isinstance(padding, str):
+        input, around = _named_padding(input, weight, padding, steps, gaps, name)
+    else:
+        around = shapes.pair(padding, spatial, name, "padding", least=0)
+    node = windows.convolution(input.node, weight.node, None if bias is None else bias.node,
+                               steps, around, gaps, groups)
+    return Tensor._result(node, input, weight, *([] if bias is None else [bias]))
+
+
+def _named_padding(input: Tensor, weight: Tensor, padding: str, stride: tuple[int, ...],
+                   dilation: tuple[int, ...], name: str) -> tuple[Tensor, tuple[int, ...]]:
+    """'valid': none. 'same': as many outputs as inputs, an odd element after the end."""
+    none = (0,) * len(stride)
+    if padding == "valid":
+        return input, none
+    if padding != "same" or any(s != 1 for s in stride):
+        raise ArgumentError(f"{name}: padding {padding!r} with stride {stride}: it is a number, "
+                            f"'valid', or 'same' with stride 1")
+    totals = [d * (k - 1) for d, k in zip(dilation, weight.shape[2:], strict=True)]
+    pairs = [side for t in reversed(totals) for side in (t // 2, t - t // 2)]
+    return input.pad(pairs), none
+
+
+def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1,
+           padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1) -> Tensor:
+    """input (batch, in, length), weight (out, in/groups, taps): (batch, out, windows)."""
+    return _convolution(input, weight, bias, stride, padding, dilation, groups, 1)
+
+
+def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1,
+           padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1) -> Tensor:
+    """input (batch, in, height, width), weight (out, in/groups, kernel height, kernel width):
+    (batch, out, rows, columns), each the sum over a window of input times weight, plus bias."""
+    return _convolution(input, weight, bias, stride, padding, dilation, groups, 2)
+
+
+def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1,
+           padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1) -> Tensor:
+    """conv2d with one more spatial axis."""
+    return _convolution(input, weight, bias, stride, padding, dilation, groups, 3)
+
+
+def _geometry(input: Tensor, kernel_size: Sizes, stride: Sizes | None, padding: Sizes,
+              dilation: Sizes, name: str) -> Geometry:
+    if input.ndim not in (3, 4):
+        raise ShapeError(f"{name}: the input has shape {input.shape}; it needs (batch, channels, "
+                         f"height, width), or the same without a batch")
+    kernel = shapes.pair(kernel_size, 2, name, "kernel_size")
+    steps = kernel if stride is None else shapes.pair(stride, 2, name, "stride")
+    around = shapes.pair(padding, 2, name, "padding", least=0)
+    if any(2 * p > k for p, k in zip(around, kernel, strict=True)):
+        raise ArgumentError(f"{name}: padding {padding} is more than half of kernel_size "
+                            f"{kernel_size}; some windows would hold nothing but padding")
+    geometry = Geometry(kernel, steps, around, shapes.pair(dilation, 2, name, "dilation"))
+    geometry.check(input.shape[-2:], name)
+    return geometry
+
+
+def max_pool2d(input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
+               dilation: Sizes = 1) -> Tensor:
+    """The greatest of each window (stride: the kernel's size); padding never wins."""
+    geometry = _geometry(input, kernel_size, stride, padding, dilation, "max_pool2d")
+    return input._unary(lambda x: windows.max_pool(x, geometry))
+
+
+def avg_pool2d(input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
+               count_include_pad: bool = True) -> Tensor:
+    """The mean of each window (stride: the kernel's size)."""
+    geometry = _geometry(input, kernel_size, stride, padding, 1, "avg_pool2d")
+    return input._unary(lambda x: windows.average_pool(x, geometry, count_include_pad))
+
+
+def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None,
+               bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
+    """The last axes moved to mean 0 and scaled to variance 1, then times weight, plus bias."""
+    inner = shapes.sizes([normalized_shape], "layer_norm")
+    if not inner or input.shape[-len(inner):] != inner:
+        raise ShapeError(f"layer_norm: input {input.shape} does not end in normalized_shape {inner}")
+    axes = tuple(range(input.ndim - len(inner), input.ndim))
+    centred = input - input.mean(axes, keepdim=True)
+    scale = (centred.square().mean(axes, keepdim=True) + eps).rsqrt()
+    result = centred * scale
+    if weight is not None:
+        result = result * weight
+    return result if bias is None else result + bias
+
+
+def dropout(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
+    """Each element 0 with probability p, the rest over 1 - p; everything unless `training`."""
+    if not 0 <= p <= 1:
+        raise ArgumentError(f"dropout: p={p} is a probability, 0 to 1")
+    if not training or p == 0:
+        return input
+    if p == 1:
+        return input * 0.0
+    chance = _random.uniform(input.shape, input.dtype, input.device)
+    kept = ew.greater_equal(chance, p)
+    return input._unary(lambda x: ew.where(kept, ew.mul(x, 1 / (1 - p)), 0.0))
+
+
+# ---- activations ---------------------------------------------------------------------------------
+
+def relu(input: Tensor) -> Tensor:
+    """max(x, 0)."""
+    return input.relu()
+
+
+def sigmoid(input: Tensor) -> Tensor:
+    """1 / (1 + e ** -x)."""
+    return input.sigmoid()
+
+
+def tanh(input: Tensor) -> Tensor:
+    """The hyperbolic tangent."""
+    return input.tanh()
+
+
+def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+    """x times the normal distribution function at x."""
+    return input.gelu(approximate)
+
+
+def silu(input: Tensor) -> Tensor:
+    """x * sigmoid(x)."""
+    return input.silu()
+
+
+def softplus(input: Tensor) -> Tensor:
+    """log(1 + e ** x)."""
+    return input._special(special.softplus)
+
+
+def leaky_relu(input: Tensor, negative_slope: float = 0.01) -> Tensor:
+    """x where positive, negative_slope * x elsewhere."""
+    return input._special(lambda x: special.leaky_relu(x, negative_slope))
+
+
+def elu(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """x where positive, alpha * (e ** x - 1) elsewhere."""
+    return input._special(lambda x: special.elu(x, alpha))
+
+
+def softmax(input: Tensor, dim: int) -> Tensor:
+    """e ** x over its sum along an axis."""
+    return input.softmax(dim)
+
+
+def log_softmax(input: Tensor, dim: int) -> Tensor:
+    """The logarithm of softmax."""
+    return input.log_softmax(dim)
+
+
+def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: Scalar = 0) -> Tensor:
+    """`value` around the last axes: (before, after) of the last axis, then of the one before."""
+    if mode != "constant":
+        raise ArgumentError(f"pad: mode {mode!r} is not supported; 'constant' is")
+    return input.pad(pad, value)
+
+
+# ---- losses --------------------------------------------------------------------------------------
+
+def one_hot(labels: Tensor, num_classes: int) -> Tensor:
+    """int64 (.., num_classes): 1 at each label, 0 elsewhere; all 0 for a label outside."""
+    return labels._unary(lambda x: losses.one_hot(x, num_classes))
+
+
+def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None,
+                  ignore_index: int = -100, reduction: str = "mean",
+                  label_smoothing: float = 0.0) -> Tensor:
+    """-log softmax of the target class; logits (batch, classes, ..), integer labels (batch, ..) or
+    probabilities shaped as the logits. The mean over labels that are not `ignore_index`.
+
+    A label outside the classes makes the loss NaN (see lazyten/losses.py).
+    """
+    tensors = [input, target, *([] if weight is None else [weight])]
+    for t in tensors:
+        if not isinstance(t, Tensor):
+            raise DTypeError(f"cross_entropy: {type(t).__name__} is not a tensor; wrap it in "
+                             f"lazyten.tensor()")
+        input._operand(t, "cross_entropy")
+    node = losses.cross_entropy(input.node, target.node, None if weight is None else weight.node,
+                                ignore_index, reduction, label_smoothing)
+    return Tensor._result(node, *tensors)
+
+
+def nll_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """-input of the target class; input (batch, classes) holds logarithms of probabilities."""
+    if input.ndim != 2 or target.shape != input.shape[:1] or not target.dtype.is_int:
+        raise ShapeError(f"nll_loss: input {input.shape} needs 2 axes and integer labels of shape "
+                         f"{input.shape[:1]}, not {target.dtype.name} {target.shape}")
+    chosen = losses._chosen(target.node, input.shape[1])
+    picked = reductions.sum(ew.where(chosen, input.node, 0.0), (1,))
+    return Tensor._result(losses.reduced(ew.negative(picked), reduction, "nll_loss"), input, target)
+
+
+def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """The squared difference."""
+    losses.check_same(input.node, target.node, "mse_loss")
+    return _loss((input - target).square(), reduction, "mse_loss")
+
+
+def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """The absolute difference."""
+    losses.check_same(input.node, target.node, "l1_loss")
+    return _loss((input - target).abs(), reduction, "l1_loss")
+
+
+def binary_cross_entropy_with_logits(input: Tensor, target: Tensor,
+                                     reduction: str = "mean") -> Tensor:
+    """-log of the probability that sigmoid(input) gives to `target`, 0 to 1; safe for large x."""
+    losses.check_same(input.node, target.node, "binary_cross_entropy_with_logits")
+    loss = softplus(input) - input * target
+    return _loss(loss, reduction, "binary_cross_entropy_with_logits")
+
+
+def _loss(loss: Tensor, reduction: str, operation: str) -> Tensor:
+    return loss._unary(lambda x: losses.reduced(x, reduction, operation))

@@ -1,0 +1,255 @@
+"""Layers: modules with PyTorch's names, arguments and initial values."""
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from typing import overload
+
+from lazyten import functions, shapes
+from lazyten.errors import ArgumentError
+from lazyten.nn import functional as F
+from lazyten.nn import init
+from lazyten.nn.functional import Sizes
+from lazyten.nn.module import Module
+from lazyten.tensor import DTypeLike, Tensor
+
+
+def _uniform(shape: Sequence[int], fan_in: int, device: str | None,
+             dtype: DTypeLike | None) -> Tensor:
+    """PyTorch's default for weights and biases: uniform up to 1 / sqrt(fan_in)."""
+    bound = 1 / math.sqrt(fan_in) if fan_in else 0.0
+    value = functions.empty(shape, device=device, dtype=dtype)
+    return init.uniform_(value, -bound, bound).realize().requires_grad_()
+
+
+class Linear(Module):
+    """y = x W^T + b: (.., in_features) to (.., out_features)."""
+
+    def __init__(self, in_features: int, out_features: int, bias: bool = True,
+                 device: str | None = None, dtype: DTypeLike | None = None) -> None:
+        super().__init__()
+        if in_features < 0 or out_features < 0:
+            raise ArgumentError(f"Linear({in_features}, {out_features}): features are 0 or more")
+        self.in_features, self.out_features = in_features, out_features
+        self.weight = _uniform((out_features, in_features), in_features, device, dtype)
+        self.bias = _uniform((out_features,), in_features, device, dtype) if bias else None
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.linear(input, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        return (f"in_features={self.in_features}, out_features={self.out_features}, "
+                f"bias={self.bias is not None}")
+
+
+class Conv2d(Module):
+    """functional.conv2d with a weight (out, in/groups, height, width) and a bias (out,)."""
+
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: Sizes, stride: Sizes = 1,
+                 padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1, bias: bool = True,
+                 device: str | None = None, dtype: DTypeLike | None = None) -> None:
+        super().__init__()
+        if groups < 1 or in_channels % groups or out_channels % groups:
+            raise ArgumentError(f"Conv2d({in_channels}, {out_channels}): groups={groups} must "
+                                f"divide both numbers of channels")
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.kernel_size = shapes.pair(kernel_size, 2, "Conv2d", "kernel_size")
+        self.stride = shapes.pair(stride, 2, "Conv2d", "stride")
+        self.dilation = shapes.pair(dilation, 2, "Conv2d", "dilation")
+        self.padding, self.groups = padding, groups
+        shape = (out_channels, in_channels // groups, *self.kernel_size)
+        fan_in = math.prod(shape[1:])
+        self.weight = _uniform(shape, fan_in, device, dtype)
+        self.bias = _uniform((out_channels,), fan_in, device, dtype) if bias else None
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.conv2d(input, self.weight, self.bias, self.stride, self.padding, self.dilation,
+                        self.groups)
+
+    def extra_repr(self) -> str:
+        return (f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, "
+                f"stride={self.stride}")
+
+
+class MaxPool2d(Module):
+    """functional.max_pool2d."""
+
+    def __init__(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
+                 dilation: Sizes = 1) -> None:
+        super().__init__()
+        self.kernel_size, self.stride = kernel_size, stride
+        self.padding, self.dilation = padding, dilation
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.max_pool2d(input, self.kernel_size, self.stride, self.padding, self.dilation)
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride or self.kernel_size}"
+
+
+class AvgPool2d(Module):
+    """functional.avg_pool2d."""
+
+    def __init__(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
+                 count_include_pad: bool = True) -> None:
+        super().__init__()
+        self.kernel_size, self.stride = kernel_size, stride
+        self.padding, self.count_include_pad = padding, count_include_pad
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.avg_pool2d(input, self.kernel_size, self.stride, self.padding,
+                            self.count_include_pad)
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride or self.kernel_size}"
+
+
+class LayerNorm(Module):
+    """functional.layer_norm with a weight of ones and a bias of zeros at first."""
+
+    def __init__(self, normalized_shape: Sizes, eps: float = 1e-5, bias: bool = True,
+                 device: str | None = None, dtype: DTypeLike | None = None) -> None:
+        super().__init__()
+        self.normalized_shape = shapes.new_shape([[normalized_shape] if isinstance(
+            normalized_shape, int) else normalized_shape], "LayerNorm")
+        self.eps = eps
+        self.weight = functions.ones(self.normalized_shape, device=device, dtype=dtype,
+                                     requires_grad=True)
+        self.bias = functions.zeros(self.normalized_shape, device=device, dtype=dtype,
+                                    requires_grad=True) if bias else None
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.normalized_shape}, eps={self.eps}"
+
+
+class Dropout(Module):
+    """functional.dropout while training."""
+
+    def __init__(self, p: float = 0.5) -> None:
+        super().__init__()
+        if not 0 <= p <= 1:
+            raise ArgumentError(f"Dropout: p={p} is a probability, 0 to 1")
+        self.p = p
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.dropout(input, self.p, self.training)
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}"
+
+
+class Flatten(Module):
+    """Axes start_dim to end_dim made one: by default all but the batch."""
+
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
+        super().__init__()
+        self.start_dim, self.end_dim = start_dim, end_dim
+
+    def forward(self, input: Tensor) -> Tensor:
+        return input.flatten(self.start_dim, self.end_dim)
+
+
+class Identity(Module):
+    """What comes in."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return input
+
+
+class ReLU(Module):
+    """max(x, 0)."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return input.relu()
+
+
+class Sigmoid(Module):
+    """1 / (1 + e ** -x)."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return input.sigmoid()
+
+
+class Tanh(Module):
+    """The hyperbolic tangent."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return input.tanh()
+
+
+class GELU(Module):
+    """x times the normal distribution function at x."""
+
+    def __init__(self, approximate: str = "none") -> None:
+        super().__init__()
+        self.approximate = approximate
+
+    def forward(self, input: Tensor) -> Tensor:
+        return input.gelu(self.approximate)
+
+
+class SiLU(Module):
+    """x * sigmoid(x)."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return input.silu()
+
+
+class Softmax(Module):
+    """Softmax along an axis."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, input: Tensor) -> Tensor:
+        return input.softmax(self.dim)
+
+
+class LogSoftmax(Module):
+    """The logarithm of softmax along an axis."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, input: Tensor) -> Tensor:
+        return input.log_softmax(self.dim)
+
+
+class Sequential(Module):
+    """Modules one after another, numbered from 0, or named by an OrderedDict."""
+
+    @overload
+    def __init__(self, *modules: Module) -> None: ...
+    @overload
+    def __init__(self, modules: OrderedDict[str, Module], /) -> None: ...
+
+    def __init__(self, *modules: Module | OrderedDict[str, Module]) -> None:
+        super().__init__()
+        named = modules[0] if len(modules) == 1 else None
+        items = named.items() if isinstance(named, OrderedDict) else \
+            ((str(i), m) for i, m in enumerate(modules))
+        for name, module in items:
+            if not isinstance(module, Module):
+                raise ArgumentError(f"Sequential: item {name} is {type(module).__name__}, not a "
+                                    f"Module")
+            self.add_module(name, module)
+
+    def forward(self, input: Tensor) -> Tensor:
+        for module in self._modules.values():
+            input = module(input)
+        return input
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[Module]:
+        return iter(self._modules.values())
+
+    def __getitem__(self, index: int) -> Module:
+        return list(self._modules.values())[index]

@@ -1,0 +1,210 @@
+"""Optimizers: SGD, Adam and AdamW, with PyTorch's formulas, arguments and defaults.
+
+A step is recorded like any computation and computed at its end, together with the gradients and the
+loss that they came from. Numbers that change between steps (the learning rate, Adam's corrections)
+are kernel inputs, so a step is compiled once.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from lazyten import dtype as dt
+from lazyten import realize as _realize
+from lazyten.dtype import DType
+from lazyten.errors import ArgumentError, DTypeError, GradientError
+from lazyten.grad_mode import no_grad
+from lazyten.tensor import Tensor
+
+Group = dict[str, Any]
+
+
+class Optimizer:
+    """Changes parameters by their gradients. param_groups holds options; change 'lr' there."""
+
+    def __init__(self, params: Iterable[Tensor] | Iterable[Group], defaults: Group) -> None:
+        name = type(self).__name__
+        if isinstance(params, Tensor):
+            raise DTypeError(f"{name} takes a list of parameters, not one tensor: [tensor]")
+        given: list[Any] = list(params)
+        if not given:
+            raise ArgumentError(f"{name} got no parameters: was the iterator used up before?")
+        groups = given if isinstance(given[0], dict) else [{"params": given}]
+        self.param_groups: list[Group] = [{**defaults, **g, "params": list(g["params"])}
+                                          for g in groups]
+        self.state: dict[Tensor, dict[str, Any]] = {}
+        self._scalars: dict[tuple[str, int, DType, str], tuple[float, Tensor]] = {}
+        seen: set[int] = set()
+        for group in self.param_groups:
+            _check_positive(name, "lr", group["lr"])
+            for p in group["params"]:
+                _check_parameter(name, p, seen)
+
+    def zero_grad(self) -> None:
+        """Forget all gradients."""
+        for group in self.param_groups:
+            for p in group["params"]:
+                p.grad = None
+
+    def step(self, closure: Callable[[], Tensor] | None = None) -> Tensor | None:
+        """Update every parameter that has a gradient, and compute all of it now.
+
+        closure: recomputes the loss and its gradients first; what it gives is given back.
+        """
+        loss = closure() if closure is not None else None
+        changed: list[Tensor] = []
+        with no_grad():
+            for number, group in enumerate(self.param_groups):
+                for p in group["params"]:
+                    if p.grad is not None:
+                        state = self.state.setdefault(p, {})
+                        changed += self._update(p, p.grad, state, group, number)
+                        changed += [p, p.grad]
+        _realize.realize([t._storage for t in changed])
+        return loss
+
+    def _update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: Group,
+                number: int) -> list[Tensor]:
+        """Write the parameter's next value; gives the state tensors that it has changed."""
+        raise NotImplementedError
+
+    def _scalar(self, name: str, value: float, like: Tensor, number: int) -> Tensor:
+        """A number as a zero-dim tensor: a kernel input, made anew only when it changes."""
+        dtype = dt.float64 if like.dtype is dt.float64 else dt.float32
+        key = (name, number, dtype, like.device)
+        found = self._scalars.get(key)
+        if found is None or found[0] != value:
+            found = self._scalars[key] = (value, Tensor(value, dtype, like.device))
+        return found[1]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Options and state, parameters by number: what load_state_dict takes."""
+        order = [p for g in self.param_groups for p in g["params"]]
+        numbers = {id(p): i for i, p in enumerate(order)}
+        groups = [{k: v for k, v in g.items() if k != "params"}
+                  | {"params": [numbers[id(p)] for p in g["params"]]} for g in self.param_groups]
+        state = {numbers[id(p)]: dict(s) for p, s in self.state.items()}
+        return {"state": state, "param_groups": groups}
+
+    def load_state_dict(self, saved: dict[str, Any]) -> None:
+        """Go on as the optimizer did whose state this is. ArgumentError if the groups differ."""
+        groups = saved["param_groups"]
+        if [len(g["params"]) for g in groups] != [len(g["params"]) for g in self.param_groups]:
+            raise ArgumentError(f"load_state_dict: saved groups have "
+                                f"{[len(g['params']) for g in groups]} parameters, these "
+                                f"{[len(g['params']) for g in self.param_groups]}")
+        order = [p for g in self.param_groups for p in g["params"]]
+        for mine, other in zip(self.param_groups, groups, strict=True):
+            mine.update({k: v for k, v in other.items() if k != "params"})
+        self.state = {order[int(i)]: {k: v.clone().realize() if isinstance(v, Tensor) else v
+                                      for k, v in s.items()} for i, s in saved["state"].items()}
+
+
+def _check_parameter(name: str, p: object, seen: set[int]) -> None:
+    if not isinstance(p, Tensor):
+        raise DTypeError(f"{name}: a parameter is {type(p).__name__}, not a tensor")
+    if not p.is_leaf or not p.requires_grad:
+        raise GradientError(f"{name}: a parameter of shape {p.shape} is no leaf that requires "
+                            f"gradients; call requires_grad_() on it")
+    if id(p) in seen:
+        raise ArgumentError(f"{name}: a parameter of shape {p.shape} is given twice")
+    seen.add(id(p))
+
+
+def _check_positive(name: str, option: str, value: float) -> None:
+    if not (isinstance(value, int | float) and value >= 0):
+        raise ArgumentError(f"{name}: {option}={value!r} must be a number, 0 or more")
+
+
+def _zeros(like: Tensor) -> Tensor:
+    """Zeros in memory: a kernel input from the first step on."""
+    zeros = np.zeros(like.shape, like.dtype.compute)
+    return Tensor(zeros, like.dtype, like.device)
+
+
+class SGD(Optimizer):
+    """Stochastic gradient descent, with momentum (Nesterov's if asked) and weight decay."""
+
+    def __init__(self, params: Iterable[Tensor] | Iterable[Group], lr: float = 1e-3,
+                 momentum: float = 0.0, dampening: float = 0.0, weight_decay: float = 0.0,
+                 nesterov: bool = False) -> None:
+        for option, value in (("momentum", momentum), ("weight_decay", weight_decay)):
+            _check_positive("SGD", option, value)
+        if nesterov and (momentum == 0 or dampening != 0):
+            raise ArgumentError("SGD: nesterov needs a momentum and no dampening")
+        super().__init__(params, {"lr": lr, "momentum": momentum, "dampening": dampening,
+                                  "weight_decay": weight_decay, "nesterov": nesterov})
+
+    def _update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: Group,
+                number: int) -> list[Tensor]:
+        if group["weight_decay"]:
+            grad = grad + p * group["weight_decay"]
+        changed: list[Tensor] = []
+        if group["momentum"]:
+            kept = 1.0 - group["dampening"] if "momentum_buffer" in state else 1.0
+            buffer = state.setdefault("momentum_buffer", _zeros(p))
+            share = grad if group["dampening"] == 0 else \
+                grad * self._scalar("kept", kept, p, number)
+            buffer.copy_(buffer * group["momentum"] + share)
+            grad = grad + buffer * group["momentum"] if group["nesterov"] else buffer
+            changed.append(buffer)
+        p.copy_(p - grad * self._scalar("lr", group["lr"], p, number))
+        return changed
+
+
+class Adam(Optimizer):
+    """Adam (D. Kingma and J. Ba, 2015); weight_decay is added to the gradient."""
+
+    decoupled = False
+
+    def __init__(self, params: Iterable[Tensor] | Iterable[Group], lr: float = 1e-3,
+                 betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+                 weight_decay: float = 0.0) -> None:
+        name = type(self).__name__
+        if len(betas) != 2 or not all(0 <= b < 1 for b in betas):
+            raise ArgumentError(f"{name}: betas={betas} must be two numbers, 0 or more and below 1")
+        for option, value in (("eps", eps), ("weight_decay", weight_decay)):
+            _check_positive(name, option, value)
+        super().__init__(params, {"lr": lr, "betas": tuple(betas), "eps": eps,
+                                  "weight_decay": weight_decay})
+
+    def _update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: Group,
+                number: int) -> list[Tensor]:
+        beta1, beta2 = group["betas"]
+        if not state:
+            state.update(step=0, exp_avg=_zeros(p), exp_avg_sq=_zeros(p))
+        state["step"] += 1
+        lr, decay, step = group["lr"], group["weight_decay"], state["step"]
+        value: Tensor = p.detach()
+        if decay and self.decoupled:
+            value = value * self._scalar("shrink", 1 - lr * decay, p, number)
+        elif decay:
+            grad = grad + p * decay
+        first, second = state["exp_avg"], state["exp_avg_sq"]
+        first.copy_(first * beta1 + grad * (1 - beta1))
+        second.copy_(second * beta2 + grad * grad * (1 - beta2))
+        root = self._scalar(f"root{step}", math.sqrt(1 - beta2**step), p, number)
+        size = self._scalar(f"size{step}", lr / (1 - beta1**step), p, number)
+        p.copy_(value - first / (second.sqrt() / root + group["eps"]) * size)
+        return [first, second]
+
+    def step(self, closure: Callable[[], Tensor] | None = None) -> Tensor | None:
+        """Update every parameter that has a gradient, and compute all of it now."""
+        loss = super().step(closure)
+        for key in [k for k in self._scalars if k[0][-1].isdigit()]:
+            del self._scalars[key]  # a step's own
+        return loss
+
+
+class AdamW(Adam):
+    """Adam with the weight decay taken from the parameter itself (I. Loshchilov and F. Hutter)."""
+
+    decoupled = True
+
+    def __init__(self, params: Iterable[Tensor] | Iterable[Group], lr: float = 1e-3,
+                 betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+                 weight_decay: float = 1e-2) -> None:
+        super().__init__(params, lr, betas, eps, weight_decay)

@@ -1,0 +1,154 @@
+"""Random numbers that depend on a seed and a counter alone, so the same on every device.
+
+Threefry-2x32 with 20 rounds (J. Salmon and others, "Parallel random numbers: as easy as 1, 2, 3",
+2011). A `Generator` hands out counters when a tensor is created, never when it is computed. Key and
+counter are kernel inputs, not constants: fresh numbers do not compile anything anew.
+"""
+from __future__ import annotations
+
+import math
+import operator
+import os
+from threading import Lock
+
+import numpy as np
+
+from lazyten import dtype as dt
+from lazyten import elementwise as ew
+from lazyten import special
+from lazyten.dtype import DType
+from lazyten.errors import ArgumentError, DTypeError
+from lazyten.node import Node, Shape, cast, const, elementwise, expand, make, move, reshape
+from lazyten.ops import Op
+from lazyten.storage import Buffer
+
+_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+_PARITY = 0x1BD11BDA
+
+
+class Generator:
+    """Where random numbers come from: a 64-bit seed and how many numbers were taken so far."""
+
+    def __init__(self, seed: int | None = None) -> None:
+        self._lock = Lock()
+        self.manual_seed(int.from_bytes(os.urandom(8), "little") if seed is None else seed)
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Start again from `seed`, any whole number of 64 bits."""
+        try:
+            number = operator.index(seed)
+        except TypeError:
+            raise DTypeError(f"manual_seed: a seed is a whole number, not {seed!r}") from None
+        if not -(1 << 63) <= number < 1 << 64:
+            raise ArgumentError(f"manual_seed({number}): a seed has at most 64 bits")
+        with self._lock:
+            self.seed, self.taken = number % (1 << 64), 0
+        return self
+
+    def take(self, count: int) -> tuple[int, int]:
+        """The seed, and the first of `count` counters that nobody else gets."""
+        with self._lock:
+            first = self.taken
+            self.taken += count
+            return self.seed, first
+
+    def get_state(self) -> tuple[int, int]:
+        """(seed, numbers taken): what `set_state` takes."""
+        return self.seed, self.taken
+
+    def set_state(self, state: tuple[int, int]) -> None:
+        """Go on from a state that `get_state` gave."""
+        with self._lock:
+            self.seed, self.taken = state
+
+
+default_generator = Generator()
+
+
+def manual_seed(seed: int) -> Generator:
+    """Seed the generator that random functions use by default; gives it."""
+    return default_generator.manual_seed(seed)
+
+
+def bits(count: int, device: str, generator: Generator | None) -> tuple[Node, Node]:
+    """Two independent uint32 arrays of `count` random words."""
+    seed, first = (generator or default_generator).take(count)
+    words = np.array([seed & 0xFFFFFFFF, seed >> 32, first & 0xFFFFFFFF, first >> 32], np.uint32)
+    state = Buffer.from_numpy(words, dt.uint32, device).node((4,))
+    low, high = [expand(move(Op.SHRINK, state, ((i, i + 1),)), (count,)) for i in (2, 3)]
+    index = cast(make(Op.IOTA, dt.INDEX, (), count), dt.uint32)
+    counter = ew.add(low, index)
+    carry = cast(ew.less(counter, low), dt.uint32)
+    key = [expand(move(Op.SHRINK, state, ((i, i + 1),)), (count,)) for i in (0, 1)]
+    return threefry(key[0], key[1], counter, ew.add(high, carry))
+
+
+def threefry(key0: Node, key1: Node, x0: Node, x1: Node) -> tuple[Node, Node]:
+    """Threefry-2x32-20 of uint32 arrays: two random words for each key and counter."""
+    keys = (key0, key1, ew.bitwise_xor(ew.bitwise_xor(key0, key1), _PARITY))
+    x0, x1 = ew.add(x0, keys[0]), ew.add(x1, keys[1])
+    for block in range(5):
+        for rotation in _ROTATIONS[block % 2]:
+            x0 = ew.add(x0, x1)
+            x1 = ew.bitwise_xor(_rotated(x1, rotation), x0)
+        x0 = ew.add(x0, keys[(block + 1) % 3])
+        x1 = ew.add(ew.add(x1, keys[(block + 2) % 3]), block + 1)
+    return x0, x1
+
+
+def _rotated(x: Node, by: int) -> Node:
+    return ew.bitwise_or(ew.shift_left(x, by), ew.shift_right(x, 32 - by))
+
+
+def uniform(shape: Shape, dtype: DType, device: str, generator: Generator | None = None) -> Node:
+    """Evenly spread over [0, 1), in steps of 2**-24 (float64: 2**-53; halves: 2**-11, 2**-8)."""
+    first, second = bits(math.prod(shape), device, generator)
+    return reshape(_unit(first, second, dtype), shape)
+
+
+def _unit(first: Node, second: Node, dtype: DType) -> Node:
+    if dtype is dt.float64:
+        low = ew.mul(cast(ew.shift_right(second, 6), dtype), 2.0**-53)
+        return ew.add(ew.mul(cast(ew.shift_right(first, 5), dtype), 2.0**-27), low)
+    kept = {dt.float16: 11, dt.bfloat16: 8}.get(dtype, 24)
+    wide = cast(ew.shift_right(first, 32 - kept), dt.float32)
+    return cast(ew.mul(wide, 2.0**-kept), dtype)
+
+
+def normal(shape: Shape, dtype: DType, device: str, generator: Generator | None = None) -> Node:
+    """Normally distributed with mean 0 and variance 1 (Box and Muller's transform)."""
+    first, second = bits(math.prod(shape), device, generator)
+    wide = dt.float64 if dtype is dt.float64 else dt.float32
+    if wide is dt.float64:
+        other = threefry(first, second, const(1, dt.uint32, first.shape),
+                         const(2, dt.uint32, first.shape))
+        radius, angle = _unit(first, second, wide), _unit(*other, wide)
+    else:
+        radius, angle = _unit(first, second, wide), _unit(second, first, wide)
+    length = special.sqrt(ew.mul(special.log(ew.sub(1.0, radius)), -2.0))
+    value = ew.mul(length, special.sin(ew.mul(angle, 2 * math.pi)))
+    return reshape(cast(value, dtype), shape)
+
+
+def integers(low: int, high: int, shape: Shape, dtype: DType, device: str,
+             generator: Generator | None = None) -> Node:
+    """Whole numbers low <= n < high, from 64 random bits each (bias below span / 2**64)."""
+    if low >= high:
+        raise ArgumentError(f"randint: low={low} must be below high={high}")
+    if not dtype.is_int:
+        raise DTypeError(f"randint: {dtype.name} is not an integer type")
+    if low < dtype.min or high - 1 > dtype.max:
+        raise ArgumentError(f"randint: {low} to {high - 1} does not fit in {dtype.name}, which is "
+                            f"{dtype.min} to {dtype.max}")
+    first, second = bits(math.prod(shape), device, generator)
+    word = ew.bitwise_or(ew.shift_left(cast(first, dt.uint64), 32), cast(second, dt.uint64))
+    span = const(high - low, dt.uint64, word.shape)
+    rest = elementwise(Op.MOD, word, span) if high - low < 1 << 64 else word
+    return reshape(ew.add(cast(rest, dtype), const(low, dtype, rest.shape)), shape)
+
+
+def permutation(count: int, device: str, generator: Generator | None = None) -> np.ndarray[
+        tuple[int], np.dtype[np.int64]]:
+    """A random order of range(count), made on the host: sorting is not an op yet."""
+    seed, first = (generator or default_generator).take(count)
+    return np.random.default_rng((seed, first)).permutation(count)

@@ -1,0 +1,71 @@
+"""Saving and loading tensors in the safetensors format (package `safetensors`, an extra)."""
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from lazyten import dtype as dt
+from lazyten import ops
+from lazyten.errors import ArgumentError, DTypeError, LazytenError
+from lazyten.tensor import Tensor
+
+_NAMES = {"BOOL": dt.bool_, "I8": dt.int8, "I16": dt.int16, "I32": dt.int32, "I64": dt.int64,
+          "U8": dt.uint8, "U16": dt.uint16, "U32": dt.uint32, "U64": dt.uint64,
+          "F16": dt.float16, "BF16": dt.bfloat16, "F32": dt.float32, "F64": dt.float64}
+
+
+def _library() -> ModuleType:
+    try:
+        return importlib.import_module("safetensors")
+    except ImportError:
+        raise LazytenError("saving and loading needs the package safetensors: "
+                           "pip install 'lazyten[examples]'") from None
+
+
+def save_safetensors(tensors: Mapping[str, Tensor], path: str | os.PathLike[str]) -> None:
+    """Write named tensors to a file, which appears whole or not at all."""
+    library = _library()
+    entries: dict[str, dict[str, Any]] = {}
+    for name, t in tensors.items():
+        if not isinstance(t, Tensor):
+            raise DTypeError(f"save_safetensors: {name} is {type(t).__name__}, not a tensor")
+        stored = np.ascontiguousarray(ops.encode(t.detach().numpy(), t.dtype))
+        entries[name] = {"dtype": t.dtype.name, "shape": list(t.shape), "data": stored.tobytes()}
+    target = Path(path)
+    partial = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        partial.write_bytes(library.serialize(entries))
+        os.replace(partial, target)
+    except OSError as error:
+        raise LazytenError(f"save_safetensors: cannot write {target}: {error.strerror}") from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def load_safetensors(path: str | os.PathLike[str], device: str | None = None) -> dict[str, Tensor]:
+    """The named tensors of a file. ArgumentError if it is missing or not of the format."""
+    library = _library()
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise ArgumentError(f"load_safetensors: cannot read {path}: {error.strerror}") from error
+    try:
+        entries = library.deserialize(content)
+    except library.SafetensorError as error:
+        raise ArgumentError(f"load_safetensors: {path} is not a whole safetensors file: "
+                            f"{error}") from error
+    tensors = {}
+    for name, entry in entries:
+        dtype = _NAMES.get(entry["dtype"])
+        if dtype is None:
+            raise DTypeError(f"load_safetensors: {name} in {path} is of type {entry['dtype']}, "
+                             f"which lazyten has not; it has {', '.join(_NAMES)}")
+        stored = np.frombuffer(bytes(entry["data"]), dtype.numpy).reshape(entry["shape"])
+        tensors[name] = Tensor(ops.decode(stored, dtype), dtype, device)
+    return tensors

@@ -1,0 +1,290 @@
+"""Elementary and special functions, as graphs of the few ops of the op table.
+
+In and out: GRAPH nodes; integers and bools are first converted to the default float type. Errors
+in units in the last place are in docs/accuracy.md, measured by tests/test_special.py.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from lazyten import elementwise as ew
+from lazyten.elementwise import as_float, with_gradient
+from lazyten.node import Node, const, elementwise
+from lazyten.ops import Op
+
+LN2 = math.log(2)
+
+
+def exp2(x: Node) -> Node:
+    """2 ** x."""
+    return elementwise(Op.EXP2, as_float(x))
+
+
+def exp(x: Node) -> Node:
+    """e ** x."""
+    return elementwise(Op.EXP, as_float(x))
+
+
+def log2(x: Node) -> Node:
+    """The logarithm to base 2: -inf at 0, NaN below."""
+    return elementwise(Op.LOG2, as_float(x))
+
+
+def log(x: Node) -> Node:
+    """The natural logarithm: -inf at 0, NaN below."""
+    return ew.mul(log2(x), LN2)
+
+
+def log10(x: Node) -> Node:
+    """The logarithm to base 10."""
+    return ew.mul(log2(x), math.log10(2))
+
+
+def expm1(x: Node) -> Node:
+    """e ** x - 1 without the loss for small x: (u - 1) * x / log(u) with u = e ** x (W. Kahan)."""
+    x = as_float(x)
+    u = exp(x)
+    less_one = ew.sub(u, 1.0)
+    exact = ew.true_divide(ew.mul(less_one, x), log(u))
+    plain = ew.bitwise_or(ew.equal(u, 1.0), ew.greater(ew.absolute(x), 1.0))
+    value = ew.where(plain, ew.where(ew.equal(u, 1.0), x, less_one), exact)
+    return with_gradient(value, (x,), _expm1_gradient)
+
+
+def _expm1_gradient(g: Node, node: Node) -> tuple[Node]:
+    return (ew.mul(g, ew.add(node, 1.0)),)
+
+
+def log1p(x: Node) -> Node:
+    """log(1 + x) without the loss for small x: log(u) * x / (u - 1) with u = 1 + x (W. Kahan)."""
+    x = as_float(x)
+    u = ew.add(x, 1.0)
+    exact = ew.true_divide(ew.mul(log(u), x), ew.sub(u, 1.0))
+    infinite = ew.equal(u, math.inf)
+    value = ew.where(ew.equal(u, 1.0), x, ew.where(infinite, u, exact))
+    return with_gradient(value, (x,), _log1p_gradient)
+
+
+def _log1p_gradient(g: Node, node: Node) -> tuple[Node]:
+    return (ew.true_divide(g, ew.add(node.src[1], 1.0)),)
+
+
+def sqrt(x: Node) -> Node:
+    """The square root: NaN below 0."""
+    return elementwise(Op.SQRT, as_float(x))
+
+
+def rsqrt(x: Node) -> Node:
+    """1 / sqrt(x)."""
+    return reciprocal(sqrt(x))
+
+
+def reciprocal(x: Node) -> Node:
+    """1 / x."""
+    return elementwise(Op.RECIPROCAL, as_float(x))
+
+
+def sin(x: Node) -> Node:
+    """The sine of x radians."""
+    return elementwise(Op.SIN, as_float(x))
+
+
+def cos(x: Node) -> Node:
+    """The cosine of x radians: 1 - 2 sin(x/2)**2, exact to an absolute error also for large x."""
+    x = as_float(x)
+    half = sin(ew.mul(x, 0.5))
+    value = ew.sub(1.0, ew.mul(ew.mul(half, half), 2.0))
+    return with_gradient(value, (x,), _cos_gradient)
+
+
+def _cos_gradient(g: Node, node: Node) -> tuple[Node]:
+    return (ew.mul(g, ew.negative(sin(node.src[1]))),)
+
+
+def tan(x: Node) -> Node:
+    """sin(x) / cos(x)."""
+    return ew.true_divide(sin(x), cos(x))
+
+
+def square(x: Node) -> Node:
+    """x * x."""
+    return ew.mul(x, x)
+
+
+# ---- rounding ------------------------------------------------------------------------------------
+
+_WHOLE = {8: 2.0**7, 11: 2.0**10, 24: 2.0**23, 53: 2.0**52}
+_FRACTION = {"bfloat16": 8, "float16": 11, "float32": 24, "float64": 53}
+
+
+def _where_fractional(x: Node, value: Node) -> Node:
+    """`value` where x may have a fraction; x where it is whole already, infinite or NaN."""
+    limit = _WHOLE[_FRACTION[x.dtype.name]]
+    rounded = ew.where(ew.less(ew.absolute(x), limit), value, x)
+    return with_gradient(rounded, (x,), _flat)
+
+
+def _flat(g: Node, node: Node) -> tuple[Node]:
+    return (const(0.0, g.dtype, g.shape),)
+
+
+def floor(x: Node) -> Node:
+    """The greatest whole number <= x; integers as they are. The gradient is 0."""
+    return _where_fractional(x, ew.floor_divide(x, 1.0)) if x.dtype.is_float else x
+
+
+def ceil(x: Node) -> Node:
+    """The least whole number >= x; integers as they are. The gradient is 0."""
+    if not x.dtype.is_float:
+        return x
+    return _where_fractional(x, ew.negative(ew.floor_divide(ew.negative(x), 1.0)))
+
+
+def trunc(x: Node) -> Node:
+    """x without its fraction; integers as they are. The gradient is 0."""
+    if not x.dtype.is_float:
+        return x
+    below = ew.less(x, 0.0)
+    return ew.where(below, ceil(x), floor(x))
+
+
+def round_half_even(x: Node) -> Node:
+    """The nearest whole number, halves to the even one; integers as they are. The gradient is 0."""
+    if not x.dtype.is_float:
+        return x
+    low = floor(x)
+    rest = ew.sub(x, low)
+    odd = ew.not_equal(ew.remainder(low, 2.0), 0.0)
+    up = ew.bitwise_or(ew.greater(rest, 0.5), ew.bitwise_and(ew.equal(rest, 0.5), odd))
+    # from above for negative numbers, so that -0.3 rounds to -0.0
+    high = ceil(x)
+    return _where_fractional(x, ew.where(up, high, ew.where(ew.less(x, 0.0), _signed_zero(low, x),
+                                                           low)))
+
+
+def _signed_zero(value: Node, x: Node) -> Node:
+    """`value`, which is 0 or negative for a negative x, with a zero made -0.0."""
+    return ew.where(ew.equal(value, 0.0), ew.mul(x, 0.0), value)
+
+
+# ---- activations ---------------------------------------------------------------------------------
+
+def relu(x: Node) -> Node:
+    """max(x, 0); NaN stays. The gradient at 0 is 0, and is decided by the output alone."""
+    zero = const(0, x.dtype, x.shape)
+    value = elementwise(Op.MAX, x, zero)
+    return with_gradient(value, (x,), _relu_gradient) if x.dtype.is_float else value
+
+
+def _relu_gradient(g: Node, node: Node) -> tuple[Node]:
+    zero = const(0, g.dtype, g.shape)
+    return (elementwise(Op.WHERE, elementwise(Op.CMPLT, zero, node), g, zero),)
+
+
+def sigmoid(x: Node) -> Node:
+    """1 / (1 + e ** -x)."""
+    x = as_float(x)
+    value = reciprocal(ew.add(exp(ew.negative(x)), 1.0))
+    return with_gradient(value, (x,), _sigmoid_gradient)
+
+
+def _sigmoid_gradient(g: Node, node: Node) -> tuple[Node]:
+    return (ew.mul(g, ew.mul(node, ew.sub(1.0, node))),)
+
+
+_TANH_P = (-9.64399179425052238628e-1, -9.92877231001918586564e1, -1.61468768441708447952e3)
+_TANH_Q = (1.0, 1.12811678491632931402e2, 2.23548839060100448583e3, 4.84406305325125486048e3)
+
+
+def tanh(x: Node) -> Node:
+    """The hyperbolic tangent: a rational function of x**2 below 0.625 (S. Moshier's Cephes), else
+    1 - 2 / (e ** 2x + 1)."""
+    x = as_float(x)
+    squared = square(ew.clip(x, -0.625, 0.625))
+    ratio = ew.true_divide(polynomial(squared, _TANH_P), polynomial(squared, _TANH_Q))
+    near = ew.add(x, ew.mul(x, ew.mul(squared, ratio)))
+    size = ew.absolute(x)
+    far = ew.sub(1.0, ew.true_divide(2.0, ew.add(exp(ew.mul(size, 2.0)), 1.0)))
+    signed = ew.where(ew.less(x, 0.0), ew.negative(far), far)
+    value = ew.where(ew.less(size, 0.625), near, signed)
+    return with_gradient(value, (x,), _tanh_gradient)
+
+
+def _tanh_gradient(g: Node, node: Node) -> tuple[Node]:
+    return (ew.mul(g, ew.sub(1.0, square(node))),)
+
+
+def polynomial(x: Node, coefficients: Sequence[float]) -> Node:
+    """Horner's rule, the highest power first."""
+    total = const(coefficients[0], x.dtype, x.shape)
+    for c in coefficients[1:]:
+        total = elementwise(Op.MULACC, total, x, const(c, x.dtype, x.shape))
+    return total
+
+
+# Rational approximations of W. J. Cody, Math. Comp. 23 (1969), highest power first.
+_ERF_P = (1.85777706184603153e-1, 3.16112374387056560, 1.13864154151050156e2,
+          3.77485237685302021e2, 3.20937758913846947e3)
+_ERF_Q = (1.0, 2.36012909523441209e1, 2.44024637934444173e2, 1.28261652607737228e3,
+          2.84423683343917062e3)
+_ERFC_P = (2.15311535474403846e-8, 5.64188496988670089e-1, 8.88314979438837594,
+           6.61191906371416295e1, 2.98635138197400131e2, 8.81952221241769090e2,
+           1.71204761263407058e3, 2.05107837782607147e3, 1.23033935479799725e3)
+_ERFC_Q = (1.0, 1.57449261107098347e1, 1.17693950891312499e2, 5.37181101862009858e2,
+           1.62138957456669019e3, 3.29079923573345963e3, 4.36261909014324716e3,
+           3.43936767414372164e3, 1.23033935480374942e3)
+
+
+def erf(x: Node) -> Node:
+    """The error function, 2/sqrt(pi) times the integral of e ** -t**2 from 0 to x."""
+    x = as_float(x)
+    squared = square(ew.clip(x, -0.5, 0.5))
+    near = ew.mul(x, ew.true_divide(polynomial(squared, _ERF_P), polynomial(squared, _ERF_Q)))
+    size = ew.minimum(ew.absolute(x), 6.0)  # where erf is 1 in float64
+    tail = ew.true_divide(polynomial(size, _ERFC_P), polynomial(size, _ERFC_Q))
+    far = ew.sub(1.0, ew.mul(exp(ew.negative(square(size))), tail))
+    signed = ew.where(ew.less(x, 0.0), ew.negative(far), far)
+    value = ew.where(ew.less(size, 0.5), near, signed)
+    return with_gradient(value, (x,), _erf_gradient)
+
+
+def _erf_gradient(g: Node, node: Node) -> tuple[Node]:
+    slope = ew.mul(exp(ew.negative(square(node.src[1]))), 2 / math.sqrt(math.pi))
+    return (ew.mul(g, slope),)
+
+
+def silu(x: Node) -> Node:
+    """x * sigmoid(x), also called swish."""
+    x = as_float(x)
+    return ew.mul(x, sigmoid(x))
+
+
+def gelu(x: Node, tanh_approximation: bool = False) -> Node:
+    """x times the normal distribution function at x; with `tanh_approximation` Hendrycks and
+    Gimpel's formula for it."""
+    x = as_float(x)
+    if tanh_approximation:
+        cubic = ew.mul(ew.mul(x, square(x)), 0.044715)
+        inner = tanh(ew.mul(ew.add(x, cubic), math.sqrt(2 / math.pi)))
+    else:
+        inner = erf(ew.mul(x, math.sqrt(0.5)))
+    return ew.mul(ew.mul(x, 0.5), ew.add(inner, 1.0))
+
+
+def softplus(x: Node) -> Node:
+    """log(1 + e ** x), safe for large x."""
+    x = as_float(x)
+    return ew.add(ew.maximum(x, 0.0), log1p(exp(ew.negative(ew.absolute(x)))))
+
+
+def leaky_relu(x: Node, slope: float) -> Node:
+    """x where positive, slope * x elsewhere."""
+    x = as_float(x)
+    return ew.where(ew.greater(x, 0.0), x, ew.mul(x, slope))
+
+
+def elu(x: Node, alpha: float) -> Node:
+    """x where positive, alpha * (e ** x - 1) elsewhere."""
+    x = as_float(x)
+    return ew.where(ew.greater(x, 0.0), x, ew.mul(expm1(ew.minimum(x, 0.0)), alpha))

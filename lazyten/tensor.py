@@ -1,0 +1,1326 @@
+"""The tensor: what users hold. A thin handle: a Storage, and the moves that make a view of it.
+
+Every operation makes GRAPH nodes (elementwise.py, special.py, reductions.py, windows.py, losses.py)
+and computes nothing; printing, `.numpy()`, `.item()`, `bool()` and `realize()` compute. Indexing,
+transposing and the like give views, which share the Storage: what is written through one is seen
+through all.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, SupportsIndex, overload
+from weakref import WeakValueDictionary, ref
+
+import numpy as np
+
+from lazyten import data as _data
+from lazyten import dtype as dt
+from lazyten import elementwise as ew
+from lazyten import gradient as _gradient
+from lazyten import indexing, losses, printing, reductions, shapes, special
+from lazyten import random as _random
+from lazyten import realize as _realize
+from lazyten import windows as _windows
+from lazyten.device import canonical, default_device
+from lazyten.dtype import DType, Scalar
+from lazyten.errors import (
+    ArgumentError,
+    DeviceError,
+    DTypeError,
+    GradientError,
+    IndexingError,
+    ShapeError,
+)
+from lazyten.grad_mode import is_grad_enabled, no_grad
+from lazyten.indexing import Moves
+from lazyten.movement import is_noop, out_shape
+from lazyten.node import Node, Shape, cast, const, elementwise, make, move, reduce
+from lazyten.ops import Op
+from lazyten.shapes import Axes
+from lazyten.storage import Storage
+from lazyten.view import ShapeTracker
+
+Flag, Integer, Real = bool, int, float  # inside Tensor, bool, int and float are methods
+DTypeLike = DType | str | type | np.dtype[Any]
+
+
+class ValuesAndIndices(NamedTuple):
+    """What `max(axis)` and `min(axis)` give: extremes, and where they are (int64)."""
+
+    values: Tensor
+    indices: Tensor
+
+
+_leaves: WeakValueDictionary[int, Tensor] = WeakValueDictionary()
+"""The tensor whose `.grad` a LEAF node's gradient goes to."""
+
+
+class Tensor:
+    """An array of numbers that is computed when it is needed.
+
+    Tensor(data) copies numbers, nested sequences or a NumPy array; see `tensor`.
+    """
+
+    __slots__ = ("__weakref__", "_detached", "_grad", "_moves", "_storage")
+    __array_priority__ = 1000  # NumPy leaves `array + tensor` to the tensor
+
+    def __init__(self, data: Any, dtype: DTypeLike | None = None, device: str | None = None,
+                 requires_grad: bool = False) -> None:
+        where = canonical(device) if device else default_device()
+        if isinstance(data, Tensor):
+            node = data.detach().to(dtype=dtype, device=where).node
+        else:
+            node = _data.buffer_node(data, None if dtype is None else dt.as_dtype(dtype), where)
+        self._storage = Storage(node, where)
+        self._moves: Moves = ()
+        self._detached = False
+        self._grad: Tensor | None = None
+        if requires_grad:
+            self.requires_grad_()
+
+    # ---- structure -------------------------------------------------------------------------------
+
+    @staticmethod
+    def _view(storage: Storage, moves: Moves, detached: bool) -> Tensor:
+        result = object.__new__(Tensor)
+        result._storage, result._moves, result._detached = storage, moves, detached
+        result._grad = None
+        return result
+
+    @staticmethod
+    def _of(node: Node, device: str, requires_grad: bool = False) -> Tensor:
+        """A new tensor of a node's value."""
+        return Tensor._view(Storage(node, device, requires_grad), (), False)
+
+    @staticmethod
+    def _result(node: Node, *operands: Tensor) -> Tensor:
+        """What an operation on these tensors gives: it requires a gradient if one of them does."""
+        device = operands[0].device
+        requires = any(t.requires_grad for t in operands)
+        if requires and not is_grad_enabled():
+            node, requires = make(Op.DETACH, node.dtype, (node,)), False
+        return Tensor._of(node, device, requires and node.dtype.is_float)
+
+    @property
+    def node(self) -> Node:
+        """The GRAPH node of the current value."""
+        node = indexing.apply(self._moves, self._storage.node)
+        if self._detached and self._storage.requires_grad:
+            node = make(Op.DETACH, node.dtype, (node,))
+        return node
+
+    @property
+    def shape(self) -> Shape:
+        """The size of each axis."""
+        return self._tracker.shape if self._moves else self._storage.value.shape
+
+    @property
+    def _tracker(self) -> ShapeTracker:
+        tracker = ShapeTracker.of(self._storage.value.shape)
+        for op, arg in self._moves:
+            tracker = tracker.moved(op, arg)
+        return tracker
+
+    @property
+    def dtype(self) -> DType:
+        """The type of the elements."""
+        return self._storage.value.dtype
+
+    @property
+    def device(self) -> str:
+        """The name of the device that the values are on."""
+        return self._storage.device
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    def dim(self) -> int:
+        """The number of axes."""
+        return self.ndim
+
+    @overload
+    def size(self) -> Shape: ...
+    @overload
+    def size(self, dim: int) -> int: ...
+
+    def size(self, dim: int | None = None) -> Shape | int:
+        """The shape, or the size of one axis."""
+        return self.shape if dim is None else self.shape[shapes.axis(dim, self.ndim, "size")]
+
+    def numel(self) -> int:
+        """The number of elements."""
+        return self.node.numel
+
+    def element_size(self) -> int:
+        """Bytes an element."""
+        return self.dtype.itemsize
+
+    def stride(self) -> tuple[int, ...]:
+        """Elements between neighbours on each axis, in the storage. ShapeError if this view is not
+        laid out in strides."""
+        view = self._tracker.single
+        if view is None or view.mask is not None:
+            raise ShapeError(f"stride of a view of shape {self.shape}: its elements are not evenly "
+                             f"spaced in memory; contiguous() makes a copy that is")
+        return view.strides
+
+    def storage_offset(self) -> int:
+        """Where the first element is in the storage, in elements."""
+        view = self._tracker.single
+        return 0 if view is None else view.offset
+
+    def is_contiguous(self) -> bool:
+        """Whether the elements are in memory in row-major order, without gaps."""
+        return self._tracker.is_contiguous
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise ShapeError("len of a zero-dim tensor: it has no axes; numel() is 1")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if not self.shape:
+            raise ShapeError("iteration over a zero-dim tensor: it has no axes; use item()")
+        return (self[i] for i in range(self.shape[0]))
+
+    # ---- values ----------------------------------------------------------------------------------
+
+    def realize(self) -> Tensor:
+        """Compute the value now; gives this tensor."""
+        _realize.realize([self._storage])
+        return self
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """The values as a new NumPy array (bfloat16 as float32, which NumPy lacks)."""
+        self.realize()
+        values = self._storage.read()
+        if self.dtype is dt.float16:
+            values = values.astype(np.float16)
+        if not self._moves:
+            return values
+        return np.array(self._tracker.numpy_view(values.reshape(-1)))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        if copy is False:
+            raise ArgumentError("a lazyten tensor cannot share its memory with NumPy; leave out "
+                                "copy=False")
+        return self.numpy() if dtype is None else self.numpy().astype(dtype)
+
+    def tolist(self) -> Any:
+        """The values as nested lists of Python numbers; a number for a zero-dim tensor."""
+        return self.numpy().tolist()
+
+    def item(self) -> Scalar:
+        """The value of a tensor of one element. ShapeError for any other."""
+        if self.numel() != 1:
+            raise ShapeError(f"item of a tensor of shape {self.shape}: it has {self.numel()} "
+                             f"elements, and item() is for one; use tolist()")
+        value: Scalar = self.numpy().reshape(()).item()
+        return value
+
+    def __bool__(self) -> bool:
+        if self.numel() != 1:
+            raise ShapeError(f"bool of a tensor of shape {self.shape}: the truth of "
+                             f"{self.numel()} elements is ambiguous; use any() or all()")
+        return bool(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __index__(self) -> int:
+        if not (self.dtype.is_int or self.dtype is dt.bool_):
+            raise DTypeError(f"a tensor of {self.dtype.name} cannot be an index: it must be an "
+                             f"integer; convert with .long()")
+        return int(self.item())
+
+    def __repr__(self) -> str:
+        with no_grad():
+            values = self.detach().numpy()
+        suffixes = []
+        if not values.size and values.ndim != 1:
+            suffixes.append(f"size={self.shape}")
+        default = (dt.default_float, dt.default_int, dt.bool_)
+        if self.dtype not in default or not values.size and self.dtype is not dt.default_float:
+            suffixes.append(f"dtype={self.dtype}")
+        if self.device != default_device():
+            suffixes.append(f"device={self.device!r}")
+        if self.requires_grad:
+            suffixes.append("requires_grad=True")
+        return printing.format_tensor(values, suffixes)
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    # ---- conversion ------------------------------------------------------------------------------
+
+    def to(self, *args: Any, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
+        """This tensor in another dtype, on another device, or both: to('interpreter'),
+        to(lt.float64), to(other_tensor). Itself if nothing changes."""
+        for arg in args:
+            if isinstance(arg, Tensor):
+                dtype, device = arg.dtype, arg.device
+            elif isinstance(arg, str) and arg not in dt.BY_NAME:
+                device = arg
+            else:
+                dtype = arg
+        result = self
+        if dtype is not None and dt.as_dtype(dtype) is not self.dtype:
+            result = Tensor._result(cast(self.node, dt.as_dtype(dtype)), self)
+        if device is not None and canonical(device) != result.device:
+            result = result._copied_to(canonical(device))
+        return result
+
+    def _copied_to(self, device: str) -> Tensor:
+        node = make(Op.COPY, self.dtype, (self.node,), (self.device, device))
+        return Tensor._of(node, device, self.requires_grad and is_grad_enabled())
+
+    def cpu(self) -> Tensor:
+        """This tensor on the cpu."""
+        return self.to(device="cpu")
+
+    def type(self, dtype: DTypeLike) -> Tensor:
+        """This tensor in another dtype."""
+        return self.to(dtype=dtype)
+
+    def float(self) -> Tensor:
+        """In float32."""
+        return self.to(dtype=dt.float32)
+
+    def double(self) -> Tensor:
+        """In float64."""
+        return self.to(dtype=dt.float64)
+
+    def half(self) -> Tensor:
+        """In float16."""
+        return self.to(dtype=dt.float16)
+
+    def bfloat16(self) -> Tensor:
+        """In bfloat16."""
+        return self.to(dtype=dt.bfloat16)
+
+    def int(self) -> Tensor:
+        """In int32."""
+        return self.to(dtype=dt.int32)
+
+    def long(self) -> Tensor:
+        """In int64."""
+        return self.to(dtype=dt.int64)
+
+    def bool(self) -> Tensor:
+        """In bool: whether not 0."""
+        return self.to(dtype=dt.bool_)
+
+    def bitcast(self, dtype: DTypeLike) -> Tensor:
+        """The same bits as another dtype of the same width. DTypeError if the widths differ."""
+        target = dt.as_dtype(dtype)
+        if target.bits != self.dtype.bits or dt.bool_ in (target, self.dtype):
+            raise DTypeError(f"bitcast {self.dtype.name} -> {target.name}: both need the same "
+                             f"number of bits ({self.dtype.bits} and {target.bits} here)")
+        return Tensor._result(make(Op.BITCAST, target, (self.node,)), self)
+
+    # ---- gradients -------------------------------------------------------------------------------
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether gradients flow back through this tensor. Set it on leaves; see detach()."""
+        return not self._detached and self._storage.requires_grad and self.dtype.is_float
+
+    @requires_grad.setter
+    def requires_grad(self, wanted: bool) -> None:
+        self.requires_grad_(wanted)
+
+    def requires_grad_(self, wanted: bool = True) -> Tensor:
+        """Collect gradients for this tensor in `.grad`, or stop. Gives this tensor."""
+        if wanted == self.requires_grad:
+            return self
+        if not wanted:
+            if self._storage.leaf_id is None:
+                raise GradientError("requires_grad = False on a tensor that an operation made: "
+                                    "only leaves can be switched off; use detach()")
+            self._storage.leaf_id = None
+            return self
+        if not self.dtype.is_float:
+            raise GradientError(f"requires_grad of a tensor of {self.dtype.name}: only floats "
+                                f"have gradients; convert with .float() first")
+        if self._storage.requires_grad:
+            raise GradientError("requires_grad = True on a detached view of a tensor that requires "
+                                "gradients itself; use clone() first")
+        self._detached = False
+        self._storage.become_leaf()
+        assert self._storage.leaf_id is not None
+        _leaves[self._storage.leaf_id] = self
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether no recorded operation made this tensor."""
+        return not self.requires_grad or _leaves.get(self._leaf_id) is self
+
+    @property
+    def _leaf_id(self) -> int:
+        return -1 if self._storage.leaf_id is None else self._storage.leaf_id
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The gradient that backward() has collected; None before, and for tensors that are no
+        leaves."""
+        return self._grad
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        if value is not None and (value.shape != self.shape or value.dtype is not self.dtype):
+            raise GradientError(f"grad = a tensor of {value.dtype.name} {value.shape}: it must be "
+                                f"like this one, {self.dtype.name} {self.shape}")
+        self._grad = value
+
+    def _become(self, value: Tensor) -> None:
+        """Take over another tensor's value, dtype and device; go on collecting gradients."""
+        required = self.requires_grad
+        self._storage, self._moves = Storage(value.detach().node, value.device), ()
+        self._detached, self._grad = False, None
+        if required:
+            self.requires_grad_()
+
+    def detach(self) -> Tensor:
+        """The same values (the same storage), through which no gradient flows."""
+        return Tensor._view(self._storage, self._moves, True)
+
+    def backward(self, gradient: Tensor | None = None, retain_graph: bool = False) -> None:
+        """Add the gradient of this tensor to `.grad` of every leaf that it was computed from.
+
+        gradient: what this tensor's elements are weighted with; may be left out for one element.
+        retain_graph: keep what is needed to call backward() again. Nothing is computed yet: the
+        gradients are tensors as lazy as any.
+        """
+        cotangent, node = self._cotangent(gradient), self.node
+        leaves = _gradient.leaves(node)
+        touched = [self._storage]
+        for leaf, part in zip(leaves, _gradient.vjp(node, cotangent, leaves), strict=True):
+            owner = _leaves.get(leaf.arg)
+            if owner is not None and part is not None:
+                touched.append(owner._collect(part))
+        if not retain_graph:
+            self._storage.free_graph()
+        group = tuple(ref(s) for s in touched)
+        for storage in touched:
+            storage.companions = group
+
+    def _cotangent(self, given: Tensor | None) -> Node:
+        if not self.requires_grad:
+            raise GradientError(f"backward of a tensor of shape {self.shape} that does not require "
+                                f"gradients: set requires_grad on a leaf it is computed from, and "
+                                f"compute it outside no_grad()")
+        if self._storage.was_freed:
+            raise GradientError("backward was called on this tensor before, which frees what it "
+                                "was computed from; the first time, pass retain_graph=True")
+        if given is None:
+            if self.numel() != 1:
+                raise GradientError(f"backward of shape {self.shape}: a gradient without weights "
+                                    f"is for one element; reduce first, with sum() or mean(), or "
+                                    f"pass gradient=")
+            return const(1.0, self.dtype, self.shape)
+        if given.shape != self.shape or given.dtype is not self.dtype:
+            raise GradientError(f"backward: gradient is {given.dtype.name} {given.shape}, but the "
+                                f"tensor {self.dtype.name} {self.shape}; they must be alike")
+        return given.detach().node
+
+    def _collect(self, part: Node) -> Storage:
+        """Add to `.grad`, in place if there is one."""
+        part = indexing.apply(self._moves, part)
+        if self._grad is None:
+            self._grad = Tensor._of(part, self.device)
+        else:
+            self._grad._write(elementwise(Op.ADD, self._grad.detach().node, part), False)
+        return self._grad._storage
+
+    # ---- writing ---------------------------------------------------------------------------------
+
+    def _write(self, value: Node, requires_grad: Flag) -> Tensor:
+        """Make `value` (of this tensor's shape and dtype) the value, seen by all views."""
+        storage = self._storage
+        old = storage.value
+        if self._moves:
+            value = _written_through(self._moves, old, value)
+        if storage.keeps_graph and not requires_grad:  # what gradients passed by, they still do
+            value = ew.with_gradient(make(Op.DETACH, value.dtype, (value,)), (old,), _passed_by)
+        storage.assign(value, requires_grad or storage.keeps_graph)
+        return self
+
+    def _update(self, operation: str, value: Node, *others: Tensor) -> Tensor:
+        """What an in-place operation does: check that `value` fits, and write it."""
+        tracked = is_grad_enabled()
+        if tracked and self._storage.leaf_id is not None and not self._detached:
+            raise GradientError(f"{operation} on a leaf that requires gradients would lose the "
+                                f"value they are for; do it inside no_grad()")
+        if value.shape != self.shape:
+            raise ShapeError(f"{operation} on shape {self.shape} would give shape {value.shape}: "
+                             f"an in-place result keeps the shape; use the operation that makes a "
+                             f"new tensor")
+        if dt.category(value.dtype) > dt.category(self.dtype):
+            raise DTypeError(f"{operation} on {self.dtype.name} would give {value.dtype.name}, "
+                             f"which does not fit in it; convert first, or make a new tensor")
+        requires = tracked and (self.requires_grad or any(t.requires_grad for t in others))
+        value = cast(value, self.dtype)
+        if not requires and any(t.requires_grad for t in (self, *others)):
+            value = make(Op.DETACH, value.dtype, (value,))
+        return self._write(value, requires)
+
+    def copy_(self, source: Any) -> Tensor:
+        """Take over the values of `source`, broadcast to this shape and converted to this dtype."""
+        other = self._operand(source, "copy_")
+        node = other.node if isinstance(other, Tensor) else const(other, self.dtype)
+        if shapes.broadcast([node.shape, self.shape], "copy_") != self.shape:
+            raise ShapeError(f"copy_ of shape {node.shape} into {self.shape}: it does not "
+                             f"broadcast to it")
+        wide = ew.broadcast_to(cast(node, self.dtype), self.shape)
+        return self._update("copy_", wide, *([other] if isinstance(other, Tensor) else []))
+
+    def fill_(self, value: Scalar) -> Tensor:
+        """Set every element to `value`."""
+        return self._update("fill_", const(value, self.dtype, self.shape))
+
+    def zero_(self) -> Tensor:
+        """Set every element to 0."""
+        return self.fill_(0)
+
+    def add_(self, other: Any, alpha: Scalar = 1) -> Tensor:
+        """self += alpha * other, in place."""
+        return self._in_place("add_", ew.add, other if alpha == 1 else alpha * other)
+
+    def sub_(self, other: Any, alpha: Scalar = 1) -> Tensor:
+        """self -= alpha * other, in place."""
+        return self._in_place("sub_", ew.sub, other if alpha == 1 else alpha * other)
+
+    def mul_(self, other: Any) -> Tensor:
+        """self *= other, in place."""
+        return self._in_place("mul_", ew.mul, other)
+
+    def div_(self, other: Any) -> Tensor:
+        """self /= other, in place."""
+        return self._in_place("div_", ew.true_divide, other)
+
+    def pow_(self, other: Any) -> Tensor:
+        """self **= other, in place."""
+        return self._in_place("pow_", ew.power, other)
+
+    __iadd__, __isub__, __imul__, __itruediv__ = add_, sub_, mul_, div_
+
+    def clamp_(self, min: Scalar | None = None, max: Scalar | None = None) -> Tensor:
+        """Hold the elements between min and max, in place."""
+        return self._update("clamp_", ew.clip(self.node, min, max))
+
+    def _in_place(self, operation: str, function: Callable[..., Node], other: Any) -> Tensor:
+        right = self._operand(other, operation)
+        others = [right] if isinstance(right, Tensor) else []
+        return self._update(operation, function(self.node, _node(right)), *others)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if _has_arrays(index):
+            self._set_where(index, value)
+        else:
+            self[index].copy_(value)
+
+    def _set_where(self, index: Any, value: Any) -> None:
+        mask = index if isinstance(index, Tensor) else Tensor(index, device=self.device)
+        if mask.dtype is not dt.bool_ or mask.shape != self.shape:
+            raise IndexingError(f"assignment through an index array of {mask.dtype.name} "
+                                f"{mask.shape}: only a bool mask of this tensor's shape "
+                                f"{self.shape} can be assigned through; or use where()")
+        other = self._operand(value, "assignment")
+        chosen = ew.where(mask.node, _node(other), self.node)
+        self._update("assignment", chosen, *([other] if isinstance(other, Tensor) else []))
+
+    # ---- operands --------------------------------------------------------------------------------
+
+    def _operand(self, value: Any, operation: str) -> Tensor | Scalar:
+        """The other operand, on this device. DTypeError for what is not a number or a tensor."""
+        if isinstance(value, Tensor):
+            if value.device != self.device:
+                raise DeviceError(f"{operation} of tensors on {self.device!r} and "
+                                  f"{value.device!r}: both must be on one device; move one with "
+                                  f".to({self.device!r})")
+            return value
+        if isinstance(value, Real | Integer | Flag):
+            return value
+        if isinstance(value, np.generic):
+            number: Scalar = value.item()
+            return number
+        if isinstance(value, np.ndarray | list | tuple):
+            return Tensor(value, device=self.device)
+        raise DTypeError(f"{operation} of a tensor and {type(value).__name__} {value!r:.40}: the "
+                         f"other operand must be a tensor, an array or a number")
+
+    def _binary(self, operation: str, function: Callable[..., Node], other: Any,
+                swapped: Flag = False) -> Tensor:
+        right = self._operand(other, operation)
+        left_node, right_node = self.node, _node(right)
+        node = function(right_node, left_node) if swapped else function(left_node, right_node)
+        return Tensor._result(node, self, *([right] if isinstance(right, Tensor) else []))
+
+    def _unary(self, function: Callable[[Node], Node]) -> Tensor:
+        return Tensor._result(function(self.node), self)
+
+    def _special(self, function: Callable[[Node], Node]) -> Tensor:
+        """A function that is made of several ops: 16-bit floats are computed in float32."""
+        node = self.node
+        if not node.dtype.is_half:
+            return Tensor._result(function(node), self)
+        return Tensor._result(cast(function(cast(node, dt.float32)), node.dtype), self)
+
+    # ---- arithmetic ------------------------------------------------------------------------------
+
+    def add(self, other: Any, alpha: Scalar = 1) -> Tensor:
+        """self + alpha * other, broadcast and promoted."""
+        return self._binary("add", ew.add, other if alpha == 1 else alpha * other)
+
+    def sub(self, other: Any, alpha: Scalar = 1) -> Tensor:
+        """self - alpha * other, broadcast and promoted."""
+        return self._binary("sub", ew.sub, other if alpha == 1 else alpha * other)
+
+    def mul(self, other: Any) -> Tensor:
+        """self * other, broadcast and promoted."""
+        return self._binary("mul", ew.mul, other)
+
+    def div(self, other: Any) -> Tensor:
+        """self / other in a float type."""
+        return self._binary("div", ew.true_divide, other)
+
+    def floor_divide(self, other: Any) -> Tensor:
+        """The greatest whole numbers <= self / other; of integers by 0, 0."""
+        return self._binary("floor_divide", ew.floor_divide, other)
+
+    def remainder(self, other: Any) -> Tensor:
+        """self - floor_divide(self, other) * other: the sign of other; of integers by 0, 0."""
+        return self._binary("remainder", ew.remainder, other)
+
+    def pow(self, other: Any) -> Tensor:
+        """self to the power of other."""
+        return self._binary("pow", ew.power, other)
+
+    def maximum(self, other: Any) -> Tensor:
+        """The greater of each pair; NaN if either is."""
+        return self._binary("maximum", ew.maximum, other)
+
+    def minimum(self, other: Any) -> Tensor:
+        """The lesser of each pair; NaN if either is."""
+        return self._binary("minimum", ew.minimum, other)
+
+    __add__, __sub__, __mul__, __truediv__ = add, sub, mul, div
+    __floordiv__, __mod__, __pow__ = floor_divide, remainder, pow
+
+    def __radd__(self, other: Any) -> Tensor:
+        return self._binary("add", ew.add, other, swapped=True)
+
+    def __rsub__(self, other: Any) -> Tensor:
+        return self._binary("sub", ew.sub, other, swapped=True)
+
+    def __rmul__(self, other: Any) -> Tensor:
+        return self._binary("mul", ew.mul, other, swapped=True)
+
+    def __rtruediv__(self, other: Any) -> Tensor:
+        return self._binary("div", ew.true_divide, other, swapped=True)
+
+    def __rfloordiv__(self, other: Any) -> Tensor:
+        return self._binary("floor_divide", ew.floor_divide, other, swapped=True)
+
+    def __rmod__(self, other: Any) -> Tensor:
+        return self._binary("remainder", ew.remainder, other, swapped=True)
+
+    def __rpow__(self, other: Any) -> Tensor:
+        return self._binary("pow", ew.power, other, swapped=True)
+
+    def __neg__(self) -> Tensor:
+        return self._unary(ew.negative)
+
+    def __pos__(self) -> Tensor:
+        return self
+
+    def __abs__(self) -> Tensor:
+        return self._unary(ew.absolute)
+
+    def neg(self) -> Tensor:
+        """-self; the least integer stays itself."""
+        return self._unary(ew.negative)
+
+    def abs(self) -> Tensor:
+        """|self|; the least integer stays itself. The gradient at 0 is 0."""
+        return self._unary(ew.absolute)
+
+    def sign(self) -> Tensor:
+        """-1, 0 or 1; NaN for NaN."""
+        return self._unary(ew.sign)
+
+    # ---- comparisons, logic, bits ----------------------------------------------------------------
+
+    def eq(self, other: Any) -> Tensor:
+        """self == other, as bool."""
+        return self._binary("eq", ew.equal, other)
+
+    def ne(self, other: Any) -> Tensor:
+        """self != other, as bool."""
+        return self._binary("ne", ew.not_equal, other)
+
+    def lt(self, other: Any) -> Tensor:
+        """self < other, as bool."""
+        return self._binary("lt", ew.less, other)
+
+    def le(self, other: Any) -> Tensor:
+        """self <= other, as bool."""
+        return self._binary("le", ew.less_equal, other)
+
+    def gt(self, other: Any) -> Tensor:
+        """self > other, as bool."""
+        return self._binary("gt", ew.greater, other)
+
+    def ge(self, other: Any) -> Tensor:
+        """self >= other, as bool."""
+        return self._binary("ge", ew.greater_equal, other)
+
+    __lt__, __le__, __gt__, __ge__ = lt, le, gt, ge
+
+    def __eq__(self, other: object) -> Tensor:  # type: ignore[override]  # elementwise, as in NumPy
+        return self.eq(other)
+
+    def __ne__(self, other: object) -> Tensor:  # type: ignore[override]  # elementwise, as in NumPy
+        return self.ne(other)
+
+    def __and__(self, other: Any) -> Tensor:
+        return self._binary("bitwise_and", ew.bitwise_and, other)
+
+    def __or__(self, other: Any) -> Tensor:
+        return self._binary("bitwise_or", ew.bitwise_or, other)
+
+    def __xor__(self, other: Any) -> Tensor:
+        return self._binary("bitwise_xor", ew.bitwise_xor, other)
+
+    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
+
+    def __invert__(self) -> Tensor:
+        return self._unary(ew.invert)
+
+    def __lshift__(self, other: Any) -> Tensor:
+        return self._binary("bitwise_left_shift", ew.shift_left, other)
+
+    def __rshift__(self, other: Any) -> Tensor:
+        return self._binary("bitwise_right_shift", ew.shift_right, other)
+
+    def logical_not(self) -> Tensor:
+        """Whether 0."""
+        return self._unary(lambda x: ew.invert(ew.as_bool(x)))
+
+    def logical_and(self, other: Any) -> Tensor:
+        """Whether both are not 0."""
+        return self._binary("logical_and", ew.logical_and, other)
+
+    def logical_or(self, other: Any) -> Tensor:
+        """Whether one is not 0."""
+        return self._binary("logical_or", ew.logical_or, other)
+
+    def logical_xor(self, other: Any) -> Tensor:
+        """Whether exactly one is not 0."""
+        return self._binary("logical_xor", ew.logical_xor, other)
+
+    def isnan(self) -> Tensor:
+        """Whether NaN."""
+        return self._unary(lambda x: ew.not_equal(x, x))
+
+    def isinf(self) -> Tensor:
+        """Whether infinite, of either sign."""
+        return self._unary(lambda x: ew.equal(ew.absolute(x), Real("inf")))
+
+    def isfinite(self) -> Tensor:
+        """Whether neither infinite nor NaN."""
+        return self._unary(lambda x: ew.less(ew.absolute(x), Real("inf")))
+
+    def clamp(self, min: Any = None, max: Any = None) -> Tensor:
+        """The elements held between min and max, numbers or tensors; NaN stays."""
+        if min is None and max is None:
+            raise ArgumentError("clamp: give min, max or both")
+        low, high = [None if b is None else self._operand(b, "clamp") for b in (min, max)]
+        node = ew.clip(self.node, None if low is None else _node(low),
+                       None if high is None else _node(high))
+        return Tensor._result(node, self, *[b for b in (low, high) if isinstance(b, Tensor)])
+
+    clip = clamp
+
+    def masked_fill(self, mask: Tensor, value: Scalar) -> Tensor:
+        """`value` where the bool mask holds, else these elements."""
+        chosen = ew.where(mask.node, const(value, self.dtype), self.node)
+        return Tensor._result(chosen, self, mask)
+
+    # ---- functions -------------------------------------------------------------------------------
+
+    def exp(self) -> Tensor:
+        """e to the power of each element."""
+        return self._special(special.exp)
+
+    def exp2(self) -> Tensor:
+        """2 to the power of each element."""
+        return self._special(special.exp2)
+
+    def expm1(self) -> Tensor:
+        """exp(x) - 1, also for small x."""
+        return self._special(special.expm1)
+
+    def log(self) -> Tensor:
+        """The natural logarithm."""
+        return self._special(special.log)
+
+    def log2(self) -> Tensor:
+        """The logarithm to base 2."""
+        return self._special(special.log2)
+
+    def log10(self) -> Tensor:
+        """The logarithm to base 10."""
+        return self._special(special.log10)
+
+    def log1p(self) -> Tensor:
+        """log(1 + x), also for small x."""
+        return self._special(special.log1p)
+
+    def sqrt(self) -> Tensor:
+        """The square root."""
+        return self._special(special.sqrt)
+
+    def rsqrt(self) -> Tensor:
+        """1 / sqrt(x)."""
+        return self._special(special.rsqrt)
+
+    def reciprocal(self) -> Tensor:
+        """1 / x."""
+        return self._special(special.reciprocal)
+
+    def square(self) -> Tensor:
+        """x * x."""
+        return self._unary(special.square)
+
+    def sin(self) -> Tensor:
+        """The sine of radians."""
+        return self._special(special.sin)
+
+    def cos(self) -> Tensor:
+        """The cosine of radians."""
+        return self._special(special.cos)
+
+    def tan(self) -> Tensor:
+        """The tangent of radians."""
+        return self._special(special.tan)
+
+    def floor(self) -> Tensor:
+        """The greatest whole number <= x."""
+        return self._unary(special.floor)
+
+    def ceil(self) -> Tensor:
+        """The least whole number >= x."""
+        return self._unary(special.ceil)
+
+    def trunc(self) -> Tensor:
+        """x without its fraction."""
+        return self._unary(special.trunc)
+
+    def round(self) -> Tensor:
+        """The nearest whole number, halves to the even one."""
+        return self._unary(special.round_half_even)
+
+    def erf(self) -> Tensor:
+        """The error function."""
+        return self._special(special.erf)
+
+    def relu(self) -> Tensor:
+        """max(x, 0)."""
+        return self._unary(special.relu)
+
+    def sigmoid(self) -> Tensor:
+        """1 / (1 + e ** -x)."""
+        return self._special(special.sigmoid)
+
+    def tanh(self) -> Tensor:
+        """The hyperbolic tangent."""
+        return self._special(special.tanh)
+
+    def gelu(self, approximate: str = "none") -> Tensor:
+        """x times the normal distribution function at x; approximate='tanh' for the formula with
+        tanh."""
+        if approximate not in ("none", "tanh"):
+            raise ArgumentError(f"gelu: approximate={approximate!r} is neither 'none' nor 'tanh'")
+        return self._special(lambda x: special.gelu(x, approximate == "tanh"))
+
+    def silu(self) -> Tensor:
+        """x * sigmoid(x)."""
+        return self._special(special.silu)
+
+    def softmax(self, dim: Integer, dtype: DTypeLike | None = None) -> Tensor:
+        """e ** x over its sum along an axis."""
+        axis = shapes.axis(dim, self.ndim, "softmax")
+        return self.to(dtype=dtype)._unary(lambda x: losses.softmax(x, axis))
+
+    def log_softmax(self, dim: Integer, dtype: DTypeLike | None = None) -> Tensor:
+        """The logarithm of softmax."""
+        axis = shapes.axis(dim, self.ndim, "log_softmax")
+        return self.to(dtype=dtype)._unary(lambda x: losses.log_softmax(x, axis))
+
+    # ---- reductions ------------------------------------------------------------------------------
+
+    def _reduced(self, operation: str, function: Callable[..., Node], dim: Axes,
+                 *args: Any) -> Tensor:
+        axes = shapes.axes(dim, self.ndim, operation)
+        return Tensor._result(function(self.node, axes, *args), self)
+
+    def sum(self, dim: Axes = None, keepdim: Flag = False,
+            dtype: DTypeLike | None = None) -> Tensor:
+        """The sum over some axes, or all. Integers and bools are summed in int64."""
+        target = None if dtype is None else dt.as_dtype(dtype)
+        return self._reduced("sum", reductions.sum, dim, keepdim, target)
+
+    def prod(self, dim: Axes = None, keepdim: Flag = False,
+             dtype: DTypeLike | None = None) -> Tensor:
+        """The product over some axes, or all. Integers and bools are multiplied in int64."""
+        target = None if dtype is None else dt.as_dtype(dtype)
+        return self._reduced("prod", reductions.prod, dim, keepdim, target)
+
+    def mean(self, dim: Axes = None, keepdim: Flag = False) -> Tensor:
+        """The mean over some axes, or all; floats only."""
+        return self._reduced("mean", reductions.mean, dim, keepdim)
+
+    def var(self, dim: Axes = None, correction: Real = 1, keepdim: Flag = False) -> Tensor:
+        """The variance over some axes, or all: squared distances over count - correction."""
+        return self._reduced("var", reductions.var, dim, keepdim, correction)
+
+    def std(self, dim: Axes = None, correction: Real = 1, keepdim: Flag = False) -> Tensor:
+        """The square root of the variance."""
+        return self.var(dim, correction, keepdim).sqrt()
+
+    def amax(self, dim: Axes = None, keepdim: Flag = False) -> Tensor:
+        """The greatest over some axes, or all; equal ones share the gradient evenly."""
+        return self._reduced("amax", reductions.amax, dim, keepdim)
+
+    def amin(self, dim: Axes = None, keepdim: Flag = False) -> Tensor:
+        """The least over some axes, or all; equal ones share the gradient evenly."""
+        return self._reduced("amin", reductions.amin, dim, keepdim)
+
+    def any(self, dim: Axes = None, keepdim: Flag = False) -> Tensor:
+        """Whether any is not 0."""
+        return self._reduced("any", reductions.any, dim, keepdim)
+
+    def all(self, dim: Axes = None, keepdim: Flag = False) -> Tensor:
+        """Whether all are not 0."""
+        return self._reduced("all", reductions.all, dim, keepdim)
+
+    def logsumexp(self, dim: Axes = None, keepdim: Flag = False) -> Tensor:
+        """log(sum(e ** x)) over some axes, safe for large x."""
+        return self._reduced("logsumexp", reductions.logsumexp, dim, keepdim)
+
+    @overload
+    def max(self, dim: None = None, keepdim: Flag = False) -> Tensor: ...
+    @overload
+    def max(self, dim: Integer, keepdim: Flag = False) -> ValuesAndIndices: ...
+
+    def max(self, dim: Integer | None = None, keepdim: Flag = False) -> Tensor | ValuesAndIndices:
+        """The greatest of all; along one axis (values, indices) of the first greatest."""
+        return self._extreme(dim, keepdim, least=False)
+
+    @overload
+    def min(self, dim: None = None, keepdim: Flag = False) -> Tensor: ...
+    @overload
+    def min(self, dim: Integer, keepdim: Flag = False) -> ValuesAndIndices: ...
+
+    def min(self, dim: Integer | None = None, keepdim: Flag = False) -> Tensor | ValuesAndIndices:
+        """The least of all; along one axis (values, indices) of the first least."""
+        return self._extreme(dim, keepdim, least=True)
+
+    def _extreme(self, dim: Integer | None, keepdim: Flag,
+                 least: Flag) -> Tensor | ValuesAndIndices:
+        if dim is None:
+            return self.amin() if least else self.amax()
+        name = "min" if least else "max"
+        if not self.shape:
+            shapes.axis(dim, 0, name)
+            return ValuesAndIndices(self.clone(), Tensor._of(const(0, dt.int64), self.device))
+        axis = shapes.axis(dim, self.ndim, name)
+        values = reductions.extreme_along(self.node, axis, keepdim, least)
+        indices = self._arg(axis, keepdim, least)
+        return ValuesAndIndices(Tensor._result(values, self), indices)
+
+    def argmax(self, dim: Integer | None = None, keepdim: Flag = False) -> Tensor:
+        """The index of the first greatest along an axis, or in row-major order; int64."""
+        axis = None if dim is None else shapes.axis(dim, self.ndim, "argmax")
+        return self._arg(axis, keepdim, least=False)
+
+    def argmin(self, dim: Integer | None = None, keepdim: Flag = False) -> Tensor:
+        """The index of the first least along an axis, or in row-major order; int64."""
+        axis = None if dim is None else shapes.axis(dim, self.ndim, "argmin")
+        return self._arg(axis, keepdim, least=True)
+
+    def _arg(self, axis: Integer | None, keepdim: Flag, least: Flag) -> Tensor:
+        return Tensor._result(reductions.arg_extreme(self.node, axis, keepdim, least), self)
+
+    def cumsum(self, dim: Integer, dtype: DTypeLike | None = None) -> Tensor:
+        """Sums of the elements up to each one, along an axis."""
+        axis = shapes.axis(dim, self.ndim, "cumsum")
+        return self.to(dtype=dtype)._unary(lambda x: reductions.cumulative_sum(x, axis))
+
+    def norm(self, dim: Axes = None, keepdim: Flag = False) -> Tensor:
+        """The square root of the sum of squares."""
+        return self.square().sum(dim, keepdim).sqrt()
+
+    # ---- movement --------------------------------------------------------------------------------
+
+    def _moved(self, *moves: tuple[Op, Any]) -> Tensor:
+        """A view through more moves."""
+        detached = self._detached or self._storage.requires_grad and not is_grad_enabled()
+        shape, kept = self.shape, []
+        for op, arg in moves:
+            if not is_noop(op, shape, arg):
+                kept.append((op, arg))
+                shape = out_shape(op, shape, arg)
+        return Tensor._view(self._storage, (*self._moves, *kept), detached)
+
+    def reshape(self, *shape: Any) -> Tensor:
+        """The same elements in row-major order in another shape; one size may be -1. A view where
+        strides allow it, otherwise a new tensor."""
+        new = shapes.reshaped(self.shape, shape)
+        return self._reshaped(new)
+
+    def _reshaped(self, new: Shape) -> Tensor:
+        if new == self.shape:
+            return self._moved()
+        if not self._moves or self._tracker.moved(Op.RESHAPE, new).single is not None:
+            return self._moved((Op.RESHAPE, new))
+        return Tensor._result(move(Op.RESHAPE, self.node, new), self)
+
+    def view(self, *shape: Any) -> Tensor:
+        """reshape() that is a view or a ShapeError."""
+        new = shapes.reshaped(self.shape, shape, "view")
+        if self._moves and self._tracker.moved(Op.RESHAPE, new).single is None:
+            raise ShapeError(f"view {self.shape} -> {new}: the elements' strides do not allow it "
+                             f"without a copy; use reshape()")
+        return self._moved((Op.RESHAPE, new))
+
+    def view_as(self, other: Tensor) -> Tensor:
+        """view() in another tensor's shape."""
+        return self.view(other.shape)
+
+    def reshape_as(self, other: Tensor) -> Tensor:
+        """reshape() in another tensor's shape."""
+        return self.reshape(other.shape)
+
+    def flatten(self, start_dim: Integer = 0, end_dim: Integer = -1) -> Tensor:
+        """Axes start_dim to end_dim made one."""
+        rank = self.ndim
+        if rank == 0:
+            return self.reshape(1)
+        first = shapes.axis(start_dim, rank, "flatten")
+        last = shapes.axis(end_dim, rank, "flatten")
+        if first > last:
+            raise ArgumentError(f"flatten of shape {self.shape}: start_dim {start_dim} comes after "
+                                f"end_dim {end_dim}")
+        size = 1
+        for n in self.shape[first:last + 1]:
+            size *= n
+        return self._reshaped((*self.shape[:first], size, *self.shape[last + 1:]))
+
+    def unflatten(self, dim: Integer, sizes: Sequence[Integer]) -> Tensor:
+        """One axis split in several; one size may be -1."""
+        axis = shapes.axis(dim, self.ndim, "unflatten")
+        inner = shapes.reshaped((self.shape[axis],), sizes, "unflatten")
+        return self._reshaped((*self.shape[:axis], *inner, *self.shape[axis + 1:]))
+
+    def squeeze(self, dim: Integer | Sequence[Integer] | None = None) -> Tensor:
+        """Without the axes of size 1, or without those named if they are of size 1."""
+        axes = shapes.axes(dim, self.ndim, "squeeze")
+        gone = {a for a in axes if a < self.ndim and self.shape[a] == 1}
+        return self._reshaped(tuple(n for a, n in enumerate(self.shape) if a not in gone))
+
+    def unsqueeze(self, dim: Integer) -> Tensor:
+        """With a new axis of size 1 before axis `dim`."""
+        axis = shapes.axis(dim, self.ndim + 1, "unsqueeze")
+        return self._reshaped((*self.shape[:axis], 1, *self.shape[axis:]))
+
+    def permute(self, *order: Any) -> Tensor:
+        """The axes in another order; a view."""
+        given = shapes.sizes(order, "permute")
+        axes = tuple(shapes.axis(a, self.ndim, "permute") for a in given)
+        if len(axes) != self.ndim or len(set(axes)) != len(axes):
+            raise IndexingError(f"permute {given} of shape {self.shape}: name each of the "
+                                f"{self.ndim} axes once")
+        return self._moved((Op.PERMUTE, axes))
+
+    def transpose(self, dim0: Integer, dim1: Integer) -> Tensor:
+        """Two axes exchanged; a view."""
+        a = shapes.axis(dim0, self.ndim, "transpose")
+        b = shapes.axis(dim1, self.ndim, "transpose")
+        if not self.shape:
+            return self._moved()
+        order = list(range(self.ndim))
+        order[a], order[b] = order[b], order[a]
+        return self._moved((Op.PERMUTE, tuple(order)))
+
+    def t(self) -> Tensor:
+        """A matrix transposed; vectors and zero-dim tensors as they are."""
+        if self.ndim > 2:
+            raise ShapeError(f"t of shape {self.shape}: it is for at most 2 axes; use transpose()")
+        return self.transpose(0, -1)
+
+    @property
+    def T(self) -> Tensor:
+        """All axes in reverse order; a view."""
+        return self._moved((Op.PERMUTE, tuple(reversed(range(self.ndim)))))
+
+    @property
+    def mT(self) -> Tensor:
+        """The last two axes exchanged; a view."""
+        if self.ndim < 2:
+            raise ShapeError(f"mT of shape {self.shape}: a matrix has at least 2 axes")
+        return self.transpose(-2, -1)
+
+    def expand(self, *shape: Any) -> Tensor:
+        """Axes of size 1 repeated, and new ones in front; a view, nothing is copied."""
+        new = shapes.expanded(self.shape, shape)
+        return self._moved((Op.RESHAPE, (1,) * (len(new) - self.ndim) + self.shape),
+                           (Op.EXPAND, new))
+
+    broadcast_to = expand
+
+    def expand_as(self, other: Tensor) -> Tensor:
+        """expand() to another tensor's shape."""
+        return self.expand(other.shape)
+
+    def repeat(self, *repeats: Any) -> Tensor:
+        """The tensor copied side by side, `repeats` times along each axis."""
+        times = shapes.new_shape(repeats, "repeat")
+        if len(times) < self.ndim:
+            raise ShapeError(f"repeat {times} of shape {self.shape}: give a number for each of the "
+                             f"{self.ndim} axes")
+        shape = (1,) * (len(times) - self.ndim) + self.shape
+        wide = self.reshape([m for n in shape for m in (1, n)])
+        wide = wide.expand([m for r, n in zip(times, shape, strict=True) for m in (r, n)])
+        return wide.reshape([r * n for r, n in zip(times, shape, strict=True)])
+
+    def flip(self, *dims: Any) -> Tensor:
+        """The elements of some axes in reverse order; a view."""
+        axes = shapes.axes(list(shapes.sizes(dims, "flip")), self.ndim, "flip")
+        return self._moved((Op.FLIP, axes))
+
+    def pad(self, padding: Sequence[Integer], value: Scalar = 0) -> Tensor:
+        """`value` around the last axes: (before, after) of the last axis, then of the one before,
+        and so on, as torch.nn.functional.pad; negative numbers cut."""
+        given = shapes.sizes([padding], "pad")
+        if len(given) % 2 or len(given) > 2 * self.ndim:
+            raise ShapeError(f"pad {given} of shape {self.shape}: give (before, after) for the "
+                             f"last axis, then for the one before, at most {self.ndim} pairs")
+        pairs = [(0, 0)] * (self.ndim - len(given) // 2) + [
+            (given[i], given[i + 1]) for i in range(len(given) - 2, -1, -2)]
+        chain = indexing.Chain(self.shape)
+        for axis, (before, after) in enumerate(pairs):
+            n = self.shape[axis]
+            if n + min(before, 0) + min(after, 0) < 0:
+                raise ShapeError(f"pad {given} of shape {self.shape}: axis {axis} has size {n}, "
+                                 f"and {-min(before, 0) - min(after, 0)} elements cannot be cut")
+            chain.shrink(axis, max(-before, 0), n - max(-after, 0))
+        around = tuple((max(b, 0), max(a, 0)) for b, a in pairs)
+        inner = indexing.apply(chain.moves, self.node)
+        wide = move(Op.PAD, inner, around)
+        if value != 0:
+            inside = move(Op.PAD, const(True, dt.bool_, inner.shape), around)
+            wide = ew.where(inside, wide, const(value, self.dtype))
+        return Tensor._result(wide, self)
+
+    def contiguous(self) -> Tensor:
+        """Itself if its elements are in row-major order, else a copy that is."""
+        if self.is_contiguous():
+            return self
+        return Tensor._result(make(Op.CONTIGUOUS, self.dtype, (self.node,)), self)
+
+    def clone(self) -> Tensor:
+        """A tensor of its own with the same value."""
+        return Tensor._result(self.node, self)
+
+    def __getitem__(self, index: Any) -> Tensor:
+        if _has_arrays(index):
+            return self._taken(index)
+        return self._moved(*indexing.basic(index, self.shape))
+
+    def _taken(self, index: Any) -> Tensor:
+        """Indexing with one index array among slices."""
+        entries = list(index) if isinstance(index, tuple) else [index]
+        arrays = [i for i, e in enumerate(entries) if _is_array(e)]
+        if len(arrays) > 1:
+            raise IndexingError("only one index array at a time is supported; index in steps, or "
+                                "use gather()")
+        at = arrays[0]
+        given = entries[at]
+        array = given if isinstance(given, Tensor) else Tensor(given, device=self.device)
+        if array.dtype is dt.bool_:
+            raise IndexingError(f"a bool mask {array.shape} as an index gives a shape that depends "
+                                f"on its values, which a lazy tensor cannot have; use where() or "
+                                f"masked_fill()")
+        entries[at] = slice(None)
+        if any(e is None or e is Ellipsis or not isinstance(e, slice) for e in entries):
+            raise IndexingError("an index array can stand beside slices only; index in steps")
+        view = self[tuple(entries)]
+        if at >= view.ndim:
+            raise IndexingError(f"index array on axis {at} of a tensor of shape {view.shape}")
+        return Tensor._result(indexing.take(view.node, at, array.node), self, array)
+
+    def index_select(self, dim: Integer, index: Tensor) -> Tensor:
+        """The positions `index` (int, one axis) of an axis."""
+        axis = shapes.axis(dim, self.ndim, "index_select")
+        return self[(*(slice(None),) * axis, index)]
+
+    def gather(self, dim: Integer, index: Tensor) -> Tensor:
+        """out[i][j] = self[i][index[i][j]] for dim 1."""
+        axis = shapes.axis(dim, self.ndim, "gather")
+        self._operand(index, "gather")
+        return Tensor._result(indexing.gather(self.node, axis, index.node), self, index)
+
+    def select(self, dim: Integer, index: SupportsIndex) -> Tensor:
+        """One position of an axis, which goes away; a view."""
+        axis = shapes.axis(dim, self.ndim, "select")
+        return self[(*(slice(None),) * axis, shapes.as_int(index, "select", "an index"))]
+
+    def narrow(self, dim: Integer, start: Integer, length: Integer) -> Tensor:
+        """`length` positions of an axis from `start`; a view."""
+        axis = shapes.axis(dim, self.ndim, "narrow")
+        n = self.shape[axis]
+        if not 0 <= start <= start + length <= n:
+            raise IndexingError(f"narrow: {length} elements from {start} are outside axis {axis} "
+                                f"of size {n}")
+        return self[(*(slice(None),) * axis, slice(start, start + length))]
+
+    def split(self, split_size: Integer | Sequence[Integer],
+              dim: Integer = 0) -> tuple[Tensor, ...]:
+        """Parts of a size (the last may be smaller), or of given sizes, along an axis; views."""
+        axis = shapes.axis(dim, self.ndim, "split")
+        n = self.shape[axis]
+        if isinstance(split_size, Sequence):
+            lengths = [shapes.as_int(s, "split", "a size") for s in split_size]
+            if any(m < 0 for m in lengths) or sum(lengths) != n:
+                raise ShapeError(f"split {lengths} of axis {axis}: the sizes must be 0 or more and "
+                                 f"add up to {n}")
+        else:
+            size = shapes.as_int(split_size, "split", "a size")
+            if size < 1:
+                raise ArgumentError(f"split: a size of {size}; give 1 or more")
+            lengths = [min(size, n - i) for i in range(0, n, size)] or [0]
+        starts = [sum(lengths[:i]) for i in range(len(lengths))]
+        return tuple(self.narrow(axis, s, m) for s, m in zip(starts, lengths, strict=True))
+
+    def chunk(self, chunks: Integer, dim: Integer = 0) -> tuple[Tensor, ...]:
+        """At most `chunks` parts of one size (the last may be smaller) along an axis; views."""
+        if chunks < 1:
+            raise ArgumentError(f"chunk: {chunks} parts; give 1 or more")
+        n = self.shape[shapes.axis(dim, self.ndim, "chunk")]
+        return self.split(max(-(-n // chunks), 1), dim)
+
+    def unbind(self, dim: Integer = 0) -> tuple[Tensor, ...]:
+        """Each position of an axis; views."""
+        axis = shapes.axis(dim, self.ndim, "unbind")
+        return tuple(self.select(axis, i) for i in range(self.shape[axis]))
+
+    # ---- products --------------------------------------------------------------------------------
+
+    def matmul(self, other: Any) -> Tensor:
+        """The matrix product of the last two axes, the others broadcast; vectors as in NumPy."""
+        right = self._operand(other, "matmul")
+        if not isinstance(right, Tensor):
+            raise DTypeError(f"matmul of a tensor and the number {right!r}: multiply with *")
+        return Tensor._result(_windows.matmul(self.node, right.node), self, right)
+
+    __matmul__ = matmul
+    mm = bmm = matmul
+
+    def __rmatmul__(self, other: Any) -> Tensor:
+        return Tensor(other, device=self.device).matmul(self)
+
+    def dot(self, other: Tensor) -> Tensor:
+        """The sum of products of two vectors of one length."""
+        if self.ndim != 1 or other.ndim != 1:
+            raise ShapeError(f"dot of shapes {self.shape} and {other.shape}: both must have one "
+                             f"axis; use matmul")
+        return self.matmul(other)
+
+    # ---- random ----------------------------------------------------------------------------------
+
+    def uniform_(self, low: Real = 0.0, high: Real = 1.0) -> Tensor:
+        """Fill with numbers evenly spread over [low, high)."""
+        unit = _random.uniform(self.shape, _float_type(self.dtype, "uniform_"), self.device)
+        return self._update("uniform_", ew.add(ew.mul(unit, high - low), low))
+
+    def normal_(self, mean: Real = 0.0, std: Real = 1.0) -> Tensor:
+        """Fill with normally distributed numbers."""
+        unit = _random.normal(self.shape, _float_type(self.dtype, "normal_"), self.device)
+        return self._update("normal_", ew.add(ew.mul(unit, std), mean))
+
+
+# ---- helpers -------------------------------------------------------------------------------------
+
+def _node(x: Tensor | Scalar) -> Node | Scalar:
+    return x.node if isinstance(x, Tensor) else x
+
+
+def _float_type(dtype: DType, operation: str) -> DType:
+    if not dtype.is_float:
+        raise DTypeError(f"{operation} on a tensor of {dtype.name}: it is for floats")
+    return dtype
+
+
+def _is_array(entry: Any) -> bool:
+    return isinstance(entry, list | np.ndarray) or isinstance(entry, Tensor) and bool(
+        entry.shape or entry.dtype is dt.bool_)
+
+
+def _has_arrays(index: Any) -> bool:
+    return any(_is_array(e) for e in index) if isinstance(index, tuple) else _is_array(index)
+
+
+def _written_through(moves: Moves, base: Node, value: Node) -> Node:
+    """The value of `base` after `value` is written through a view of it.
+
+    The moves are undone on `value`, and on a mask of where it lands. Raises ShapeError for a view
+    that shows an element more than once.
+    """
+    steps, shape = [], base.shape
+    for op, arg in moves:
+        steps.append((op, arg, shape))
+        shape = out_shape(op, shape, arg)
+    mask = const(True, dt.bool_, value.shape)
+    for op, arg, before in reversed(steps):
+        inverse = _INVERSES.get(op)
+        if inverse is None:
+            raise ShapeError(f"writing to a view of shape {value.shape} that shows elements more "
+                             f"than once (made by expand); clone() it first")
+        value, mask = inverse(value, arg, before), inverse(mask, arg, before)
+    return value if mask.op is Op.CONST and mask.value else elementwise(Op.WHERE, mask, value, base)
+
+
+def _passed_by(g: Node, node: Node) -> tuple[Node]:
+    """A write that no gradient is recorded for leaves the gradient of what was there."""
+    return (g,)
+
+
+def _unpermuted(x: Node, order: tuple[int, ...], before: Shape) -> Node:
+    return move(Op.PERMUTE, x, tuple(sorted(range(len(order)), key=order.__getitem__)))
+
+
+def _unshrunk(x: Node, kept: tuple[tuple[int, int], ...], before: Shape) -> Node:
+    pairs = zip(kept, before, strict=True)
+    return move(Op.PAD, x, tuple((start, n - stop) for (start, stop), n in pairs))
+
+
+def _unpadded(x: Node, around: tuple[tuple[int, int], ...], before: Shape) -> Node:
+    pairs = zip(around, before, strict=True)
+    return move(Op.SHRINK, x, tuple((b, b + n) for (b, _), n in pairs))
+
+
+_INVERSES: dict[Op, Callable[[Node, Any, Shape], Node]] = {
+    Op.RESHAPE: lambda x, arg, before: move(Op.RESHAPE, x, before),
+    Op.PERMUTE: _unpermuted,
+    Op.SHRINK: _unshrunk,
+    Op.PAD: _unpadded,
+    Op.FLIP: lambda x, arg, before: move(Op.FLIP, x, arg),
+}

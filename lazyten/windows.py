@@ -1,0 +1,235 @@
+"""Sliding windows, and what is made of them: convolutions and pooling over any number of axes.
+
+A window axis is a plain stride: EXPAND a new axis of taps, then SHEAR the input along it (see
+movement.py), so gradients are sums over shifted arrays and nothing is ever copied.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lazyten import dtype as dt
+from lazyten import elementwise as ew
+from lazyten import reductions
+from lazyten.elementwise import broadcast_to
+from lazyten.errors import ArgumentError, DTypeError, ShapeError
+from lazyten.node import Node, const, expand, move, reduce, reshape
+from lazyten.ops import Op
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """One number a spatial axis: how windows are laid out."""
+
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+
+    def check(self, size: Sequence[int], operation: str) -> None:
+        """ShapeError if a window is larger than the padded input."""
+        for a, n in enumerate(size):
+            reach = self.dilation[a] * (self.kernel[a] - 1) + 1
+            if reach > n + 2 * self.padding[a]:
+                raise ShapeError(
+                    f"{operation}: a kernel of {self.kernel[a]} with dilation {self.dilation[a]} "
+                    f"covers {reach} elements, but spatial axis {a} has {n} and padding "
+                    f"{self.padding[a]} on each side; use a smaller kernel or more padding")
+
+
+def padded(x: Node, padding: Sequence[int], value: float = 0.0) -> Node:
+    """x with `padding` elements of `value` on both sides of its last axes."""
+    if not any(padding):
+        return x
+    around = ((0, 0),) * (len(x.shape) - len(padding)) + tuple((p, p) for p in padding)
+    wide = move(Op.PAD, x, around)
+    if value == 0:
+        return wide
+    inside = move(Op.PAD, const(True, dt.bool_, x.shape), around)
+    return ew.where(inside, wide, value)
+
+
+def strided(x: Node, axis: int, step: int) -> Node:
+    """Every `step`-th element along `axis`, the first one included."""
+    n = x.shape[axis]
+    if step == 1 or n == 0:
+        return x
+    groups = -(-n // step)
+    rank = len(x.shape)
+    x = move(Op.PAD, x, tuple((0, groups * step - n if a == axis else 0) for a in range(rank)))
+    split = (*x.shape[:axis], groups, step, *x.shape[axis + 1:])
+    x = reshape(x, split)
+    x = move(Op.SHRINK, x, tuple((0, 1 if a == axis + 1 else m) for a, m in enumerate(split)))
+    return reshape(x, (*split[:axis + 1], *split[axis + 2:]))
+
+
+def windows(x: Node, axis: int, kernel: int, stride: int, dilation: int) -> Node:
+    """Windows along `axis`, which becomes two axes: windows, and taps within one."""
+    n = x.shape[axis]
+    count = (n - dilation * (kernel - 1) - 1) // stride + 1
+    if dilation == 1 and kernel <= stride:
+        return _tiles(x, axis, kernel, stride, count)
+    before, after = x.shape[:axis], x.shape[axis + 1:]
+    x = expand(reshape(x, (*before, n, 1, *after)), (*before, n, kernel, *after))
+    x = move(Op.SHEAR, x, (axis, axis + 1, dilation, 0, (count - 1) * stride + 1))
+    return strided(x, axis, stride)
+
+
+def _tiles(x: Node, axis: int, kernel: int, stride: int, count: int) -> Node:
+    """Windows that do not overlap: a reshape, and a cut of what lies between them."""
+    n, length = x.shape[axis], count * stride
+    x = move(Op.SHRINK, x, tuple((0, min(length, n) if a == axis else m)
+                                 for a, m in enumerate(x.shape)))
+    x = move(Op.PAD, x, tuple((0, max(length - n, 0) if a == axis else 0)
+                              for a in range(len(x.shape))))
+    split = (*x.shape[:axis], count, stride, *x.shape[axis + 1:])
+    x = reshape(x, split)
+    return move(Op.SHRINK, x, tuple((0, kernel if a == axis + 1 else m)
+                                    for a, m in enumerate(split)))
+
+
+def all_windows(x: Node, geometry: Geometry) -> Node:
+    """(..., *spatial) to (..., *(windows, taps) for each spatial axis)."""
+    spatial = len(geometry.kernel)
+    first = len(x.shape) - spatial
+    for a in reversed(range(spatial)):
+        x = windows(x, first + a, geometry.kernel[a], geometry.stride[a], geometry.dilation[a])
+    return x
+
+
+# ---- convolution ---------------------------------------------------------------------------------
+
+def convolution(x: Node, weight: Node, bias: Node | None, stride: tuple[int, ...],
+                padding: tuple[int, ...], dilation: tuple[int, ...], groups: int) -> Node:
+    """Cross-correlation of x (batch, in, *spatial) with weight (out, in / groups, *kernel).
+
+    Gives (batch, out, *windows): the sum over input channels of the group and taps of input times
+    weight, plus bias (out,). Raises ShapeError and DTypeError if they do not fit.
+    """
+    spatial = len(weight.shape) - 2
+    operation = f"conv{spatial}d"
+    _check_convolution(x, weight, bias, groups, operation)
+    geometry = Geometry(weight.shape[2:], stride, padding, dilation)
+    geometry.check(x.shape[2:], operation)
+    batch, channels, out = x.shape[0], x.shape[1], weight.shape[0]
+    x = padded(x, padding)
+    x = reshape(x, (batch, groups, 1, channels // groups, *x.shape[2:]))
+    x = all_windows(x, geometry)  # batch, group, 1, channel, (window, taps) ...
+    counts, taps = x.shape[4::2], x.shape[5::2]
+    order = (0, 1, 2, *range(4, len(x.shape), 2), 3, *range(5, len(x.shape), 2))
+    x = move(Op.PERMUTE, x, order)  # batch, group, 1, windows ..., channel, taps ...
+    wide = (1, groups, out // groups, *(1,) * spatial, channels // groups, *taps)
+    full = (batch, groups, out // groups, *counts, channels // groups, *taps)
+    product = ew.mul(expand(x, full), expand(reshape(weight, wide), full))
+    total = reduce(product, Op.ADD, range(3 + spatial, len(full)))
+    total = reshape(total, (batch, out, *counts))
+    return total if bias is None else ew.add(total, reshape(bias, (out, *(1,) * spatial)))
+
+
+def _check_convolution(x: Node, weight: Node, bias: Node | None, groups: int,
+                       operation: str) -> None:
+    spatial = len(weight.shape) - 2
+    if len(x.shape) != spatial + 2:
+        raise ShapeError(f"{operation}: the input has shape {x.shape}; it needs {spatial + 2} axes "
+                         f"(batch, channels, {spatial} spatial) for a weight of {weight.shape}")
+    if x.dtype is not weight.dtype or not x.dtype.is_float:
+        raise DTypeError(f"{operation}: the input is {x.dtype.name} and the weight "
+                         f"{weight.dtype.name}; both must be of one float type")
+    out, per_group = weight.shape[:2]
+    if groups < 1 or x.shape[1] % groups or out % groups:
+        raise ArgumentError(f"{operation}: groups={groups} must divide the {x.shape[1]} input and "
+                            f"{out} output channels")
+    if x.shape[1] // groups != per_group:
+        raise ShapeError(f"{operation}: the input {x.shape} has {x.shape[1]} channels on axis 1, "
+                         f"but the weight {weight.shape} with groups={groups} is for "
+                         f"{per_group * groups}")
+    if bias is not None and bias.shape != (out,):
+        raise ShapeError(f"{operation}: the bias has shape {bias.shape}; it needs ({out},), one "
+                         f"element an output channel")
+
+
+# ---- pooling -------------------------------------------------------------------------------------
+
+def max_pool(x: Node, geometry: Geometry) -> Node:
+    """The greatest of each window of the last axes; padding never wins. NaN if any is.
+
+    The gradient of a window goes to its first greatest element.
+    """
+    low = x.dtype.min
+    x = padded(x, geometry.padding, -math.inf if x.dtype.is_float else float(low))
+    taps = _taps_last(all_windows(x, geometry), len(geometry.kernel))
+    return reductions.extreme_along(taps, len(taps.shape) - 1, keepdim=False, least=False)
+
+
+def _taps_last(x: Node, spatial: int) -> Node:
+    """Windows' tap axes moved to the end and made one."""
+    first = len(x.shape) - 2 * spatial
+    order = (*range(first), *range(first, len(x.shape), 2), *range(first + 1, len(x.shape), 2))
+    x = move(Op.PERMUTE, x, order)
+    return reshape(x, (*x.shape[:first + spatial], math.prod(x.shape[first + spatial:])))
+
+
+def average_pool(x: Node, geometry: Geometry, count_padding: bool) -> Node:
+    """The mean of each window of the last axes; padding counts as 0, or not at all."""
+    if not x.dtype.is_float:
+        raise DTypeError(f"avg_pool of {x.dtype.name}: a mean is a float; convert first with "
+                         f".float()")
+    spatial = len(geometry.kernel)
+    total = _window_sums(padded(x, geometry.padding), geometry)
+    if count_padding or not any(geometry.padding):
+        return ew.mul(total, 1.0 / math.prod(geometry.kernel))
+    ones = const(1.0, x.dtype, x.shape[len(x.shape) - spatial:])
+    counts = _window_sums(padded(ones, geometry.padding), geometry)
+    return ew.true_divide(total, broadcast_to(counts, total.shape))
+
+
+def _window_sums(x: Node, geometry: Geometry) -> Node:
+    taps = _taps_last(all_windows(x, geometry), len(geometry.kernel))
+    return reductions.sum(taps, (len(taps.shape) - 1,))
+
+
+# ---- matrix products -----------------------------------------------------------------------------
+
+def matmul(a: Node, b: Node) -> Node:
+    """The matrix product of the last two axes, the others broadcast; vectors as in NumPy.
+
+    (.., m, k) @ (.., k, n) -> (.., m, n). Raises ShapeError if k differs, or for a zero-dim
+    operand; DTypeError for different types.
+    """
+    if not a.shape or not b.shape:
+        raise ShapeError(f"matmul of shapes {a.shape} and {b.shape}: a zero-dim tensor has no rows "
+                         f"or columns; multiply with * instead")
+    if a.dtype is not b.dtype:
+        raise DTypeError(f"matmul of {a.dtype.name} and {b.dtype.name}: both must be of one type; "
+                         f"convert one with .to(...)")
+    if a.dtype is dt.bool_:
+        raise DTypeError("matmul of bool: there is no product of bools; convert with .float() or "
+                         ".int()")
+    left = reshape(a, (1, *a.shape)) if len(a.shape) == 1 else a
+    right = reshape(b, (*b.shape, 1)) if len(b.shape) == 1 else b
+    if left.shape[-1] != right.shape[-2]:
+        inner = len(b.shape) - 2 if len(b.shape) > 1 else 0
+        raise ShapeError(f"matmul of shapes {a.shape} and {b.shape}: axis {len(a.shape) - 1} of "
+                         f"the first has size {a.shape[-1]} and axis {inner} of the second "
+                         f"{b.shape[inner]}; they must be equal (transpose one?)")
+    try:
+        batch = ew.common_shape([const(0, dt.bool_, left.shape[:-2]),
+                                 const(0, dt.bool_, right.shape[:-2])], "matmul")
+    except ShapeError as error:
+        raise ShapeError(f"matmul of shapes {a.shape} and {b.shape}: the batch axes do not "
+                         f"broadcast: {error}") from None
+    m, k, n = left.shape[-2], left.shape[-1], right.shape[-1]
+    rows = broadcast_to(reshape(left, (*left.shape[:-1], 1, k)), (*batch, m, n, k))
+    columns = transposed(right)
+    columns = reshape(columns, (*columns.shape[:-2], 1, n, k))
+    product = ew.mul(rows, broadcast_to(columns, (*batch, m, n, k)))
+    total = reduce(product, Op.ADD, (len(batch) + 2,))
+    shape = batch + (m,) * (len(a.shape) > 1) + (n,) * (len(b.shape) > 1)
+    return reshape(total, shape)
+
+
+def transposed(x: Node) -> Node:
+    """The last two axes exchanged."""
+    rank = len(x.shape)
+    return move(Op.PERMUTE, x, (*range(rank - 2), rank - 1, rank - 2))

@@ -1,0 +1,155 @@
+"""What a new device must provide: subclass `Runtime`, and lazyten runs on it.
+
+A package makes its runtime known by an entry point; `DEVICE=toy` then finds it:
+
+    [project.entry-points."lazyten.runtimes"]
+    toy = "toy_package:ToyRuntime"
+
+Realizing (`lazyten.realize`) calls `build` once for the kernels of a new graph, then launches
+programs on buffers in order. Where a program can fail because of what the user did, raise a
+LazytenError: DeviceError for memory and the device itself, CompileError for a refused kernel.
+A device that takes kernels as graphs instead of text, as the interpreter does, subclasses
+`lazyten.device.Executor` and writes `build` itself.
+"""
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lazyten import dtype as dt
+from lazyten.codegen.generated import Generated
+from lazyten.codegen.pipeline import generate
+from lazyten.codegen.target import Target
+from lazyten.device import Executor, Handle, Program
+from lazyten.dtype import DType
+from lazyten.errors import DTypeError
+from lazyten.kernel import Kernel
+from lazyten.node import toposort
+
+Compiled = Any  # whatever a runtime's compile gives
+Function = Any  # whatever a runtime's load gives for one kernel
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a device can do; the defaults fit a CPU without vector unit.
+
+    name: as in messages. language: of the text that `compile` takes; 'llvm' is the one there is.
+    vector_bytes, vector_registers: see Target. dtypes: element types that kernels may use.
+    local_memory: bytes that the work items of a group share, 0 where there is no such memory.
+    work_group: most work items of a group, 1 where a kernel is one flow of control.
+    """
+
+    name: str
+    language: str = "llvm"
+    vector_bytes: int = 16
+    vector_registers: int = 16
+    dtypes: frozenset[DType] = frozenset(dt.ALL)
+    local_memory: int = 0
+    work_group: int = 1
+
+    @property
+    def target(self) -> Target:
+        """What the code generator needs of this."""
+        return Target(self.name, self.vector_bytes, self.vector_registers)
+
+
+class LoadedProgram(Program):
+    """A kernel that a Runtime has compiled and loaded; keeps its function alive."""
+
+    def __init__(self, runtime: Runtime, generated: Generated, function: Function) -> None:
+        self.name, self.source = generated.name, generated.source
+        self.runtime, self.generated, self.function = runtime, generated, function
+
+    def launch(self, buffers: Sequence[Handle]) -> None:
+        """Run on these buffers, outputs first."""
+        self.runtime.launch(self.function, buffers)
+
+    def assembly(self) -> str:
+        """The machine code as text."""
+        return self.runtime.assembly(self.generated)
+
+    def describe(self) -> str:
+        """The optimizer's decisions and the loop nest."""
+        return self.generated.loops
+
+
+class Runtime(Executor):
+    """A device that runs generated code. A subclass sets `capabilities` and fills in the methods.
+
+    Memory (alloc, free, copy_in, copy_out, described in `lazyten.device.Executor`):
+
+    - Memory starts at a multiple of 64 bytes, or of `capabilities.vector_bytes` if that is more.
+      Kernels may read its first element whatever its size: an access that is masked off goes there.
+    - A handle is any object; only this runtime looks inside. It lives until `free`, which comes
+      once, in any thread and inside any garbage collection, so `free` must not wait for a lock; at
+      the end of the process it does not come. Launches queued before it still use the memory.
+    - alloc raises DeviceError, with the bytes asked for and there, when memory is out. An alloc of
+      0 bytes gives a handle like any other.
+    - copy_in may return before the copy is done, but the array belongs to the caller again on
+      return. copy_out waits for all launches and copies before it.
+
+    Launches run as if one after the other, in the order of the calls of one thread.
+    """
+
+    capabilities: Capabilities
+
+    @abstractmethod
+    def compile(self, kernels: Sequence[Generated]) -> Compiled:
+        """Turn texts into whatever `load` takes; names are distinct.
+
+        Raises CompileError with the kernel's name, the user's line (`where`) and the compiler's
+        message if the text of one is refused.
+        """
+
+    @abstractmethod
+    def load(self, compiled: Compiled, names: Sequence[str]) -> Sequence[Function]:
+        """The functions of these names, ready to launch. Each must stay valid as long as it is
+        referenced, whatever becomes of the others."""
+
+    @abstractmethod
+    def launch(self, function: Function, buffers: Sequence[Handle]) -> None:
+        """Run a function on these buffers, or queue it.
+
+        Called from several threads at once, for the same function too. A mistake that shows only
+        later is raised by `synchronize` or `copy_out`.
+        """
+
+    def assembly(self, kernel: Generated) -> str:
+        """The machine code of a kernel as text; empty if the device's compiler shows none."""
+        return ""
+
+    def build(self, kernels: Sequence[Kernel]) -> list[Program]:
+        """Generate, compile and load kernels, each to one program."""
+        target = self.capabilities.target
+        generated = [generate(self._checked(k), target) for k in with_distinct_names(kernels)]
+        if not generated:
+            return []
+        functions = self.load(self.compile(generated), [g.name for g in generated])
+        return [LoadedProgram(self, g, f) for g, f in zip(generated, functions, strict=True)]
+
+    def _checked(self, kernel: Kernel) -> Kernel:
+        """The kernel, if its element types are there; DTypeError with the user's line if not."""
+        missing = {n.dtype for n in toposort(kernel.outputs)} - self.capabilities.dtypes
+        if missing:
+            names = ", ".join(sorted(d.name for d in missing))
+            raise DTypeError(f"device {self.capabilities.name!r} has no {names}, which kernel "
+                             f"{kernel.name} ({kernel.where}) uses; cast to another type, or "
+                             "compute it on another device")
+        return kernel
+
+
+def with_distinct_names(kernels: Sequence[Kernel]) -> list[Kernel]:
+    """The same kernels; one whose name was taken before gets a number: `name_2`."""
+    taken: set[str] = set()
+    distinct = []
+    for kernel in kernels:
+        name, number = kernel.name, 1
+        while name in taken:
+            number += 1
+            name = f"{kernel.name}_{number}"
+        taken.add(name)
+        distinct.append(kernel if name == kernel.name else replace(kernel, name=name))
+    return distinct

@@ -1,0 +1,63 @@
+"""What this machine is: its processor as LLVM names it, its vector unit, its memory.
+
+Called by the cpu runtime and its memory pool.
+"""
+from __future__ import annotations
+
+import os
+import platform
+from functools import cache
+
+import llvmlite.binding as llvm
+
+from lazyten.codegen.target import Target
+
+BY_FEATURE = {"avx512f": Target("avx512", 64, 32), "avx2": Target("avx2", 32, 16),
+              "avx": Target("avx", 32, 16), "sse2": Target("sse", 16, 16),
+              "neon": Target("neon", 16, 32)}
+"""Vector units by the feature that has them, best first."""
+
+
+def host_features() -> dict[str, bool]:
+    """LLVM's features of this processor; none where LLVM cannot find out."""
+    try:
+        return dict(llvm.get_host_cpu_features())
+    except RuntimeError:
+        return {}
+
+
+def target_of(features: dict[str, bool], machine: str) -> Target:
+    """The vector unit of a processor with these features; `machine` as platform.machine() says."""
+    if machine.lower() in ("aarch64", "arm64"):
+        return BY_FEATURE["neon"]  # every one has it, listed or not
+    return next((t for feature, t in BY_FEATURE.items() if features.get(feature)), Target())
+
+
+def host_target() -> Target:
+    """The vector unit of this machine."""
+    return target_of(host_features(), platform.machine())
+
+
+@cache
+def _processor() -> tuple[str, str]:
+    """LLVM's name of this processor, and its features as LLVM reads them."""
+    flags = (f"{'+' if on else '-'}{name}" for name, on in sorted(host_features().items()))
+    return llvm.get_host_cpu_name(), ",".join(flags)
+
+
+def host_machine(level: int) -> llvm.TargetMachine:
+    """A new LLVM target machine for this processor, which optimizes at `level`, 0 to 3.
+
+    Never give one to two engines: an engine frees the one it has.
+    """
+    name, features = _processor()
+    return llvm.Target.from_default_triple().create_target_machine(
+        cpu=name, features=features, opt=level, jit=True)
+
+
+def total_memory() -> int | None:
+    """Bytes of memory in this machine; None where the system does not say."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return None

@@ -1,0 +1,176 @@
+"""Aligned host memory that is reused: what the cpu runtime allocates from.
+
+A training step allocates the same sizes again and again, and memory fresh from the system costs a
+page fault every 4 KiB. Freed blocks are therefore kept, sorted by size, up to a limit.
+"""
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+from collections import OrderedDict, deque
+from dataclasses import dataclass
+from threading import RLock
+
+from lazyten.errors import ArgumentError, DeviceError
+from lazyten.runtimes.host import total_memory
+
+ALIGNMENT = 64
+"""Every block starts at a multiple of this: a cache line, and the widest vector register."""
+HUGE = 2 << 20
+"""Blocks of this size or more are mapped on their own, aligned to huge pages."""
+STEPS = 8
+"""Sizes between a power of two and the next: a block is at most 1/8 larger than asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """`size` bytes at `address`; the memory is given back to the system with `memory`."""
+
+    address: int
+    size: int
+    memory: object
+
+
+@dataclass(frozen=True, slots=True)
+class PoolStats:
+    """Bytes in blocks: handed out now, kept for reuse, and the most ever handed out at a time."""
+
+    in_use: int
+    pooled: int
+    peak: int
+
+
+def block_size(nbytes: int) -> int:
+    """The size of the block that serves `nbytes`: never 0, so even no element has an address."""
+    if nbytes <= ALIGNMENT * STEPS:
+        return max(-(-nbytes // ALIGNMENT), 1) * ALIGNMENT
+    step = (1 << (nbytes - 1).bit_length() - 1) // STEPS
+    return -(-nbytes // step) * step
+
+
+def default_limit() -> int:
+    """Bytes to keep: LAZYTEN_POOL_BYTES, or else an eighth of the machine's memory."""
+    text = os.environ.get("LAZYTEN_POOL_BYTES")
+    if text is None:
+        return (total_memory() or 16 << 30) // 8
+    if not text.isdigit():
+        raise ArgumentError(f"LAZYTEN_POOL_BYTES={text!r}: give a number of bytes, or 0 to keep "
+                            "no freed memory")
+    return int(text)
+
+
+class MemoryPool:
+    """Blocks of memory by address. All methods may be called from several threads.
+
+    `free` is also called by finalizers, so at any point of a garbage collection, in a thread that
+    may hold any lock: it must not wait. It notes the address, and who holds the lock next sorts it
+    in. The lock is reentrant because a finalizer may also allocate, inside another allocation; that
+    is harmless as each step below leaves the tables whole.
+    """
+
+    def __init__(self, limit: int | None = None) -> None:
+        self.limit = default_limit() if limit is None else limit
+        self._lock = RLock()
+        self._freed: deque[int] = deque()
+        self._used: dict[int, Block] = {}
+        self._spare: dict[int, dict[int, Block]] = {}
+        self._oldest: OrderedDict[int, Block] = OrderedDict()  # all that is spare, in order of age
+        self._in_use = self._pooled = self._peak = 0
+
+    def alloc(self, nbytes: int) -> int:
+        """The address of at least `nbytes` bytes, uninitialized, at a multiple of ALIGNMENT.
+
+        Raises DeviceError, with the numbers, if there is no such memory.
+        """
+        size = block_size(nbytes)
+        with self._lock:
+            self._sort_freed()
+            block = self._take(size) or self._reserve(size, nbytes)
+            self._used[block.address] = block
+            self._in_use += size
+            self._peak = max(self._peak, self._in_use)
+        return block.address
+
+    def free(self, address: int) -> None:
+        """Take a block back; never waits."""
+        self._freed.append(address)
+        if self._lock.acquire(blocking=False):
+            try:
+                self._sort_freed()
+            finally:
+                self._lock.release()
+
+    def stats(self) -> PoolStats:
+        """How much memory is handed out and kept."""
+        with self._lock:
+            self._sort_freed()
+            return PoolStats(self._in_use, self._pooled, self._peak)
+
+    def release(self) -> None:
+        """Give all memory that is kept for reuse back to the system."""
+        with self._lock:
+            self._sort_freed()
+            self._evict(0)
+
+    def _take(self, size: int) -> Block | None:
+        """The spare block of this size that was freed last, as it may still be in cache."""
+        try:
+            address, block = self._spare[size].popitem()
+        except KeyError:
+            return None
+        del self._oldest[address]
+        self._pooled -= size
+        return block
+
+    def _sort_freed(self) -> None:
+        """Keep what `free` noted; beyond the limit the blocks that lay idle longest go."""
+        while self._freed:
+            block = self._used.pop(self._freed.popleft())
+            self._in_use -= block.size
+            self._spare.setdefault(block.size, {})[block.address] = block
+            self._oldest[block.address] = block
+            self._pooled += block.size
+        self._evict(self.limit)
+
+    def _evict(self, limit: int) -> None:
+        while self._pooled > limit:
+            address, block = self._oldest.popitem(last=False)
+            del self._spare[block.size][address]
+            self._pooled -= block.size
+
+    def _reserve(self, size: int, nbytes: int) -> Block:
+        """New memory from the system; at need, what is kept for reuse makes room."""
+        total = total_memory()
+        if total is not None:
+            self._evict(max(total - self._in_use - size, 0))
+        if total is None or self._in_use + size <= total:
+            for _ in range(2):
+                try:
+                    return reserve(size)
+                except (MemoryError, OSError, OverflowError, ValueError):
+                    self._evict(0)
+        machine = "an unknown amount of memory" if total is None else f"{total:,} bytes of memory"
+        raise DeviceError(f"cpu: cannot allocate {nbytes:,} bytes: this machine has {machine}, and "
+                          f"tensors hold {self._in_use:,} bytes of it; free some tensors, or work "
+                          "on smaller pieces")
+
+
+def reserve(size: int) -> Block:
+    """A block of new memory: large ones mapped on their own, huge pages welcome."""
+    alignment = ALIGNMENT if size < HUGE else HUGE
+    memory = bytearray(size + alignment) if size < HUGE else _map(size + alignment)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    return Block(start + -start % alignment, size, memory)
+
+
+def _map(size: int) -> mmap.mmap:
+    if not hasattr(mmap, "MAP_PRIVATE"):  # Windows
+        return mmap.mmap(-1, size)
+    mapped = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        try:
+            mapped.madvise(mmap.MADV_HUGEPAGE)
+        except OSError:  # a kernel built without huge pages
+            return mapped
+    return mapped

@@ -1,0 +1,134 @@
+"""The benchmarks' table and checks, on a tiny case and made-up timings: no clock decides a test."""
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.__main__ import main
+from benchmarks.cases import Case, expression, lenet
+from benchmarks.frameworks import NUMPY, REFERENCE, load
+from benchmarks.lenet import initial_weights
+from benchmarks.lenet_numpy import NumpyLenet
+from benchmarks.measure import Row, Timing, calibrate, interleave, measure, rotated
+from benchmarks.table import table_lines
+from benchmarks.worker import Runner
+
+TINY = Case("tiny", expression(lambda f, a, b: f.relu(a @ b), (3, 4), (4, 2)))
+
+
+class FakeTimer:
+    """A framework whose every call takes `seconds`, by its own account."""
+
+    def __init__(self, seconds: float, problem: str = "") -> None:
+        self.seconds = seconds
+        self.problem = problem
+        self.asked: list[int] = []
+
+    def prepare(self, name: str) -> str:
+        return self.problem
+
+    def time(self, loops: int) -> float:
+        self.asked.append(loops)
+        return self.seconds
+
+
+def cells(line: str) -> list[str]:
+    return re.split(r" {2,}", line)
+
+
+def test_the_table_shows_medians_minima_rates_and_which_is_faster() -> None:
+    row = Row("multiply", {"lazyten": Timing((0.004, 0.001, 0.002)), "numpy": Timing((0.005,)),
+                           "torch": Timing((0.001,))}, work=4e6, unit="FLOP")
+    heading, rule, line = table_lines([row], ["lazyten", "numpy", "torch"])[:3]
+    assert cells(heading) == ["median (minimum)", "lazyten", "numpy", "torch",
+                              "lazyten / numpy", "lazyten / torch"]
+    assert set(rule) == {"-"}
+    assert cells(line) == ["multiply", "2 ms (1 ms) 2 GFLOP/s", "5 ms (5 ms) 0.8 GFLOP/s",
+                           "1 ms (1 ms) 4 GFLOP/s", "0.40, 2.5x faster", "2.00, 2.0x slower"]
+    assert heading.index("torch ") == line.index("1 ms (1 ms) 4"), "columns are aligned"
+
+
+def test_a_framework_without_a_timing_has_a_dash_and_one_note_with_the_reason() -> None:
+    rows = [Row(name, {"lazyten": "ValueError: no\nsuch thing", "numpy": Timing((1e-6,))})
+            for name in ("one", "two")]
+    lines = table_lines(rows, ["lazyten", "numpy"])
+    assert lines[2].split() == ["one", "-", "1", "us", "(1", "us)", "-"]
+    assert lines[-1:] == ["note: lazyten: ValueError: no such thing [one; two]"]
+
+
+def test_every_framework_has_one_turn_a_round_and_none_always_goes_first() -> None:
+    order: list[str] = []
+    interleave({name: lambda name=name: order.append(name) or 1.0 for name in "abc"}, rounds=3)
+    assert "".join(order) == "abcbcacab"
+
+
+def test_a_rotation_of_nothing_is_nothing() -> None:
+    assert rotated([], 3) == []
+
+
+@pytest.mark.parametrize(("seconds", "loops"), [(0.001, 30), (1.0, 1), (float("nan"), 1)])
+def test_a_turn_is_filled_with_calls_but_has_at_least_one(seconds: float, loops: int) -> None:
+    assert calibrate(FakeTimer(seconds), turn_s=0.0301) == loops
+
+
+def test_a_wrong_or_failing_framework_is_never_timed() -> None:
+    wrong, dying = FakeTimer(1e-9, problem="not equal"), FakeTimer(float("nan"))
+    timers = {"right": FakeTimer(0.5), "wrong": wrong, "dying": dying}
+    results = measure("tiny", timers, rounds=2, turn_s=0.01)
+    assert results == {"right": Timing((0.5, 0.5)), "wrong": "not equal", "dying": "failed"}
+    assert wrong.asked == []
+
+
+def test_a_right_result_is_accepted_and_a_wrong_one_is_named() -> None:
+    cases = {"tiny": TINY}
+    assert Runner(NUMPY, cases).prepare("tiny") == ""
+    wrong = replace(NUMPY, relu=lambda x: np.maximum(x, 0) + np.float32(1e-3))
+    assert Runner(wrong, cases).prepare("tiny").startswith("AssertionError: \nNot equal")
+
+
+def test_a_result_of_another_shape_is_wrong_even_if_it_broadcasts() -> None:
+    grown = replace(NUMPY, relu=lambda x: np.maximum(x, 0)[None])
+    assert "shapes" in Runner(grown, {"tiny": TINY}).prepare("tiny")
+
+
+def test_numpys_lenet_gradients_are_the_slopes_of_its_loss() -> None:
+    random = np.random.default_rng(2)
+    images, labels = random.random((3, 1, 28, 28)), random.integers(0, 10, 3)
+    model = NumpyLenet([REFERENCE.array(w) for w in initial_weights().values()], 0.1, 0.9)
+    _, gradients = model.loss_and_gradients(images, labels)
+    for weight, gradient in zip(model.weights, gradients, strict=True):
+        direction = random.standard_normal(weight.shape)
+        losses = []
+        for step in (1e-6, -2e-6):  # there and back past the start
+            weight += step * direction
+            losses.append(model.loss_and_gradients(images, labels)[0])
+        weight += 1e-6 * direction
+        slope = (losses[0] - losses[1]) / 2e-6
+        np.testing.assert_allclose(slope, (gradient * direction).sum(), rtol=1e-4, atol=1e-7)
+
+
+def test_numpys_training_steps_have_torchs_losses() -> None:
+    torch = pytest.importorskip("torch")
+    framework = load("torch", torch.get_num_threads())
+    assert Runner(framework, {"step": lenet(8)}).prepare("step") == ""
+
+
+def test_the_command_prints_a_row_and_keeps_its_samples(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for variable in ("OMP_NUM_THREADS", "XLA_FLAGS"):
+        monkeypatch.setenv(variable, "")  # restored afterwards
+    output = tmp_path / "samples.json"
+    main(["--quick", "--rounds", "2", "--frameworks", "numpy,absent", "--rows", "^softmax 64x10$",
+          "--output", str(output)])
+    printed = capsys.readouterr().out.splitlines()
+    assert "threads: 1" in printed
+    assert "note: absent is not installed: its column is left out" in printed
+    assert sum(line.startswith("softmax 64x10 ") for line in printed) == 1
+    [row] = json.loads(output.read_text())["rows"]
+    assert len(row["results"]["numpy"]["samples_s"]) == 2
