@@ -27,7 +27,7 @@ from lazyten.ops import Op
 
 
 def guard_cast(node: Node) -> Node | None:
-    """A CAST with what it needs around it; None where the machine's conversion is right as it is."""
+    """A CAST with what it needs around it; None where the machine's conversion is right."""
     source, target = node.src[0], node.dtype
     if not source.dtype.is_float or not target.is_int or _is_known_inside(source, target):
         return None

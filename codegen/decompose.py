@@ -1,8 +1,9 @@
 """decompose: ops and types that machine code lacks become ones that it has.
 
-In: LOOP-level STORE nodes, after optimize. Out: the same with only what every renderer has a row for:
-no 16-bit floats, no EXP2, LOG2, SIN or POW, no conversion or shift out of range. pipeline.py calls it.
-It works on nodes, not on target text, so that all targets compute the same bits.
+In: LOOP-level STORE nodes, after optimize. Out: the same with only what every renderer has a row
+for: no 16-bit floats, no EXP, EXP2, LOG2, SIN or POW, no conversion or shift out of range.
+pipeline.py calls it. It works on nodes, not on target text, so that all targets compute the same
+bits.
 """
 from __future__ import annotations
 
@@ -10,12 +11,12 @@ from collections.abc import Callable, Sequence
 
 from lazyten.bounds import bounds
 from lazyten.codegen.casts import guard_cast
-from lazyten.codegen.expression import UNSIGNED, cast, less, shl, shr, where
+from lazyten.codegen.expression import UNSIGNED, less, shl, shr, where
 from lazyten.codegen.half import lower_halves
 from lazyten.codegen.power import power
 from lazyten.codegen.sine import sin
-from lazyten.codegen.transcendental import exp2, log2
-from lazyten.node import Node, rewrite
+from lazyten.codegen.transcendental import exp, exp2, log2
+from lazyten.node import Node, cast, rewrite
 from lazyten.ops import Op
 
 
@@ -44,6 +45,7 @@ def _guard_shift(node: Node) -> Node | None:
 
 
 _ROWS: dict[Op, Callable[[Node], Node | None]] = {
+    Op.EXP: lambda node: exp(node.src[0]),
     Op.EXP2: lambda node: exp2(node.src[0]),
     Op.LOG2: lambda node: log2(node.src[0]),
     Op.SIN: lambda node: sin(node.src[0]),

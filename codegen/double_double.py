@@ -1,8 +1,8 @@
 """Sums of two float64s: a value as high + low, about 106 bits, in plain float64 operations.
 
 In and out: LOOP expressions. sine.py and power.py use it where 53 bits on the way are not enough.
-After T. J. Dekker, "A floating-point technique for extending the available precision" (1971). Nothing
-here needs a fused multiply-add, and a target that fuses would still get right results.
+After T. J. Dekker, "A floating-point technique for extending the available precision" (1971).
+Nothing here needs a fused multiply-add. A target must not fuse what is not a MULACC.
 """
 from __future__ import annotations
 

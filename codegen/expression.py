@@ -8,17 +8,13 @@ from collections.abc import Sequence
 
 from lazyten import dtype as dt
 from lazyten.dtype import DType, Scalar
-from lazyten.node import Node, cast, const, elementwise, make
+from lazyten.node import Node, const, elementwise, make
 from lazyten.ops import Op
 
 Operand = Node | Scalar
 
 UNSIGNED: dict[int, DType] = {8: dt.uint8, 16: dt.uint16, 32: dt.uint32, 64: dt.uint64}
 SIGNED: dict[int, DType] = {8: dt.int8, 16: dt.int16, 32: dt.int32, 64: dt.int64}
-
-__all__ = ["SIGNED", "UNSIGNED", "Operand", "absolute", "add", "bitcast", "bits_of", "both", "cast",
-           "const", "differ", "divide", "either", "horner", "invert", "less", "mul", "muladd",
-           "negate", "shl", "shr", "sub", "where", "with_sign_of", "xor"]
 
 
 def _pair(op: Op, a: Operand, b: Operand) -> Node:
@@ -29,38 +25,47 @@ def _pair(op: Op, a: Operand, b: Operand) -> Node:
 
 
 def add(a: Operand, b: Operand) -> Node:
+    """a + b."""
     return _pair(Op.ADD, a, b)
 
 
 def sub(a: Operand, b: Operand) -> Node:
+    """a - b."""
     return _pair(Op.SUB, a, b)
 
 
 def mul(a: Operand, b: Operand) -> Node:
+    """a * b."""
     return _pair(Op.MUL, a, b)
 
 
 def divide(a: Operand, b: Operand) -> Node:
+    """a / b of floats."""
     return _pair(Op.DIV, a, b)
 
 
 def less(a: Operand, b: Operand) -> Node:
+    """a < b."""
     return _pair(Op.CMPLT, a, b)
 
 
 def differ(a: Operand, b: Operand) -> Node:
+    """a != b."""
     return _pair(Op.CMPNE, a, b)
 
 
 def both(a: Operand, b: Operand) -> Node:
+    """a & b, bitwise; logical for bools."""
     return _pair(Op.AND, a, b)
 
 
 def either(a: Operand, b: Operand) -> Node:
+    """a | b, bitwise; logical for bools."""
     return _pair(Op.OR, a, b)
 
 
 def xor(a: Operand, b: Operand) -> Node:
+    """a ^ b, bitwise."""
     return _pair(Op.XOR, a, b)
 
 
@@ -75,11 +80,8 @@ def shr(a: Operand, b: Operand) -> Node:
 
 
 def invert(a: Node) -> Node:
+    """~a, bitwise; logical for bools."""
     return elementwise(Op.NOT, a)
-
-
-def negate(a: Node) -> Node:
-    return elementwise(Op.NEG, a)
 
 
 def muladd(a: Node, b: Operand, c: Operand) -> Node:

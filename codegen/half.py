@@ -1,8 +1,9 @@
 """The 16-bit floats in float32: machine code has no float16 or bfloat16.
 
-In: LOOP-level STORE nodes. Out: the same stores without 16-bit floats: their memory is uint16, decoded
-after a load and encoded before a store; every op on them is computed in float32 and its result rounded
-to what the 16-bit type can hold, as the op table's `round_to` says. decompose calls it first.
+In: LOOP-level STORE nodes. Out: the same stores without 16-bit floats: their memory is uint16,
+decoded after a load and encoded before a store; every op on them is computed in float32 and its
+result rounded to what the 16-bit type can hold, as the op table's `round_to` says. decompose calls
+it first.
 """
 from __future__ import annotations
 
@@ -37,8 +38,7 @@ from lazyten.errors import InternalError
 from lazyten.node import Node, cast, const, elementwise, make, toposort
 from lazyten.ops import ELEMENTWISE, Op
 
-
-# ---- formats ---------------------------------------------------------------------------------------
+# ---- formats -------------------------------------------------------------------------------------
 
 def decode(pattern: Node, dtype: DType) -> Node:
     """The float32 value of a uint16 pattern of a 16-bit float."""
@@ -92,14 +92,14 @@ def _round_bits(pattern: Node, dropped: int) -> Node:
     return add(add(pattern, (1 << dropped - 1) - 1), odd)
 
 
-# ---- expressions -----------------------------------------------------------------------------------
+# ---- expressions ---------------------------------------------------------------------------------
 
 @dataclass(frozen=True, slots=True)
 class _Half:
     """A 16-bit float value, in the forms that are at hand.
 
-    raw: a float32 that rounds to it. rounded: the float32 equal to it, None until somebody needs it.
-    pattern: its uint16, where that takes no encoding.
+    raw: a float32 that rounds to it. rounded: the float32 equal to it, None until somebody needs
+    it. pattern: its uint16, where that takes no encoding.
     """
 
     dtype: DType
@@ -120,7 +120,7 @@ def lower_halves(stores: Sequence[Node]) -> list[Node]:
 
 
 class _Halves:
-    """What each node has become: `plain` for other types and for params, `halves` for 16-bit ones."""
+    """What each node has become: in `halves` if it has a 16-bit type, otherwise in `plain`."""
 
     def __init__(self) -> None:
         self.plain: dict[Node, Node] = {}
@@ -191,7 +191,7 @@ class _Halves:
         return _Half(node.dtype, raw, raw if node.op is Op.MAX else None)
 
     def _passed_on(self, node: Node) -> _Half:
-        """NEG and WHERE, which rounding may follow as well as precede, and which patterns have too."""
+        """NEG and WHERE: rounding may come before or after, and they work on patterns too."""
         dtype, choice = node.dtype, node.op is Op.WHERE
         condition = [self.plain[node.src[0]]] if choice else []
         operands = [self.halves[s] for s in node.src[len(condition):]]

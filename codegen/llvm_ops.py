@@ -40,9 +40,7 @@ def literal(value: Scalar, dtype: DType, lanes: int = 1) -> str:
         text = "0x7FF8000000000000" if number != number else f"0x{struct.pack('>d', number).hex().upper()}"
     else:
         text = str(int(value))
-    if lanes == 1:
-        return text
-    return "<" + ", ".join([f"{scalar_type(dtype)} {text}"] * lanes) + ">"
+    return text if lanes == 1 else f"splat ({scalar_type(dtype)} {text})"
 
 
 def _to_float32(number: float) -> float:
@@ -126,7 +124,7 @@ def _select(out: Emitter, lanes: int, kind: str, condition: str, a: str, b: str)
 
 def _is_positive_constant(operand: str) -> bool:
     """A literal divisor that needs no guard: not 0, and not -1, whose quotient may overflow."""
-    text = operand.strip("<>").split(",")[0].split()[-1]
+    text = operand.rstrip(")").split()[-1]
     return text.isdigit() and int(text) > 0
 
 
@@ -189,6 +187,8 @@ def _float_floor_division(out: Emitter, dtype: DType, lanes: int, args: tuple[st
     """NumPy's: from the remainder, so that it agrees with `%`, rounded to the nearest integer."""
     a, b = args
     kind, name = type_name(dtype, lanes), suffix(dtype, lanes)
+    if b == literal(1.0, dtype, lanes):
+        return _floor(out, kind, name, lanes, a)
     zero, one = literal(0.0, dtype, lanes), literal(1.0, dtype, lanes)
     remainder, crossed = _float_modulo(out, dtype, lanes, args)
     quotient = out.line(f"fdiv {kind} {out.line(f'fsub {kind} {a}, {remainder}')}, {b}")
@@ -201,6 +201,14 @@ def _float_floor_division(out: Emitter, dtype: DType, lanes: int, args: tuple[st
     signed = out.intrinsic(f"llvm.copysign.{name}", kind, (kind, zero), (kind, exact))
     floor = _select(out, lanes, kind, out.line(f"fcmp oeq {kind} {quotient}, {zero}"), signed, floor)
     return _select(out, lanes, kind, out.line(f"fcmp oeq {kind} {b}, {zero}"), exact, floor)
+
+
+def _floor(out: Emitter, kind: str, name: str, lanes: int, x: str) -> str:
+    """Floor division by 1, which is NaN for an infinite x."""
+    floor = out.intrinsic(f"llvm.floor.{name}", kind, (kind, x))
+    none = out.line(f"fsub {kind} {x}, {x}")
+    infinite = out.line(f"fcmp uno {kind} {none}, {none}")
+    return _select(out, lanes, kind, infinite, none, floor)
 
 
 def _idiv(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:

@@ -52,7 +52,7 @@ def power(base: Node, exponent: Node) -> Node:
     return _float_power(base, exponent, exact=True)
 
 
-# ---- constant exponents ----------------------------------------------------------------------------
+# ---- constant exponents --------------------------------------------------------------------------
 
 MOST_MULTIPLIED = 64
 """Whole exponents up to this, and float32, are by squaring in float64: each step loses 2**-53."""
@@ -86,7 +86,7 @@ def by_squaring(x: Node, exponent: int) -> Node:
     return const(1, x.dtype) if result is None else result
 
 
-# ---- floats ----------------------------------------------------------------------------------------
+# ---- floats --------------------------------------------------------------------------------------
 
 _BEYOND = 2.0**64
 """An exponent of this size takes every base but 1 to 0 or infinity."""
@@ -124,14 +124,14 @@ def _is_whole(size: Node) -> Node:
 
 _TAIL = (0.053878005446940706, 0.052274330133643576, 0.0588343932799463, 0.06666647505950053,
          0.0769230789032387, 0.09090909089761286, 0.11111111111114441, 0.14285714285714282, 0.2)
-"""(atanh(s)/s - 1 - u/3) / u**2 in u = s**2, for u up to 0.0297 (through Chebyshev nodes, by mpmath's
-chebyfit), highest power first; absolute error 2**-67."""
+"""(atanh(s)/s - 1 - u/3) / u**2 in u = s**2, for u up to 0.0297 (through Chebyshev nodes, by
+mpmath's chebyfit), highest power first; absolute error 2**-67."""
 _THIRD = (1 / 3, 1.850371707708594e-17)
 _TWO_OVER_LN2 = (2.8853900817779268, 4.0710547481862066e-17)
 
 
 def _log2_pair(x: Node) -> Pair:
-    """log2 of a positive finite float64 to about 65 bits, as 2/ln 2 * atanh((m-1)/(m+1)) + exponent."""
+    """log2 of a positive finite float64 to 65 bits: 2/ln 2 * atanh((m-1)/(m+1)) + exponent."""
     exponent, m = split_exponent(x)
     f, g = sub(m, 1.0), dd.fast_sum(1.0, m)
     g = Pair(g.high, sub(m, sub(g.high, 1.0)))
@@ -155,7 +155,7 @@ def _exact_magnitude(size: Node, exponent: Node) -> Node:
     return exp2_of_sum(total.high, muladd(exponent, log.low, total.low))
 
 
-# ---- integers --------------------------------------------------------------------------------------
+# ---- integers ------------------------------------------------------------------------------------
 
 def _integer_power(base: Node, exponent: Node) -> Node:
     """Modulo 2**bits; a negative exponent gives 0, but for base 1 and base -1."""

@@ -1,4 +1,4 @@
-"""SIN of float32 and float64, right for huge arguments too: x/pi modulo 2 is computed exactly enough.
+"""SIN of float32 and float64, right for huge arguments too: x/pi modulo 2 is exact enough.
 
 In: a LOOP expression. Out: a LOOP expression without SIN and without branches. decompose calls it.
 Both reductions multiply by as many bits of 1/pi as matter, after M. Payne and R. Hanek, "Radian
@@ -46,13 +46,13 @@ def sin(x: Node) -> Node:
     return _sin32(x) if x.dtype is dt.float32 else _sin64(x)
 
 
-# ---- float32, in float64 ---------------------------------------------------------------------------
+# ---- float32, in float64 -------------------------------------------------------------------------
 
 _CHUNK = 24
 _CHUNKS = [float(_ONE_OVER_PI >> (_PLACES - _CHUNK * (i + 1)) & (1 << _CHUNK) - 1)
            * 2.0 ** (-_CHUNK * (i + 1)) for i in range(8)]
-"""1/pi in pieces of 24 bits: a float32 times one is exact in float64. 192 bits: 128 for the exponent,
-24 for the fraction and 32 as x/pi of no float32 but 0 is nearer to an integer."""
+"""1/pi in pieces of 24 bits: a float32 times one is exact in float64. 192 bits: 128 for the
+exponent, 24 for the fraction and 32 as x/pi of no float32 but 0 is nearer to an integer."""
 _TO_EVEN = 1.5 * 2.0**53
 """Adding this to a float64 rounds it to an even integer."""
 _TO_INTEGER = 1.5 * 2.0**52
@@ -65,7 +65,7 @@ def _sin32(x: Node) -> Node:
     wide = cast(absolute(x), dt.float64)
     turns = _without_even(mul(wide, _CHUNKS[0]))
     for chunk in _CHUNKS[1:]:
-        # Both terms are exact multiples of a power of two, and even parts go before lower bits come.
+        # Both terms are exact; even parts go before lower bits come, so that none are lost.
         turns = _without_even(add(turns, _without_even(mul(wide, chunk))))
     shifted = add(turns, _TO_INTEGER)
     rest = sub(turns, sub(shifted, _TO_INTEGER))
@@ -79,7 +79,7 @@ def _without_even(x: Node) -> Node:
     return sub(x, sub(add(x, _TO_EVEN), _TO_EVEN))
 
 
-# ---- float64, in uint64 ----------------------------------------------------------------------------
+# ---- float64, in uint64 --------------------------------------------------------------------------
 
 _WORDS = [0] + [_ONE_OVER_PI >> (_PLACES + 1 - 64 * i) & (1 << 64) - 1 for i in range(1, 20)]
 """1/pi as words: bit 0 (the highest) of word 1 is worth 1, word 0 is what is above."""
@@ -142,7 +142,7 @@ def _reduce(pattern: Node) -> tuple[Pair, Node, Node]:
 
 
 def _window(place: Node) -> tuple[Node, Node, Node]:
-    """192 bits of _WORDS from bit `place` on: whole words by choosing, five times, then by shifts."""
+    """192 bits of _WORDS from bit `place` on: whole words by five choices, then by shifts."""
     words = [const(w, dt.uint64) for w in _WORDS]
     for step in (16, 8, 4, 2, 1):
         taken = differ(both(shr(place, 6), step), 0)

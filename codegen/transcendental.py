@@ -1,11 +1,11 @@
-"""EXP2 and LOG2 of float32 and float64, from arithmetic, integer shifts and bit patterns.
+"""EXP, EXP2 and LOG2 of float32 and float64, from arithmetic, integer shifts and bit patterns.
 
-In: a LOOP expression. Out: a LOOP expression without these ops, and without branches, so that a loop
-around it can be vectorized. decompose calls them; power.py builds POW for float32 from them.
+In: a LOOP expression. Out: a LOOP expression without these ops, and without branches, so that a
+loop around it can be vectorized. decompose calls them; power.py builds POW for float32 from them.
 
-The coefficients are near-minimax: polynomials through the Chebyshev nodes, worked out with mpmath at
-200 bits (`chebyfit`) and rounded to the type. Errors named here are those of the polynomials alone;
-tests/test_accuracy.py measures the whole.
+The coefficients are near-minimax: polynomials through the Chebyshev nodes, worked out with mpmath
+at 200 bits (`chebyfit`) and rounded to the type. Errors named here are those of the polynomials
+alone; tests/test_accuracy.py measures the whole.
 """
 from __future__ import annotations
 
@@ -36,14 +36,18 @@ from lazyten.node import Node, cast, const
 class _Format:
     """What the formulas need to know of a float type.
 
-    fraction: bits of the significand after the point. least: the exponent of the least normal number.
-    under: an exponent whose power of two rounds to 0. over: the first exponent that overflows.
+    fraction: bits of the significand after the point. least: the exponent of the least normal
+    number. under: an exponent whose power of two rounds to 0. over: the first exponent that
+    overflows. ln2: the natural logarithm of 2 in two parts, the first so short that n times it is
+    exact.
     """
 
     fraction: int
     least: int
     under: float
     over: float
+    ln2: tuple[float, float]
+    exp: tuple[float, ...]
     exp2: tuple[float, ...]
     log2: tuple[float, ...]
 
@@ -53,8 +57,13 @@ class _Format:
         return 1.5 * 2.0**self.fraction
 
 
+_LN2 = math.log(2)
+
 _FLOAT32 = _Format(
     fraction=23, least=-126, under=-151.0, over=128.0,
+    # 2 * (e**r - 1 - r) / r**2 on [-ln(2)/2, ln(2)/2]; e**r to a relative 2**-26.5
+    exp=(0.0027852500788867474, 0.01672646589577198, 0.0833331048488617, 0.33333152532577515, 1.0),
+    ln2=(0.693115234375, 3.194618329871446e-05),
     # 2 * (2**r - 1) / r - 1 on [-1/2, 1/2], absolute error 2**-25.9
     exp2=(0.0003090632671955973, 0.0026781726628541946, 0.019236166030168533, 0.11100713908672333,
           0.4804530143737793, 0.3862943649291992),
@@ -65,6 +74,12 @@ _FLOAT32 = _Format(
 
 _FLOAT64 = _Format(
     fraction=52, least=-1022, under=-1076.0, over=1024.0,
+    # as above, 2**-61.4
+    exp=(4.18295106517864e-09, 5.0210625459244206e-08, 5.511454695743716e-07,
+         5.511451034000178e-06, 4.960317465135492e-05, 0.0003968253975000456,
+         0.0027777777777767423, 0.016666666666652168, 0.08333333333333334, 0.3333333333333334,
+         1.0),
+    ln2=(0.6931471805582987, 1.6465949582897082e-12),
     # as above, absolute error 2**-55
     exp2=(8.909921196373037e-10, 1.4145171898538447e-08, 2.0356124891691547e-07,
           2.643088517584338e-06, 3.050546765967224e-05, 0.000308070608834721,
@@ -101,8 +116,8 @@ def exp2_of_sum(high: Node, low: Node) -> Node:
 
 
 def _scaled_exp2(x: Node, low: Node | None) -> Node:
-    """2**(x + low) as twice a polynomial, times 2**(n - 1) made of bits: n may be one past the top."""
-    form, dtype = _FORMATS[x.dtype], x.dtype
+    """2**(x + low): twice a polynomial, times 2**(n - 1) made of bits; n may be past the top."""
+    form = _FORMATS[x.dtype]
     small = less(x, float(form.least + 1))
     x = where(small, add(x, _SHIFTED), x)
     magic = form.to_integer - form.least  # n - 1 with its bias lands in the low bits
@@ -111,8 +126,31 @@ def _scaled_exp2(x: Node, low: Node | None) -> Node:
     if low is not None:
         rest = add(rest, low)
     twice = add(muladd(rest, horner(rest, form.exp2), rest), 2.0)
-    scale = bitcast(shl(bits_of(shifted), form.fraction), dtype)
-    return mul(mul(twice, scale), where(small, const(2.0**-_SHIFTED, dtype), const(1.0, dtype)))
+    return _scaled(form, shifted, twice, small)
+
+
+def _scaled(form: _Format, shifted: Node, twice: Node, small: Node) -> Node:
+    """`twice` times a power of two, whose exponent is in the low bits of `shifted`."""
+    scale = bitcast(shl(bits_of(shifted), form.fraction), twice.dtype)
+    one = const(1.0, twice.dtype)
+    return mul(mul(twice, scale), where(small, const(2.0**-_SHIFTED, twice.dtype), one))
+
+
+def exp(x: Node) -> Node:
+    """e**x: n is x / ln 2 rounded; e to the rest x - n ln 2 comes from a polynomial."""
+    form = _FORMATS[x.dtype]
+    over, under = (form.over + 0.9) * _LN2, form.under * _LN2
+    x = where(less(over, x), over, x)  # both keep NaN
+    x = where(less(x, under), under, x)
+    small = less(x, (form.least + 1) * _LN2)
+    magic = form.to_integer - form.least
+    shifted = add(mul(x, 1 / _LN2), magic)
+    n = sub(shifted, magic)
+    high, low = form.ln2
+    rest = sub(sub(x, mul(n, high)), mul(n, low))
+    curve = muladd(mul(rest, rest), horner(rest, form.exp), add(rest, rest))
+    shifted = where(small, add(shifted, _SHIFTED), shifted)
+    return _scaled(form, shifted, add(curve, 2.0), small)
 
 
 def split_exponent(x: Node) -> tuple[Node, Node]:

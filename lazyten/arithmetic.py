@@ -6,7 +6,10 @@ Folding may round once where the plain ops would round twice; derivatives promis
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence, Set
+from typing import Any
 
+from lazyten.index_moves import axis_groups
 from lazyten.movement import Shape
 from lazyten.node import Node, const, elementwise, move, reduce, reshape
 from lazyten.ops import Op
@@ -99,9 +102,10 @@ def _joined_sum(inner: Node, moves: list[Node], axes: tuple[int, ...]) -> Node:
     wide, summed = inner.src[0], inner.arg[1]
     front = tuple(wide.shape[a] for a in summed)
     kept = [a for a in range(len(wide.shape)) if a not in summed]
-    wide = reshape(move(Op.PERMUTE, wide, (*summed, *kept)), front + inner.shape)
+    wide = _moved_product(Op.PERMUTE, wide, (*summed, *kept))
+    wide = _moved_product(Op.RESHAPE, wide, front + inner.shape)
     for m in moves:
-        wide = move(m.op, wide, _behind(front, m))
+        wide = _moved_product(m.op, wide, _behind(front, m))
     total = reduce(wide, Op.ADD, (*range(len(front)), *(a + len(front) for a in axes)))
     return reshape(total, total.shape[len(front):])
 
@@ -118,3 +122,74 @@ def _behind(front: Shape, moved: Node) -> tuple[object, ...]:
         return (axis + count, by + count, *rest)
     keep = [(0, 0) if moved.op is Op.PAD else (0, n) for n in front]
     return (*keep, *arg)
+
+
+# ---- moving products -----------------------------------------------------------------------------
+
+def _moved_product(op: Op, x: Node, arg: Any) -> Node:
+    """A move of a product as a product of moves.
+
+    A factor that is the same all along an axis need not be padded or sheared there, only made as
+    long as the other; so a convolution's gradient pads the output's cotangent, not each of its
+    products with a weight.
+    """
+    if x.op is not Op.MUL:
+        return move(op, x, arg)
+    a, b = x.src
+    if op is Op.PAD:
+        padded = {axis for axis, around in enumerate(arg) if any(around)}
+        if padded & constant_axes(a) and not padded & constant_axes(b):
+            a, b = b, a  # pads where the padding must be 0: in a
+        return mul(move(op, a, arg), _follow(op, b, arg))
+    return mul(_follow(op, a, arg), _follow(op, b, arg))
+
+
+def _follow(op: Op, x: Node, arg: Any) -> Node:
+    """The move of a factor, with axes that it is constant along made longer or shorter instead."""
+    same = constant_axes(x)
+    if op is Op.PAD:
+        sizes = [n + sum(around) for n, around in zip(x.shape, arg, strict=True)]
+        rest = tuple((0, 0) if a in same else around for a, around in enumerate(arg))
+        return _stretched(move(Op.PAD, x, rest), same, sizes)
+    if op is Op.SHEAR and arg[0] in same:
+        return _stretched(x, {arg[0]}, [arg[4] if a == arg[0] else n
+                                        for a, n in enumerate(x.shape)])
+    return move(op, x, arg)
+
+
+def _stretched(x: Node, axes: Set[int], sizes: Sequence[int]) -> Node:
+    """x, which is constant along `axes`, in other sizes there."""
+    axes = {a for a in axes if sizes[a] != x.shape[a]}
+    one = move(Op.SHRINK, x, tuple((0, 1 if a in axes else n) for a, n in enumerate(x.shape)))
+    return move(Op.EXPAND, one, tuple(sizes))
+
+
+def constant_axes(x: Node) -> Set[int]:
+    """Axes that x is known to be the same along, of size above 1."""
+    if x.op is Op.CONST:
+        return frozenset(range(len(x.shape)))
+    if x.op is Op.EXPAND:
+        grown = {a for a, (n, m) in enumerate(zip(x.src[0].shape, x.shape, strict=True)) if n != m}
+        return grown | constant_axes(x.src[0])
+    if x.op is Op.PERMUTE:
+        below = constant_axes(x.src[0])
+        return {a for a, source in enumerate(x.arg) if source in below}
+    if x.op in (Op.SHRINK, Op.FLIP):
+        return constant_axes(x.src[0])
+    if x.op is Op.PAD:
+        return {a for a in constant_axes(x.src[0]) if x.arg[a] == (0, 0)}
+    if x.op is Op.SHEAR:
+        below = constant_axes(x.src[0])
+        return below if x.arg[0] in below else below - {x.arg[1]}
+    if x.op is Op.RESHAPE:
+        return _through_reshape(x)
+    return frozenset()
+
+
+def _through_reshape(x: Node) -> Set[int]:
+    """Constant axes of a reshape: those made of constant axes alone."""
+    same = constant_axes(x.src[0])
+    if not same or x.numel == 0:
+        return frozenset()
+    return {axis for old, new in axis_groups(x.src[0].shape, x.shape)
+            if same.issuperset(old) for axis in new}

@@ -27,7 +27,8 @@ def bounds(node: Node) -> Interval | None:
     found = _known.get(node)
     if found is not None or node.dtype.kind == "f":
         return found
-    for n in toposort([node], _operands):
+    simple = all(s in _known for s in _operands(node))  # as in a pass from the sources up
+    for n in (node,) if simple else toposort([node], _operands):
         if n not in _known:
             _known[n] = _work_out(n)
     return _known[node]

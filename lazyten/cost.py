@@ -31,7 +31,7 @@ SCATTERED = 4.0
 """How much slower a reduction runs inside another one's loop than in a kernel of its own."""
 
 OP_WORK: dict[Op, float] = {
-    Op.EXP2: 3.0, Op.LOG2: 6.0, Op.SIN: 8.0, Op.POW: 20.0, Op.SQRT: 2.0, Op.DIV: 2.0, Op.RECIPROCAL: 2.0,
+    Op.EXP: 3.0, Op.EXP2: 3.0, Op.LOG2: 6.0, Op.SIN: 8.0, Op.POW: 20.0, Op.SQRT: 2.0, Op.DIV: 2.0, Op.RECIPROCAL: 2.0,
     Op.IDIV: 6.0, Op.MOD: 6.0,
 }
 """Elementwise ops that cost more than 1."""

@@ -179,7 +179,7 @@ def _float_identity(floating: Scalar) -> Callable[[DType], Scalar]:
 
 SPECS: dict[Op, OpSpec] = {
     Op.NEG: OpSpec(1, "iuf", _quiet(np.negative), ulp=0),
-    Op.EXP: OpSpec(1, "f", _quiet(np.exp), ulp=1.0),
+    Op.EXP: OpSpec(1, "f", _quiet(np.exp), ulp=1.5),
     Op.EXP2: OpSpec(1, "f", _quiet(np.exp2), ulp=1.0),
     Op.LOG2: OpSpec(1, "f", _quiet(np.log2), ulp=2.0),
     Op.SIN: OpSpec(1, "f", _quiet(np.sin), ulp=2.0),

@@ -5,10 +5,14 @@ skips scheduling and compilation, so a training loop compiles its step once.
 """
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from weakref import WeakSet
 
+from lazyten import debug
 from lazyten import dtype as dt
 from lazyten.device import Program, executor
 from lazyten.dtype import DType
@@ -29,6 +33,7 @@ class Plan:
 
 _plans: OrderedDict[Hashable, Plan] = OrderedDict()
 PLAN_LIMIT = 1024
+_shown: WeakSet[Program] = WeakSet()
 
 
 def realize(storages: Iterable[Storage]) -> None:
@@ -71,13 +76,30 @@ def _realize_on(device: str, storages: Sequence[Storage]) -> None:
     roots = [s.value for s in storages]
     graph = Graph(roots)
     key = (device, graph.key)
-    plan = _plans.get(key)
+    plan, spent = _plans.get(key), None
     if plan is None:
+        start = time.perf_counter()
         plan = _plans[key] = _make_plan(device, graph)
+        spent = time.perf_counter() - start
         if len(_plans) > PLAN_LIMIT:
             _plans.popitem(last=False)
-    for storage, buffer in zip(storages, run(device, plan, graph.buffers), strict=True):
+    detail = debug.level()
+    if detail:
+        debug.show_schedule(plan.schedule, device, spent)
+    if detail >= 2:
+        _show_programs(plan, detail)
+    for storage, buffer in zip(storages, run(device, plan, graph.buffers, detail), strict=True):
         storage.settle(buffer)
+
+
+def _show_programs(plan: Plan, detail: int) -> None:
+    """Print the kernels of a plan that were not printed before, and the header of the rows."""
+    for program in plan.programs:
+        if program not in _shown:
+            _shown.add(program)
+            debug.show_program(program, detail)
+    if plan.programs:
+        debug.show_header()
 
 
 class Graph:
@@ -144,8 +166,8 @@ def _make_plan(device: str, graph: Graph) -> Plan:
     return Plan(made, tuple(programs[step.kernel] for step in made.steps))
 
 
-def run(device: str, plan: Plan, inputs: Sequence[Buffer]) -> list[Buffer]:
-    """Run a plan's steps on these inputs; gives the output buffers."""
+def run(device: str, plan: Plan, inputs: Sequence[Buffer], detail: int = 0) -> list[Buffer]:
+    """Run a plan's steps on these inputs; gives the output buffers. detail: the level of DEBUG."""
     made = plan.schedule
     blocks = [Buffer(device, dt.uint8, size) for size in made.block_sizes]
     handles = {a: b.handle for a, b in enumerate(inputs)}
@@ -156,5 +178,10 @@ def run(device: str, plan: Plan, inputs: Sequence[Buffer]) -> list[Buffer]:
             outputs[a] = Buffer(device, *made.arrays[a])
             handles[a] = outputs[a].handle
     for step, program in zip(made.steps, plan.programs, strict=True):
-        program.launch([handles[a] for a in step.args])
+        arguments = [handles[a] for a in step.args]
+        if detail >= 2:
+            debug.show_launch(step.kernel, partial(program.launch, arguments),
+                              executor(device).synchronize)
+        else:
+            program.launch(arguments)
     return [outputs[a] if a in outputs else inputs[a] for a in made.outputs]

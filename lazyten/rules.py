@@ -18,12 +18,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import product
 from typing import Any as Anything
 
 from lazyten import dtype as dt
 from lazyten.dtype import DType, Scalar
-from lazyten.node import Node, const
+from lazyten.node import Node, Shape, const
 from lazyten.ops import SPECS, Op
 
 Binding = dict[str, Node | DType]
@@ -137,7 +138,8 @@ def Constant(name: str, kinds: str = "biuf") -> Variable:
     return Variable(name, kinds, constant=True)
 
 
-def where(condition: Pattern | Scalar, then: Pattern | Scalar, otherwise: Pattern | Scalar) -> Pattern:
+def where(condition: Pattern | Scalar, then: Pattern | Scalar,
+          otherwise: Pattern | Scalar) -> Pattern:
     """The pattern of a WHERE."""
     return _operation(Op.WHERE, condition, then, otherwise)
 
@@ -174,15 +176,23 @@ def match(pattern: Pattern, node: Node, found: Binding) -> bool:
         if node.op is not pattern.op or pattern.target and not _bind(pattern.target, node.dtype,
                                                                       found):
             return False
-        return all(match(p, s, found) for p, s in zip(pattern.src, node.src, strict=True))
+        for p, s in zip(pattern.src, node.src, strict=True):  # noqa: SIM110 (hot: no generator)
+            if not match(p, s, found):
+                return False
+        return True
     if isinstance(pattern, Literal):
         if node.op is not Op.CONST or pattern.value is True and node.dtype is not dt.bool_:
             return False
-        return node is const(pattern.value, node.dtype, node.shape)
+        return node is _literal(pattern, node.dtype, node.shape)
     assert isinstance(pattern, Variable)
     if node.dtype.kind not in pattern.kinds or pattern.constant and node.op is not Op.CONST:
         return False
     return _bind(pattern.name, node, found)
+
+
+@cache
+def _literal(pattern: Literal, dtype: DType, shape: Shape) -> Node:
+    return const(pattern.value, dtype, shape)
 
 
 def _bind(name: str, value: Node | DType, found: Binding) -> bool:
@@ -190,13 +200,13 @@ def _bind(name: str, value: Node | DType, found: Binding) -> bool:
 
 
 def construct(pattern: Pattern, like: Node, found: Binding, make: Make) -> Node:
-    """The node that `pattern` stands for, made by `make`. A number takes dtype and shape of `like`."""
+    """The node that `pattern` stands for, made by `make`; numbers get dtype and shape of `like`."""
     if isinstance(pattern, Variable):
         node = found[pattern.name]
         assert isinstance(node, Node)
         return node
     if isinstance(pattern, Literal):
-        return const(pattern.value, like.dtype, like.shape)
+        return _literal(pattern, like.dtype, like.shape)
     assert isinstance(pattern, Operation)
     src: list[Node | None] = [None if isinstance(p, Literal) else construct(p, like, found, make)
                               for p in pattern.src]
@@ -270,19 +280,21 @@ def _is_constant(pattern: Pattern) -> bool:
     return isinstance(pattern, Literal) or isinstance(pattern, Variable) and pattern.constant
 
 
-def _allows(pattern: Pattern, op: Op) -> bool:
+def _allows(pattern: Pattern, op: Op, kind: str) -> bool:
     if isinstance(pattern, Operation):
         return pattern.op is op
+    if isinstance(pattern, Variable) and kind not in pattern.kinds:
+        return False
     return op is Op.CONST or not _is_constant(pattern)
 
 
 class RuleSet:
-    """Rules by the ops of a node and of its sources: most nodes meet no rule that could match."""
+    """Rules by a node's op and its sources' kinds and ops: most nodes meet none that may match."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self.rules = tuple(rules)
         self._by_op: dict[Op, list[Rule]] = {}
-        self._by_ops: dict[tuple[Op, ...], list[Rule]] = {}
+        self._by_ops: dict[tuple[Op | str, ...], list[Rule]] = {}
         for rule in self.rules:
             assert isinstance(rule.find, Operation)
             for find in _orders(rule.find):
@@ -290,7 +302,8 @@ class RuleSet:
 
     def apply(self, node: Node, make: Make) -> Node | None:
         """What the first rule that matches makes of `node`; None if none does."""
-        key = (node.op, *[s.op for s in node.src])
+        kinds = [s.dtype.kind for s in node.src]
+        key: tuple[Op | str, ...] = (node.op, *kinds, *[s.op for s in node.src])
         candidates = self._by_ops.get(key)
         if candidates is None:
             candidates = self._by_ops[key] = [r for r in self._by_op.get(node.op, ())
@@ -304,4 +317,4 @@ class RuleSet:
 
 def _fits(find: Pattern, node: Node) -> bool:
     assert isinstance(find, Operation)
-    return all(_allows(p, s.op) for p, s in zip(find.src, node.src, strict=True))
+    return all(_allows(p, s.op, s.dtype.kind) for p, s in zip(find.src, node.src, strict=True))

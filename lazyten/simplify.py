@@ -1,9 +1,10 @@
 """simplify: LOOP expressions with the same values and less work.
 
 In: nodes of shape (). Out: nodes of shape (). Called by lowering and by every pass of codegen that
-replaces loop variables. One pass from the sources up, each node by, in this order: folding constants
+replaces loop variables. One pass from the sources up, each node in this order: folding constants
 (by the reference semantics of ops.py), the rules of `algebra.py`, its bounds, and for int64 the
-index algebra and the comparisons. What a rule makes is simplified as it is made, so one pass is enough.
+index algebra and the comparisons. What a rule makes is simplified as it is made, so one pass is
+enough; a sum is taken as a whole, by its terms.
 
 Nodes are interned and never change, so a result is good for as long as its node lives.
 """

@@ -204,6 +204,7 @@ def tanh(x: Node) -> Node:
     squared = square(ew.clip(x, -0.625, 0.625))
     ratio = ew.true_divide(polynomial(squared, _TANH_P), polynomial(squared, _TANH_Q))
     near = ew.add(x, ew.mul(x, ew.mul(squared, ratio)))
+    near = ew.where(ew.equal(x, 0.0), x, near)  # the sum would make 0.0 of -0.0
     size = ew.absolute(x)
     far = ew.sub(1.0, ew.true_divide(2.0, ew.add(exp(ew.mul(size, 2.0)), 1.0)))
     signed = ew.where(ew.less(x, 0.0), ew.negative(far), far)

@@ -13,7 +13,8 @@ from lazyten.dtype import DType
 from lazyten.node import Node, Param, Range, cast, const, dump, elementwise, index, make
 from lazyten.ops import Op
 
-ARITHMETIC = (Op.ADD, Op.SUB, Op.MUL, Op.IDIV, Op.MOD, Op.MAX, Op.AND, Op.OR, Op.XOR, Op.SHL, Op.SHR)
+ARITHMETIC = (Op.ADD, Op.SUB, Op.MUL, Op.IDIV, Op.MOD, Op.MAX, Op.AND, Op.OR, Op.XOR,
+              Op.SHL, Op.SHR)
 INTS = (dt.int8, dt.uint8, dt.int16, dt.int64)
 
 
@@ -26,8 +27,8 @@ def loaded(dtype: DType) -> Node:
 
 
 def op(which: Op, *operands: Node | int) -> Node:
-    first = next(o for o in operands if isinstance(o, Node) and o.dtype is not dt.bool_)
-    return elementwise(which, *[o if isinstance(o, Node) else const(o, first.dtype) for o in operands])
+    dtype = next(o for o in operands if isinstance(o, Node)).dtype
+    return elementwise(which, *[o if isinstance(o, Node) else const(o, dtype) for o in operands])
 
 
 @st.composite
@@ -41,7 +42,7 @@ def integer_expressions(draw: st.DrawFn, ranges: list[Node]) -> Node:
         a = draw(st.sampled_from(made))
         b = draw(st.sampled_from(made) | constants.map(lambda v: const(v, dtype)))
         p, q = draw(st.sampled_from(bools)), draw(st.sampled_from(bools))
-        kind = draw(st.sampled_from(["binary", "binary", "unary", "cast", "compare", "logic", "where"]))
+        kind = draw(st.sampled_from(["binary", "unary", "cast", "compare", "logic", "where"]))
         if kind == "binary":
             made.append(op(draw(st.sampled_from(ARITHMETIC)), a, b))
         elif kind == "unary":
@@ -91,7 +92,8 @@ TIGHT: list[tuple[Node, tuple[int, int]]] = [
     (op(Op.MUL, i, -3), (-27, 0)), (op(Op.MUL, op(Op.SUB, i, 5), op(Op.SUB, j, 5)), (-20, 25)),
     (op(Op.NEG, i), (-9, 0)), (op(Op.NOT, i), (-10, -1)), (op(Op.IDIV, i, 4), (0, 2)),
     (op(Op.IDIV, op(Op.SUB, i, 5), 4), (-2, 1)), (op(Op.IDIV, i, 0), (0, 9)),
-    (op(Op.MOD, i, 4), (0, 3)), (op(Op.MOD, i, 40), (0, 9)), (op(Op.MOD, op(Op.ADD, i, 40), 64), (40, 49)),
+    (op(Op.MOD, i, 4), (0, 3)), (op(Op.MOD, i, 40), (0, 9)),
+    (op(Op.MOD, op(Op.ADD, i, 40), 64), (40, 49)),
     (op(Op.MOD, i, -4), (-3, 0)), (op(Op.MAX, i, 4), (4, 9)), (op(Op.AND, i, 5), (0, 5)),
     (op(Op.OR, i, 16), (16, 31)), (op(Op.XOR, i, 3), (0, 15)), (op(Op.SHL, i, 2), (0, 36)),
     (op(Op.SHR, i, 1), (0, 4)), (op(Op.CMPLT, i, 10), (1, 1)), (op(Op.CMPLT, i, 9), (0, 1)),

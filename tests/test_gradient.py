@@ -54,6 +54,7 @@ def choose(a: Node, b: Node) -> Node:
 # op -> (how to build it, for each operand the range of its values) or several of those
 ROWS: dict[Op, list[tuple[Build, list[tuple[float, float]]]]] = {
     Op.NEG: [(ordinary(Op.NEG), [(-2, 2)])],
+    Op.EXP: [(ordinary(Op.EXP), [(-2, 2)])],
     Op.EXP2: [(ordinary(Op.EXP2), [(-2, 2)])],
     Op.LOG2: [(ordinary(Op.LOG2), [(0.3, 3)])],
     Op.SIN: [(ordinary(Op.SIN), [(-9, 9)])],
@@ -136,7 +137,7 @@ def test_a_rule_that_is_off_by_a_thousandth_fails_its_check(op, monkeypatch):
                 check_gradients(inputs, output)
 
 
-SMOOTH = [Op.EXP2, Op.LOG2, Op.SIN, Op.SQRT, Op.RECIPROCAL, Op.MUL, Op.DIV, Op.POW, Op.MULACC]
+SMOOTH = [Op.EXP, Op.EXP2, Op.LOG2, Op.SIN, Op.SQRT, Op.RECIPROCAL, Op.MUL, Op.DIV, Op.POW, Op.MULACC]
 
 
 @pytest.mark.parametrize("op", SMOOTH, ids=lambda op: op.name)

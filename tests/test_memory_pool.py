@@ -109,9 +109,11 @@ def test_when_memory_is_out_what_was_kept_is_given_back_first(
     pool = MemoryPool(64 * MIB)
     pool.free(pool.alloc(4 * MIB))
 
+    failures = [MemoryError()]
+
     def scarce(size: int, reserve: Callable[[int], Block] = memory_pool.reserve) -> Block:
-        if pool.stats().pooled:
-            raise MemoryError
+        if failures:
+            raise failures.pop()
         return reserve(size)
     monkeypatch.setattr(memory_pool, "reserve", scarce)
     pool.alloc(MIB)

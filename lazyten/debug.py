@@ -1,0 +1,90 @@
+"""What DEBUG=1..4 prints while computing: schedules, kernels, loops, machine code.
+
+The environment variable is read anew each time, so a program may change it. realize.py calls this;
+docs/debug.md explains a dump line by line. Everything goes to standard output.
+"""
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+
+from lazyten.device import Program
+from lazyten.errors import ArgumentError
+from lazyten.kernel import Kernel
+from lazyten.node import toposort
+from lazyten.ops import ELEMENTWISE, Op
+from lazyten.schedule import Schedule
+
+_FREE = frozenset({Op.CAST, Op.BITCAST, Op.WHERE, Op.NOT, Op.AND, Op.OR, Op.XOR, Op.CMPLT, Op.CMPNE})
+"""Elementwise ops that do not count as floating-point operations."""
+
+_HEADER = (f"{'kernel':<28} {'output':<22} {'time us':>10} {'GFLOP/s':>9} {'GB/s':>8}  line")
+
+
+def level() -> int:
+    """The value of DEBUG: 0 nothing, 1 schedules, 2 kernels, 3 loops, 4 machine code."""
+    text = os.environ.get("DEBUG") or "0"
+    if not text.isdecimal():
+        raise ArgumentError(f"DEBUG={text!r}: it is a number, 0 to 4 (see docs/debug.md)")
+    return int(text)
+
+
+def flops(kernel: Kernel) -> int:
+    """Arithmetic operations of a kernel as its expression says: one an element and op, and one for
+    each element combined. Comparisons, selections and conversions count as none."""
+    total = 0
+    for node in toposort(kernel.outputs):
+        if node.op is Op.REDUCE:
+            total += node.src[0].numel
+        elif node.op is Op.MULACC:
+            total += 2 * node.numel
+        elif node.op in ELEMENTWISE and node.op not in _FREE and node.dtype.is_float:
+            total += node.numel
+    return total
+
+
+def traffic(kernel: Kernel) -> int:
+    """Bytes of a kernel's outputs and inputs, each counted once."""
+    outputs = sum(o.numel * o.dtype.itemsize for o in kernel.outputs)
+    return outputs + sum(dtype.itemsize * size for dtype, size in kernel.inputs)
+
+
+def show_schedule(schedule: Schedule, device: str, seconds: float | None) -> None:
+    """DEBUG=1: one line. seconds: what scheduling and compiling took; None where they were spared."""
+    memory = sum(schedule.block_sizes)
+    spent = "seen before" if seconds is None else f"made in {seconds * 1e3:.1f} ms"
+    count = len(schedule.steps)
+    print(f"schedule on {device}: {count} kernel{'s' if count != 1 else ''}, {schedule.inputs} "
+          f"inputs, {len(set(schedule.outputs))} outputs, {memory:,} bytes between; {spent}")
+
+
+def show_program(program: Program, detail: int) -> None:
+    """DEBUG=2: a kernel's source; 3: its loops and decisions too; 4: its machine code too."""
+    parts = [program.source]
+    if detail >= 3:
+        parts.append(program.describe())
+    if detail >= 4:
+        parts.append(program.assembly())
+    for part in parts:
+        if part:
+            print(part.rstrip("\n") + "\n")
+
+
+def show_header() -> None:
+    """DEBUG=2: the titles and units of the rows to come."""
+    print(_HEADER)
+
+
+def show_launch(kernel: Kernel, launch: Callable[[], None], synchronize: Callable[[], None]) -> None:
+    """DEBUG=2: launch a kernel, wait for it, and print its row."""
+    synchronize()
+    start = time.perf_counter()
+    launch()
+    synchronize()
+    seconds = max(time.perf_counter() - start, 1e-9)
+    output = kernel.outputs[0]
+    shape = f"{output.dtype.name}{list(output.shape)}"
+    print(f"{kernel.name:<28} {shape:<22} {seconds * 1e6:>10.1f} "
+          f"{flops(kernel) / seconds / 1e9:>9.2f} {traffic(kernel) / seconds / 1e9:>8.2f}  "
+          f"{kernel.where or '-'}")
