@@ -34,13 +34,19 @@ def literal(value: Scalar, dtype: DType, lanes: int = 1) -> str:
     if dtype.kind == "b":
         text = "true" if value else "false"
     elif dtype.is_float:
-        number = float(value)
-        if dtype.bits == 32:
-            number = float(_to_float32(number))
-        text = "0x7FF8000000000000" if number != number else f"0x{struct.pack('>d', number).hex().upper()}"
+        text = _float_literal(_to_float32(float(value)) if dtype.bits == 32 else float(value))
     else:
         text = str(int(value))
     return text if lanes == 1 else f"splat ({scalar_type(dtype)} {text})"
+
+
+def _float_literal(number: float) -> str:
+    """Decimal where that is short and exact, as LLVM asks, else the bits of the double."""
+    if number != number:
+        return "0x7FF8000000000000"
+    if abs(number) < 1e6 and (number * 64).is_integer():
+        return repr(number)
+    return f"0x{struct.pack('>d', number).hex().upper()}"
 
 
 def _to_float32(number: float) -> float:

@@ -130,7 +130,7 @@ class _Renderer:
     def _splat(self, item: Splat) -> str:
         dtype, lanes, source = item.out.dtype, item.out.lanes, self.names[item.source]
         if not source.startswith("%"):
-            return "<" + ", ".join([f"{scalar_type(dtype)} {source}"] * lanes) + ">"
+            return f"splat ({scalar_type(dtype)} {source})"
         kind = type_name(dtype, lanes)
         first = self.line(f"insertelement {kind} poison, {scalar_type(dtype)} {source}, i64 0")
         return self.line(f"shufflevector {kind} {first}, {kind} poison, <{lanes} x i32> zeroinitializer")

@@ -12,14 +12,14 @@ from collections.abc import Callable
 from lazyten.device import Program
 from lazyten.errors import ArgumentError
 from lazyten.kernel import Kernel
-from lazyten.node import toposort
+from lazyten.node import Node, dump, toposort
 from lazyten.ops import ELEMENTWISE, Op
 from lazyten.schedule import Schedule
 
 _FREE = frozenset({Op.CAST, Op.BITCAST, Op.WHERE, Op.NOT, Op.AND, Op.OR, Op.XOR, Op.CMPLT, Op.CMPNE})
 """Elementwise ops that do not count as floating-point operations."""
 
-_HEADER = (f"{'kernel':<28} {'output':<22} {'time us':>10} {'GFLOP/s':>9} {'GB/s':>8}  line")
+_HEADER = f"{'kernel':<28} {'output':<24} {'us':>9} {'GFLOP/s':>8} {'GB/s':>7}  line"
 
 
 def level() -> int:
@@ -59,16 +59,23 @@ def show_schedule(schedule: Schedule, device: str, seconds: float | None) -> Non
           f"inputs, {len(set(schedule.outputs))} outputs, {memory:,} bytes between; {spent}")
 
 
-def show_program(program: Program, detail: int) -> None:
-    """DEBUG=2: a kernel's source; 3: its loops and decisions too; 4: its machine code too."""
+def show_program(kernel: Kernel, program: Program, detail: int) -> None:
+    """DEBUG=2: a kernel's source; 3: its expression, loops and decisions too; 4: machine code too."""
+    inputs = ", ".join(f"{dtype.name}[{size}]" for dtype, size in kernel.inputs) or "nothing"
+    outputs = ", ".join(_type(o) for o in kernel.outputs)
+    print(f"; {kernel.name}: {outputs} from {inputs}")
     parts = [program.source]
     if detail >= 3:
-        parts.append(program.describe())
+        parts = [dump(kernel.outputs), program.describe(), program.source]
     if detail >= 4:
         parts.append(program.assembly())
-    for part in parts:
+    for part in dict.fromkeys(parts):
         if part:
-            print(part.rstrip("\n") + "\n")
+            print(part.strip("\n") + "\n")
+
+
+def _type(node: Node) -> str:
+    return f"{node.dtype.name}{list(node.shape)}"
 
 
 def show_header() -> None:
@@ -83,8 +90,6 @@ def show_launch(kernel: Kernel, launch: Callable[[], None], synchronize: Callabl
     launch()
     synchronize()
     seconds = max(time.perf_counter() - start, 1e-9)
-    output = kernel.outputs[0]
-    shape = f"{output.dtype.name}{list(output.shape)}"
-    print(f"{kernel.name:<28} {shape:<22} {seconds * 1e6:>10.1f} "
-          f"{flops(kernel) / seconds / 1e9:>9.2f} {traffic(kernel) / seconds / 1e9:>8.2f}  "
+    print(f"{kernel.name:<28} {_type(kernel.outputs[0]):<24} {seconds * 1e6:>9.1f} "
+          f"{flops(kernel) / seconds / 1e9:>8.2f} {traffic(kernel) / seconds / 1e9:>7.2f}  "
           f"{kernel.where or '-'}")

@@ -154,7 +154,11 @@ def _integer_power(a: Array, b: Array) -> Array:
 
 
 def _power(a: Array, b: Array) -> Array:
-    return np.power(a, b) if np.asarray(a).dtype.kind == "f" else _integer_power(a, b)
+    if np.asarray(a).dtype.kind != "f":
+        return _integer_power(a, b)
+    # NumPy takes a square root where one exponent of 0.5 serves for all, which is NaN at -inf
+    root = (b == 0.5) & (np.isinf(a) | (a == 0))
+    return np.where(root, np.abs(a), np.power(a, b))
 
 
 def _shift_left(a: Array, b: Array) -> Array:

@@ -94,10 +94,10 @@ def _realize_on(device: str, storages: Sequence[Storage]) -> None:
 
 def _show_programs(plan: Plan, detail: int) -> None:
     """Print the kernels of a plan that were not printed before, and the header of the rows."""
-    for program in plan.programs:
+    for step, program in zip(plan.schedule.steps, plan.programs, strict=True):
         if program not in _shown:
             _shown.add(program)
-            debug.show_program(program, detail)
+            debug.show_program(step.kernel, program, detail)
     if plan.programs:
         debug.show_header()
 

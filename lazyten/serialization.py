@@ -1,7 +1,6 @@
 """Saving and loading tensors in the safetensors format (package `safetensors`, an extra)."""
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,17 +14,22 @@ from lazyten import ops
 from lazyten.errors import ArgumentError, DTypeError, LazytenError
 from lazyten.tensor import Tensor
 
+safetensors: ModuleType | None
+try:
+    import safetensors  # an extra: only saving and loading need it
+except ImportError:
+    safetensors = None
+
 _NAMES = {"BOOL": dt.bool_, "I8": dt.int8, "I16": dt.int16, "I32": dt.int32, "I64": dt.int64,
           "U8": dt.uint8, "U16": dt.uint16, "U32": dt.uint32, "U64": dt.uint64,
           "F16": dt.float16, "BF16": dt.bfloat16, "F32": dt.float32, "F64": dt.float64}
 
 
 def _library() -> ModuleType:
-    try:
-        return importlib.import_module("safetensors")
-    except ImportError:
+    if safetensors is None:
         raise LazytenError("saving and loading needs the package safetensors: "
-                           "pip install 'lazyten[examples]'") from None
+                           "pip install 'lazyten[examples]'")
+    return safetensors
 
 
 def save_safetensors(tensors: Mapping[str, Tensor], path: str | os.PathLike[str]) -> None:

@@ -9,6 +9,7 @@ import operator
 from collections.abc import Iterable, Sequence
 from typing import SupportsIndex
 
+from lazyten.dtype import DType, Scalar
 from lazyten.errors import ArgumentError, DTypeError, IndexingError, ShapeError
 from lazyten.movement import Shape
 
@@ -22,7 +23,35 @@ def as_int(value: SupportsIndex, operation: str, what: str) -> int:
     try:
         return operator.index(value)
     except TypeError:
-        raise DTypeError(f"{operation}: {what} is a whole number, not {value!r}") from None
+        raise DTypeError(f"{operation}: {what} is a whole number, not {value!r:.60}") from None
+
+
+def as_number(value: object, operation: str, what: str) -> Scalar:
+    """A number that the user gave, also NumPy's or a zero-dim tensor's. DTypeError for anything else,
+    and for whole numbers of more than 64 bits."""
+    if getattr(value, "shape", None) == () and hasattr(value, "item"):
+        value = value.item()
+    if not isinstance(value, bool | int | float):
+        raise DTypeError(f"{operation}: {what} is a number, not {value!r:.60}")
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
+        raise DTypeError(f"{operation}: {what} {value} has more than 64 bits; use a float")
+    return value
+
+
+def as_element(value: object, dtype: DType, operation: str) -> Scalar:
+    """A number that becomes an element of type `dtype`. ArgumentError if integers cannot hold it."""
+    number = as_number(value, operation, "the value")
+    if not math.isfinite(number) and dtype.is_int:
+        raise ArgumentError(f"{operation}: {number} has no value in {dtype.name}; use a float type")
+    return number
+
+
+def countable(shape: Shape, operation: str) -> Shape:
+    """The shape itself. ShapeError for more elements than any tensor can have."""
+    if math.prod(shape) > LARGEST:
+        raise ShapeError(f"{operation}: shape {shape} has {math.prod(shape):,} elements, more than "
+                         f"any memory holds; use smaller sizes")
+    return shape
 
 
 def axis(value: SupportsIndex, rank: int, operation: str) -> int:
@@ -55,9 +84,9 @@ def axes(value: Axes, rank: int, operation: str) -> tuple[int, ...]:
 def sizes(given: Sequence[object], operation: str) -> Shape:
     """A shape given as separate sizes or as one sequence: (2, 3) and ((2, 3),) are the same."""
     values = given[0] if len(given) == 1 and isinstance(given[0], Iterable) else given
-    assert isinstance(values, Iterable)
-    shape = tuple(as_int(n, operation, "a size") for n in values)
-    return shape
+    if not isinstance(values, Iterable):
+        raise DTypeError(f"{operation}: sizes are whole numbers or a sequence of them, not {values!r}")
+    return tuple(as_int(n, operation, "a size") for n in values)
 
 
 def new_shape(given: Sequence[object], operation: str) -> Shape:
@@ -67,10 +96,7 @@ def new_shape(given: Sequence[object], operation: str) -> Shape:
         if n < 0:
             raise ShapeError(f"{operation} {shape}: axis {number} has the negative size {n}; sizes "
                              f"are 0 or more")
-    if math.prod(shape) > LARGEST:
-        raise ShapeError(f"{operation} {shape}: {math.prod(shape):,} elements are more than any "
-                         f"memory holds")
-    return shape
+    return countable(shape, operation)
 
 
 def broadcast(shapes: Sequence[Shape], operation: str) -> Shape:
@@ -85,7 +111,7 @@ def broadcast(shapes: Sequence[Shape], operation: str) -> Shape:
                     f"{place - rank} has sizes {result[place]} and {n}; sizes must be equal, or "
                     f"one of them 1 (reshape or unsqueeze to line axes up)")
             result[place] = n if n != 1 else result[place]
-    return tuple(result)
+    return countable(tuple(result), operation)
 
 
 def reshaped(shape: Shape, wanted: Sequence[object], operation: str = "reshape") -> Shape:
@@ -128,7 +154,7 @@ def expanded(shape: Shape, wanted: Sequence[object]) -> Shape:
                              f"size 1 can grow to {n}; use repeat() to copy data, or reshape so "
                              f"that axis {place} is 1")
         result.append(n)
-    return tuple(result)
+    return countable(tuple(result), "expand")
 
 
 def pair(value: int | Sequence[int], count: int, operation: str, what: str,
@@ -140,5 +166,5 @@ def pair(value: int | Sequence[int], count: int, operation: str, what: str,
         raise ArgumentError(f"{operation}: {what} {value} needs one number, or {count}, one for "
                             f"each spatial axis")
     if any(v < least for v in numbers):
-        raise ArgumentError(f"{operation}: {what} {value} is below {least}")
+        raise ArgumentError(f"{operation}: {what} {value} is below {least}; give {least} or more")
     return numbers

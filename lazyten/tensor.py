@@ -7,6 +7,7 @@ through all.
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, SupportsIndex, overload
 from weakref import WeakValueDictionary, ref
@@ -66,7 +67,7 @@ class Tensor:
 
     def __init__(self, data: Any, dtype: DTypeLike | None = None, device: str | None = None,
                  requires_grad: bool = False) -> None:
-        where = canonical(device) if device else default_device()
+        where = default_device() if device is None else canonical(device)
         if isinstance(data, Tensor):
             node = data.detach().to(dtype=dtype, device=where).node
         else:
@@ -227,7 +228,11 @@ class Tensor:
         return bool(self.item())
 
     def __int__(self) -> int:
-        return int(self.item())
+        value = self.item()
+        if not math.isfinite(value):
+            raise ArgumentError(f"int of a tensor that holds {value}: it is not a whole number; "
+                                f"use float()")
+        return int(value)
 
     def __float__(self) -> float:
         return float(self.item())
@@ -373,7 +378,11 @@ class Tensor:
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
-        if value is not None and (value.shape != self.shape or value.dtype is not self.dtype):
+        if value is None:
+            self._grad = None
+            return
+        self._tensor(value, "grad =")
+        if value.shape != self.shape or value.dtype is not self.dtype:
             raise GradientError(f"grad = a tensor of {value.dtype.name} {value.shape}: it must be "
                                 f"like this one, {self.dtype.name} {self.shape}")
         self._grad = value
@@ -424,6 +433,7 @@ class Tensor:
                                     f"is for one element; reduce first, with sum() or mean(), or "
                                     f"pass gradient=")
             return const(1.0, self.dtype, self.shape)
+        self._tensor(given, "backward")
         if given.shape != self.shape or given.dtype is not self.dtype:
             raise GradientError(f"backward: gradient is {given.dtype.name} {given.shape}, but the "
                                 f"tensor {self.dtype.name} {self.shape}; they must be alike")
@@ -473,7 +483,8 @@ class Tensor:
     def copy_(self, source: Any) -> Tensor:
         """Take over the values of `source`, broadcast to this shape and converted to this dtype."""
         other = self._operand(source, "copy_")
-        node = other.node if isinstance(other, Tensor) else const(other, self.dtype)
+        node = other.node if isinstance(other, Tensor) else const(
+            shapes.as_element(other, self.dtype, "copy_"), self.dtype)
         if shapes.broadcast([node.shape, self.shape], "copy_") != self.shape:
             raise ShapeError(f"copy_ of shape {node.shape} into {self.shape}: it does not "
                              f"broadcast to it")
@@ -482,7 +493,8 @@ class Tensor:
 
     def fill_(self, value: Scalar) -> Tensor:
         """Set every element to `value`."""
-        return self._update("fill_", const(value, self.dtype, self.shape))
+        number = shapes.as_element(value, self.dtype, "fill_")
+        return self._update("fill_", const(number, self.dtype, self.shape))
 
     def zero_(self) -> Tensor:
         """Set every element to 0."""
@@ -512,7 +524,7 @@ class Tensor:
 
     def clamp_(self, min: Scalar | None = None, max: Scalar | None = None) -> Tensor:
         """Hold the elements between min and max, in place."""
-        return self._update("clamp_", ew.clip(self.node, min, max))
+        return self._update("clamp_", self.clamp(min, max).node)
 
     def _in_place(self, operation: str, function: Callable[..., Node], other: Any) -> Tensor:
         right = self._operand(other, operation)
@@ -545,15 +557,21 @@ class Tensor:
                                   f"{value.device!r}: both must be on one device; move one with "
                                   f".to({self.device!r})")
             return value
-        if isinstance(value, Real | Integer | Flag):
-            return value
-        if isinstance(value, np.generic):
-            number: Scalar = value.item()
-            return number
+        if isinstance(value, Real | Integer | Flag | np.number | np.bool_) and (
+                not isinstance(value, np.complexfloating)):
+            return shapes.as_number(value, operation, "the other operand")
         if isinstance(value, np.ndarray | list | tuple):
             return Tensor(value, device=self.device)
         raise DTypeError(f"{operation} of a tensor and {type(value).__name__} {value!r:.40}: the "
                          f"other operand must be a tensor, an array or a number")
+
+    def _tensor(self, value: Any, operation: str) -> Tensor:
+        """Another tensor, on this device. DTypeError for anything else."""
+        if not isinstance(value, Tensor):
+            raise DTypeError(f"{operation}: {type(value).__name__} {value!r:.40} is not a tensor; "
+                             f"wrap it in lazyten.tensor()")
+        self._operand(value, operation)
+        return value
 
     def _binary(self, operation: str, function: Callable[..., Node], other: Any,
                 swapped: Flag = False) -> Tensor:
@@ -709,6 +727,12 @@ class Tensor:
     def __rshift__(self, other: Any) -> Tensor:
         return self._binary("bitwise_right_shift", ew.shift_right, other)
 
+    def __rlshift__(self, other: Any) -> Tensor:
+        return self._binary("bitwise_left_shift", ew.shift_left, other, swapped=True)
+
+    def __rrshift__(self, other: Any) -> Tensor:
+        return self._binary("bitwise_right_shift", ew.shift_right, other, swapped=True)
+
     def logical_not(self) -> Tensor:
         """Whether 0."""
         return self._unary(lambda x: ew.invert(ew.as_bool(x)))
@@ -750,8 +774,13 @@ class Tensor:
 
     def masked_fill(self, mask: Tensor, value: Scalar) -> Tensor:
         """`value` where the bool mask holds, else these elements."""
-        chosen = ew.where(mask.node, const(value, self.dtype), self.node)
-        return Tensor._result(chosen, self, mask)
+        chosen = self._tensor(mask, "masked_fill").node
+        if chosen.dtype is not dt.bool_:
+            raise DTypeError(f"masked_fill: the mask is {chosen.dtype.name}; make it bool first, for "
+                             f"example with `mask != 0`")
+        shapes.broadcast([self.shape, chosen.shape], "masked_fill")
+        number = shapes.as_element(value, self.dtype, "masked_fill")
+        return Tensor._result(ew.where(chosen, const(number, self.dtype), self.node), self, mask)
 
     # ---- functions -------------------------------------------------------------------------------
 
@@ -889,7 +918,8 @@ class Tensor:
 
     def var(self, dim: Axes = None, correction: Real = 1, keepdim: Flag = False) -> Tensor:
         """The variance over some axes, or all: squared distances over count - correction."""
-        return self._reduced("var", reductions.var, dim, keepdim, correction)
+        number = shapes.as_number(correction, "var", "correction")
+        return self._reduced("var", reductions.var, dim, keepdim, number)
 
     def std(self, dim: Axes = None, correction: Real = 1, keepdim: Flag = False) -> Tensor:
         """The square root of the variance."""
@@ -1003,11 +1033,11 @@ class Tensor:
 
     def view_as(self, other: Tensor) -> Tensor:
         """view() in another tensor's shape."""
-        return self.view(other.shape)
+        return self.view(self._tensor(other, "view_as").shape)
 
     def reshape_as(self, other: Tensor) -> Tensor:
         """reshape() in another tensor's shape."""
-        return self.reshape(other.shape)
+        return self.reshape(self._tensor(other, "reshape_as").shape)
 
     def flatten(self, start_dim: Integer = 0, end_dim: Integer = -1) -> Tensor:
         """Axes start_dim to end_dim made one."""
@@ -1027,7 +1057,7 @@ class Tensor:
     def unflatten(self, dim: Integer, sizes: Sequence[Integer]) -> Tensor:
         """One axis split in several; one size may be -1."""
         axis = shapes.axis(dim, self.ndim, "unflatten")
-        inner = shapes.reshaped((self.shape[axis],), sizes, "unflatten")
+        inner = shapes.reshaped((self.shape[axis],), [sizes], "unflatten")
         return self._reshaped((*self.shape[:axis], *inner, *self.shape[axis + 1:]))
 
     def squeeze(self, dim: Integer | Sequence[Integer] | None = None) -> Tensor:
@@ -1088,7 +1118,7 @@ class Tensor:
 
     def expand_as(self, other: Tensor) -> Tensor:
         """expand() to another tensor's shape."""
-        return self.expand(other.shape)
+        return self.expand(self._tensor(other, "expand_as").shape)
 
     def repeat(self, *repeats: Any) -> Tensor:
         """The tensor copied side by side, `repeats` times along each axis."""
@@ -1097,6 +1127,7 @@ class Tensor:
             raise ShapeError(f"repeat {times} of shape {self.shape}: give a number for each of the "
                              f"{self.ndim} axes")
         shape = (1,) * (len(times) - self.ndim) + self.shape
+        shapes.countable(tuple(r * n for r, n in zip(times, shape, strict=True)), "repeat")
         wide = self.reshape([m for n in shape for m in (1, n)])
         wide = wide.expand([m for r, n in zip(times, shape, strict=True) for m in (r, n)])
         return wide.reshape([r * n for r, n in zip(times, shape, strict=True)])
@@ -1110,6 +1141,7 @@ class Tensor:
         """`value` around the last axes: (before, after) of the last axis, then of the one before,
         and so on, as torch.nn.functional.pad; negative numbers cut."""
         given = shapes.sizes([padding], "pad")
+        value = shapes.as_element(value, self.dtype, "pad")
         if len(given) % 2 or len(given) > 2 * self.ndim:
             raise ShapeError(f"pad {given} of shape {self.shape}: give (before, after) for the "
                              f"last axis, then for the one before, at most {self.ndim} pairs")
@@ -1123,6 +1155,7 @@ class Tensor:
                                  f"and {-min(before, 0) - min(after, 0)} elements cannot be cut")
             chain.shrink(axis, max(-before, 0), n - max(-after, 0))
         around = tuple((max(b, 0), max(a, 0)) for b, a in pairs)
+        shapes.countable(out_shape(Op.PAD, chain.shape, around), "pad")
         inner = indexing.apply(chain.moves, self.node)
         wide = move(Op.PAD, inner, around)
         if value != 0:
@@ -1175,7 +1208,7 @@ class Tensor:
     def gather(self, dim: Integer, index: Tensor) -> Tensor:
         """out[i][j] = self[i][index[i][j]] for dim 1."""
         axis = shapes.axis(dim, self.ndim, "gather")
-        self._operand(index, "gather")
+        self._tensor(index, "gather")
         return Tensor._result(indexing.gather(self.node, axis, index.node), self, index)
 
     def select(self, dim: Integer, index: SupportsIndex) -> Tensor:
@@ -1187,9 +1220,11 @@ class Tensor:
         """`length` positions of an axis from `start`; a view."""
         axis = shapes.axis(dim, self.ndim, "narrow")
         n = self.shape[axis]
+        start = shapes.as_int(start, "narrow", "the start")
+        length = shapes.as_int(length, "narrow", "the length")
         if not 0 <= start <= start + length <= n:
             raise IndexingError(f"narrow: {length} elements from {start} are outside axis {axis} "
-                                f"of size {n}")
+                                f"of size {n}; start at 0 or more and end at {n} or less")
         return self[(*(slice(None),) * axis, slice(start, start + length))]
 
     def split(self, split_size: Integer | Sequence[Integer],
@@ -1212,7 +1247,7 @@ class Tensor:
 
     def chunk(self, chunks: Integer, dim: Integer = 0) -> tuple[Tensor, ...]:
         """At most `chunks` parts of one size (the last may be smaller) along an axis; views."""
-        if chunks < 1:
+        if shapes.as_int(chunks, "chunk", "the number of parts") < 1:
             raise ArgumentError(f"chunk: {chunks} parts; give 1 or more")
         n = self.shape[shapes.axis(dim, self.ndim, "chunk")]
         return self.split(max(-(-n // chunks), 1), dim)
@@ -1220,6 +1255,8 @@ class Tensor:
     def unbind(self, dim: Integer = 0) -> tuple[Tensor, ...]:
         """Each position of an axis; views."""
         axis = shapes.axis(dim, self.ndim, "unbind")
+        if not self.shape:
+            raise ShapeError("unbind of a zero-dim tensor: it has no axis to take apart; use item()")
         return tuple(self.select(axis, i) for i in range(self.shape[axis]))
 
     # ---- products --------------------------------------------------------------------------------
@@ -1239,20 +1276,27 @@ class Tensor:
 
     def dot(self, other: Tensor) -> Tensor:
         """The sum of products of two vectors of one length."""
-        if self.ndim != 1 or other.ndim != 1:
+        self._tensor(other, "dot")
+        if self.ndim != 1 or self.shape != other.shape:
             raise ShapeError(f"dot of shapes {self.shape} and {other.shape}: both must have one "
-                             f"axis; use matmul")
+                             f"axis, of one size; use matmul")
         return self.matmul(other)
 
     # ---- random ----------------------------------------------------------------------------------
 
     def uniform_(self, low: Real = 0.0, high: Real = 1.0) -> Tensor:
         """Fill with numbers evenly spread over [low, high)."""
+        low, high = [shapes.as_number(v, "uniform_", "a bound") for v in (low, high)]
+        if low > high:
+            raise ArgumentError(f"uniform_: low={low} is above high={high}; exchange them")
         unit = _random.uniform(self.shape, _float_type(self.dtype, "uniform_"), self.device)
         return self._update("uniform_", ew.add(ew.mul(unit, high - low), low))
 
     def normal_(self, mean: Real = 0.0, std: Real = 1.0) -> Tensor:
         """Fill with normally distributed numbers."""
+        mean, std = [shapes.as_number(v, "normal_", "mean and std") for v in (mean, std)]
+        if std < 0:
+            raise ArgumentError(f"normal_: std={std} is below 0; give 0 or more")
         unit = _random.normal(self.shape, _float_type(self.dtype, "normal_"), self.device)
         return self._update("normal_", ew.add(ew.mul(unit, std), mean))
 
@@ -1265,7 +1309,8 @@ def _node(x: Tensor | Scalar) -> Node | Scalar:
 
 def _float_type(dtype: DType, operation: str) -> DType:
     if not dtype.is_float:
-        raise DTypeError(f"{operation} on a tensor of {dtype.name}: it is for floats")
+        raise DTypeError(f"{operation} on a tensor of {dtype.name}: it is for floats; convert with "
+                         f".float()")
     return dtype
 
 

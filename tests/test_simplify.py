@@ -160,6 +160,9 @@ ROWS: list[tuple[Expression, str]] = [
     ((x * 2) // 2, "(x * 2) // 2"), ((x + 1) // 1, "x + 1"), ((8 * x + 8) % 8, "((x * 8) + 8) % 8"),
     (x + 1 < x, "(x + 1) < x"),
     ((x // 8) // 4, "x // 32"), ((x % 24) % 8, "x % 8"),
+    ((x // 4 + 3) // 5, "((x // 4) + 3) // 5"),
+    ((x // 4 + 3) % 6 * 4 + x % 4, "(x % 4) + ((((x // 4) + 3) % 6) * 4)"),
+    ((3 * (x % 24) + i) % 8, "(((x % 24) * 3) + i) % 8"),
     # comparisons
     (i < 10, "True"), (i < 9, "i < 9"), (2 * i + 3 < 8, "i < 3"), (-i < -2, "2 < i"),
     (i + 3 < j + 5, "i < (j + 2)"),
@@ -335,6 +338,8 @@ def test_a_load_that_always_happens_needs_no_condition() -> None:
 def test_constants_fold_to_what_the_op_table_says() -> None:
     third = elementwise(Op.DIV, const(1.0, dt.float16), const(3.0, dt.float16))
     assert simplify(third) is const(float(np.float16(1) / np.float16(3)), dt.float16)
+    tenths = elementwise(Op.ADD, const(0.1, dt.float16), const(0.7, dt.float16))
+    assert simplify(tenths) is const(float(np.float16(0.1) + np.float16(0.7)), dt.float16)
     wrapped = elementwise(Op.ADD, const(200, dt.uint8), const(100, dt.uint8))
     assert simplify(wrapped) is const(44, dt.uint8)
 

@@ -27,7 +27,7 @@ Chain = tuple[Shape, list[tuple[Op, Any]]]
 SHAPES = st.lists(st.sampled_from([1, 2, 2, 3, 3, 4, 6]), max_size=4).map(tuple)
 
 
-MANY = settings(max_examples=max(150, settings.default.max_examples))
+MANY = settings(max_examples=max(75, settings.default.max_examples))
 
 
 def paddings(shape: Shape) -> st.SearchStrategy[tuple[Op, Any]]:
@@ -232,6 +232,27 @@ def test_a_mask_goes_with_its_axis_through_reshapes_that_leave_it_whole() -> Non
         (5, 2, 1, 2), (4, 2, 0, 1), -4, ((1, 4), (0, 2), (0, 1), (0, 2)))
     assert padded.moved(Op.RESHAPE, (20,)).single == View((20,), (1,), -4, ((4, 16),))
     assert padded.moved(Op.RESHAPE, (4, 5)).single is None  # rows begin and end in the padding
+
+
+@pytest.mark.parametrize(("shape", "steps", "views"), [
+    # An inner axis with padding does not join the outer one, though its strides would let it.
+    ((4, 8), [(Op.SHRINK, ((0, 4), (0, 6))), (Op.PAD, ((0, 0), (0, 2))), (Op.RESHAPE, (32,))], 2),
+    # Masks seen backwards.
+    ((3, 4), [(Op.PAD, ((1, 1), (0, 0))), (Op.RESHAPE, (4, 5)), (Op.FLIP, (0, 1)),
+              (Op.RESHAPE, (20,))], 1),
+    ((6, 3), [(Op.PAD, ((1, 0), (0, 0))), (Op.SHEAR, (0, 1, -1, 3, 4))], 1),
+    ((6, 3), [(Op.PAD, ((1, 0), (0, 0))), (Op.SHEAR, (0, 1, -1, 2, 4))], 2),
+    # Steps that leave an axis below its start.
+    ((3, 4), [(Op.PERMUTE, (1, 0)), (Op.RESHAPE, (12,)), (Op.FLIP, (0,))], 2),
+    # Padding around what two views see, and then one.
+    ((3, 4), [(Op.PERMUTE, (1, 0)), (Op.RESHAPE, (12,)), (Op.PAD, ((3, 3),)),
+              (Op.RESHAPE, (6, 3))], 1),
+])
+def test_views_merge_only_where_one_view_reads_the_same(
+        shape: Shape, steps: list[tuple[Op, Any]], views: int) -> None:
+    tracker = after(shape, *steps)
+    assert len(tracker.views) == views
+    np.testing.assert_array_equal(tracker.numpy_view(buffer_of(shape)), expected((shape, steps)))
 
 
 def test_a_reshape_that_no_strides_reach_begins_a_second_view() -> None:

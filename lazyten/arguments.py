@@ -1,0 +1,48 @@
+"""Checks that what a function takes for tensors are tensors, all on one device.
+
+`takes_tensors` wraps the functions of `lazyten` and `lazyten.nn.functional`, so that a list or an
+array where a tensor belongs is named before anything is done with it.
+"""
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+from lazyten.errors import DTypeError
+from lazyten.tensor import Tensor
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def takes_tensors(function: Callable[P, R]) -> Callable[P, R]:
+    """`function`, which first checks every parameter that is annotated as a Tensor, and `self`.
+
+    Raises DTypeError for what is no tensor, and DeviceError for tensors on different devices.
+    """
+    operation = function.__name__
+    places = [(place, name, parameter.annotation == "Tensor | None")
+              for place, (name, parameter) in enumerate(inspect.signature(function).parameters.items())
+              if name == "self" or parameter.annotation in ("Tensor", "Tensor | None")]
+
+    @wraps(function)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        first: Tensor | None = None
+        for place, name, optional in places:
+            if place >= len(args) and name not in kwargs:
+                continue
+            value = args[place] if place < len(args) else kwargs[name]
+            if value is None and optional:
+                continue
+            if not isinstance(value, Tensor):
+                what = "the operand" if name == "self" else name
+                raise DTypeError(f"{operation}: {what} is {type(value).__name__} {value!r:.40}, not "
+                                 f"a tensor; wrap it in lazyten.tensor()")
+            if first is None:
+                first = value
+            first._operand(value, operation)
+        return function(*args, **kwargs)
+
+    return checked
