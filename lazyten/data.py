@@ -39,9 +39,9 @@ def to_array(data: Any) -> tuple[Array, DType]:
         return np.asarray(data, kind.compute), kind
     try:
         array = np.asarray(data)
-    except ValueError as error:
-        raise ShapeError(f"tensor: the nested sequence is not a rectangle: {error}; all rows of "
-                         f"an axis need one length") from None
+    except ValueError:
+        raise ShapeError(f"tensor: the nested sequence {_short(data)} is not a rectangle; all rows "
+                         f"of an axis need one length") from None
     except OverflowError:
         raise DTypeError("tensor: a whole number is outside int64; use floats") from None
     if array.dtype.kind not in "biuf":

@@ -80,12 +80,19 @@ def default_device() -> str:
     return canonical(os.environ.get("DEVICE") or "cpu")
 
 
-@cache
 def canonical(name: str) -> str:
     """'cpu' for 'CPU' and 'cpu:0'. Raises DeviceError for names of no runtime."""
+    if not isinstance(name, str):
+        raise DeviceError(f"device={name!r:.60}: a device is given by name; use one of "
+                          f"{', '.join(available())}")
+    return _canonical(name)
+
+
+@cache
+def _canonical(name: str) -> str:
     kind, _, index = name.strip().lower().partition(":")
     if kind not in available():
-        raise DeviceError(f"there is no device {name!r}; this installation has: "
+        raise DeviceError(f"there is no device {name!r}; use one that is installed: "
                           f"{', '.join(available())}. Another runtime is found once its package is "
                           f"installed (entry point group {ENTRY_POINT_GROUP!r})")
     if index and not index.isdigit():

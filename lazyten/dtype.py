@@ -116,7 +116,7 @@ def from_numpy(dtype: np.dtype[np.generic] | type | str) -> DType:
     """The element type of a NumPy array. Raises DTypeError for what lazyten cannot hold."""
     found = BY_NAME.get(np.dtype(dtype).name)
     if found is None:
-        raise DTypeError(f"NumPy type {np.dtype(dtype)} has no lazyten equivalent; convert the "
+        raise DTypeError(f"tensor: NumPy type {np.dtype(dtype)} has no lazyten equivalent; convert the "
                          f"array first, for example with .astype('float32'). "
                          f"Types: {', '.join(BY_NAME)}")
     return found
@@ -136,9 +136,9 @@ def as_dtype(dtype: DType | str | type | np.dtype[np.generic]) -> DType:
         return BY_NAME[dtype]
     try:
         return from_numpy(dtype)
-    except TypeError as error:
+    except TypeError:
         raise DTypeError(f"dtype {dtype!r} is not an element type; use one of "
-                         f"{', '.join(BY_NAME)}") from error
+                         f"{', '.join(BY_NAME)}") from None
 
 
 def of_scalar(value: Scalar) -> DType:

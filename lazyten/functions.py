@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from lazyten import gradient as _gradient
 from lazyten import joining, shapes
 from lazyten import random as _random
 from lazyten import realize as _realize
+from lazyten.arguments import takes_tensors
 from lazyten.device import canonical, default_device
 from lazyten.dtype import DType, Scalar
 from lazyten.errors import ArgumentError, DTypeError, GradientError, ShapeError
@@ -43,8 +43,12 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
 
 # ---- constant tensors ----------------------------------------------------------------------------
 
+def _device(name: str | None) -> str:
+    return default_device() if name is None else canonical(name)
+
+
 def _new(node: Node, device: str | None, requires_grad: bool) -> Tensor:
-    result = Tensor._of(node, canonical(device) if device else default_device())
+    result = Tensor._of(node, _device(device))
     return result.requires_grad_() if requires_grad else result
 
 
@@ -56,8 +60,9 @@ def full(size: Sequence[int] | int, fill_value: Scalar, dtype: DTypeLike | None 
          device: str | None = None, requires_grad: bool = False) -> Tensor:
     """Every element `fill_value`; nothing is stored until something is written."""
     shape = shapes.new_shape([size], "full")
-    kind = _type(dtype, dt.of_scalar(fill_value))
-    return _new(const(fill_value, kind, shape), device, requires_grad)
+    value = shapes.as_number(fill_value, "full", "the value")
+    kind = _type(dtype, dt.of_scalar(value))
+    return _new(const(shapes.as_element(value, kind, "full"), kind, shape), device, requires_grad)
 
 
 def zeros(*size: Any, dtype: DTypeLike | None = None, device: str | None = None,
@@ -80,16 +85,19 @@ def empty(*size: Any, dtype: DTypeLike | None = None, device: str | None = None,
     return zeros(*size, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
+@takes_tensors
 def full_like(x: Tensor, fill_value: Scalar, dtype: DTypeLike | None = None) -> Tensor:
     """`full` in another tensor's shape, dtype and device."""
     return full(x.shape, fill_value, dtype or x.dtype, x.device)
 
 
+@takes_tensors
 def zeros_like(x: Tensor, dtype: DTypeLike | None = None) -> Tensor:
     """`zeros` in another tensor's shape, dtype and device."""
     return full_like(x, 0, dtype)
 
 
+@takes_tensors
 def ones_like(x: Tensor, dtype: DTypeLike | None = None) -> Tensor:
     """`ones` in another tensor's shape, dtype and device."""
     return full_like(x, 1, dtype)
@@ -107,13 +115,14 @@ def arange(start: Scalar, end: Scalar | None = None, step: Scalar = 1,
     """start, start + step, ... below end (above it for a negative step); arange(end) starts at 0."""
     if end is None:
         start, end = 0, start
+    start, end, step = [shapes.as_number(v, "arange", what) for v, what in
+                        ((start, "start"), (end, "end"), (step, "the step"))]
     if step == 0 or not all(math.isfinite(v) for v in (start, end, step)):
         raise ArgumentError(f"arange({start}, {end}, {step}): the step must not be 0, and all must "
                             f"be finite")
     whole = all(isinstance(v, int) for v in (start, end, step))
-    count = max(math.ceil((end - start) / step), 0)
-    if whole:
-        count = len(range(int(start), int(end), int(step)))
+    number = -((start - end) // step) if whole else math.ceil((end - start) / step)
+    count, = shapes.countable((max(int(number), 0),), "arange")
     kind = _type(dtype, dt.default_int if whole else dt.default_float)
     work = dt.INDEX if whole else dt.float64
     values = ew.add(ew.mul(cast(_iota(count), work), const(step, work)), const(start, work))
@@ -123,8 +132,10 @@ def arange(start: Scalar, end: Scalar | None = None, step: Scalar = 1,
 def linspace(start: float, end: float, steps: int, dtype: DTypeLike | None = None,
              device: str | None = None) -> Tensor:
     """`steps` numbers evenly spread from start to end, both included."""
-    if operator.index(steps) < 0:
+    steps, = shapes.countable((shapes.as_int(steps, "linspace", "the number of steps"),), "linspace")
+    if steps < 0:
         raise ArgumentError(f"linspace: {steps} steps; give 0 or more")
+    start, end = [shapes.as_number(v, "linspace", "start and end") for v in (start, end)]
     kind = _type(dtype, dt.default_float)
     gap = (end - start) / (steps - 1) if steps > 1 else 0.0
     place = cast(_iota(steps), dt.float64)
@@ -142,11 +153,13 @@ def eye(n: int, m: int | None = None, dtype: DTypeLike | None = None,
     return _new(cast(diagonal, _type(dtype, dt.default_float)), device, False)
 
 
+@takes_tensors
 def tril(x: Tensor, diagonal: int = 0) -> Tensor:
     """0 above a diagonal of the last two axes."""
     return _triangle(x, diagonal, lower=True)
 
 
+@takes_tensors
 def triu(x: Tensor, diagonal: int = 0) -> Tensor:
     """0 below a diagonal of the last two axes."""
     return _triangle(x, diagonal, lower=False)
@@ -157,6 +170,7 @@ def _triangle(x: Tensor, diagonal: int, lower: bool) -> Tensor:
         raise ShapeError(f"{'tril' if lower else 'triu'} of shape {x.shape}: a matrix has at least "
                          f"2 axes")
     rows, columns = x.shape[-2:]
+    diagonal = shapes.as_int(diagonal, "tril" if lower else "triu", "the diagonal")
     row, column = reshape(_iota(rows), (rows, 1)), reshape(_iota(columns), (1, columns))
     limit = ew.add(row, diagonal)
     keep = ew.less_equal(column, limit) if lower else ew.greater_equal(column, limit)
@@ -171,7 +185,7 @@ def _random_tensor(make_node: Callable[[Shape, DType, str, Generator | None], No
     kind = _type(dtype, dt.default_float)
     if not kind.is_float:
         raise DTypeError(f"{name}: {kind.name} is not a float type; use randint for integers")
-    where = canonical(device) if device else default_device()
+    where = _device(device)
     node = make_node(shapes.new_shape(size, name), kind, where, generator)
     return _new(node, where, requires_grad)
 
@@ -191,7 +205,7 @@ def randn(*size: Any, dtype: DTypeLike | None = None, device: str | None = None,
 def randint(low: int, high: int, size: Sequence[int], dtype: DTypeLike | None = None,
             device: str | None = None, generator: Generator | None = None) -> Tensor:
     """Whole numbers low <= n < high."""
-    where = canonical(device) if device else default_device()
+    where = _device(device)
     node = _random.integers(shapes.as_int(low, "randint", "low"),
                             shapes.as_int(high, "randint", "high"),
                             shapes.new_shape([size], "randint"), _type(dtype, dt.default_int),
@@ -202,15 +216,17 @@ def randint(low: int, high: int, size: Sequence[int], dtype: DTypeLike | None = 
 def randperm(n: int, device: str | None = None, generator: Generator | None = None) -> Tensor:
     """The numbers 0 to n - 1 in random order, int64."""
     count, = shapes.new_shape([n], "randperm")
-    where = canonical(device) if device else default_device()
+    where = _device(device)
     return Tensor(_random.permutation(count, where, generator), device=where)
 
 
+@takes_tensors
 def rand_like(x: Tensor) -> Tensor:
     """`rand` in another tensor's shape, dtype and device."""
     return rand(x.shape, dtype=x.dtype, device=x.device)
 
 
+@takes_tensors
 def randn_like(x: Tensor) -> Tensor:
     """`randn` in another tensor's shape, dtype and device."""
     return randn(x.shape, dtype=x.dtype, device=x.device)
@@ -218,15 +234,27 @@ def randn_like(x: Tensor) -> Tensor:
 
 # ---- several tensors -----------------------------------------------------------------------------
 
+def _tensors(given: object, operation: str) -> list[Tensor]:
+    """What was given as a sequence of tensors. DTypeError for anything else."""
+    if not isinstance(given, list | tuple):
+        raise DTypeError(f"{operation}: {given!r:.40} is not a tensor or a list of them; wrap "
+                         f"numbers in lazyten.tensor()")
+    for number, t in enumerate(given):
+        if not isinstance(t, Tensor):
+            raise DTypeError(f"{operation}: item {number} is {type(t).__name__} {t!r:.40}, not a "
+                             f"tensor; wrap it in lazyten.tensor()")
+    return list(given)
+
+
 def _nodes(tensors: Sequence[Tensor], operation: str) -> list[Node]:
     """Nodes of one dtype, all on one device."""
+    if not isinstance(tensors, list | tuple):
+        raise DTypeError(f"{operation} of a {type(tensors).__name__}: give the tensors as a list, "
+                         f"{operation}([a, b])")
     if not tensors:
         raise ArgumentError(f"{operation} of no tensors; give at least one")
-    first = tensors[0]
-    for number, t in enumerate(tensors):
-        if not isinstance(t, Tensor):
-            raise DTypeError(f"{operation}: item {number} is {type(t).__name__}, not a tensor")
-        first._operand(t, operation)
+    for t in _tensors(tensors, operation):
+        tensors[0]._operand(t, operation)
     kind = tensors[0].dtype
     for t in tensors:
         kind = dt.promote(kind, t.dtype)
@@ -251,6 +279,7 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     return Tensor._result(joining.stack(nodes, axis), *tensors)
 
 
+@takes_tensors
 def where(condition: Tensor, a: Any, b: Any) -> Tensor:
     """a where the bool tensor `condition` holds, else b; numbers or tensors, broadcast."""
     values = [condition._operand(v, "where") for v in (a, b)]
@@ -266,26 +295,30 @@ def grad(outputs: Tensor, inputs: Sequence[Tensor] | Tensor,
     The gradients can be differentiated again. Raises GradientError for an input that `outputs`
     does not depend on.
     """
-    wanted = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+    wanted = _tensors([inputs] if isinstance(inputs, Tensor) else inputs, "grad: inputs")
+    _tensors([outputs], "grad: outputs")
     cotangent = outputs._cotangent(grad_outputs)
     parts = _gradient.vjp(outputs.node, cotangent, [t.node for t in wanted])
     for number, part in enumerate(parts):
         if part is None:
             raise GradientError(f"grad: the output does not depend on input {number}, of shape "
-                                f"{wanted[number].shape}")
+                                f"{wanted[number].shape}; compute it from this tensor, with its "
+                                f"requires_grad set, or leave the input out")
     return tuple(Tensor._of(p, outputs.device, True) for p in parts if p is not None)
 
 
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     """All tensors expanded to their common shape."""
-    shape = shapes.broadcast([t.shape for t in tensors], "broadcast_tensors")
+    shape = shapes.broadcast([t.shape for t in _tensors(tensors, "broadcast_tensors")],
+                             "broadcast_tensors")
     return tuple(t.expand(shape) for t in tensors)
 
 
+@takes_tensors
 def roll(x: Tensor, shifts: int, dim: int) -> Tensor:
     """Elements moved along an axis by `shifts`, those that leave the end coming in at the start."""
     axis = shapes.axis(dim, x.ndim, "roll")
-    n = x.shape[axis]
+    n, shifts = x.shape[axis], shapes.as_int(shifts, "roll", "the shift")
     cut = n - shifts % n if n else 0
     first, last = Chain(x.shape), Chain(x.shape)
     first.shrink(axis, cut, n)
@@ -298,9 +331,9 @@ def roll(x: Tensor, shifts: int, dim: int) -> Tensor:
 
 def realize(*tensors: Tensor) -> None:
     """Compute several tensors at once: what they share is computed once."""
-    _realize.realize(t._storage for t in tensors)
+    _realize.realize([t._storage for t in _tensors(tensors, "realize")])
 
 
 def explain(*tensors: Tensor) -> str:
     """Why each value of the computation of these tensors would be stored, kernel by kernel."""
-    return explain_storages([t._storage for t in tensors])
+    return explain_storages([t._storage for t in _tensors(tensors, "explain")])

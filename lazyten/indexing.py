@@ -86,7 +86,7 @@ def _entries(index: Any, shape: Shape) -> list[Any]:
     used = sum(e is not None and e is not Ellipsis for e in given)
     if used > len(shape):
         raise IndexingError(f"index {index!r} has {used} entries, but the tensor of shape {shape} "
-                            f"has {len(shape)} axes")
+                            f"has {len(shape)} axes; leave some out")
     at = dots[0] if dots else len(given)
     missing = [slice(None)] * (len(shape) - used)
     return given[:at] + missing + given[at + len(dots):]
@@ -132,7 +132,8 @@ def take(x: Node, axis: int, index: Node) -> Node:
     index is computed. Costs a pass over the axis for each element taken.
     """
     if not index.dtype.is_int:
-        raise DTypeError(f"index of {index.dtype.name}: indices are integers or bools")
+        raise DTypeError(f"index of {index.dtype.name}: indices are integers or bools; convert "
+                         f"with .long()")
     n = x.shape[axis]
     before, after = x.shape[:axis], x.shape[axis + 1:]
     wrapped = ew.where(ew.less(index, 0), ew.add(index, n), index) if index.dtype.kind == "i" \
@@ -153,6 +154,9 @@ def take(x: Node, axis: int, index: Node) -> Node:
 def gather(x: Node, axis: int, index: Node) -> Node:
     """out[i][j][k] = x[i][index[i][j][k]][k] for axis 1: index has x's rank, and on the other axes
     no more elements than x."""
+    if not index.dtype.is_int:
+        raise DTypeError(f"gather: the index is {index.dtype.name}; it must be an integer type, "
+                         f"convert with .long()")
     if len(index.shape) != len(x.shape):
         raise ShapeError(f"gather: index {index.shape} and input {x.shape} need the same number "
                          f"of axes")

@@ -38,9 +38,10 @@ class Generator:
         try:
             number = operator.index(seed)
         except TypeError:
-            raise DTypeError(f"manual_seed: a seed is a whole number, not {seed!r}") from None
+            raise DTypeError(f"manual_seed: a seed is a whole number, not {seed!r:.60}") from None
         if not -(1 << 63) <= number < 1 << 64:
-            raise ArgumentError(f"manual_seed({number}): a seed has at most 64 bits")
+            raise ArgumentError(f"manual_seed({number}): a seed has at most 64 bits; use one below "
+                            f"2**64")
         with self._lock:
             self.seed, self.taken = number % (1 << 64), 0
         return self
@@ -58,6 +59,9 @@ class Generator:
 
     def set_state(self, state: tuple[int, int]) -> None:
         """Go on from a state that `get_state` gave."""
+        if not (isinstance(state, tuple) and len(state) == 2
+                and all(isinstance(n, int) and 0 <= n < 1 << 64 for n in state)):
+            raise ArgumentError(f"set_state: {state!r:.60} is not a state; use what get_state() gave")
         with self._lock:
             self.seed, self.taken = state
 
@@ -70,9 +74,19 @@ def manual_seed(seed: int) -> Generator:
     return default_generator.manual_seed(seed)
 
 
+def chosen(generator: Generator | None) -> Generator:
+    """The generator that was given, or the default one. DTypeError for anything else."""
+    if generator is None:
+        return default_generator
+    if not isinstance(generator, Generator):
+        raise DTypeError(f"generator={generator!r:.60} is not a generator; use "
+                         f"lazyten.Generator(seed)")
+    return generator
+
+
 def bits(count: int, device: str, generator: Generator | None) -> tuple[Node, Node]:
     """Two independent uint32 arrays of `count` random words."""
-    seed, first = (generator or default_generator).take(count)
+    seed, first = chosen(generator).take(count)
     words = np.array([seed & 0xFFFFFFFF, seed >> 32, first & 0xFFFFFFFF, first >> 32], np.uint32)
     state = Buffer.from_numpy(words, dt.uint32, device).node((4,))
     low, high = [expand(move(Op.SHRINK, state, ((i, i + 1),)), (count,)) for i in (2, 3)]
@@ -150,5 +164,5 @@ def integers(low: int, high: int, shape: Shape, dtype: DType, device: str,
 def permutation(count: int, device: str, generator: Generator | None = None) -> np.ndarray[
         tuple[int], np.dtype[np.int64]]:
     """A random order of range(count), made on the host: sorting is not an op yet."""
-    seed, first = (generator or default_generator).take(count)
+    seed, first = chosen(generator).take(count)
     return np.random.default_rng((seed, first)).permutation(count)

@@ -35,12 +35,15 @@ def _library() -> ModuleType:
 def save_safetensors(tensors: Mapping[str, Tensor], path: str | os.PathLike[str]) -> None:
     """Write named tensors to a file, which appears whole or not at all."""
     library = _library()
-    entries: dict[str, dict[str, Any]] = {}
+    entries: dict[str, Any] = {}
+    kept = []  # the library reads the memory, so it must live until then
     for name, t in tensors.items():
         if not isinstance(t, Tensor):
             raise DTypeError(f"save_safetensors: {name} is {type(t).__name__}, not a tensor")
         stored = np.ascontiguousarray(ops.encode(t.detach().numpy(), t.dtype))
-        entries[name] = {"dtype": t.dtype.name, "shape": list(t.shape), "data": stored.tobytes()}
+        kept.append(stored)
+        entries[name] = library.TensorSpec(dtype=t.dtype.name, shape=list(t.shape),
+                                           data_ptr=stored.ctypes.data, data_len=stored.nbytes)
     target = Path(path)
     partial = target.with_name(f".{target.name}.{os.getpid()}")
     try:

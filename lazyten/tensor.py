@@ -1187,7 +1187,8 @@ class Tensor:
                                 "use gather()")
         at = arrays[0]
         given = entries[at]
-        array = given if isinstance(given, Tensor) else Tensor(given, device=self.device)
+        array = self._tensor(given if isinstance(given, Tensor) else
+                             Tensor(given, device=self.device), "index")
         if array.dtype is dt.bool_:
             raise IndexingError(f"a bool mask {array.shape} as an index gives a shape that depends "
                                 f"on its values, which a lazy tensor cannot have; use where() or "
@@ -1196,8 +1197,9 @@ class Tensor:
         if any(e is None or e is Ellipsis or not isinstance(e, slice) for e in entries):
             raise IndexingError("an index array can stand beside slices only; index in steps")
         view = self[tuple(entries)]
-        if at >= view.ndim:
-            raise IndexingError(f"index array on axis {at} of a tensor of shape {view.shape}")
+        if not isinstance(given, Tensor):  # known now: wrong positions need not wait
+            for position in np.asarray(given).reshape(-1).tolist():
+                self.select(at, position)
         return Tensor._result(indexing.take(view.node, at, array.node), self, array)
 
     def index_select(self, dim: Integer, index: Tensor) -> Tensor:

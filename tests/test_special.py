@@ -1,7 +1,7 @@
 """Accuracy of the special functions over wide ranges, in units in the last place (ulp).
 
 The oracle is mpmath, at 40 digits. docs/accuracy.md states the bounds of BOUNDS; run this file with
-LAZYTEN_SHOW_ACCURACY=1 and -s for the measured errors.
+LAZYTEN_ACCURACY_POINTS=20000 and -s for the errors measured at many more points.
 """
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tensor_values import Array, as_tensor
 import lazyten as lt
 from lazyten import dtype as dt
 
-COUNT = 1500  # points a function; mpmath needs about 30 us for one
+COUNT = int(os.environ.get("LAZYTEN_ACCURACY_POINTS", "400"))  # a function; mpmath is slow
 
 
 def spread(low: float, high: float, dtype: dt.DType) -> Array:
@@ -66,24 +66,26 @@ Row = tuple[Callable[[dt.DType], Array], Callable[[Any], Any], float, float]
 BOUNDS: dict[str, Row] = {  # points, oracle, bound in float32, bound in float64
     "exp": (both(-80, 80, -6), mpmath.exp, 1.5, 1.5),
     "exp2": (both(-120, 120, -6), lambda x: mpmath.mpf(2) ** x, 1.5, 1.5),
-    "expm1": (both(-20, 20, -6), mpmath.expm1, 4, 4),
-    "log": (positive(-37, 38), mpmath.log, 4, 4),
+    "expm1": (both(-20, 20, -6), mpmath.expm1, 3.5, 3.5),
+    "log": (positive(-37, 38), mpmath.log, 2.5, 2.5),
     "log2": (positive(-37, 38), lambda x: mpmath.log(x, 2), 2, 2),
-    "log10": (positive(-37, 38), mpmath.log10, 4, 4),
-    "log1p": (both(-0.9, 30, -6), mpmath.log1p, 4, 4),
+    "log10": (positive(-37, 38), mpmath.log10, 3, 3),
+    "log1p": (both(-0.9, 30, -6), mpmath.log1p, 3, 3),
     "sin": (both(-100, 100, -6), mpmath.sin, 2, 2),
-    "tanh": (both(-10, 10, -6), mpmath.tanh, 3, 3),
-    "sigmoid": (both(-80, 80, -6), mp_sigmoid, 4, 4),
-    "erf": (both(-4, 4, -6), mpmath.erf, 4, 4),
+    "tanh": (both(-10, 10, -6), mpmath.tanh, 2, 2),
+    "sigmoid": (both(-80, 80, -6), mp_sigmoid, 3, 3),
+    "erf": (both(-4, 4, -6), mpmath.erf, 3.5, 3.5),
     "sqrt": (positive(-37, 38), mpmath.sqrt, 0.5, 0.5),
     "rsqrt": (positive(-37, 38), lambda x: 1 / mpmath.sqrt(x), 1.5, 1.5),
     "reciprocal": (positive(-37, 37), lambda x: 1 / x, 0.5, 0.5),
 }
 ABSOLUTE: dict[str, Row] = {  # errors in ulp of 1 (of x where it is larger): these cancel near zeros
     "cos": (both(-100, 100, -6), mpmath.cos, 2, 2),
-    "gelu": (both(-6, 6, -6), mp_gelu, 4, 4),
-    "gelu_tanh": (both(-6, 6, -6), mp_gelu_tanh, 4, 4),
+    "gelu": (both(-6, 6, -6), mp_gelu, 2, 2),
+    "gelu_tanh": (both(-6, 6, -6), mp_gelu_tanh, 2, 2),
 }
+NUMPYS_OWN = {("exp", "float32"): 2.6}
+"""Bounds of the interpreter where NumPy's own function, which it calls, is less exact."""
 METHODS: dict[str, Callable[[lt.Tensor], lt.Tensor]] = {
     "gelu_tanh": lambda x: x.gelu("tanh")}
 
@@ -112,11 +114,13 @@ def test_errors_are_a_few_units_in_the_last_place(dtype: dt.DType, device: str) 
     for name in names:
         _, oracle, bound32, bound64 = (BOUNDS | ABSOLUTE)[name]
         bound = bound32 if dtype is lt.float32 else bound64
+        if device == "interpreter":
+            bound = NUMPYS_OWN.get((name, dtype.name), bound)
         errors = ulp_errors(results[name].numpy(), points[name], oracle, name in ABSOLUTE)
         worst = int(np.argmax(errors))
         line = (f"{name:11} {dtype.name} {device:11} {errors[worst]:6.2f} ulp at "
                 f"{points[name][worst]!r}, bound {bound}")
-        if "LAZYTEN_SHOW_ACCURACY" in os.environ:
+        if "LAZYTEN_ACCURACY_POINTS" in os.environ:
             print(line)
         if not errors[worst] <= bound:
             wrong.append(line)

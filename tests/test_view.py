@@ -238,6 +238,7 @@ def test_a_mask_goes_with_its_axis_through_reshapes_that_leave_it_whole() -> Non
     # An inner axis with padding does not join the outer one, though its strides would let it.
     ((4, 8), [(Op.SHRINK, ((0, 4), (0, 6))), (Op.PAD, ((0, 0), (0, 2))), (Op.RESHAPE, (32,))], 2),
     # Masks seen backwards.
+    ((3, 4), [(Op.PAD, ((1, 0), (0, 2))), (Op.FLIP, (0, 1))], 1),
     ((3, 4), [(Op.PAD, ((1, 1), (0, 0))), (Op.RESHAPE, (4, 5)), (Op.FLIP, (0, 1)),
               (Op.RESHAPE, (20,))], 1),
     ((6, 3), [(Op.PAD, ((1, 0), (0, 0))), (Op.SHEAR, (0, 1, -1, 3, 4))], 1),
