@@ -97,6 +97,8 @@ def _with_reductions(model: Model, chosen: tuple[tuple[Node, int], ...],
             continue
         options = [partial]
         for r in body.own:
+            if any(r in b.free and taken & b.ranges for b in model.reductions):
+                continue  # a reduction inside this one has vectors of its own
             options += [replace(partial, lanes=(*partial.lanes, (r, lanes)))
                         for lanes in model.lane_counts(r)]
         partial = min(options, key=model.cycles)

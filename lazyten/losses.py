@@ -63,6 +63,9 @@ def reduced(loss: Node, how: str, operation: str) -> Node:
     """The mean, the sum, or the losses themselves. ArgumentError for any other word."""
     if how not in REDUCTIONS:
         raise ArgumentError(f"{operation}: reduction {how!r} is not one of {', '.join(REDUCTIONS)}")
+    if not loss.dtype.is_float:
+        raise DTypeError(f"{operation} of {loss.dtype.name}: a loss is a float; convert first with "
+                         f".float()")
     everything = tuple(range(len(loss.shape)))
     if how == "mean":
         return reductions.mean(loss, everything)
@@ -127,20 +130,21 @@ def _last_sum(x: Node) -> Node:
 def _check_targets(logits: Node, target: Node, weight: Node | None, axis: int, how: str,
                    smoothing: float) -> None:
     if not logits.shape:
-        raise ShapeError("cross_entropy: the logits are zero-dim; they need a class axis")
+        raise ShapeError("cross_entropy: the logits have shape (); they need a class axis")
     if not logits.dtype.is_float:
-        raise DTypeError(f"cross_entropy: the logits are {logits.dtype.name}; they must be floats")
+        raise DTypeError(f"cross_entropy: the logits are {logits.dtype.name}; they must be floats, convert "
+                         f"with .float()")
     labels = logits.shape[:axis] + logits.shape[axis + 1:]
     wanted = logits.shape if target.dtype.is_float else labels
     if target.dtype is dt.bool_ or target.shape != wanted:
         raise ShapeError(f"cross_entropy: logits {logits.shape} take integer labels of shape "
                          f"{labels} or float probabilities of shape {logits.shape}, not "
-                         f"{target.dtype.name} {target.shape}")
+                         f"{target.dtype.name} {target.shape}; convert labels with .long()")
     if weight is not None and weight.shape != (logits.shape[axis],):
         raise ShapeError(f"cross_entropy: weight {weight.shape} needs one element a class: "
                          f"({logits.shape[axis]},)")
     if not 0 <= smoothing <= 1:
-        raise ArgumentError(f"cross_entropy: label_smoothing {smoothing} is outside 0 to 1")
+        raise ArgumentError(f"cross_entropy: label_smoothing {smoothing} must be 0 to 1")
     if how not in REDUCTIONS:
         raise ArgumentError(f"cross_entropy: reduction {how!r} is not one of "
                             f"{', '.join(REDUCTIONS)}")
@@ -150,4 +154,5 @@ def check_same(a: Node, b: Node, operation: str) -> None:
     """ShapeError unless input and target have one shape."""
     if a.shape != b.shape:
         shapes.broadcast([a.shape, b.shape], operation)
-        raise ShapeError(f"{operation}: input {a.shape} and target {b.shape} must have one shape")
+        raise ShapeError(f"{operation}: input {a.shape} and target {b.shape} must have one shape; reshape "
+                         f"one")

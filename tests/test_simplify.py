@@ -277,6 +277,13 @@ def test_index_expressions_of_any_int64_keep_their_values(data: st.DataObject) -
     assert_same_values(root, dict(zip(leaves, [values, values[::-1], values & 3], strict=True)))
 
 
+def test_a_quotient_of_a_sum_that_wraps_is_not_divided_further() -> None:
+    """Eight more and the sum would not wrap, but it does."""
+    wraps = index(INT64[0] + 4)
+    root = ((Expression(wraps) - i) // 4 + 2) // 5
+    assert_same_values(root.node, grid([i.node]))
+
+
 @given(data=st.data())
 def test_simplifying_twice_changes_nothing(data: st.DataObject) -> None:
     root = data.draw(index_expressions([loop(0, 6), loop(1, 8), loop(2, 20)])).node

@@ -1,7 +1,6 @@
 """Reductions of tensors beside NumPy's: axes, empty axes, ties, NaN, statistics."""
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -160,16 +159,14 @@ def test_logsumexp_and_softmax_survive_infinities_and_large_numbers(device: str)
     x = as_tensor(values, device)
     found = computed({"lse": x.logsumexp(1), "soft": x.softmax(1), "log": x.log_softmax(1),
                       "kept": x.logsumexp((0, 1), keepdim=True)})
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with np.errstate(all="ignore"):
         expected = np.logaddexp.reduce(values, axis=1)
     np.testing.assert_allclose(found["lse"], expected, rtol=1e-14)
     assert found["kept"].shape == (1, 1)
     ordinary = [0, 1, 4]
-    np.testing.assert_allclose(found["soft"][ordinary], np.exp(values - expected[:, None])[ordinary],
-                               rtol=1e-12)
-    np.testing.assert_allclose(found["log"][ordinary], (values - expected[:, None])[ordinary],
-                               rtol=1e-12)
+    logs = values[ordinary] - expected[ordinary][:, None]
+    np.testing.assert_allclose(found["soft"][ordinary], np.exp(logs), rtol=1e-12)
+    np.testing.assert_allclose(found["log"][ordinary], logs, rtol=1e-12)
     assert np.isnan(found["soft"][2]).all()
 
 

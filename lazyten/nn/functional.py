@@ -7,6 +7,7 @@ from lazyten import elementwise as ew
 from lazyten import losses, shapes, special, windows
 from lazyten import random as _random
 from lazyten import reductions
+from lazyten.arguments import takes_tensors
 from lazyten.dtype import Scalar
 from lazyten.errors import ArgumentError, DTypeError, ShapeError
 from lazyten.tensor import Tensor
@@ -17,6 +18,7 @@ Sizes = int | Sequence[int]
 
 # ---- layers --------------------------------------------------------------------------------------
 
+@takes_tensors
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """input (.., in) times weight (out, in) transposed, plus bias (out,): (.., out)."""
     if weight.ndim != 2:
@@ -26,6 +28,10 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
                          f"axis must be {weight.shape[1]}, the weight's axis 1")
     if bias is not None and bias.shape != (weight.shape[0],):
         raise ShapeError(f"linear: the bias has shape {bias.shape}; it needs ({weight.shape[0]},)")
+    if input.dtype is not weight.dtype:
+        raise DTypeError(f"linear: the input is {input.dtype.name} and the weight "
+                         f"{weight.dtype.name}; convert one, for example with "
+                         f"input.to(lazyten.{weight.dtype.name})")
     product = input @ weight.T
     return product if bias is None else product + bias
 
@@ -39,7 +45,7 @@ def _convolution(input: Tensor, weight: Tensor, bias: Tensor | None, stride: Siz
     if input.ndim == spatial + 1:  # no batch
         return _convolution(input.unsqueeze(0), weight, bias, stride, padding, dilation, groups,
                             spatial).squeeze(0)
-    input._operand(weight, name)
+    groups = shapes.as_int(groups, name, "groups")
     steps = shapes.pair(stride, spatial, name, "stride")
     gaps = shapes.pair(dilation, spatial, name, "dilation")
     if isinstance(padding, str):
@@ -65,12 +71,14 @@ def _named_padding(input: Tensor, weight: Tensor, padding: str, stride: tuple[in
     return input.pad(pairs), none
 
 
+@takes_tensors
 def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1,
            padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1) -> Tensor:
     """input (batch, in, length), weight (out, in/groups, taps): (batch, out, windows)."""
     return _convolution(input, weight, bias, stride, padding, dilation, groups, 1)
 
 
+@takes_tensors
 def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1,
            padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1) -> Tensor:
     """input (batch, in, height, width), weight (out, in/groups, kernel height, kernel width):
@@ -78,6 +86,7 @@ def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Si
     return _convolution(input, weight, bias, stride, padding, dilation, groups, 2)
 
 
+@takes_tensors
 def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1,
            padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1) -> Tensor:
     """conv2d with one more spatial axis."""
@@ -100,6 +109,7 @@ def _geometry(input: Tensor, kernel_size: Sizes, stride: Sizes | None, padding: 
     return geometry
 
 
+@takes_tensors
 def max_pool2d(input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
                dilation: Sizes = 1) -> Tensor:
     """The greatest of each window (stride: the kernel's size); padding never wins."""
@@ -107,6 +117,7 @@ def max_pool2d(input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, p
     return input._unary(lambda x: windows.max_pool(x, geometry))
 
 
+@takes_tensors
 def avg_pool2d(input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
                count_include_pad: bool = True) -> Tensor:
     """The mean of each window (stride: the kernel's size)."""
@@ -114,12 +125,21 @@ def avg_pool2d(input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, p
     return input._unary(lambda x: windows.average_pool(x, geometry, count_include_pad))
 
 
+@takes_tensors
 def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None,
                bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
     """The last axes moved to mean 0 and scaled to variance 1, then times weight, plus bias."""
     inner = shapes.sizes([normalized_shape], "layer_norm")
     if not inner or input.shape[-len(inner):] != inner:
-        raise ShapeError(f"layer_norm: input {input.shape} does not end in normalized_shape {inner}")
+        raise ShapeError(f"layer_norm: input {input.shape} does not end in normalized_shape {inner}; "
+                         f"they must be equal there")
+    for name, given in (("weight", weight), ("bias", bias)):
+        if given is not None and given.shape != inner:
+            raise ShapeError(f"layer_norm: the {name} has shape {given.shape}; it needs {inner}")
+    if not input.dtype.is_float:
+        raise DTypeError(f"layer_norm of {input.dtype.name}: it is for floats; convert with .float()")
+    if not shapes.as_number(eps, "layer_norm", "eps") >= 0:
+        raise ArgumentError(f"layer_norm: eps={eps} is below 0; give a small number such as 1e-5")
     axes = tuple(range(input.ndim - len(inner), input.ndim))
     centred = input - input.mean(axes, keepdim=True)
     scale = (centred.square().mean(axes, keepdim=True) + eps).rsqrt()
@@ -129,10 +149,18 @@ def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | 
     return result if bias is None else result + bias
 
 
+def check_probability(p: float, operation: str) -> None:
+    """ArgumentError unless 0 <= p <= 1."""
+    if not 0 <= shapes.as_number(p, operation, "p") <= 1:
+        raise ArgumentError(f"{operation}: p={p} must be a probability, 0 to 1")
+
+
+@takes_tensors
 def dropout(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
     """Each element 0 with probability p, the rest over 1 - p; everything unless `training`."""
-    if not 0 <= p <= 1:
-        raise ArgumentError(f"dropout: p={p} is a probability, 0 to 1")
+    check_probability(p, "dropout")
+    if not input.dtype.is_float:
+        raise DTypeError(f"dropout of {input.dtype.name}: it is for floats; convert with .float()")
     if not training or p == 0:
         return input
     if p == 1:
@@ -144,56 +172,67 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
 
 # ---- activations ---------------------------------------------------------------------------------
 
+@takes_tensors
 def relu(input: Tensor) -> Tensor:
     """max(x, 0)."""
     return input.relu()
 
 
+@takes_tensors
 def sigmoid(input: Tensor) -> Tensor:
     """1 / (1 + e ** -x)."""
     return input.sigmoid()
 
 
+@takes_tensors
 def tanh(input: Tensor) -> Tensor:
     """The hyperbolic tangent."""
     return input.tanh()
 
 
+@takes_tensors
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """x times the normal distribution function at x."""
     return input.gelu(approximate)
 
 
+@takes_tensors
 def silu(input: Tensor) -> Tensor:
     """x * sigmoid(x)."""
     return input.silu()
 
 
+@takes_tensors
 def softplus(input: Tensor) -> Tensor:
     """log(1 + e ** x)."""
     return input._special(special.softplus)
 
 
+@takes_tensors
 def leaky_relu(input: Tensor, negative_slope: float = 0.01) -> Tensor:
     """x where positive, negative_slope * x elsewhere."""
     return input._special(lambda x: special.leaky_relu(x, negative_slope))
 
 
+@takes_tensors
 def elu(input: Tensor, alpha: float = 1.0) -> Tensor:
     """x where positive, alpha * (e ** x - 1) elsewhere."""
     return input._special(lambda x: special.elu(x, alpha))
 
 
+@takes_tensors
 def softmax(input: Tensor, dim: int) -> Tensor:
     """e ** x over its sum along an axis."""
     return input.softmax(dim)
 
 
+@takes_tensors
 def log_softmax(input: Tensor, dim: int) -> Tensor:
     """The logarithm of softmax."""
     return input.log_softmax(dim)
 
 
+@takes_tensors
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: Scalar = 0) -> Tensor:
     """`value` around the last axes: (before, after) of the last axis, then of the one before."""
     if mode != "constant":
@@ -203,11 +242,15 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: Scalar
 
 # ---- losses --------------------------------------------------------------------------------------
 
+@takes_tensors
 def one_hot(labels: Tensor, num_classes: int) -> Tensor:
     """int64 (.., num_classes): 1 at each label, 0 elsewhere; all 0 for a label outside."""
-    return labels._unary(lambda x: losses.one_hot(x, num_classes))
+    classes = shapes.as_int(num_classes, "one_hot", "num_classes")
+    shapes.countable((*labels.shape, classes), "one_hot")
+    return labels._unary(lambda x: losses.one_hot(x, classes))
 
 
+@takes_tensors
 def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None,
                   ignore_index: int = -100, reduction: str = "mean",
                   label_smoothing: float = 0.0) -> Tensor:
@@ -217,38 +260,40 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None,
     A label outside the classes makes the loss NaN (see lazyten/losses.py).
     """
     tensors = [input, target, *([] if weight is None else [weight])]
-    for t in tensors:
-        if not isinstance(t, Tensor):
-            raise DTypeError(f"cross_entropy: {type(t).__name__} is not a tensor; wrap it in "
-                             f"lazyten.tensor()")
-        input._operand(t, "cross_entropy")
+    ignore_index = shapes.as_int(ignore_index, "cross_entropy", "ignore_index")
+    shapes.as_number(label_smoothing, "cross_entropy", "label_smoothing")
     node = losses.cross_entropy(input.node, target.node, None if weight is None else weight.node,
                                 ignore_index, reduction, label_smoothing)
     return Tensor._result(node, *tensors)
 
 
+@takes_tensors
 def nll_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """-input of the target class; input (batch, classes) holds logarithms of probabilities."""
     if input.ndim != 2 or target.shape != input.shape[:1] or not target.dtype.is_int:
         raise ShapeError(f"nll_loss: input {input.shape} needs 2 axes and integer labels of shape "
-                         f"{input.shape[:1]}, not {target.dtype.name} {target.shape}")
+                         f"{input.shape[:1]}, not {target.dtype.name} {target.shape}; convert labels "
+                         f"with .long()")
     chosen = losses._chosen(target.node, input.shape[1])
     picked = reductions.sum(ew.where(chosen, input.node, 0.0), (1,))
     return Tensor._result(losses.reduced(ew.negative(picked), reduction, "nll_loss"), input, target)
 
 
+@takes_tensors
 def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """The squared difference."""
     losses.check_same(input.node, target.node, "mse_loss")
     return _loss((input - target).square(), reduction, "mse_loss")
 
 
+@takes_tensors
 def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """The absolute difference."""
     losses.check_same(input.node, target.node, "l1_loss")
     return _loss((input - target).abs(), reduction, "l1_loss")
 
 
+@takes_tensors
 def binary_cross_entropy_with_logits(input: Tensor, target: Tensor,
                                      reduction: str = "mean") -> Tensor:
     """-log of the probability that sigmoid(input) gives to `target`, 0 to 1; safe for large x."""

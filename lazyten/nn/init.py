@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 
+from lazyten.arguments import takes_tensors
 from lazyten.errors import ArgumentError, ShapeError
 from lazyten.grad_mode import no_grad
 from lazyten.tensor import Tensor
@@ -33,43 +34,51 @@ def _fans(tensor: Tensor, operation: str) -> tuple[int, int]:
     return tensor.shape[1] * area, tensor.shape[0] * area
 
 
+@takes_tensors
 @no_grad()
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
     """Evenly spread over [a, b)."""
     return tensor.uniform_(a, b)
 
 
+@takes_tensors
 @no_grad()
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
     """Normally distributed."""
     return tensor.normal_(mean, std)
 
 
+@takes_tensors
 @no_grad()
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """One value everywhere."""
     return tensor.fill_(val)
 
 
+@takes_tensors
 def zeros_(tensor: Tensor) -> Tensor:
     """0 everywhere."""
     return constant_(tensor, 0.0)
 
 
+@takes_tensors
 def ones_(tensor: Tensor) -> Tensor:
     """1 everywhere."""
     return constant_(tensor, 1.0)
 
 
+@takes_tensors
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
     """Uniform with variance 2 / (fan_in + fan_out) (X. Glorot and Y. Bengio, 2010)."""
-    bound = gain * math.sqrt(6 / sum(_fans(tensor, "xavier_uniform_")))
+    bound = gain * math.sqrt(6 / max(sum(_fans(tensor, "xavier_uniform_")), 1))
     return uniform_(tensor, -bound, bound)
 
 
+@takes_tensors
 def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
     """Normal with variance 2 / (fan_in + fan_out) (X. Glorot and Y. Bengio, 2010)."""
-    return normal_(tensor, 0.0, gain * math.sqrt(2 / sum(_fans(tensor, "xavier_normal_"))))
+    fans = max(sum(_fans(tensor, "xavier_normal_")), 1)
+    return normal_(tensor, 0.0, gain * math.sqrt(2 / fans))
 
 
 def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str, operation: str) -> float:
@@ -79,6 +88,7 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str, operati
     return calculate_gain(nonlinearity, a) / math.sqrt(fan) if fan else 0.0
 
 
+@takes_tensors
 def kaiming_uniform_(tensor: Tensor, a: float = 0.0, mode: str = "fan_in",
                      nonlinearity: str = "leaky_relu") -> Tensor:
     """Uniform with variance gain**2 / fan (K. He and others, 2015)."""
@@ -86,6 +96,7 @@ def kaiming_uniform_(tensor: Tensor, a: float = 0.0, mode: str = "fan_in",
     return uniform_(tensor, -bound, bound)
 
 
+@takes_tensors
 def kaiming_normal_(tensor: Tensor, a: float = 0.0, mode: str = "fan_in",
                     nonlinearity: str = "leaky_relu") -> Tensor:
     """Normal with variance gain**2 / fan (K. He and others, 2015)."""

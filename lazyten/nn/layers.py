@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import overload
 
 from lazyten import functions, shapes
-from lazyten.errors import ArgumentError
+from lazyten.arguments import takes_tensors
+from lazyten.errors import ArgumentError, IndexingError
 from lazyten.nn import functional as F
 from lazyten.nn import init
 from lazyten.nn.functional import Sizes
@@ -29,8 +30,9 @@ class Linear(Module):
     def __init__(self, in_features: int, out_features: int, bias: bool = True,
                  device: str | None = None, dtype: DTypeLike | None = None) -> None:
         super().__init__()
-        if in_features < 0 or out_features < 0:
-            raise ArgumentError(f"Linear({in_features}, {out_features}): features are 0 or more")
+        for features in (in_features, out_features):
+            if shapes.as_int(features, "Linear", "a number of features") < 0:
+                raise ArgumentError(f"Linear({in_features}, {out_features}): features are 0 or more")
         self.in_features, self.out_features = in_features, out_features
         self.weight = _uniform((out_features, in_features), in_features, device, dtype)
         self.bias = _uniform((out_features,), in_features, device, dtype) if bias else None
@@ -50,7 +52,15 @@ class Conv2d(Module):
                  padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1, bias: bool = True,
                  device: str | None = None, dtype: DTypeLike | None = None) -> None:
         super().__init__()
-        if groups < 1 or in_channels % groups or out_channels % groups:
+        name = f"Conv2d({in_channels}, {out_channels})"
+        for number in (in_channels, out_channels, groups):
+            if shapes.as_int(number, name, "a number of channels or groups") < 1:
+                raise ArgumentError(f"{name}: channels and groups={groups} must be 1 or more")
+        if isinstance(padding, str) and padding not in ("valid", "same"):
+            raise ArgumentError(f"{name}: padding {padding!r} must be a number, 'valid' or 'same'")
+        if not isinstance(padding, str):
+            shapes.pair(padding, 2, "Conv2d", "padding", least=0)
+        if in_channels % groups or out_channels % groups:
             raise ArgumentError(f"Conv2d({in_channels}, {out_channels}): groups={groups} must "
                                 f"divide both numbers of channels")
         self.in_channels, self.out_channels = in_channels, out_channels
@@ -131,8 +141,7 @@ class Dropout(Module):
 
     def __init__(self, p: float = 0.5) -> None:
         super().__init__()
-        if not 0 <= p <= 1:
-            raise ArgumentError(f"Dropout: p={p} is a probability, 0 to 1")
+        F.check_probability(p, "Dropout")
         self.p = p
 
     def forward(self, input: Tensor) -> Tensor:
@@ -150,7 +159,7 @@ class Flatten(Module):
         self.start_dim, self.end_dim = start_dim, end_dim
 
     def forward(self, input: Tensor) -> Tensor:
-        return input.flatten(self.start_dim, self.end_dim)
+        return takes_tensors(Tensor.flatten)(input, self.start_dim, self.end_dim)
 
 
 class Identity(Module):
@@ -164,21 +173,21 @@ class ReLU(Module):
     """max(x, 0)."""
 
     def forward(self, input: Tensor) -> Tensor:
-        return input.relu()
+        return F.relu(input)
 
 
 class Sigmoid(Module):
     """1 / (1 + e ** -x)."""
 
     def forward(self, input: Tensor) -> Tensor:
-        return input.sigmoid()
+        return F.sigmoid(input)
 
 
 class Tanh(Module):
     """The hyperbolic tangent."""
 
     def forward(self, input: Tensor) -> Tensor:
-        return input.tanh()
+        return F.tanh(input)
 
 
 class GELU(Module):
@@ -189,14 +198,14 @@ class GELU(Module):
         self.approximate = approximate
 
     def forward(self, input: Tensor) -> Tensor:
-        return input.gelu(self.approximate)
+        return F.gelu(input, self.approximate)
 
 
 class SiLU(Module):
     """x * sigmoid(x)."""
 
     def forward(self, input: Tensor) -> Tensor:
-        return input.silu()
+        return F.silu(input)
 
 
 class Softmax(Module):
@@ -207,7 +216,7 @@ class Softmax(Module):
         self.dim = dim
 
     def forward(self, input: Tensor) -> Tensor:
-        return input.softmax(self.dim)
+        return F.softmax(input, self.dim)
 
 
 class LogSoftmax(Module):
@@ -218,7 +227,7 @@ class LogSoftmax(Module):
         self.dim = dim
 
     def forward(self, input: Tensor) -> Tensor:
-        return input.log_softmax(self.dim)
+        return F.log_softmax(input, self.dim)
 
 
 class Sequential(Module):
@@ -237,7 +246,7 @@ class Sequential(Module):
         for name, module in items:
             if not isinstance(module, Module):
                 raise ArgumentError(f"Sequential: item {name} is {type(module).__name__}, not a "
-                                    f"Module")
+                                    f"Module; give modules one by one: Sequential(a, b)")
             self.add_module(name, module)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -252,4 +261,8 @@ class Sequential(Module):
         return iter(self._modules.values())
 
     def __getitem__(self, index: int) -> Module:
-        return list(self._modules.values())[index]
+        number, count = shapes.as_int(index, "Sequential", "an index"), len(self)
+        if not -count <= number < count:
+            raise IndexingError(f"Sequential: index {number} is outside its {count} modules; use "
+                                f"{-count} to {count - 1}")
+        return list(self._modules.values())[number]

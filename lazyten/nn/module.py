@@ -5,16 +5,26 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
-from lazyten.errors import ArgumentError, StateError
+from lazyten.device import canonical
+from lazyten.dtype import as_dtype
+from lazyten.errors import ArgumentError, DTypeError, StateError
 from lazyten.grad_mode import no_grad
 from lazyten.tensor import DTypeLike, Tensor
 
 
 def Parameter(data: Tensor, requires_grad: bool = True) -> Tensor:
     """A leaf with a copy of `data`'s value that collects gradients: what a Module registers."""
+    if not isinstance(data, Tensor):
+        raise DTypeError(f"Parameter of {type(data).__name__} {data!r:.40}: give a tensor, for "
+                         f"example lazyten.zeros(3)")
     with no_grad():
         value = data.detach().clone()
     return value.requires_grad_() if requires_grad else value
+
+
+def _check_name(name: str, operation: str) -> None:
+    if not isinstance(name, str) or not name or "." in name:
+        raise ArgumentError(f"{operation}: {name!r} is not a name; use a string without dots")
 
 
 class Module:
@@ -37,7 +47,8 @@ class Module:
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What calling the module does; subclasses define it."""
-        raise NotImplementedError(f"{type(self).__name__} does not define forward()")
+        raise ArgumentError(f"{type(self).__name__} was called, but does not define forward(); add "
+                            f"a method forward(self, input)")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.forward(*args, **kwargs)
@@ -61,11 +72,19 @@ class Module:
 
     def register_buffer(self, name: str, value: Tensor) -> None:
         """A tensor that is saved and loaded with the module, but not trained."""
+        if not isinstance(value, Tensor):
+            raise DTypeError(f"register_buffer {name!r}: {type(value).__name__} {value!r:.40} is not "
+                             f"a tensor; wrap it in lazyten.tensor()")
+        _check_name(name, "register_buffer")
         setattr(self, name, value)
         self._buffers[name] = value
 
     def add_module(self, name: str, module: Module) -> None:
         """The same as assigning the attribute, for names made at run time."""
+        if not isinstance(module, Module):
+            raise DTypeError(f"add_module {name!r}: {type(module).__name__} {module!r:.40} is not a "
+                             f"Module; give a layer or a model")
+        _check_name(name, "add_module")
         setattr(self, name, module)
 
     # ---- walking ----
@@ -128,6 +147,14 @@ class Module:
         StateError names what is missing, unexpected (both allowed if not `strict`), or of another
         shape.
         """
+        operation = f"load_state_dict of {type(self).__name__}"
+        if not isinstance(state, Mapping):
+            raise StateError(f"{operation}: {type(state).__name__} {state!r:.40} is not a mapping of "
+                             f"names to tensors; give what state_dict() or load_safetensors() gave")
+        for name, value in state.items():
+            if not isinstance(value, Tensor):
+                raise StateError(f"{operation}: {name} is {type(value).__name__} {value!r:.40}, not a "
+                                 f"tensor; wrap it in lazyten.tensor(). Nothing was loaded")
         own = self.state_dict()
         missing = [n for n in own if n not in state]
         unexpected = [n for n in state if n not in own]
@@ -137,7 +164,7 @@ class Module:
             ("missing", missing if strict else []), ("unexpected", unexpected if strict else []),
             ("of another shape", wrong)) if names]
         if problems:
-            raise StateError(f"load_state_dict of {type(self).__name__}: {'; '.join(problems)}. "
+            raise StateError(f"{operation}: {'; '.join(problems)}. "
                              f"Nothing was loaded; the model must be built as the saved one was")
         with no_grad():
             for name, target in own.items():
@@ -169,6 +196,10 @@ class Module:
 
     def to(self, device: str | None = None, dtype: DTypeLike | None = None) -> Self:
         """Move all parameters and buffers to a device or dtype, in place; gives this module."""
+        if dtype is not None and not as_dtype(dtype).is_float:
+            raise DTypeError(f"to of {type(self).__name__}: parameters cannot be "
+                             f"{as_dtype(dtype).name}; use a float type")
+        device = None if device is None else canonical(device)
         for module in self.modules():
             for kind in (module._parameters, module._buffers):
                 for name, value in list(kind.items()):

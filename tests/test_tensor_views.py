@@ -1,0 +1,349 @@
+"""Views beside NumPy's: random chains of indexing and movement, and writes seen through all views."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tensor_values import Array, as_tensor, assert_same, computed
+
+import lazyten as lt
+
+Pair = tuple[lt.Tensor, Array]
+Step = Callable[[Any], Any]
+
+
+# ---- random moves --------------------------------------------------------------------------------
+
+def draw_slice(draw: st.DrawFn, n: int) -> slice:
+    ends = st.none() | st.integers(-n - 2, n + 2)
+    return slice(draw(ends), draw(ends), draw(st.sampled_from([None, 1, 2, 3, -1, -2, -3])))
+
+
+def draw_index(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[Any, ...]:
+    """Integers and slices for some axes, with Nones and an Ellipsis among them."""
+    entries: list[Any] = []
+    used = draw(st.integers(0, len(shape)))
+    dots = draw(st.none() | st.integers(0, used))
+    for place in range(used):
+        if place == dots:
+            entries.append(Ellipsis)
+        if draw(st.integers(0, 4)) == 0:
+            entries.append(None)
+        axis = place if dots is None or place < dots else len(shape) - used + place
+        n = shape[axis]
+        integer = n > 0 and draw(st.booleans())
+        entries.append(draw(st.integers(-n, n - 1)) if integer else draw_slice(draw, n))
+    if dots == used:
+        entries.append(Ellipsis)
+    return tuple(entries)
+
+
+def draw_split(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Another shape of the same number of elements."""
+    total = int(np.prod(shape))
+    if total == 0:
+        return draw(st.sampled_from([(0,), (0, 3), (2, 0)]))
+    sizes: list[int] = []
+    while total > 1 and len(sizes) < 3:
+        factor = draw(st.sampled_from([d for d in range(1, total + 1) if total % d == 0]))
+        sizes.append(factor)
+        total //= factor
+    return (*sizes, total)
+
+
+def draw_move(draw: st.DrawFn, x: Pair, views_only: bool) -> Pair:
+    """One move of a tensor and of an array: NumPy's must be a view where `views_only`."""
+    t, a = x
+    axis = draw(st.integers(-a.ndim, a.ndim - 1)) if a.ndim else 0
+    kind = draw(st.sampled_from(["index", "permute", "transpose", "flip", "squeeze", "unsqueeze",
+                                 "reshape", "expand", "split", "narrow", "unflatten"]))
+    if kind == "index":
+        index = draw_index(draw, a.shape)
+        return t[index], a[index]
+    if kind == "permute":
+        order = draw(st.permutations(range(a.ndim)))
+        return t.permute(order), a.transpose(order)
+    if kind == "unsqueeze":
+        place = draw(st.integers(-a.ndim - 1, a.ndim))
+        return t.unsqueeze(place), np.expand_dims(a, place)
+    if kind == "squeeze":
+        return t.squeeze(), a.squeeze()
+    if kind == "reshape":
+        shape = draw_split(draw, a.shape)
+        if views_only and not np.shares_memory(a.reshape(shape), a):
+            return x
+        return t.reshape(shape), a.reshape(shape)
+    if not a.ndim:
+        return x
+    if kind == "transpose":
+        other = draw(st.integers(0, a.ndim - 1))
+        return t.transpose(axis, other), a.swapaxes(axis, other)
+    if kind == "flip":
+        return t.flip(axis), np.flip(a, axis)
+    if kind == "split":
+        size = draw(st.integers(1, 4))
+        parts = t.split(size, axis)
+        cuts = list(range(size, a.shape[axis], size))
+        which = draw(st.integers(0, len(parts) - 1))
+        return parts[which], np.split(a, cuts, axis)[which]
+    if kind == "narrow":
+        start = draw(st.integers(0, a.shape[axis]))
+        length = draw(st.integers(0, a.shape[axis] - start))
+        taken = tuple(slice(None) if i != axis % a.ndim else slice(start, start + length)
+                      for i in range(a.ndim))
+        return t.narrow(axis, start, length), a[taken]
+    if kind == "expand" and not views_only:
+        shape = (draw(st.integers(1, 2)), *(3 if n == 1 else n for n in a.shape))
+        return t.expand(shape), np.broadcast_to(a, shape)
+    return x
+
+
+@st.composite
+def chains(draw: st.DrawFn, device: str = "interpreter") -> Pair:
+    """A tensor and an array after the same random moves."""
+    shape = draw(st.lists(st.integers(0, 5), min_size=0, max_size=4).map(tuple))
+    values = np.arange(int(np.prod(shape)), dtype=np.int32).reshape(shape)
+    x: Pair = as_tensor(values, device), values
+    for _ in range(draw(st.integers(1, 5))):
+        x = draw_move(draw, x, views_only=False)
+        if x[1].size > 2000:
+            break
+    return x
+
+
+@given(x=chains())
+def test_random_chains_of_views_match_numpy(x: Pair) -> None:
+    assert x[0].shape == x[1].shape
+    assert_same(x[0].numpy(), x[1])
+
+
+@given(x=chains())
+def test_computing_with_random_views_matches_numpy(x: Pair) -> None:
+    assert_same((x[0] * 2 + 1).numpy(), x[1] * 2 + 1)
+
+
+@given(data=st.data())
+def test_compiled_kernels_read_random_views_as_numpy_does(data: st.DataObject) -> None:
+    chosen = [data.draw(chains("cpu")) for _ in range(3)]
+    results = {str(i): t * 2 + 1 for i, (t, _) in enumerate(chosen)}
+    found = computed(results)
+    for i, (_, a) in enumerate(chosen):
+        assert_same(found[str(i)], a * 2 + 1)
+
+
+# ---- writing through views -----------------------------------------------------------------------
+
+def write(draw: st.DrawFn, x: Pair) -> None:
+    """The same random write through a view of a tensor and of an array."""
+    t, a = x
+    value = draw(st.integers(-9, 9))
+    kind = draw(st.sampled_from(["set", "fill_", "add_", "mul_", "copy_", "index", "mask"]))
+    if kind == "set":
+        t[...] = value
+        a[...] = value
+    elif kind == "fill_":
+        t.fill_(value)
+        a.fill(value)
+    elif kind == "add_":
+        t += value
+        np.add(a, value, out=a)
+    elif kind == "mul_":
+        t.mul_(value)
+        np.multiply(a, value, out=a)
+    elif kind == "copy_":
+        source = np.arange(a.size, dtype=a.dtype).reshape(a.shape) + value
+        t.copy_(as_tensor(source, t.device))
+        a[...] = source
+    elif kind == "index":
+        index = draw_index(draw, a.shape)
+        t[index] = value
+        a[index] = value
+    else:
+        t[t > value] = value
+        a[a > value] = value
+
+
+@st.composite
+def programs(draw: st.DrawFn, device: str = "interpreter") -> list[Pair]:
+    """Views of one storage and of one array, after random views of views and writes."""
+    shape = draw(st.lists(st.integers(1, 4), min_size=1, max_size=3).map(tuple))
+    values = np.arange(int(np.prod(shape)), dtype=np.int64).reshape(shape)
+    views: list[Pair] = [(as_tensor(values, device), values)]
+    for _ in range(draw(st.integers(2, 8))):
+        chosen = draw(st.sampled_from(views))
+        if draw(st.booleans()):
+            views.append(draw_move(draw, chosen, views_only=True))
+        else:
+            write(draw, chosen)
+        if draw(st.integers(0, 5)) == 0:
+            chosen[0].realize()
+    return views
+
+
+@given(views=programs())
+def test_random_programs_of_views_and_writes_match_numpy(views: list[Pair]) -> None:
+    for number, (t, a) in enumerate(views):
+        assert_same(t.numpy(), a, f"view {number}")
+
+
+@given(views=programs(device="cpu"))
+def test_compiled_programs_of_views_and_writes_match_numpy(views: list[Pair]) -> None:
+    for number, (t, a) in enumerate(views):
+        assert_same(t.numpy(), a, f"view {number}")
+
+
+def test_a_value_read_before_a_write_stays(device: str) -> None:
+    x = lt.zeros(3, device=device)
+    before, copy = x + 1, x.clone()
+    x[0] = 5
+    x += 1
+    lt.realize(before, copy, x)
+    assert before.tolist() == [1, 1, 1] and copy.tolist() == [0, 0, 0]
+    assert x.tolist() == [6, 1, 1]
+
+
+def test_writing_to_an_expanded_view_is_refused() -> None:
+    with pytest.raises(lt.ShapeError, match="more than once"):
+        lt.zeros(1, 3).expand(2, 3)[0] = 1
+    with pytest.raises(lt.ShapeError, match="more than once"):
+        lt.zeros(3, 1).expand(3, 2).add_(1)
+
+
+def test_assignment_broadcasts_and_converts(device: str) -> None:
+    x, a = lt.zeros(2, 3, dtype=lt.int32, device=device), np.zeros((2, 3), np.int32)
+    x[:, 1:] = [[7, 8]]
+    a[:, 1:] = [[7, 8]]
+    x[0] = lt.tensor([1.0, 2.0, 3.0], device=device).int()
+    a[0] = [1, 2, 3]
+    assert_same(x.numpy(), a)
+    y = lt.zeros(2, device=device)
+    y[0] = 3
+    y[1] = lt.tensor(2, device=device)
+    assert y.tolist() == [3, 2] and y.dtype is lt.float32
+    with pytest.raises(lt.ShapeError):
+        x[0] = [1, 2]
+
+
+def test_overlapping_writes_read_the_old_values(device: str) -> None:
+    x, a = lt.arange(6, device=device), np.arange(6)
+    x[1:] = x[:-1]
+    a[1:] = a[:-1].copy()
+    x.copy_(x.flip(0) + x)
+    a = a[::-1] + a
+    assert_same(x.numpy(), a)
+
+
+# ---- index arrays --------------------------------------------------------------------------------
+
+def test_index_arrays_and_gather_match_numpy(device: str) -> None:
+    values = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    x = as_tensor(values, device)
+    index = np.array([[2, 0], [-1, 1]])
+    into = np.random.default_rng(0).integers(0, 3, (2, 5, 4))
+    found = computed({
+        "middle": x[:, as_tensor(index, device)], "list": x[[1, 0, 1]],
+        "select": x.index_select(2, as_tensor([3, 3, 0], device)),
+        "gather": x.gather(1, as_tensor(into, device)), "bools": (x > 5)[as_tensor([1], device)],
+        "slices": x[:1, :, as_tensor([1, 2], device)]})
+    assert_same(found["middle"], values[:, index])
+    assert_same(found["list"], values[[1, 0, 1]])
+    assert_same(found["select"], values[:, :, [3, 3, 0]])
+    assert_same(found["gather"], np.take_along_axis(values, into, 1))
+    assert_same(found["bools"], (values > 5)[[1]])
+    assert_same(found["slices"], values[:1, :, [1, 2]])
+
+
+def test_infinities_and_nans_do_not_leak_through_index_arrays(device: str) -> None:
+    x = as_tensor(np.float32([np.nan, np.inf, 3]), device)
+    assert x[as_tensor([2, 1], device)].tolist() == [3, np.inf]
+
+
+@pytest.mark.parametrize("index", [7, -4, (0, 0, 0), (..., ...), 1.5, True, slice(0, 2, 0), "a",
+                                   (None, 5)])
+def test_wrong_indices_are_refused(index: Any) -> None:
+    with pytest.raises(lt.IndexingError):
+        lt.zeros(3, 4)[index]
+
+
+def test_bool_masks_cannot_be_read_through_but_written() -> None:
+    x = lt.arange(4)
+    with pytest.raises(lt.IndexingError, match="where"):
+        x[x > 1]
+    x[x > 1] = 0
+    assert x.tolist() == [0, 1, 0, 0]
+
+
+# ---- moves that are not views --------------------------------------------------------------------
+
+def test_repeat_roll_pad_stack_and_cat_match_numpy(device: str) -> None:
+    values = np.arange(6.0).reshape(2, 3)
+    x = as_tensor(values, device)
+    found = computed({
+        "repeat": x.repeat(2, 3), "wide": x.repeat(2, 1, 2), "roll": lt.roll(x, 1, 1),
+        "back": lt.roll(x, -4, 1), "pad": x.pad((1, 2)), "pads": x.pad((1, 0, 0, 2), -1.5),
+        "cut": x.pad((-1, 1)), "stack": lt.stack([x, x + 1], -1), "cat": lt.cat([x, x[:, :1]], 1),
+        "tril": lt.tril(x), "triu": lt.triu(x, 1), "stack0": lt.stack([x, x]),
+        "empty": lt.cat([x[:0], x, x[:0]])})
+    assert_same(found["repeat"], np.tile(values, (2, 3)))
+    assert_same(found["wide"], np.tile(values, (2, 1, 2)))
+    assert_same(found["roll"], np.roll(values, 1, 1))
+    assert_same(found["back"], np.roll(values, -4, 1))
+    assert_same(found["pad"], np.pad(values, ((0, 0), (1, 2))))
+    assert_same(found["pads"], np.pad(values, ((0, 2), (1, 0)), constant_values=-1.5))
+    assert_same(found["cut"], np.pad(values[:, 1:], ((0, 0), (0, 1))))
+    assert_same(found["stack"], np.stack([values, values + 1], -1))
+    assert_same(found["stack0"], np.stack([values, values]))
+    assert_same(found["cat"], np.concatenate([values, values[:, :1]], 1))
+    assert_same(found["tril"], np.tril(values))
+    assert_same(found["triu"], np.triu(values, 1))
+    assert_same(found["empty"], values)
+
+
+def test_new_tensors_match_numpys(device: str) -> None:
+    made = {
+        "arange": (lt.arange(2, 11, 3, device=device), np.arange(2, 11, 3)),
+        "down": (lt.arange(5, 0, -2, device=device), np.arange(5, 0, -2)),
+        "floats": (lt.arange(0, 1, 0.125, device=device), np.arange(0, 1, 0.125, np.float32)),
+        "none": (lt.arange(3, 3, device=device), np.arange(0)),
+        "linspace": (lt.linspace(-1, 2, 7, device=device), np.linspace(-1, 2, 7, dtype=np.float32)),
+        "one": (lt.linspace(4, 9, 1, device=device), np.float32([4])),
+        "eye": (lt.eye(2, 3, device=device), np.eye(2, 3, dtype=np.float32)),
+        "full": (lt.full((2, 1), 7, device=device), np.full((2, 1), 7)),
+        "zeros": (lt.zeros(2, 0, dtype=lt.int8, device=device), np.zeros((2, 0), np.int8)),
+        "like": (lt.ones_like(lt.zeros(3, device=device), dtype=lt.bool_), np.ones(3, bool))}
+    found = computed({n: t for n, (t, _) in made.items()})
+    for name, (_, expected) in made.items():
+        assert_same(found[name], expected, name)
+
+
+def test_parts_have_numpys_sizes() -> None:
+    x = lt.arange(10)
+    assert [p.numel() for p in x.split(4)] == [4, 4, 2]
+    assert [p.tolist() for p in x.split([3, 0, 7])] == [[0, 1, 2], [], list(range(3, 10))]
+    assert [p.numel() for p in x.chunk(4)] == [3, 3, 3, 1]
+    assert [p.item() for p in x.unbind()] == list(range(10))
+    with pytest.raises(lt.ShapeError):
+        x.split([3, 3])
+    with pytest.raises(lt.ArgumentError):
+        x.split(0)
+    with pytest.raises(lt.IndexingError):
+        x.narrow(0, 8, 3)
+
+
+@pytest.mark.parametrize("call", [
+    lambda x: x.reshape(5), lambda x: x.reshape(-1, -1), lambda x: x.reshape(4, -1),
+    lambda x: x.view(7), lambda x: x.T.view(6), lambda x: x.permute(0, 0), lambda x: x.permute(0),
+    lambda x: x.transpose(0, 2), lambda x: x.expand(4, 3), lambda x: x.expand(3),
+    lambda x: x.squeeze(3), lambda x: x.unsqueeze(4), lambda x: x.flip(2), lambda x: x.pad((1,)),
+    lambda x: x.pad((-4, 0)), lambda x: lt.cat([x, x.T]), lambda x: lt.stack([x, x.T]),
+    lambda x: lt.cat([]), lambda x: x.flatten(1, 0), lambda x: x.repeat(2), lambda x: x.unflatten(
+        1, (2, 2)), lambda x: lt.zeros(-1), lambda x: lt.arange(0, 1, 0), lambda x: x.mm(x),
+    lambda x: lt.linspace(0, 1, -1), lambda x: len(x.sum())])
+def test_wrong_moves_are_refused_with_a_lazyten_error(call: Callable[[lt.Tensor], Any]) -> None:
+    with pytest.raises(lt.LazytenError) as info:
+        call(lt.zeros(2, 3))
+    assert not isinstance(info.value, lt.InternalError)
