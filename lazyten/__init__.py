@@ -6,6 +6,7 @@ recorded; printing, `.numpy()`, `.item()` and `realize()` compute, in few fused 
 from __future__ import annotations
 
 from lazyten import nn, optim
+from lazyten.arguments import takes_tensors as _takes_tensors
 from lazyten.device import Device
 from lazyten.dtype import (
     DType,
@@ -93,3 +94,7 @@ softmax, split, sqrt, square = Tensor.softmax, Tensor.split, Tensor.sqrt, Tensor
 squeeze, std, sub, sum = Tensor.squeeze, Tensor.std, Tensor.sub, Tensor.sum
 tan, tanh, transpose, trunc = Tensor.tan, Tensor.tanh, Tensor.transpose, Tensor.trunc
 unbind, unsqueeze, var = Tensor.unbind, Tensor.unsqueeze, Tensor.var
+
+for _name, _value in list(globals().items()):  # so that lt.exp(1.0) says what it needs
+    if getattr(_value, "__qualname__", "").startswith("Tensor."):
+        globals()[_name] = _takes_tensors(_value)

@@ -92,7 +92,7 @@ def canonical(name: str) -> str:
 def _canonical(name: str) -> str:
     kind, _, index = name.strip().lower().partition(":")
     if kind not in available():
-        raise DeviceError(f"there is no device {name!r}; use one that is installed: "
+        raise DeviceError(f"there is no device {name!r}; use one that this installation has: "
                           f"{', '.join(available())}. Another runtime is found once its package is "
                           f"installed (entry point group {ENTRY_POINT_GROUP!r})")
     if index and not index.isdigit():

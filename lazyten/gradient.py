@@ -23,40 +23,49 @@ def vjp(output: Node, cotangent: Node, wanted: Sequence[Node]) -> list[Node | No
     on in a differentiable way. Cotangents from several uses of a node are added from the last use
     to the first. Gradient nodes belong to the user's line of the forward node.
     """
+    found = _pulled_back(*_walk(output), cotangent, frozenset(wanted))
+    return [found.get(w) for w in wanted]
+
+
+def leaf_gradients(output: Node, cotangent: Node) -> list[tuple[Node, Node]]:
+    """Every LEAF node that `output` depends on, and its cotangent, in visit order."""
+    order, sources = _walk(output)
+    leaves = [n for n in order if n.op is Op.LEAF]
+    found = _pulled_back(order, sources, cotangent, frozenset(leaves))
+    return [(leaf, found[leaf]) for leaf in leaves if leaf in found]
+
+
+Sources = dict[Node, Sequence[Node]]
+
+
+def _walk(output: Node) -> tuple[list[Node], Sources]:
+    """The nodes that a cotangent of `output` may reach, sources first, and the sources of each."""
+    sources: Sources = {}
+
+    def into(node: Node) -> Sequence[Node]:
+        found = sources[node] = _sources(node)
+        return found
+
+    return toposort([output], into), sources
+
+
+def _pulled_back(order: list[Node], sources: Sources, cotangent: Node,
+                 wanted: frozenset[Node]) -> dict[Node, Node]:
+    """The cotangents of all nodes between the last of `order`, the output, and the wanted ones."""
+    output = order[-1]
     if (cotangent.shape, cotangent.dtype) != (output.shape, output.dtype):
         raise InternalError(f"cotangent {cotangent} does not fit {output}")
-    order, active = _between(output, frozenset(wanted))
-    found: dict[Node, Node] = {}
-    if output in active:
-        found[output] = cotangent
+    active = {n for n in order if n in wanted and n.dtype.is_float}
+    for node in order:
+        if not active.isdisjoint(sources[node]):
+            active.add(node)
+    found: dict[Node, Node] = {output: cotangent} if output in active else {}
     for node in reversed(order):
         total = found.get(node)
         if total is not None:
             with attribute_to(node.where):
                 _pass_back(node, total, active, found)
-    return [found.get(w) for w in wanted]
-
-
-def leaves(output: Node) -> list[Node]:
-    """The LEAF nodes that a gradient of `output` may reach, in visit order."""
-    return [n for n in toposort([output], _sources) if n.op is Op.LEAF]
-
-
-def _between(output: Node, wanted: frozenset[Node]) -> tuple[list[Node], set[Node]]:
-    """The nodes that a cotangent of `output` may reach, sources first; and which of them are wanted
-    or have a wanted node under them."""
-    sources: dict[Node, Sequence[Node]] = {}
-
-    def into(node: Node) -> Sequence[Node]:
-        sources[node] = _sources(node)
-        return sources[node]
-
-    order = toposort([output], into)
-    active = {n for n in order if n in wanted and n.dtype.is_float}
-    for node in order:
-        if not active.isdisjoint(sources[node]):
-            active.add(node)
-    return order, active
+    return found
 
 
 def _sources(node: Node) -> Sequence[Node]:

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
-from weakref import WeakValueDictionary
+from weakref import ref
 
 from lazyten import dtype as dt
 from lazyten import movement
@@ -71,7 +71,20 @@ class Node:
         return f"<{self.op.name} {self.dtype.name}{list(self.shape)}>"
 
 
-_interned: WeakValueDictionary[Hashable, Node] = WeakValueDictionary()
+class _Interned(ref[Node]):
+    """A weak reference to a node that knows its key: a WeakValueDictionary, but quicker."""
+
+    __slots__ = ("key",)
+    key: Hashable
+
+
+_interned: dict[Hashable, _Interned] = {}
+
+
+def _forget(reference: ref[Node]) -> None:
+    assert isinstance(reference, _Interned)
+    if _interned.get(reference.key) is reference:
+        del _interned[reference.key]
 
 
 def make(op: Op, dtype: DType, src: tuple[Node, ...] = (), arg: Any = None) -> Node:
@@ -82,9 +95,12 @@ def make(op: Op, dtype: DType, src: tuple[Node, ...] = (), arg: Any = None) -> N
     key = (op, dtype, src, arg) if op is not Op.CONST else (op, dtype, _bits(arg[0]), arg[1])
     found = _interned.get(key)
     if found is not None:
-        return found
+        node = found()
+        if node is not None:
+            return node
     node = Node(op, dtype, src, arg, _shape_of(op, dtype, src, arg), user_location())
-    _interned[key] = node
+    entry = _interned[key] = _Interned(node, _forget)
+    entry.key = key
     return node
 
 
@@ -221,17 +237,21 @@ def toposort(roots: Iterable[Node],
     `into` gives the sources to walk of a node (default: all of src).
     """
     order: list[Node] = []
-    done: set[Node] = set()
-    stack: list[tuple[Node, bool]] = [(r, False) for r in reversed(list(roots))]
+    seen: set[Node] = set()
+    stack: list[Node | tuple[Node]] = list(roots)[::-1]  # a tuple: all its sources are done
     while stack:
-        node, ready = stack.pop()
-        if ready:
-            order.append(node)
-        elif node not in done:
-            done.add(node)
-            stack.append((node, True))
+        node = stack.pop()
+        if type(node) is tuple:
+            order.append(node[0])
+        elif node not in seen:
+            assert isinstance(node, Node)
+            seen.add(node)
             sources = node.src if into is None else into(node)
-            stack.extend((s, False) for s in reversed(sources) if s not in done)
+            if sources:
+                stack.append((node,))
+                stack.extend(sources[::-1])
+            else:
+                order.append(node)
     return order
 
 

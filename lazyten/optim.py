@@ -14,8 +14,9 @@ import numpy as np
 
 from lazyten import dtype as dt
 from lazyten import realize as _realize
+from lazyten import shapes
 from lazyten.dtype import DType
-from lazyten.errors import ArgumentError, DTypeError, GradientError
+from lazyten.errors import ArgumentError, DTypeError, GradientError, StateError
 from lazyten.grad_mode import no_grad
 from lazyten.tensor import Tensor
 
@@ -27,21 +28,29 @@ class Optimizer:
 
     def __init__(self, params: Iterable[Tensor] | Iterable[Group], defaults: Group) -> None:
         name = type(self).__name__
-        if isinstance(params, Tensor):
-            raise DTypeError(f"{name} takes a list of parameters, not one tensor: [tensor]")
-        given: list[Any] = list(params)
+        given = _as_list(name, params)
         if not given:
-            raise ArgumentError(f"{name} got no parameters: was the iterator used up before?")
+            raise ArgumentError(f"{name} got no parameters: was the iterator used up before? Give a "
+                                f"list, or call parameters() again")
         groups = given if isinstance(given[0], dict) else [{"params": given}]
-        self.param_groups: list[Group] = [{**defaults, **g, "params": list(g["params"])}
-                                          for g in groups]
+        self.param_groups: list[Group] = []
+        for number, g in enumerate(groups):
+            if not isinstance(g, dict) or "params" not in g or not g.keys() <= {"params", *defaults}:
+                raise ArgumentError(f"{name}: group {number} is {_short(g)}; it must be a dict of "
+                                    f"'params' and of {', '.join(defaults)}")
+            self.param_groups.append({**defaults, **g, "params": _as_list(name, g["params"])})
         self.state: dict[Tensor, dict[str, Any]] = {}
         self._scalars: dict[tuple[str, int, DType, str], tuple[float, Tensor]] = {}
         seen: set[int] = set()
         for group in self.param_groups:
-            _check_positive(name, "lr", group["lr"])
+            self._check_options(group)
             for p in group["params"]:
                 _check_parameter(name, p, seen)
+
+    def _check_options(self, group: Group) -> None:
+        """ArgumentError or DTypeError for an option that makes no sense; subclasses know more."""
+        for option in ("lr", "weight_decay"):
+            _check_positive(type(self).__name__, option, group[option])
 
     def zero_grad(self) -> None:
         """Forget all gradients."""
@@ -54,7 +63,12 @@ class Optimizer:
 
         closure: recomputes the loss and its gradients first; what it gives is given back.
         """
+        if closure is not None and not callable(closure):
+            raise ArgumentError(f"{type(self).__name__}.step: closure is {type(closure).__name__}, not "
+                                f"a function; call loss.backward(), and then step() without arguments")
         loss = closure() if closure is not None else None
+        for group in self.param_groups:  # before anything is changed
+            self._check_options(group)
         changed: list[Tensor] = []
         with no_grad():
             for number, group in enumerate(self.param_groups):
@@ -90,32 +104,66 @@ class Optimizer:
         return {"state": state, "param_groups": groups}
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
-        """Go on as the optimizer did whose state this is. ArgumentError if the groups differ."""
+        """Go on as the optimizer did whose state this is. StateError, and no change, if it does not
+        fit these parameters."""
+        if not isinstance(saved, dict) or not {"state", "param_groups"} <= saved.keys():
+            raise StateError(f"load_state_dict: {_short(saved)} is no optimizer's state: it must be a "
+                             f"dict of 'state' and 'param_groups', as state_dict() gives it")
         groups = saved["param_groups"]
         if [len(g["params"]) for g in groups] != [len(g["params"]) for g in self.param_groups]:
-            raise ArgumentError(f"load_state_dict: saved groups have "
-                                f"{[len(g['params']) for g in groups]} parameters, these "
-                                f"{[len(g['params']) for g in self.param_groups]}")
+            raise StateError(f"load_state_dict: saved groups have "
+                             f"{[len(g['params']) for g in groups]} parameters, these "
+                             f"{[len(g['params']) for g in self.param_groups]}; they must be equal")
         order = [p for g in self.param_groups for p in g["params"]]
+        for number, values in saved["state"].items():
+            _check_state(int(number), values, order)
+        for mine, other in zip(self.param_groups, groups, strict=True):
+            self._check_options({**mine, **other})
         for mine, other in zip(self.param_groups, groups, strict=True):
             mine.update({k: v for k, v in other.items() if k != "params"})
         self.state = {order[int(i)]: {k: v.clone().realize() if isinstance(v, Tensor) else v
                                       for k, v in s.items()} for i, s in saved["state"].items()}
 
 
+def _short(value: object) -> str:
+    return f"{type(value).__name__} {value!r:.60}"
+
+
+def _as_list(name: str, params: Any) -> list[Any]:
+    """Parameters, or groups of them, as a list. DTypeError for what cannot be one."""
+    if isinstance(params, Tensor):
+        raise DTypeError(f"{name} takes a list of parameters, not one tensor; give [tensor]")
+    if not isinstance(params, Iterable):
+        raise DTypeError(f"{name} takes a list of parameters, not {_short(params)}; give "
+                         f"model.parameters()")
+    return list(params)
+
+
+def _check_state(number: int, values: dict[str, Any], order: list[Tensor]) -> None:
+    """StateError unless what was saved for a parameter has that parameter's shape."""
+    if not 0 <= number < len(order):
+        raise StateError(f"load_state_dict: there is a state for parameter {number}, but only "
+                         f"{len(order)} parameters; the optimizer must be built as the saved one was")
+    for name, value in values.items():
+        if isinstance(value, Tensor) and value.shape != order[number].shape:
+            raise StateError(f"load_state_dict: {name} of parameter {number} has shape {value.shape}, "
+                             f"but the parameter {order[number].shape}; they must be equal")
+
+
 def _check_parameter(name: str, p: object, seen: set[int]) -> None:
     if not isinstance(p, Tensor):
-        raise DTypeError(f"{name}: a parameter is {type(p).__name__}, not a tensor")
+        raise DTypeError(f"{name}: a parameter is {_short(p)}, not a tensor; give "
+                         f"model.parameters()")
     if not p.is_leaf or not p.requires_grad:
         raise GradientError(f"{name}: a parameter of shape {p.shape} is no leaf that requires "
                             f"gradients; call requires_grad_() on it")
     if id(p) in seen:
-        raise ArgumentError(f"{name}: a parameter of shape {p.shape} is given twice")
+        raise ArgumentError(f"{name}: a parameter of shape {p.shape} is given twice; give each once")
     seen.add(id(p))
 
 
 def _check_positive(name: str, option: str, value: float) -> None:
-    if not (isinstance(value, int | float) and value >= 0):
+    if not shapes.as_number(value, name, option) >= 0:
         raise ArgumentError(f"{name}: {option}={value!r} must be a number, 0 or more")
 
 
@@ -131,12 +179,16 @@ class SGD(Optimizer):
     def __init__(self, params: Iterable[Tensor] | Iterable[Group], lr: float = 1e-3,
                  momentum: float = 0.0, dampening: float = 0.0, weight_decay: float = 0.0,
                  nesterov: bool = False) -> None:
-        for option, value in (("momentum", momentum), ("weight_decay", weight_decay)):
-            _check_positive("SGD", option, value)
-        if nesterov and (momentum == 0 or dampening != 0):
-            raise ArgumentError("SGD: nesterov needs a momentum and no dampening")
         super().__init__(params, {"lr": lr, "momentum": momentum, "dampening": dampening,
                                   "weight_decay": weight_decay, "nesterov": nesterov})
+
+    def _check_options(self, group: Group) -> None:
+        super()._check_options(group)
+        _check_positive("SGD", "momentum", group["momentum"])
+        shapes.as_number(group["dampening"], "SGD", "dampening")
+        if group["nesterov"] and (group["momentum"] == 0 or group["dampening"] != 0):
+            raise ArgumentError(f"SGD: nesterov with momentum={group['momentum']} and "
+                                f"dampening={group['dampening']}: it needs a momentum and no dampening")
 
     def _update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: Group,
                 number: int) -> list[Tensor]:
@@ -163,13 +215,16 @@ class Adam(Optimizer):
     def __init__(self, params: Iterable[Tensor] | Iterable[Group], lr: float = 1e-3,
                  betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
                  weight_decay: float = 0.0) -> None:
-        name = type(self).__name__
-        if len(betas) != 2 or not all(0 <= b < 1 for b in betas):
-            raise ArgumentError(f"{name}: betas={betas} must be two numbers, 0 or more and below 1")
-        for option, value in (("eps", eps), ("weight_decay", weight_decay)):
-            _check_positive(name, option, value)
-        super().__init__(params, {"lr": lr, "betas": tuple(betas), "eps": eps,
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps,
                                   "weight_decay": weight_decay})
+
+    def _check_options(self, group: Group) -> None:
+        super()._check_options(group)
+        name, betas = type(self).__name__, group["betas"]
+        if not (isinstance(betas, tuple | list) and len(betas) == 2
+                and all(0 <= shapes.as_number(b, name, "a beta") < 1 for b in betas)):
+            raise ArgumentError(f"{name}: betas={betas!r} must be two numbers, 0 or more and below 1")
+        _check_positive(name, "eps", group["eps"])
 
     def _update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: Group,
                 number: int) -> list[Tensor]:

@@ -39,7 +39,6 @@ _shown: WeakSet[Program] = WeakSet()
 def realize(storages: Iterable[Storage]) -> None:
     """Compute these storages' values, all in one schedule. Those already computed cost nothing."""
     pending = _with_companions(s for s in storages if s.buffer is None)
-    _copy_across([s.value for s in pending])
     for device in dict.fromkeys(s.device for s in pending):
         _realize_on(device, [s for s in pending if s.device == device])
 
@@ -57,24 +56,28 @@ def _with_companions(storages: Iterable[Storage]) -> list[Storage]:
     return list(found)
 
 
-def _copy_across(roots: Sequence[Node]) -> None:
-    """Compute and copy what these graphs read from other devices."""
-    def pending(node: Node) -> tuple[Node, ...]:
-        return () if node in REALIZED else node.src
+def _copy_across(copy: Node) -> None:
+    """Compute what a COPY reads on the other device, and copy it."""
+    source, target = copy.arg
+    there = Storage(copy.src[0], source, keeps_graph=True)
+    realize([there])
+    assert there.buffer is not None
+    here = Buffer.from_numpy(there.buffer.numpy(), copy.dtype, target)
+    REALIZED[copy] = here.node(copy.shape)
 
-    for node in toposort(roots, pending):
-        if node.op is Op.COPY and node not in REALIZED:
-            source, target = node.arg
-            there = Storage(node.src[0], source, keeps_graph=True)
-            realize([there])
-            assert there.buffer is not None
-            here = Buffer.from_numpy(there.buffer.numpy(), node.dtype, target)
-            REALIZED[node] = here.node(node.shape)
+
+def _graph(roots: Sequence[Node]) -> Graph:
+    """The graph of these values, once what it reads from other devices is here."""
+    graph = Graph(roots)
+    while graph.copies:
+        for copy in graph.copies:
+            _copy_across(copy)
+        graph = Graph(roots)
+    return graph
 
 
 def _realize_on(device: str, storages: Sequence[Storage]) -> None:
-    roots = [s.value for s in storages]
-    graph = Graph(roots)
+    graph = _graph([s.value for s in storages])
     key = (device, graph.key)
     plan, spent = _plans.get(key), None
     if plan is None:
@@ -105,6 +108,7 @@ def _show_programs(plan: Plan, detail: int) -> None:
 class Graph:
     """A graph about to be computed: its structural key and the buffers it reads, in visit order.
 
+    copies: what it reads from other devices and is not here yet; there is no key until it is.
     The nodes that only steer gradients are passed over, and a node whose value is in memory is replaced
     by a read of it.
     """
@@ -113,7 +117,12 @@ class Graph:
         self.roots = roots
         self.passed: dict[Node, Node] = {}
         self.order = toposort(roots, self._sources)
+        self.copies = [n for n in self.order if n.op is Op.COPY and n not in self.passed]
         self.buffers: list[Buffer] = []
+        self.key: Hashable = None if self.copies else self._structure()
+
+    def _structure(self) -> Hashable:
+        """What is equal for graphs that differ in nothing but which buffers they read."""
         numbers: dict[Node, int] = {}
         entries: list[Hashable] = []
         for node in self.order:
@@ -122,7 +131,7 @@ class Graph:
                 continue
             numbers[node] = len(entries)
             entries.append(self._entry(node, numbers))
-        self.key = (tuple(entries), tuple(numbers[r] for r in roots))
+        return tuple(entries), tuple(numbers[r] for r in self.roots)
 
     def _sources(self, node: Node) -> tuple[Node, ...]:
         """What a node reads; notes the node that is read in its place, if one is."""
@@ -130,7 +139,7 @@ class Graph:
         if found is None and node.op in IDENTITY_OPS:
             found = node.src[0]
         if found is None or found is node:
-            return node.src
+            return () if node.op is Op.COPY else node.src
         self.passed[node] = found
         return (found,)
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -34,39 +35,59 @@ def _library() -> ModuleType:
 
 def save_safetensors(tensors: Mapping[str, Tensor], path: str | os.PathLike[str]) -> None:
     """Write named tensors to a file, which appears whole or not at all."""
-    library = _library()
+    library, target = _library(), _path(path, "save_safetensors")
+    _check_named(tensors)
     entries: dict[str, Any] = {}
     kept = []  # the library reads the memory, so it must live until then
     for name, t in tensors.items():
-        if not isinstance(t, Tensor):
-            raise DTypeError(f"save_safetensors: {name} is {type(t).__name__}, not a tensor")
         stored = np.ascontiguousarray(ops.encode(t.detach().numpy(), t.dtype))
         kept.append(stored)
         entries[name] = library.TensorSpec(dtype=t.dtype.name, shape=list(t.shape),
                                            data_ptr=stored.ctypes.data, data_len=stored.nbytes)
-    target = Path(path)
     partial = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         partial.write_bytes(library.serialize(entries))
         os.replace(partial, target)
     except OSError as error:
-        raise LazytenError(f"save_safetensors: cannot write {target}: {error.strerror}") from error
+        raise ArgumentError(f"save_safetensors: cannot write {target}: {error.strerror}; give a file "
+                            f"in a folder that can be written") from error
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):
+            partial.unlink()
+
+
+def _check_named(tensors: Mapping[str, Tensor]) -> None:
+    if not isinstance(tensors, Mapping):
+        raise DTypeError(f"save_safetensors: {type(tensors).__name__} {tensors!r:.40} is not a mapping "
+                         f"of names to tensors; give model.state_dict()")
+    for name, t in tensors.items():
+        if not isinstance(name, str):
+            raise DTypeError(f"save_safetensors: the name {name!r} is not a string; use str()")
+        if not isinstance(t, Tensor):
+            raise DTypeError(f"save_safetensors: {name} is {type(t).__name__} {t!r:.40}, not a tensor; "
+                             f"wrap it in lazyten.tensor()")
+
+
+def _path(path: object, operation: str) -> Path:
+    if not isinstance(path, str | os.PathLike):
+        raise DTypeError(f"{operation}: the path is {type(path).__name__} {path!r:.40}; give a string "
+                         f"or a Path")
+    return Path(path)
 
 
 def load_safetensors(path: str | os.PathLike[str], device: str | None = None) -> dict[str, Tensor]:
     """The named tensors of a file. ArgumentError if it is missing or not of the format."""
     library = _library()
     try:
-        content = Path(path).read_bytes()
+        content = _path(path, "load_safetensors").read_bytes()
     except OSError as error:
-        raise ArgumentError(f"load_safetensors: cannot read {path}: {error.strerror}") from error
+        raise ArgumentError(f"load_safetensors: cannot read {path}: {error.strerror}; check the path "
+                            f"and that the file was saved") from error
     try:
         entries = library.deserialize(content)
     except library.SafetensorError as error:
-        raise ArgumentError(f"load_safetensors: {path} is not a whole safetensors file: "
-                            f"{error}") from error
+        raise ArgumentError(f"load_safetensors: {path} is not a whole safetensors file: {error}; save "
+                            f"or copy it again") from error
     tensors = {}
     for name, entry in entries:
         dtype = _NAMES.get(entry["dtype"])

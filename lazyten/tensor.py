@@ -407,11 +407,10 @@ class Tensor:
         gradients are tensors as lazy as any.
         """
         cotangent, node = self._cotangent(gradient), self.node
-        leaves = _gradient.leaves(node)
         touched = [self._storage]
-        for leaf, part in zip(leaves, _gradient.vjp(node, cotangent, leaves), strict=True):
+        for leaf, part in _gradient.leaf_gradients(node, cotangent):
             owner = _leaves.get(leaf.arg)
-            if owner is not None and part is not None:
+            if owner is not None:
                 touched.append(owner._collect(part))
         if not retain_graph:
             self._storage.free_graph()
@@ -482,14 +481,17 @@ class Tensor:
 
     def copy_(self, source: Any) -> Tensor:
         """Take over the values of `source`, broadcast to this shape and converted to this dtype."""
-        other = self._operand(source, "copy_")
+        return self._copy_from(source, "copy_")
+
+    def _copy_from(self, source: Any, operation: str) -> Tensor:
+        other = self._operand(source, operation)
         node = other.node if isinstance(other, Tensor) else const(
-            shapes.as_element(other, self.dtype, "copy_"), self.dtype)
-        if shapes.broadcast([node.shape, self.shape], "copy_") != self.shape:
-            raise ShapeError(f"copy_ of shape {node.shape} into {self.shape}: it does not "
-                             f"broadcast to it")
+            shapes.as_element(other, self.dtype, operation), self.dtype)
+        if shapes.broadcast([node.shape, self.shape], operation) != self.shape:
+            raise ShapeError(f"{operation} of shape {node.shape} into {self.shape}: it does not "
+                             f"broadcast to it; reshape it")
         wide = ew.broadcast_to(cast(node, self.dtype), self.shape)
-        return self._update("copy_", wide, *([other] if isinstance(other, Tensor) else []))
+        return self._update(operation, wide, *([other] if isinstance(other, Tensor) else []))
 
     def fill_(self, value: Scalar) -> Tensor:
         """Set every element to `value`."""
@@ -535,7 +537,7 @@ class Tensor:
         if _has_arrays(index):
             self._set_where(index, value)
         else:
-            self[index].copy_(value)
+            self[index]._copy_from(value, "assignment")
 
     def _set_where(self, index: Any, value: Any) -> None:
         mask = index if isinstance(index, Tensor) else Tensor(index, device=self.device)
@@ -544,6 +546,8 @@ class Tensor:
                                 f"{mask.shape}: only a bool mask of this tensor's shape "
                                 f"{self.shape} can be assigned through; or use where()")
         other = self._operand(value, "assignment")
+        if isinstance(other, Tensor):
+            shapes.broadcast([self.shape, other.shape], "assignment")
         chosen = ew.where(mask.node, _node(other), self.node)
         self._update("assignment", chosen, *([other] if isinstance(other, Tensor) else []))
 
@@ -766,6 +770,7 @@ class Tensor:
         if min is None and max is None:
             raise ArgumentError("clamp: give min, max or both")
         low, high = [None if b is None else self._operand(b, "clamp") for b in (min, max)]
+        shapes.broadcast([t.shape for t in (self, low, high) if isinstance(t, Tensor)], "clamp")
         node = ew.clip(self.node, None if low is None else _node(low),
                        None if high is None else _node(high))
         return Tensor._result(node, self, *[b for b in (low, high) if isinstance(b, Tensor)])

@@ -63,7 +63,8 @@ def draw_move(draw: st.DrawFn, x: Pair, views_only: bool) -> Pair:
                                  "reshape", "expand", "split", "narrow", "unflatten"]))
     if kind == "index":
         index = draw_index(draw, a.shape)
-        return t[index], a[index]
+        whole = index if Ellipsis in index else (*index, ...)  # NumPy's zero-dim result is a view
+        return t[index], a[whole]
     if kind == "permute":
         order = draw(st.permutations(range(a.ndim)))
         return t.permute(order), a.transpose(order)

@@ -16,6 +16,9 @@ from lazyten.nn.module import Module
 from lazyten.tensor import DTypeLike, Tensor
 
 
+_flatten = takes_tensors(Tensor.flatten)
+
+
 def _uniform(shape: Sequence[int], fan_in: int, device: str | None,
              dtype: DTypeLike | None) -> Tensor:
     """PyTorch's default for weights and biases: uniform up to 1 / sqrt(fan_in)."""
@@ -159,7 +162,7 @@ class Flatten(Module):
         self.start_dim, self.end_dim = start_dim, end_dim
 
     def forward(self, input: Tensor) -> Tensor:
-        return takes_tensors(Tensor.flatten)(input, self.start_dim, self.end_dim)
+        return _flatten(input, self.start_dim, self.end_dim)
 
 
 class Identity(Module):
