@@ -1,6 +1,6 @@
 """What DEBUG=1..4 prints while computing: schedules, kernels, loops, machine code.
 
-The environment variable is read anew each time, so a program may change it. realize.py calls this;
+The environment variable is read anew each time, so a program may change it. realization.py calls this;
 docs/debug.md explains a dump line by line. Everything goes to standard output.
 """
 from __future__ import annotations

@@ -12,12 +12,12 @@ from lazyten import elementwise as ew
 from lazyten import gradient as _gradient
 from lazyten import joining, shapes
 from lazyten import random as _random
-from lazyten import realize as _realize
+from lazyten import realization as _realization
 from lazyten.arguments import takes_tensors
 from lazyten.device import canonical, default_device
 from lazyten.dtype import DType, Scalar
 from lazyten.errors import ArgumentError, DTypeError, GradientError, ShapeError
-from lazyten.explain import explain_storages
+from lazyten.explanation import explain_storages
 from lazyten.indexing import Chain, apply
 from lazyten.node import Node, Shape, cast, const, make, reshape
 from lazyten.ops import Op
@@ -331,7 +331,7 @@ def roll(x: Tensor, shifts: int, dim: int) -> Tensor:
 
 def realize(*tensors: Tensor) -> None:
     """Compute several tensors at once: what they share is computed once."""
-    _realize.realize([t._storage for t in _tensors(tensors, "realize")])
+    _realization.realize([t._storage for t in _tensors(tensors, "realize")])
 
 
 def explain(*tensors: Tensor) -> str:

@@ -16,26 +16,26 @@ class Lifetime(NamedTuple):
 def share(lifetimes: Sequence[Lifetime]) -> tuple[list[int], list[int]]:
     """Give each array a block: (block of each array, bytes of each block).
 
-    Greedy by step: an array takes the smallest free block that is large enough, else the largest free
-    block (which grows), else a new one. A block is free again after the last step that reads it, so a
-    kernel never writes to memory that it reads.
+    Greedy by size, the largest first: an array takes the smallest block that nothing alive at the
+    same time has taken, else a new one. Arrays that one step reads and writes are alive together, so
+    a kernel never writes to memory that it reads.
     """
     sizes: list[int] = []
-    free_after: list[int] = []
+    taken: list[list[Lifetime]] = []
     chosen = [0] * len(lifetimes)
-    for i in sorted(range(len(lifetimes)), key=lambda i: (lifetimes[i].first, i)):
-        nbytes, first, last = lifetimes[i]
-        free = [b for b, step in enumerate(free_after) if step < first]
-        fitting = [b for b in free if sizes[b] >= nbytes]
-        if fitting:
-            block = min(fitting, key=lambda b: (sizes[b], b))
-        elif free:
-            block = max(free, key=lambda b: (sizes[b], -b))
+    for i in sorted(range(len(lifetimes)), key=lambda i: (-lifetimes[i].nbytes, lifetimes[i].first)):
+        mine = lifetimes[i]
+        free = [b for b, others in enumerate(taken) if not any(_overlap(mine, o) for o in others)]
+        if free:
+            block = free[-1]  # blocks are made in order of size
         else:
             block = len(sizes)
-            sizes.append(0)
-            free_after.append(0)
-        sizes[block] = max(sizes[block], nbytes)
-        free_after[block] = last
+            sizes.append(mine.nbytes)
+            taken.append([])
+        taken[block].append(mine)
         chosen[i] = block
     return chosen, sizes
+
+
+def _overlap(a: Lifetime, b: Lifetime) -> bool:
+    return a.first <= b.last and b.first <= a.last

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from lazyten import dtype as dt
-from lazyten import realize as _realize
+from lazyten import realization as _realization
 from lazyten import shapes
 from lazyten.dtype import DType
 from lazyten.errors import ArgumentError, DTypeError, GradientError, StateError
@@ -77,7 +77,7 @@ class Optimizer:
                         state = self.state.setdefault(p, {})
                         changed += self._update(p, p.grad, state, group, number)
                         changed += [p, p.grad]
-        _realize.realize([t._storage for t in changed])
+        _realization.realize([t._storage for t in changed])
         return loss
 
     def _update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: Group,

@@ -1,6 +1,6 @@
 """The scheduler: the kernels that compute a graph, and the memory they share.
 
-In: a graph whose BUFFER leaves have Slot arguments (realize.py numbers them). Out: a `Schedule`, whose
+In: a graph whose BUFFER leaves have Slot arguments (realization.py numbers them). Out: a `Schedule`, whose
 steps are kernels over numbered arrays. Which values are stored is the cost model's decision (cost.py).
 Everything is deterministic: same graph, same steps, same names.
 """

@@ -20,7 +20,7 @@ from lazyten import elementwise as ew
 from lazyten import gradient as _gradient
 from lazyten import indexing, losses, printing, reductions, shapes, special
 from lazyten import random as _random
-from lazyten import realize as _realize
+from lazyten import realization as _realization
 from lazyten import windows as _windows
 from lazyten.device import canonical, default_device
 from lazyten.dtype import DType, Scalar
@@ -190,7 +190,7 @@ class Tensor:
 
     def realize(self) -> Tensor:
         """Compute the value now; gives this tensor."""
-        _realize.realize([self._storage])
+        _realization.realize([self._storage])
         return self
 
     def numpy(self) -> np.ndarray[Any, Any]:

@@ -5,7 +5,7 @@ A package makes its runtime known by an entry point; `DEVICE=toy` then finds it:
     [project.entry-points."lazyten.runtimes"]
     toy = "toy_package:ToyRuntime"
 
-Realizing (`lazyten.realize`) calls `build` once for the kernels of a new graph, then launches
+Realizing (`lazyten.realization`) calls `build` once for the kernels of a new graph, then launches
 programs on buffers in order. Where a program can fail because of what the user did, raise a
 LazytenError: DeviceError for memory and the device itself, CompileError for a refused kernel.
 A device that takes kernels as graphs instead of text, as the interpreter does, subclasses

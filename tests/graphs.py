@@ -12,7 +12,7 @@ from lazyten import ops
 from lazyten.dtype import DType
 from lazyten.node import Node, cast, const, elementwise, expand, make, move, reduce, reshape
 from lazyten.ops import Op
-from lazyten.realize import realize
+from lazyten.realization import realize
 from lazyten.storage import Buffer, Storage
 
 Array = np.ndarray[Any, Any]

@@ -1,21 +1,17 @@
 """The kernels of LeNet's training step: which there are, how their loops run, and their text."""
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
 from golden_text import Golden
 
 import lazyten as lt
-from lazyten import nn, optim
+from lazyten import nn, optim, realization
 
 from lazyten.codegen.pipeline import generate
 from lazyten.codegen.target import AVX2
 from lazyten.kernel import Kernel
 from lazyten.schedule import Schedule
-
-realizing = sys.modules["lazyten.realize"]
 
 BATCH = 32
 
@@ -32,7 +28,7 @@ def lenet() -> nn.Sequential:
 def step() -> Schedule:
     """What one training step computes, as it is scheduled."""
     made: list[Schedule] = []
-    scheduling = realizing.schedule
+    scheduling = realization.schedule
 
     def recorded(*args: object) -> Schedule:
         made.append(scheduling(*args))  # type: ignore[arg-type]
@@ -46,7 +42,7 @@ def step() -> Schedule:
     loss = nn.functional.cross_entropy(model(images), labels)
     loss.backward()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(realizing, "schedule", recorded)
+        patch.setattr(realization, "schedule", recorded)
         optimizer.step()
     assert len(made) == 1, "a step is one schedule"
     return made[0]

@@ -285,7 +285,7 @@ from lazyten import dtype as dt
 from lazyten.device import available, default_device
 from lazyten.node import elementwise, reduce
 from lazyten.ops import Op
-from lazyten.realize import realize
+from lazyten.realization import realize
 from lazyten.storage import Buffer, Storage
 
 device = default_device()

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lazyten.cost import Decision
-from lazyten.realize import Graph
+from lazyten.realization import Graph
 from lazyten.schedule import Step, schedule
 from lazyten.storage import Storage
 
