@@ -153,7 +153,7 @@ class _Linearizer:
 
     @staticmethod
     def _fits_int32(terms: dict[Node, int], offset: int, vector: Node, step: int) -> bool:
-        reach = abs(offset) + abs(step) * vector.arg.extent
+        reach: int = abs(offset) + abs(step) * vector.arg.extent
         for term, factor in terms.items():
             limits = bounds(term)
             if limits is None:
@@ -222,7 +222,8 @@ class _Linearizer:
         fused = node.arg is Op.ADD and value.op is Op.MUL and value.dtype.is_float
         for operand in value.src if fused else (value,):
             self._need(operand)
-        lanes = max(self._lanes(value), 1)
+        own_lanes = [r.arg.extent for r in ranges if r.arg.kind == "vector"]
+        lanes = max(self._lanes(value), *own_lanes, 1)  # a value may not depend on its own lanes
         carried: list[list[Carried]] = [[] for _ in loops]
         parts: dict[Instance, list[Value]] = {}
         for env in self._instances(node):

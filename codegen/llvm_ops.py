@@ -13,6 +13,7 @@ from lazyten import dtype as dt
 from lazyten.dtype import DType, Scalar
 from lazyten.ops import Op
 
+
 def scalar_type(dtype: DType) -> str:
     """The register type of one element."""
     if dtype.kind == "b":

@@ -192,4 +192,4 @@ def _through_reshape(x: Node) -> Set[int]:
     if not same or x.numel == 0:
         return frozenset()
     return {axis for old, new in axis_groups(x.src[0].shape, x.shape)
-            if same.issuperset(old) for axis in new}
+            if same >= set(old) for axis in new}

@@ -48,9 +48,7 @@ def to_array(data: Any) -> tuple[Array, DType]:
         raise DTypeError(f"tensor: cannot make a tensor of {type(data).__name__} "
                          f"{_short(data)}; it takes numbers, bools, nested sequences of them, and "
                          f"NumPy arrays")
-    if array.dtype.kind == "f" and not _has_numpy(data):
-        array = array.astype(np.float32)
-    elif array.size == 0 and not _has_numpy(data):
+    if array.dtype.kind == "f" and not _has_numpy(data) or array.size == 0 and not _has_numpy(data):
         array = array.astype(np.float32)
     kind = dt.from_numpy(array.dtype)
     return array.astype(kind.compute, copy=False), kind
@@ -65,8 +63,7 @@ def _has_numpy(data: Any) -> bool:
     """Whether the numbers are NumPy's, whose type is kept, rather than Python's."""
     while isinstance(data, list | tuple) and data:
         data = data[0]
-    return isinstance(data, np.ndarray | np.generic) and not type(data) is float or (
-        hasattr(data, "__array__") or hasattr(data, "__array_interface__"))
+    return hasattr(data, "__array__") or hasattr(data, "__array_interface__")
 
 
 def _short(data: Any) -> str:

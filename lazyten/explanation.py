@@ -11,7 +11,10 @@ from lazyten.storage import Storage
 
 def explain_storages(storages: Iterable[Storage]) -> str:
     """One paragraph a kernel that realizing these storages would run."""
-    graph = Graph([s.value for s in storages])
+    given = list(storages)
+    if not given:
+        return "nothing to compute: no tensors were given"
+    graph = Graph([s.value for s in given], given[0].device)
     made = schedule(graph.normalized(), [(b.dtype, b.size) for b in graph.buffers])
     if not made.steps:
         return "nothing to compute: the values are in memory already"

@@ -238,7 +238,8 @@ def toposort(roots: Iterable[Node],
     """
     order: list[Node] = []
     seen: set[Node] = set()
-    stack: list[Node | tuple[Node]] = list(roots)[::-1]  # a tuple: all its sources are done
+    stack: list[Node | tuple[Node]] = []  # a tuple: all its sources are done
+    stack.extend([*roots][::-1])
     while stack:
         node = stack.pop()
         if type(node) is tuple:

@@ -79,13 +79,17 @@ def _formatter(shown: Array) -> Formatter:
     finite = [abs(v) for v in shown.reshape(-1).tolist() if math.isfinite(v) and v != 0]
     whole = all(v == math.floor(v) for v in finite)
     most, least = max(finite, default=0.0), min(finite, default=1.0)
+    spell: Formatter
     if finite and (most / least > 1000 or most > 1e8 or not whole and least < 1e-4):
         spell = f"{{:.{DECIMALS}e}}".format
     elif whole:
-        def spell(v: float) -> str:
-            return f"{v:.0f}." if math.isfinite(v) else str(v)
+        spell = _whole
     else:
         spell = f"{{:.{DECIMALS}f}}".format
     kept = [v for v in shown.reshape(-1).tolist() if math.isfinite(v) and v != 0]
     width = max((len(spell(v)) for v in kept), default=1)
     return lambda v: spell(v).rjust(width)
+
+
+def _whole(value: float) -> str:
+    return f"{value:.0f}." if math.isfinite(value) else str(value)

@@ -63,21 +63,21 @@ def _copy_across(copy: Node) -> None:
     realize([there])
     assert there.buffer is not None
     here = Buffer.from_numpy(there.buffer.numpy(), copy.dtype, target)
-    REALIZED[copy] = here.node(copy.shape)
+    REALIZED[target][copy] = here.node(copy.shape)
 
 
-def _graph(roots: Sequence[Node]) -> Graph:
+def _graph(roots: Sequence[Node], device: str) -> Graph:
     """The graph of these values, once what it reads from other devices is here."""
-    graph = Graph(roots)
+    graph = Graph(roots, device)
     while graph.copies:
         for copy in graph.copies:
             _copy_across(copy)
-        graph = Graph(roots)
+        graph = Graph(roots, device)
     return graph
 
 
 def _realize_on(device: str, storages: Sequence[Storage]) -> None:
-    graph = _graph([s.value for s in storages])
+    graph = _graph([s.value for s in storages], device)
     key = (device, graph.key)
     plan, spent = _plans.get(key), None
     if plan is None:
@@ -113,8 +113,9 @@ class Graph:
     by a read of it.
     """
 
-    def __init__(self, roots: Sequence[Node]) -> None:
+    def __init__(self, roots: Sequence[Node], device: str) -> None:
         self.roots = roots
+        self.realized = REALIZED[device]
         self.passed: dict[Node, Node] = {}
         self.order = toposort(roots, self._sources)
         self.copies = [n for n in self.order if n.op is Op.COPY and n not in self.passed]
@@ -135,7 +136,7 @@ class Graph:
 
     def _sources(self, node: Node) -> tuple[Node, ...]:
         """What a node reads; notes the node that is read in its place, if one is."""
-        found = REALIZED.get(node)
+        found = self.realized.get(node)
         if found is None and node.op in IDENTITY_OPS:
             found = node.src[0]
         if found is None or found is node:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable, Sequence
-from typing import SupportsIndex
+from typing import Any, SupportsIndex
 
 from lazyten.dtype import DType, Scalar
 from lazyten.errors import ArgumentError, DTypeError, IndexingError, ShapeError
@@ -81,7 +81,7 @@ def axes(value: Axes, rank: int, operation: str) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def sizes(given: Sequence[object], operation: str) -> Shape:
+def sizes(given: Sequence[Any], operation: str) -> Shape:
     """A shape given as separate sizes or as one sequence: (2, 3) and ((2, 3),) are the same."""
     values = given[0] if len(given) == 1 and isinstance(given[0], Iterable) else given
     if not isinstance(values, Iterable):
@@ -89,7 +89,7 @@ def sizes(given: Sequence[object], operation: str) -> Shape:
     return tuple(as_int(n, operation, "a size") for n in values)
 
 
-def new_shape(given: Sequence[object], operation: str) -> Shape:
+def new_shape(given: Sequence[Any], operation: str) -> Shape:
     """The shape of a new tensor. ShapeError for a negative size, or far too many elements."""
     shape = sizes(given, operation)
     for number, n in enumerate(shape):
@@ -114,7 +114,7 @@ def broadcast(shapes: Sequence[Shape], operation: str) -> Shape:
     return countable(tuple(result), operation)
 
 
-def reshaped(shape: Shape, wanted: Sequence[object], operation: str = "reshape") -> Shape:
+def reshaped(shape: Shape, wanted: Sequence[Any], operation: str = "reshape") -> Shape:
     """`wanted` with its -1, if it has one, worked out. ShapeError if the elements do not fit."""
     new = sizes(wanted, operation)
     unknown = [i for i, n in enumerate(new) if n == -1]
@@ -134,7 +134,7 @@ def reshaped(shape: Shape, wanted: Sequence[object], operation: str = "reshape")
     return new
 
 
-def expanded(shape: Shape, wanted: Sequence[object]) -> Shape:
+def expanded(shape: Shape, wanted: Sequence[Any]) -> Shape:
     """The shape after expand: -1 keeps a size, new axes come in front, only size 1 can grow."""
     new = sizes(wanted, "expand")
     extra = len(new) - len(shape)

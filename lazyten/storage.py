@@ -6,6 +6,7 @@ the change when it gets a new node; nodes never change, so a saved value stays w
 from __future__ import annotations
 
 import itertools
+from collections import defaultdict
 from typing import Any
 from weakref import ReferenceType, WeakKeyDictionary, finalize
 
@@ -47,8 +48,9 @@ class Buffer:
         return reshape(make(Op.BUFFER, self.dtype, (), self), shape)
 
 
-REALIZED: WeakKeyDictionary[Node, Node] = WeakKeyDictionary()
-"""Nodes whose values are in memory already, and the node that reads them there."""
+REALIZED: defaultdict[str, WeakKeyDictionary[Node, Node]] = defaultdict(WeakKeyDictionary)
+"""For each device: nodes whose values are in its memory, and the node that reads them there. (A
+node that reads no buffer is the same node on every device.)"""
 
 _leaf_ids = itertools.count()
 
@@ -109,14 +111,14 @@ class Storage:
     def settle(self, buffer: Buffer) -> None:
         """Record that `buffer` holds the value."""
         stored = buffer.node(self._node.shape)
-        REALIZED[self._node] = stored
+        REALIZED[self.device][self._node] = stored
         if not self.keeps_graph:
             self._node = stored
 
     @property
     def buffer(self) -> Buffer | None:
         """The memory that holds the value, or None if it is not computed yet."""
-        node = REALIZED.get(self._node, self._node)
+        node = REALIZED[self.device].get(self._node, self._node)
         while node.op is Op.RESHAPE:
             node = node.src[0]
         return node.arg if node.op is Op.BUFFER else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, SupportsIndex, overload
+from typing import Any, NamedTuple, SupportsIndex, TypeAlias, overload
 from weakref import WeakValueDictionary, ref
 
 import numpy as np
@@ -35,13 +35,16 @@ from lazyten.errors import (
 from lazyten.grad_mode import is_grad_enabled, no_grad
 from lazyten.indexing import Moves
 from lazyten.movement import is_noop, out_shape
-from lazyten.node import Node, Shape, cast, const, elementwise, make, move, reduce
+from lazyten.node import Node, Shape, cast, const, elementwise, make, move
 from lazyten.ops import Op
 from lazyten.shapes import Axes
 from lazyten.storage import Storage
 from lazyten.view import ShapeTracker
 
-Flag, Integer, Real = bool, int, float  # inside Tensor, bool, int and float are methods
+# inside Tensor, bool, int and float are methods
+Flag: TypeAlias = bool
+Integer: TypeAlias = int
+Real: TypeAlias = float
 DTypeLike = DType | str | type | np.dtype[Any]
 
 
@@ -331,15 +334,15 @@ class Tensor:
     # ---- gradients -------------------------------------------------------------------------------
 
     @property
-    def requires_grad(self) -> bool:
+    def requires_grad(self) -> Flag:
         """Whether gradients flow back through this tensor. Set it on leaves; see detach()."""
         return not self._detached and self._storage.requires_grad and self.dtype.is_float
 
     @requires_grad.setter
-    def requires_grad(self, wanted: bool) -> None:
+    def requires_grad(self, wanted: Flag) -> None:
         self.requires_grad_(wanted)
 
-    def requires_grad_(self, wanted: bool = True) -> Tensor:
+    def requires_grad_(self, wanted: Flag = True) -> Tensor:
         """Collect gradients for this tensor in `.grad`, or stop. Gives this tensor."""
         if wanted == self.requires_grad:
             return self
@@ -362,12 +365,12 @@ class Tensor:
         return self
 
     @property
-    def is_leaf(self) -> bool:
+    def is_leaf(self) -> Flag:
         """Whether no recorded operation made this tensor."""
         return not self.requires_grad or _leaves.get(self._leaf_id) is self
 
     @property
-    def _leaf_id(self) -> int:
+    def _leaf_id(self) -> Integer:
         return -1 if self._storage.leaf_id is None else self._storage.leaf_id
 
     @property
@@ -399,7 +402,7 @@ class Tensor:
         """The same values (the same storage), through which no gradient flows."""
         return Tensor._view(self._storage, self._moves, True)
 
-    def backward(self, gradient: Tensor | None = None, retain_graph: bool = False) -> None:
+    def backward(self, gradient: Tensor | None = None, retain_graph: Flag = False) -> None:
         """Add the gradient of this tensor to `.grad` of every leaf that it was computed from.
 
         gradient: what this tensor's elements are weighted with; may be left out for one element.

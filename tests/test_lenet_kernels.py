@@ -7,7 +7,6 @@ from golden_text import Golden
 
 import lazyten as lt
 from lazyten import nn, optim, realization
-
 from lazyten.codegen.pipeline import generate
 from lazyten.codegen.target import AVX2
 from lazyten.kernel import Kernel

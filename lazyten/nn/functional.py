@@ -4,9 +4,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lazyten import elementwise as ew
-from lazyten import losses, shapes, special, windows
+from lazyten import losses, reductions, shapes, special, windows
 from lazyten import random as _random
-from lazyten import reductions
 from lazyten.arguments import takes_tensors
 from lazyten.dtype import Scalar
 from lazyten.errors import ArgumentError, DTypeError, ShapeError

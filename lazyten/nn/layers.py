@@ -15,7 +15,6 @@ from lazyten.nn.functional import Sizes
 from lazyten.nn.module import Module
 from lazyten.tensor import DTypeLike, Tensor
 
-
 _flatten = takes_tensors(Tensor.flatten)
 
 
