@@ -22,7 +22,8 @@ def explain_storages(storages: Iterable[Storage]) -> str:
     alone = sum(made.arrays[a][0].itemsize * made.arrays[a][1] for a in made.blocks)
     lines = [_paragraph(i, step, decision) for i, (step, decision)
              in enumerate(zip(made.steps, made.decisions, strict=True))]
-    lines.append(f"{len(made.steps)} kernels; intermediate values take {shared:,} bytes "
+    count = len(made.steps)
+    lines.append(f"{count} kernel{'s' if count != 1 else ''}; intermediate values take {shared:,} bytes "
                  f"({alone:,} if none shared memory)")
     return "\n".join(lines)
 

@@ -54,7 +54,8 @@ def schedule(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]]) -> Sche
     steps = [_step(d.node, place, names) for d in decisions if d.node.numel]
     outputs = tuple(place[r] if r in place else _leaf_slot(r) for r in roots)
     blocks, sizes = _plan_memory(arrays, len(inputs), steps, outputs)
-    return Schedule(tuple(arrays), len(inputs), tuple(steps), outputs, blocks, sizes, tuple(decisions))
+    return Schedule(tuple(arrays), len(inputs), tuple(steps), outputs, blocks, sizes,
+                    tuple(d for d in decisions if d.node.numel))
 
 
 def _leaf_slot(node: Node) -> int:

@@ -11,6 +11,7 @@ from functools import cache
 import llvmlite.binding as llvm
 
 from lazyten.codegen.target import Target
+from lazyten.errors import DeviceError
 
 BY_FEATURE = {"avx512f": Target("avx512", 64, 32), "avx2": Target("avx2", 32, 16),
               "avx": Target("avx", 32, 16), "sse2": Target("sse", 16, 16),
@@ -34,8 +35,19 @@ def target_of(features: dict[str, bool], machine: str) -> Target:
 
 
 def host_target() -> Target:
-    """The vector unit of this machine."""
-    return target_of(host_features(), platform.machine())
+    """The vector unit of this machine, or of the one that LAZYTEN_TARGET names.
+
+    That decides only what the generated text looks like, so that dumps from different machines can be
+    compared: LLVM makes this processor's instructions of any text. DeviceError for an unknown name.
+    """
+    name = os.environ.get("LAZYTEN_TARGET")
+    if not name:
+        return target_of(host_features(), platform.machine())
+    named = {t.name: t for t in (*BY_FEATURE.values(), Target())}
+    if name not in named:
+        raise DeviceError(f"LAZYTEN_TARGET={name!r} is not a target; use one of "
+                          f"{', '.join(named)}, or leave it out for this machine's own")
+    return named[name]
 
 
 @cache

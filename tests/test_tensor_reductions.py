@@ -222,3 +222,17 @@ def test_axes_outside_or_named_twice_are_refused() -> None:
         x.argmax(2)
     with pytest.raises(lt.IndexingError):
         x.cumsum(-3)
+
+
+@pytest.mark.parametrize("n", [7, 24, 1000])
+def test_repeated_values_count_as_often_as_they_are_repeated(n: int, device: str) -> None:
+    column = as_tensor(np.array([[2.0], [3.0]]), device)
+    wide = column.expand(2, n)
+    found = computed({"ones": lt.ones(4, n, device=device).sum(), "sum": wide.sum(1),
+                      "products": (wide * (column + 1).expand(2, n)).sum(1), "max": wide.amax(1),
+                      "matmul": wide @ lt.ones(n, 3, dtype=lt.float64, device=device)})
+    assert found["ones"] == 4 * n
+    assert found["sum"].tolist() == [2 * n, 3 * n]
+    assert found["products"].tolist() == [6 * n, 12 * n]
+    assert found["max"].tolist() == [2, 3]
+    assert found["matmul"].tolist() == [[2 * n] * 3, [3 * n] * 3]

@@ -348,3 +348,23 @@ def test_wrong_moves_are_refused_with_a_lazyten_error(call: Callable[[lt.Tensor]
     with pytest.raises(lt.LazytenError) as info:
         call(lt.zeros(2, 3))
     assert not isinstance(info.value, lt.InternalError)
+
+
+# ---- devices -------------------------------------------------------------------------------------
+
+def test_equal_constants_on_two_devices_are_two_values() -> None:
+    here = lt.arange(4, device="cpu") * 3
+    there = lt.arange(4, device="interpreter") * 3
+    assert here.tolist() == there.tolist() == [0, 3, 6, 9]
+    assert (here + 1).tolist() == (there + 1).tolist() == [1, 4, 7, 10]
+
+
+def test_tensors_move_between_devices(device: str) -> None:
+    other = "interpreter" if device == "cpu" else "cpu"
+    x = lt.arange(6, device=device).reshape(2, 3).T
+    moved = x.to(other)
+    assert moved.device == other and moved.tolist() == [[0, 3], [1, 4], [2, 5]]
+    assert (moved + 1).to(device).sum().item() == 21
+    assert x.to(device) is x and x.to(lt.int64) is x
+    with pytest.raises(lt.DeviceError, match="nowhere"):
+        x.to(device="nowhere")

@@ -1,0 +1,322 @@
+"""Gradients of tensors: every differentiable method, accumulation, graphs kept and freed, views."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from tensor_values import Array
+
+import lazyten as lt
+
+Function = Callable[[lt.Tensor], lt.Tensor]
+
+
+def normal(*shape: int, seed: int = 0) -> Array:
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+# ---- every method, by finite differences ---------------------------------------------------------
+
+def away_from(values: Array, kinks: float = 0.05) -> Array:
+    """No value near 0, where many functions are not smooth."""
+    return values + kinks * np.where(values < 0, -1.0, 1.0)
+
+
+ANY = away_from(normal(3, 4))
+POSITIVE = np.abs(ANY) + 0.2
+OTHER = away_from(normal(3, 4, seed=1))
+INSIDE = np.array([[0, 2, 1, 3], [1, 1, 0, 2], [3, 0, 0, 1]])
+
+
+def o(x: lt.Tensor) -> lt.Tensor:
+    """Another operand, that needs no gradient."""
+    return lt.tensor(OTHER, device=x.device)
+
+
+METHODS: dict[str, tuple[Array, Function]] = {
+    "add": (ANY, lambda x: x + o(x)), "add alpha": (ANY, lambda x: x.add(x, alpha=3)),
+    "sub": (ANY, lambda x: x - x.T.reshape(3, 4)), "rsub": (ANY, lambda x: 1 - x),
+    "mul": (ANY, lambda x: x * x[:1]), "div": (POSITIVE, lambda x: o(x) / x),
+    "div by": (ANY, lambda x: x / 3), "square": (ANY, lambda x: x.square()),
+    "pow": (POSITIVE, lambda x: x ** 2.5), "pow 2": (ANY, lambda x: x ** 2),
+    "pow 3": (ANY, lambda x: x ** 3), "pow -1": (ANY, lambda x: x ** -1),
+    "exponent": (ANY, lambda x: 2.5 ** x), "pow tensor": (POSITIVE, lambda x: x ** x[0]),
+    "neg": (ANY, lambda x: -x), "abs": (ANY, lambda x: x.abs()),
+    "remainder": (ANY, lambda x: x % 7.5), "maximum": (ANY, lambda x: x.maximum(o(x))),
+    "minimum": (ANY, lambda x: x.minimum(o(x))), "clamp": (ANY, lambda x: x.clamp(-0.5, 0.7)),
+    "clamp by tensors": (ANY, lambda x: x.clamp(x[:1] - 0.3, x[1:2] + 2)),
+    "where": (ANY, lambda x: lt.where(x > 0, x * 2, x * x)),
+    "masked_fill": (ANY, lambda x: x.masked_fill(x > 1, 3.0)),
+    "exp": (ANY, lambda x: x.exp()), "exp2": (ANY, lambda x: x.exp2()),
+    "expm1": (ANY, lambda x: x.expm1()), "log": (POSITIVE, lambda x: x.log()),
+    "log2": (POSITIVE, lambda x: x.log2()), "log10": (POSITIVE, lambda x: x.log10()),
+    "log1p": (POSITIVE, lambda x: x.log1p()), "sqrt": (POSITIVE, lambda x: x.sqrt()),
+    "rsqrt": (POSITIVE, lambda x: x.rsqrt()), "reciprocal": (ANY, lambda x: x.reciprocal()),
+    "sin": (ANY, lambda x: x.sin()), "cos": (ANY, lambda x: x.cos()),
+    "tan": (ANY * 0.3, lambda x: x.tan()), "tanh": (ANY, lambda x: x.tanh()),
+    "sigmoid": (ANY, lambda x: x.sigmoid()), "erf": (ANY, lambda x: x.erf()),
+    "relu": (ANY, lambda x: x.relu()), "gelu": (ANY, lambda x: x.gelu()),
+    "gelu tanh": (ANY, lambda x: x.gelu("tanh")), "silu": (ANY, lambda x: x.silu()),
+    "floor": (ANY, lambda x: x.floor() + x), "round": (ANY, lambda x: x.round() * x),
+    "trunc": (ANY, lambda x: x.trunc() + x), "softplus": (ANY, lt.nn.functional.softplus),
+    "leaky_relu": (ANY, lt.nn.functional.leaky_relu), "elu": (ANY, lt.nn.functional.elu),
+    "softmax": (ANY, lambda x: x.softmax(1)), "log_softmax": (ANY, lambda x: x.log_softmax(0)),
+    "sum": (ANY, lambda x: x.sum(1)), "sum all": (ANY, lambda x: (x * x).sum()),
+    "prod": (ANY, lambda x: x.prod(0)), "prod all": (ANY, lambda x: x.prod()),
+    "mean": (ANY, lambda x: x.mean((0, 1)) * x), "var": (ANY, lambda x: x.var(1)),
+    "std": (ANY, lambda x: x.std(0, correction=0)), "norm": (ANY, lambda x: x.norm(1)),
+    "amax": (ANY, lambda x: x.amax(1)), "amin": (ANY, lambda x: x.amin()),
+    "max": (ANY, lambda x: x.max(1).values), "min": (ANY, lambda x: x.min(0, True).values),
+    "logsumexp": (ANY, lambda x: x.logsumexp(1)), "cumsum": (ANY, lambda x: x.cumsum(1) * x),
+    "reshape": (ANY, lambda x: x.reshape(2, 6) * o(x).reshape(2, 6)),
+    "permute": (ANY, lambda x: x.permute(1, 0) * o(x).T), "expand": (ANY[:1], lambda x: x.expand(
+        3, 4) * o(x)),
+    "flip": (ANY, lambda x: x.flip(0, 1) * x), "slice": (ANY, lambda x: x[::2, ::-2] * x[:2, 1:3]),
+    "pad": (ANY, lambda x: x.pad((1, 2, -1, 1), 3.0).square()),
+    "repeat": (ANY, lambda x: x.repeat(2, 1).sin()), "roll": (ANY, lambda x: lt.roll(x, 1, 1) * x),
+    "cat": (ANY, lambda x: lt.cat([x, x * x], 1)), "stack": (ANY, lambda x: lt.stack([x, -x])),
+    "split": (ANY, lambda x: x.split(3, 1)[0] * x.split(3, 1)[1]),
+    "matmul": (ANY, lambda x: x @ x.T), "matmul vector": (ANY, lambda x: x @ x[0]),
+    "matmul batch": (ANY, lambda x: x.reshape(3, 2, 2) @ x.reshape(3, 1, 2, 2)),
+    "tril": (ANY, lambda x: lt.tril(x) * x), "gather": (ANY, lambda x: x.gather(
+        1, lt.tensor(INSIDE, device=x.device)) * o(x)),
+    "take": (ANY, lambda x: x[:, lt.tensor([[0, 2], [2, 3]], device=x.device)].square()),
+    "contiguous": (ANY, lambda x: x.T.contiguous() * o(x).T), "clone": (ANY, lambda x: x.clone() * x),
+    "copy": (ANY, lambda x: x.to("interpreter").to(x.device) * x),
+    "linear": (ANY, lambda x: lt.nn.functional.linear(x, x[:2], x[0, :2])),
+    "layer_norm": (ANY, lambda x: lt.nn.functional.layer_norm(x, (4,), x[0], x[1])),
+}
+
+
+def numeric(function: Function, values: Array, weight: Array, h: float = 1e-6) -> Array:
+    """d sum(weight * function) / d values by central differences, all in one graph."""
+    moved = []
+    for position in np.ndindex(*values.shape):
+        for sign in (h, -h):
+            step = values.copy()
+            step[position] += sign
+            moved.append(function(lt.tensor(step, device="interpreter")))
+    lt.realize(*moved)
+    sums = [float(np.sum(weight * t.numpy())) for t in moved]
+    return np.reshape([(a - b) / (2 * h) for a, b in zip(sums[::2], sums[1::2], strict=True)],
+                      values.shape)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_gradients_match_finite_differences(name: str) -> None:
+    values, function = METHODS[name]
+    x = lt.tensor(values, device="interpreter", requires_grad=True)
+    y = function(x)
+    weight = np.random.default_rng(2).uniform(0.5, 1.5, y.shape)
+    y.backward(lt.tensor(weight, device="interpreter"))
+    assert x.grad is not None and x.grad.dtype is lt.float64
+    expected = numeric(function, values, weight)
+    np.testing.assert_allclose(x.grad.numpy(), expected, rtol=2e-6, atol=2e-8)
+
+
+def test_compiled_gradients_match_the_interpreters() -> None:
+    results: dict[str, list[lt.Tensor]] = {}
+    for device in ("cpu", "interpreter"):
+        for name, (values, function) in METHODS.items():
+            x = lt.tensor(values, device=device, requires_grad=True)
+            function(x).sum().backward()
+            assert x.grad is not None
+            results.setdefault(name, []).append(x.grad)
+        lt.realize(*(pair[-1] for pair in results.values()))
+    for name, (mine, reference) in results.items():
+        np.testing.assert_allclose(mine.numpy(), reference.numpy(), rtol=1e-10, atol=1e-12,
+                                   err_msg=name)
+
+
+# ---- backward ------------------------------------------------------------------------------------
+
+def test_gradients_add_up_over_backwards(device: str) -> None:
+    x = lt.tensor([1.0, 2.0], device=device, requires_grad=True)
+    (x * 3).sum().backward()
+    (x * x).sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [5, 7]
+    x.grad = None
+    x.prod().backward()
+    assert x.grad.tolist() == [2, 1]
+
+
+def test_a_graph_is_freed_by_backward_unless_kept(device: str) -> None:
+    x = lt.tensor(3.0, device=device, requires_grad=True)
+    y = x * x
+    y.backward(retain_graph=True)
+    y.backward()
+    assert x.grad is not None and x.grad.item() == 12
+    with pytest.raises(lt.GradientError, match="retain_graph"):
+        y.backward()
+    assert y.item() == 9
+
+
+def test_second_and_third_derivatives_come_from_grad(device: str) -> None:
+    x = lt.tensor([0.3, -1.2], dtype=lt.float64, device=device, requires_grad=True)
+    value = x.numpy()
+    first, = lt.grad((x ** 3 * x.sin()).sum(), x)
+    second, = lt.grad(first.sum(), x)
+    lt.realize(first, second)
+    s, c = np.sin(value), np.cos(value)
+    np.testing.assert_allclose(first.detach().numpy(), 3 * value**2 * s + value**3 * c)
+    np.testing.assert_allclose(second.detach().numpy(),
+                               6 * value * s + 6 * value**2 * c - value**3 * s)
+    assert x.grad is None
+
+
+SMOOTH = ["tanh", "sigmoid", "erf", "expm1", "log1p", "cos", "gelu", "silu", "softmax", "norm",
+          "logsumexp", "matmul", "layer_norm", "amax", "max", "abs", "relu", "prod"]
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_second_derivatives_match_finite_differences(name: str) -> None:
+    values, function = METHODS[name]
+    weight = np.random.default_rng(3).uniform(0.5, 1.5, values.shape)
+
+    def slope(x: lt.Tensor) -> lt.Tensor:
+        x = x.detach().requires_grad_()
+        return lt.grad(function(x).square().sum(), x)[0].detach()
+
+    x = lt.tensor(values, device="interpreter", requires_grad=True)
+    first, = lt.grad(function(x).square().sum(), x)
+    first.backward(lt.tensor(weight, device="interpreter"))
+    assert x.grad is not None
+    expected = numeric(slope, values, weight)
+    np.testing.assert_allclose(x.grad.numpy(), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_grad_takes_weights_and_several_inputs(device: str) -> None:
+    x = lt.tensor([1.0, 2.0], device=device, requires_grad=True)
+    w = lt.tensor([3.0, 4.0], device=device, requires_grad=True)
+    gx, gw = lt.grad(x * w, [x, w], lt.tensor([1.0, 10.0], device=device))
+    lt.realize(gx, gw)
+    assert gx.detach().tolist() == [3, 40] and gw.detach().tolist() == [1, 20]
+    with pytest.raises(lt.GradientError, match="input 1"):
+        lt.grad(x.sum(), [x, w])
+
+
+# ---- where gradients stop ------------------------------------------------------------------------
+
+def test_detach_and_no_grad_stop_gradients(device: str) -> None:
+    x = lt.tensor([1.0, 2.0], device=device, requires_grad=True)
+    (x * x.detach()).sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [1, 2]
+    with lt.no_grad():
+        y = x * 2
+        with lt.enable_grad():
+            z = x * 2
+        view = x[0]
+    assert not y.requires_grad and z.requires_grad and not view.requires_grad
+    with pytest.raises(lt.GradientError, match="does not require gradients"):
+        y.sum().backward()
+    x.grad = None
+    (x * y).sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [2, 4]
+
+
+def test_comparisons_and_integers_require_no_gradient() -> None:
+    x = lt.tensor([1.0, 2.0], requires_grad=True)
+    for y in (x > 1, x.argmax(), x.long(), x.isnan(), x.max(0).indices, x.floor().int()):
+        assert not y.requires_grad
+    with pytest.raises(lt.GradientError, match="int64"):
+        lt.tensor([1, 2], requires_grad=True)
+
+
+def test_leaves_are_leaves_and_results_are_not() -> None:
+    x = lt.ones(2, requires_grad=True)
+    y = x * 2
+    assert x.is_leaf and x.requires_grad and not y.is_leaf and y.requires_grad
+    assert lt.ones(2).is_leaf and x.detach().is_leaf and not x.detach().requires_grad
+    assert not x[0].is_leaf and x[0].requires_grad
+    with pytest.raises(lt.GradientError, match="detach"):
+        y.requires_grad_(False)
+    assert not x.requires_grad_(False).requires_grad
+
+
+def test_two_leaves_of_equal_values_have_their_own_gradients(device: str) -> None:
+    a, b = (lt.ones(2, device=device, requires_grad=True) for _ in range(2))
+    (a * 2 + b * 5).sum().backward()
+    assert a.grad is not None and b.grad is not None
+    assert a.grad.tolist() == [2, 2] and b.grad.tolist() == [5, 5]
+
+
+# ---- views and writes ----------------------------------------------------------------------------
+
+def test_gradients_flow_through_views_of_leaves(device: str) -> None:
+    x = lt.tensor(np.arange(6.0).reshape(2, 3), device=device, requires_grad=True)
+    (x.T[1:, 0] * 2 + x[1, ::2]).sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [[0, 2, 2], [1, 0, 1]]
+
+
+def test_writes_to_results_are_differentiated(device: str) -> None:
+    x = lt.tensor([1.0, 2.0, 3.0], device=device, requires_grad=True)
+    y = x * 2
+    y[0] = 7
+    y[1:] *= x[1:]
+    y += x
+    y.sum().backward()
+    assert y.detach().tolist() == [8, 10, 21]
+    assert x.grad is not None and x.grad.tolist() == [1, 9, 13]
+
+
+def test_a_write_makes_a_plain_tensor_require_gradients(device: str) -> None:
+    x = lt.tensor([1.0, 2.0], device=device, requires_grad=True)
+    y = lt.zeros(4, device=device)
+    y[1:3] = x * x
+    assert y.requires_grad and not y.is_leaf
+    (y * lt.arange(4, device=device)).sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [2, 8]
+
+
+def test_writing_to_a_leaf_needs_no_grad(device: str) -> None:
+    x = lt.tensor([1.0, 2.0], device=device, requires_grad=True)
+    for write in (lambda: x.add_(1), lambda: x.__setitem__(0, 5.0), lambda: x[0].fill_(2)):
+        with pytest.raises(lt.GradientError, match="no_grad"):
+            write()
+    with lt.no_grad():
+        x -= 1
+    assert x.is_leaf and x.detach().tolist() == [0, 1]
+    (x * x).sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [0, 2]
+
+
+def test_values_used_before_a_write_keep_their_gradient(device: str) -> None:
+    x = lt.tensor([2.0], device=device, requires_grad=True)
+    y = x * 3
+    z = y * y
+    y.zero_()
+    z.sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [36]
+
+
+def test_realizing_between_changes_no_gradient(device: str) -> None:
+    gradients = []
+    for stop in (False, True):
+        x = lt.tensor([0.5, -1.5], device=device, requires_grad=True)
+        y = x.exp()
+        if stop:
+            y.realize()
+        z = (y * x).sum()
+        if stop:
+            z.item()
+        z.backward()
+        assert x.grad is not None
+        gradients.append(x.grad.tolist())
+    assert gradients[0] == gradients[1]
+
+
+# ---- errors --------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize(("call", "word"), [
+    (lambda x: (x * 2).backward(), "reduce first"), (lambda x: lt.ones(1).backward(), "require"),
+    (lambda x: (x * 2).backward(lt.ones(2)), "alike"),
+    (lambda x: x.sum().backward(lt.ones(1)), "alike"),
+    (lambda x: (x * 2).backward(lt.ones(3, dtype=lt.float64)), "alike"),
+    (lambda x: setattr(x, "grad", lt.ones(2)), "must be like"),
+    (lambda x: x.detach().requires_grad_(), "clone"),
+    (lambda x: lt.grad(x.sum(), [lt.ones(2, requires_grad=True)]), "depend")])
+def test_wrong_uses_are_explained(call: Callable[[Any], Any], word: str) -> None:
+    with pytest.raises(lt.GradientError, match=word):
+        call(lt.ones(3, requires_grad=True))
