@@ -1,7 +1,8 @@
 """The static model behind optimize: how many cycles a kernel would take with given decisions.
 
-The unit is half a cycle: the time of one vector multiply-add on a core that issues two a cycle. A kernel
-is summed up once as a few groups of equal trip count ("items"), so one candidate costs microseconds.
+The unit is half a cycle: the time of one vector multiply-add on a core that issues two a cycle. A
+kernel is summed up once as a few groups of equal trip count ("items"), so one candidate costs
+microseconds.
 """
 from __future__ import annotations
 
@@ -47,8 +48,11 @@ class Choice(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A load or store. strides: elements a step of each range, None where the index is not affine in it;
-    divisors: by what such a range is divided, 0 where that is not known either."""
+    """A load or store.
+
+    strides: elements a step of each range, None where the index is not affine in it. divisors: by
+    what such a range is divided, 0 where that is not known either.
+    """
 
     strides: dict[Node, int | None]
     divisors: dict[Node, frozenset[int]]
@@ -209,9 +213,8 @@ class Model:
         total, innermost, instances, operands = 0.0, 0.0, 1, []
         iterations = math.prod(trips[r] for r in body.chain)
         for item in body.items.values():
-            times, depth_all = 1, [i for i, r in enumerate(body.chain) if r in item.free and trips[r] > 1]
-            for r in body.chain[:max(depth_all, default=-1) + 1]:
-                times *= trips[r]
+            depths = [i for i, r in enumerate(body.chain) if r in item.free and trips[r] > 1]
+            times = math.prod(trips[r] for r in body.chain[:max(depths, default=-1) + 1])
             copied = math.prod(copies.get(r, 1) for r in item.free)
             units = copied * self._item_units(item, lanes)
             if times == iterations:
@@ -252,7 +255,7 @@ class Model:
 
 
 def _divisors(r: Node, terms: dict[Node, int], free: dict[Node, frozenset[Node]]) -> frozenset[int]:
-    """By what constants a range is divided within an index; 0 stands for anything else done to it."""
+    """By what constants a range is divided within an index; 0: something else is done to it."""
     found: set[int] = set()
     for term in terms:
         if term is r or r not in free[term]:

@@ -23,7 +23,7 @@ class Value(NamedTuple):
 class Address(NamedTuple):
     """Elements of argument `slot`: element `base + offset + offsets[lane]` for each lane.
 
-    base: an int64 scalar, or None for 0. offsets: constants, the least of them 0. `vector`, if given, is
+    base: an int64 scalar, or None for 0. offsets: constants, the least of them 0. vector: if given,
     an int64 vector of positions instead of all that.
     """
 
@@ -104,7 +104,7 @@ class Horizontal:
 
 
 class Carried(NamedTuple):
-    """A value carried by a loop: `phi` is `initial` at first and then `next`; afterwards `final`."""
+    """A value carried by a loop: `phi` is `initial` at first, then `next`; afterwards `final`."""
 
     phi: Value
     initial: Value
@@ -148,7 +148,8 @@ def format_block(block: Block, indent: str = "") -> str:
     for item in block.items:
         if isinstance(item, Loop):
             carried = ", ".join(f"v{c.phi.id} = v{c.initial.id}" for c in item.carried)
-            lines.append(f"{indent}for v{item.counter.id} < {item.extent}{': ' + carried if carried else ''}")
+            suffix = f": {carried}" if carried else ""
+            lines.append(f"{indent}for v{item.counter.id} < {item.extent}{suffix}")
             lines.append(format_block(item.body, indent + "  "))
         else:
             lines.append(indent + _format(item))

@@ -1,9 +1,9 @@
 """linearize: LOOP expressions become instructions in nested loops.
 
-In: a SINK whose ranges are of four kinds: 'loop' and 'reduce' ranges become loops, 'unroll' ranges one
-instance of every value that depends on them (a register tile), a 'vector' range the lanes. Out: a
-Function. Every value is computed once, in the outermost loop body its ranges allow, and an ACCUMULATE
-runs its loops as far out as its inputs let it.
+In: a SINK whose ranges are of four kinds: 'loop' and 'reduce' ranges become loops, 'unroll' ranges
+one instance of every value that depends on them (a register tile), a 'vector' range the lanes. Out:
+a Function. Every value is computed once, in the outermost loop body its ranges allow, and an
+ACCUMULATE runs its loops as far out as its inputs let it.
 """
 from __future__ import annotations
 
@@ -40,8 +40,7 @@ class _Linearizer:
     def __init__(self, sink: Node) -> None:
         self.build = Builder()
         self.free = free_ranges(sink)
-        self.unrolled = {n: tuple(sorted((r for r in free if r.arg.kind == "unroll"),
-                                         key=lambda r: r.arg.order)) for n, free in self.free.items()}
+        self.unrolled = {n: _sorted_unrolled(free) for n, free in self.free.items()}
         self.counter: dict[Node, Value] = {}
         self.open: list[Node] = []
         self.values: dict[tuple[Node, Instance], Value] = {}
@@ -125,7 +124,8 @@ class _Linearizer:
         args = [self._value(s, env) for s in node.src]
         if node.dtype is dt.INDEX and node.op in (Op.IDIV, Op.MOD) and _is_natural(node):
             plain = [self.build.compute(Op.CAST, dt.uint64, a) for a in args]
-            return self.build.compute(Op.CAST, dt.INDEX, self.build.compute(node.op, dt.uint64, *plain))
+            result = self.build.compute(node.op, dt.uint64, *plain)
+            return self.build.compute(Op.CAST, dt.INDEX, result)
         return self.build.compute(node.op, node.dtype, *args)
 
     def _range(self, node: Node, env: Env) -> Value:
@@ -136,13 +136,15 @@ class _Linearizer:
         return self.counter[node]
 
     def _compare_lanes(self, node: Node, env: Env) -> Value | None:
-        """`a < b` where the lanes count in steps: a 32-bit comparison of lane * step with a scalar."""
+        """`a < b` where lanes count in steps: a 32-bit comparison of lane * step with a scalar."""
         (left, offset), (right, limit) = affine(node.src[0]), affine(node.src[1])
         terms = {t: left.get(t, 0) - right.get(t, 0) for t in (*left, *right)}
         offset -= limit
         vector = next(r for r in self.free[node] if r.arg.kind == "vector")
         step = terms.pop(vector, 0)
-        if any(vector in self.free[t] for t in terms) or not self._fits_int32(terms, offset, vector, step):
+        if any(vector in self.free[t] for t in terms):
+            return None
+        if not self._fits_int32(terms, offset, vector, step):
             return None
         base, offset = self._sum(terms, offset, env)
         scalar = self.build.constant(offset, dt.INDEX)
@@ -169,11 +171,12 @@ class _Linearizer:
         if len(node.src) == 3:
             self._need(node.src[2])
             mask = self.build.splat(self._value(node.src[2], env), lanes)
-        return self.build.load(node.dtype, lanes,
-                               self._address(node.src[0], node.src[1], env, lanes, mask is not None), mask)
+        address = self._address(node.src[0], node.src[1], env, lanes, mask is not None)
+        return self.build.load(node.dtype, lanes, address, mask)
 
-    def _address(self, param: Node, position: Node, env: Env, lanes: int, masked: bool = False) -> Address:
-        """Where an instance of a LOAD or STORE is: base + constant + constants by lane, if it can be."""
+    def _address(self, param: Node, position: Node, env: Env, lanes: int,
+                 masked: bool = False) -> Address:
+        """Where a LOAD or STORE is: base + constant + constants by lane, if it can be."""
         terms, offset = affine(position)
         vector = next((r for r in self.free[position] if r.arg.kind == "vector"), None)
         by_lane = {t: f for t, f in terms.items() if self.free[t] == {vector}}
@@ -182,7 +185,8 @@ class _Linearizer:
             self._need(position)
             value = self.build.splat(self._value(position, env), lanes)
             return Address(param.arg.slot, None, vector=value)
-        offsets = [sum(f * _at_lane(t, vector, i) for t, f in by_lane.items()) for i in range(lanes)]
+        offsets = [sum(f * _at_lane(t, vector, i) for t, f in by_lane.items())
+                   for i in range(lanes)]
         first = min(offsets)
         base, offset = self._sum(rest, offset + first, env)
         address = Address(param.arg.slot, base, offset, tuple(i - first for i in offsets))
@@ -191,10 +195,11 @@ class _Linearizer:
         start = self.build.constant(offset, dt.INDEX)
         start = start if base is None else self.build.compute(Op.ADD, dt.INDEX, base, start)
         steps = self.build.lanes(address.offsets, dt.INDEX)
-        return Address(param.arg.slot, None, vector=self.build.compute(Op.ADD, dt.INDEX, start, steps))
+        positions = self.build.compute(Op.ADD, dt.INDEX, start, steps)
+        return Address(param.arg.slot, None, vector=positions)
 
     def _sum(self, terms: dict[Node, int], offset: int, env: Env) -> tuple[Value | None, int]:
-        """The scalar sum of factor * term, added from the outermost loop inwards, and a constant."""
+        """The scalar sum of factor * term, added from the outermost loop in, and a constant."""
         parts = []
         for term, factor in terms.items():
             if term.op is Op.RANGE and term.arg.kind == "unroll":
@@ -218,7 +223,7 @@ class _Linearizer:
         blocks = [outer]
         for r in loops:
             blocks.append(self._enter(r, blocks[-1]))
-        own = tuple(sorted((r for r in ranges if r.arg.kind == "unroll"), key=lambda r: r.arg.order))
+        own = _sorted_unrolled(ranges)
         fused = node.arg is Op.ADD and value.op is Op.MUL and value.dtype.is_float
         for operand in value.src if fused else (value,):
             self._need(operand)
@@ -227,10 +232,13 @@ class _Linearizer:
         carried: list[list[Carried]] = [[] for _ in loops]
         parts: dict[Instance, list[Value]] = {}
         for env in self._instances(node):
-            parts[tuple(env[r] for r in self.unrolled[node])] = [
-                self._carry(node, blocks, carried, env | mine, lanes, fused) for mine in _assignments(own)
+            instance = tuple(env[r] for r in self.unrolled[node])
+            parts[instance] = [
+                self._carry(node, blocks, carried, env | mine, lanes, fused)
+                for mine in _assignments(own)
             ] if loops else [self._chain(node, env, own, lanes, fused)]
-        for r, body, parent, values in reversed(list(zip(loops, blocks[1:], blocks, carried, strict=False))):
+        nest = list(zip(loops, blocks[1:], blocks[:-1], carried, strict=True))
+        for r, body, parent, values in reversed(nest):
             parent.items.append(Loop(self.counter[r], r.arg.extent, body, tuple(values)))
         for instance, accumulators in parts.items():
             self.values[node, instance] = self._finish(node, accumulators)
@@ -244,7 +252,9 @@ class _Linearizer:
                 return self.build.compute(Op.MUL, value.dtype, a, b)
             return self.build.compute(Op.MULACC, value.dtype, a, b, so_far)
         element = self._value(value, env)
-        return element if so_far is None else self.build.compute(node.arg, node.dtype, so_far, element)
+        if so_far is None:
+            return element
+        return self.build.compute(node.arg, node.dtype, so_far, element)
 
     def _carry(self, node: Node, blocks: Sequence[Block], carried: list[list[Carried]], env: Env,
                lanes: int, fused: bool) -> Value:
@@ -287,6 +297,11 @@ def _at_lane(term: Node, vector: Node | None, lane: int) -> int:
     assert vector is not None
     value = simplify(substitute([term], {vector: index(lane)})[0])
     return int(value.value)
+
+
+def _sorted_unrolled(ranges: Iterable[Node]) -> tuple[Node, ...]:
+    """Those of the ranges that are unrolled, the outermost first."""
+    return tuple(sorted((r for r in ranges if r.arg.kind == "unroll"), key=lambda r: r.arg.order))
 
 
 def _is_loop(r: Node) -> bool:

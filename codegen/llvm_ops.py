@@ -27,6 +27,7 @@ def memory_type(dtype: DType) -> str:
 
 
 def type_name(dtype: DType, lanes: int) -> str:
+    """The register type of a value: a scalar, or a vector of several lanes."""
     return scalar_type(dtype) if lanes == 1 else f"<{lanes} x {scalar_type(dtype)}>"
 
 
@@ -73,7 +74,8 @@ Row = Callable[[Emitter, DType, int, tuple[str, ...]], str]
 def _pick(floating: str, signed: str, unsigned: str | None = None) -> Row:
     """One instruction, by kind of operand: '{op} type a, b'."""
     def row(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
-        spelling = floating if dtype.is_float else signed if dtype.kind == "i" else unsigned or signed
+        integer = signed if dtype.kind == "i" else unsigned or signed
+        spelling = floating if dtype.is_float else integer
         return out.line(f"{spelling} {type_name(dtype, lanes)} {', '.join(args)}")
     return row
 
@@ -99,7 +101,7 @@ def _reciprocal(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -
 
 
 def _max(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
-    """The greater; for floats NaN if either is: `a > b ? a : b` keeps b's NaN, a second select a's."""
+    """The greater; NaN if either is: `a > b ? a : b` keeps b's NaN, a second select a's."""
     a, b = args
     kind, mask = type_name(dtype, lanes), type_name(dt.bool_, lanes)
     if dtype.kind == "b":
@@ -114,14 +116,14 @@ def _max(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
 
 
 def _where(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
-    kind = type_name(dtype, lanes)
-    return out.line(f"select {type_name(dt.bool_, lanes)} {args[0]}, {kind} {args[1]}, {kind} {args[2]}")
+    return _select(out, lanes, type_name(dtype, lanes), *args)
 
 
 def _mulacc(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
     kind = type_name(dtype, lanes)
     if dtype.is_float:
-        return out.intrinsic(f"llvm.fmuladd.{suffix(dtype, lanes)}", kind, *((kind, a) for a in args))
+        name = f"llvm.fmuladd.{suffix(dtype, lanes)}"
+        return out.intrinsic(name, kind, *((kind, a) for a in args))
     return out.line(f"add {kind} {out.line(f'mul {kind} {args[0]}, {args[1]}')}, {args[2]}")
 
 
@@ -135,7 +137,8 @@ def _is_positive_constant(operand: str) -> bool:
     return text.isdigit() and int(text) > 0
 
 
-def _int_division(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...], modulo: bool) -> str:
+def _int_division(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...],
+                  modulo: bool) -> str:
     """Floor division or its remainder. By 0: 0. The least integer by -1 wraps."""
     a, b = args
     kind, mask = type_name(dtype, lanes), type_name(dt.bool_, lanes)
@@ -151,8 +154,10 @@ def _int_division(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...],
     sign = "s" if dtype.kind == "i" else "u"
     result = out.line(f"{sign}rem {kind} {a}, {safe}")
     if sign == "s":
-        crossed = out.line(f"and {mask} {out.line(f'icmp ne {kind} {result}, {zero}')}, " + out.line(
-            f"icmp slt {kind} {out.line(f'xor {kind} {result}, {safe}')}, {zero}"))
+        nonzero = out.line(f"icmp ne {kind} {result}, {zero}")
+        signs = out.line(f"xor {kind} {result}, {safe}")
+        opposite = out.line(f"icmp slt {kind} {signs}, {zero}")
+        crossed = out.line(f"and {mask} {nonzero}, {opposite}")
         if modulo:
             moved = out.line(f"add {kind} {result}, {safe}")
             result = _select(out, lanes, kind, crossed, moved, result)
@@ -183,7 +188,8 @@ def _float_modulo(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...])
 def _float_mod(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
     kind = type_name(dtype, lanes)
     remainder, crossed = _float_modulo(out, dtype, lanes, args)
-    moved = _select(out, lanes, kind, crossed, out.line(f"fadd {kind} {remainder}, {args[1]}"), remainder)
+    moved = out.line(f"fadd {kind} {remainder}, {args[1]}")
+    moved = _select(out, lanes, kind, crossed, moved, remainder)
     signed = out.intrinsic(f"llvm.copysign.{suffix(dtype, lanes)}", kind,
                            (kind, literal(0.0, dtype, lanes)), (kind, args[1]))
     is_zero = out.line(f"fcmp oeq {kind} {remainder}, {literal(0.0, dtype, lanes)}")
@@ -199,14 +205,16 @@ def _float_floor_division(out: Emitter, dtype: DType, lanes: int, args: tuple[st
     zero, one = literal(0.0, dtype, lanes), literal(1.0, dtype, lanes)
     remainder, crossed = _float_modulo(out, dtype, lanes, args)
     quotient = out.line(f"fdiv {kind} {out.line(f'fsub {kind} {a}, {remainder}')}, {b}")
-    quotient = _select(out, lanes, kind, crossed, out.line(f"fsub {kind} {quotient}, {one}"), quotient)
+    lower = out.line(f"fsub {kind} {quotient}, {one}")
+    quotient = _select(out, lanes, kind, crossed, lower, quotient)
     floor = out.intrinsic(f"llvm.floor.{name}", kind, (kind, quotient))
     rest = out.line(f"fsub {kind} {quotient}, {floor}")
     low = out.line(f"fcmp ogt {kind} {rest}, {literal(0.5, dtype, lanes)}")
     floor = _select(out, lanes, kind, low, out.line(f"fadd {kind} {floor}, {one}"), floor)
     exact = out.line(f"fdiv {kind} {a}, {b}")
     signed = out.intrinsic(f"llvm.copysign.{name}", kind, (kind, zero), (kind, exact))
-    floor = _select(out, lanes, kind, out.line(f"fcmp oeq {kind} {quotient}, {zero}"), signed, floor)
+    is_zero = out.line(f"fcmp oeq {kind} {quotient}, {zero}")
+    floor = _select(out, lanes, kind, is_zero, signed, floor)
     return _select(out, lanes, kind, out.line(f"fcmp oeq {kind} {b}, {zero}"), exact, floor)
 
 

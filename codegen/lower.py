@@ -1,10 +1,10 @@
 """lower: a kernel's GRAPH expressions become stores of LOOP expressions over loop variables.
 
-In: a Kernel. Out: a SINK of STOREs. A movement op disappears into index expressions, a PAD also into
-the validity of the loads under it, and a REDUCE becomes an ACCUMULATE over ranges of its own.
+In: a Kernel. Out: a SINK of STOREs. A movement op disappears into index expressions, a PAD also
+into the validity of the loads under it, and a REDUCE becomes an ACCUMULATE over ranges of its own.
 
-Each (node, indices, validity) is lowered once, in two iterative steps: top-down, which index expressions
-every node is read at; bottom-up, the values.
+Each (node, indices, validity) is lowered once, in two iterative steps: top-down, which index
+expressions every node is read at; bottom-up, the values.
 """
 from __future__ import annotations
 
@@ -94,7 +94,8 @@ class _Lowering:
     def _reduce_ranges(self, node: Node) -> dict[int, Node]:
         number = FIRST_REDUCE + self.reductions
         self.reductions += 1
-        return {axis: make(Op.RANGE, dt.INDEX, (), Range((number, axis), node.src[0].shape[axis], "reduce"))
+        sizes = node.src[0].shape
+        return {axis: make(Op.RANGE, dt.INDEX, (), Range((number, axis), sizes[axis], "reduce"))
                 for axis in node.arg[1]}
 
     def _build(self, reading: Reading, below: list[Node], extra: Any) -> Node:

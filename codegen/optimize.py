@@ -1,8 +1,8 @@
-"""optimize: decide which loops become vectors, register tiles and accumulators, and rewrite accordingly.
+"""optimize: decide which loops become vectors, register tiles and accumulators, and rewrite them.
 
-In: the SINK of lower and a Target. Out: a SINK whose ranges carry the decisions, and the decisions as
-text. Nothing here knows what a kernel computes: the choice follows from extents, strides, reuse and
-the number of registers, by a static model of the cycles that each candidate takes.
+In: the SINK of lower and a Target. Out: a SINK whose ranges carry the decisions, and the decisions
+as text. Nothing here knows what a kernel computes: the choice follows from extents, strides, reuse
+and the number of registers, by a static model of the cycles that each candidate takes.
 """
 from __future__ import annotations
 
@@ -22,8 +22,11 @@ UNROLLS = (1, 2, 4, 8)
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """lanes: vector ranges and their lanes; tile: output ranges in registers, in elements or vectors;
-    unroll: reduction ranges and how many accumulators each has."""
+    """What becomes of a kernel's ranges.
+
+    lanes: vector ranges and their lanes. tile: output ranges in registers, in elements or vectors.
+    unroll: reduction ranges and how many accumulators each has.
+    """
 
     lanes: tuple[tuple[Node, int], ...] = ()
     tile: tuple[tuple[Node, int], ...] = ()
@@ -128,7 +131,7 @@ def _improve(model: Model, start: Decisions) -> tuple[Decisions, float]:
 def _tiles(model: Model, start: Decisions) -> Iterator[tuple[tuple[Node, int], ...]]:
     """Register tiles over pairs of the output ranges that the loads reuse."""
     lanes = dict(start.lanes)
-    ranges = [r for r in model.reused_outputs]
+    ranges = list(model.reused_outputs)
     for i, a in enumerate(ranges):
         for m in _factors(a, lanes.get(a, 1)):
             if m > 1:

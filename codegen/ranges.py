@@ -1,10 +1,11 @@
-"""Rewrites of loop variables: merge two into one, split one in two, pad a reduction to whole vectors.
+"""Rewrites of loop variables: merge two into one, split one in parts, pad a reduction to vectors.
 
 Each takes a SINK and gives a new one with the same meaning. optimize.py decides which to apply.
 """
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from lazyten import dtype as dt
 from lazyten.affine import affine, build
@@ -29,10 +30,12 @@ def free_ranges(root: Node) -> dict[Node, frozenset[Node]]:
     return free
 
 
-def replace_ranges(sink: Node, values: dict[Node, Node], bound: dict[Node, tuple[Node, ...]]) -> Node:
+def replace_ranges(sink: Node, values: dict[Node, Node],
+                   bound: dict[Node, tuple[Node, ...]]) -> Node:
     """Replace loop variables by expressions over new ones.
 
-    values: the expression of each old RANGE. bound: the new ranges an ACCUMULATE over it binds instead.
+    values: the expression of each old RANGE. bound: the new ranges that an ACCUMULATE over it binds
+    instead.
     """
     done: dict[Node, Node] = dict(values)
     for node in toposort([sink]):
@@ -46,7 +49,7 @@ def replace_ranges(sink: Node, values: dict[Node, Node], bound: dict[Node, tuple
     return make(Op.SINK, sink.dtype, tuple(simplify_all(done[sink].src)))
 
 
-# ---- merging ---------------------------------------------------------------------------------------
+# ---- merging -------------------------------------------------------------------------------------
 
 def merge_ranges(sink: Node) -> Node:
     """Make one loop of two wherever every index steps through them as through one."""
@@ -57,7 +60,8 @@ def merge_ranges(sink: Node) -> Node:
         for outer, inner in _neighbours(sink):
             n = inner.arg.extent
             if all(terms.get(outer, 0) == n * terms.get(inner, 0) for terms in roots.values()):
-                sink = _merge(sink, outer, inner, [r for r, terms in roots.items() if inner in terms])
+                users = [r for r, terms in roots.items() if inner in terms]
+                sink = _merge(sink, outer, inner, users)
                 merged = True
                 break
     return sink
@@ -88,7 +92,7 @@ def _neighbours(sink: Node) -> Iterator[tuple[Node, Node]]:
     groups += [list(n.src[1:]) for n in reductions if all(owners[r] == 1 for r in n.src[1:])]
     for group in groups:
         group.sort(key=lambda r: r.arg.order)
-        yield from reversed(list(zip(group, group[1:], strict=False)))
+        yield from reversed(list(pairwise(group)))
 
 
 def _index_roots(sink: Node) -> list[Node]:
@@ -108,13 +112,13 @@ def _is_affine(node: Node) -> bool:
     return node.op is not Op.MUL or any(s.op is Op.CONST for s in node.src)
 
 
-# ---- splitting -------------------------------------------------------------------------------------
+# ---- splitting -----------------------------------------------------------------------------------
 
 def split_output(sink: Node, r: Node, tile: int, lanes: int) -> Node:
     """Split an output range into blocks of `tile` vectors (or elements) of `lanes` lanes.
 
-    Where the block does not divide the extent, the last block overlaps the one before: it computes and
-    stores some elements twice, with equal values, and needs no mask.
+    Where the block does not divide the extent, the last block overlaps the one before: it computes
+    and stores some elements twice, with equal values, and needs no mask.
     """
     n, block = r.arg.extent, tile * lanes
     count = -(-n // block)
@@ -129,11 +133,13 @@ def split_output(sink: Node, r: Node, tile: int, lanes: int) -> Node:
 def split_reduction(sink: Node, r: Node, unroll: int, lanes: int) -> Node:
     """Split a reduction range: `unroll` accumulators of `lanes` lanes, combined after the loop.
 
-    Where that does not divide the extent, the elements past the end count as the combiner's identity.
+    Where that does not divide the extent, the elements past the end count as the combiner's
+    identity.
     """
     n, block = r.arg.extent, unroll * lanes
     count = -(-n // block)
-    parts = [_part(r, 0, count, "reduce"), _part(r, 1, unroll, "unroll"), _part(r, 2, lanes, "vector")]
+    parts = [_part(r, 0, count, "reduce"), _part(r, 1, unroll, "unroll"),
+             _part(r, 2, lanes, "vector")]
     value = elementwise(Op.MUL, parts[0], index(block))
     value = elementwise(Op.ADD, value, elementwise(Op.MUL, parts[1], index(lanes)))
     value = simplify(elementwise(Op.ADD, value, parts[2]))

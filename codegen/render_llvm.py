@@ -1,7 +1,8 @@
 """Renders a Function as LLVM IR text: `define void @name(ptr %args)`.
 
-%args points to a table of pointers, one a kernel argument, outputs first. The text needs no optimization
-pass: loop-invariant code is outside already, accumulators are phis, vectors are vectors.
+%args points to a table of pointers, one a kernel argument, outputs first. The text needs no
+optimization pass: loop-invariant code is outside already, accumulators are phis, vectors are
+vectors.
 """
 from __future__ import annotations
 
@@ -87,7 +88,7 @@ class _Renderer:
                 self._instruction(item)
 
     def _loop(self, loop: Loop) -> None:
-        """Runs at least once, so the test is at the end and a carried value's last `next` is final."""
+        """Runs at least once: the test is at the end; a carried value's last `next` is final."""
         self.count += 1
         head, done, before = f"loop{self.count}", f"done{self.count}", self.label
         counter = self.names[loop.counter] = f"%i{self.count}"
@@ -102,8 +103,9 @@ class _Renderer:
                        f"  {counter} = phi i64 [0, %{before}], [{following}, %{latch}]"]
         for c in loop.carried:
             kind = type_name(c.phi.dtype, c.phi.lanes)
-            self.lines.append(f"  {self.names[c.phi]} = phi {kind} [{self.names[c.initial]}, %{before}], "
-                              f"[{self.names[c.next]}, %{latch}]")
+            initial, update = self.names[c.initial], self.names[c.next]
+            self.lines.append(f"  {self.names[c.phi]} = phi {kind} [{initial}, %{before}], "
+                              f"[{update}, %{latch}]")
             self.names[c.final] = self.names[c.next]
         self.lines += [*body, f"  br i1 {again}, label %{head}, label %{done}", f"{done}:"]
         self.label = done
@@ -133,7 +135,8 @@ class _Renderer:
             return f"splat ({scalar_type(dtype)} {source})"
         kind = type_name(dtype, lanes)
         first = self.line(f"insertelement {kind} poison, {scalar_type(dtype)} {source}, i64 0")
-        return self.line(f"shufflevector {kind} {first}, {kind} poison, <{lanes} x i32> zeroinitializer")
+        return self.line(f"shufflevector {kind} {first}, {kind} poison, "
+                         f"<{lanes} x i32> zeroinitializer")
 
     def _compute(self, item: Compute) -> str:
         args = tuple(self.names[a] for a in item.args)
@@ -152,7 +155,8 @@ class _Renderer:
             if half == 1:
                 low, high = (self.line(f"extractelement {kind} {name}, i64 {i}") for i in (0, 1))
             else:
-                low, high = (self._shuffle(dtype, lanes, name, range(i, i + half)) for i in (0, half))
+                low, high = (self._shuffle(dtype, lanes, name, range(i, i + half))
+                             for i in (0, half))
             name, lanes = ROWS[item.combiner](self, dtype, half, (low, high)), half
         return name
 
@@ -163,19 +167,25 @@ class _Renderer:
         pointer, kind = f"%p{address.slot}", memory_type(dtype)
         if position is not None:
             pointer = self.line(f"getelementptr {kind}, ptr {pointer}, i64 {position}")
-        return pointer if offset == 0 else self.line(f"getelementptr {kind}, ptr {pointer}, i64 {offset}")
+        if offset:
+            pointer = self.line(f"getelementptr {kind}, ptr {pointer}, i64 {offset}")
+        return pointer
 
-    def _lane_pointers(self, dtype: DType, address: Address, lanes: int, mask: str | None) -> list[str]:
+    def _lane_pointers(self, dtype: DType, address: Address, lanes: int,
+                       mask: str | None) -> list[str]:
         """One pointer a lane; masked-off lanes point at element 0, which is always there."""
         if address.vector is None:
-            base = None if address.base is None else self.names[address.base]
-            return [self._pointer(dtype, address, base, address.offset + i) for i in address.offsets]
+            base, first = None if address.base is None else self.names[address.base], address.offset
+            return [self._pointer(dtype, address, base, first + i) for i in address.offsets]
         positions, kind = self.names[address.vector], f"<{lanes} x i64>"
         if mask is not None:
             positions = self.line(f"select <{lanes} x i1> {mask}, {kind} {positions}, "
                                   f"{kind} zeroinitializer")
-        return [self._pointer(dtype, address, self.line(f"extractelement {kind} {positions}, i64 {i}"), 0)
-                for i in range(lanes)]
+        pointers = []
+        for i in range(lanes):
+            position = self.line(f"extractelement {kind} {positions}, i64 {i}")
+            pointers.append(self._pointer(dtype, address, position, 0))
+        return pointers
 
     def _load(self, item: Load) -> str:
         dtype, lanes, address = item.out.dtype, item.out.lanes, item.address
@@ -189,8 +199,8 @@ class _Renderer:
             return self._shuffle(dtype, address.span, whole, address.offsets)
         name, kind = "poison", type_name(dtype, lanes)
         for i, pointer in enumerate(self._lane_pointers(dtype, address, lanes, mask)):
-            element = self._from_memory(dtype, 1, self.line(f"load {memory_type(dtype)}, ptr {pointer}"))
-            name = self.line(f"insertelement {kind} {name}, {scalar_type(dtype)} {element}, i64 {i}")
+            element = f"{scalar_type(dtype)} {self._element(dtype, pointer)}"
+            name = self.line(f"insertelement {kind} {name}, {element}, i64 {i}")
         if mask is None:
             return name
         return self.line(f"select <{lanes} x i1> {mask}, {kind} {name}, {kind} zeroinitializer")
@@ -198,12 +208,10 @@ class _Renderer:
     def _scalar_load(self, dtype: DType, address: Address, mask: str | None) -> str:
         base = None if address.base is None else self.names[address.base]
         if mask is None:
-            pointer = self._pointer(dtype, address, base, address.offset)
-            return self._from_memory(dtype, 1, self.line(f"load {memory_type(dtype)}, ptr {pointer}"))
+            return self._element(dtype, self._pointer(dtype, address, base, address.offset))
         position = self.line(f"add i64 {base or 0}, {address.offset}")
         safe = self.line(f"select i1 {mask}, i64 {position}, i64 0")
-        pointer = self._pointer(dtype, address, safe, 0)
-        loaded = self._from_memory(dtype, 1, self.line(f"load {memory_type(dtype)}, ptr {pointer}"))
+        loaded = self._element(dtype, self._pointer(dtype, address, safe, 0))
         kind = scalar_type(dtype)
         return self.line(f"select i1 {mask}, {kind} {loaded}, {kind} {literal(0, dtype)}")
 
@@ -215,10 +223,14 @@ class _Renderer:
             loaded = self.line(f"load {kind}, ptr {pointer}, align {dtype.itemsize}")
         else:
             stored = dt.uint8 if dtype.kind == "b" else dtype
-            loaded = self.intrinsic(f"llvm.masked.load.{suffix(stored, lanes)}.p0", kind, ("ptr", pointer),
-                                    ("i32", str(dtype.itemsize)), (f"<{lanes} x i1>", mask),
-                                    (kind, "zeroinitializer"))
+            name = f"llvm.masked.load.{suffix(stored, lanes)}.p0"
+            loaded = self.intrinsic(name, kind, ("ptr", pointer), ("i32", str(dtype.itemsize)),
+                                    (f"<{lanes} x i1>", mask), (kind, "zeroinitializer"))
         return self._from_memory(dtype, lanes, loaded)
+
+    def _element(self, dtype: DType, pointer: str) -> str:
+        """Load one element, in its register type."""
+        return self._from_memory(dtype, 1, self.line(f"load {memory_type(dtype)}, ptr {pointer}"))
 
     def _from_memory(self, dtype: DType, lanes: int, loaded: str) -> str:
         if dtype.kind != "b":
@@ -228,8 +240,8 @@ class _Renderer:
     def _shuffle(self, dtype: DType, lanes: int, name: str, order: Sequence[int]) -> str:
         """Lane i of the result is lane order[i] of `name`."""
         kind = type_name(dtype, lanes)
-        indices = ", ".join(f"i32 {i}" for i in order)
-        return self.line(f"shufflevector {kind} {name}, {kind} poison, <{len(order)} x i32> <{indices}>")
+        indices = f"<{len(order)} x i32> <{', '.join(f'i32 {i}' for i in order)}>"
+        return self.line(f"shufflevector {kind} {name}, {kind} poison, {indices}")
 
     def _store(self, item: Store) -> None:
         value, address = item.value, item.address
@@ -240,7 +252,8 @@ class _Renderer:
         stored = dt.uint8 if dtype.kind == "b" else dtype
         if address.vector is None and sorted(address.offsets) == list(range(lanes)):
             if lanes > 1 and not address.is_contiguous:
-                name = self._shuffle(stored, lanes, name, [address.offsets.index(i) for i in range(lanes)])
+                order = [address.offsets.index(i) for i in range(lanes)]
+                name = self._shuffle(stored, lanes, name, order)
             base = None if address.base is None else self.names[address.base]
             pointer = self._pointer(dtype, address, base, address.offset)
             self.lines.append(f"  store {kind} {name}, ptr {pointer}, align {dtype.itemsize}")

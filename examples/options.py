@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 from typing import NoReturn
 
-EPOCHS, MNIST_EPOCHS = 60, 10  # MNIST has 40 times as many images
+EPOCHS, MNIST_EPOCHS = 40, 10  # MNIST has 40 times as many images
 
 
 class Parser(argparse.ArgumentParser):

@@ -19,12 +19,12 @@ from lazyten.dtype import (
     int16,
     int32,
     int64,
+    promote_types,
     uint8,
     uint16,
     uint32,
     uint64,
 )
-from lazyten.dtype import promote as promote_types
 from lazyten.errors import (
     ArgumentError,
     CompileError,

@@ -23,8 +23,9 @@ def takes_tensors(function: Callable[P, R]) -> Callable[P, R]:
     Raises DTypeError for what is no tensor, and DeviceError for tensors on different devices.
     """
     operation = function.__name__
+    parameters = inspect.signature(function).parameters
     places = [(place, name, parameter.annotation == "Tensor | None")
-              for place, (name, parameter) in enumerate(inspect.signature(function).parameters.items())
+              for place, (name, parameter) in enumerate(parameters.items())
               if name == "self" or parameter.annotation in ("Tensor", "Tensor | None")]
 
     @wraps(function)
@@ -38,8 +39,8 @@ def takes_tensors(function: Callable[P, R]) -> Callable[P, R]:
                 continue
             if not isinstance(value, Tensor):
                 what = "the operand" if name == "self" else name
-                raise DTypeError(f"{operation}: {what} is {type(value).__name__} {value!r:.40}, not "
-                                 f"a tensor; wrap it in lazyten.tensor()")
+                raise DTypeError(f"{operation}: {what} is {type(value).__name__} {value!r:.40}, "
+                                 f"not a tensor; wrap it in lazyten.tensor()")
             if first is None:
                 first = value
             first._operand(value, operation)

@@ -1,20 +1,19 @@
 """The scheduler's one cost model: which values are worth storing to memory.
 
-Every value of a graph is either stored by a kernel of its own or computed again wherever it is read.
-Costs are in units of one vectorized arithmetic op on one element:
+Every value of a graph is either stored by a kernel of its own or computed again wherever it is
+read. Costs are in units of one vectorized arithmetic op on one element:
 
     inline:  reads * work
     stored:  numel * work + numel * STORE + reads * LOAD + LAUNCH
 
-work: to compute one element from what is stored. reads: how many elements the kernels around it would
-compute. Equal reads in one kernel count once (they are one expression), and a value that only depends
-on the outer loops of its kernel is computed once for all iterations of the inner ones: that is how a
-softmax's row maximum and row sum stay inside one kernel.
+work: to compute one element from what is stored. reads: how many elements the kernels around it
+would compute. Equal reads in one kernel count once (they are one expression), and a value that only
+depends on the outer loops of its kernel is computed once for all iterations of the inner ones: that
+is how a softmax's row maximum and row sum stay inside one kernel.
 """
 from __future__ import annotations
 
 import heapq
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -30,9 +29,12 @@ MOST = 1e15
 SCATTERED = 4.0
 """How much slower a reduction runs inside another one's loop than in a kernel of its own."""
 
+DEEPEST = 500
+"""How many operations deep the expression of one kernel may be."""
+
 OP_WORK: dict[Op, float] = {
-    Op.EXP: 3.0, Op.EXP2: 3.0, Op.LOG2: 6.0, Op.SIN: 8.0, Op.POW: 20.0, Op.SQRT: 2.0, Op.DIV: 2.0, Op.RECIPROCAL: 2.0,
-    Op.IDIV: 6.0, Op.MOD: 6.0,
+    Op.EXP: 3.0, Op.EXP2: 3.0, Op.LOG2: 6.0, Op.SIN: 8.0, Op.POW: 20.0,
+    Op.SQRT: 2.0, Op.DIV: 2.0, Op.RECIPROCAL: 2.0, Op.IDIV: 6.0, Op.MOD: 6.0,
 }
 """Elementwise ops that cost more than 1."""
 
@@ -54,8 +56,8 @@ class Decision:
 def stored_values(roots: Sequence[Node]) -> list[Decision]:
     """The values to store, in the order to compute them: the roots, and what is cheaper stored.
 
-    First top-down, as if nothing but the values decided so far were stored; then bottom-up, taking back
-    what is cheap once the values below it are stored.
+    First top-down, as if nothing but the values decided so far were stored; then bottom-up, taking
+    back what is cheap once the values below it are stored.
     """
     model = _Model(roots)
     for node in reversed(model.order):
@@ -67,12 +69,16 @@ def stored_values(roots: Sequence[Node]) -> list[Decision]:
         if node in model.stored and node not in model.forced and not model.prefers_store(node):
             model.stored.discard(node)
             model.recount(node)
+    model.cut_deep_expressions()
     return [model.decision(n) for n in model.order if n in model.stored]
 
 
 class _Context:
-    """How often a value is read, and by whom: equal readers are one, and kernels is whose loops they
-    are in. aligned: its axes are the kernel's own; nested: within a reduction, over axes `reduced`."""
+    """How often a value is read, and by whom.
+
+    counts: equal readers are one. kernels: whose loops they are in. aligned: its axes are the
+    kernel's own. nested: within a reduction, over axes `reduced`.
+    """
 
     __slots__ = ("aligned", "counts", "kernels", "nested", "reduced")
 
@@ -125,7 +131,7 @@ class _Model:
         return LOAD if assume_stored and node in self.stored else self.work[node]
 
     def count_reads(self, node: Node) -> None:
-        """How often `node` would be computed if it were not stored, from how often its users are."""
+        """How often an unstored `node` would be computed, from how often its users are."""
         context = _Context()
         for user in self.users[node]:
             self._add(context, node, user)
@@ -150,8 +156,8 @@ class _Model:
             counts, kernels = {user: total}, frozenset((user,))
         else:
             above = self.reads[user]
-            total, aligned, nested, reduced = above.total, above.aligned, above.nested, above.reduced
-            counts, kernels = above.counts, above.kernels
+            total, counts, kernels = above.total, above.counts, above.kernels
+            aligned, nested, reduced = above.aligned, above.nested, above.reduced
         if user.op is Op.REDUCE:
             counts = {user: total * node.numel / max(user.numel, 1)}
             nested, reduced = True, reduced | frozenset(user.arg[1])
@@ -165,6 +171,16 @@ class _Model:
         context.aligned = context.aligned and aligned and user.op in AXIS_KEEPING
         context.nested = context.nested or nested
         context.reduced |= reduced
+
+    def cut_deep_expressions(self) -> None:
+        """Store every DEEPEST-th value of a long chain: one kernel for all of it would take minutes
+        to compile, while equal links share one."""
+        depth: dict[Node, int] = {}
+        for node in self.order:
+            depth[node] = 1 + max((depth[s] for s in node.src if s not in self.stored), default=0)
+            if depth[node] > DEEPEST and self.may_store(node):
+                self.stored.add(node)
+                self.forced[node] = f"its expression is {DEEPEST} operations deep"
 
     def prefers_store(self, node: Node) -> bool:
         return node.numel > 0 and self.stored_cost(node) < self.inline_cost(node)
@@ -195,7 +211,8 @@ def _is_outer(inner: Node, expanded: Node, reduced: frozenset[int]) -> bool:
     def loop(axis: int) -> tuple[bool, int]:
         return (axis in reduced, axis)
     own = [loop(a) for a, n in enumerate(inner.shape) if n != 1]
-    new = [loop(a) for a, (n, m) in enumerate(zip(inner.shape, expanded.shape, strict=True)) if n != m]
+    sizes = zip(inner.shape, expanded.shape, strict=True)
+    new = [loop(a) for a, (n, m) in enumerate(sizes) if n != m]
     return not own or not new or max(own) < min(new)
 
 
@@ -205,13 +222,3 @@ def is_leaf(node: Node) -> bool:
         node = node.src[0]
     return node.op is Op.BUFFER
 
-
-def flops(outputs: Sequence[Node]) -> int:
-    """Arithmetic operations of a kernel: one an element of every elementwise op and reduction input."""
-    total = 0
-    for node in toposort(outputs):
-        if node.op is Op.REDUCE:
-            total += node.src[0].numel
-        elif node.op in ELEMENTWISE and node.op not in (Op.CAST, Op.BITCAST, Op.WHERE):
-            total += math.prod(node.shape)
-    return total

@@ -8,7 +8,7 @@ import numpy as np
 from lazyten import dtype as dt
 from lazyten import ops
 from lazyten.dtype import DType
-from lazyten.errors import DTypeError, ShapeError
+from lazyten.errors import ArgumentError, DTypeError, ShapeError
 from lazyten.node import Node
 from lazyten.storage import Buffer
 
@@ -19,10 +19,13 @@ def buffer_node(data: Any, dtype: DType | None, device: str) -> Node:
     """A node that reads a copy of `data` on a device.
 
     Python floats become the default float type and integers int64, arrays keep their type. Raises
-    DTypeError and ShapeError for what is not a rectangle of numbers.
+    DTypeError and ShapeError for what is not a rectangle of numbers, ArgumentError for Python
+    numbers that the dtype cannot hold; arrays are converted as by a cast.
     """
     array, kind = to_array(data)
     target = dtype or kind
+    if target is not kind and target.is_int and not isinstance(data, np.ndarray | np.generic):
+        _check_fits(array, target)
     values = ops.cast(array, kind, target) if kind is not target else array
     return Buffer.from_numpy(ops.encode(values, target), target, device).node(array.shape)
 
@@ -57,6 +60,15 @@ def to_array(data: Any) -> tuple[Array, DType]:
 def _check_range(value: bool | int | float) -> None:
     if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
         raise DTypeError(f"tensor: {value} is outside int64; use a float")
+
+
+def _check_fits(array: Array, target: DType) -> None:
+    """ArgumentError if a Python number would change in an integer type, fractions aside."""
+    whole = np.trunc(array) if array.dtype.kind == "f" else array
+    wrong = ~((whole >= target.min) & (whole <= target.max))
+    if wrong.any():
+        raise ArgumentError(f"tensor: {array[wrong].reshape(-1)[0]} does not fit in {target.name}, "
+                            f"which is {target.min} to {target.max}; use a wider type")
 
 
 def _has_numpy(data: Any) -> bool:

@@ -1,7 +1,7 @@
 """What DEBUG=1..4 prints while computing: schedules, kernels, loops, machine code.
 
-The environment variable is read anew each time, so a program may change it. realization.py calls this;
-docs/debug.md explains a dump line by line. Everything goes to standard output.
+The environment variable is read anew each time, so a program may change it. realization.py calls
+this; docs/debug.md explains a dump line by line. Everything goes to standard output.
 """
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from lazyten.node import Node, dump, toposort
 from lazyten.ops import ELEMENTWISE, Op
 from lazyten.schedule import Schedule
 
-_FREE = frozenset({Op.CAST, Op.BITCAST, Op.WHERE, Op.NOT, Op.AND, Op.OR, Op.XOR, Op.CMPLT, Op.CMPNE})
+_FREE = frozenset({
+    Op.CAST, Op.BITCAST, Op.WHERE, Op.NOT, Op.AND, Op.OR, Op.XOR, Op.CMPLT, Op.CMPNE,
+})
 """Elementwise ops that do not count as floating-point operations."""
 
 _HEADER = f"{'kernel':<28} {'output':<24} {'us':>9} {'GFLOP/s':>8} {'GB/s':>7}  line"
@@ -51,7 +53,7 @@ def traffic(kernel: Kernel) -> int:
 
 
 def show_schedule(schedule: Schedule, device: str, seconds: float | None) -> None:
-    """DEBUG=1: one line. seconds: what scheduling and compiling took; None where they were spared."""
+    """DEBUG=1: one line. seconds: what scheduling and compiling took, None where it was spared."""
     memory = sum(schedule.block_sizes)
     spent = "seen before" if seconds is None else f"made in {seconds * 1e3:.1f} ms"
     count = len(schedule.steps)
@@ -60,7 +62,7 @@ def show_schedule(schedule: Schedule, device: str, seconds: float | None) -> Non
 
 
 def show_program(kernel: Kernel, program: Program, detail: int) -> None:
-    """DEBUG=2: a kernel's source; 3: its expression, loops and decisions too; 4: machine code too."""
+    """DEBUG=2: a kernel's source; 3: also its expression, loops and decisions; 4: machine code."""
     inputs = ", ".join(f"{dtype.name}[{size}]" for dtype, size in kernel.inputs) or "nothing"
     outputs = ", ".join(_type(o) for o in kernel.outputs)
     print(f"; {kernel.name}: {outputs} from {inputs}")
@@ -83,7 +85,8 @@ def show_header() -> None:
     print(_HEADER)
 
 
-def show_launch(kernel: Kernel, launch: Callable[[], None], synchronize: Callable[[], None]) -> None:
+def show_launch(kernel: Kernel, launch: Callable[[], None],
+                synchronize: Callable[[], None]) -> None:
     """DEBUG=2: launch a kernel, wait for it, and print its row."""
     synchronize()
     start = time.perf_counter()

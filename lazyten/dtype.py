@@ -116,8 +116,8 @@ def from_numpy(dtype: np.dtype[np.generic] | type | str) -> DType:
     """The element type of a NumPy array. Raises DTypeError for what lazyten cannot hold."""
     found = BY_NAME.get(np.dtype(dtype).name)
     if found is None:
-        raise DTypeError(f"tensor: NumPy type {np.dtype(dtype)} has no lazyten equivalent; convert the "
-                         f"array first, for example with .astype('float32'). "
+        raise DTypeError(f"tensor: NumPy type {np.dtype(dtype)} has no lazyten equivalent; convert "
+                         f"the array first, for example with .astype('float32'). "
                          f"Types: {', '.join(BY_NAME)}")
     return found
 
@@ -178,6 +178,11 @@ def promote(a: DType, b: DType) -> DType:
     if signed.bits > unsigned.bits:
         return signed
     return {8: int16, 16: int32}.get(unsigned.bits, int64)
+
+
+def promote_types(a: DType | str | type, b: DType | str | type) -> DType:
+    """`promote` for users: also of names, Python's and NumPy's types."""
+    return promote(as_dtype(a), as_dtype(b))
 
 
 def promote_scalar(dtype: DType, value: Scalar) -> DType:

@@ -79,8 +79,9 @@ _KINDS = {"b": "bool", "i": "integer", "u": "integer", "f": "float"}
 def _refusal(operation: str, operands: Sequence[Operand], dtype: DType, takes: str) -> str:
     names = " and ".join(x.dtype.name if isinstance(x, Node) else repr(x) for x in operands)
     wanted = " or ".join(dict.fromkeys(_KINDS[k] for k in takes))
+    better = "float32" if "f" in takes else "int64"
     return (f"{operation} of {names}: {dtype.name} has no {operation}, it is for {wanted} types; "
-            f"convert first, for example with .to(lazyten.{'float32' if 'f' in takes else 'int64'})")
+            f"convert first, for example with .to(lazyten.{better})")
 
 
 def as_float(x: Node, operation: str = "") -> Node:
@@ -91,8 +92,8 @@ def as_float(x: Node, operation: str = "") -> Node:
 def with_gradient(value: Node, inputs: tuple[Node, ...], rule: GradientRule) -> Node:
     """`value`, whose gradient for `inputs` is given by `rule(cotangent, node)`, one an input.
 
-    node.src is (value, *inputs). `rule` takes part in the equality of nodes: a module's function, or a
-    frozen dataclass with a __call__.
+    node.src is (value, *inputs). `rule` takes part in the equality of nodes: a module's function,
+    or a frozen dataclass with a __call__.
     """
     return make(Op.CUSTOM_GRADIENT, value.dtype, (value, *inputs), rule)
 
@@ -294,7 +295,14 @@ def where(condition: Node, a: Operand, b: Operand) -> Node:
 
 
 def clip(x: Node, low: Operand | None, high: Operand | None) -> Node:
-    """x held between low and high; NaN stays."""
+    """x held between low and high; NaN stays. An x that equals a bound keeps all its gradient."""
     if low is not None:
-        x = maximum(x, low)
-    return x if high is None else minimum(x, high)
+        x = where(_beyond(less(x, low), low), low, x)
+    return x if high is None else where(_beyond(greater(x, high), high), high, x)
+
+
+def _beyond(outside: Node, bound: Operand) -> Node:
+    """`outside`, and where the bound is NaN: it makes the result NaN."""
+    if isinstance(bound, Node):
+        return bitwise_or(outside, not_equal(bound, bound)) if bound.dtype.is_float else outside
+    return outside if bound == bound else equal(outside, outside)

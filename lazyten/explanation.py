@@ -1,4 +1,4 @@
-"""`explain`: why each value of a computation is stored, and what the alternative would have cost."""
+"""`explain`: why each value of a computation is stored, and what the alternative would cost."""
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -23,8 +23,8 @@ def explain_storages(storages: Iterable[Storage]) -> str:
     lines = [_paragraph(i, step, decision) for i, (step, decision)
              in enumerate(zip(made.steps, made.decisions, strict=True))]
     count = len(made.steps)
-    lines.append(f"{count} kernel{'s' if count != 1 else ''}; intermediate values take {shared:,} bytes "
-                 f"({alone:,} if none shared memory)")
+    lines.append(f"{count} kernel{'s' if count != 1 else ''}; intermediate values take {shared:,} "
+                 f"bytes ({alone:,} if none shared memory)")
     return "\n".join(lines)
 
 

@@ -37,7 +37,8 @@ def tensor(data: Any, dtype: DTypeLike | None = None, device: str | None = None,
 def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
     """A tensor with a copy of a NumPy array."""
     if not isinstance(array, np.ndarray):
-        raise DTypeError(f"from_numpy takes a NumPy array, not {type(array).__name__}; use tensor()")
+        raise DTypeError(f"from_numpy takes a NumPy array, not {type(array).__name__}; "
+                         f"use tensor()")
     return Tensor(array)
 
 
@@ -112,7 +113,7 @@ def _iota(count: int) -> Node:
 
 def arange(start: Scalar, end: Scalar | None = None, step: Scalar = 1,
            dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
-    """start, start + step, ... below end (above it for a negative step); arange(end) starts at 0."""
+    """start, start + step, ... below end (above it if step is negative); arange(end) is from 0."""
     if end is None:
         start, end = 0, start
     start, end, step = [shapes.as_number(v, "arange", what) for v, what in
@@ -132,7 +133,8 @@ def arange(start: Scalar, end: Scalar | None = None, step: Scalar = 1,
 def linspace(start: float, end: float, steps: int, dtype: DTypeLike | None = None,
              device: str | None = None) -> Tensor:
     """`steps` numbers evenly spread from start to end, both included."""
-    steps, = shapes.countable((shapes.as_int(steps, "linspace", "the number of steps"),), "linspace")
+    steps = shapes.as_int(steps, "linspace", "the number of steps")
+    shapes.countable((steps,), "linspace")
     if steps < 0:
         raise ArgumentError(f"linspace: {steps} steps; give 0 or more")
     start, end = [shapes.as_number(v, "linspace", "start and end") for v in (start, end)]
@@ -266,7 +268,8 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     nodes = _nodes(tensors, "cat")
     if not nodes[0].shape:
         raise ShapeError("cat of zero-dim tensors: they have no axis to join along; use stack()")
-    return Tensor._result(joining.cat(nodes, shapes.axis(dim, len(nodes[0].shape), "cat")), *tensors)
+    axis = shapes.axis(dim, len(nodes[0].shape), "cat")
+    return Tensor._result(joining.cat(nodes, axis), *tensors)
 
 
 concat = cat
@@ -323,8 +326,8 @@ def roll(x: Tensor, shifts: int, dim: int) -> Tensor:
     first, last = Chain(x.shape), Chain(x.shape)
     first.shrink(axis, cut, n)
     last.shrink(axis, 0, cut)
-    return Tensor._result(joining.cat([apply(first.moves, x.node), apply(last.moves, x.node)], axis),
-                          x)
+    parts = [apply(first.moves, x.node), apply(last.moves, x.node)]
+    return Tensor._result(joining.cat(parts, axis), x)
 
 
 # ---- computing -----------------------------------------------------------------------------------

@@ -132,8 +132,8 @@ def _check_targets(logits: Node, target: Node, weight: Node | None, axis: int, h
     if not logits.shape:
         raise ShapeError("cross_entropy: the logits have shape (); they need a class axis")
     if not logits.dtype.is_float:
-        raise DTypeError(f"cross_entropy: the logits are {logits.dtype.name}; they must be floats, convert "
-                         f"with .float()")
+        raise DTypeError(f"cross_entropy: the logits are {logits.dtype.name}; they must be floats, "
+                         f"convert with .float()")
     labels = logits.shape[:axis] + logits.shape[axis + 1:]
     wanted = logits.shape if target.dtype.is_float else labels
     if target.dtype is dt.bool_ or target.shape != wanted:
@@ -154,5 +154,5 @@ def check_same(a: Node, b: Node, operation: str) -> None:
     """ShapeError unless input and target have one shape."""
     if a.shape != b.shape:
         shapes.broadcast([a.shape, b.shape], operation)
-        raise ShapeError(f"{operation}: input {a.shape} and target {b.shape} must have one shape; reshape "
-                         f"one")
+        raise ShapeError(f"{operation}: input {a.shape} and target {b.shape} must have one shape; "
+                         f"reshape one")

@@ -17,14 +17,14 @@ def share(lifetimes: Sequence[Lifetime]) -> tuple[list[int], list[int]]:
     """Give each array a block: (block of each array, bytes of each block).
 
     Greedy by size, the largest first: an array takes the smallest block that nothing alive at the
-    same time has taken, else a new one. Arrays that one step reads and writes are alive together, so
-    a kernel never writes to memory that it reads.
+    same time has taken, else a new one. Arrays that one step reads and writes are alive together,
+    so a kernel never writes to memory that it reads.
     """
     sizes: list[int] = []
     taken: list[list[Lifetime]] = []
     chosen = [0] * len(lifetimes)
-    for i in sorted(range(len(lifetimes)), key=lambda i: (-lifetimes[i].nbytes, lifetimes[i].first)):
-        mine = lifetimes[i]
+    order = sorted(enumerate(lifetimes), key=lambda item: (-item[1].nbytes, item[1].first))
+    for i, mine in order:
         free = [b for b, others in enumerate(taken) if not any(_overlap(mine, o) for o in others)]
         if free:
             block = free[-1]  # blocks are made in order of size

@@ -30,13 +30,15 @@ class Optimizer:
         name = type(self).__name__
         given = _as_list(name, params)
         if not given:
-            raise ArgumentError(f"{name} got no parameters: was the iterator used up before? Give a "
-                                f"list, or call parameters() again")
+            raise ArgumentError(f"{name} got no parameters: was the iterator used up before? Give "
+                                f"a list, or call parameters() again")
         groups = given if isinstance(given[0], dict) else [{"params": given}]
         self.param_groups: list[Group] = []
         for number, g in enumerate(groups):
-            if not isinstance(g, dict) or "params" not in g or not g.keys() <= {"params", *defaults}:
-                raise ArgumentError(f"{name}: group {number} is {_short(g)}; it must be a dict of "
+            known = isinstance(g, dict) and {"params"} <= g.keys() <= {"params", *defaults}
+            if not known:
+                shown = f"a dict of {', '.join(map(repr, g))}" if isinstance(g, dict) else _short(g)
+                raise ArgumentError(f"{name}: group {number} is {shown}; it must be a dict of "
                                     f"'params' and of {', '.join(defaults)}")
             self.param_groups.append({**defaults, **g, "params": _as_list(name, g["params"])})
         self.state: dict[Tensor, dict[str, Any]] = {}
@@ -64,8 +66,9 @@ class Optimizer:
         closure: recomputes the loss and its gradients first; what it gives is given back.
         """
         if closure is not None and not callable(closure):
-            raise ArgumentError(f"{type(self).__name__}.step: closure is {type(closure).__name__}, not "
-                                f"a function; call loss.backward(), and then step() without arguments")
+            raise ArgumentError(f"{type(self).__name__}.step: closure is {type(closure).__name__}, "
+                                f"not a function; call loss.backward(), and then step() without "
+                                f"arguments")
         loss = closure() if closure is not None else None
         for group in self.param_groups:  # before anything is changed
             self._check_options(group)
@@ -107,8 +110,8 @@ class Optimizer:
         """Go on as the optimizer did whose state this is. StateError, and no change, if it does not
         fit these parameters."""
         if not isinstance(saved, dict) or not {"state", "param_groups"} <= saved.keys():
-            raise StateError(f"load_state_dict: {_short(saved)} is no optimizer's state: it must be a "
-                             f"dict of 'state' and 'param_groups', as state_dict() gives it")
+            raise StateError(f"load_state_dict: {_short(saved)} is no optimizer's state: it must "
+                             f"be a dict of 'state' and 'param_groups', as state_dict() gives it")
         groups = saved["param_groups"]
         if [len(g["params"]) for g in groups] != [len(g["params"]) for g in self.param_groups]:
             raise StateError(f"load_state_dict: saved groups have "
@@ -143,11 +146,13 @@ def _check_state(number: int, values: dict[str, Any], order: list[Tensor]) -> No
     """StateError unless what was saved for a parameter has that parameter's shape."""
     if not 0 <= number < len(order):
         raise StateError(f"load_state_dict: there is a state for parameter {number}, but only "
-                         f"{len(order)} parameters; the optimizer must be built as the saved one was")
+                         f"{len(order)} parameters; the optimizer must be built as the saved one "
+                         f"was")
     for name, value in values.items():
         if isinstance(value, Tensor) and value.shape != order[number].shape:
-            raise StateError(f"load_state_dict: {name} of parameter {number} has shape {value.shape}, "
-                             f"but the parameter {order[number].shape}; they must be equal")
+            raise StateError(f"load_state_dict: {name} of parameter {number} has shape "
+                             f"{value.shape}, but the parameter {order[number].shape}; they must "
+                             f"be equal")
 
 
 def _check_parameter(name: str, p: object, seen: set[int]) -> None:
@@ -158,7 +163,8 @@ def _check_parameter(name: str, p: object, seen: set[int]) -> None:
         raise GradientError(f"{name}: a parameter of shape {p.shape} is no leaf that requires "
                             f"gradients; call requires_grad_() on it")
     if id(p) in seen:
-        raise ArgumentError(f"{name}: a parameter of shape {p.shape} is given twice; give each once")
+        raise ArgumentError(f"{name}: a parameter of shape {p.shape} is given twice; give each "
+                            f"once")
     seen.add(id(p))
 
 
@@ -188,7 +194,8 @@ class SGD(Optimizer):
         shapes.as_number(group["dampening"], "SGD", "dampening")
         if group["nesterov"] and (group["momentum"] == 0 or group["dampening"] != 0):
             raise ArgumentError(f"SGD: nesterov with momentum={group['momentum']} and "
-                                f"dampening={group['dampening']}: it needs a momentum and no dampening")
+                                f"dampening={group['dampening']}: it needs a momentum and no "
+                                f"dampening")
 
     def _update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: Group,
                 number: int) -> list[Tensor]:
@@ -223,7 +230,8 @@ class Adam(Optimizer):
         name, betas = type(self).__name__, group["betas"]
         if not (isinstance(betas, tuple | list) and len(betas) == 2
                 and all(0 <= shapes.as_number(b, name, "a beta") < 1 for b in betas)):
-            raise ArgumentError(f"{name}: betas={betas!r} must be two numbers, 0 or more and below 1")
+            raise ArgumentError(f"{name}: betas={betas!r} must be two numbers, 0 or more and "
+                                f"below 1")
         _check_positive(name, "eps", group["eps"])
 
     def _update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: Group,

@@ -38,7 +38,7 @@ def format_values(values: Array, indent: int) -> str:
     """Nested brackets; continuation lines are indented by `indent`."""
     cut = values.size > THRESHOLD
     shown = _cut(values) if cut else values
-    return _format(values, indent, cut, _formatter(shown))
+    return _format(values, indent, cut, *_formatter(shown))
 
 
 def _cut(values: Array) -> Array:
@@ -50,13 +50,13 @@ def _cut(values: Array) -> Array:
     return values
 
 
-def _format(values: Array, indent: int, cut: bool, one: Formatter) -> str:
+def _format(values: Array, indent: int, cut: bool, one: Formatter, width: int) -> str:
     if values.ndim == 0:
         return one(values.item())
     shortened = cut and len(values) > 2 * EDGE
     rows = [*values[:EDGE], *values[-EDGE:]] if shortened else list(values)
     if values.ndim > 1:
-        parts = [_format(np.asarray(r), indent + 1, cut, one) for r in rows]
+        parts = [_format(np.asarray(r), indent + 1, cut, one, width) for r in rows]
         separator = "," + "\n" * (values.ndim - 1) + " " * (indent + 1)
     else:
         parts = [one(v.item()) for v in rows]
@@ -65,17 +65,16 @@ def _format(values: Array, indent: int, cut: bool, one: Formatter) -> str:
         parts[EDGE:EDGE] = ["..." if values.ndim > 1 else " ..."]
     if values.ndim > 1:
         return "[" + separator.join(parts) + "]"
-    width = len(parts[0]) if parts else 0
     per_line = max(1, (LINE - indent) // (width + 2))
     lines = [", ".join(parts[i:i + per_line]) for i in range(0, len(parts), per_line)]
     return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
 
 
-def _formatter(shown: Array) -> Formatter:
-    """How each value is written, all in one width."""
+def _formatter(shown: Array) -> tuple[Formatter, int]:
+    """How each value is written, and the width of all but -0.0 and infinities."""
     if shown.dtype.kind != "f":
         width = max((len(str(v)) for v in shown.reshape(-1).tolist()), default=0)
-        return lambda v: str(v).rjust(width)
+        return lambda v: str(v).rjust(width), width
     finite = [abs(v) for v in shown.reshape(-1).tolist() if math.isfinite(v) and v != 0]
     whole = all(v == math.floor(v) for v in finite)
     most, least = max(finite, default=0.0), min(finite, default=1.0)
@@ -88,7 +87,7 @@ def _formatter(shown: Array) -> Formatter:
         spell = f"{{:.{DECIMALS}f}}".format
     kept = [v for v in shown.reshape(-1).tolist() if math.isfinite(v) and v != 0]
     width = max((len(spell(v)) for v in kept), default=1)
-    return lambda v: spell(v).rjust(width)
+    return lambda v: spell(v).rjust(width), width
 
 
 def _whole(value: float) -> str:

@@ -61,7 +61,8 @@ class Generator:
         """Go on from a state that `get_state` gave."""
         if not (isinstance(state, tuple) and len(state) == 2
                 and all(isinstance(n, int) and 0 <= n < 1 << 64 for n in state)):
-            raise ArgumentError(f"set_state: {state!r:.60} is not a state; use what get_state() gave")
+            raise ArgumentError(f"set_state: {state!r:.60} is not a state; use what "
+                                f"get_state() gave")
         with self._lock:
             self.seed, self.taken = state
 

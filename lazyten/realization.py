@@ -108,8 +108,8 @@ def _show_programs(plan: Plan, detail: int) -> None:
 class Graph:
     """A graph about to be computed: its structural key and the buffers it reads, in visit order.
 
-    copies: what it reads from other devices and is not here yet; there is no key until it is.
-    The nodes that only steer gradients are passed over, and a node whose value is in memory is replaced
+    copies: what it reads from other devices and is not here yet; there is no key until it is. The
+    nodes that only steer gradients are passed over, and a node whose value is in memory is replaced
     by a read of it.
     """
 

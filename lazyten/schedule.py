@@ -1,8 +1,8 @@
 """The scheduler: the kernels that compute a graph, and the memory they share.
 
-In: a graph whose BUFFER leaves have Slot arguments (realization.py numbers them). Out: a `Schedule`, whose
-steps are kernels over numbered arrays. Which values are stored is the cost model's decision (cost.py).
-Everything is deterministic: same graph, same steps, same names.
+In: a graph whose BUFFER leaves have Slot arguments (realization.py numbers them). Out: a
+`Schedule`, whose steps are kernels over numbered arrays. Which values are stored is the cost
+model's decision (cost.py). Everything is deterministic: same graph, same steps, same names.
 """
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ class Step:
 class Schedule:
     """Arrays 0..inputs-1 are given; the steps make the rest, `outputs` among them.
 
-    blocks: for each array that is neither given nor an output, the number of the memory block it lives
-    in; block_sizes: their bytes. decisions: why each of the steps' values is stored, for explain().
+    blocks: for each array that is neither given nor an output, the number of the memory block it
+    lives in; block_sizes: their bytes. decisions: why each of the steps' values is stored, for
+    explain().
     """
 
     arrays: tuple[tuple[DType, int], ...]

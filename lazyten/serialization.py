@@ -49,8 +49,8 @@ def save_safetensors(tensors: Mapping[str, Tensor], path: str | os.PathLike[str]
         partial.write_bytes(library.serialize(entries))
         os.replace(partial, target)
     except OSError as error:
-        raise ArgumentError(f"save_safetensors: cannot write {target}: {error.strerror}; give a file "
-                            f"in a folder that can be written") from error
+        raise ArgumentError(f"save_safetensors: cannot write {target}: {error.strerror}; give a "
+                            f"file in a folder that can be written") from error
     finally:
         with suppress(OSError):
             partial.unlink()
@@ -58,20 +58,20 @@ def save_safetensors(tensors: Mapping[str, Tensor], path: str | os.PathLike[str]
 
 def _check_named(tensors: Mapping[str, Tensor]) -> None:
     if not isinstance(tensors, Mapping):
-        raise DTypeError(f"save_safetensors: {type(tensors).__name__} {tensors!r:.40} is not a mapping "
-                         f"of names to tensors; give model.state_dict()")
+        raise DTypeError(f"save_safetensors: {type(tensors).__name__} {tensors!r:.40} is not a "
+                         f"mapping of names to tensors; give model.state_dict()")
     for name, t in tensors.items():
         if not isinstance(name, str):
             raise DTypeError(f"save_safetensors: the name {name!r} is not a string; use str()")
         if not isinstance(t, Tensor):
-            raise DTypeError(f"save_safetensors: {name} is {type(t).__name__} {t!r:.40}, not a tensor; "
-                             f"wrap it in lazyten.tensor()")
+            raise DTypeError(f"save_safetensors: {name} is {type(t).__name__} {t!r:.40}, not a "
+                             f"tensor; wrap it in lazyten.tensor()")
 
 
 def _path(path: object, operation: str) -> Path:
     if not isinstance(path, str | os.PathLike):
-        raise DTypeError(f"{operation}: the path is {type(path).__name__} {path!r:.40}; give a string "
-                         f"or a Path")
+        raise DTypeError(f"{operation}: the path is {type(path).__name__} {path!r:.40}; give a "
+                         f"string or a Path")
     return Path(path)
 
 
@@ -81,13 +81,13 @@ def load_safetensors(path: str | os.PathLike[str], device: str | None = None) ->
     try:
         content = _path(path, "load_safetensors").read_bytes()
     except OSError as error:
-        raise ArgumentError(f"load_safetensors: cannot read {path}: {error.strerror}; check the path "
-                            f"and that the file was saved") from error
+        raise ArgumentError(f"load_safetensors: cannot read {path}: {error.strerror}; check the "
+                            f"path and that the file was saved") from error
     try:
         entries = library.deserialize(content)
     except library.SafetensorError as error:
-        raise ArgumentError(f"load_safetensors: {path} is not a whole safetensors file: {error}; save "
-                            f"or copy it again") from error
+        raise ArgumentError(f"load_safetensors: {path} is not a whole safetensors file: {error}; "
+                            f"save or copy it again") from error
     tensors = {}
     for name, entry in entries:
         dtype = _NAMES.get(entry["dtype"])

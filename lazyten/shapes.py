@@ -27,8 +27,10 @@ def as_int(value: SupportsIndex, operation: str, what: str) -> int:
 
 
 def as_number(value: object, operation: str, what: str) -> Scalar:
-    """A number that the user gave, also NumPy's or a zero-dim tensor's. DTypeError for anything else,
-    and for whole numbers of more than 64 bits."""
+    """A number that the user gave, also NumPy's or a zero-dim tensor's.
+
+    DTypeError for anything else, and for whole numbers of more than 64 bits.
+    """
     if getattr(value, "shape", None) == () and hasattr(value, "item"):
         value = value.item()
     if not isinstance(value, bool | int | float):
@@ -39,10 +41,11 @@ def as_number(value: object, operation: str, what: str) -> Scalar:
 
 
 def as_element(value: object, dtype: DType, operation: str) -> Scalar:
-    """A number that becomes an element of type `dtype`. ArgumentError if integers cannot hold it."""
+    """A number that becomes an element of type `dtype`. ArgumentError for one that does not fit."""
     number = as_number(value, operation, "the value")
-    if not math.isfinite(number) and dtype.is_int:
-        raise ArgumentError(f"{operation}: {number} has no value in {dtype.name}; use a float type")
+    if dtype.is_int and not (math.isfinite(number) and dtype.min <= int(number) <= dtype.max):
+        raise ArgumentError(f"{operation}: {number} does not fit in {dtype.name}, which is "
+                            f"{dtype.min} to {dtype.max}; use a wider type")
     return number
 
 
@@ -85,7 +88,8 @@ def sizes(given: Sequence[Any], operation: str) -> Shape:
     """A shape given as separate sizes or as one sequence: (2, 3) and ((2, 3),) are the same."""
     values = given[0] if len(given) == 1 and isinstance(given[0], Iterable) else given
     if not isinstance(values, Iterable):
-        raise DTypeError(f"{operation}: sizes are whole numbers or a sequence of them, not {values!r}")
+        raise DTypeError(f"{operation}: sizes are whole numbers or a sequence of them, not "
+                         f"{values!r:.60}")
     return tuple(as_int(n, operation, "a size") for n in values)
 
 

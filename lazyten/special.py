@@ -288,4 +288,4 @@ def leaky_relu(x: Node, slope: float) -> Node:
 def elu(x: Node, alpha: float) -> Node:
     """x where positive, alpha * (e ** x - 1) elsewhere."""
     x = as_float(x)
-    return ew.where(ew.greater(x, 0.0), x, ew.mul(expm1(ew.minimum(x, 0.0)), alpha))
+    return ew.where(ew.greater(x, 0.0), x, ew.mul(expm1(ew.clip(x, None, 0.0)), alpha))

@@ -60,14 +60,14 @@ class Storage:
 
     keeps_graph: a gradient may still be asked through this value, so realizing keeps the expression
     (and REALIZED remembers the result); otherwise the node becomes a plain buffer and history is
-    freed. was_freed: there was such a graph, and backward() has used it up. leaf_id: not None where a
-    gradient is wanted; the value is then read through a LEAF node, which gives two parameters with
-    equal values their identity. companions: values of the same backward pass, computed together with
-    this one so that they share its work. version counts in-place changes.
+    freed. was_freed: there was such a graph, and backward() has used it up. leaf_id: not None where
+    a gradient is wanted; the value is then read through a LEAF node, which gives two parameters
+    with equal values their identity. companions: values of the same backward pass, computed
+    together with this one so that they share its work. version counts in-place changes.
     """
 
-    __slots__ = ("__weakref__", "_node", "companions", "device", "keeps_graph", "leaf_id", "version",
-                 "was_freed")
+    __slots__ = ("__weakref__", "_node", "companions", "device", "keeps_graph", "leaf_id",
+                 "version", "was_freed")
 
     def __init__(self, node: Node, device: str, keeps_graph: bool = False) -> None:
         self._node, self.device, self.keeps_graph = node, device, keeps_graph

@@ -784,8 +784,8 @@ class Tensor:
         """`value` where the bool mask holds, else these elements."""
         chosen = self._tensor(mask, "masked_fill").node
         if chosen.dtype is not dt.bool_:
-            raise DTypeError(f"masked_fill: the mask is {chosen.dtype.name}; make it bool first, for "
-                             f"example with `mask != 0`")
+            raise DTypeError(f"masked_fill: the mask is {chosen.dtype.name}; make it bool first, "
+                             f"for example with `mask != 0`")
         shapes.broadcast([self.shape, chosen.shape], "masked_fill")
         number = shapes.as_element(value, self.dtype, "masked_fill")
         return Tensor._result(ew.where(chosen, const(number, self.dtype), self.node), self, mask)
@@ -1205,7 +1205,7 @@ class Tensor:
         if any(e is None or e is Ellipsis or not isinstance(e, slice) for e in entries):
             raise IndexingError("an index array can stand beside slices only; index in steps")
         view = self[tuple(entries)]
-        if not isinstance(given, Tensor):  # known now: wrong positions need not wait
+        if not isinstance(given, Tensor) and array.dtype.is_int:  # known now, so checked now
             for position in np.asarray(given).reshape(-1).tolist():
                 self.select(at, position)
         return Tensor._result(indexing.take(view.node, at, array.node), self, array)
@@ -1266,7 +1266,8 @@ class Tensor:
         """Each position of an axis; views."""
         axis = shapes.axis(dim, self.ndim, "unbind")
         if not self.shape:
-            raise ShapeError("unbind of a zero-dim tensor: it has no axis to take apart; use item()")
+            raise ShapeError("unbind of a zero-dim tensor: it has no axis to take apart; use "
+                             "item()")
         return tuple(self.select(axis, i) for i in range(self.shape[axis]))
 
     # ---- products --------------------------------------------------------------------------------

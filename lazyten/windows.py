@@ -140,8 +140,8 @@ def _check_convolution(x: Node, weight: Node, bias: Node | None, groups: int,
         raise ShapeError(f"{operation}: the weight has shape {weight.shape}; kernel sizes are 1 or "
                          f"more")
     if bias is not None and bias.dtype is not x.dtype:
-        raise DTypeError(f"{operation}: the bias is {bias.dtype.name} and the input {x.dtype.name}; "
-                         f"both must be of one float type")
+        raise DTypeError(f"{operation}: the bias is {bias.dtype.name} and the input "
+                         f"{x.dtype.name}; both must be of one float type")
     out, per_group = weight.shape[:2]
     if groups < 1 or x.shape[1] % groups or out % groups:
         raise ArgumentError(f"{operation}: groups={groups} must divide the {x.shape[1]} input and "

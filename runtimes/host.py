@@ -37,8 +37,9 @@ def target_of(features: dict[str, bool], machine: str) -> Target:
 def host_target() -> Target:
     """The vector unit of this machine, or of the one that LAZYTEN_TARGET names.
 
-    That decides only what the generated text looks like, so that dumps from different machines can be
-    compared: LLVM makes this processor's instructions of any text. DeviceError for an unknown name.
+    That decides only what the generated text looks like, so that dumps from different machines can
+    be compared: LLVM makes this processor's instructions of any text. DeviceError for an unknown
+    name.
     """
     name = os.environ.get("LAZYTEN_TARGET")
     if not name:

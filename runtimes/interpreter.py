@@ -109,8 +109,9 @@ class InterpreterRuntime(Executor):
         try:
             return np.empty(nbytes, np.uint8)
         except (MemoryError, ValueError) as error:  # ValueError: more than an address can say
-            raise DeviceError(f"interpreter: cannot allocate {nbytes:,} bytes, more than this machine "
-                              f"has; free some tensors, or work on smaller pieces") from error
+            raise DeviceError(f"interpreter: cannot allocate {nbytes:,} bytes, more than this "
+                              f"machine has; free some tensors, or work on smaller "
+                              f"pieces") from error
 
     def free(self, handle: Array) -> None:
         pass

@@ -50,7 +50,8 @@ def arrays(draw: st.DrawFn, dtype: DType, shape: tuple[int, ...]) -> Array:
 def moves(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[Op, Any]:
     """One movement op that fits `shape`."""
     rank, numel = len(shape), math.prod(shape)
-    op = draw(st.sampled_from([Op.RESHAPE, Op.PERMUTE, Op.EXPAND, Op.PAD, Op.SHRINK, Op.FLIP, Op.SHEAR]))
+    op = draw(st.sampled_from([
+        Op.RESHAPE, Op.PERMUTE, Op.EXPAND, Op.PAD, Op.SHRINK, Op.FLIP, Op.SHEAR]))
     if op is Op.RESHAPE:
         return op, draw(factorizations(numel) if numel else st.permutations(shape).map(tuple))
     if op is Op.PERMUTE:

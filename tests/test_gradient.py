@@ -137,7 +137,8 @@ def test_a_rule_that_is_off_by_a_thousandth_fails_its_check(op, monkeypatch):
                 check_gradients(inputs, output)
 
 
-SMOOTH = [Op.EXP, Op.EXP2, Op.LOG2, Op.SIN, Op.SQRT, Op.RECIPROCAL, Op.MUL, Op.DIV, Op.POW, Op.MULACC]
+SMOOTH = [Op.EXP, Op.EXP2, Op.LOG2, Op.SIN, Op.SQRT, Op.RECIPROCAL,
+          Op.MUL, Op.DIV, Op.POW, Op.MULACC]
 
 
 @pytest.mark.parametrize("op", SMOOTH, ids=lambda op: op.name)

@@ -22,7 +22,8 @@ def compare(function: Callable[..., Any], *inputs: Any, atol: float = 1e-6) -> N
     weight = np.random.default_rng(9).uniform(0.5, 1.5, tuple(expected.shape)).astype(np.float32)
     (expected * torch.tensor(weight)).sum().backward()
     (found * lt.tensor(weight)).sum().backward()
-    np.testing.assert_allclose(found.detach().numpy(), expected.detach().numpy(), rtol=1e-5, atol=atol)
+    wanted = expected.detach().numpy()
+    np.testing.assert_allclose(found.detach().numpy(), wanted, rtol=1e-5, atol=atol)
     for mine, other in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(mine.grad.numpy(), other.grad.numpy(), rtol=1e-4, atol=atol)
 

@@ -38,7 +38,8 @@ def layer_norm(x: Node) -> Node:
     n = x.shape[-1]
     mean = elementwise(Op.MUL, rows(x, Op.ADD), const(1 / n, F32, x.shape))
     d = elementwise(Op.SUB, x, mean)
-    variance = elementwise(Op.MUL, rows(elementwise(Op.MUL, d, d), Op.ADD), const(1 / n, F32, x.shape))
+    squares = rows(elementwise(Op.MUL, d, d), Op.ADD)
+    variance = elementwise(Op.MUL, squares, const(1 / n, F32, x.shape))
     return elementwise(Op.DIV, d, elementwise(Op.SQRT, variance))
 
 
@@ -55,7 +56,8 @@ def relu(x: Node) -> Node:
 
 @pytest.mark.parametrize("shape", [(64, 10), (4096, 1024), (8, 3, 50)])
 @pytest.mark.parametrize("row_op", [softmax, layer_norm])
-def test_row_statistics_and_their_use_are_one_kernel(row_op: object, shape: tuple[int, ...]) -> None:
+def test_row_statistics_and_their_use_are_one_kernel(row_op: object,
+                                                     shape: tuple[int, ...]) -> None:
     assert callable(row_op)
     assert len(plan(row_op(array(0, *shape))).steps) == 1
 

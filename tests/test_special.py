@@ -79,7 +79,7 @@ BOUNDS: dict[str, Row] = {  # points, oracle, bound in float32, bound in float64
     "rsqrt": (positive(-37, 38), lambda x: 1 / mpmath.sqrt(x), 1.5, 1.5),
     "reciprocal": (positive(-37, 37), lambda x: 1 / x, 0.5, 0.5),
 }
-ABSOLUTE: dict[str, Row] = {  # errors in ulp of 1 (of x where it is larger): these cancel near zeros
+ABSOLUTE: dict[str, Row] = {  # errors in ulp of 1 (of x if that is larger): these cancel near zeros
     "cos": (both(-100, 100, -6), mpmath.cos, 2, 2),
     "gelu": (both(-6, 6, -6), mp_gelu, 2, 2),
     "gelu_tanh": (both(-6, 6, -6), mp_gelu_tanh, 2, 2),

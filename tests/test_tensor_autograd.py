@@ -83,7 +83,8 @@ METHODS: dict[str, tuple[Array, Function]] = {
     "tril": (ANY, lambda x: lt.tril(x) * x), "gather": (ANY, lambda x: x.gather(
         1, lt.tensor(INSIDE, device=x.device)) * o(x)),
     "take": (ANY, lambda x: x[:, lt.tensor([[0, 2], [2, 3]], device=x.device)].square()),
-    "contiguous": (ANY, lambda x: x.T.contiguous() * o(x).T), "clone": (ANY, lambda x: x.clone() * x),
+    "contiguous": (ANY, lambda x: x.T.contiguous() * o(x).T),
+    "clone": (ANY, lambda x: x.clone() * x),
     "copy": (ANY, lambda x: x.to("interpreter").to(x.device) * x),
     "linear": (ANY, lambda x: lt.nn.functional.linear(x, x[:2], x[0, :2])),
     "layer_norm": (ANY, lambda x: lt.nn.functional.layer_norm(x, (4,), x[0], x[1])),

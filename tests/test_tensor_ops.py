@@ -254,6 +254,9 @@ def test_where_clamp_and_masked_fill_match_numpy(device: str) -> None:
     np.testing.assert_array_equal(found["min"], np.clip(values, 0.5, None))
     np.testing.assert_array_equal(found["max"], np.clip(values, None, 0.5))
     np.testing.assert_array_equal(found["tensor"], np.clip(values, -1, 1))
+    nan = as_tensor(np.float32([np.nan]), device)
+    assert np.isnan(x.clamp(max=nan).numpy()).all()
+    assert np.isnan(x.clamp(float("nan")).numpy()).all()
 
 
 @pytest.mark.parametrize("source", NUMPY_TYPES, ids=ids)

@@ -1,4 +1,4 @@
-"""Views beside NumPy's: random chains of indexing and movement, and writes seen through all views."""
+"""Views beside NumPy's: random chains of indexing and movement; writes seen through all views."""
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -130,13 +130,14 @@ def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | 
     """The last axes moved to mean 0 and scaled to variance 1, then times weight, plus bias."""
     inner = shapes.sizes([normalized_shape], "layer_norm")
     if not inner or input.shape[-len(inner):] != inner:
-        raise ShapeError(f"layer_norm: input {input.shape} does not end in normalized_shape {inner}; "
-                         f"they must be equal there")
+        raise ShapeError(f"layer_norm: input {input.shape} does not end in normalized_shape "
+                         f"{inner}; they must be equal there")
     for name, given in (("weight", weight), ("bias", bias)):
         if given is not None and given.shape != inner:
             raise ShapeError(f"layer_norm: the {name} has shape {given.shape}; it needs {inner}")
     if not input.dtype.is_float:
-        raise DTypeError(f"layer_norm of {input.dtype.name}: it is for floats; convert with .float()")
+        raise DTypeError(f"layer_norm of {input.dtype.name}: it is for floats; convert with "
+                         f".float()")
     if not shapes.as_number(eps, "layer_norm", "eps") >= 0:
         raise ArgumentError(f"layer_norm: eps={eps} is below 0; give a small number such as 1e-5")
     axes = tuple(range(input.ndim - len(inner), input.ndim))
@@ -271,8 +272,8 @@ def nll_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """-input of the target class; input (batch, classes) holds logarithms of probabilities."""
     if input.ndim != 2 or target.shape != input.shape[:1] or not target.dtype.is_int:
         raise ShapeError(f"nll_loss: input {input.shape} needs 2 axes and integer labels of shape "
-                         f"{input.shape[:1]}, not {target.dtype.name} {target.shape}; convert labels "
-                         f"with .long()")
+                         f"{input.shape[:1]}, not {target.dtype.name} {target.shape}; convert "
+                         f"labels with .long()")
     chosen = losses._chosen(target.node, input.shape[1])
     picked = reductions.sum(ew.where(chosen, input.node, 0.0), (1,))
     return Tensor._result(losses.reduced(ew.negative(picked), reduction, "nll_loss"), input, target)

@@ -34,7 +34,8 @@ class Linear(Module):
         super().__init__()
         for features in (in_features, out_features):
             if shapes.as_int(features, "Linear", "a number of features") < 0:
-                raise ArgumentError(f"Linear({in_features}, {out_features}): features are 0 or more")
+                raise ArgumentError(f"Linear({in_features}, {out_features}): features must be 0 or "
+                                    f"more")
         self.in_features, self.out_features = in_features, out_features
         self.weight = _uniform((out_features, in_features), in_features, device, dtype)
         self.bias = _uniform((out_features,), in_features, device, dtype) if bias else None

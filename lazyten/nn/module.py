@@ -73,8 +73,8 @@ class Module:
     def register_buffer(self, name: str, value: Tensor) -> None:
         """A tensor that is saved and loaded with the module, but not trained."""
         if not isinstance(value, Tensor):
-            raise DTypeError(f"register_buffer {name!r}: {type(value).__name__} {value!r:.40} is not "
-                             f"a tensor; wrap it in lazyten.tensor()")
+            raise DTypeError(f"register_buffer {name!r}: {type(value).__name__} {value!r:.40} is "
+                             f"not a tensor; wrap it in lazyten.tensor()")
         _check_name(name, "register_buffer")
         setattr(self, name, value)
         self._buffers[name] = value
@@ -82,8 +82,8 @@ class Module:
     def add_module(self, name: str, module: Module) -> None:
         """The same as assigning the attribute, for names made at run time."""
         if not isinstance(module, Module):
-            raise DTypeError(f"add_module {name!r}: {type(module).__name__} {module!r:.40} is not a "
-                             f"Module; give a layer or a model")
+            raise DTypeError(f"add_module {name!r}: {type(module).__name__} {module!r:.40} is not "
+                             f"a Module; give a layer or a model")
         _check_name(name, "add_module")
         setattr(self, name, module)
 
@@ -149,12 +149,13 @@ class Module:
         """
         operation = f"load_state_dict of {type(self).__name__}"
         if not isinstance(state, Mapping):
-            raise StateError(f"{operation}: {type(state).__name__} {state!r:.40} is not a mapping of "
-                             f"names to tensors; give what state_dict() or load_safetensors() gave")
+            raise StateError(f"{operation}: {type(state).__name__} {state!r:.40} is not a mapping "
+                             f"of names to tensors; give what state_dict() or load_safetensors() "
+                             f"gave")
         for name, value in state.items():
             if not isinstance(value, Tensor):
-                raise StateError(f"{operation}: {name} is {type(value).__name__} {value!r:.40}, not a "
-                                 f"tensor; wrap it in lazyten.tensor(). Nothing was loaded")
+                raise StateError(f"{operation}: {name} is {type(value).__name__} {value!r:.40}, "
+                                 f"not a tensor; wrap it in lazyten.tensor(). Nothing was loaded")
         own = self.state_dict()
         missing = [n for n in own if n not in state]
         unexpected = [n for n in state if n not in own]
@@ -202,7 +203,7 @@ class Module:
         device = None if device is None else canonical(device)
         for module in self.modules():
             for kind in (module._parameters, module._buffers):
-                for name, value in list(kind.items()):
+                for value in list(kind.values()):
                     moved = value.detach().to(device=device, dtype=dtype)
                     value._become(moved)
         return self
@@ -216,5 +217,6 @@ class Module:
     def __repr__(self) -> str:
         if not self._modules:
             return f"{type(self).__name__}({self.extra_repr()})"
-        rows = [f"  ({name}): " + repr(m).replace("\n", "\n  ") for name, m in self._modules.items()]
+        rows = [f"  ({name}): " + repr(module).replace("\n", "\n  ")
+                for name, module in self._modules.items()]
         return "\n".join([f"{type(self).__name__}(", *rows, ")"])

@@ -1,0 +1,108 @@
+"""Compiled kernels touch no byte outside their arguments: every array ends, or starts, at a page that
+may not be read or written."""
+from __future__ import annotations
+
+import ctypes
+import mmap
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from graphs import SIZES, arrays, expressions
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lazyten import dtype as dt
+from lazyten import ops
+from lazyten.dtype import DType
+from lazyten.kernel import Kernel, Slot
+from lazyten.node import Node, make, reduce, reshape
+from lazyten.ops import Op
+from lazyten.runtimes.cpu import CpuRuntime
+from lazyten.runtimes.interpreter import evaluate
+
+Array = np.ndarray[Any, Any]
+PAGE = mmap.PAGESIZE
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="guards pages with POSIX mprotect")
+
+
+class Guarded:
+    """Memory of `nbytes` with a forbidden page right after it, or right before it."""
+
+    def __init__(self, nbytes: int, at_end: bool) -> None:
+        pages = -(-nbytes // PAGE) or 1
+        self.map = mmap.mmap(-1, (pages + 2) * PAGE)
+        start = ctypes.addressof(ctypes.c_char.from_buffer(self.map))
+        libc = ctypes.CDLL(None, use_errno=True)
+        for page in (0, pages + 1):
+            address = ctypes.c_void_p(start + page * PAGE)
+            assert libc.mprotect(address, ctypes.c_size_t(PAGE), 0) == 0
+        self.address = start + PAGE + (pages * PAGE - nbytes if at_end else 0)
+        self.nbytes = nbytes
+
+    def write(self, values: Array) -> None:
+        ctypes.memmove(self.address, values.tobytes(), self.nbytes)
+
+    def read(self, dtype: DType) -> Array:
+        return np.frombuffer(ctypes.string_at(self.address, self.nbytes), dtype.numpy)
+
+
+def run_guarded(runtime: CpuRuntime, kernel: Kernel, inputs: list[Array], at_end: bool) -> Array:
+    output = kernel.outputs[0]
+    out = Guarded(output.numel * output.dtype.itemsize, at_end)
+    given_memory = []
+    for values, (dtype, size) in zip(inputs, kernel.inputs, strict=True):
+        memory = Guarded(size * dtype.itemsize, at_end)
+        memory.write(values)
+        given_memory.append(memory)
+    program, = runtime.build([kernel])
+    program.launch([out.address, *(m.address for m in given_memory)])
+    return ops.decode(out.read(output.dtype), output.dtype).reshape(output.shape)
+
+
+def check(node: Node, inputs: list[Array], dtypes: list[DType], at_end: bool) -> None:
+    """A kernel gives between guards what the interpreter gives."""
+    kernel = Kernel("guarded", (node,), tuple((d, v.size) for d, v in zip(dtypes, inputs,
+                                                                         strict=True)))
+    stored = {1 + i: v.reshape(-1) for i, v in enumerate(inputs)}
+    expected, = evaluate([node], stored)
+    got = run_guarded(CpuRuntime(0), kernel, inputs, at_end)
+    np.testing.assert_allclose(got, expected, rtol=1e-2, atol=1e-2)
+
+
+def leaf(slot: int, shape: tuple[int, ...], dtype: DType) -> Node:
+    size = int(np.prod(shape))
+    return reshape(make(Op.BUFFER, dtype, (), Slot(slot, size)), shape)
+
+
+@pytest.mark.parametrize("at_end", [True, False])
+@pytest.mark.parametrize("dtype", [dt.float32, dt.int8, dt.float64, dt.bfloat16],
+                         ids=lambda d: d.name)
+@given(data=st.data())
+@settings(max_examples=15)
+def test_random_kernels_stay_inside_their_arguments(dtype: DType, at_end: bool,
+                                                    data: st.DataObject) -> None:
+    shapes = data.draw(st.lists(st.lists(SIZES, min_size=1, max_size=3).map(tuple), min_size=1,
+                                max_size=2))
+    shapes = [s for s in shapes if 0 < np.prod(s) <= 2000] or [(3, 4)]
+    values = [ops.encode(data.draw(arrays(dtype, s)), dtype) for s in shapes]
+    node = data.draw(expressions(dtype, [leaf(1 + i, s, dtype) for i, s in enumerate(shapes)]))
+    if node.numel:
+        check(node, values, [dtype] * len(values), at_end)
+
+
+@pytest.mark.parametrize("at_end", [True, False])
+@pytest.mark.parametrize("size", [1, 3, 7, 8, 9, 15, 17, 31, 33, 100])
+def test_tails_of_reductions_and_products_stay_inside(size: int, at_end: bool) -> None:
+    rng = np.random.default_rng(size)
+    a = rng.normal(size=(5, size)).astype(np.float32)
+    b = rng.normal(size=(size, 7)).astype(np.float32)
+    rows, columns = leaf(1, (5, 1, size), dt.float32), leaf(2, (size, 7), dt.float32)
+    columns = make(Op.PERMUTE, dt.float32, (columns,), (1, 0))
+    wide = [make(Op.EXPAND, dt.float32, (x,), (5, 7, size))
+            for x in (rows, reshape(columns, (1, 7, size)))]
+    product = reduce(make(Op.MUL, dt.float32, tuple(wide)), Op.ADD, (2,))
+    check(product, [a, b], [dt.float32] * 2, at_end)
+    check(reduce(leaf(1, (5, size), dt.float32), Op.MAX, (0, 1)), [a], [dt.float32], at_end)

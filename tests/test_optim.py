@@ -1,0 +1,143 @@
+"""Optimizers: what they compile, keep, save and refuse."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lazyten as lt
+from lazyten import realization
+from lazyten.optim import SGD, Adam, AdamW, Optimizer
+
+Maker = Callable[[list[lt.Tensor]], Optimizer]
+MAKERS: dict[str, Maker] = {
+    "sgd": lambda ps: SGD(ps, lr=0.1), "adam": lambda ps: Adam(ps, lr=0.1, weight_decay=0.1),
+    "momentum": lambda ps: SGD(ps, lr=0.1, momentum=0.9, dampening=0.2, weight_decay=0.1),
+    "adamw": lambda ps: AdamW(ps, lr=0.1)}
+
+
+def parameters(device: str = "cpu") -> list[lt.Tensor]:
+    return [lt.tensor(np.linspace(-1, 2, 6).reshape(2, 3), device=device, requires_grad=True),
+            lt.tensor([0.5, -0.25], dtype=lt.float64, device=device, requires_grad=True)]
+
+
+def loss_of(params: list[lt.Tensor]) -> lt.Tensor:
+    weight, bias = params
+    loss: lt.Tensor = ((weight ** 2).sum(1) + bias).exp().mean() + bias.square().sum()
+    return loss
+
+
+def train(params: list[lt.Tensor], optimizer: Optimizer, steps: int) -> list[float]:
+    values = []
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = loss_of(params)
+        loss.backward()
+        optimizer.step()
+        values.append(float(loss.item()))
+    return values
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_steps_and_changed_rates_compile_nothing_anew(name: str, device: str) -> None:
+    params = parameters(device)
+    optimizer = MAKERS[name](params)
+    first = train(params, optimizer, 3)
+    before = len(realization._plans)
+    optimizer.param_groups[0]["lr"] = 0.003
+    later = train(params, optimizer, 4)
+    assert len(realization._plans) == before
+    assert first[0] > first[1] > later[-1]
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_saved_optimizer_goes_on_as_if_never_stopped(name: str, device: str) -> None:
+    params = parameters(device)
+    optimizer = MAKERS[name](params)
+    train(params, optimizer, 3)
+    saved = optimizer.state_dict()
+    copies = [p.detach().clone().realize().requires_grad_() for p in params]
+    other = MAKERS[name](copies)
+    other.load_state_dict(saved)
+    straight = train(params, optimizer, 4)
+    assert train(copies, other, 4) == straight
+    for p, copy in zip(params, copies, strict=True):
+        np.testing.assert_array_equal(p.detach().numpy(), copy.detach().numpy())
+
+
+def test_a_state_dict_names_parameters_by_number() -> None:
+    params = parameters()
+    optimizer = SGD([{"params": params[:1], "lr": 0.5}, {"params": params[1:]}], momentum=0.9)
+    train(params, optimizer, 1)
+    saved = optimizer.state_dict()
+    assert [g["params"] for g in saved["param_groups"]] == [[0], [1]]
+    assert saved["param_groups"][0]["lr"] == 0.5 and sorted(saved["state"]) == [0, 1]
+    with pytest.raises(lt.ArgumentError, match="groups"):
+        SGD(params, lr=0.1).load_state_dict(saved)
+
+
+def test_parameters_without_a_gradient_stay() -> None:
+    used, unused = parameters()
+    before = unused.tolist()
+    optimizer = Adam([used, unused], lr=0.1)
+    (used * used).sum().backward()
+    optimizer.step()
+    assert unused.tolist() == before and used.tolist() != before
+    optimizer.zero_grad()
+    assert used.grad is None
+    after = used.tolist()
+    optimizer.step()
+    assert used.tolist() == after
+
+
+def test_a_step_keeps_leaves_and_frees_history(device: str) -> None:
+    params = parameters(device)
+    optimizer = SGD(params, lr=0.1, momentum=0.5)
+    train(params, optimizer, 3)
+    for p in params:
+        assert p.is_leaf and p.requires_grad
+        assert p.grad is not None and not p.grad.requires_grad
+
+
+def test_a_closure_computes_the_loss(device: str) -> None:
+    params = parameters(device)
+    optimizer = SGD(params, lr=0.1)
+
+    def closure() -> lt.Tensor:
+        optimizer.zero_grad()
+        loss = loss_of(params)
+        loss.backward()
+        return loss
+
+    losses = [optimizer.step(closure) for _ in range(3)]
+    values = [loss.item() for loss in losses if loss is not None]
+    assert values[0] > values[1] > values[2]
+
+
+def test_the_rate_may_be_changed_between_backward_and_step(device: str) -> None:
+    x = lt.tensor([1.0], device=device, requires_grad=True)
+    optimizer = SGD([x], lr=1.0)
+    (x * 3).sum().backward()
+    optimizer.param_groups[0]["lr"] = 0.5
+    optimizer.step()
+    assert x.tolist() == [-0.5]
+
+
+@pytest.mark.parametrize(("call", "error"), [
+    (lambda p: SGD([], lr=0.1), lt.ArgumentError), (lambda p: SGD(p[0], lr=0.1), lt.DTypeError),
+    (lambda p: SGD([p[0], p[0]], lr=0.1), lt.ArgumentError),
+    (lambda p: SGD([p[0] * 2], lr=0.1), lt.GradientError),
+    (lambda p: SGD([lt.zeros(2)], lr=0.1), lt.GradientError),
+    (lambda p: SGD([1.0], lr=0.1), lt.DTypeError), (lambda p: SGD(p, lr=-1), lt.ArgumentError),
+    (lambda p: SGD(p, lr="big"), lt.ArgumentError), (lambda p: SGD(p, lr=0.1, nesterov=True),
+                                                     lt.ArgumentError),
+    (lambda p: SGD(p, momentum=-0.1), lt.ArgumentError),
+    (lambda p: Adam(p, betas=(1.0, 0.9)), lt.ArgumentError),
+    (lambda p: AdamW(p, eps=-1), lt.ArgumentError),
+    (lambda p: SGD([{"params": [p[0]], "lr": -2}], lr=0.1), lt.ArgumentError)])
+def test_mistakes_are_explained(call: Callable[[list[lt.Tensor]], Any],
+                                error: type[Exception]) -> None:
+    with pytest.raises(error):
+        call(parameters())
