@@ -14,8 +14,8 @@ def lenet(nn: Any) -> Any:
     """LeNet-5 of a library's `nn`: 28 x 28 images to 10 logits."""
     return nn.Sequential(
         nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5), nn.ReLU(),
-        nn.MaxPool2d(2), nn.Flatten(), nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(),
-        nn.Linear(84, 10))
+        nn.MaxPool2d(2), nn.Flatten(), nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84),
+        nn.ReLU(), nn.Linear(84, 10))
 
 
 def weights(seed: int = 0) -> dict[str, Array]:
