@@ -231,7 +231,7 @@ class _Linearizer:
         lanes = max(self._lanes(value), *own_lanes, 1)  # a value may not depend on its own lanes
         carried: list[list[Carried]] = [[] for _ in loops]
         parts: dict[Instance, list[Value]] = {}
-        for env in self._instances(node):
+        for env in self._by_operand(node) if fused else self._instances(node):
             instance = tuple(env[r] for r in self.unrolled[node])
             parts[instance] = [
                 self._carry(node, blocks, carried, env | mine, lanes, fused)
@@ -242,6 +242,13 @@ class _Linearizer:
             parent.items.append(Loop(self.counter[r], r.arg.extent, body, tuple(values)))
         for instance, accumulators in parts.items():
             self.values[node, instance] = self._finish(node, accumulators)
+
+    def _by_operand(self, node: Node) -> list[Env]:
+        """The instances of a sum of products, all that share an operand one after the other: the
+        operand with more instances, so that only those of the other stay in registers."""
+        most = max(node.src[0].src, key=lambda s: len(self._instances(s)))
+        outer = [r for r in self.unrolled[most] if r in self.unrolled[node]]
+        return sorted(self._instances(node), key=lambda env: [env[r] for r in outer])
 
     def _combine(self, node: Node, so_far: Value | None, env: Env, fused: bool) -> Value:
         """One more element into an accumulator (None: the first)."""

@@ -26,8 +26,8 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "alpha": lambda a, b: a.add(b, alpha=2), "rsub": lambda a, b: 1 - a,
     "pow2": lambda a, b: a ** 2}
 EXACT = {"add", "sub", "mul", "div", "maximum", "minimum", "eq", "lt", "ge", "rsub", "floor",
-         "ceil", "trunc", "round", "relu", "neg", "abs", "isnan", "isinf", "isfinite", "logical_not",
-         "square"}
+         "ceil", "trunc", "round", "relu", "neg", "abs", "isnan", "isinf", "isfinite",
+         "logical_not", "square"}
 TOLERANCE = {"float64": 1e-13, "float32": 2e-6, "float16": 2e-3, "bfloat16": 1.6e-2}
 
 
