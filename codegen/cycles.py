@@ -13,6 +13,7 @@ from typing import Protocol
 from lazyten import dtype as dt
 from lazyten.affine import affine
 from lazyten.codegen.ranges import AFFINE, free_ranges
+from lazyten.codegen.stage import Staged, is_packable, packed_size
 from lazyten.codegen.target import Target
 from lazyten.cost import OP_WORK
 from lazyten.node import Node, toposort
@@ -26,6 +27,8 @@ SHUFFLE_UNITS = 3.0
 MOST_SHUFFLED = 4
 DIVISION_UNITS = 4.0
 """An index divided by a constant."""
+PACK_UNITS = 4.0
+"""Packing an element: reading it alone, and a share of a vector store."""
 MASK_UNITS = 1.5
 LOOP_UNITS = 2.0
 LATENCY_UNITS = 8.0
@@ -58,6 +61,17 @@ class Access:
     divisors: dict[Node, frozenset[int]]
     units: float
     masked: bool
+    load: Node | None = None
+
+    def units_as_vector(self, r: Node, lanes: int, uses: int) -> float:
+        """Units a use of `lanes` neighbouring steps of `r`, packed before if that is cheaper."""
+        return min(self.lane_units(r, lanes), self.packed_units(r, uses))
+
+    def packed_units(self, r: Node, uses: int) -> float:
+        """Units a use if the operand is packed first, which is spread over all uses."""
+        if self.load is None or self.strides.get(r, 0) == 1:
+            return math.inf
+        return self.units + packed_size(self.load) * PACK_UNITS / uses
 
     def lane_units(self, r: Node, lanes: int) -> float:
         """Units of `lanes` neighbouring steps of `r` as one vector."""
@@ -166,7 +180,8 @@ class Model:
             strides, _ = affine(node.src[1])
             divided = {r: _divisors(r, strides, self.free) for r in free}
             known = {r: None if divided[r] else strides.get(r, 0) for r in free}
-            self._item(free).accesses.append(Access(known, divided, units, masked))
+            packable = node if node.op is Op.LOAD and is_packable(node) else None
+            self._item(free).accesses.append(Access(known, divided, units, masked, packable))
         elif node.op is Op.ACCUMULATE:
             self._item(self.free[node.src[0]]).arithmetic += 3.0 if node.arg is Op.MAX else 1.0
         elif node.op in ELEMENTWISE and node not in fused:
@@ -200,11 +215,7 @@ class Model:
         return self._known[choice]
 
     def _cycles(self, choice: Choice) -> float:
-        lanes, copies = dict(choice.lanes), dict(choice.tile) | dict(choice.unroll)
-        trips = {}
-        for body in (self.stores, *self.reductions):
-            for r in body.chain:
-                trips[r] = -(-r.arg.extent // (lanes.get(r, 1) * copies.get(r, 1)))
+        lanes, copies, trips = self._counts(choice)
         return sum(self._body_cycles(body, lanes, copies, trips)
                    for body in (self.stores, *self.reductions))
 
@@ -213,10 +224,9 @@ class Model:
         total, innermost, instances, operands = 0.0, 0.0, 1, []
         iterations = math.prod(trips[r] for r in body.chain)
         for item in body.items.values():
-            depths = [i for i, r in enumerate(body.chain) if r in item.free and trips[r] > 1]
-            times = math.prod(trips[r] for r in body.chain[:max(depths, default=-1) + 1])
+            times = self._times(body, item, trips)
             copied = math.prod(copies.get(r, 1) for r in item.free)
-            units = copied * self._item_units(item, lanes)
+            units = copied * self._item_units(item, lanes, times * copied)
             if times == iterations:
                 innermost += units
             else:
@@ -235,13 +245,44 @@ class Model:
             return math.inf
         return total + iterations * (innermost + LOOP_UNITS)
 
-    def _item_units(self, item: Item, lanes: dict[Node, int]) -> float:
+    @staticmethod
+    def _times(body: Body, item: Item, trips: dict[Node, int]) -> int:
+        """How often an item's work is done: outside the loops inside the last that it depends on."""
+        depths = [i for i, r in enumerate(body.chain) if r in item.free and trips[r] > 1]
+        return math.prod(trips[r] for r in body.chain[:max(depths, default=-1) + 1])
+
+    def staged(self, choice: Choice) -> list[Staged]:
+        """The operands that are packed before the loops."""
+        lanes, copies, trips = self._counts(choice)
+        found: dict[Node, Staged] = {}
+        for body in (self.stores, *self.reductions):
+            for item in body.items.values():
+                vector = next((r for r in item.free if r in lanes), None)
+                uses = self._times(body, item, trips) * math.prod(copies.get(r, 1)
+                                                                  for r in item.free)
+                for access in item.accesses if vector is not None else ():
+                    assert vector is not None
+                    direct = access.lane_units(vector, lanes[vector])
+                    if access.load is not None and access.packed_units(vector, uses) < direct:
+                        found[access.load] = Staged(access.load, vector)
+        return list(found.values())
+
+    def _counts(self, choice: Choice) -> tuple[dict[Node, int], dict[Node, int], dict[Node, int]]:
+        """Lanes and copies of ranges, and how often the loop of each is run through."""
+        lanes, copies = dict(choice.lanes), dict(choice.tile) | dict(choice.unroll)
+        trips = {}
+        for body in (self.stores, *self.reductions):
+            for r in body.chain:
+                trips[r] = -(-r.arg.extent // (lanes.get(r, 1) * copies.get(r, 1)))
+        return lanes, copies, trips
+
+    def _item_units(self, item: Item, lanes: dict[Node, int], uses: int) -> float:
         vector = next((r for r in item.free if r in lanes), None)
         width = 1 if vector is None else lanes[vector]
         units = item.arithmetic + item.division_units(vector, width)
         for access in item.accesses:
             units += access.units + (MASK_UNITS if access.masked else 0.0) if vector is None \
-                else access.lane_units(vector, width)
+                else access.units_as_vector(vector, width, uses)
         return units
 
     def _finish_units(self, body: Body, lanes: dict[Node, int], copies: dict[Node, int],

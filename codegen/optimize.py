@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from lazyten.codegen.cycles import Model
 from lazyten.codegen.lower import FIRST_REDUCE
 from lazyten.codegen.ranges import merge_ranges, split_output, split_reduction
+from lazyten.codegen.stage import Staged, stage
 from lazyten.codegen.target import Target
 from lazyten.node import Node, toposort
 from lazyten.ops import Op
@@ -31,11 +32,14 @@ class Decisions:
     lanes: tuple[tuple[Node, int], ...] = ()
     tile: tuple[tuple[Node, int], ...] = ()
     unroll: tuple[tuple[Node, int], ...] = ()
+    staged: tuple[Staged, ...] = ()
 
     def __str__(self) -> str:
         parts = [f"{name}({', '.join(f'{range_name(r)}:{n}' for r, n in chosen)})"
                  for name, chosen in (("tile", self.tile), ("unroll", self.unroll),
                                       ("vector", self.lanes)) if chosen]
+        parts += [f"stage(argument {s.load.src[0].arg.slot}: {range_name(s.vector)})"
+                  for s in self.staged]
         return " ".join(parts) or "plain loops"
 
 
@@ -46,11 +50,14 @@ def range_name(r: Node) -> str:
     return ".".join([name, *map(str, rest)])
 
 
-def optimize(sink: Node, target: Target) -> tuple[Node, Decisions]:
-    """The same kernel in a better loop nest, and what was decided."""
+def optimize(sink: Node, target: Target, scratch: int) -> list[tuple[Node, Decisions]]:
+    """The same kernel in better loop nests, and what was decided: what packs operands, in the order
+    to run, and last the kernel itself. `scratch` is the first kernel argument that is not taken."""
     sink = merge_ranges(sink)
     decisions = choose(sink, target)
-    return apply(sink, decisions), decisions
+    fills, sink = stage(sink, decisions.staged, scratch)
+    done = [step for fill in fills for step in optimize(fill, target, scratch + len(fills))]
+    return [*done, (apply(sink, decisions), decisions)]
 
 
 def apply(sink: Node, decisions: Decisions) -> Node:
@@ -67,6 +74,11 @@ def apply(sink: Node, decisions: Decisions) -> Node:
 def choose(sink: Node, target: Target) -> Decisions:
     """The candidate that the model expects to take the fewest cycles; the first of equals."""
     model = Model(sink, target)
+    best = _fewest_cycles(model)
+    return replace(best, staged=tuple(model.staged(best)))
+
+
+def _fewest_cycles(model: Model) -> Decisions:
     best, fewest = Decisions(), model.cycles(Decisions())
     for candidate in _vectors(model):
         cycles = model.cycles(candidate)

@@ -202,8 +202,8 @@ def reduce(x: Node, combiner: Op, axes: Iterable[int]) -> Node:
 def move(op: Op, x: Node, arg: Any) -> Node:
     """A movement node, or something simpler with the same values.
 
-    Constants change shape only (unless padded), moves that change nothing vanish, and two reshapes
-    or two permutes in a row become one.
+    Constants change shape only (unless padded), moves that change nothing vanish, and two reshapes,
+    permutes, expands or pads in a row become one.
     """
     if movement.is_noop(op, x.shape, arg):
         return x
@@ -215,6 +215,9 @@ def move(op: Op, x: Node, arg: Any) -> Node:
         return move(op, x.src[0], tuple(x.arg[i] for i in arg))
     if op is x.op is Op.EXPAND:
         x = x.src[0]
+    if op is x.op is Op.PAD:
+        both = zip(arg, x.arg, strict=True)
+        x, arg = x.src[0], tuple((b + d, a + c) for (b, a), (d, c) in both)
     return make(op, x.dtype, (x,), arg)
 
 

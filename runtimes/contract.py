@@ -59,13 +59,20 @@ class Capabilities:
 class LoadedProgram(Program):
     """A kernel that a Runtime has compiled and loaded; keeps its function alive."""
 
-    def __init__(self, runtime: Runtime, generated: Generated, function: Function) -> None:
+    def __init__(self, runtime: Runtime, generated: Generated,
+                 functions: Sequence[Function]) -> None:
         self.name, self.source = generated.name, generated.source
-        self.runtime, self.generated, self.function = runtime, generated, function
+        self.runtime, self.generated, self.functions = runtime, generated, functions
 
     def launch(self, buffers: Sequence[Handle]) -> None:
         """Run on these buffers, outputs first."""
-        self.runtime.launch(self.function, buffers)
+        scratch = [self.runtime.alloc(nbytes) for nbytes in self.generated.scratch]
+        try:
+            for function in self.functions:
+                self.runtime.launch(function, [*buffers, *scratch])
+        finally:
+            for handle in scratch:
+                self.runtime.free(handle)
 
     def assembly(self) -> str:
         """The machine code as text."""
@@ -127,8 +134,9 @@ class Runtime(Executor):
         generated = [generate(self._checked(k), target) for k in with_distinct_names(kernels)]
         if not generated:
             return []
-        functions = self.load(self.compile(generated), [g.name for g in generated])
-        return [LoadedProgram(self, g, f) for g, f in zip(generated, functions, strict=True)]
+        names = [entry for g in generated for entry in g.entries]
+        functions = dict(zip(names, self.load(self.compile(generated), names), strict=True))
+        return [LoadedProgram(self, g, [functions[e] for e in g.entries]) for g in generated]
 
     def _checked(self, kernel: Kernel) -> Kernel:
         """The kernel, if its element types are there; DTypeError with the user's line if not."""

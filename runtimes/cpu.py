@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from functools import cache
-from itertools import dropwhile, takewhile
+from itertools import dropwhile
 from struct import Struct
 from typing import Any
 
@@ -111,9 +111,9 @@ class CpuRuntime(Runtime):
     def assembly(self, kernel: Generated) -> str:
         """The kernel's instructions and labels, without the assembler's directives."""
         lines = host_machine(OPTIMIZATION).emit_assembly(parse([kernel])).splitlines()
-        body = dropwhile(lambda line: line.lstrip("_") != f"{kernel.name}:", lines)
-        return "\n".join(line for line in takewhile(lambda line: "func_end" not in line, body)
-                         if line and not line.startswith("\t."))
+        starts = {f"{entry}:" for entry in kernel.entries}
+        body = dropwhile(lambda line: line.lstrip("_") not in starts, lines)
+        return "\n".join(line for line in body if line and not line.startswith(("\t.", ".Lfunc_end")))
 
     def synchronize(self) -> None:
         pass

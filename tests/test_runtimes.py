@@ -153,7 +153,7 @@ def test_programs_show_their_source_assembly_and_loops() -> None:
 
 # ---- what goes wrong -----------------------------------------------------------------------------
 
-GOOD = Generated("good", "define void @good(ptr %args) {\n  ret void\n}", (), "")
+GOOD = Generated("good", "define void @good(ptr %args) {\n  ret void\n}", (), "", entries=("good",))
 
 
 @pytest.mark.parametrize(("body", "message"), [
