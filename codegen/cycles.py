@@ -247,7 +247,7 @@ class Model:
 
     @staticmethod
     def _times(body: Body, item: Item, trips: dict[Node, int]) -> int:
-        """How often an item's work is done: outside the loops inside the last that it depends on."""
+        """How often an item's work is done: as often as the last loop that it depends on."""
         depths = [i for i, r in enumerate(body.chain) if r in item.free and trips[r] > 1]
         return math.prod(trips[r] for r in body.chain[:max(depths, default=-1) + 1])
 

@@ -25,7 +25,9 @@ def generate(kernel: Kernel, target: Target) -> Generated:
     arguments = len(kernel.outputs) + len(kernel.inputs)
     steps = optimize(_checked(lower(kernel)), target, arguments)
     names = [f"{kernel.name}_stage{i}" for i in range(len(steps) - 1)] + [kernel.name]
-    texts, declares, loops = [], set(), []
+    texts: list[str] = []
+    declares: set[str] = set()
+    loops: list[str] = []
     for name, (sink, decisions) in zip(names, steps, strict=True):
         nest = loop_nest(_checked(sink))
         loops.append(f"{decisions}\n{nest}" if nest else str(decisions))

@@ -1,9 +1,9 @@
 """STAGE: copy an operand to scratch memory in a layout of its own, once, before the kernel's loops.
 
-A load whose lanes are far apart (its vector axis has another stride than 1) costs a memory access a
-lane, each time. Where it is repeated often, optimize has it packed: every element once, the vector axis
-innermost, so that a vector of lanes is one access. Packing is a function of its own in the program; its
-loops are optimized like any other's.
+A load whose lanes are far apart (its vector axis has another stride than 1) costs a memory access
+a lane, each time. Where it is repeated often, optimize has it packed: every element once, the
+vector axis innermost, so that a vector of lanes is one access. Packing is a function of its own in
+the program; its loops are optimized like any other's.
 """
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Staged:
 
 
 def is_packable(load: Node) -> bool:
-    """Whether a LOAD reads every element once as its ranges run: packing then copies nothing twice."""
+    """Whether a LOAD reads no element twice as its ranges run: packing then copies each once."""
     terms, _ = affine(load.src[1])
     if len(load.src) > 2 or not terms or any(t.op is not Op.RANGE for t in terms):
         return False

@@ -165,8 +165,8 @@ def _stretched(x: Node, axes: Set[int], sizes: Sequence[int]) -> Node:
 
 
 def _padded(x: Node, around: Sequence[tuple[int, int]]) -> Node:
-    """PAD, below what does not touch the padded axes: what is padded is then the smallest array that
-    can be, and is stored once, with its border, where that pays."""
+    """PAD, below what does not touch the padded axes: what is padded is then the smallest array
+    that can be, and is stored once, with its border, where that pays."""
     padded = {a for a, width in enumerate(around) if width != (0, 0)}
     if x.op is Op.PERMUTE:
         below = tuple(around[x.arg.index(a)] for a in range(len(x.arg)))

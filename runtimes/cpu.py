@@ -113,7 +113,8 @@ class CpuRuntime(Runtime):
         lines = host_machine(OPTIMIZATION).emit_assembly(parse([kernel])).splitlines()
         starts = {f"{entry}:" for entry in kernel.entries}
         body = dropwhile(lambda line: line.lstrip("_") not in starts, lines)
-        return "\n".join(line for line in body if line and not line.startswith(("\t.", ".Lfunc_end")))
+        unwanted = ("\t.", ".Lfunc_end")
+        return "\n".join(line for line in body if line and not line.startswith(unwanted))
 
     def synchronize(self) -> None:
         pass

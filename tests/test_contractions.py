@@ -1,5 +1,5 @@
-"""Sums of products in every layout: the optimizer packs operands, tiles and vectorizes them, and the
-result is NumPy's."""
+"""Sums of products in every layout: the optimizer packs operands, tiles and vectorizes them, and
+the result is NumPy's."""
 from __future__ import annotations
 
 import numpy as np
@@ -43,7 +43,7 @@ def test_matrix_products_of_any_size_and_transpose_match_numpy(
 
 
 def product(m: int, n: int, k: int, strides: str) -> Kernel:
-    """out[i, j] = sum over k of a[i, k] * b[k, j]; b stored as (k, n), or (n, k) for 'transposed'."""
+    """out[i, j] = sum over k of a[i, k] * b[k, j]; b is stored as (n, k) for 'transposed'."""
     tensors = [lt.rand(m, k, device="cpu").realize(),
                lt.rand(*((n, k) if strides == "transposed" else (k, n)), device="cpu").realize()]
     right = tensors[1].T if strides == "transposed" else tensors[1]
