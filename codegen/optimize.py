@@ -11,14 +11,21 @@ from dataclasses import dataclass, replace
 
 from lazyten.codegen.cycles import Model
 from lazyten.codegen.lower import FIRST_REDUCE
-from lazyten.codegen.ranges import merge_ranges, split_output, split_reduction
-from lazyten.codegen.stage import Staged, stage
+from lazyten.codegen.ranges import (
+    OUTERMOST,
+    make_outermost,
+    merge_ranges,
+    split_output,
+    split_reduction,
+)
+from lazyten.codegen.stage import Staged, fill, mark
 from lazyten.codegen.target import Target
 from lazyten.node import Node, toposort
 from lazyten.ops import Op
 
 TILES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)
-UNROLLS = (1, 2, 4, 8)
+MOST_STARTS = 6
+UNROLLS = (1, 2, 3, 4, 5, 6, 7, 8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +40,21 @@ class Decisions:
     tile: tuple[tuple[Node, int], ...] = ()
     unroll: tuple[tuple[Node, int], ...] = ()
     staged: tuple[Staged, ...] = ()
+    outer: Node | None = None
 
     def __str__(self) -> str:
         parts = [f"{name}({', '.join(f'{range_name(r)}:{n}' for r, n in chosen)})"
                  for name, chosen in (("tile", self.tile), ("unroll", self.unroll),
                                       ("vector", self.lanes)) if chosen]
-        parts += [f"stage(argument {s.load.src[0].arg.slot}: {range_name(s.vector)})"
-                  for s in self.staged]
+        if self.outer is not None:
+            parts.append(f"outermost({range_name(self.outer)})")
+        parts += [f"stage(argument {s.load.src[0].arg.slot})" for s in self.staged]
         return " ".join(parts) or "plain loops"
 
 
 def range_name(r: Node) -> str:
     """i0, i1, ... for output axes; r0.2 for axis 2 of the first reduction."""
-    first, *rest = r.arg.order
+    first, *rest = r.arg.order[1:] if r.arg.order[0] == OUTERMOST else r.arg.order
     name = f"i{first}" if first < FIRST_REDUCE else f"r{first - FIRST_REDUCE}"
     return ".".join([name, *map(str, rest)])
 
@@ -55,9 +64,10 @@ def optimize(sink: Node, target: Target, scratch: int) -> list[tuple[Node, Decis
     to run, and last the kernel itself. `scratch` is the first kernel argument that is not taken."""
     sink = merge_ranges(sink)
     decisions = choose(sink, target)
-    fills, sink = stage(sink, decisions.staged, scratch)
-    done = [step for fill in fills for step in optimize(fill, target, scratch + len(fills))]
-    return [*done, (apply(sink, decisions), decisions)]
+    marked = apply(mark(sink, decisions.staged, scratch), decisions)
+    fills, sink = fill(marked, decisions.staged, scratch)
+    done = [step for f in fills for step in optimize(f, target, scratch + len(fills))]
+    return [*done, (sink, decisions)]
 
 
 def apply(sink: Node, decisions: Decisions) -> Node:
@@ -68,14 +78,14 @@ def apply(sink: Node, decisions: Decisions) -> Node:
             sink = split_output(sink, r, tile.get(r, 1), lanes.get(r, 1))
         else:
             sink = split_reduction(sink, r, unroll.get(r, 1), lanes.get(r, 1))
-    return sink
+    return sink if decisions.outer is None else make_outermost(sink, decisions.outer)
 
 
 def choose(sink: Node, target: Target) -> Decisions:
     """The candidate that the model expects to take the fewest cycles; the first of equals."""
     model = Model(sink, target)
     best = _fewest_cycles(model)
-    return replace(best, staged=tuple(model.staged(best)))
+    return replace(best, staged=tuple(model.staged(best)), outer=model.outermost(best))
 
 
 def _fewest_cycles(model: Model) -> Decisions:
@@ -84,7 +94,7 @@ def _fewest_cycles(model: Model) -> Decisions:
         cycles = model.cycles(candidate)
         if cycles < fewest * 0.999:
             best, fewest = candidate, cycles
-    shortlist = sorted(_vectors(model), key=model.cycles)[:4]
+    shortlist = sorted(set(_vectors(model)), key=model.cycles)[:MOST_STARTS]
     for start in shortlist:
         candidate, cycles = _improve(model, start)
         if cycles < fewest * 0.999:
@@ -116,6 +126,8 @@ def _with_reductions(model: Model, chosen: tuple[tuple[Node, int], ...],
                 continue  # a reduction inside this one has vectors of its own
             options += [replace(partial, lanes=(*partial.lanes, (r, lanes)))
                         for lanes in model.lane_counts(r)]
+        if len(model.reductions) == 1:  # a register tile may make any of them the best
+            yield from options[1:]
         partial = min(options, key=model.cycles)
     yield partial
 
@@ -141,9 +153,11 @@ def _improve(model: Model, start: Decisions) -> tuple[Decisions, float]:
 
 
 def _tiles(model: Model, start: Decisions) -> Iterator[tuple[tuple[Node, int], ...]]:
-    """Register tiles over pairs of the output ranges that the loads reuse."""
+    """Register tiles over pairs of the output ranges that the loads reuse, and of the vector axis:
+    a reduction with one accumulator waits for each addition."""
     lanes = dict(start.lanes)
-    ranges = list(model.reused_outputs)
+    ranges = [r for r in model.outputs if r in model.reused_outputs or r in lanes
+              and any(r in body.free for body in model.reductions)]
     for i, a in enumerate(ranges):
         for m in _factors(a, lanes.get(a, 1)):
             if m > 1:

@@ -130,6 +130,19 @@ def split_output(sink: Node, r: Node, tile: int, lanes: int) -> Node:
     return replace_ranges(sink, {r: simplify(value)}, {})
 
 
+OUTERMOST = -1
+"""Before the order of a loop that runs outside all others."""
+
+
+def make_outermost(sink: Node, r: Node) -> Node:
+    """Run the loop of an output range, or of its blocks if it is split, outside all others."""
+    loops = [n for n in free_ranges(sink)[sink] if n.arg.kind == "loop"
+             and n.arg.order[:len(r.arg.order)] == r.arg.order]
+    moved = {n: make(Op.RANGE, n.dtype, (), n.arg._replace(order=(OUTERMOST, *n.arg.order)))
+             for n in loops}
+    return replace_ranges(sink, dict(moved), {})
+
+
 def split_reduction(sink: Node, r: Node, unroll: int, lanes: int) -> Node:
     """Split a reduction range: `unroll` accumulators of `lanes` lanes, combined after the loop.
 

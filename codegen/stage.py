@@ -1,28 +1,41 @@
 """STAGE: copy an operand to scratch memory in a layout of its own, once, before the kernel's loops.
 
 A load whose lanes are far apart (its vector axis has another stride than 1) costs a memory access
-a lane, each time. Where it is repeated often, optimize has it packed: every element once, the
-vector axis innermost, so that a vector of lanes is one access. Packing is a function of its own in
-the program; its loops are optimized like any other's.
+a lane, each time; one whose rows are far apart may miss the cache each time. Where that is repeated
+often, optimize has the operand packed: every element once, in the order in which the kernel's
+loops read them. Packing is a function of its own in the program; its loops are optimized like any
+other's.
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lazyten import dtype as dt
 from lazyten.affine import affine
-from lazyten.node import Node, Param, Range, elementwise, index, make, rewrite, substitute
+from lazyten.node import (
+    Node,
+    Param,
+    Range,
+    elementwise,
+    index,
+    make,
+    ranges_of,
+    rewrite,
+    substitute,
+    toposort,
+)
 from lazyten.ops import Op
-from lazyten.simplify import simplify
+from lazyten.simplify import simplify, simplify_all
 
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """What is to be packed: `load`, with `vector` innermost."""
+    """What is to be packed: `load`, whose lanes run along `vector` if it is a vector at all."""
 
     load: Node
-    vector: Node
+    vector: Node | None
 
 
 def is_packable(load: Node) -> bool:
@@ -46,26 +59,51 @@ def packed_size(load: Node) -> int:
     return size
 
 
-def stage(sink: Node, staged: Sequence[Staged], first_slot: int) -> tuple[list[Node], Node]:
+def mark(sink: Node, staged: Sequence[Staged], first_slot: int) -> Node:
+    """The kernel's SINK reading argument `first_slot` and so on instead of what is staged.
+
+    Positions are still those of the operand: `fill` changes them, once the loops are split.
+    """
+    marked: dict[Node, Node] = {}
+    for number, s in enumerate(staged):
+        param = s.load.src[0]
+        scratch = make(Op.PARAM, param.dtype, (), Param(first_slot + number, param.arg.size))
+        marked[s.load] = make(Op.LOAD, param.dtype, (scratch, *s.load.src[1:]))
+    return rewrite([sink], lambda n: None, marked)[0] if marked else sink
+
+
+def fill(sink: Node, staged: Sequence[Staged], first_slot: int) -> tuple[list[Node], Node]:
     """(a SINK for each operand that fills its scratch array, the kernel's SINK reading those).
 
-    Scratch arrays are the arguments `first_slot` onwards.
+    A scratch array holds the elements in the order in which the loops of the marked kernel read
+    them, and 0 where a load is masked off, so that the kernel's loads need no mask.
     """
     fills: list[Node] = []
     packed: dict[Node, Node] = {}
-    for number, s in enumerate(staged):
-        terms = affine(s.load.src[1])[0]
-        ranges = sorted((r for r in terms if r is not s.vector), key=lambda r: r.arg.order)
-        ranges.append(s.vector)
-        scratch = make(Op.PARAM, s.load.dtype, (), Param(first_slot + number, packed_size(s.load)))
-        packed[s.load] = make(Op.LOAD, s.load.dtype, (scratch, _position(ranges)))
+    for load in [n for n in toposort([sink]) if n.op is Op.LOAD]:
+        number = load.src[0].arg.slot - first_slot
+        if number < 0:
+            continue
+        ranges = sorted(ranges_of(load.src[1:]), key=_reading_order)
+        size = math.prod(r.arg.extent for r in ranges)
+        scratch = make(Op.PARAM, load.dtype, (), Param(first_slot + number, size))
+        packed[load] = make(Op.LOAD, load.dtype, (scratch, _position(ranges)))
         fresh = {r: make(Op.RANGE, dt.INDEX, (), Range((i,), r.arg.extent, "loop"))
                  for i, r in enumerate(ranges)}
-        source, = substitute([s.load], fresh)
+        source = make(Op.LOAD, load.dtype, (staged[number].load.src[0], *load.src[1:]))
+        value, = substitute([source], dict(fresh))
         position = _position([fresh[r] for r in ranges])
-        fills.append(make(Op.SINK, dt.bool_, (make(Op.STORE, dt.bool_,
-                                                   (scratch, position, source)),)))
+        store = make(Op.STORE, dt.bool_, (scratch, position, value))
+        fills.append(make(Op.SINK, dt.bool_, tuple(simplify_all([store]))))
     return fills, rewrite([sink], lambda n: None, packed)[0] if packed else sink
+
+
+_INNER = {"loop": 0, "reduce": 0, "unroll": 1, "vector": 2}
+
+
+def _reading_order(r: Node) -> tuple[int, tuple[int, ...]]:
+    """Loops from the outermost inwards, then what one iteration reads."""
+    return _INNER[r.arg.kind], r.arg.order
 
 
 def _position(ranges: Sequence[Node]) -> Node:

@@ -78,8 +78,12 @@ def test_an_operand_is_packed_where_its_lanes_are_far_apart_and_read_often() -> 
     assert [str(d).startswith("stage") or "stage(" in str(d) for _, d in steps] == [False, True]
 
 
+def test_an_operand_is_packed_where_its_rows_would_push_each_other_out_of_the_cache() -> None:
+    assert len(optimize(lower(product(512, 512, 512, "plain")), AVX2, 3)) == 2
+
+
 def test_nothing_is_packed_where_lanes_are_neighbours_or_read_once() -> None:
-    assert len(optimize(lower(product(512, 512, 64, "plain")), AVX2, 3)) == 1
+    assert len(optimize(lower(product(200, 40, 64, "plain")), AVX2, 3)) == 1
     assert len(optimize(lower(product(1, 512, 64, "transposed")), AVX2, 3)) == 1
 
 
