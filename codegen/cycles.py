@@ -330,7 +330,7 @@ class Model:
         return units
 
     def _direct_units(self, body: Body, access: Access, vector: Node | None, lanes: int) -> float:
-        """Units a use of an operand where it is, with the misses of the innermost reduction loop."""
+        """Units a use of an operand where it is, with what the innermost reduction loop misses."""
         inner = body.own[-1] if body.own else None
         units = access.lane_units(vector, lanes)
         if inner is None or inner is vector or not access.misses(inner, self.target.l1_bytes):
