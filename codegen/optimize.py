@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from lazyten.codegen.cycles import Model
 from lazyten.codegen.lower import FIRST_REDUCE
+from lazyten.codegen.parallel import choose_parallel
 from lazyten.codegen.ranges import merge_ranges, split_output, split_reduction
 from lazyten.codegen.target import Target
 from lazyten.node import Node, toposort
@@ -25,17 +26,25 @@ class Decisions:
     """What becomes of a kernel's ranges.
 
     lanes: vector ranges and their lanes. tile: output ranges in registers, in elements or vectors.
-    unroll: reduction ranges and how many accumulators each has.
+    unroll: reduction ranges and how many accumulators each has. parallel: the output range whose
+    loop threads share, and how many iterations a thread takes at a time.
     """
 
     lanes: tuple[tuple[Node, int], ...] = ()
     tile: tuple[tuple[Node, int], ...] = ()
     unroll: tuple[tuple[Node, int], ...] = ()
+    parallel: tuple[tuple[Node, int], ...] = ()
+
+    @property
+    def grain(self) -> int:
+        """Iterations of the parallel loop that a thread takes at a time; 0: there is none."""
+        return next((grain for _, grain in self.parallel), 0)
 
     def __str__(self) -> str:
+        named = (("tile", self.tile), ("unroll", self.unroll), ("vector", self.lanes),
+                 ("parallel", self.parallel))
         parts = [f"{name}({', '.join(f'{range_name(r)}:{n}' for r, n in chosen)})"
-                 for name, chosen in (("tile", self.tile), ("unroll", self.unroll),
-                                      ("vector", self.lanes)) if chosen]
+                 for name, chosen in named if chosen]
         return " ".join(parts) or "plain loops"
 
 
@@ -49,24 +58,28 @@ def range_name(r: Node) -> str:
 def optimize(sink: Node, target: Target) -> tuple[Node, Decisions]:
     """The same kernel in a better loop nest, and what was decided."""
     sink = merge_ranges(sink)
-    decisions = choose(sink, target)
+    model = Model(sink, target)
+    decisions = choose(model)
+    if target.threads:
+        decisions = replace(decisions, parallel=choose_parallel(model, decisions))
     return apply(sink, decisions), decisions
 
 
 def apply(sink: Node, decisions: Decisions) -> Node:
     """Split the ranges as decided."""
     lanes, tile, unroll = (dict(d) for d in (decisions.lanes, decisions.tile, decisions.unroll))
-    for r in sorted({*lanes, *tile, *unroll}, key=lambda r: r.arg.order):
+    shared = dict(decisions.parallel)
+    for r in sorted({*lanes, *tile, *unroll, *shared}, key=lambda r: r.arg.order):
         if r.arg.kind == "loop":
-            sink = split_output(sink, r, tile.get(r, 1), lanes.get(r, 1))
+            kind = "parallel" if r in shared else "loop"
+            sink = split_output(sink, r, tile.get(r, 1), lanes.get(r, 1), kind)
         else:
             sink = split_reduction(sink, r, unroll.get(r, 1), lanes.get(r, 1))
     return sink
 
 
-def choose(sink: Node, target: Target) -> Decisions:
+def choose(model: Model) -> Decisions:
     """The candidate that the model expects to take the fewest cycles; the first of equals."""
-    model = Model(sink, target)
     best, fewest = Decisions(), model.cycles(Decisions())
     for candidate in _vectors(model):
         cycles = model.cycles(candidate)

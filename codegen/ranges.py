@@ -114,15 +114,17 @@ def _is_affine(node: Node) -> bool:
 
 # ---- splitting -----------------------------------------------------------------------------------
 
-def split_output(sink: Node, r: Node, tile: int, lanes: int) -> Node:
+def split_output(sink: Node, r: Node, tile: int, lanes: int, kind: str = "loop") -> Node:
     """Split an output range into blocks of `tile` vectors (or elements) of `lanes` lanes.
+
+    kind: of the range over the blocks, 'loop' or 'parallel'.
 
     Where the block does not divide the extent, the last block overlaps the one before: it computes
     and stores some elements twice, with equal values, and needs no mask.
     """
     n, block = r.arg.extent, tile * lanes
     count = -(-n // block)
-    start = elementwise(Op.MUL, _part(r, 0, count, r.arg.kind), index(block))
+    start = elementwise(Op.MUL, _part(r, 0, count, kind), index(block))
     if n % block:
         start = _minimum(start, index(n - block))
     step = elementwise(Op.MUL, _part(r, 1, tile, "unroll"), index(lanes))
