@@ -29,7 +29,8 @@ def choose_parallel(model: Model, choice: Choice) -> tuple[tuple[Node, int], ...
     units = model.cycles(choice)
     if not LEAST_UNITS <= units < math.inf:
         return ()
-    best, most = (), 1
+    best: tuple[tuple[Node, int], ...] = ()
+    most = 1
     for r in model.shared_outputs:
         grain, chunks = _chunks(model, choice, r, units)
         if min(chunks, ENOUGH_CHUNKS) > most:

@@ -6,13 +6,15 @@ it at the start of every launch, from C code too, so it is kept where both can r
 from __future__ import annotations
 
 import ctypes
+import operator
 import os
-from numbers import Integral
 from typing import SupportsIndex
 
 from lazyten.errors import ArgumentError
 
 VARIABLE = "LAZYTEN_NUM_THREADS"
+MOST = 1 << 31
+"""Larger numbers mean the same as this one."""
 COUNT = ctypes.c_int64(0)
 """The number of threads, or 0 as long as nobody has asked for it or set it."""
 
@@ -41,11 +43,14 @@ def set_num_threads(count: SupportsIndex) -> None:
     Results do not depend on it, to the last bit. A launch that is under way keeps what it has.
     Raises ArgumentError unless `count` is an integer of at least 1.
     """
-    if not isinstance(count, Integral) or isinstance(count, bool) or count < 1:
-        raise ArgumentError(f"set_num_threads({count!r:.60}): a kernel runs on at least 1 thread; "
-                            f"give an integer, such as the {usable_cores()} cores of this machine "
-                            "that lazyten may use")
-    COUNT.value = min(int(count), ctypes.c_int32(-1).value & 0x7FFFFFFF)
+    try:
+        number = 0 if isinstance(count, bool) else operator.index(count)
+    except TypeError:
+        number = 0
+    if number < 1:
+        raise ArgumentError(f"set_num_threads({count!r:.60}): give an integer of at least 1, such "
+                            f"as the {usable_cores()} cores that this process may use")
+    COUNT.value = min(number, MOST)
 
 
 def _default() -> int:
@@ -55,4 +60,4 @@ def _default() -> int:
     if not text.strip().isdecimal() or int(text) < 1:
         raise ArgumentError(f"{VARIABLE}={text!r}: give a number of threads, 1 or more, or leave "
                             "it out to use all cores")
-    return min(int(text), 0x7FFFFFFF)
+    return min(int(text), MOST)
