@@ -11,8 +11,14 @@ from dataclasses import dataclass, replace
 
 from lazyten.codegen.cycles import Model
 from lazyten.codegen.lower import FIRST_REDUCE
-from lazyten.codegen.parallel import choose_parallel
-from lazyten.codegen.ranges import merge_ranges, split_output, split_reduction
+from lazyten.codegen.parallel import ONE_THREAD, Sharing, choose_parallel
+from lazyten.codegen.ranges import (
+    block_range,
+    merge_ranges,
+    share_ranges,
+    split_output,
+    split_reduction,
+)
 from lazyten.codegen.target import Target
 from lazyten.node import Node, toposort
 from lazyten.ops import Op
@@ -26,25 +32,22 @@ class Decisions:
     """What becomes of a kernel's ranges.
 
     lanes: vector ranges and their lanes. tile: output ranges in registers, in elements or vectors.
-    unroll: reduction ranges and how many accumulators each has. parallel: the output range whose
-    loop threads share, and how many iterations a thread takes at a time.
+    unroll: reduction ranges and how many accumulators each has. parallel: the output ranges whose
+    loops threads share as if they were one.
     """
 
     lanes: tuple[tuple[Node, int], ...] = ()
     tile: tuple[tuple[Node, int], ...] = ()
     unroll: tuple[tuple[Node, int], ...] = ()
-    parallel: tuple[tuple[Node, int], ...] = ()
-
-    @property
-    def grain(self) -> int:
-        """Iterations of the parallel loop that a thread takes at a time; 0: there is none."""
-        return next((grain for _, grain in self.parallel), 0)
+    parallel: Sharing = ONE_THREAD
 
     def __str__(self) -> str:
-        named = (("tile", self.tile), ("unroll", self.unroll), ("vector", self.lanes),
-                 ("parallel", self.parallel))
         parts = [f"{name}({', '.join(f'{range_name(r)}:{n}' for r, n in chosen)})"
-                 for name, chosen in named if chosen]
+                 for name, chosen in (("tile", self.tile), ("unroll", self.unroll),
+                                      ("vector", self.lanes)) if chosen]
+        if self.parallel.ranges:
+            shared = "*".join(map(range_name, self.parallel.ranges))
+            parts.append(f"parallel({shared}:{self.parallel.grain})")
         return " ".join(parts) or "plain loops"
 
 
@@ -68,14 +71,13 @@ def optimize(sink: Node, target: Target) -> tuple[Node, Decisions]:
 def apply(sink: Node, decisions: Decisions) -> Node:
     """Split the ranges as decided."""
     lanes, tile, unroll = (dict(d) for d in (decisions.lanes, decisions.tile, decisions.unroll))
-    shared = dict(decisions.parallel)
-    for r in sorted({*lanes, *tile, *unroll, *shared}, key=lambda r: r.arg.order):
+    for r in sorted({*lanes, *tile, *unroll}, key=lambda r: r.arg.order):
         if r.arg.kind == "loop":
-            kind = "parallel" if r in shared else "loop"
-            sink = split_output(sink, r, tile.get(r, 1), lanes.get(r, 1), kind)
+            sink = split_output(sink, r, tile.get(r, 1), lanes.get(r, 1))
         else:
             sink = split_reduction(sink, r, unroll.get(r, 1), lanes.get(r, 1))
-    return sink
+    shared = [block_range(r, tile.get(r, 1) * lanes.get(r, 1)) for r in decisions.parallel.ranges]
+    return share_ranges(sink, shared) if shared else sink
 
 
 def choose(model: Model) -> Decisions:

@@ -8,7 +8,10 @@ split_output: two threads may then store the same bits in the same place.)
 """
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from lazyten.codegen.cycles import Choice, Model
 from lazyten.node import Node
@@ -24,27 +27,48 @@ MOST_REPEATED = 0.1
 """How much of a kernel's time each thread may spend on what all of them must compute."""
 
 
-def choose_parallel(model: Model, choice: Choice) -> tuple[tuple[Node, int], ...]:
-    """The output range to share among threads and the iterations of a chunk; () for one thread."""
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """The output ranges whose loops are shared as one, and how many iterations make a chunk.
+
+    No ranges and 0: the kernel runs on one thread.
+    """
+
+    ranges: tuple[Node, ...] = ()
+    grain: int = 0
+
+
+ONE_THREAD = Sharing()
+
+
+def choose_parallel(model: Model, choice: Choice) -> Sharing:
+    """The loop that makes enough chunks, outermost first; or two where none does alone."""
     units = model.cycles(choice)
     if not LEAST_UNITS <= units < math.inf:
-        return ()
-    best: tuple[tuple[Node, int], ...] = ()
-    most = 1
-    for r in model.shared_outputs:
-        grain, chunks = _chunks(model, choice, r, units)
+        return ONE_THREAD
+    best, most = ONE_THREAD, 1
+    for ranges in _candidates(model):
+        sharing, chunks = _chunks(model, choice, ranges, units)
         if min(chunks, ENOUGH_CHUNKS) > most:
-            best, most = ((r, grain),), min(chunks, ENOUGH_CHUNKS)
+            best, most = sharing, min(chunks, ENOUGH_CHUNKS)
     return best
 
 
-def _chunks(model: Model, choice: Choice, r: Node, units: float) -> tuple[int, int]:
-    """Iterations of a chunk where the loop of `r` is shared, and how many chunks that makes."""
-    block = dict(choice.lanes).get(r, 1) * dict(choice.tile).get(r, 1)
-    iterations = -(-r.arg.extent // block)
-    repeated = model.repeated_cycles(choice, r)
+def _candidates(model: Model) -> Iterator[tuple[Node, ...]]:
+    """Each range of all stores, then pairs of those that no reduction can do without."""
+    yield from ((r,) for r in model.shared_outputs)
+    inside = [r for r in model.shared_outputs if all(r in b.free for b in model.reductions)]
+    yield from itertools.combinations(inside, 2)
+
+
+def _chunks(model: Model, choice: Choice, ranges: tuple[Node, ...],
+            units: float) -> tuple[Sharing, int]:
+    """How these ranges would be shared, and in how many chunks."""
+    lanes, tile = dict(choice.lanes), dict(choice.tile)
+    iterations = math.prod(-(-r.arg.extent // (lanes.get(r, 1) * tile.get(r, 1))) for r in ranges)
+    repeated = model.repeated_cycles(choice, ranges[0])
     wanted = min(MOST_CHUNKS, units / CHUNK_UNITS)
     if repeated:
         wanted = min(wanted, MOST_REPEATED * units / repeated)
     grain = -(-iterations // max(int(wanted), 1))
-    return grain, -(-iterations // grain)
+    return Sharing(ranges, grain), -(-iterations // grain)

@@ -25,7 +25,7 @@ def generate(kernel: Kernel, target: Target) -> Generated:
     nest = loop_nest(_checked(sink))
     stores = decompose(sink.src)
     function = linearize(kernel.name, _checked(make(sink.op, sink.dtype, tuple(stores))),
-                         decisions.grain)
+                         decisions.parallel.grain)
     text, declares = render(function)
     loops = f"{decisions}\n{nest}" if nest else str(decisions)
     return Generated(kernel.name, text, declares, loops, kernel.where)

@@ -4,7 +4,8 @@ Each takes a SINK and gives a new one with the same meaning. optimize.py decides
 """
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from lazyten import dtype as dt
@@ -114,17 +115,14 @@ def _is_affine(node: Node) -> bool:
 
 # ---- splitting -----------------------------------------------------------------------------------
 
-def split_output(sink: Node, r: Node, tile: int, lanes: int, kind: str = "loop") -> Node:
+def split_output(sink: Node, r: Node, tile: int, lanes: int) -> Node:
     """Split an output range into blocks of `tile` vectors (or elements) of `lanes` lanes.
-
-    kind: of the range over the blocks, 'loop' or 'parallel'.
 
     Where the block does not divide the extent, the last block overlaps the one before: it computes
     and stores some elements twice, with equal values, and needs no mask.
     """
     n, block = r.arg.extent, tile * lanes
-    count = -(-n // block)
-    start = elementwise(Op.MUL, _part(r, 0, count, kind), index(block))
+    start = elementwise(Op.MUL, block_range(r, block), index(block))
     if n % block:
         start = _minimum(start, index(n - block))
     step = elementwise(Op.MUL, _part(r, 1, tile, "unroll"), index(lanes))
@@ -150,6 +148,22 @@ def split_reduction(sink: Node, r: Node, unroll: int, lanes: int) -> Node:
     if n % block == 0:
         return sink
     return _mask_reduction(sink, frozenset(made), elementwise(Op.CMPLT, value, index(n)))
+
+
+def block_range(r: Node, block: int) -> Node:
+    """The range over the blocks that split_output makes of `r`; `r` itself if it is not split."""
+    return r if block == 1 else _part(r, 0, -(-r.arg.extent // block), r.arg.kind)
+
+
+def share_ranges(sink: Node, ranges: Sequence[Node]) -> Node:
+    """Make one 'parallel' range of some output ranges, the last one fastest."""
+    order, extent = ranges[0].arg.order, math.prod(r.arg.extent for r in ranges)
+    rest = make(Op.RANGE, dt.INDEX, (), Range(order, extent, "parallel"))
+    values = {}
+    for r in reversed(ranges[1:]):
+        values[r] = elementwise(Op.MOD, rest, index(r.arg.extent))
+        rest = elementwise(Op.IDIV, rest, index(r.arg.extent))
+    return replace_ranges(sink, {**values, ranges[0]: rest}, {})
 
 
 def _part(r: Node, number: int, extent: int, kind: str) -> Node:
