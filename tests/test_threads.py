@@ -176,6 +176,28 @@ def test_the_machine_code_of_a_shared_kernel_shows_its_chunk() -> None:
     assert "sqrt" in program.assembly() and "\nk:" in program.assembly()
 
 
+# ---- reductions to a few numbers -----------------------------------------------------------------
+
+@pytest.mark.parametrize("shape", [(1 << 20,), (1 << 10, 1 << 10), (3, 7, 50_000), (1_000_003, 2)])
+@pytest.mark.parametrize("dtype", [lt.float32, lt.int32, lt.bool_, lt.bfloat16], ids=str)
+def test_large_reductions_are_numpys_on_any_number_of_threads(
+        shape: tuple[int, ...], dtype: lt.DType) -> None:
+    values = np.random.default_rng(1).integers(0, 2, shape)
+    x = lt.tensor(values, dtype=dtype)
+    results = [lambda: x.sum(0, dtype=lt.float32), lambda: x.max(), lambda: x.sum(dtype=lt.int64)]
+    expected = [values.sum(0), values.max(), values.sum()]
+    for count in THREADS:
+        lt.set_num_threads(count)
+        for result, right in zip(results, expected, strict=True):
+            assert_array_equal(result().numpy(), right)
+
+
+def test_a_large_reduction_to_a_few_numbers_has_64_parts() -> None:
+    assert "stores float32[64, 1], 256 bytes" in lt.explain(lt.tensor(random(1 << 20)).sum())
+    assert lt.explain(lt.tensor(random(1 << 19)).sum()).endswith(
+        "1 kernel; intermediate values take 0 bytes (0 if none shared memory)")
+
+
 # ---- the pool ------------------------------------------------------------------------------------
 
 CHUNK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
