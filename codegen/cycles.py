@@ -52,6 +52,8 @@ class Choice(Protocol):
     def tile(self) -> tuple[tuple[Node, int], ...]: ...
     @property
     def unroll(self) -> tuple[tuple[Node, int], ...]: ...
+    @property
+    def outer(self) -> Node | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +140,11 @@ class Body:
 
 
 class Model:
-    """Estimates of one kernel. outputs: ranges of the stores; reductions: bodies of ACCUMULATEs."""
+    """Estimates of one kernel.
+
+    outputs: ranges of the stores; shared_outputs: those of every store; reductions: bodies of
+    ACCUMULATEs.
+    """
 
     def __init__(self, sink: Node, target: Target) -> None:
         self.target = target
@@ -152,6 +158,8 @@ class Model:
                  and n.src[0].op is Op.MUL and n.dtype.is_float}
         for node in order:
             self._count(node, fused)
+        every = frozenset.intersection(*(self.free[store] for store in sink.src))
+        self.shared_outputs = [r for r in self.outputs if r in every]
         self.reused_outputs = [r for r in self.outputs if self._is_reused(r)]
         self._known: dict[Choice, float] = {}
 
@@ -229,10 +237,16 @@ class Model:
             self._known[choice] = self._cycles(choice)
         return self._known[choice]
 
+    def repeated_cycles(self, choice: Choice, r: Node) -> float:
+        """Half cycles of the reductions that every thread must do if threads share `r`."""
+        return self._bodies_cycles(choice, [b for b in self.reductions if r not in b.chain])
+
     def _cycles(self, choice: Choice) -> float:
+        return self._bodies_cycles(choice, [self.stores, *self.reductions])
+
+    def _bodies_cycles(self, choice: Choice, bodies: list[Body]) -> float:
         lanes, copies, trips = self._counts(choice)
-        return sum(self._body_cycles(body, lanes, copies, trips)
-                   for body in (self.stores, *self.reductions))
+        return sum(self._body_cycles(body, lanes, copies, trips) for body in bodies)
 
     def _body_cycles(self, body: Body, lanes: dict[Node, int], copies: dict[Node, int],
                      trips: dict[Node, int]) -> float:

@@ -11,10 +11,14 @@ from dataclasses import dataclass, replace
 
 from lazyten.codegen.cycles import Model
 from lazyten.codegen.lower import FIRST_REDUCE
+from lazyten.codegen.parallel import ONE_THREAD, Sharing, choose_parallel
 from lazyten.codegen.ranges import (
     OUTERMOST,
+    block_range,
     make_outermost,
     merge_ranges,
+    outermost_range,
+    share_ranges,
     split_output,
     split_reduction,
 )
@@ -33,7 +37,8 @@ class Decisions:
     """What becomes of a kernel's ranges.
 
     lanes: vector ranges and their lanes. tile: output ranges in registers, in elements or vectors.
-    unroll: reduction ranges and how many accumulators each has.
+    unroll: reduction ranges and how many accumulators each has. parallel: the output ranges whose
+    loops threads share as if they were one.
     """
 
     lanes: tuple[tuple[Node, int], ...] = ()
@@ -41,6 +46,7 @@ class Decisions:
     unroll: tuple[tuple[Node, int], ...] = ()
     staged: tuple[Staged, ...] = ()
     outer: Node | None = None
+    parallel: Sharing = ONE_THREAD
 
     def __str__(self) -> str:
         parts = [f"{name}({', '.join(f'{range_name(r)}:{n}' for r, n in chosen)})"
@@ -49,6 +55,9 @@ class Decisions:
         if self.outer is not None:
             parts.append(f"outermost({range_name(self.outer)})")
         parts += [f"stage(argument {s.load.src[0].arg.slot})" for s in self.staged]
+        if self.parallel.ranges:
+            shared = "*".join(map(range_name, self.parallel.ranges))
+            parts.append(f"parallel({shared}:{self.parallel.grain})")
         return " ".join(parts) or "plain loops"
 
 
@@ -63,11 +72,14 @@ def optimize(sink: Node, target: Target, scratch: int) -> list[tuple[Node, Decis
     """The same kernel in better loop nests, and what was decided: what packs operands, in the order
     to run, and last the kernel itself. `scratch` is the first kernel argument that is not taken."""
     sink = merge_ranges(sink)
-    decisions = choose(sink, target)
+    model = Model(sink, target)
+    decisions = choose(model)
+    if target.threads:
+        decisions = replace(decisions, parallel=choose_parallel(model, decisions))
     marked = apply(mark(sink, decisions.staged, scratch), decisions)
     fills, sink = fill(marked, decisions.staged, scratch)
     done = [step for f in fills for step in optimize(f, target, scratch + len(fills))]
-    return [*done, (sink, decisions)]
+    return [*done, (share(sink, decisions), decisions)]
 
 
 def apply(sink: Node, decisions: Decisions) -> Node:
@@ -81,9 +93,18 @@ def apply(sink: Node, decisions: Decisions) -> Node:
     return sink if decisions.outer is None else make_outermost(sink, decisions.outer)
 
 
-def choose(sink: Node, target: Target) -> Decisions:
+def share(sink: Node, decisions: Decisions) -> Node:
+    """Make the loops that threads share one 'parallel' loop."""
+    lanes, tile = dict(decisions.lanes), dict(decisions.tile)
+    blocks = []
+    for r in decisions.parallel.ranges:
+        block = block_range(r, tile.get(r, 1) * lanes.get(r, 1))
+        blocks.append(outermost_range(block) if r is decisions.outer else block)
+    return share_ranges(sink, blocks) if blocks else sink
+
+
+def choose(model: Model) -> Decisions:
     """The candidate that the model expects to take the fewest cycles; the first of equals."""
-    model = Model(sink, target)
     best = _fewest_cycles(model)
     return replace(best, staged=tuple(model.staged(best)), outer=model.outermost(best))
 

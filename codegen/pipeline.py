@@ -32,7 +32,8 @@ def generate(kernel: Kernel, target: Target) -> Generated:
         nest = loop_nest(_checked(sink))
         loops.append(f"{decisions}\n{nest}" if nest else str(decisions))
         stores = decompose(sink.src)
-        function = linearize(name, _checked(make(sink.op, sink.dtype, tuple(stores))))
+        function = linearize(name, _checked(make(sink.op, sink.dtype, tuple(stores))),
+                             decisions.parallel.grain)
         text, declared = render(function)
         texts.append(text)
         declares.update(declared)

@@ -73,6 +73,7 @@ from lazyten.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_en
 from lazyten.random import Generator, manual_seed
 from lazyten.serialization import load_safetensors, save_safetensors
 from lazyten.tensor import Tensor
+from lazyten.threads import get_num_threads, set_num_threads
 
 __version__ = "0.1.0"
 
@@ -157,6 +158,7 @@ __all__ = [
     "full_like",
     "gather",
     "ge",
+    "get_num_threads",
     "grad",
     "gt",
     "int8",
@@ -212,6 +214,7 @@ __all__ = [
     "rsqrt",
     "save_safetensors",
     "set_grad_enabled",
+    "set_num_threads",
     "sigmoid",
     "sign",
     "sin",

@@ -27,7 +27,8 @@ class Range(NamedTuple):
     """RANGE's argument: a loop variable 0 <= i < extent.
 
     kind: 'loop' a plain loop, 'reduce' a loop of an ACCUMULATE, 'unroll' one instance a value (a
-    register tile), 'vector' the lanes of a vector register. `order` sorts loops, outermost first.
+    register tile), 'vector' the lanes of a vector register, 'parallel' a loop that threads share.
+    `order` sorts loops, outermost first.
     """
 
     order: tuple[int, ...]

@@ -37,7 +37,7 @@ class Capabilities:
     """What a device can do; the defaults fit a CPU without vector unit.
 
     name: as in messages. language: of the text that `compile` takes; 'llvm' is the one there is.
-    vector_bytes, vector_registers: see Target. dtypes: element types that kernels may use.
+    vector_bytes, vector_registers, threads: see Target. dtypes: element types that kernels may use.
     local_memory: bytes that the work items of a group share, 0 where there is no such memory.
     work_group: most work items of a group, 1 where a kernel is one flow of control.
     """
@@ -46,6 +46,7 @@ class Capabilities:
     language: str = "llvm"
     vector_bytes: int = 16
     vector_registers: int = 16
+    threads: bool = False
     dtypes: frozenset[DType] = frozenset(dt.ALL)
     local_memory: int = 0
     work_group: int = 1
@@ -53,7 +54,7 @@ class Capabilities:
     @property
     def target(self) -> Target:
         """What the code generator needs of this."""
-        return Target(self.name, self.vector_bytes, self.vector_registers)
+        return Target(self.name, self.vector_bytes, self.vector_registers, threads=self.threads)
 
 
 class LoadedProgram(Program):

@@ -2,6 +2,7 @@
 
 The kernels of one `build` become one LLVM module and one engine. The code generator has done what
 IR passes would do, so none runs; LLVM selects instructions, schedules them and allocates registers.
+Large kernels share their work among the threads of thread_pool.py.
 """
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ import numpy as np
 
 from lazyten.codegen.generated import Generated
 from lazyten.errors import CompileError
+from lazyten.runtimes import thread_pool
 from lazyten.runtimes.contract import Capabilities, Runtime
 from lazyten.runtimes.host import host_machine, host_target
 from lazyten.runtimes.memory_pool import MemoryPool, PoolStats
@@ -69,7 +71,7 @@ class CpuRuntime(Runtime):
         llvm.initialize_native_asmprinter()
         target = host_target()
         self.capabilities = Capabilities("cpu", vector_bytes=target.vector_bytes,
-                                         vector_registers=target.vector_registers)
+                                         vector_registers=target.vector_registers, threads=True)
         self.pool = MemoryPool()
 
     # ---- memory ----
@@ -94,6 +96,8 @@ class CpuRuntime(Runtime):
 
     def compile(self, kernels: Sequence[Generated]) -> llvm.ModuleRef:
         """The kernels' LLVM module; its machine code is made by `load`."""
+        if any(f"@{thread_pool.SYMBOL}(" in line for kernel in kernels for line in kernel.declares):
+            thread_pool.start()
         try:
             return parse(kernels)
         except RuntimeError as error:
@@ -111,7 +115,7 @@ class CpuRuntime(Runtime):
     def assembly(self, kernel: Generated) -> str:
         """The kernel's instructions and labels, without the assembler's directives."""
         lines = host_machine(OPTIMIZATION).emit_assembly(parse([kernel])).splitlines()
-        starts = {f"{entry}:" for entry in kernel.entries}
+        starts = {label for entry in kernel.entries for label in (f"{entry}:", f"{entry}.chunk:")}
         body = dropwhile(lambda line: line.lstrip("_") not in starts, lines)
         unwanted = ("\t.", ".Lfunc_end")
         return "\n".join(line for line in body if line and not line.startswith(unwanted))

@@ -228,7 +228,7 @@ def test_the_vector_unit_follows_from_the_processors_features(
 
 
 def test_capabilities_give_the_code_generators_target() -> None:
-    assert Capabilities("avx2", vector_bytes=32, vector_registers=16).target == AVX2
+    assert Capabilities("avx2", vector_bytes=32, vector_registers=16, threads=True).target == AVX2
 
 
 # ---- a runtime from another package --------------------------------------------------------------
