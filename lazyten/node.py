@@ -242,19 +242,19 @@ def toposort(roots: Iterable[Node],
     """
     order: list[Node] = []
     seen: set[Node] = set()
-    stack: list[Node | tuple[Node]] = []  # a tuple: all its sources are done
-    stack.extend([*roots][::-1])
+    stack: list[Node | None] = [*roots]
+    stack.reverse()
     while stack:
         node = stack.pop()
-        if type(node) is tuple:
-            order.append(node[0])
+        if node is None:  # all sources of the next one are done
+            order.append(stack.pop())  # type: ignore[arg-type]
         elif node not in seen:
-            assert isinstance(node, Node)
             seen.add(node)
             sources = node.src if into is None else into(node)
             if sources:
-                stack.append((node,))
-                stack.extend(sources[::-1])
+                stack.append(node)
+                stack.append(None)
+                stack += sources[::-1]
             else:
                 order.append(node)
     return order

@@ -28,6 +28,20 @@ def test_threefry_gives_the_known_answers(device: str) -> None:
     assert list(zip(*(t.tolist() for t in found), strict=True)) == [row[2] for row in KNOWN]
 
 
+@pytest.mark.parametrize(("count", "seed", "taken"), [
+    (150, 3, 0), (48, 2**40 + 5, 2**32 - 7), (1, -1, 5), (0, 0, 0)])
+def test_numbers_worked_out_on_the_host_are_the_devices(
+        device: str, count: int, seed: int, taken: int) -> None:
+    generators = [lt.Generator(seed) for _ in range(2)]
+    for generator in generators:
+        generator.set_state((generator.seed, taken))
+    expected = lt.rand(count, generator=generators[0], device=device)
+    found = lazyten_random.host_uniform(count, generators[1])
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, expected.numpy())
+    assert generators[0].get_state() == generators[1].get_state()
+
+
 def draws(device: str) -> list[lt.Tensor]:
     """Numbers of every kind, after a seed."""
     lt.manual_seed(11)
