@@ -96,8 +96,7 @@ class CpuRuntime(Runtime):
 
     def compile(self, kernels: Sequence[Generated]) -> llvm.ModuleRef:
         """The kernels' LLVM module; its machine code is made by `load`."""
-        if any(f"@{thread_pool.SYMBOL}(" in line for kernel in kernels for line in kernel.declares):
-            thread_pool.start()
+        thread_pool.start_for(kernels)
         try:
             return parse(kernels)
         except RuntimeError as error:
