@@ -108,8 +108,7 @@ class CpuRuntime(Runtime):
     def translate(self, kernels: Mapping[str, Kernel]) -> tuple[list[Generated], list[bytes]]:
         """Text and object code of kernels, from disk where they were compiled before."""
         generated, code = self.code.translate(kernels, self.generate, self.compile)
-        if any(f"@{thread_pool.SYMBOL}(" in line for g in generated for line in g.declares):
-            thread_pool.start()
+        thread_pool.start_for(generated)
         return generated, code
 
     def compile(self, kernels: Sequence[Generated]) -> list[bytes]:
