@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from weakref import WeakSet
 
-from lazyten import debug
+from lazyten import debug, tracing
 from lazyten import dtype as dt
 from lazyten.device import Program, executor
 from lazyten.dtype import DType
@@ -37,7 +37,12 @@ _shown: WeakSet[Program] = WeakSet()
 
 
 def realize(storages: Iterable[Storage]) -> None:
-    """Compute these storages' values, all in one schedule. Those already computed cost nothing."""
+    """Compute these storages' values, all in one schedule. Those already computed cost nothing.
+
+    Inside a jitted function nothing happens: the captured program computes everything together.
+    """
+    if tracing.current() is not None:
+        return
     pending = _with_companions(s for s in storages if s.buffer is None)
     for device in dict.fromkeys(s.device for s in pending):
         _realize_on(device, [s for s in pending if s.device == device])
@@ -76,16 +81,23 @@ def _graph(roots: Sequence[Node], device: str) -> Graph:
     return graph
 
 
-def _realize_on(device: str, storages: Sequence[Storage]) -> None:
-    graph = _graph([s.value for s in storages], device)
+def plan_of(device: str, graph: Graph) -> Plan:
+    """The plan for graphs of this structure, made if it is new."""
     key = (device, graph.key)
-    plan, spent = _plans.get(key), None
+    plan = _plans.get(key)
     if plan is None:
-        start = time.perf_counter()
         plan = _plans[key] = _make_plan(device, graph)
-        spent = time.perf_counter() - start
         if len(_plans) > PLAN_LIMIT:
             _plans.popitem(last=False)
+    return plan
+
+
+def _realize_on(device: str, storages: Sequence[Storage]) -> None:
+    graph = _graph([s.value for s in storages], device)
+    known = (device, graph.key) in _plans
+    start = time.perf_counter()
+    plan = plan_of(device, graph)
+    spent = None if known else time.perf_counter() - start
     detail = debug.level()
     if detail:
         debug.show_schedule(plan.schedule, device, spent)

@@ -1,0 +1,148 @@
+"""`lt.jit`: functions that are traced once a signature, and then run as one native call.
+
+A call is keyed by its structure: the nesting of its arguments, and for each tensor its shape,
+dtype, device, view and whether it requires gradients; other values by equality. For each key there
+are captured calls (capture.py), each with what it depends on besides (`Replay.holds`).
+"""
+from __future__ import annotations
+
+import functools
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from threading import RLock
+from types import MethodType
+from typing import Any, Generic, ParamSpec, TypeVar, overload
+
+from lazyten import tracing
+from lazyten.capture import Captured, flags_of, record
+from lazyten.errors import ArgumentError, JitError
+from lazyten.grad_mode import is_grad_enabled
+from lazyten.replay import Replay
+from lazyten.storage import Storage
+from lazyten.tensor import Tensor
+from lazyten.trees import Branch, flatten, unflatten
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_tracing = RLock()
+"""One trace at a time: while one is under way, storages hold stand-ins."""
+
+CACHE_LIMIT = 256
+"""Captured calls that a function keeps; the ones not used for longest go."""
+
+
+class Jitted(Generic[P, R]):
+    """A function that `lt.jit` has wrapped: call it like the function itself."""
+
+    def __init__(self, function: Callable[P, R], check: bool) -> None:
+        if not callable(function):
+            raise ArgumentError(f"jit of {type(function).__name__} {function!r:.40}: it is for "
+                                f"functions, methods and modules")
+        functools.update_wrapper(self, function, updated=())
+        self.function, self.check = function, check
+        self._cache: OrderedDict[Hashable, list[Replay]] = OrderedDict()
+        self._lock = RLock()
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    @property
+    def cache_size(self) -> int:
+        """How many captured calls are kept: one a signature, or more where Python state differs."""
+        return sum(len(found) for found in self._cache.values())
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        if tracing.current() is not None:  # part of a larger trace
+            return self.function(*args, **kwargs)
+        call = _Call(args, kwargs)
+        with self._lock:
+            found = self._cache.get(call.key)
+            for replay in found or ():
+                if replay.holds(call.tensors):
+                    result: R = replay.run(call.tensors)
+                    return result
+            replay = self._traced(call)
+            self._cache.setdefault(call.key, []).insert(0, replay)
+            result = replay.run(call.tensors)
+            return result
+
+    def _traced(self, call: _Call) -> Replay:
+        with _tracing:
+            captured = record(call.tensors, functools.partial(call.apply, self.function))
+        return Replay(captured, [s.find(call.tensors) for s in captured.sources])
+
+
+class _Call:
+    """The arguments of one call, taken apart into tensors and a key for everything else."""
+
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.leaves, self.structure = flatten((args, kwargs))
+        self.tensors = [x for x in self.leaves if isinstance(x, Tensor)]
+        self._add_leaf_owners()
+        tensors: dict[int, int] = {}
+        storages: dict[Storage, int] = {}
+        key: list[Hashable] = [is_grad_enabled(), self.structure, len(self.tensors)]
+        for t in self.tensors:
+            storage = t._storage
+            node = storage._node
+            key.append((tensors.setdefault(id(t), len(tensors)),
+                        storages.setdefault(storage, len(storages)), node.shape, node.dtype,
+                        storage.device, t._moves, t._detached, flags_of(storage)))
+        key += [_static(x) for x in self.leaves if not isinstance(x, Tensor)]
+        self.key: Hashable = tuple(key)
+
+    def _add_leaf_owners(self) -> None:
+        """Views of parameters bring the parameter along: its `.grad` may change."""
+        present = {id(t) for t in self.tensors}
+        for tensor in list(self.tensors):
+            owner = tensor._leaf_owner
+            if owner is not None and id(owner) not in present:
+                present.add(id(owner))
+                self.tensors.append(owner)
+
+    def apply(self, function: Callable[..., Any], tensors: Sequence[Tensor]) -> Any:
+        """Call the function with other tensors in place of the arguments'."""
+        rest = iter(tensors)
+        given = [next(rest) if isinstance(x, Tensor) else x for x in self.leaves]
+        args, kwargs = unflatten(iter(given), self.structure)
+        before = flatten((args, kwargs))
+        result = function(*args, **kwargs)
+        leaves, structure = flatten((args, kwargs))
+        if structure != before[1] or any(a is not b for a, b in zip(leaves, before[0],
+                                                                    strict=True)):
+            raise JitError("a jitted function changes a list or dict that it was given, which a "
+                           "replay would not do: return the new values instead")
+        return result
+
+
+def _static(value: Any) -> Hashable:
+    """A key for an argument that is no tensor. JitError if it cannot be one."""
+    if isinstance(value, float):
+        return float, value.hex()  # tells 0.0 from -0.0, and a NaN equals itself
+    try:
+        hash(value)
+    except TypeError:
+        raise JitError(f"a jitted function is called with {type(value).__name__} {value!r:.40}, "
+                       f"which cannot be told from another by its hash: give tensors (wrap arrays "
+                       f"in lazyten.tensor()), or numbers, strings, lists, tuples and dicts "
+                       f"of them") from None
+    return type(value), value
+
+
+@overload
+def jit(function: Callable[P, R], *, check: bool = False) -> Jitted[P, R]: ...
+@overload
+def jit(function: None = None, *, check: bool = False) -> Callable[
+    [Callable[P, R]], Jitted[P, R]]: ...
+
+
+def jit(function: Callable[P, R] | None = None, *, check: bool = False) -> Any:
+    """The function, traced at its first call and then replayed without running its Python.
+
+    Use it as a decorator, with or without options, or on a method or a module. It is traced again
+    whenever the signature changes.
+    """
+    if function is None:
+        return functools.partial(jit, check=check)
+    return Jitted(function, check)

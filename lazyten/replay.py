@@ -1,0 +1,175 @@
+"""Running a captured call again: tables of buffers, one native call, and the results.
+
+In: a `Captured` (capture.py). `jitted.py` asks whether it still holds for a call, and runs it.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lazyten import debug, tracing
+from lazyten import dtype as dt
+from lazyten.capture import Captured, HostInput, Placeholder, TensorSpec, flags_of, layout_of
+from lazyten.device import Handle, executor
+from lazyten.dtype import DType
+from lazyten.errors import JitError
+from lazyten.node import Node, Shape
+from lazyten.ops import Op
+from lazyten.realization import Graph, Plan, plan_of, realize, run
+from lazyten.storage import Buffer, Storage
+from lazyten.tensor import Tensor
+from lazyten.trees import Leaf, unflatten
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A value that a call computes: for source `written`, or else for the next new storage."""
+
+    written: int | None
+    node: Node
+    device: str
+    was_freed: bool = False
+
+
+class Segment:
+    """The part of a captured call that one device computes."""
+
+    def __init__(self, device: str, roots: Sequence[Root]) -> None:
+        self.device, self.roots = device, roots
+        graph = Graph([r.node for r in roots], device)
+        if graph.copies:
+            raise JitError(f"a tensor is copied from {graph.copies[0].arg[0]!r} to {device!r} at "
+                           f"{graph.copies[0].where}, inside a jitted function: copy it outside, "
+                           f"and give it as an argument")
+        self.key = graph.key
+        self.inputs: list[Placeholder | Buffer] = list(graph.buffers)
+        self.plan = plan_of(device, graph)
+        made = self.plan.schedule
+        self.workspace = [Buffer(device, dt.uint8, size) for size in made.block_sizes]
+        self.fresh = [a for a in dict.fromkeys(made.outputs) if a >= made.inputs]
+        position = {a: i for i, a in enumerate((*range(made.inputs), *made.blocks, *self.fresh))}
+        self.outputs = [position[a] for a in made.outputs]
+        self.launch = executor(device).sequence(
+            [(program, [position[a] for a in step.args])
+             for step, program in zip(made.steps, self.plan.programs, strict=True)])
+        self.blocks = [self.workspace[b].handle for b in made.blocks.values()]
+        self.shapes = [r.node.shape for r in roots]
+
+    def run(self, sources: Sequence[Buffer], hosts: Sequence[Buffer]) -> list[Buffer]:
+        """The buffer of each root."""
+        given = {"source": sources, "host": hosts}
+        inputs = [given[p.kind][p.number] if isinstance(p, Placeholder) else p for p in self.inputs]
+        detail = debug.level()
+        if detail:
+            return run(self.device, self.plan, inputs, detail)
+        arrays = self.plan.schedule.arrays
+        made = [Buffer(self.device, *arrays[a]) for a in self.fresh]
+        handles = [b.handle for b in inputs]
+        handles += self.blocks
+        handles += [b.handle for b in made]
+        self.launch(handles)
+        start = len(inputs) + len(self.blocks)
+        return [made[i - start] if i >= start else inputs[i] for i in self.outputs]
+
+
+class Replay:
+    """A captured call, ready to run with other values."""
+
+    def __init__(self, captured: Captured, sources: Sequence[Storage]) -> None:
+        self.captured, self.replacements = captured, tracing.replacements
+        self.written = frozenset(number for number, _ in captured.written)
+        roots = [Root(number, node, sources[number].device) for number, node in captured.written]
+        roots += [Root(None, n.node, n.device, n.was_freed) for n in captured.new]
+        devices = dict.fromkeys(r.device for r in roots)
+        self.segments = [Segment(d, [r for r in roots if r.device == d]) for d in devices]
+        self.hosts = [Buffer(h.device, h.dtype, h.size) for h in captured.hosts]
+        # the graph is compiled; only its structure is needed from here on
+        self.order = [[i for i, r in enumerate(roots) if r.device == d] for d in devices]
+        self.targets = [(r.written, r.node.shape, r.was_freed, r.device) for r in roots]
+
+    def holds(self, arguments: Sequence[Tensor]) -> bool:
+        """Whether this is what tracing the function anew would give, as far as it can be told."""
+        captured = self.captured
+        if self.replacements != tracing.replacements:
+            return False
+        for source, layout in captured.layouts:
+            if layout_of(source.find(arguments)._grad) != layout:
+                return False
+        for found in captured.sources:
+            if flags_of(found.find(arguments)) != found.flags:
+                return False
+        return all(look() == seen for look, seen in captured.guards)
+
+    def run(self, arguments: Sequence[Tensor]) -> Any:
+        """Do what the captured call did, with these arguments; gives what it gave."""
+        captured = self.captured
+        storages = [s.find(arguments) for s in captured.sources]
+        self._check_apart(storages)
+        sources = _buffers(storages)
+        for item in captured.script:
+            if isinstance(item, HostInput):
+                _refresh(item, self.hosts[item.number])
+            else:
+                item()
+        buffers: dict[int, Buffer] = {}
+        for segment, order in zip(self.segments, self.order, strict=True):
+            buffers.update(zip(order, segment.run(sources, self.hosts), strict=True))
+        new: list[Storage] = []
+        for i, (written, shape, was_freed, device) in enumerate(self.targets):
+            node = buffers[i].node(shape)
+            if written is not None:
+                storages[written].assign(node)
+            else:
+                storage = Storage(node, device)
+                storage.was_freed = was_freed
+                new.append(storage)
+        return self._results(arguments, storages, new)
+
+    def _check_apart(self, storages: Sequence[Storage]) -> None:
+        """JitError if two sources that were apart are one now, and it is written."""
+        if len(set(storages)) == len(storages):
+            return
+        for number in self.written:
+            if storages.count(storages[number]) > 1:
+                raise JitError(f"a tensor of shape {storages[number]._node.shape} that a jitted "
+                               f"function changes in place reaches it in two ways, for example as "
+                               f"an argument and as a closed-over variable: use one of them")
+
+    def _results(self, arguments: Sequence[Tensor], storages: Sequence[Storage],
+                 new: Sequence[Storage]) -> Any:
+        """Leave the gradients behind, and build what the function gave."""
+        def tensor(spec: TensorSpec) -> Tensor:
+            if spec.same is not None:
+                return spec.same.find(arguments)
+            storage = new[spec.number] if spec.kind == "new" else storages[spec.number]
+            view = Tensor._view(storage, spec.moves, spec.detached)
+            return view.requires_grad_() if spec.leaf and not spec.detached else view
+        for effect in self.captured.gradients:
+            effect.tensor.find(arguments)._grad = None if effect.spec is None else \
+                tensor(effect.spec)
+        leaves = (x.value if isinstance(x, Leaf) else tensor(x) for x in self.captured.leaves)
+        return unflatten(leaves, self.captured.structure)
+
+
+def _buffers(storages: Sequence[Storage]) -> list[Buffer]:
+    """The memory of each value, computed first where it is not yet."""
+    found = [_buffer(s) for s in storages]
+    if None in found:
+        realize(storages)
+        found = [s.buffer for s in storages]
+    return found  # type: ignore[return-value]  # realized
+
+
+def _buffer(storage: Storage) -> Buffer | None:
+    node = storage._node
+    if node.op is Op.RESHAPE:
+        node = node.src[0]
+    return node.arg if node.op is Op.BUFFER else storage.buffer
+
+
+def _refresh(host: HostInput, buffer: Buffer) -> None:
+    values = np.ascontiguousarray(host.refresh(), host.dtype.numpy).reshape(-1)
+    executor(host.device).copy_in(buffer.handle, values)
