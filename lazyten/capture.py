@@ -20,6 +20,7 @@ from lazyten.grad_mode import is_grad_enabled
 from lazyten.location import user_location
 from lazyten.node import Node, Shape, make, reshape
 from lazyten.ops import Op
+from lazyten.purity import pure
 from lazyten.storage import Storage
 from lazyten.tensor import Tensor
 from lazyten.tracing import Observer, listening
@@ -386,7 +387,7 @@ def record(arguments: Sequence[Tensor], call: Callable[[Sequence[Tensor]], Any])
     capture = Capture(arguments)
     failed = True
     try:
-        with listening(capture):
+        with listening(capture), pure():
             capture.conclude(call(capture.shadows))
         failed = False
     finally:

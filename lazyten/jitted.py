@@ -15,6 +15,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from lazyten import tracing
 from lazyten.capture import Captured, flags_of, record
+from lazyten.environment import Environment
 from lazyten.errors import ArgumentError, JitError
 from lazyten.grad_mode import is_grad_enabled
 from lazyten.replay import Replay
@@ -68,9 +69,20 @@ class Jitted(Generic[P, R]):
             return result
 
     def _traced(self, call: _Call) -> Replay:
+        """A captured call that does what this one has to."""
         with _tracing:
+            environment = Environment(self.function, call.leaves)
             captured = record(call.tensors, functools.partial(call.apply, self.function))
-        return Replay(captured, [s.find(call.tensors) for s in captured.sources])
+            changed = environment.changed()
+        if changed is not None:
+            raise JitError(f"jitted function {self._name} changes {changed.name!r} (in "
+                           f"{changed.user}), which a replay would not do: return the new value, "
+                           f"or keep it in a tensor that is changed in place")
+        return Replay(captured, environment, [s.find(call.tensors) for s in captured.sources])
+
+    @property
+    def _name(self) -> str:
+        return getattr(self.function, "__qualname__", type(self.function).__name__)
 
 
 class _Call:

@@ -15,6 +15,7 @@ from lazyten import dtype as dt
 from lazyten.capture import Captured, HostInput, Placeholder, TensorSpec, flags_of, layout_of
 from lazyten.device import Handle, executor
 from lazyten.dtype import DType
+from lazyten.environment import Environment
 from lazyten.errors import JitError
 from lazyten.node import Node, Shape
 from lazyten.ops import Op
@@ -78,7 +79,9 @@ class Segment:
 class Replay:
     """A captured call, ready to run with other values."""
 
-    def __init__(self, captured: Captured, sources: Sequence[Storage]) -> None:
+    def __init__(self, captured: Captured, environment: Environment,
+                 sources: Sequence[Storage]) -> None:
+        self.environment = environment
         self.captured, self.replacements = captured, tracing.replacements
         self.written = frozenset(number for number, _ in captured.written)
         roots = [Root(number, node, sources[number].device) for number, node in captured.written]
@@ -101,7 +104,8 @@ class Replay:
         for found in captured.sources:
             if flags_of(found.find(arguments)) != found.flags:
                 return False
-        return all(look() == seen for look, seen in captured.guards)
+        return self.environment.changed() is None and all(
+            look() == seen for look, seen in captured.guards)
 
     def run(self, arguments: Sequence[Tensor]) -> Any:
         """Do what the captured call did, with these arguments; gives what it gave."""
