@@ -47,12 +47,19 @@ class Placeholder:
                        "side effect, so it has no value; return it from the function instead")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class TensorSource:
     """Where a call finds a tensor: argument number `argument`, or else always `fixed`."""
 
     fixed: Tensor | None
     argument: int = -1
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TensorSource) and self.fixed is other.fixed \
+            and self.argument == other.argument
+
+    def __hash__(self) -> int:
+        return hash((id(self.fixed), self.argument))
 
     def find(self, arguments: Sequence[Tensor]) -> Tensor:
         """The tensor, in a call with these arguments."""

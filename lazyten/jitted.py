@@ -14,14 +14,14 @@ from types import MethodType
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from lazyten import tracing
-from lazyten.capture import Captured, flags_of, record
+from lazyten.capture import flags_of, record
 from lazyten.environment import Environment
 from lazyten.errors import ArgumentError, JitError
 from lazyten.grad_mode import is_grad_enabled
 from lazyten.replay import Replay
 from lazyten.storage import Storage
 from lazyten.tensor import Tensor
-from lazyten.trees import Branch, flatten, unflatten
+from lazyten.trees import flatten, unflatten
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -30,7 +30,9 @@ _tracing = RLock()
 """One trace at a time: while one is under way, storages hold stand-ins."""
 
 CACHE_LIMIT = 256
-"""Captured calls that a function keeps; the ones not used for longest go."""
+"""Signatures that a function keeps captured calls of; the oldest goes."""
+STATES = 8
+"""Captured calls of one signature that differ in the Python state they depend on."""
 
 
 class Jitted(Generic[P, R]):
@@ -58,15 +60,35 @@ class Jitted(Generic[P, R]):
             return self.function(*args, **kwargs)
         call = _Call(args, kwargs)
         with self._lock:
-            found = self._cache.get(call.key)
-            for replay in found or ():
-                if replay.holds(call.tensors):
-                    result: R = replay.run(call.tensors)
-                    return result
-            replay = self._traced(call)
-            self._cache.setdefault(call.key, []).insert(0, replay)
-            result = replay.run(call.tensors)
+            replay = self._find(call)
+            if replay is None:
+                replay = self._traced(call)
+                self._keep(call.key, replay)
+            elif self.check or not replay.checked:
+                if self._traced(call).fingerprint != replay.fingerprint:
+                    raise JitError(f"jitted function {self._name} does something else when traced "
+                                   f"again with arguments of the same signature: it depends on "
+                                   f"Python state that a replay does not see, such as a random "
+                                   f"number or an attribute; give that as an argument")
+                replay.checked = True
+            result: R = replay.run(call.tensors)
             return result
+
+    def _find(self, call: _Call) -> Replay | None:
+        """A captured call that still holds for this one."""
+        for replay in self._cache.get(call.key, ()):
+            if replay.holds(call.tensors):
+                return replay
+        return None
+
+    def _keep(self, key: Hashable, replay: Replay) -> None:
+        """The newest first; what was traced for state that is long gone is dropped."""
+        found = self._cache.setdefault(key, [])
+        found.insert(0, replay)
+        del found[STATES:]
+        self._cache.move_to_end(key)
+        if len(self._cache) > CACHE_LIMIT:
+            self._cache.popitem(last=False)
 
     def _traced(self, call: _Call) -> Replay:
         """A captured call that does what this one has to."""
@@ -153,7 +175,10 @@ def jit(function: Callable[P, R] | None = None, *, check: bool = False) -> Any:
     """The function, traced at its first call and then replayed without running its Python.
 
     Use it as a decorator, with or without options, or on a method or a module. It is traced again
-    whenever the signature changes.
+    whenever the signature changes, or Python state that it is seen to depend on.
+
+    check: trace at every call, and raise JitError if that gives another program; without it, that
+    is done once, at the second call.
     """
     if function is None:
         return functools.partial(jit, check=check)

@@ -4,7 +4,8 @@ In: a `Captured` (capture.py). `jitted.py` asks whether it still holds for a cal
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,13 +14,12 @@ import numpy as np
 from lazyten import debug, tracing
 from lazyten import dtype as dt
 from lazyten.capture import Captured, HostInput, Placeholder, TensorSpec, flags_of, layout_of
-from lazyten.device import Handle, executor
-from lazyten.dtype import DType
+from lazyten.device import executor
 from lazyten.environment import Environment
 from lazyten.errors import JitError
-from lazyten.node import Node, Shape
+from lazyten.node import Node
 from lazyten.ops import Op
-from lazyten.realization import Graph, Plan, plan_of, realize, run
+from lazyten.realization import Graph, plan_of, realize, run
 from lazyten.storage import Buffer, Storage
 from lazyten.tensor import Tensor
 from lazyten.trees import Leaf, unflatten
@@ -89,9 +89,17 @@ class Replay:
         devices = dict.fromkeys(r.device for r in roots)
         self.segments = [Segment(d, [r for r in roots if r.device == d]) for d in devices]
         self.hosts = [Buffer(h.device, h.dtype, h.size) for h in captured.hosts]
-        # the graph is compiled; only its structure is needed from here on
         self.order = [[i for i, r in enumerate(roots) if r.device == d] for d in devices]
+        self.checked = False
         self.targets = [(r.written, r.node.shape, r.was_freed, r.device) for r in roots]
+
+    @functools.cached_property
+    def fingerprint(self) -> Hashable:
+        """Equal for two traces that do the same."""
+        captured = self.captured
+        return (captured.leaves, captured.structure, captured.sources, captured.gradients,
+                self.targets, [h.size for h in captured.hosts], len(captured.script),
+                [(s.device, s.key, list(map(_contents, s.inputs))) for s in self.segments])
 
     def holds(self, arguments: Sequence[Tensor]) -> bool:
         """Whether this is what tracing the function anew would give, as far as it can be told."""
@@ -156,6 +164,12 @@ class Replay:
                 tensor(effect.spec)
         leaves = (x.value if isinstance(x, Leaf) else tensor(x) for x in self.captured.leaves)
         return unflatten(leaves, self.captured.structure)
+
+
+def _contents(given: Placeholder | Buffer) -> Hashable:
+    if isinstance(given, Placeholder):
+        return given.kind, given.number
+    return given.numpy().tobytes()
 
 
 def _buffers(storages: Sequence[Storage]) -> list[Buffer]:

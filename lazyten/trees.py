@@ -1,5 +1,4 @@
-"""Nested lists, tuples and dicts as flat lists of leaves: arguments and results of jitted functions.
-"""
+"""Nested lists, tuples and dicts as flat lists of leaves: what jitted functions take and give."""
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator

@@ -16,8 +16,9 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from lazyten.codegen.generated import Generated
+from lazyten.device import Program
 from lazyten.errors import CompileError
-from lazyten.runtimes.contract import Capabilities, Runtime
+from lazyten.runtimes.contract import Capabilities, LoadedProgram, Runtime
 from lazyten.runtimes.host import host_machine, host_target
 from lazyten.runtimes.memory_pool import MemoryPool, PoolStats
 
@@ -34,9 +35,10 @@ any other way to pass pointers, and it belongs to one launch, so threads share n
 class CpuFunction:
     """A kernel's entry point. Keeps the engine, and so the machine code, alive."""
 
-    __slots__ = ("call", "engine")
+    __slots__ = ("address", "call", "engine")
 
     def __init__(self, address: int, engine: llvm.ExecutionEngine) -> None:
+        self.address = address
         self.call: Callable[[bytes], None] = ENTRY(address)
         self.engine = engine
 
@@ -108,6 +110,20 @@ class CpuRuntime(Runtime):
     def launch(self, function: CpuFunction, buffers: Sequence[int]) -> None:
         function.call(packer(len(buffers))(*buffers))
 
+    def sequence(self, launches: Sequence[tuple[Program, Sequence[int]]]) -> Callable[
+            [Sequence[int]], None]:
+        """Machine code that calls the kernels one after the other: one call from Python for all."""
+        functions: list[CpuFunction] = [p.function for p, _ in launches
+                                        if isinstance(p, LoadedProgram)]
+        if len(functions) < len(launches):  # a program of another kind
+            return super().sequence(launches)
+        calls = [(f.address, numbers) for f, (_, numbers) in zip(functions, launches, strict=True)]
+        driver = self.load(llvm.parse_assembly(sequence_text(calls)), ["sequence"])[0]
+
+        def launch_all(buffers: Sequence[int], kept: list[CpuFunction] = functions) -> None:
+            driver.call(packer(len(buffers))(*buffers))
+        return launch_all
+
     def assembly(self, kernel: Generated) -> str:
         """The kernel's instructions and labels, without the assembler's directives."""
         lines = host_machine(OPTIMIZATION).emit_assembly(parse([kernel])).splitlines()
@@ -117,6 +133,23 @@ class CpuRuntime(Runtime):
 
     def synchronize(self) -> None:
         pass
+
+
+def sequence_text(calls: Sequence[tuple[int, Sequence[int]]]) -> str:
+    """LLVM IR of `sequence`, which calls the kernels at these addresses, each with a table of the
+    pointers of these numbers in its own table."""
+    longest = max((len(numbers) for _, numbers in calls), default=0)
+    lines = ["define void @sequence(ptr %table) {", f"  %arguments = alloca ptr, i64 {longest + 1}"]
+    count = 0
+    for address, numbers in calls:
+        for position, number in enumerate(numbers):
+            lines += [f"  %from{count} = getelementptr ptr, ptr %table, i64 {number}",
+                      f"  %pointer{count} = load ptr, ptr %from{count}",
+                      f"  %to{count} = getelementptr ptr, ptr %arguments, i64 {position}",
+                      f"  store ptr %pointer{count}, ptr %to{count}"]
+            count += 1
+        lines.append(f"  call void inttoptr (i64 {address} to ptr)(ptr %arguments)")
+    return "\n".join([*lines, "  ret void", "}", ""])
 
 
 def refused(kernels: Sequence[Generated], error: RuntimeError) -> CompileError:
