@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from weakref import WeakSet
@@ -122,12 +122,12 @@ class Graph:
 
     copies: what it reads from other devices and is not here yet; there is no key until it is. The
     nodes that only steer gradients are passed over, and a node whose value is in memory is replaced
-    by a read of it.
+    by a read of it (unless a graph is wanted that does not depend on what was computed before).
     """
 
-    def __init__(self, roots: Sequence[Node], device: str) -> None:
+    def __init__(self, roots: Sequence[Node], device: str, use_realized: bool = True) -> None:
         self.roots = roots
-        self.realized = REALIZED[device]
+        self.realized: Mapping[Node, Node] = REALIZED[device] if use_realized else {}
         self.passed: dict[Node, Node] = {}
         self.order = toposort(roots, self._sources)
         self.copies = [n for n in self.order if n.op is Op.COPY and n not in self.passed]

@@ -40,7 +40,7 @@ class Segment:
 
     def __init__(self, device: str, roots: Sequence[Root]) -> None:
         self.device, self.roots = device, roots
-        graph = Graph([r.node for r in roots], device)
+        graph = Graph([r.node for r in roots], device, use_realized=False)
         if graph.copies:
             raise JitError(f"a tensor is copied from {graph.copies[0].arg[0]!r} to {device!r} at "
                            f"{graph.copies[0].where}, inside a jitted function: copy it outside, "
