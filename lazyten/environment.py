@@ -122,12 +122,22 @@ class Environment:
             if _is_users(value.__name__):
                 self._visit_attributes(vars(value), user, names)
         elif not isinstance(value, type) and _is_users(type(value).__module__):
-            methods = [m for c in type(value).__mro__ if _is_users(c.__module__)
-                       for m in vars(c).values() if isinstance(m, FunctionType)]
-            for method in methods:
+            names = self._visit_methods(type(value), user, names)
+            self._visit_attributes(getattr(value, "__dict__", {}), user, names)
+
+    def _visit_methods(self, kind: type, user: str, names: frozenset[str]) -> frozenset[str]:
+        """Look into the methods of these names, those that they name in turn, and the special ones
+        (operators may call them); gives all names that they mention."""
+        methods = {n: m for c in reversed(kind.__mro__) if _is_users(c.__module__)
+                   for n, m in vars(c).items() if isinstance(m, FunctionType) and n != "__init__"}
+        while True:
+            called = [n for n in methods if n in names or n.startswith("__")]
+            if not called:
+                return names
+            for name in called:
+                method = methods.pop(name)
                 self._visit(method, user, names)
                 names |= frozenset(method.__code__.co_names)
-            self._visit_attributes(getattr(value, "__dict__", {}), user, names)
 
     def _visit_function(self, function: FunctionType) -> None:
         where = f"{function.__qualname__}"

@@ -41,12 +41,16 @@ def _check(frame: FrameType, event: str, called: Any) -> None:
     if isinstance(getattr(called, "__self__", None), _GENERATORS):
         tracing.refuse("taking a random number of Python's or NumPy's",
                        "use lazyten's random functions, which go on at each call")
-    name = frame.f_globals.get("__name__", "")
-    if name.partition(".")[0] == "lazyten":
-        return
-    if type(called) is not _BUILTIN:
+    if type(called) is not _BUILTIN or not _is_users(frame):
         return
     if called in _EFFECTS:
         tracing.refuse(f"{_EFFECTS[called]}()", "do it outside, with what the function returns")
     if called in _CLOCKS:
         tracing.refuse("reading a clock", "read it outside, and give the number as an argument")
+
+
+def _is_users(frame: FrameType) -> bool:
+    """Whether a frame runs the user's code, not ours or an installed package's (which may be a
+    hook that Python calls at any time)."""
+    name: str = frame.f_globals.get("__name__", "")
+    return name.partition(".")[0] != "lazyten" and "site-packages" not in frame.f_code.co_filename

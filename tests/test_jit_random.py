@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from hypothesis import given
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import lazyten as lt
@@ -90,6 +90,7 @@ class Program:
         return seen + [t.numpy() for t in results]
 
 
+@settings(phases=[Phase.explicit, Phase.reuse, Phase.generate])  # shrinking compiles for minutes
 @given(st.lists(instructions, min_size=1, max_size=10),
        st.lists(st.integers(0, 99), min_size=1, max_size=3))
 def test_jit_equals_no_jit(code: list[Instruction], given_back: list[int]) -> None:
