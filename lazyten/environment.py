@@ -83,8 +83,10 @@ class Environment:
         self.watched: list[_Watched] = []
         self._seen: set[int] = set()
         self._kept: list[object] = []
+        code = getattr(function, "__code__", None)
+        names = frozenset() if code is None else _names(_codes(code))
         for value in (function, *given):
-            self._visit(value, "the call", frozenset())
+            self._visit(value, "the call", names)
 
     def changed(self) -> _Watched | None:
         """The first name that means something else now."""
@@ -102,8 +104,8 @@ class Environment:
         """Watch what can be reached from a value; names: attributes its user mentions."""
         if isinstance(value, MethodType):
             self._visit(value.__func__, user, names)
-            names = frozenset(value.__func__.__code__.co_names) if isinstance(
-                value.__func__, FunctionType) else names
+            code = getattr(value.__func__, "__code__", None)
+            names = names if code is None else _names(_codes(code))
             value = value.__self__
         if isinstance(value, list | tuple | dict):
             for item in value.values() if isinstance(value, dict) else value:
@@ -137,12 +139,12 @@ class Environment:
             for name in called:
                 method = methods.pop(name)
                 self._visit(method, user, names)
-                names |= frozenset(method.__code__.co_names)
+                names |= _names(_codes(method.__code__))
 
     def _visit_function(self, function: FunctionType) -> None:
         where = f"{function.__qualname__}"
         codes = _codes(function.__code__)
-        names = frozenset(n for code in codes for n in code.co_names)
+        names = _names(codes)
         lines = _lines(codes)
         cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
         for name, cell in cells:
@@ -178,6 +180,11 @@ def _codes(code: CodeType) -> list[CodeType]:
         if isinstance(constant, CodeType):
             found += _codes(constant)
     return found
+
+
+def _names(codes: Iterable[CodeType]) -> frozenset[str]:
+    """The globals and attributes that some code mentions."""
+    return frozenset(n for code in codes for n in code.co_names)
 
 
 def _lines(codes: Iterable[CodeType]) -> dict[str, int]:
