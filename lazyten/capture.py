@@ -27,6 +27,7 @@ from lazyten.tracing import Observer, listening
 from lazyten.trees import Leaf, flatten
 
 Array = np.ndarray[Any, Any]
+Flags = tuple[bool, bool, bool]
 
 
 class Placeholder:
@@ -76,7 +77,7 @@ class StorageSource:
     fixed: Storage | None
     tensor: TensorSource | None
     gradient: bool
-    flags: Hashable
+    flags: Flags
 
     def find(self, arguments: Sequence[Tensor]) -> Storage:
         """The storage, in a call with these arguments."""
@@ -178,7 +179,7 @@ class _Gradient:
     replaced: bool
 
 
-def flags_of(storage: Storage) -> Hashable:
+def flags_of(storage: Storage) -> Flags:
     """What decides whether results computed from a storage require gradients."""
     return storage.leaf_id is not None, storage.keeps_graph, storage.was_freed
 

@@ -10,6 +10,7 @@ import dis
 import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -60,7 +61,19 @@ class _Watched:
     holder: Any  # a dict, or a cell
     name: str
     user: str
+    value: object
     seen: Hashable
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the same object always means the same."""
+        return isinstance(self.seen, _Same) or isinstance(self.value, bool | int | float | str)
+
+    @property
+    def lookup(self) -> Callable[[str], object]:
+        """What gives the object that the name means now."""
+        holder: Any = self.holder
+        return partial(_look, holder) if isinstance(holder, CellType) else holder.get
 
     def now(self) -> Hashable:
         """What the name means now."""
@@ -81,23 +94,36 @@ class Environment:
 
     def __init__(self, function: Callable[..., Any], given: Iterable[object]) -> None:
         self.watched: list[_Watched] = []
+        self.sizes: list[tuple[dict[str, Any], int]] = []
         self._seen: set[int] = set()
         self._kept: list[object] = []
         code = getattr(function, "__code__", None)
         names = frozenset() if code is None else _names(_codes(code))
         for value in (function, *given):
             self._visit(value, "the call", names)
+        self._plain = [(w.lookup, w.name, w.value) for w in self.watched if w.is_plain]
+        self._deep = [w for w in self.watched if not w.is_plain]
 
     def changed(self) -> _Watched | None:
         """The first name that means something else now."""
-        for w in self.watched:
+        for below, size in self.sizes:
+            if len(below) != size:
+                return _Watched(below, "__dict__", "a module", None, None)
+        for look, name, value in self._plain:
+            if look(name) is not value:
+                return self._changed_in(self.watched)
+        return self._changed_in(self._deep)
+
+    @staticmethod
+    def _changed_in(watched: Iterable[_Watched]) -> _Watched | None:
+        for w in watched:
             if w.now() != w.seen:
                 return w
         return None
 
     def _watch(self, holder: Any, name: str, user: str, names: frozenset[str]) -> None:
         value = _look(holder, name)
-        self.watched.append(_Watched(holder, name, user, snapshot(value)))
+        self.watched.append(_Watched(holder, name, user, value, snapshot(value)))
         self._visit(value, user, names)
 
     def _visit(self, value: Any, user: str, names: frozenset[str]) -> None:
@@ -163,8 +189,7 @@ class Environment:
         for name in below:
             if name not in ("_parameters", "_buffers", "_modules"):
                 self._watch(below, name, user, frozenset())
-        for kind in ("_parameters", "_buffers", "_modules"):
-            self.watched.append(_Watched(below, kind, user, snapshot(below[kind])))
+        self.sizes.append((below, len(below)))  # what is new has no name yet
 
     def _visit_attributes(self, holder: Mapping[str, Any], user: str,
                           names: frozenset[str]) -> None:

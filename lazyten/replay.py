@@ -7,6 +7,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,10 @@ from lazyten import debug, tracing
 from lazyten import dtype as dt
 from lazyten.capture import Captured, HostInput, Placeholder, TensorSpec, flags_of, layout_of
 from lazyten.device import executor
+from lazyten.dtype import DType
 from lazyten.environment import Environment
 from lazyten.errors import JitError
-from lazyten.node import Node
+from lazyten.node import Node, Shape
 from lazyten.ops import Op
 from lazyten.realization import Graph, plan_of, realize, run
 from lazyten.storage import Buffer, Storage
@@ -35,6 +37,31 @@ class Root:
     was_freed: bool = False
 
 
+class Home:
+    """Memory for one result, with the node that reads it. It serves again once nobody but its
+    owner knows it: a tensor or a recorded operation that still reads it holds a reference."""
+
+    __slots__ = ("base", "buffer", "node", "references")
+
+    def __init__(self, device: str, dtype: DType, size: int, shape: Shape) -> None:
+        self.buffer = Buffer(device, dtype, size)
+        self.node = self.buffer.node(shape)
+        self.base = self.node.src[0] if self.node.op is Op.RESHAPE else self.node
+        self.references = self._count()
+
+    def _count(self) -> tuple[int, int, int]:
+        return getrefcount(self.node), getrefcount(self.base), getrefcount(self.buffer)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether there are no more references than when it was made."""
+        return self._count() == self.references
+
+
+HOMES = 3
+"""Homes that are kept for a result: two take turns where a tensor is updated in place."""
+
+
 class Segment:
     """The part of a captured call that one device computes."""
 
@@ -50,30 +77,48 @@ class Segment:
         self.plan = plan_of(device, graph)
         made = self.plan.schedule
         self.workspace = [Buffer(device, dt.uint8, size) for size in made.block_sizes]
-        self.fresh = [a for a in dict.fromkeys(made.outputs) if a >= made.inputs]
-        position = {a: i for i, a in enumerate((*range(made.inputs), *made.blocks, *self.fresh))}
-        self.outputs = [position[a] for a in made.outputs]
+        self.blocks = [self.workspace[b].handle for b in made.blocks.values()]
+        fresh = [a for a in dict.fromkeys(made.outputs) if a >= made.inputs]
+        position = {a: i for i, a in enumerate((*range(made.inputs), *made.blocks, *fresh))}
         self.launch = executor(device).sequence(
             [(program, [position[a] for a in step.args])
              for step, program in zip(made.steps, self.plan.programs, strict=True)])
-        self.blocks = [self.workspace[b].handle for b in made.blocks.values()]
         self.shapes = [r.node.shape for r in roots]
+        first = {a: made.outputs.index(a) for a in fresh}
+        self.kinds = [(*made.arrays[a], self.shapes[first[a]]) for a in fresh]
+        self.homes: list[list[Home]] = [[] for _ in fresh]
+        self.given = [a if a < made.inputs else None for a in made.outputs]
+        self.made = [fresh.index(a) if a >= made.inputs else -1 for a in made.outputs]
 
-    def run(self, sources: Sequence[Buffer], hosts: Sequence[Buffer]) -> list[Buffer]:
-        """The buffer of each root."""
-        given = {"source": sources, "host": hosts}
-        inputs = [given[p.kind][p.number] if isinstance(p, Placeholder) else p for p in self.inputs]
+    def _home(self, number: int) -> Home:
+        """Memory for a result that nothing uses any more, or new memory."""
+        homes = self.homes[number]
+        for home in homes:
+            if home.is_free:
+                return home
+        home = Home(self.device, *self.kinds[number])
+        homes.insert(0, home)
+        del homes[HOMES:]
+        return home
+
+    def run(self, sources: Sequence[Buffer], hosts: Sequence[Buffer]) -> list[Node]:
+        """The node that reads the value of each root."""
+        inputs = [p if isinstance(p, Buffer) else (sources if p.kind == "source" else hosts)[
+            p.number] for p in self.inputs]
         detail = debug.level()
         if detail:
-            return run(self.device, self.plan, inputs, detail)
-        arrays = self.plan.schedule.arrays
-        made = [Buffer(self.device, *arrays[a]) for a in self.fresh]
-        handles = [b.handle for b in inputs]
-        handles += self.blocks
-        handles += [b.handle for b in made]
-        self.launch(handles)
-        start = len(inputs) + len(self.blocks)
-        return [made[i - start] if i >= start else inputs[i] for i in self.outputs]
+            buffers = run(self.device, self.plan, inputs, detail)
+            return [b.node(shape) for b, shape in zip(buffers, self.shapes, strict=True)]
+        homes = [self._home(number) for number in range(len(self.homes))]
+        self.launch([*[b.handle for b in inputs], *self.blocks, *[h.buffer.handle for h in homes]])
+        nodes = []
+        for given, made, shape in zip(self.given, self.made, self.shapes, strict=True):
+            if given is not None:
+                nodes.append(inputs[given].node(shape))
+            else:
+                home = homes[made]
+                nodes.append(home.node if home.node.shape == shape else home.buffer.node(shape))
+        return nodes
 
 
 class Replay:
@@ -90,8 +135,10 @@ class Replay:
         self.segments = [Segment(d, [r for r in roots if r.device == d]) for d in devices]
         self.hosts = [Buffer(h.device, h.dtype, h.size) for h in captured.hosts]
         self.order = [[i for i, r in enumerate(roots) if r.device == d] for d in devices]
+        self.fixed = [(s.fixed, s.flags) for s in captured.sources if s.fixed is not None]
+        self.moving = [s for s in captured.sources if s.fixed is None]
         self.checked = False
-        self.targets = [(r.written, r.node.shape, r.was_freed, r.device) for r in roots]
+        self.targets = [(r.written, r.was_freed, r.device) for r in roots]
 
     @functools.cached_property
     def fingerprint(self) -> Hashable:
@@ -109,7 +156,11 @@ class Replay:
         for source, layout in captured.layouts:
             if layout_of(source.find(arguments)._grad) != layout:
                 return False
-        for found in captured.sources:
+        for storage, (leaf, graph, freed) in self.fixed:
+            if (storage.leaf_id is not None) is not leaf or storage.keeps_graph is not graph or \
+                    storage.was_freed is not freed:
+                return False
+        for found in self.moving:
             if flags_of(found.find(arguments)) != found.flags:
                 return False
         return self.environment.changed() is None and all(
@@ -126,12 +177,12 @@ class Replay:
                 _refresh(item, self.hosts[item.number])
             else:
                 item()
-        buffers: dict[int, Buffer] = {}
+        nodes: dict[int, Node] = {}
         for segment, order in zip(self.segments, self.order, strict=True):
-            buffers.update(zip(order, segment.run(sources, self.hosts), strict=True))
+            nodes.update(zip(order, segment.run(sources, self.hosts), strict=True))
         new: list[Storage] = []
-        for i, (written, shape, was_freed, device) in enumerate(self.targets):
-            node = buffers[i].node(shape)
+        for i, (written, was_freed, device) in enumerate(self.targets):
+            node = nodes[i]
             if written is not None:
                 storages[written].assign(node)
             else:
