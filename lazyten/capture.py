@@ -7,19 +7,30 @@ depends on a value; at the end, all that the call changed is put back as it was.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakSet
 
 import numpy as np
 
+from lazyten.captured import (
+    Captured,
+    GradientEffect,
+    HostInput,
+    NewStorage,
+    Placeholder,
+    StorageSource,
+    TensorSource,
+    TensorSpec,
+    flags_of,
+    layout_of,
+)
 from lazyten.dtype import DType
 from lazyten.errors import JitError
 from lazyten.grad_mode import is_grad_enabled
 from lazyten.location import user_location
-from lazyten.node import Node, Shape, make, reshape
-from lazyten.ops import Op
+from lazyten.node import Node
 from lazyten.purity import pure
 from lazyten.storage import Storage
 from lazyten.tensor import Tensor
@@ -27,130 +38,6 @@ from lazyten.tracing import Observer, listening
 from lazyten.trees import Leaf, flatten
 
 Array = np.ndarray[Any, Any]
-Flags = tuple[bool, bool, bool]
-
-
-class Placeholder:
-    """Stands in a traced graph where a Buffer will be; `number` of a source or host input."""
-
-    __slots__ = ("__weakref__", "dtype", "kind", "number", "size")
-
-    def __init__(self, kind: str, number: int, dtype: DType, size: int) -> None:
-        self.kind, self.number, self.dtype, self.size = kind, number, dtype, size
-
-    def node(self, shape: Shape) -> Node:
-        """The GRAPH node that reads it as an array of `shape`."""
-        return reshape(make(Op.BUFFER, self.dtype, (), self), shape)
-
-    @property
-    def handle(self) -> Any:
-        raise JitError("this tensor was made inside a jitted function and kept outside by a Python "
-                       "side effect, so it has no value; return it from the function instead")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TensorSource:
-    """Where a call finds a tensor: argument number `argument`, or else always `fixed`."""
-
-    fixed: Tensor | None
-    argument: int = -1
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, TensorSource) and self.fixed is other.fixed \
-            and self.argument == other.argument
-
-    def __hash__(self) -> int:
-        return hash((id(self.fixed), self.argument))
-
-    def find(self, arguments: Sequence[Tensor]) -> Tensor:
-        """The tensor, in a call with these arguments."""
-        return arguments[self.argument] if self.fixed is None else self.fixed
-
-
-@dataclass(frozen=True, slots=True)
-class StorageSource:
-    """Where a call finds a storage: always `fixed`, or that of a tensor, or that of its `.grad`.
-
-    The flags are what requires_grad depends on; if they change, what was traced no longer holds.
-    """
-
-    fixed: Storage | None
-    tensor: TensorSource | None
-    gradient: bool
-    flags: Flags
-
-    def find(self, arguments: Sequence[Tensor]) -> Storage:
-        """The storage, in a call with these arguments."""
-        if self.fixed is not None:
-            return self.fixed
-        assert self.tensor is not None
-        tensor = self.tensor.find(arguments)
-        if self.gradient:
-            assert tensor._grad is not None
-            tensor = tensor._grad
-        return tensor._storage
-
-
-@dataclass(frozen=True, slots=True)
-class TensorSpec:
-    """A tensor that a call gives or leaves behind: a view of source or new storage `number`, or
-    the very tensor that `same` finds."""
-
-    kind: str  # 'source', 'new' or 'same'
-    number: int
-    moves: Any = ()
-    detached: bool = False
-    leaf: bool = False
-    same: TensorSource | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class NewStorage:
-    """A value that a call makes."""
-
-    node: Node
-    device: str
-    was_freed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class HostInput:
-    """A flat array that Python computes for each call."""
-
-    number: int
-    refresh: Callable[[], Array]
-    dtype: DType
-    size: int
-    device: str
-
-
-@dataclass(frozen=True, slots=True)
-class GradientEffect:
-    """After a call, `.grad` of a tensor is this, or None."""
-
-    tensor: TensorSource
-    spec: TensorSpec | None
-
-
-@dataclass
-class Captured:
-    """What one call did, in terms that hold for every call of the same signature.
-
-    sources: where values come from. layouts: of each `.grad` used. script: what Python does, in
-    order, before the program runs. guards: what the trace depended on, and what it saw. written:
-    (source, its value afterwards). new: values that are given or left behind.
-    """
-
-    sources: list[StorageSource] = field(default_factory=list)
-    layouts: list[tuple[TensorSource, Hashable]] = field(default_factory=list)
-    hosts: list[HostInput] = field(default_factory=list)
-    script: list[HostInput | Callable[[], None]] = field(default_factory=list)
-    guards: list[tuple[Callable[[], Hashable], Hashable]] = field(default_factory=list)
-    written: list[tuple[int, Node]] = field(default_factory=list)
-    new: list[NewStorage] = field(default_factory=list)
-    gradients: list[GradientEffect] = field(default_factory=list)
-    leaves: list[TensorSpec | Leaf] = field(default_factory=list)
-    structure: Any = None
 
 
 @dataclass(slots=True)
@@ -177,19 +64,6 @@ class _Gradient:
     before: Tensor | None
     stand_in: Tensor | None
     replaced: bool
-
-
-def flags_of(storage: Storage) -> Flags:
-    """What decides whether results computed from a storage require gradients."""
-    return storage.leaf_id is not None, storage.keeps_graph, storage.was_freed
-
-
-def layout_of(gradient: Tensor | None) -> Hashable:
-    """What the graph of an update of `.grad` depends on."""
-    if gradient is None:
-        return None
-    storage = gradient._storage
-    return storage._node.shape, storage._node.dtype, storage.device, gradient._moves
 
 
 class Capture(Observer):
@@ -290,7 +164,7 @@ class Capture(Observer):
     def action(self, run: Callable[[], None]) -> None:
         self.captured.script.append(run)
 
-    def observe(self, look: Callable[[], Hashable]) -> None:
+    def observe(self, look: Callable[[], object]) -> None:
         self.captured.guards.append((look, look()))
 
     def undo(self, run: Callable[[], None]) -> None:
@@ -374,17 +248,17 @@ def _static(leaf: object) -> Leaf:
     """A result that is no tensor: given again by every call."""
     if leaf is None or isinstance(leaf, bool | int | float | complex | str | bytes):
         return Leaf(leaf)
-    raise JitError(f"a jitted function gives {type(leaf).__name__} {leaf!r:.40}, which would be the "
-                   f"same object at every call: return tensors, numbers and strings, in lists, "
+    raise JitError(f"a jitted function gives {type(leaf).__name__} {leaf!r:.40}, which would be "
+                   f"the same object at every call: return tensors, numbers and strings, in lists, "
                    f"tuples and dicts")
 
 
 def _check_no_graph(storage: Storage, verb: str) -> None:
     if storage.keeps_graph:
-        raise JitError(f"a jitted function {verb} a tensor of shape {storage._node.shape}, computed "
-                       f"at {storage._node.where}, that still requires gradients, but a replay "
-                       f"records none: call backward() inside the function, return it detach()ed, "
-                       f"or call the function inside no_grad()")
+        raise JitError(f"a jitted function {verb} a tensor of shape {storage._node.shape}, "
+                       f"computed at {storage._node.where}, that still requires gradients, but a "
+                       f"replay records none: call backward() inside the function, return it "
+                       f"detach()ed, or call the function inside no_grad()")
 
 
 def record(arguments: Sequence[Tensor], call: Callable[[Sequence[Tensor]], Any]) -> Captured:

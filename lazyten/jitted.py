@@ -14,7 +14,8 @@ from types import MethodType
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from lazyten import tracing
-from lazyten.capture import flags_of, record
+from lazyten.capture import record
+from lazyten.captured import flags_of
 from lazyten.environment import Environment
 from lazyten.errors import ArgumentError, JitError
 from lazyten.grad_mode import is_grad_enabled

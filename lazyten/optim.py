@@ -96,8 +96,8 @@ class Optimizer:
         (Captures keep these alive, so that no id comes again.)"""
         seen: list[object] = []
         for group in self.param_groups:
-            seen += [list(map(id, v)) if k == "params" else v for k, v in group.items()
-                     if k != "lr"]
+            seen += [list(map(id, v)) if k == "params" else
+                     tuple(v) if isinstance(v, list) else v for k, v in group.items() if k != "lr"]
         for state in self.state.values():
             seen.append(id(state))
             seen += [id(v) for v in state.values() if isinstance(v, Tensor)]

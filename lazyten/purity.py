@@ -17,9 +17,10 @@ import numpy as np
 
 from lazyten import tracing
 
-_EFFECTS = {print: "print", input: "input", open: "open"}
-_CLOCKS = frozenset({time.time, time.perf_counter, time.monotonic, time.process_time,
-                     time.time_ns, time.perf_counter_ns})
+_EFFECTS: dict[object, str] = {print: "print", input: "input", open: "open"}
+_CLOCKS: frozenset[object] = frozenset({
+    time.time, time.perf_counter, time.monotonic, time.process_time, time.time_ns,
+    time.perf_counter_ns})
 _BUILTIN = type(print)
 _GENERATORS = (random.Random, np.random.Generator, np.random.RandomState)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from lazyten import debug, tracing
 from lazyten import dtype as dt
-from lazyten.capture import Captured, HostInput, Placeholder, TensorSpec, flags_of, layout_of
+from lazyten.captured import Captured, HostInput, Placeholder, TensorSpec, flags_of, layout_of
 from lazyten.device import executor
 from lazyten.dtype import DType
 from lazyten.environment import Environment

@@ -6,7 +6,7 @@ way `active` is None and a report costs one comparison.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import get_ident
 from typing import Any
@@ -50,7 +50,7 @@ class Observer(ABC):
         """Something Python has to do at each call, before host inputs are computed."""
 
     @abstractmethod
-    def observe(self, look: Callable[[], Hashable]) -> None:
+    def observe(self, look: Callable[[], object]) -> None:
         """What was traced depends on `look()`: if it changes, the function is traced again."""
 
     @abstractmethod
