@@ -146,6 +146,10 @@ class Environment:
                 self._visit_function(value)
         elif isinstance(value, Module):
             self._visit_module(value, user)
+        elif isinstance(value, partial):
+            self._visit([value.func, value.args, value.keywords], user, names)
+        elif callable(getattr(value, "__wrapped__", None)):
+            self._visit(value.__wrapped__, user, names)
         elif isinstance(value, ModuleType):
             if _is_users(value.__name__):
                 self._visit_attributes(vars(value), user, names)
@@ -156,16 +160,17 @@ class Environment:
     def _visit_methods(self, kind: type, user: str, names: frozenset[str]) -> frozenset[str]:
         """Look into the methods of these names, those that they name in turn, and the special ones
         (operators may call them); gives all names that they mention."""
-        methods = {n: m for c in reversed(kind.__mro__) if _is_users(c.__module__)
-                   for n, m in vars(c).items() if isinstance(m, FunctionType) and n != "__init__"}
-        while True:
-            called = [n for n in methods if n in names or n.startswith("__")]
-            if not called:
-                return names
+        spaces = [vars(c) for c in reversed(kind.__mro__) if _is_users(c.__module__)]
+        methods = {n: function for space in spaces for n, m in space.items()
+                   if n != "__init__" and (function := _function_of(m)) is not None}
+        while called := [n for n in methods if n in names or n.startswith("__")]:
             for name in called:
                 method = methods.pop(name)
                 self._visit(method, user, names)
                 names |= _names(_codes(method.__code__))
+        for space in spaces:
+            self._visit_attributes(space, user, names)
+        return names
 
     def _visit_function(self, function: FunctionType) -> None:
         where = f"{function.__qualname__}"
@@ -183,12 +188,11 @@ class Environment:
 
     def _visit_module(self, module: Module, user: str) -> None:
         """All attributes of a layer, but for the tables of what is below it."""
-        if _is_users(type(module).__module__):
-            self._visit(type(module).forward, user, frozenset())
+        names = self._visit_methods(type(module), user, frozenset({"forward"}))
         below = vars(module)
         for name in below:
             if name not in ("_parameters", "_buffers", "_modules"):
-                self._watch(below, name, user, frozenset())
+                self._watch(below, name, user, names)
         self.sizes.append((below, len(below)))  # what is new has no name yet
 
     def _visit_attributes(self, holder: Mapping[str, Any], user: str,
@@ -196,6 +200,13 @@ class Environment:
         for name in sorted(names):
             if name in holder:
                 self._watch(holder, name, user, names)
+
+
+def _function_of(method: Any) -> FunctionType | None:
+    """The function of a method, a property, or what wraps one; None for anything else."""
+    for attribute in ("fget", "__func__", "__wrapped__"):
+        method = getattr(method, attribute, method)
+    return method if isinstance(method, FunctionType) else None
 
 
 def _codes(code: CodeType) -> list[CodeType]:

@@ -16,6 +16,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, overload
 from lazyten import tracing
 from lazyten.capture import record
 from lazyten.captured import flags_of
+from lazyten.device import default_device
 from lazyten.environment import Environment
 from lazyten.errors import ArgumentError, JitError
 from lazyten.grad_mode import is_grad_enabled
@@ -117,7 +118,8 @@ class _Call:
         self._add_leaf_owners()
         tensors: dict[int, int] = {}
         storages: dict[Storage, int] = {}
-        key: list[Hashable] = [is_grad_enabled(), self.structure, len(self.tensors)]
+        key: list[Hashable] = [is_grad_enabled(), default_device(), self.structure,
+                               len(self.tensors)]
         for t in self.tensors:
             storage = t._storage
             node = storage._node

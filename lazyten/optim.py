@@ -76,6 +76,9 @@ class Optimizer:
         loss = closure() if closure is not None else None
         for group in self.param_groups:  # before anything is changed
             self._check_options(group)
+        trace = tracing.current()
+        if trace is not None:
+            trace.action(self._check_rates)
         changed: list[Tensor] = []
         with no_grad():
             for number, group in enumerate(self.param_groups):
@@ -86,7 +89,6 @@ class Optimizer:
                         changed += [p, p.grad]
         _realization.realize([t._storage for t in changed])
         self._traced_scalars.clear()
-        trace = tracing.current()
         if trace is not None:
             trace.observe(self._depended_on)
         return loss
@@ -134,11 +136,10 @@ class Optimizer:
             self._traced_scalars[key] = Tensor._of(reshape(node, ()), like.device)
         return self._traced_scalars[key]
 
-    def _rate(self, group: Group) -> float:
-        """The learning rate of now, checked."""
-        _check_positive(type(self).__name__, "lr", group["lr"])
-        rate: float = group["lr"]
-        return rate
+    def _check_rates(self) -> None:
+        """Before a replayed step changes anything, look at what it reads anew."""
+        for group in self.param_groups:
+            _check_positive(type(self).__name__, "lr", group["lr"])
 
     def state_dict(self) -> dict[str, Any]:
         """Options and state, parameters by number: what load_state_dict takes."""
@@ -255,7 +256,7 @@ class SGD(Optimizer):
             buffer.copy_(buffer * group["momentum"] + share)
             grad = grad + buffer * group["momentum"] if group["nesterov"] else buffer
             changed.append(buffer)
-        p.copy_(p - grad * self._scalar("lr", number, p, lambda: self._rate(group)))
+        p.copy_(p - grad * self._scalar("lr", number, p, lambda: group["lr"]))
         return changed
 
     def _has_momentum(self, state: dict[str, Any], group: Group) -> bool:
@@ -296,7 +297,7 @@ class Adam(Optimizer):
         value: Tensor = p.detach()
         if decay and self.decoupled:
             value = value * self._scalar("shrink", number, p,
-                                         lambda: 1 - self._rate(group) * decay)
+                                         lambda: 1 - group["lr"] * decay)
         elif decay:
             grad = grad + p * decay
         first, second = state["exp_avg"], state["exp_avg_sq"]
@@ -305,7 +306,7 @@ class Adam(Optimizer):
         root = self._scalar(f"root{step}", number, p,
                             lambda: math.sqrt(1 - beta2**state["step"]))
         size = self._scalar(f"size{step}", number, p,
-                            lambda: self._rate(group) / (1 - beta1**state["step"]))
+                            lambda: group["lr"] / (1 - beta1**state["step"]))
         p.copy_(value - first / (second.sqrt() / root + group["eps"]) * size)
         return [first, second]
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from weakref import WeakSet
 
 from lazyten import debug, tracing
 from lazyten import dtype as dt
-from lazyten.device import Program, executor
+from lazyten.device import Handle, Program, executor
 from lazyten.dtype import DType
 from lazyten.kernel import Slot
 from lazyten.node import Node, make, rebuild, toposort
@@ -23,12 +23,34 @@ from lazyten.schedule import Schedule, schedule
 from lazyten.storage import REALIZED, Buffer, Storage
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Plan:
-    """A schedule with its compiled programs, one a kernel step."""
+    """A schedule with its compiled programs, one a kernel step.
+
+    runs: how often it was run. launch: all programs as one function, once that pays.
+    """
 
     schedule: Schedule
     programs: tuple[Program, ...]
+    runs: int = 0
+    launch: Callable[[Sequence[Handle]], None] | None = None
+
+    def launch_all(self, device: str, handles: Mapping[int, Handle]) -> None:
+        """Run on these arrays, all in one call; they come in the same order each time."""
+        if self.launch is None:
+            self.launch = self.joined(device, handles)
+        self.launch(list(handles.values()))
+
+    def joined(self, device: str, arrays: Iterable[int]) -> Callable[[Sequence[Handle]], None]:
+        """The programs as one function of the handles of these arrays, in this order."""
+        position = {array: i for i, array in enumerate(arrays)}
+        return executor(device).sequence([
+            (program, [position[a] for a in step.args])
+            for step, program in zip(self.schedule.steps, self.programs, strict=True)])
+
+
+RUNS = 4
+"""A plan that was run so often is worth a function that launches all its programs."""
 
 
 _plans: OrderedDict[Hashable, Plan] = OrderedDict()
@@ -100,11 +122,16 @@ def _realize_on(device: str, storages: Sequence[Storage]) -> None:
     spent = None if known else time.perf_counter() - start
     detail = debug.level()
     if detail:
-        debug.show_schedule(plan.schedule, device, spent)
-    if detail >= 2:
-        _show_programs(plan, detail)
+        show(device, plan, spent, detail)
     for storage, buffer in zip(storages, run(device, plan, graph.buffers, detail), strict=True):
         storage.settle(buffer)
+
+
+def show(device: str, plan: Plan, spent: float | None, detail: int) -> None:
+    """What DEBUG prints of a plan before it is run. spent: seconds that making it took."""
+    debug.show_schedule(plan.schedule, device, spent)
+    if detail >= 2:
+        _show_programs(plan, detail)
 
 
 def _show_programs(plan: Plan, detail: int) -> None:
@@ -199,6 +226,10 @@ def run(device: str, plan: Plan, inputs: Sequence[Buffer], detail: int = 0) -> l
         if a >= made.inputs and a not in outputs:
             outputs[a] = Buffer(device, *made.arrays[a])
             handles[a] = outputs[a].handle
+    plan.runs += 1
+    if plan.runs > RUNS and detail < 2:
+        plan.launch_all(device, handles)
+        return [outputs[a] if a in outputs else inputs[a] for a in made.outputs]
     for step, program in zip(made.steps, plan.programs, strict=True):
         arguments = [handles[a] for a in step.args]
         if detail >= 2:

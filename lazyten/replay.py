@@ -21,7 +21,7 @@ from lazyten.environment import Environment
 from lazyten.errors import JitError
 from lazyten.node import Node, Shape
 from lazyten.ops import Op
-from lazyten.realization import Graph, plan_of, realize, run
+from lazyten.realization import Graph, plan_of, realize, run, show
 from lazyten.storage import Buffer, Storage
 from lazyten.tensor import Tensor
 from lazyten.trees import Leaf, unflatten
@@ -79,10 +79,7 @@ class Segment:
         self.workspace = [Buffer(device, dt.uint8, size) for size in made.block_sizes]
         self.blocks = [self.workspace[b].handle for b in made.blocks.values()]
         fresh = [a for a in dict.fromkeys(made.outputs) if a >= made.inputs]
-        position = {a: i for i, a in enumerate((*range(made.inputs), *made.blocks, *fresh))}
-        self.launch = executor(device).sequence(
-            [(program, [position[a] for a in step.args])
-             for step, program in zip(made.steps, self.plan.programs, strict=True)])
+        self.launch = self.plan.joined(device, (*range(made.inputs), *made.blocks, *fresh))
         self.shapes = [r.node.shape for r in roots]
         first = {a: made.outputs.index(a) for a in fresh}
         self.kinds = [(*made.arrays[a], self.shapes[first[a]]) for a in fresh]
@@ -107,6 +104,7 @@ class Segment:
             p.number] for p in self.inputs]
         detail = debug.level()
         if detail:
+            show(self.device, self.plan, None, detail)
             buffers = run(self.device, self.plan, inputs, detail)
             return [b.node(shape) for b, shape in zip(buffers, self.shapes, strict=True)]
         homes = [self._home(number) for number in range(len(self.homes))]

@@ -514,3 +514,66 @@ def test_a_changed_list_argument_is_refused() -> None:
 def test_copies_between_devices_are_refused_inside() -> None:
     with pytest.raises(lt.JitError, match="copy it outside"):
         lt.jit(lambda x: x.to("interpreter") * 2)(lt.ones(2, device="cpu"))
+
+
+def test_a_rate_that_makes_no_sense_is_refused_before_anything_changes() -> None:
+    w = lt.tensor([1.0], requires_grad=True)
+    optimizer = Adam([w], lr=0.1)
+
+    @lt.jit
+    def f() -> None:
+        optimizer.zero_grad()
+        (w * w).sum().backward()
+        optimizer.step()
+
+    for _ in range(3):
+        f()
+    before = w.item()
+    optimizer.param_groups[0]["lr"] = -1.0
+    with pytest.raises(lt.ArgumentError, match="lr=-1"):
+        f()
+    assert optimizer.state[w]["step"] == 3 and w.item() == before
+
+
+def test_attributes_of_classes_helpers_and_methods_that_are_called_are_watched() -> None:
+    class Scaled:
+        factor = 2.0
+
+        @property
+        def twice(self) -> float:
+            return self.factor * 2
+
+        def helper(self, x: lt.Tensor) -> lt.Tensor:
+            return x * self.twice
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.part = Scaled()
+
+        def forward(self, x: lt.Tensor) -> lt.Tensor:
+            return self.block(x)
+
+        def block(self, x: lt.Tensor) -> lt.Tensor:
+            return self.part.helper(x) + scale
+
+    global scale
+    f = lt.jit(Net())
+    assert equal(f(lt.ones(1)), [6]) and equal(f(lt.ones(1)), [6])
+    Scaled.factor = 3.0
+    assert equal(f(lt.ones(1)), [8])
+    scale = 10.0
+    try:
+        assert equal(f(lt.ones(1)), [16])
+    finally:
+        scale = 2.0
+
+
+def test_debug_shows_the_kernels_of_a_replay(capsys: pytest.CaptureFixture[str],
+                                             monkeypatch: pytest.MonkeyPatch) -> None:
+    f = lt.jit(lambda x: x.exp() * 3)
+    x = lt.ones(4).realize()
+    f(x), f(x)
+    monkeypatch.setenv("DEBUG", "2")
+    assert equal(f(x), lt.jit(lambda x: x.exp() * 3)(x))
+    assert "schedule on" in capsys.readouterr().out
