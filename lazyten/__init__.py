@@ -33,6 +33,7 @@ from lazyten.errors import (
     GradientError,
     IndexingError,
     InternalError,
+    JitError,
     LazytenError,
     ShapeError,
     StateError,
@@ -70,6 +71,7 @@ from lazyten.functions import (
     zeros_like,
 )
 from lazyten.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from lazyten.jitted import jit
 from lazyten.random import Generator, manual_seed
 from lazyten.serialization import load_safetensors, save_safetensors
 from lazyten.tensor import Tensor
@@ -111,6 +113,7 @@ __all__ = [
     "GradientError",
     "IndexingError",
     "InternalError",
+    "JitError",
     "LazytenError",
     "ShapeError",
     "StateError",
@@ -169,6 +172,7 @@ __all__ = [
     "isfinite",
     "isinf",
     "isnan",
+    "jit",
     "le",
     "linspace",
     "load_safetensors",

@@ -7,7 +7,7 @@ from __future__ import annotations
 import importlib
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -68,6 +68,17 @@ class Executor(ABC):
     @abstractmethod
     def build(self, kernels: Sequence[Kernel]) -> list[Program]:
         """Compile kernels, each to one program."""
+
+    def sequence(self, launches: Sequence[tuple[Program, Sequence[int]]]) -> Callable[
+            [Sequence[Handle]], None]:
+        """One function that launches these programs in order, each on the buffers of these numbers.
+
+        A runtime that can launch many kernels at the cost of one call does it better than this.
+        """
+        def launch_all(buffers: Sequence[Handle]) -> None:
+            for program, numbers in launches:
+                program.launch([buffers[n] for n in numbers])
+        return launch_all
 
     @abstractmethod
     def synchronize(self) -> None:

@@ -37,6 +37,11 @@ class ArgumentError(LazytenError, ValueError):
     """A parameter whose value makes no sense for the operation; also a ValueError."""
 
 
+class JitError(LazytenError, RuntimeError):
+    """What a jitted function must not do, with the line that does it: read a value that is not
+    computed yet, or change Python state that a replay would not change."""
+
+
 class StateError(LazytenError, KeyError):
     """Saved tensors that do not match a model: missing, unexpected, or of another shape."""
 

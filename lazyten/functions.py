@@ -219,7 +219,7 @@ def randperm(n: int, device: str | None = None, generator: Generator | None = No
     """The numbers 0 to n - 1 in random order, int64."""
     count, = shapes.new_shape([n], "randperm")
     where = _device(device)
-    return Tensor(_random.permutation(count, where, generator), device=where)
+    return Tensor._of(_random.permutation(count, where, generator), where)
 
 
 @takes_tensors

@@ -2,22 +2,25 @@
 
 A step is recorded like any computation and computed at its end, together with the gradients and the
 loss that they came from. Numbers that change between steps (the learning rate, Adam's corrections)
-are kernel inputs, so a step is compiled once.
+are kernel inputs, so a step is compiled once. In a jitted function they are computed anew for each
+call, and the other options and the state are what the trace depends on.
 """
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from lazyten import dtype as dt
 from lazyten import realization as _realization
-from lazyten import shapes
+from lazyten import shapes, tracing
 from lazyten.dtype import DType
 from lazyten.errors import ArgumentError, DTypeError, GradientError, StateError
 from lazyten.grad_mode import no_grad
+from lazyten.node import reshape
 from lazyten.tensor import Tensor
 
 Group = dict[str, Any]
@@ -43,6 +46,7 @@ class Optimizer:
             self.param_groups.append({**defaults, **g, "params": _as_list(name, g["params"])})
         self.state: dict[Tensor, dict[str, Any]] = {}
         self._scalars: dict[tuple[str, int, DType, str], tuple[float, Tensor]] = {}
+        self._traced_scalars: dict[tuple[str, int, DType, str], Tensor] = {}
         seen: set[int] = set()
         for group in self.param_groups:
             self._check_options(group)
@@ -72,6 +76,9 @@ class Optimizer:
         loss = closure() if closure is not None else None
         for group in self.param_groups:  # before anything is changed
             self._check_options(group)
+        trace = tracing.current()
+        if trace is not None:
+            trace.action(self._check_rates)
         changed: list[Tensor] = []
         with no_grad():
             for number, group in enumerate(self.param_groups):
@@ -81,21 +88,58 @@ class Optimizer:
                         changed += self._update(p, p.grad, state, group, number)
                         changed += [p, p.grad]
         _realization.realize([t._storage for t in changed])
+        self._traced_scalars.clear()
+        if trace is not None:
+            trace.observe(self._depended_on)
         return loss
+
+    def _depended_on(self) -> list[object]:
+        """What the graph of a step depends on: the options but 'lr', and which tensors there are.
+        (Captures keep these alive, so that no id comes again.)"""
+        seen: list[object] = []
+        for group in self.param_groups:
+            seen += [list(map(id, v)) if k == "params" else
+                     tuple(v) if isinstance(v, list) else v for k, v in group.items() if k != "lr"]
+        for state in self.state.values():
+            seen.append(id(state))
+            seen += [id(v) for v in state.values() if isinstance(v, Tensor)]
+        return seen
+
+    def _new_state(self, p: Tensor, state: dict[str, Any], values: Callable[[], Group]) -> None:
+        """Fill an empty state. In a jitted function it is there before the first call begins."""
+        trace = tracing.current()
+        if trace is not None:
+            trace.undo(state.clear)
+        with tracing.listening(None):
+            state.update(values())
 
     def _update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: Group,
                 number: int) -> list[Tensor]:
         """Write the parameter's next value; gives the state tensors that it has changed."""
         raise NotImplementedError
 
-    def _scalar(self, name: str, value: float, like: Tensor, number: int) -> Tensor:
+    def _scalar(self, name: str, number: int, like: Tensor,
+                compute: Callable[[], float]) -> Tensor:
         """A number as a zero-dim tensor: a kernel input, made anew only when it changes."""
         dtype = dt.float64 if like.dtype is dt.float64 else dt.float32
         key = (name, number, dtype, like.device)
-        found = self._scalars.get(key)
-        if found is None or found[0] != value:
-            found = self._scalars[key] = (value, Tensor(value, dtype, like.device))
-        return found[1]
+        trace = tracing.current()
+        if trace is None:
+            value = compute()
+            found = self._scalars.get(key)
+            if found is None or found[0] != value:
+                found = self._scalars[key] = (value, Tensor(value, dtype, like.device))
+            return found[1]
+        if key not in self._traced_scalars:
+            node = trace.host_input(lambda: np.array([compute()], dtype.numpy), dtype, 1,
+                                    like.device)
+            self._traced_scalars[key] = Tensor._of(reshape(node, ()), like.device)
+        return self._traced_scalars[key]
+
+    def _check_rates(self) -> None:
+        """Before a replayed step changes anything, look at what it reads anew."""
+        for group in self.param_groups:
+            _check_positive(type(self).__name__, "lr", group["lr"])
 
     def state_dict(self) -> dict[str, Any]:
         """Options and state, parameters by number: what load_state_dict takes."""
@@ -203,15 +247,24 @@ class SGD(Optimizer):
             grad = grad + p * group["weight_decay"]
         changed: list[Tensor] = []
         if group["momentum"]:
-            kept = 1.0 - group["dampening"] if "momentum_buffer" in state else 1.0
-            buffer = state.setdefault("momentum_buffer", _zeros(p))
+            kept = 1.0 - group["dampening"] if self._has_momentum(state, group) else 1.0
+            if "momentum_buffer" not in state:
+                self._new_state(p, state, lambda: {"momentum_buffer": _zeros(p)})
+            buffer = state["momentum_buffer"]
             share = grad if group["dampening"] == 0 else \
-                grad * self._scalar("kept", kept, p, number)
+                grad * self._scalar(f"kept {kept}", number, p, lambda: kept)
             buffer.copy_(buffer * group["momentum"] + share)
             grad = grad + buffer * group["momentum"] if group["nesterov"] else buffer
             changed.append(buffer)
-        p.copy_(p - grad * self._scalar("lr", group["lr"], p, number))
+        p.copy_(p - grad * self._scalar("lr", number, p, lambda: group["lr"]))
         return changed
+
+    def _has_momentum(self, state: dict[str, Any], group: Group) -> bool:
+        """Whether this is not the first step, which takes all of the gradient."""
+        trace = tracing.current()
+        if trace is not None and group["dampening"]:
+            trace.observe(lambda: "momentum_buffer" in state)
+        return "momentum_buffer" in state
 
 
 class Adam(Optimizer):
@@ -238,28 +291,55 @@ class Adam(Optimizer):
                 number: int) -> list[Tensor]:
         beta1, beta2 = group["betas"]
         if not state:
-            state.update(step=0, exp_avg=_zeros(p), exp_avg_sq=_zeros(p))
-        state["step"] += 1
-        lr, decay, step = group["lr"], group["weight_decay"], state["step"]
+            self._new_state(p, state,
+                            lambda: {"step": 0, "exp_avg": _zeros(p), "exp_avg_sq": _zeros(p)})
+        decay, step = group["weight_decay"], self._advance(state)
         value: Tensor = p.detach()
         if decay and self.decoupled:
-            value = value * self._scalar("shrink", 1 - lr * decay, p, number)
+            value = value * self._scalar("shrink", number, p,
+                                         lambda: 1 - group["lr"] * decay)
         elif decay:
             grad = grad + p * decay
         first, second = state["exp_avg"], state["exp_avg_sq"]
         first.copy_(first * beta1 + grad * (1 - beta1))
         second.copy_(second * beta2 + grad * grad * (1 - beta2))
-        root = self._scalar(f"root{step}", math.sqrt(1 - beta2**step), p, number)
-        size = self._scalar(f"size{step}", lr / (1 - beta1**step), p, number)
+        root = self._scalar(f"root{step}", number, p,
+                            lambda: math.sqrt(1 - beta2**state["step"]))
+        size = self._scalar(f"size{step}", number, p,
+                            lambda: group["lr"] / (1 - beta1**state["step"]))
         p.copy_(value - first / (second.sqrt() / root + group["eps"]) * size)
         return [first, second]
 
+    def _advance(self, state: dict[str, Any]) -> int:
+        """Count a step of one parameter. Parameters with equal counts share scalars."""
+        trace = tracing.current()
+        if trace is None:
+            _count(state)
+        else:
+            trace.action(partial(_count, state))
+            self._counted.append(state)
+        step: int = state["step"]
+        return step
+
     def step(self, closure: Callable[[], Tensor] | None = None) -> Tensor | None:
         """Update every parameter that has a gradient, and compute all of it now."""
+        self._counted: list[dict[str, Any]] = []
         loss = super().step(closure)
         for key in [k for k in self._scalars if k[0][-1].isdigit()]:
             del self._scalars[key]  # a step's own
+        trace = tracing.current()
+        if trace is not None:
+            trace.observe(partial(_differences, self._counted))
         return loss
+
+
+def _count(state: dict[str, Any]) -> None:
+    state["step"] += 1
+
+
+def _differences(states: list[dict[str, Any]]) -> list[int]:
+    """Which of these states have counted the same number of steps."""
+    return [s["step"] - states[0]["step"] for s in states]
 
 
 class AdamW(Adam):

@@ -10,6 +10,7 @@ import math
 import operator
 import os
 from collections.abc import Callable
+from functools import partial
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -17,12 +18,14 @@ import numpy as np
 
 from lazyten import dtype as dt
 from lazyten import elementwise as ew
-from lazyten import special
+from lazyten import special, tracing
 from lazyten.dtype import DType
 from lazyten.errors import ArgumentError, DTypeError
 from lazyten.node import Node, Shape, cast, const, elementwise, expand, make, move, reshape
 from lazyten.ops import Op
 from lazyten.storage import Buffer
+
+Array = np.ndarray[Any, Any]
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
@@ -47,6 +50,7 @@ class Generator:
         if not -(1 << 63) <= number < 1 << 64:
             raise ArgumentError(f"manual_seed({number}): a seed has at most 64 bits; use one below "
                             f"2**64")
+        tracing.refuse("making or seeding a generator", "do it outside, before the call")
         with self._lock:
             self.seed, self.taken = number % (1 << 64), 0
         return self
@@ -60,6 +64,7 @@ class Generator:
 
     def get_state(self) -> tuple[int, int]:
         """(seed, numbers taken): what `set_state` takes."""
+        tracing.refuse("reading a generator's state", "do it outside")
         return self.seed, self.taken
 
     def set_state(self, state: tuple[int, int]) -> None:
@@ -68,6 +73,7 @@ class Generator:
                 and all(isinstance(n, int) and 0 <= n < 1 << 64 for n in state)):
             raise ArgumentError(f"set_state: {state!r:.60} is not a state; use what "
                                 f"get_state() gave")
+        tracing.refuse("setting a generator's state", "do it outside")
         with self._lock:
             self.seed, self.taken = state
 
@@ -90,11 +96,23 @@ def chosen(generator: Generator | None) -> Generator:
     return generator
 
 
+def _words(generator: Generator, count: int) -> Array:
+    """Key and first counter of `count` numbers, which nobody else gets."""
+    seed, first = generator.take(count)
+    return np.array([seed & 0xFFFFFFFF, seed >> 32, first & 0xFFFFFFFF, first >> 32], np.uint32)
+
+
+def _host_array(make_array: Callable[[], Array], dtype: DType, size: int, device: str) -> Node:
+    """An array that is made here, at each call of a jitted function."""
+    trace = tracing.current()
+    if trace is not None:
+        return trace.host_input(make_array, dtype, size, device)
+    return Buffer.from_numpy(make_array(), dtype, device).node((size,))
+
+
 def bits(count: int, device: str, generator: Generator | None) -> tuple[Node, Node]:
     """Two independent uint32 arrays of `count` random words."""
-    seed, first = chosen(generator).take(count)
-    words = np.array([seed & 0xFFFFFFFF, seed >> 32, first & 0xFFFFFFFF, first >> 32], np.uint32)
-    state = Buffer.from_numpy(words, dt.uint32, device).node((4,))
+    state = _host_array(partial(_words, chosen(generator), count), dt.uint32, 4, device)
     low, high = [expand(move(Op.SHRINK, state, ((i, i + 1),)), (count,)) for i in (2, 3)]
     index = cast(make(Op.IOTA, dt.INDEX, (), count), dt.uint32)
     counter = ew.add(low, index)
@@ -186,8 +204,11 @@ def integers(low: int, high: int, shape: Shape, dtype: DType, device: str,
     return reshape(ew.add(cast(rest, dtype), const(low, dtype, rest.shape)), shape)
 
 
-def permutation(count: int, device: str, generator: Generator | None = None) -> np.ndarray[
-        tuple[int], np.dtype[np.int64]]:
-    """A random order of range(count), made on the host: sorting is not an op yet."""
-    seed, first = chosen(generator).take(count)
+def permutation(count: int, device: str, generator: Generator | None = None) -> Node:
+    """A random order of range(count), int64, made on the host: sorting is not an op yet."""
+    return _host_array(partial(_order, chosen(generator), count), dt.int64, count, device)
+
+
+def _order(generator: Generator, count: int) -> Array:
+    seed, first = generator.take(count)
     return np.random.default_rng((seed, first)).permutation(count)

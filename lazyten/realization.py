@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from weakref import WeakSet
 
-from lazyten import debug
+from lazyten import debug, tracing
 from lazyten import dtype as dt
-from lazyten.device import Program, executor
+from lazyten.device import Handle, Program, executor
 from lazyten.dtype import DType
 from lazyten.kernel import Slot
 from lazyten.node import Node, make, rebuild, toposort
@@ -23,12 +23,34 @@ from lazyten.schedule import Schedule, schedule
 from lazyten.storage import REALIZED, Buffer, Storage
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Plan:
-    """A schedule with its compiled programs, one a kernel step."""
+    """A schedule with its compiled programs, one a kernel step.
+
+    runs: how often it was run. launch: all programs as one function, once that pays.
+    """
 
     schedule: Schedule
     programs: tuple[Program, ...]
+    runs: int = 0
+    launch: Callable[[Sequence[Handle]], None] | None = None
+
+    def launch_all(self, device: str, handles: Mapping[int, Handle]) -> None:
+        """Run on these arrays, all in one call; they come in the same order each time."""
+        if self.launch is None:
+            self.launch = self.joined(device, handles)
+        self.launch(list(handles.values()))
+
+    def joined(self, device: str, arrays: Iterable[int]) -> Callable[[Sequence[Handle]], None]:
+        """The programs as one function of the handles of these arrays, in this order."""
+        position = {array: i for i, array in enumerate(arrays)}
+        return executor(device).sequence([
+            (program, [position[a] for a in step.args])
+            for step, program in zip(self.schedule.steps, self.programs, strict=True)])
+
+
+RUNS = 4
+"""A plan that was run so often is worth a function that launches all its programs."""
 
 
 _plans: OrderedDict[Hashable, Plan] = OrderedDict()
@@ -37,7 +59,12 @@ _shown: WeakSet[Program] = WeakSet()
 
 
 def realize(storages: Iterable[Storage]) -> None:
-    """Compute these storages' values, all in one schedule. Those already computed cost nothing."""
+    """Compute these storages' values, all in one schedule. Those already computed cost nothing.
+
+    Inside a jitted function nothing happens: the captured program computes everything together.
+    """
+    if tracing.current() is not None:
+        return
     pending = _with_companions(s for s in storages if s.buffer is None)
     for device in dict.fromkeys(s.device for s in pending):
         _realize_on(device, [s for s in pending if s.device == device])
@@ -76,23 +103,35 @@ def _graph(roots: Sequence[Node], device: str) -> Graph:
     return graph
 
 
-def _realize_on(device: str, storages: Sequence[Storage]) -> None:
-    graph = _graph([s.value for s in storages], device)
+def plan_of(device: str, graph: Graph) -> Plan:
+    """The plan for graphs of this structure, made if it is new."""
     key = (device, graph.key)
-    plan, spent = _plans.get(key), None
+    plan = _plans.get(key)
     if plan is None:
-        start = time.perf_counter()
         plan = _plans[key] = _make_plan(device, graph)
-        spent = time.perf_counter() - start
         if len(_plans) > PLAN_LIMIT:
             _plans.popitem(last=False)
+    return plan
+
+
+def _realize_on(device: str, storages: Sequence[Storage]) -> None:
+    graph = _graph([s.value for s in storages], device)
+    known = (device, graph.key) in _plans
+    start = time.perf_counter()
+    plan = plan_of(device, graph)
+    spent = None if known else time.perf_counter() - start
     detail = debug.level()
     if detail:
-        debug.show_schedule(plan.schedule, device, spent)
-    if detail >= 2:
-        _show_programs(plan, detail)
+        show(device, plan, spent, detail)
     for storage, buffer in zip(storages, run(device, plan, graph.buffers, detail), strict=True):
         storage.settle(buffer)
+
+
+def show(device: str, plan: Plan, spent: float | None, detail: int) -> None:
+    """What DEBUG prints of a plan before it is run. spent: seconds that making it took."""
+    debug.show_schedule(plan.schedule, device, spent)
+    if detail >= 2:
+        _show_programs(plan, detail)
 
 
 def _show_programs(plan: Plan, detail: int) -> None:
@@ -110,12 +149,12 @@ class Graph:
 
     copies: what it reads from other devices and is not here yet; there is no key until it is. The
     nodes that only steer gradients are passed over, and a node whose value is in memory is replaced
-    by a read of it.
+    by a read of it (unless a graph is wanted that does not depend on what was computed before).
     """
 
-    def __init__(self, roots: Sequence[Node], device: str) -> None:
+    def __init__(self, roots: Sequence[Node], device: str, use_realized: bool = True) -> None:
         self.roots = roots
-        self.realized = REALIZED[device]
+        self.realized: Mapping[Node, Node] = REALIZED[device] if use_realized else {}
         self.passed: dict[Node, Node] = {}
         self.order = toposort(roots, self._sources)
         self.copies = [n for n in self.order if n.op is Op.COPY and n not in self.passed]
@@ -187,6 +226,10 @@ def run(device: str, plan: Plan, inputs: Sequence[Buffer], detail: int = 0) -> l
         if a >= made.inputs and a not in outputs:
             outputs[a] = Buffer(device, *made.arrays[a])
             handles[a] = outputs[a].handle
+    plan.runs += 1
+    if plan.runs > RUNS and detail < 2:
+        plan.launch_all(device, handles)
+        return [outputs[a] if a in outputs else inputs[a] for a in made.outputs]
     for step, program in zip(made.steps, plan.programs, strict=True):
         arguments = [handles[a] for a in step.args]
         if detail >= 2:

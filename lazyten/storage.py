@@ -12,7 +12,7 @@ from weakref import ReferenceType, WeakKeyDictionary, finalize
 
 import numpy as np
 
-from lazyten import ops
+from lazyten import ops, tracing
 from lazyten.device import executor
 from lazyten.dtype import DType
 from lazyten.node import Node, Shape, make, reshape
@@ -75,10 +75,14 @@ class Storage:
         self.companions: tuple[ReferenceType[Storage], ...] = ()
         self.was_freed = False
         self.version = 0
+        if tracing.active is not None:
+            tracing.created(self)
 
     @property
     def node(self) -> Node:
         """The current value, through its LEAF if a gradient is wanted for it."""
+        if tracing.active is not None:
+            tracing.touched(self)
         if self.leaf_id is None:
             return self._node
         return make(Op.LEAF, self._node.dtype, (self._node,), self.leaf_id)
@@ -86,6 +90,8 @@ class Storage:
     @property
     def value(self) -> Node:
         """The current value without LEAF: what realizing computes."""
+        if tracing.active is not None:
+            tracing.touched(self)
         return self._node
 
     @property
@@ -95,18 +101,27 @@ class Storage:
 
     def free_graph(self) -> None:
         """Give up the expression: it is dropped once the value is computed."""
+        tracing.touched(self)
         if self.keeps_graph:
             self.keeps_graph, self.was_freed = False, True
 
     def assign(self, node: Node, keeps_graph: bool = False) -> None:
         """Change the value in place: every view sees it."""
+        tracing.touched(self)
         self._node, self.keeps_graph, self.was_freed = node, keeps_graph, False
         self.companions = ()
         self.version += 1
 
     def become_leaf(self) -> None:
+        """Want a gradient for this value from now on."""
         if self.leaf_id is None:
+            tracing.touched(self)
             self.leaf_id = next(_leaf_ids)
+
+    def cease_to_be_leaf(self) -> None:
+        """Want no gradient for this value any more."""
+        tracing.touched(self)
+        self.leaf_id = None
 
     def settle(self, buffer: Buffer) -> None:
         """Record that `buffer` holds the value."""
@@ -126,6 +141,8 @@ class Storage:
 
     def read(self) -> np.ndarray[Any, Any]:
         """The realized value as a fresh array of compute type, in the natural shape."""
+        tracing.refuse("reading a tensor's value (print, item(), numpy(), bool() or a branch)",
+                       "return the tensor and read it outside, or use where() for a choice")
         buffer = self.buffer
         assert buffer is not None, "realize first"
         values: np.ndarray[Any, Any] = ops.decode(buffer.numpy(), buffer.dtype)

@@ -18,7 +18,7 @@ from lazyten import data as _data
 from lazyten import dtype as dt
 from lazyten import elementwise as ew
 from lazyten import gradient as _gradient
-from lazyten import indexing, losses, printing, reductions, shapes, special
+from lazyten import indexing, losses, printing, reductions, shapes, special, tracing
 from lazyten import random as _random
 from lazyten import realization as _realization
 from lazyten import windows as _windows
@@ -350,7 +350,7 @@ class Tensor:
             if self._storage.leaf_id is None:
                 raise GradientError("requires_grad = False on a tensor that an operation made: "
                                     "only leaves can be switched off; use detach()")
-            self._storage.leaf_id = None
+            self._storage.cease_to_be_leaf()
             return self
         if not self.dtype.is_float:
             raise GradientError(f"requires_grad of a tensor of {self.dtype.name}: only floats "
@@ -360,9 +360,17 @@ class Tensor:
                                 "gradients itself; use clone() first")
         self._detached = False
         self._storage.become_leaf()
-        assert self._storage.leaf_id is not None
-        _leaves[self._storage.leaf_id] = self
+        self._own_leaf()
         return self
+
+    def _own_leaf(self) -> None:
+        """Collect in `.grad` what flows to this tensor's storage, a leaf."""
+        _leaves[self._leaf_id] = self
+
+    @property
+    def _leaf_owner(self) -> Tensor | None:
+        """The tensor whose `.grad` collects what flows through this one to a leaf."""
+        return None if self._detached else _leaves.get(self._leaf_id)
 
     @property
     def is_leaf(self) -> Flag:
@@ -377,21 +385,26 @@ class Tensor:
     def grad(self) -> Tensor | None:
         """The gradient that backward() has collected; None before, and for tensors that are no
         leaves."""
+        if tracing.active is not None:
+            tracing.gradient_used(self)
         return self._grad
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
         if value is None:
+            tracing.gradient_used(self, replaced=True)
             self._grad = None
             return
         self._tensor(value, "grad =")
         if value.shape != self.shape or value.dtype is not self.dtype:
             raise GradientError(f"grad = a tensor of {value.dtype.name} {value.shape}: it must be "
                                 f"like this one, {self.dtype.name} {self.shape}")
+        tracing.gradient_used(self, replaced=True)
         self._grad = value
 
     def _become(self, value: Tensor) -> None:
         """Take over another tensor's value, dtype and device; go on collecting gradients."""
+        tracing.storage_replaced()
         required = self.requires_grad
         self._storage, self._moves = Storage(value.detach().node, value.device), ()
         self._detached, self._grad = False, None
@@ -443,6 +456,7 @@ class Tensor:
 
     def _collect(self, part: Node) -> Storage:
         """Add to `.grad`, in place if there is one."""
+        tracing.gradient_used(self)
         part = indexing.apply(self._moves, part)
         if self._grad is None:
             self._grad = Tensor._of(part, self.device)

@@ -19,11 +19,12 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from lazyten.codegen.generated import Generated
+from lazyten.device import Program
 from lazyten.errors import CompileError
 from lazyten.kernel import Kernel
 from lazyten.runtimes import thread_pool
 from lazyten.runtimes.code_cache import open_cache
-from lazyten.runtimes.contract import Capabilities, Runtime
+from lazyten.runtimes.contract import Capabilities, LoadedProgram, Runtime
 from lazyten.runtimes.host import host_machine, host_target, processor
 from lazyten.runtimes.memory_pool import MemoryPool, PoolStats
 
@@ -40,9 +41,10 @@ any other way to pass pointers, and it belongs to one launch, so threads share n
 class CpuFunction:
     """A kernel's entry point. Keeps the engine, and so the machine code, alive."""
 
-    __slots__ = ("call", "engine")
+    __slots__ = ("address", "call", "engine")
 
     def __init__(self, address: int, engine: llvm.ExecutionEngine) -> None:
+        self.address = address
         self.call: Callable[[bytes], None] = ENTRY(address)
         self.engine = engine
 
@@ -127,6 +129,33 @@ class CpuRuntime(Runtime):
     def launch(self, function: CpuFunction, buffers: Sequence[int]) -> None:
         function.call(packer(len(buffers))(*buffers))
 
+    def sequence(self, launches: Sequence[tuple[Program, Sequence[int]]]) -> Callable[
+            [Sequence[int]], None]:
+        """Machine code that calls the kernels one after the other: one call from Python for all."""
+        programs = [p for p, _ in launches if isinstance(p, LoadedProgram)]
+        if len(programs) < len(launches):  # a program of another kind
+            return super().sequence(launches)
+        sizes: list[int] = []  # scratch memory: its arrays come first, and serve all kernels
+        for program in programs:
+            wanted = program.generated.scratch
+            sizes += [0] * (len(wanted) - len(sizes))
+            sizes[:len(wanted)] = map(max, sizes, wanted)
+        calls = [(function.address, [*(n + len(sizes) for n in numbers),
+                                     *range(len(program.generated.scratch))])
+                 for program, (_, numbers) in zip(programs, launches, strict=True)
+                 for function in program.functions]
+        module = llvm.parse_assembly(sequence_text(calls))
+        driver = self.load([host_machine(OPTIMIZATION).emit_object(module)], ["sequence"])[0]
+
+        def launch_all(buffers: Sequence[int], kept: list[LoadedProgram] = programs) -> None:
+            scratch = [self.alloc(nbytes) for nbytes in sizes]
+            try:
+                driver.call(packer(len(scratch) + len(buffers))(*scratch, *buffers))
+            finally:
+                for handle in scratch:
+                    self.free(handle)
+        return launch_all
+
     def assembly(self, kernel: Generated) -> str:
         """The kernel's instructions and labels, without the assembler's directives."""
         lines = host_machine(OPTIMIZATION).emit_assembly(parse(kernel)).splitlines()
@@ -137,3 +166,20 @@ class CpuRuntime(Runtime):
 
     def synchronize(self) -> None:
         pass
+
+
+def sequence_text(calls: Sequence[tuple[int, Sequence[int]]]) -> str:
+    """LLVM IR of `sequence`, which calls the kernels at these addresses, each with a table of the
+    pointers of these numbers in its own table."""
+    longest = max((len(numbers) for _, numbers in calls), default=0)
+    lines = ["define void @sequence(ptr %table) {", f"  %arguments = alloca ptr, i64 {longest + 1}"]
+    count = 0
+    for address, numbers in calls:
+        for position, number in enumerate(numbers):
+            lines += [f"  %from{count} = getelementptr ptr, ptr %table, i64 {number}",
+                      f"  %pointer{count} = load ptr, ptr %from{count}",
+                      f"  %to{count} = getelementptr ptr, ptr %arguments, i64 {position}",
+                      f"  store ptr %pointer{count}, ptr %to{count}"]
+            count += 1
+        lines.append(f"  call void inttoptr (i64 {address} to ptr)(ptr %arguments)")
+    return "\n".join([*lines, "  ret void", "}", ""])

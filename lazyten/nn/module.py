@@ -5,6 +5,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
+from lazyten import tracing
 from lazyten.device import canonical
 from lazyten.dtype import as_dtype
 from lazyten.errors import ArgumentError, DTypeError, StateError
@@ -35,6 +36,9 @@ class Module:
     """
 
     def __init__(self) -> None:
+        trace = tracing.current()
+        if trace is not None:
+            trace.made(self)
         object.__setattr__(self, "_parameters", OrderedDict())
         object.__setattr__(self, "_buffers", OrderedDict())
         object.__setattr__(self, "_modules", OrderedDict())
@@ -57,6 +61,7 @@ class Module:
         if "_parameters" not in self.__dict__:
             raise ArgumentError(f"{type(self).__name__}.{name}: call super().__init__() before "
                                 f"assigning attributes of a module")
+        self._about_to_change(f"assigning {type(self).__name__}.{name}")
         for kind in (self._parameters, self._buffers, self._modules):
             kind.pop(name, None)
         if isinstance(value, Module):
@@ -65,7 +70,14 @@ class Module:
             self._parameters[name] = value
         object.__setattr__(self, name, value)
 
+    def _about_to_change(self, what: str) -> None:
+        """JitError inside a jitted function, unless the module was made there."""
+        trace = tracing.current()
+        if trace is not None and not trace.is_new(self):
+            tracing.refuse(what, "do it outside; a tensor can be changed in place, with copy_()")
+
     def __delattr__(self, name: str) -> None:
+        self._about_to_change(f"deleting {type(self).__name__}.{name}")
         for kind in (self._parameters, self._buffers, self._modules):
             kind.pop(name, None)
         object.__delattr__(self, name)
@@ -177,6 +189,7 @@ class Module:
     def train(self, mode: bool = True) -> Self:
         """Training behaviour (dropout drops); gives this module."""
         for module in self.modules():
+            module._about_to_change("train() or eval()")
             object.__setattr__(module, "training", mode)
         return self
 

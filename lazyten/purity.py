@@ -1,0 +1,57 @@
+"""Refusing what a replay cannot repeat: printing, input, clocks and Python's random numbers.
+
+`capture.py` puts a traced call inside `pure()`. Python reports every call of a built-in function to
+the profiler hook, which is put back afterwards.
+"""
+from __future__ import annotations
+
+import random
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from lazyten import tracing
+
+_EFFECTS: dict[object, str] = {print: "print", input: "input", open: "open"}
+_CLOCKS: frozenset[object] = frozenset({
+    time.time, time.perf_counter, time.monotonic, time.process_time, time.time_ns,
+    time.perf_counter_ns})
+_BUILTIN = type(print)
+_GENERATORS = (random.Random, np.random.Generator, np.random.RandomState)
+
+
+@contextmanager
+def pure() -> Iterator[None]:
+    """Within this block JitError names the line that does what happens only while tracing."""
+    before = sys.getprofile()
+    sys.setprofile(_check)
+    try:
+        yield
+    finally:
+        sys.setprofile(before)
+
+
+def _check(frame: FrameType, event: str, called: Any) -> None:
+    if event != "c_call" or tracing.current() is None:
+        return
+    if isinstance(getattr(called, "__self__", None), _GENERATORS):
+        tracing.refuse("taking a random number of Python's or NumPy's",
+                       "use lazyten's random functions, which go on at each call")
+    if type(called) is not _BUILTIN or not _is_users(frame):
+        return
+    if called in _EFFECTS:
+        tracing.refuse(f"{_EFFECTS[called]}()", "do it outside, with what the function returns")
+    if called in _CLOCKS:
+        tracing.refuse("reading a clock", "read it outside, and give the number as an argument")
+
+
+def _is_users(frame: FrameType) -> bool:
+    """Whether a frame runs the user's code, not ours or an installed package's (which may be a
+    hook that Python calls at any time)."""
+    name: str = frame.f_globals.get("__name__", "")
+    return name.partition(".")[0] != "lazyten" and "site-packages" not in frame.f_code.co_filename

@@ -1,0 +1,49 @@
+"""Nested lists, tuples and dicts as flat lists of leaves: what jitted functions take and give."""
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A value that is no container."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A container: its type, its keys if it is a dict, and the structure of each item (None for a
+    leaf)."""
+
+    kind: type
+    keys: tuple[Hashable, ...] | None
+    items: tuple[Branch | None, ...]
+
+
+def flatten(value: Any) -> tuple[list[Any], Branch | None]:
+    """The leaves, in order, and the structure that `unflatten` takes."""
+    leaves: list[Any] = []
+    return leaves, _flatten(value, leaves)
+
+
+def _flatten(value: Any, leaves: list[Any]) -> Branch | None:
+    kind = type(value)
+    if kind is dict:
+        return Branch(dict, tuple(value), tuple(_flatten(v, leaves) for v in value.values()))
+    if kind is list or kind is tuple or isinstance(value, tuple) and hasattr(value, "_fields"):
+        return Branch(kind, None, tuple(_flatten(v, leaves) for v in value))
+    leaves.append(value)
+    return None
+
+
+def unflatten(leaves: Iterator[Any], structure: Branch | None) -> Any:
+    """The nested value with these leaves."""
+    if structure is None:
+        return next(leaves)
+    items = [unflatten(leaves, s) for s in structure.items]
+    if structure.keys is not None:
+        return dict(zip(structure.keys, items, strict=True))
+    return structure.kind(*items) if hasattr(structure.kind, "_fields") else structure.kind(items)

@@ -1,0 +1,579 @@
+"""lt.jit: calling the jitted function is the same as calling the function, or it raises."""
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lazyten as lt
+from lazyten import nn
+from lazyten.optim import SGD, Adam, AdamW, Optimizer
+
+Array = np.ndarray[Any, Any]
+Maker = Callable[[list[lt.Tensor]], Optimizer]
+MAKERS: dict[str, Maker] = {
+    "sgd": lambda ps: SGD(ps, lr=0.1), "adam": lambda ps: Adam(ps, lr=0.01, weight_decay=0.1),
+    "momentum": lambda ps: SGD(ps, lr=0.1, momentum=0.9, nesterov=True),
+    "dampening": lambda ps: SGD(ps, lr=0.1, momentum=0.9, dampening=0.2, weight_decay=0.1),
+    "adamw": lambda ps: AdamW(ps, lr=0.01)}
+
+scale = 2.0
+
+
+def equal(a: lt.Tensor, b: Any) -> bool:
+    return bool(np.array_equal(a.numpy(), np.asarray(b)))
+
+
+def classifier(device: str) -> nn.Module:
+    lt.manual_seed(5)
+    layers = [nn.Linear(6, 8), nn.ReLU(), nn.Dropout(0.3), nn.Linear(8, 3)]
+    return nn.Sequential(*layers).to(device=device)
+
+
+def trained(name: str, device: str, steps: int, jitted: bool, zero: bool = True) -> list[Array]:
+    """Losses, parameters, gradients and optimizer state after some steps."""
+    net = classifier(device)
+    optimizer = MAKERS[name](list(net.parameters()))
+
+    def step(x: lt.Tensor, y: lt.Tensor) -> lt.Tensor:
+        if zero:
+            optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(net(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    call = lt.jit(step) if jitted else step
+    rng = np.random.default_rng(0)
+    losses = []
+    for number in range(steps):
+        optimizer.param_groups[0]["lr"] = 0.1 / (1 + number // 3)
+        x = lt.tensor(rng.normal(size=(4, 6)).astype(np.float32), device=device)
+        losses.append(call(x, lt.tensor(rng.integers(0, 3, 4), device=device)))
+    values = [loss.numpy() for loss in losses]
+    for p in net.parameters():
+        assert p.grad is not None
+        values += [p.numpy(), p.grad.numpy()]
+        values += [np.asarray(v.numpy() if isinstance(v, lt.Tensor) else v)
+                   for v in optimizer.state[p].values()]
+    return values
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_training_with_dropout_and_a_schedule_is_the_same_bit_for_bit(
+        name: str, device: str) -> None:
+    steps = 20 if device == "cpu" else 5
+    for a, b in zip(trained(name, device, steps, True), trained(name, device, steps, False),
+                    strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_gradients_add_up_over_calls_if_nobody_clears_them(device: str) -> None:
+    for a, b in zip(trained("sgd", device, 4, True, zero=False),
+                    trained("sgd", device, 4, False, zero=False), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_convolutional_network_trains_the_same_bit_for_bit() -> None:
+    def run(jitted: bool) -> list[Array]:
+        lt.manual_seed(1)
+        net = nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+                            nn.Flatten(), nn.Linear(64, 5))
+        optimizer = SGD(list(net.parameters()), lr=0.05, momentum=0.9)
+
+        def step(x: lt.Tensor, y: lt.Tensor) -> lt.Tensor:
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(net(x), y)
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        call = lt.jit(step) if jitted else step
+        rng = np.random.default_rng(0)
+        losses = [call(lt.tensor(rng.normal(size=(3, 1, 8, 8)).astype(np.float32)),
+                       lt.tensor(rng.integers(0, 5, 3))).numpy() for _ in range(6)]
+        return losses + [p.numpy() for p in net.parameters()]
+    for a, b in zip(run(True), run(False), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+# ---- signatures ----------------------------------------------------------------------------------
+
+def test_a_call_with_the_same_signature_does_not_run_the_function_again() -> None:
+    ran = itertools.count()
+
+    @lt.jit
+    def f(x: lt.Tensor) -> lt.Tensor:
+        next(ran)  # a side effect that nobody can see coming
+        return x * 2
+
+    results = [f(lt.full((2,), k)) for k in range(6)]
+    assert next(ran) == 2  # the second time to check
+    assert [r.tolist() for r in results] == [[2 * k, 2 * k] for k in range(6)]
+
+
+def test_shape_dtype_static_value_nesting_and_grad_mode_each_trace_anew(device: str) -> None:
+    @lt.jit
+    def f(x: Any, k: Any = 1) -> lt.Tensor:
+        x = x if isinstance(x, lt.Tensor) else x["a"] + x["b"][0]
+        return x * k
+
+    def ones(*shape: int, dtype: Any = lt.float32) -> lt.Tensor:
+        return lt.ones(*shape, dtype=dtype, device=device)
+
+    cases: list[tuple[tuple[Any, ...], Any]] = [
+        ((ones(2),), [1, 1]), ((ones(3),), [1, 1, 1]), ((ones(2, dtype=lt.int64),), [1, 1]),
+        ((ones(2), 3), [3, 3]), ((ones(2), 3.0), [3, 3]), ((ones(2), True), [1, 1]),
+        (({"a": ones(2), "b": (ones(2),)}, 2), [4, 4]),
+        (({"a": ones(2), "b": [ones(2)]}, 2), [4, 4])]
+    for _ in range(3):
+        for arguments, wanted in cases:
+            assert equal(f(*arguments), wanted)
+    assert f.cache_size == len(cases)
+    with lt.no_grad():
+        f(ones(2))
+    assert f.cache_size == len(cases) + 1
+
+
+def test_views_of_one_base_and_repeated_arguments_are_told_from_separate_ones() -> None:
+    @lt.jit
+    def f(a: lt.Tensor, b: lt.Tensor) -> lt.Tensor:
+        a += 1
+        return a + b
+
+    x = lt.tensor([1.0, 2.0, 3.0, 4.0])
+    assert equal(f(x[:2], x[2:]), [5, 7]) and equal(x, [2, 3, 3, 4])
+    assert equal(f(x[:2], x[1:3]), [7, 7]) and equal(x, [3, 4, 3, 4])
+    assert equal(f(x, x), [8, 10, 8, 10]) and equal(x, [4, 5, 4, 5])
+    y = lt.zeros(2)
+    assert equal(f(y, lt.ones(2)), [2, 2]) and equal(y, [1, 1])
+    assert f.cache_size == 4
+
+
+def test_an_argument_without_a_hash_is_refused_with_a_remedy() -> None:
+    with pytest.raises(lt.JitError, match=r"wrap arrays in lazyten\.tensor"):
+        lt.jit(lambda x: x)(np.ones(3))
+
+
+def test_arguments_that_are_not_computed_yet_are_computed_first() -> None:
+    f = lt.jit(lambda x: x * 2)
+    for k in range(3):
+        assert equal(f(lt.arange(3) + k), (np.arange(3) + k) * 2)
+
+
+def test_it_decorates_methods_and_wraps_bound_methods_and_modules() -> None:
+    class Counter:
+        def __init__(self, start: float) -> None:
+            self.total, self.step = lt.tensor(start), 1.0
+
+        @lt.jit
+        def add(self, x: lt.Tensor) -> lt.Tensor:
+            self.total += x * self.step
+            return self.total + 0
+
+    a, b = Counter(1.0), Counter(10.0)
+    assert [a.add(lt.tensor(2.0)).item() for _ in range(3)] == [3, 5, 7]
+    assert b.add(lt.tensor(2.0)).item() == 12
+    a.step = 0.5  # an attribute that is read: another trace
+    assert a.add(lt.tensor(2.0)).item() == 8
+    bound = lt.jit(b.total.add)
+    assert bound(lt.tensor(1.0)).item() == 13
+    net = nn.Linear(2, 2)
+    with lt.no_grad():
+        assert equal(lt.jit(net)(lt.ones(1, 2)), net(lt.ones(1, 2)))
+
+
+# ---- state ---------------------------------------------------------------------------------------
+
+def test_closed_over_tensors_are_read_at_their_current_value(device: str) -> None:
+    w = lt.ones(3, device=device)
+    f = lt.jit(lambda x: x * w)
+    x = lt.ones(3, device=device)
+    assert equal(f(x), [1, 1, 1])
+    w.mul_(5)  # not computed before the call
+    assert equal(f(x), [5, 5, 5])
+    w[1] = 7
+    assert equal(f(x), [5, 7, 5])
+    w = lt.zeros(3, device=device)  # another tensor by this name
+    assert equal(f(x), [0, 0, 0])
+
+
+def test_loaded_parameters_and_moved_models_are_seen() -> None:
+    net, other = nn.Linear(2, 2), nn.Linear(2, 2)
+    f = lt.no_grad()(lt.jit(net))
+    x = lt.ones(1, 2)
+    f(x), f(x)
+    net.load_state_dict(other.state_dict())
+    assert equal(f(x), other(x).detach())
+    net.to(dtype=lt.float64)
+    assert f(x.double()).dtype is lt.float64
+    net.weight = nn.Parameter(lt.zeros(2, 2, dtype=lt.float64))
+    assert equal(f(x.double())[0], net.bias.detach())
+
+
+def test_a_frozen_parameter_is_not_trained_any_more() -> None:
+    net = nn.Linear(2, 1)
+    optimizer = SGD(list(net.parameters()), lr=0.1)
+
+    @lt.jit
+    def step(x: lt.Tensor) -> None:
+        optimizer.zero_grad()
+        net(x).sum().backward()
+        optimizer.step()
+
+    for _ in range(3):
+        step(lt.ones(1, 2))
+    net.weight.requires_grad_(False)
+    weight, bias = net.weight.numpy(), net.bias.detach().numpy()
+    step(lt.ones(1, 2))
+    assert equal(net.weight, weight) and net.weight.grad is None
+    np.testing.assert_allclose(net.bias.detach().numpy(), bias - 0.1, rtol=1e-6)
+
+
+def test_eval_and_train_change_what_dropout_does() -> None:
+    net = nn.Dropout(0.5)
+    f = lt.jit(net)
+    ones = lt.ones(64)
+    assert not equal(f(ones), ones) and not equal(f(ones), ones)
+    net.eval()
+    assert equal(f(ones), ones)
+    net.train()
+    assert not equal(f(ones), ones)
+    assert f.cache_size == 2
+
+
+def test_globals_and_attributes_that_change_are_seen() -> None:
+    global scale
+    f = lt.jit(lambda x: x * scale)
+    assert equal(f(lt.ones(2)), [2, 2])
+    scale = 3.0
+    try:
+        assert equal(f(lt.ones(2)), [3, 3])
+    finally:
+        scale = 2.0
+    assert equal(f(lt.ones(2)), [2, 2]) and f.cache_size == 2
+
+
+def test_random_numbers_go_on_as_without_jit(device: str) -> None:
+    own = lt.Generator(9)
+
+    def draw(x: lt.Tensor) -> tuple[lt.Tensor, ...]:
+        lt.rand(5, device=device)  # unused, but it takes its numbers
+        return (x + lt.randn(3, device=device), lt.randperm(6, device=device),
+                lt.rand(2, device=device, generator=own))
+
+    def drawn(function: Callable[[lt.Tensor], tuple[lt.Tensor, ...]]) -> list[Array]:
+        lt.manual_seed(3)
+        own.manual_seed(4)
+        return [t.numpy() for _ in range(4) for t in function(lt.zeros(3, device=device))]
+
+    for a, b in zip(drawn(lt.jit(draw)), drawn(draw), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_in_place_changes_of_arguments_reach_the_caller_and_all_views(device: str) -> None:
+    @lt.jit
+    def f(x: lt.Tensor) -> lt.Tensor:
+        before = x + 0
+        x[1:] += 10
+        return before
+
+    x = lt.tensor([1.0, 2.0, 3.0], device=device)
+    view = x.flip(0)
+    assert equal(f(x), [1, 2, 3]) and equal(view, [13, 12, 1])
+    assert equal(f(x), [1, 12, 13]) and equal(view, [23, 22, 1])
+    assert equal(f(view), [23, 22, 1]) and equal(x, [11, 32, 23])
+
+
+def test_a_value_saved_before_a_call_stays_what_it_was() -> None:
+    w = lt.zeros(2)
+    f = lt.jit(lambda: w.add_(1))
+    saved = []
+    for _ in range(5):
+        saved.append(w * 1)  # lazy: it reads the memory that w has now
+        f()
+    assert [s.tolist() for s in saved] == [[k, k] for k in range(5)]
+
+
+# ---- results -------------------------------------------------------------------------------------
+
+def test_results_in_a_list_are_distinct_and_keep_their_structure() -> None:
+    @lt.jit
+    def f(x: lt.Tensor) -> dict[str, Any]:
+        y = x * 2
+        return {"y": y, "parts": [y[:1], (y[1:], None)], "rank": 1, "x": x}
+
+    given = [lt.tensor([float(k), k + 1.0]) for k in range(4)]
+    results = [f(x) for x in given]
+    for k, (x, result) in enumerate(zip(given, results, strict=True)):
+        assert equal(result["y"], [2 * k, 2 * k + 2]) and result["rank"] == 1
+        assert equal(result["parts"][1][0], [2 * k + 2]) and result["parts"][1][1] is None
+        assert result["x"] is x
+    results[3]["y"].zero_()  # the parts are views of it
+    assert equal(results[3]["parts"][0], [0]) and equal(results[2]["y"], [4, 6])
+
+
+def test_an_argument_or_constant_given_back_is_not_changed_by_later_calls() -> None:
+    f = lt.jit(lambda x: (x.reshape(2, 1), lt.tensor([1.0, 2.0])))
+    x = lt.tensor([1.0, 2.0])
+    view, constant = f(x)
+    constant.zero_()
+    x.zero_()
+    assert equal(view, [[0], [0]]) and equal(f(x)[1], [1, 2])
+
+
+def test_gradients_of_arguments_and_of_the_owner_of_a_view_are_set() -> None:
+    @lt.jit
+    def f(x: lt.Tensor) -> lt.Tensor:
+        loss = (x * x).sum()
+        loss.backward()
+        return loss
+
+    for k in (1.0, 2.0, 3.0):
+        x = lt.tensor([k, 2 * k], requires_grad=True)
+        loss = f(x)
+        assert x.grad is not None and equal(x.grad, [2 * k, 4 * k])
+        assert loss.requires_grad
+        f(x.reshape(2, 1))
+        assert equal(x.grad, [4 * k, 8 * k])
+    with pytest.raises(lt.GradientError, match="backward was called"):
+        loss.backward()
+
+
+def test_a_saved_gradient_is_not_changed_by_the_next_call() -> None:
+    w = lt.tensor([1.0, 2.0], requires_grad=True)
+
+    @lt.jit
+    def f(x: lt.Tensor) -> None:
+        w.grad = None
+        (w * x).sum().backward()
+
+    saved = []
+    for k in range(4):
+        f(lt.full((2,), float(k)))
+        saved.append(w.grad)
+    assert [g.tolist() for g in saved if g is not None] == [[k, k] for k in range(4)]
+
+
+def test_nested_jit_is_one_program() -> None:
+    w = lt.zeros(())
+    inner = lt.jit(lambda x: w.add_(x) * 2)
+    outer = lt.jit(lambda x: inner(x) + inner(x))
+    assert outer(lt.tensor(1.0)).item() == 6 and w.item() == 2
+    assert outer(lt.tensor(1.0)).item() == 14 and w.item() == 4
+    assert inner.cache_size == 0
+
+
+# ---- refusals ------------------------------------------------------------------------------------
+
+outside: list[Any] = []
+count = 0
+net = nn.Linear(3, 3)
+
+
+def branches(x: lt.Tensor) -> lt.Tensor:
+    net.weight.zero_()
+    lt.rand(4)
+    if x.sum() > 0:  # the line
+        return x
+    return -x
+
+
+def prints(x: lt.Tensor) -> lt.Tensor:
+    print("here")  # the line
+    return x
+
+
+def prints_value(x: lt.Tensor) -> str:
+    return f"{x}"  # the line
+
+
+def draws_python(x: lt.Tensor) -> lt.Tensor:
+    return x * random.random()  # the line
+
+
+def takes_array(x: lt.Tensor) -> lt.Tensor:
+    return x + np.ones(3)  # the line
+
+
+def assigns_attribute(x: lt.Tensor) -> lt.Tensor:
+    net.last = x  # the line
+    return x
+
+
+def switches_mode(x: lt.Tensor) -> lt.Tensor:
+    net.eval()  # the line
+    return x
+
+
+def keeps(x: lt.Tensor) -> lt.Tensor:
+    outside.append(x * 2)  # the line
+    return x
+
+
+def counts(x: lt.Tensor) -> lt.Tensor:
+    global count
+    count += 1  # the line
+    return x
+
+
+def appends(x: lt.Tensor) -> lt.Tensor:
+    outside.append(3)  # the line
+    return x
+
+
+def seeds(x: lt.Tensor) -> lt.Tensor:
+    lt.manual_seed(3)  # the line
+    return x
+
+
+@pytest.mark.parametrize("function", [
+    branches, prints, prints_value, draws_python, takes_array, assigns_attribute, switches_mode,
+    keeps, counts, appends, seeds], ids=lambda f: f.__name__)
+def test_what_a_replay_would_not_do_is_refused_naming_the_line(
+        function: Callable[[lt.Tensor], Any]) -> None:
+    code = function.__code__
+    with open(code.co_filename, encoding="utf8") as file:
+        lines = file.read().split("\n")
+    line = next(n for n in range(code.co_firstlineno, len(lines)) if "# the line" in lines[n]) + 1
+    weight, x = net.weight.numpy(), lt.ones(3)
+    state = lt.manual_seed(1).get_state()
+    with lt.no_grad(), pytest.raises(lt.JitError, match=rf"(test_jit\.py:|line ){line}\b"):
+        lt.jit(function)(x)
+    assert equal(net.weight, weight) and equal(x, [1, 1, 1]) and net.training
+    assert lt.manual_seed(1).get_state() == state
+    outside.clear()
+
+
+def test_taking_back_a_failed_trace_leaves_generators_gradients_and_optimizers_alone() -> None:
+    w = lt.tensor([1.0, 2.0], requires_grad=True)
+    optimizer = Adam([w], lr=0.1)
+    generator = lt.Generator(3)
+
+    @lt.jit
+    def f(fail: bool) -> None:
+        (w * lt.rand(2, generator=generator)).sum().backward()
+        optimizer.step()
+        if fail:
+            raise KeyError("the user's own")
+
+    with pytest.raises(KeyError):
+        f(True)
+    assert w.tolist() == [1, 2] and w.grad is None and generator.get_state() == (3, 0)
+    assert not optimizer.state[w]
+    f(False)
+    assert optimizer.state[w]["step"] == 1 and generator.get_state() == (3, 2)
+
+
+def test_results_that_require_gradients_are_refused() -> None:
+    with pytest.raises(lt.JitError, match="call backward\\(\\) inside"):
+        lt.jit(net)(lt.ones(3))
+    x = lt.ones(2, requires_grad=True) * 2
+    with pytest.raises(lt.JitError, match="cannot flow out"):
+        lt.jit(lambda x: (x * 2).sum().backward())(x)
+
+
+def test_a_tensor_that_is_written_must_not_come_in_by_two_ways() -> None:
+    w = lt.zeros(2)
+    f = lt.jit(lambda x: w.add_(x))
+    f(lt.ones(2))
+    with pytest.raises(lt.JitError, match="in two ways"):
+        f(w)
+    assert equal(w, [1, 1])
+
+
+def test_python_state_that_cannot_be_watched_is_found_at_the_second_call() -> None:
+    calls = iter(range(100))
+    f = lt.jit(lambda x: x * next(calls))
+    f(lt.ones(2))
+    with pytest.raises(lt.JitError, match="does something else when traced again"):
+        f(lt.ones(2))
+
+
+def test_check_traces_every_call() -> None:
+    values = iter([1, 1, 1, 2])
+    f = lt.jit(lambda x: x * next(values), check=True)
+    for _ in range(3):
+        assert equal(f(lt.ones(2)), [1, 1])
+    with pytest.raises(lt.JitError, match="does something else"):
+        f(lt.ones(2))
+
+
+def test_a_changed_list_argument_is_refused() -> None:
+    def f(xs: list[lt.Tensor]) -> None:
+        xs.append(xs[0] + 1)
+
+    with pytest.raises(lt.JitError, match="changes a list or dict"):
+        lt.jit(f)([lt.ones(2)])
+
+
+def test_copies_between_devices_are_refused_inside() -> None:
+    with pytest.raises(lt.JitError, match="copy it outside"):
+        lt.jit(lambda x: x.to("interpreter") * 2)(lt.ones(2, device="cpu"))
+
+
+def test_a_rate_that_makes_no_sense_is_refused_before_anything_changes() -> None:
+    w = lt.tensor([1.0], requires_grad=True)
+    optimizer = Adam([w], lr=0.1)
+
+    @lt.jit
+    def f() -> None:
+        optimizer.zero_grad()
+        (w * w).sum().backward()
+        optimizer.step()
+
+    for _ in range(3):
+        f()
+    before = w.item()
+    optimizer.param_groups[0]["lr"] = -1.0
+    with pytest.raises(lt.ArgumentError, match="lr=-1"):
+        f()
+    assert optimizer.state[w]["step"] == 3 and w.item() == before
+
+
+def test_attributes_of_classes_helpers_and_methods_that_are_called_are_watched() -> None:
+    class Scaled:
+        factor = 2.0
+
+        @property
+        def twice(self) -> float:
+            return self.factor * 2
+
+        def helper(self, x: lt.Tensor) -> lt.Tensor:
+            return x * self.twice
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.part = Scaled()
+
+        def forward(self, x: lt.Tensor) -> lt.Tensor:
+            return self.block(x)
+
+        def block(self, x: lt.Tensor) -> lt.Tensor:
+            return self.part.helper(x) + scale
+
+    global scale
+    f = lt.jit(Net())
+    assert equal(f(lt.ones(1)), [6]) and equal(f(lt.ones(1)), [6])
+    Scaled.factor = 3.0
+    assert equal(f(lt.ones(1)), [8])
+    scale = 10.0
+    try:
+        assert equal(f(lt.ones(1)), [16])
+    finally:
+        scale = 2.0
+
+
+def test_debug_shows_the_kernels_of_a_replay(capsys: pytest.CaptureFixture[str],
+                                             monkeypatch: pytest.MonkeyPatch) -> None:
+    f = lt.jit(lambda x: x.exp() * 3)
+    x = lt.ones(4).realize()
+    f(x), f(x)
+    monkeypatch.setenv("DEBUG", "2")
+    assert equal(f(x), lt.jit(lambda x: x.exp() * 3)(x))
+    assert "schedule on" in capsys.readouterr().out
