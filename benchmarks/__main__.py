@@ -112,9 +112,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if name not in names:
             print(f"note: {name} is not installed: its column is left out")
 
-    if options.threads > 1 and "lazyten" in names:
-        print("note: lazyten runs on one thread, whatever --threads gives the others")
-
     rounds = options.rounds or (3 if options.quick else 15)
     turn_s = 0.005 if options.quick else 0.03
     rows = list(time_cases(cases, names, rounds, turn_s, options.threads))

@@ -174,7 +174,8 @@ def installed(name: str) -> bool:
 
 def thread_environment(threads: int) -> dict[str, str]:
     """Environment variables that hold the frameworks to `threads` threads; set before imports."""
-    counts = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "CPU_COUNT", "NPROC")
+    counts = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "CPU_COUNT", "NPROC",
+              "LAZYTEN_NUM_THREADS")
     eigen = "true" if threads > 1 else "false"
     return {**dict.fromkeys(counts, str(threads)),
             "XLA_FLAGS": f"--xla_cpu_multi_thread_eigen={eigen}",

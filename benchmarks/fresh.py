@@ -32,7 +32,7 @@ WARM_STEP = "the same, second process"
 LATER = f"LeNet step in that process, batch {BATCH}"
 ROWS = (IMPORT, COLD, COLD_STEP, WARM_STEP, LATER)
 
-CACHE_VARIABLES = ("XDG_CACHE_HOME", "TORCHINDUCTOR_CACHE_DIR")
+CACHE_VARIABLES = ("LAZYTEN_CACHE", "XDG_CACHE_HOME", "TORCHINDUCTOR_CACHE_DIR")
 TIME_IMPORT = "import time; t = time.perf_counter(); import {}; print(time.perf_counter() - t)"
 TIME_STEP = ("import time; t = time.perf_counter(); "
              "from benchmarks.fresh import report; report({!r}, {}, t)")

@@ -13,6 +13,7 @@ from typing import Protocol
 from lazyten import dtype as dt
 from lazyten.affine import affine
 from lazyten.codegen.ranges import AFFINE, free_ranges
+from lazyten.codegen.stage import Staged, is_packable, packed_size
 from lazyten.codegen.target import Target
 from lazyten.cost import OP_WORK
 from lazyten.node import Node, toposort
@@ -26,7 +27,14 @@ SHUFFLE_UNITS = 3.0
 MOST_SHUFFLED = 4
 DIVISION_UNITS = 4.0
 """An index divided by a constant."""
+PACK_UNITS = 4.0
+"""Packing an element: reading it alone, and a share of a vector store."""
+MISS_UNITS = 2.0
+"""A vector load that the first cache misses, mostly hidden."""
+LINE, WAYS = 64, 8
 MASK_UNITS = 1.5
+TAIL_UNITS = 3.0
+"""Working out which lanes are inside, and choosing."""
 LOOP_UNITS = 2.0
 LATENCY_UNITS = 8.0
 """One step of a chain of multiply-adds."""
@@ -44,6 +52,8 @@ class Choice(Protocol):
     def tile(self) -> tuple[tuple[Node, int], ...]: ...
     @property
     def unroll(self) -> tuple[tuple[Node, int], ...]: ...
+    @property
+    def outer(self) -> Node | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +68,29 @@ class Access:
     divisors: dict[Node, frozenset[int]]
     units: float
     masked: bool
+    itemsize: int
+    load: Node | None = None
 
-    def lane_units(self, r: Node, lanes: int) -> float:
-        """Units of `lanes` neighbouring steps of `r` as one vector."""
+    def packed_units(self, uses: int) -> float:
+        """Units a use if the operand is packed first, which is spread over all uses."""
+        if self.load is None:
+            return math.inf
+        return self.units + packed_size(self.load) * PACK_UNITS / uses
+
+    def misses(self, inner: Node, l1_bytes: int) -> bool:
+        """Whether the rows that a loop over `inner` steps through do not stay in the first cache:
+        there are too many, or their distance lets them share few of its sets."""
+        step = abs(self.strides.get(inner) or 0) * self.itemsize
+        sets = l1_bytes // (LINE * WAYS)
+        if step % LINE == 0 and step:
+            sets //= math.gcd(sets, step // LINE)
+        return step >= LINE and 2 * inner.arg.extent > sets * WAYS
+
+    def lane_units(self, r: Node | None, lanes: int) -> float:
+        """Units of `lanes` neighbouring steps of `r` as one vector; of one element for None."""
         mask = MASK_UNITS if self.masked else 0.0
+        if r is None:
+            return self.units + mask
         stride = self.strides.get(r, 0)
         if stride == 1:
             return self.units + mask
@@ -111,7 +140,11 @@ class Body:
 
 
 class Model:
-    """Estimates of one kernel. outputs: ranges of the stores; reductions: bodies of ACCUMULATEs."""
+    """Estimates of one kernel.
+
+    outputs: ranges of the stores; shared_outputs: those of every store; reductions: bodies of
+    ACCUMULATEs.
+    """
 
     def __init__(self, sink: Node, target: Target) -> None:
         self.target = target
@@ -125,6 +158,8 @@ class Model:
                  and n.src[0].op is Op.MUL and n.dtype.is_float}
         for node in order:
             self._count(node, fused)
+        every = frozenset.intersection(*(self.free[store] for store in sink.src))
+        self.shared_outputs = [r for r in self.outputs if r in every]
         self.reused_outputs = [r for r in self.outputs if self._is_reused(r)]
         self._known: dict[Choice, float] = {}
 
@@ -166,7 +201,10 @@ class Model:
             strides, _ = affine(node.src[1])
             divided = {r: _divisors(r, strides, self.free) for r in free}
             known = {r: None if divided[r] else strides.get(r, 0) for r in free}
-            self._item(free).accesses.append(Access(known, divided, units, masked))
+            packable = node if node.op is Op.LOAD and is_packable(node) else None
+            size = node.src[0].dtype.itemsize
+            access = Access(known, divided, units, masked, size, packable)
+            self._item(free).accesses.append(access)
         elif node.op is Op.ACCUMULATE:
             self._item(self.free[node.src[0]]).arithmetic += 3.0 if node.arg is Op.MAX else 1.0
         elif node.op in ELEMENTWISE and node not in fused:
@@ -199,24 +237,26 @@ class Model:
             self._known[choice] = self._cycles(choice)
         return self._known[choice]
 
+    def repeated_cycles(self, choice: Choice, r: Node) -> float:
+        """Half cycles of the reductions that every thread must do if threads share `r`."""
+        return self._bodies_cycles(choice, [b for b in self.reductions if r not in b.chain])
+
     def _cycles(self, choice: Choice) -> float:
-        lanes, copies = dict(choice.lanes), dict(choice.tile) | dict(choice.unroll)
-        trips = {}
-        for body in (self.stores, *self.reductions):
-            for r in body.chain:
-                trips[r] = -(-r.arg.extent // (lanes.get(r, 1) * copies.get(r, 1)))
-        return sum(self._body_cycles(body, lanes, copies, trips)
-                   for body in (self.stores, *self.reductions))
+        return self._bodies_cycles(choice, [self.stores, *self.reductions])
+
+    def _bodies_cycles(self, choice: Choice, bodies: list[Body]) -> float:
+        lanes, copies, trips = self._counts(choice)
+        return sum(self._body_cycles(body, lanes, copies, trips) for body in bodies)
 
     def _body_cycles(self, body: Body, lanes: dict[Node, int], copies: dict[Node, int],
                      trips: dict[Node, int]) -> float:
         total, innermost, instances, operands = 0.0, 0.0, 1, []
         iterations = math.prod(trips[r] for r in body.chain)
         for item in body.items.values():
-            depths = [i for i, r in enumerate(body.chain) if r in item.free and trips[r] > 1]
-            times = math.prod(trips[r] for r in body.chain[:max(depths, default=-1) + 1])
+            times = self._times(body, item, trips)
             copied = math.prod(copies.get(r, 1) for r in item.free)
-            units = copied * self._item_units(item, lanes)
+            units = copied * self._item_units(body, item, lanes, times * copied)
+            units += _tail_units(body, item, lanes, copies)
             if times == iterations:
                 innermost += units
             else:
@@ -235,14 +275,81 @@ class Model:
             return math.inf
         return total + iterations * (innermost + LOOP_UNITS)
 
-    def _item_units(self, item: Item, lanes: dict[Node, int]) -> float:
+    @staticmethod
+    def _times(body: Body, item: Item, trips: dict[Node, int]) -> int:
+        """How often an item's work is done: as often as the last loop that it depends on."""
+        depths = [i for i, r in enumerate(body.chain) if r in item.free and trips[r] > 1]
+        return math.prod(trips[r] for r in body.chain[:max(depths, default=-1) + 1])
+
+    def staged(self, choice: Choice) -> list[Staged]:
+        """The operands that are packed before the loops."""
+        lanes, copies, trips = self._counts(choice)
+        found: dict[Node, Staged] = {}
+        for body in (self.stores, *self.reductions):
+            for item in body.items.values():
+                vector = next((r for r in item.free if r in lanes), None)
+                uses = self._times(body, item, trips) * math.prod(copies.get(r, 1)
+                                                                  for r in item.free)
+                for access in item.accesses:
+                    width = 1 if vector is None else lanes[vector]
+                    direct = self._direct_units(body, access, vector, width)
+                    if access.load is not None and access.packed_units(uses) < direct:
+                        found[access.load] = Staged(access.load, vector)
+        return list(found.values())
+
+    def outermost(self, choice: Choice) -> Node | None:
+        """The output range whose loop is better run outside the others; None if they are fine.
+
+        An operand is read anew for each iteration of a loop around its own loops that it does not
+        depend on; that counts where it is too large for the second cache.
+        """
+        trips = self._counts(choice)[2]
+        loops = [r for r in self.outputs if trips.get(r, 1) > 1]
+        best, least = None, 0.8 * self._traffic(loops, trips)
+        for r in loops[1:]:
+            traffic = self._traffic([r, *(o for o in loops if o is not r)], trips)
+            if traffic < least:
+                best, least = r, traffic
+        return best
+
+    def _traffic(self, loops: list[Node], trips: dict[Node, int]) -> float:
+        """Bytes that reductions read from beyond the second cache, with the output loops in this
+        order."""
+        total = 0.0
+        for body in self.reductions:
+            for item in body.items.values():
+                last = max((i for i, r in enumerate(loops) if r in item.free), default=-1)
+                again = math.prod(trips[r] for r in loops[:last + 1] if r not in item.free)
+                for access in item.accesses:
+                    size = math.prod(r.arg.extent for r in item.free) * access.itemsize
+                    total += size * again if size > self.target.l2_bytes // 2 else 0
+        return total
+
+    def _counts(self, choice: Choice) -> tuple[dict[Node, int], dict[Node, int], dict[Node, int]]:
+        """Lanes and copies of ranges, and how often the loop of each is run through."""
+        lanes, copies = dict(choice.lanes), dict(choice.tile) | dict(choice.unroll)
+        trips = {}
+        for body in (self.stores, *self.reductions):
+            for r in body.chain:
+                trips[r] = -(-r.arg.extent // (lanes.get(r, 1) * copies.get(r, 1)))
+        return lanes, copies, trips
+
+    def _item_units(self, body: Body, item: Item, lanes: dict[Node, int], uses: int) -> float:
         vector = next((r for r in item.free if r in lanes), None)
         width = 1 if vector is None else lanes[vector]
         units = item.arithmetic + item.division_units(vector, width)
         for access in item.accesses:
-            units += access.units + (MASK_UNITS if access.masked else 0.0) if vector is None \
-                else access.lane_units(vector, width)
+            direct = self._direct_units(body, access, vector, width)
+            units += min(direct, access.packed_units(uses))
         return units
+
+    def _direct_units(self, body: Body, access: Access, vector: Node | None, lanes: int) -> float:
+        """Units a use of an operand where it is, with what the innermost reduction loop misses."""
+        inner = body.own[-1] if body.own else None
+        units = access.lane_units(vector, lanes)
+        if inner is None or inner is vector or not access.misses(inner, self.target.l1_bytes):
+            return units
+        return units + MISS_UNITS
 
     def _finish_units(self, body: Body, lanes: dict[Node, int], copies: dict[Node, int],
                       trips: dict[Node, int]) -> float:
@@ -252,6 +359,18 @@ class Model:
         steps = 3.0 * math.log2(width) + parts - 1
         times = math.prod(trips[r] for r in body.chain[:len(body.chain) - len(body.own)])
         return times * steps * math.prod(copies.get(r, 1) for r in body.free)
+
+
+def _tail_units(body: Body, item: Item, lanes: dict[Node, int], copies: dict[Node, int]) -> float:
+    """Units of masking what a split reduction reads past its end: which lanes are inside is worked
+    out once for all of a register tile."""
+    uneven = [r for r in body.own if r in item.free
+              and r.arg.extent % (lanes.get(r, 1) * copies.get(r, 1))]
+    if not uneven:
+        return 0.0
+    masks = math.prod(copies.get(r, 1) for r in uneven)
+    loads = len(item.accesses) * math.prod(copies.get(r, 1) for r in item.free)
+    return TAIL_UNITS * masks + MASK_UNITS * loads
 
 
 def _divisors(r: Node, terms: dict[Node, int], free: dict[Node, frozenset[Node]]) -> frozenset[int]:

@@ -12,7 +12,9 @@ class Generated:
 
     name: of the function, as the text spells it. source: the function. declares: lines that must
     stand before it in its module, once however many kernels need them. loops: the decisions and
-    the loop nest, for people. where: the user's line, for messages.
+    the loop nest, for people. where: the user's line, for messages. entries: the functions of the
+    text in the order to call them, each with the same arguments. scratch: bytes of memory that they
+    share, as arguments after the kernel's own, for the time of one launch.
     """
 
     name: str
@@ -20,3 +22,5 @@ class Generated:
     declares: tuple[str, ...]
     loops: str
     where: Location | None = None
+    entries: tuple[str, ...] = ()
+    scratch: tuple[int, ...] = ()

@@ -122,12 +122,16 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """for counter in range(extent): body, with extent at least 1."""
+    """for counter in range(extent): body, with extent at least 1.
+
+    parallel: a call of the function runs only a chunk of it, so that threads can share it.
+    """
 
     counter: Value
     extent: int
     body: Block
     carried: tuple[Carried, ...] = ()
+    parallel: bool = False
 
 
 Instruction = Constant | Lanes | Splat | Compute | Load | Store | Horizontal | Loop
@@ -135,11 +139,16 @@ Instruction = Constant | Lanes | Splat | Compute | Load | Store | Horizontal | L
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A kernel in instructions. params: each argument's element type and size, in slot order."""
+    """A kernel in instructions.
+
+    params: each argument's element type and size, in slot order. grain: iterations of the parallel
+    loop that a thread takes at a time; 0 where there is no such loop.
+    """
 
     name: str
     params: tuple[tuple[DType, int], ...]
     body: Block
+    grain: int = 0
 
 
 def format_block(block: Block, indent: str = "") -> str:
@@ -149,7 +158,8 @@ def format_block(block: Block, indent: str = "") -> str:
         if isinstance(item, Loop):
             carried = ", ".join(f"v{c.phi.id} = v{c.initial.id}" for c in item.carried)
             suffix = f": {carried}" if carried else ""
-            lines.append(f"{indent}for v{item.counter.id} < {item.extent}{suffix}")
+            word = "parallel for" if item.parallel else "for"
+            lines.append(f"{indent}{word} v{item.counter.id} < {item.extent}{suffix}")
             lines.append(format_block(item.body, indent + "  "))
         else:
             lines.append(indent + _format(item))

@@ -1,9 +1,10 @@
 """linearize: LOOP expressions become instructions in nested loops.
 
-In: a SINK whose ranges are of four kinds: 'loop' and 'reduce' ranges become loops, 'unroll' ranges
-one instance of every value that depends on them (a register tile), a 'vector' range the lanes. Out:
-a Function. Every value is computed once, in the outermost loop body its ranges allow, and an
-ACCUMULATE runs its loops as far out as its inputs let it.
+In: a SINK whose ranges are of five kinds: 'loop' and 'reduce' ranges become loops, a 'parallel'
+range a loop of which each call runs a chunk, 'unroll' ranges one instance of every value that
+depends on them (a register tile), a 'vector' range the lanes. Out: a Function. Every value is
+computed once, in the outermost loop body its ranges allow, and an ACCUMULATE runs its loops as far
+out as its inputs let it.
 """
 from __future__ import annotations
 
@@ -24,8 +25,8 @@ Instance = tuple[int, ...]
 Env = dict[Node, int]
 
 
-def linearize(name: str, sink: Node) -> Function:
-    """The instructions of a kernel whose ranges carry their decisions."""
+def linearize(name: str, sink: Node, grain: int = 0) -> Function:
+    """The instructions of a kernel whose ranges carry their decisions; grain: see Function."""
     work = _Linearizer(sink)
     for store in sink.src:
         work.store(store)
@@ -33,7 +34,7 @@ def linearize(name: str, sink: Node) -> Function:
     params = {n.arg.slot: (n.dtype, n.arg.size) for n in toposort([sink]) if n.op is Op.PARAM}
     unused = (dt.uint8, 0)  # an argument that simplification has made unnecessary
     slots = tuple(params.get(i, unused) for i in range(max(params) + 1))
-    return Function(name, slots, work.build.root)
+    return Function(name, slots, work.build.root, grain)
 
 
 class _Linearizer:
@@ -79,7 +80,8 @@ class _Linearizer:
         while len(self.open) > keep:
             r = self.open.pop()
             body = self.build.home[self.counter[r]]
-            self._innermost().items.append(Loop(self.counter[r], r.arg.extent, body))
+            self._innermost().items.append(Loop(self.counter[r], r.arg.extent, body,
+                                                parallel=r.arg.kind == "parallel"))
 
     # ---- instances ----
 
@@ -231,7 +233,7 @@ class _Linearizer:
         lanes = max(self._lanes(value), *own_lanes, 1)  # a value may not depend on its own lanes
         carried: list[list[Carried]] = [[] for _ in loops]
         parts: dict[Instance, list[Value]] = {}
-        for env in self._instances(node):
+        for env in self._by_operand(node) if fused else self._instances(node):
             instance = tuple(env[r] for r in self.unrolled[node])
             parts[instance] = [
                 self._carry(node, blocks, carried, env | mine, lanes, fused)
@@ -242,6 +244,13 @@ class _Linearizer:
             parent.items.append(Loop(self.counter[r], r.arg.extent, body, tuple(values)))
         for instance, accumulators in parts.items():
             self.values[node, instance] = self._finish(node, accumulators)
+
+    def _by_operand(self, node: Node) -> list[Env]:
+        """The instances of a sum of products, all that share an operand one after the other: the
+        operand with more instances, so that only those of the other stay in registers."""
+        most = max(node.src[0].src, key=lambda s: len(self._instances(s)))
+        outer = [r for r in self.unrolled[most] if r in self.unrolled[node]]
+        return sorted(self._instances(node), key=lambda env: [env[r] for r in outer])
 
     def _combine(self, node: Node, so_far: Value | None, env: Env, fused: bool) -> Value:
         """One more element into an accumulator (None: the first)."""
@@ -305,7 +314,7 @@ def _sorted_unrolled(ranges: Iterable[Node]) -> tuple[Node, ...]:
 
 
 def _is_loop(r: Node) -> bool:
-    return r.arg.kind in ("loop", "reduce")
+    return r.arg.kind in ("parallel", "loop", "reduce")
 
 
 def _is_natural(node: Node) -> bool:

@@ -11,13 +11,25 @@ from dataclasses import dataclass, replace
 
 from lazyten.codegen.cycles import Model
 from lazyten.codegen.lower import FIRST_REDUCE
-from lazyten.codegen.ranges import merge_ranges, split_output, split_reduction
+from lazyten.codegen.parallel import ONE_THREAD, Sharing, choose_parallel
+from lazyten.codegen.ranges import (
+    OUTERMOST,
+    block_range,
+    make_outermost,
+    merge_ranges,
+    outermost_range,
+    share_ranges,
+    split_output,
+    split_reduction,
+)
+from lazyten.codegen.stage import Staged, fill, mark
 from lazyten.codegen.target import Target
 from lazyten.node import Node, toposort
 from lazyten.ops import Op
 
 TILES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)
-UNROLLS = (1, 2, 4, 8)
+MOST_STARTS = 6
+UNROLLS = (1, 2, 3, 4, 5, 6, 7, 8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,32 +37,49 @@ class Decisions:
     """What becomes of a kernel's ranges.
 
     lanes: vector ranges and their lanes. tile: output ranges in registers, in elements or vectors.
-    unroll: reduction ranges and how many accumulators each has.
+    unroll: reduction ranges and how many accumulators each has. parallel: the output ranges whose
+    loops threads share as if they were one.
     """
 
     lanes: tuple[tuple[Node, int], ...] = ()
     tile: tuple[tuple[Node, int], ...] = ()
     unroll: tuple[tuple[Node, int], ...] = ()
+    staged: tuple[Staged, ...] = ()
+    outer: Node | None = None
+    parallel: Sharing = ONE_THREAD
 
     def __str__(self) -> str:
         parts = [f"{name}({', '.join(f'{range_name(r)}:{n}' for r, n in chosen)})"
                  for name, chosen in (("tile", self.tile), ("unroll", self.unroll),
                                       ("vector", self.lanes)) if chosen]
+        if self.outer is not None:
+            parts.append(f"outermost({range_name(self.outer)})")
+        parts += [f"stage(argument {s.load.src[0].arg.slot})" for s in self.staged]
+        if self.parallel.ranges:
+            shared = "*".join(map(range_name, self.parallel.ranges))
+            parts.append(f"parallel({shared}:{self.parallel.grain})")
         return " ".join(parts) or "plain loops"
 
 
 def range_name(r: Node) -> str:
     """i0, i1, ... for output axes; r0.2 for axis 2 of the first reduction."""
-    first, *rest = r.arg.order
+    first, *rest = r.arg.order[1:] if r.arg.order[0] == OUTERMOST else r.arg.order
     name = f"i{first}" if first < FIRST_REDUCE else f"r{first - FIRST_REDUCE}"
     return ".".join([name, *map(str, rest)])
 
 
-def optimize(sink: Node, target: Target) -> tuple[Node, Decisions]:
-    """The same kernel in a better loop nest, and what was decided."""
+def optimize(sink: Node, target: Target, scratch: int) -> list[tuple[Node, Decisions]]:
+    """The same kernel in better loop nests, and what was decided: what packs operands, in the order
+    to run, and last the kernel itself. `scratch` is the first kernel argument that is not taken."""
     sink = merge_ranges(sink)
-    decisions = choose(sink, target)
-    return apply(sink, decisions), decisions
+    model = Model(sink, target)
+    decisions = choose(model)
+    if target.threads:
+        decisions = replace(decisions, parallel=choose_parallel(model, decisions))
+    marked = apply(mark(sink, decisions.staged, scratch), decisions)
+    fills, sink = fill(marked, decisions.staged, scratch)
+    done = [step for f in fills for step in optimize(f, target, scratch + len(fills))]
+    return [*done, (share(sink, decisions), decisions)]
 
 
 def apply(sink: Node, decisions: Decisions) -> Node:
@@ -61,18 +90,32 @@ def apply(sink: Node, decisions: Decisions) -> Node:
             sink = split_output(sink, r, tile.get(r, 1), lanes.get(r, 1))
         else:
             sink = split_reduction(sink, r, unroll.get(r, 1), lanes.get(r, 1))
-    return sink
+    return sink if decisions.outer is None else make_outermost(sink, decisions.outer)
 
 
-def choose(sink: Node, target: Target) -> Decisions:
+def share(sink: Node, decisions: Decisions) -> Node:
+    """Make the loops that threads share one 'parallel' loop."""
+    lanes, tile = dict(decisions.lanes), dict(decisions.tile)
+    blocks = []
+    for r in decisions.parallel.ranges:
+        block = block_range(r, tile.get(r, 1) * lanes.get(r, 1))
+        blocks.append(outermost_range(block) if r is decisions.outer else block)
+    return share_ranges(sink, blocks) if blocks else sink
+
+
+def choose(model: Model) -> Decisions:
     """The candidate that the model expects to take the fewest cycles; the first of equals."""
-    model = Model(sink, target)
+    best = _fewest_cycles(model)
+    return replace(best, staged=tuple(model.staged(best)), outer=model.outermost(best))
+
+
+def _fewest_cycles(model: Model) -> Decisions:
     best, fewest = Decisions(), model.cycles(Decisions())
     for candidate in _vectors(model):
         cycles = model.cycles(candidate)
         if cycles < fewest * 0.999:
             best, fewest = candidate, cycles
-    shortlist = sorted(_vectors(model), key=model.cycles)[:4]
+    shortlist = sorted(set(_vectors(model)), key=model.cycles)[:MOST_STARTS]
     for start in shortlist:
         candidate, cycles = _improve(model, start)
         if cycles < fewest * 0.999:
@@ -104,6 +147,8 @@ def _with_reductions(model: Model, chosen: tuple[tuple[Node, int], ...],
                 continue  # a reduction inside this one has vectors of its own
             options += [replace(partial, lanes=(*partial.lanes, (r, lanes)))
                         for lanes in model.lane_counts(r)]
+        if len(model.reductions) == 1:  # a register tile may make any of them the best
+            yield from options[1:]
         partial = min(options, key=model.cycles)
     yield partial
 
@@ -129,9 +174,11 @@ def _improve(model: Model, start: Decisions) -> tuple[Decisions, float]:
 
 
 def _tiles(model: Model, start: Decisions) -> Iterator[tuple[tuple[Node, int], ...]]:
-    """Register tiles over pairs of the output ranges that the loads reuse."""
+    """Register tiles over pairs of the output ranges that the loads reuse, and of the vector axis:
+    a reduction with one accumulator waits for each addition."""
     lanes = dict(start.lanes)
-    ranges = list(model.reused_outputs)
+    ranges = [r for r in model.outputs if r in model.reused_outputs or r in lanes
+              and any(r in body.free for body in model.reductions)]
     for i, a in enumerate(ranges):
         for m in _factors(a, lanes.get(a, 1)):
             if m > 1:

@@ -7,11 +7,12 @@ from lazyten.codegen.decompose import decompose
 from lazyten.codegen.generated import Generated
 from lazyten.codegen.linearize import linearize
 from lazyten.codegen.lower import lower
-from lazyten.codegen.optimize import loop_nest, optimize
+from lazyten.codegen.optimize import Decisions, loop_nest, optimize
 from lazyten.codegen.render_llvm import render
 from lazyten.codegen.target import Target
 from lazyten.kernel import Kernel
-from lazyten.node import Node, make, verify
+from lazyten.node import Node, make, toposort, verify
+from lazyten.ops import Op
 
 VERIFY = bool(os.environ.get("LAZYTEN_VERIFY"))
 """Check every stage's nodes; tests turn it on."""
@@ -21,13 +22,30 @@ def generate(kernel: Kernel, target: Target) -> Generated:
     """Lower, optimize, decompose, linearize and render one kernel for a target."""
     if VERIFY:
         verify(kernel.outputs, "graph")
-    sink, decisions = optimize(_checked(lower(kernel)), target)
-    nest = loop_nest(_checked(sink))
-    stores = decompose(sink.src)
-    function = linearize(kernel.name, _checked(make(sink.op, sink.dtype, tuple(stores))))
-    text, declares = render(function)
-    loops = f"{decisions}\n{nest}" if nest else str(decisions)
-    return Generated(kernel.name, text, declares, loops, kernel.where)
+    arguments = len(kernel.outputs) + len(kernel.inputs)
+    steps = optimize(_checked(lower(kernel)), target, arguments)
+    names = [f"{kernel.name}_stage{i}" for i in range(len(steps) - 1)] + [kernel.name]
+    texts: list[str] = []
+    declares: set[str] = set()
+    loops: list[str] = []
+    for name, (sink, decisions) in zip(names, steps, strict=True):
+        nest = loop_nest(_checked(sink))
+        loops.append(f"{decisions}\n{nest}" if nest else str(decisions))
+        stores = decompose(sink.src)
+        function = linearize(name, _checked(make(sink.op, sink.dtype, tuple(stores))),
+                             decisions.parallel.grain)
+        text, declared = render(function)
+        texts.append(text)
+        declares.update(declared)
+    return Generated(kernel.name, "\n".join(texts), tuple(sorted(declares)), "\n\n".join(loops),
+                     kernel.where, tuple(names), _scratch_bytes(steps, arguments))
+
+
+def _scratch_bytes(steps: list[tuple[Node, Decisions]], arguments: int) -> tuple[int, ...]:
+    """The bytes of each scratch array, in the order of their arguments."""
+    params = {n.arg.slot: n.dtype.itemsize * n.arg.size
+              for n in toposort([sink for sink, _ in steps]) if n.op is Op.PARAM}
+    return tuple(params[slot] for slot in sorted(params) if slot >= arguments)
 
 
 def _checked(sink: Node) -> Node:

@@ -4,7 +4,8 @@ Each takes a SINK and gives a new one with the same meaning. optimize.py decides
 """
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from lazyten import dtype as dt
@@ -121,13 +122,28 @@ def split_output(sink: Node, r: Node, tile: int, lanes: int) -> Node:
     and stores some elements twice, with equal values, and needs no mask.
     """
     n, block = r.arg.extent, tile * lanes
-    count = -(-n // block)
-    start = elementwise(Op.MUL, _part(r, 0, count, r.arg.kind), index(block))
+    start = elementwise(Op.MUL, block_range(r, block), index(block))
     if n % block:
         start = _minimum(start, index(n - block))
     step = elementwise(Op.MUL, _part(r, 1, tile, "unroll"), index(lanes))
     value = elementwise(Op.ADD, start, elementwise(Op.ADD, step, _part(r, 2, lanes, "vector")))
     return replace_ranges(sink, {r: simplify(value)}, {})
+
+
+OUTERMOST = -1
+"""Before the order of a loop that runs outside all others."""
+
+
+def make_outermost(sink: Node, r: Node) -> Node:
+    """Run the loop of an output range, or of its blocks if it is split, outside all others."""
+    loops = [n for n in free_ranges(sink)[sink] if n.arg.kind == "loop"
+             and n.arg.order[:len(r.arg.order)] == r.arg.order]
+    return replace_ranges(sink, {n: outermost_range(n) for n in loops}, {})
+
+
+def outermost_range(r: Node) -> Node:
+    """The range that make_outermost puts in the place of a loop."""
+    return make(Op.RANGE, r.dtype, (), r.arg._replace(order=(OUTERMOST, *r.arg.order)))
 
 
 def split_reduction(sink: Node, r: Node, unroll: int, lanes: int) -> Node:
@@ -148,6 +164,22 @@ def split_reduction(sink: Node, r: Node, unroll: int, lanes: int) -> Node:
     if n % block == 0:
         return sink
     return _mask_reduction(sink, frozenset(made), elementwise(Op.CMPLT, value, index(n)))
+
+
+def block_range(r: Node, block: int) -> Node:
+    """The range over the blocks that split_output makes of `r`; `r` itself if it is not split."""
+    return r if block == 1 else _part(r, 0, -(-r.arg.extent // block), r.arg.kind)
+
+
+def share_ranges(sink: Node, ranges: Sequence[Node]) -> Node:
+    """Make one 'parallel' range of some output ranges, the last one fastest."""
+    order, extent = ranges[0].arg.order, math.prod(r.arg.extent for r in ranges)
+    rest = make(Op.RANGE, dt.INDEX, (), Range(order, extent, "parallel"))
+    values = {}
+    for r in reversed(ranges[1:]):
+        values[r] = elementwise(Op.MOD, rest, index(r.arg.extent))
+        rest = elementwise(Op.IDIV, rest, index(r.arg.extent))
+    return replace_ranges(sink, {**values, ranges[0]: rest}, {})
 
 
 def _part(r: Node, number: int, extent: int, kind: str) -> Node:

@@ -3,6 +3,10 @@
 %args points to a table of pointers, one a kernel argument, outputs first. The text needs no
 optimization pass: loop-invariant code is outside already, accumulators are phis, vectors are
 vectors.
+
+A kernel that threads share is two functions: `@name.chunk(ptr %args, i64 %first, i64 %last)` runs
+iterations first to last of the parallel loop, and `@name` has the runtime's
+`lazyten_run_chunks(chunk, args, iterations, grain)` call it for all of them, `grain` at a time.
 """
 from __future__ import annotations
 
@@ -45,12 +49,25 @@ def render(function: Function) -> tuple[str, tuple[str, ...]]:
     renderer = _Renderer(function)
     renderer.block(function.body)
     head = [f"define void @{function.name}(ptr noalias %args) nounwind {{", "entry:"]
+    tail = ["  ret void", "}"]
+    if renderer.iterations:
+        head[0] = (f"define internal void @{function.name}.chunk(ptr noalias %args, i64 %first, "
+                   "i64 %last) nounwind {")
+        tail += _entry(function, renderer.iterations)
+        renderer.declared.add("declare void @lazyten_run_chunks(ptr, ptr, i64, i64)")
     for slot in sorted(renderer.used):
         dtype, size = function.params[slot]
         head.append(f"  %t{slot} = getelementptr ptr, ptr %args, i64 {slot}")
         head.append(f"  %p{slot} = load ptr, ptr %t{slot}  ; {dtype.name}[{size}]")
-    text = "\n".join([*head, *renderer.lines, "  ret void", "}"])
+    text = "\n".join([*head, *renderer.lines, *tail])
     return text, tuple(sorted(renderer.declared))
+
+
+def _entry(function: Function, iterations: int) -> list[str]:
+    """The function that has all chunks run."""
+    return ["", f"define void @{function.name}(ptr %args) nounwind {{",
+            f"  call void @lazyten_run_chunks(ptr @{function.name}.chunk, ptr %args, "
+            f"i64 {iterations}, i64 {function.grain})", "  ret void", "}"]
 
 
 class _Renderer:
@@ -61,6 +78,7 @@ class _Renderer:
         self.declared: set[str] = set()
         self.used: set[int] = set()
         self.count = 0
+        self.iterations = 0
         self.label = "entry"
 
     # ---- what the rows of the op table use ----
@@ -90,6 +108,8 @@ class _Renderer:
     def _loop(self, loop: Loop) -> None:
         """Runs at least once: the test is at the end; a carried value's last `next` is final."""
         self.count += 1
+        if loop.parallel:
+            self.iterations = loop.extent
         head, done, before = f"loop{self.count}", f"done{self.count}", self.label
         counter = self.names[loop.counter] = f"%i{self.count}"
         for c in loop.carried:
@@ -97,10 +117,11 @@ class _Renderer:
         outer, self.lines, self.label = self.lines, [], head
         self.block(loop.body)
         following = self.line(f"add nuw nsw i64 {counter}, 1")
-        again = self.line(f"icmp ult i64 {following}, {loop.extent}")
+        start, stop = ("%first", "%last") if loop.parallel else ("0", str(loop.extent))
+        again = self.line(f"icmp ult i64 {following}, {stop}")
         body, self.lines, latch = self.lines, outer, self.label
         self.lines += [f"  br label %{head}", f"{head}:",
-                       f"  {counter} = phi i64 [0, %{before}], [{following}, %{latch}]"]
+                       f"  {counter} = phi i64 [{start}, %{before}], [{following}, %{latch}]"]
         for c in loop.carried:
             kind = type_name(c.phi.dtype, c.phi.lanes)
             initial, update = self.names[c.initial], self.names[c.next]

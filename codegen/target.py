@@ -13,13 +13,18 @@ class Target:
     """A processor's vector unit.
 
     name: for messages. vector_bytes: width of a vector register. vector_registers: how many there
-    are; a register tile that needs more is spilled to memory.
+    are; a register tile that needs more is spilled to memory. l1_bytes, l2_bytes: data caches of a
+    core, the first of 64-byte lines in 8 ways. threads: whether it has `lazyten_run_chunks`, with
+    which a large kernel runs on several threads (see render_llvm).
     """
 
     name: str = "generic"
     vector_bytes: int = 16
     vector_registers: int = 16
+    l1_bytes: int = 32 << 10
+    l2_bytes: int = 512 << 10
+    threads: bool = False
 
 
-AVX2 = Target("avx2", 32, 16)
-"""x86-64 with AVX2: what golden tests render for."""
+AVX2 = Target("avx2", 32, 16, threads=True)
+"""x86-64 with AVX2, and threads: what golden tests render for."""

@@ -75,6 +75,7 @@ from lazyten.jitted import jit
 from lazyten.random import Generator, manual_seed
 from lazyten.serialization import load_safetensors, save_safetensors
 from lazyten.tensor import Tensor
+from lazyten.threads import get_num_threads, set_num_threads
 
 __version__ = "0.1.0"
 
@@ -160,6 +161,7 @@ __all__ = [
     "full_like",
     "gather",
     "ge",
+    "get_num_threads",
     "grad",
     "gt",
     "int8",
@@ -216,6 +218,7 @@ __all__ = [
     "rsqrt",
     "save_safetensors",
     "set_grad_enabled",
+    "set_num_threads",
     "sigmoid",
     "sign",
     "sin",

@@ -10,8 +10,8 @@ from collections.abc import Sequence, Set
 from typing import Any
 
 from lazyten.index_moves import axis_groups
-from lazyten.movement import Shape
-from lazyten.node import Node, const, elementwise, move, reduce, reshape
+from lazyten.movement import Shape, out_shape
+from lazyten.node import Node, const, elementwise, expand, move, reduce, reshape
 from lazyten.ops import Op
 
 
@@ -140,7 +140,7 @@ def _moved_product(op: Op, x: Node, arg: Any) -> Node:
         padded = {axis for axis, around in enumerate(arg) if any(around)}
         if padded & constant_axes(a) and not padded & constant_axes(b):
             a, b = b, a  # pads where the padding must be 0: in a
-        return mul(move(op, a, arg), _follow(op, b, arg))
+        return mul(_padded(a, arg), _follow(op, b, arg))
     return mul(_follow(op, a, arg), _follow(op, b, arg))
 
 
@@ -150,11 +150,11 @@ def _follow(op: Op, x: Node, arg: Any) -> Node:
     if op is Op.PAD:
         sizes = [n + sum(around) for n, around in zip(x.shape, arg, strict=True)]
         rest = tuple((0, 0) if a in same else around for a, around in enumerate(arg))
-        return _stretched(move(Op.PAD, x, rest), same, sizes)
+        return _stretched(_padded(x, rest), same, sizes)
     if op is Op.SHEAR and arg[0] in same:
         return _stretched(x, {arg[0]}, [arg[4] if a == arg[0] else n
                                         for a, n in enumerate(x.shape)])
-    return move(op, x, arg)
+    return _below_expand(op, x, arg)
 
 
 def _stretched(x: Node, axes: Set[int], sizes: Sequence[int]) -> Node:
@@ -162,6 +162,51 @@ def _stretched(x: Node, axes: Set[int], sizes: Sequence[int]) -> Node:
     axes = {a for a in axes if sizes[a] != x.shape[a]}
     one = move(Op.SHRINK, x, tuple((0, 1 if a in axes else n) for a, n in enumerate(x.shape)))
     return move(Op.EXPAND, one, tuple(sizes))
+
+
+def _padded(x: Node, around: Sequence[tuple[int, int]]) -> Node:
+    """PAD, below what does not touch the padded axes: what is padded is then the smallest array
+    that can be, and is stored once, with its border, where that pays."""
+    padded = {a for a, width in enumerate(around) if width != (0, 0)}
+    if x.op is Op.PERMUTE:
+        below = tuple(around[x.arg.index(a)] for a in range(len(x.arg)))
+        return move(Op.PERMUTE, _padded(x.src[0], below), x.arg)
+    if x.op is Op.SHEAR and not padded & set(x.arg[:2]):
+        return move(Op.SHEAR, _padded(x.src[0], around), x.arg)
+    if x.op is Op.RESHAPE and x.numel:
+        alone = {new[0]: old[0] for old, new in axis_groups(x.src[0].shape, x.shape)
+                 if len(old) == len(new) == 1}
+        if padded <= set(alone):
+            widths = {alone[a]: around[a] for a in padded}
+            inner = _padded(x.src[0], [widths.get(a, (0, 0)) for a in range(len(x.src[0].shape))])
+            return move(Op.RESHAPE, inner, out_shape(Op.PAD, x.shape, tuple(around)))
+    if x.op is Op.EXPAND and not padded & _grown(x):
+        inner = _padded(x.src[0], around)
+        return expand(inner, out_shape(Op.PAD, x.shape, tuple(around)))
+    return move(Op.PAD, x, tuple(around))
+
+
+def _grown(x: Node) -> Set[int]:
+    """The axes that an EXPAND repeats."""
+    return {a for a, (n, m) in enumerate(zip(x.src[0].shape, x.shape, strict=True)) if n != m}
+
+
+def _below_expand(op: Op, x: Node, arg: Any) -> Node:
+    """A PERMUTE, RESHAPE or SHEAR of x, below the EXPAND that x may be, so that later moves meet
+    the smaller array."""
+    if x.op is not Op.EXPAND or op not in (Op.PERMUTE, Op.RESHAPE, Op.SHEAR):
+        return move(op, x, arg)
+    inner, shape, below = x.src[0], out_shape(op, x.shape, arg), arg
+    if op is Op.SHEAR and _grown(x) & set(arg[:2]):
+        return move(op, x, arg)
+    if op is Op.RESHAPE:
+        groups = axis_groups(x.shape, shape) if x.numel else []
+        alone = {old[0]: new[0] for old, new in groups if len(old) == len(new) == 1}
+        if not _grown(x) <= set(alone):
+            return move(op, x, arg)
+        ones = {alone[a] for a in _grown(x)}
+        below = tuple(1 if a in ones else n for a, n in enumerate(shape))
+    return expand(_below_expand(op, inner, below), shape)
 
 
 def constant_axes(x: Node) -> Set[int]:

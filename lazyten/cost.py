@@ -110,7 +110,8 @@ class _Model:
             self.work[node] = self.work_of(node, assume_stored=False)
 
     def may_store(self, node: Node) -> bool:
-        return (node.op in ELEMENTWISE or node.op is Op.REDUCE) and node not in self.stored
+        kind = node.op in ELEMENTWISE or node.op in (Op.REDUCE, Op.PAD)
+        return kind and node not in self.stored
 
     def work_of(self, node: Node, assume_stored: bool = True) -> float:
         """Units to compute one element where it is needed."""

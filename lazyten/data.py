@@ -25,7 +25,7 @@ def buffer_node(data: Any, dtype: DType | None, device: str) -> Node:
     if _has_numpy(data):
         tracing.refuse("making a tensor of a NumPy array", "its numbers would never change again; "
                        "pass it as an argument, as a tensor")
-    array, kind = to_array(data)
+    array, kind = to_array(data, dt.default_float if dtype is None else dt.float64)
     target = dtype or kind
     if target is not kind and target.is_int and not isinstance(data, np.ndarray | np.generic):
         _check_fits(array, target)
@@ -33,14 +33,14 @@ def buffer_node(data: Any, dtype: DType | None, device: str) -> Node:
     return Buffer.from_numpy(ops.encode(values, target), target, device).node(array.shape)
 
 
-def to_array(data: Any) -> tuple[Array, DType]:
-    """The values as an array of compute type, and their dtype."""
+def to_array(data: Any, floats: DType) -> tuple[Array, DType]:
+    """The values as an array of compute type, and their dtype: `floats` for Python's floats."""
     if isinstance(data, np.ndarray | np.generic):
         array = np.asarray(data)
         kind = dt.from_numpy(array.dtype)
         return array.astype(kind.compute, copy=False), kind
     if isinstance(data, bool | int | float):
-        kind = dt.of_scalar(data)
+        kind = floats if isinstance(data, float) else dt.of_scalar(data)
         _check_range(data)
         return np.asarray(data, kind.compute), kind
     try:
@@ -55,7 +55,7 @@ def to_array(data: Any) -> tuple[Array, DType]:
                          f"{_short(data)}; it takes numbers, bools, nested sequences of them, and "
                          f"NumPy arrays")
     if array.dtype.kind == "f" and not _has_numpy(data) or array.size == 0 and not _has_numpy(data):
-        array = array.astype(np.float32)
+        array = array.astype(floats.numpy)
     kind = dt.from_numpy(array.dtype)
     return array.astype(kind.compute, copy=False), kind
 

@@ -9,7 +9,6 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cache
-from importlib.metadata import entry_points
 from typing import Any
 
 import numpy as np
@@ -102,7 +101,7 @@ def canonical(name: str) -> str:
 @cache
 def _canonical(name: str) -> str:
     kind, _, index = name.strip().lower().partition(":")
-    if kind not in available():
+    if kind not in BUILT_IN and kind not in available():
         raise DeviceError(f"there is no device {name!r}; use one that this installation has: "
                           f"{', '.join(available())}. Another runtime is found once its package is "
                           f"installed (entry point group {ENTRY_POINT_GROUP!r})")
@@ -111,10 +110,16 @@ def _canonical(name: str) -> str:
     return kind if not index or int(index) == 0 else f"{kind}:{int(index)}"
 
 
+def _entry_points() -> Sequence[Any]:
+    """The runtimes of other packages. Loaded by name as few programs ask, and it is slow to load."""
+    metadata = importlib.import_module("importlib.metadata")
+    return tuple(metadata.entry_points(group=ENTRY_POINT_GROUP))
+
+
 @cache
 def available() -> tuple[str, ...]:
     """Names of all runtimes that are installed, built-in ones first."""
-    outside = sorted(e.name.lower() for e in entry_points(group=ENTRY_POINT_GROUP))
+    outside = sorted(e.name.lower() for e in _entry_points())
     return (*BUILT_IN, *(n for n in outside if n not in BUILT_IN))
 
 
@@ -127,8 +132,7 @@ def executor(name: str) -> Executor:
             module, _, attribute = BUILT_IN[kind].partition(":")
             runtime = getattr(importlib.import_module(module), attribute)
         else:
-            runtime = next(e for e in entry_points(group=ENTRY_POINT_GROUP)
-                           if e.name.lower() == kind).load()
+            runtime = next(e for e in _entry_points() if e.name.lower() == kind).load()
         started: Executor = runtime(int(index or 0))
     except DeviceError:
         raise

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from lazyten.dtype import DType
 from lazyten.location import Location
-from lazyten.node import Node
+from lazyten.node import Node, dump, toposort
 
 
 class Slot(NamedTuple):
@@ -29,3 +29,11 @@ class Kernel:
     outputs: tuple[Node, ...]
     inputs: tuple[tuple[DType, int], ...]
     where: Location | None = None
+
+
+def structure(kernel: Kernel) -> str:
+    """All that a kernel's code depends on, as text: equal on every machine and in every process."""
+    numbers = {node: number for number, node in enumerate(toposort(kernel.outputs))}
+    outputs = " ".join(f"%{numbers[output]}" for output in kernel.outputs)
+    inputs = " ".join(f"{dtype.name}[{size}]" for dtype, size in kernel.inputs)
+    return f"{kernel.name}: {outputs} from {inputs}\n{dump(kernel.outputs)}"

@@ -22,7 +22,8 @@ _override: list[Location] = []
 
 
 def _is_ours(name: str, file: str) -> bool:
-    return name == "lazyten" or name.startswith("lazyten.") or file.startswith("<")
+    return name == "lazyten" or name.startswith(("lazyten.", "namedtuple_")) or file.startswith(
+        "<frozen ")
 
 
 def user_location() -> Location | None:

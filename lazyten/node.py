@@ -27,7 +27,8 @@ class Range(NamedTuple):
     """RANGE's argument: a loop variable 0 <= i < extent.
 
     kind: 'loop' a plain loop, 'reduce' a loop of an ACCUMULATE, 'unroll' one instance a value (a
-    register tile), 'vector' the lanes of a vector register. `order` sorts loops, outermost first.
+    register tile), 'vector' the lanes of a vector register, 'parallel' a loop that threads share.
+    `order` sorts loops, outermost first.
     """
 
     order: tuple[int, ...]
@@ -202,8 +203,8 @@ def reduce(x: Node, combiner: Op, axes: Iterable[int]) -> Node:
 def move(op: Op, x: Node, arg: Any) -> Node:
     """A movement node, or something simpler with the same values.
 
-    Constants change shape only (unless padded), moves that change nothing vanish, and two reshapes
-    or two permutes in a row become one.
+    Constants change shape only (unless padded), moves that change nothing vanish, and two reshapes,
+    permutes, expands or pads in a row become one.
     """
     if movement.is_noop(op, x.shape, arg):
         return x
@@ -215,6 +216,9 @@ def move(op: Op, x: Node, arg: Any) -> Node:
         return move(op, x.src[0], tuple(x.arg[i] for i in arg))
     if op is x.op is Op.EXPAND:
         x = x.src[0]
+    if op is x.op is Op.PAD:
+        both = zip(arg, x.arg, strict=True)
+        x, arg = x.src[0], tuple((b + d, a + c) for (b, a), (d, c) in both)
     return make(op, x.dtype, (x,), arg)
 
 
@@ -238,19 +242,19 @@ def toposort(roots: Iterable[Node],
     """
     order: list[Node] = []
     seen: set[Node] = set()
-    stack: list[Node | tuple[Node]] = []  # a tuple: all its sources are done
-    stack.extend([*roots][::-1])
+    stack: list[Node | None] = [*roots]
+    stack.reverse()
     while stack:
         node = stack.pop()
-        if type(node) is tuple:
-            order.append(node[0])
+        if node is None:  # all sources of the next one are done
+            order.append(stack.pop())  # type: ignore[arg-type]
         elif node not in seen:
-            assert isinstance(node, Node)
             seen.add(node)
             sources = node.src if into is None else into(node)
             if sources:
-                stack.append((node,))
-                stack.extend(sources[::-1])
+                stack.append(node)
+                stack.append(None)
+                stack += sources[::-1]
             else:
                 order.append(node)
     return order

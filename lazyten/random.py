@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable
 from functools import partial
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,10 +25,11 @@ from lazyten.node import Node, Shape, cast, const, elementwise, expand, make, mo
 from lazyten.ops import Op
 from lazyten.storage import Buffer
 
-Array = np.ndarray[Any, Any]
-
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
+
+Array = np.ndarray[Any, Any]
+Words = TypeVar("Words", Node, Array)
 
 
 class Generator:
@@ -54,6 +55,7 @@ class Generator:
 
     def take(self, count: int) -> tuple[int, int]:
         """The seed, and the first of `count` counters that nobody else gets."""
+        tracing.refuse("taking random numbers on the host", "do it outside")
         with self._lock:
             first = self.taken
             self.taken += count
@@ -120,19 +122,38 @@ def bits(count: int, device: str, generator: Generator | None) -> tuple[Node, No
 
 def threefry(key0: Node, key1: Node, x0: Node, x1: Node) -> tuple[Node, Node]:
     """Threefry-2x32-20 of uint32 arrays: two random words for each key and counter."""
-    keys = (key0, key1, ew.bitwise_xor(ew.bitwise_xor(key0, key1), _PARITY))
-    x0, x1 = ew.add(x0, keys[0]), ew.add(x1, keys[1])
+    return _rounds(key0, key1, x0, x1, ew.add, ew.bitwise_xor, _rotated)
+
+
+def _rounds(key0: Words, key1: Words, x0: Words, x1: Words, add: Callable[[Words, Any], Words],
+            xor: Callable[[Words, Any], Words],
+            rotated: Callable[[Words, int], Words]) -> tuple[Words, Words]:
+    keys = (key0, key1, xor(xor(key0, key1), _PARITY))
+    x0, x1 = add(x0, keys[0]), add(x1, keys[1])
     for block in range(5):
         for rotation in _ROTATIONS[block % 2]:
-            x0 = ew.add(x0, x1)
-            x1 = ew.bitwise_xor(_rotated(x1, rotation), x0)
-        x0 = ew.add(x0, keys[(block + 1) % 3])
-        x1 = ew.add(ew.add(x1, keys[(block + 2) % 3]), block + 1)
+            x0 = add(x0, x1)
+            x1 = xor(rotated(x1, rotation), x0)
+        x0 = add(x0, keys[(block + 1) % 3])
+        x1 = add(add(x1, keys[(block + 2) % 3]), block + 1)
     return x0, x1
 
 
 def _rotated(x: Node, by: int) -> Node:
     return ew.bitwise_or(ew.shift_left(x, by), ew.shift_right(x, 32 - by))
+
+
+def host_uniform(count: int, generator: Generator | None = None) -> Array:
+    """What `uniform` gives as float32, flat, worked out by NumPy: for few numbers that is quicker
+    than to compile a kernel for their shape."""
+    seed, first = chosen(generator).take(count)
+    counters = np.arange(count, dtype=np.uint64) + np.uint64(first)
+    low, high = counters.astype(np.uint32), (counters >> 32).astype(np.uint32)
+    key0, key1 = np.array([[seed & 0xFFFFFFFF], [seed >> 32]], np.uint32)
+    words, _ = _rounds(key0, key1, low, high, np.add, np.bitwise_xor,
+                       lambda x, by: x << by | x >> 32 - by)
+    unit: Array = (words >> 8).astype(np.float32) * np.float32(2.0**-24)
+    return unit
 
 
 def uniform(shape: Shape, dtype: DType, device: str, generator: Generator | None = None) -> Node:

@@ -15,6 +15,7 @@ from lazyten.kernel import Kernel, Slot
 from lazyten.memory import Lifetime, share
 from lazyten.node import Node, make, rewrite, toposort
 from lazyten.ops import Op
+from lazyten.partial import split_reductions
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ class Schedule:
 
 def schedule(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]]) -> Schedule:
     """Steps that compute `roots`, whose leaves are BUFFER(Slot(i)) for input i."""
+    roots = split_reductions(roots)
     decisions = stored_values(roots)
     arrays = list(inputs)
     place: dict[Node, int] = {}

@@ -126,7 +126,8 @@ class Storage:
     def settle(self, buffer: Buffer) -> None:
         """Record that `buffer` holds the value."""
         stored = buffer.node(self._node.shape)
-        REALIZED[self.device][self._node] = stored
+        if self._node.op is not Op.CONST or self.keeps_graph:  # a constant is better folded
+            REALIZED[self.device][self._node] = stored
         if not self.keeps_graph:
             self._node = stored
 

@@ -6,17 +6,18 @@ A package makes its runtime known by an entry point; `DEVICE=toy` then finds it:
     toy = "toy_package:ToyRuntime"
 
 Realizing (`lazyten.realization`) calls `build` once for the kernels of a new graph, then launches
-programs on buffers in order. Where a program can fail because of what the user did, raise a
-LazytenError: DeviceError for memory and the device itself, CompileError for a refused kernel.
-A device that takes kernels as graphs instead of text, as the interpreter does, subclasses
-`lazyten.device.Executor` and writes `build` itself.
+programs on buffers in order. A runtime with an `__init__` calls that of `Runtime` in it. Where a
+program can fail because of what the user did, raise a LazytenError: DeviceError for memory and the
+device itself, CompileError for a refused kernel. A device that takes kernels as graphs instead of
+text, as the interpreter does, subclasses `lazyten.device.Executor` and writes `build` itself.
 """
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from weakref import WeakValueDictionary
 
 from lazyten import dtype as dt
 from lazyten.codegen.generated import Generated
@@ -25,7 +26,7 @@ from lazyten.codegen.target import Target
 from lazyten.device import Executor, Handle, Program
 from lazyten.dtype import DType
 from lazyten.errors import DTypeError
-from lazyten.kernel import Kernel
+from lazyten.kernel import Kernel, structure
 from lazyten.node import toposort
 
 Compiled = Any  # whatever a runtime's compile gives
@@ -37,7 +38,7 @@ class Capabilities:
     """What a device can do; the defaults fit a CPU without vector unit.
 
     name: as in messages. language: of the text that `compile` takes; 'llvm' is the one there is.
-    vector_bytes, vector_registers: see Target. dtypes: element types that kernels may use.
+    vector_bytes, vector_registers, threads: see Target. dtypes: element types that kernels may use.
     local_memory: bytes that the work items of a group share, 0 where there is no such memory.
     work_group: most work items of a group, 1 where a kernel is one flow of control.
     """
@@ -46,6 +47,7 @@ class Capabilities:
     language: str = "llvm"
     vector_bytes: int = 16
     vector_registers: int = 16
+    threads: bool = False
     dtypes: frozenset[DType] = frozenset(dt.ALL)
     local_memory: int = 0
     work_group: int = 1
@@ -53,19 +55,26 @@ class Capabilities:
     @property
     def target(self) -> Target:
         """What the code generator needs of this."""
-        return Target(self.name, self.vector_bytes, self.vector_registers)
+        return Target(self.name, self.vector_bytes, self.vector_registers, threads=self.threads)
 
 
 class LoadedProgram(Program):
     """A kernel that a Runtime has compiled and loaded; keeps its function alive."""
 
-    def __init__(self, runtime: Runtime, generated: Generated, function: Function) -> None:
+    def __init__(self, runtime: Runtime, generated: Generated,
+                 functions: Sequence[Function]) -> None:
         self.name, self.source = generated.name, generated.source
-        self.runtime, self.generated, self.function = runtime, generated, function
+        self.runtime, self.generated, self.functions = runtime, generated, functions
 
     def launch(self, buffers: Sequence[Handle]) -> None:
         """Run on these buffers, outputs first."""
-        self.runtime.launch(self.function, buffers)
+        scratch = [self.runtime.alloc(nbytes) for nbytes in self.generated.scratch]
+        try:
+            for function in self.functions:
+                self.runtime.launch(function, [*buffers, *scratch])
+        finally:
+            for handle in scratch:
+                self.runtime.free(handle)
 
     def assembly(self) -> str:
         """The machine code as text."""
@@ -96,6 +105,10 @@ class Runtime(Executor):
 
     capabilities: Capabilities
 
+    def __init__(self, index: int = 0) -> None:
+        super().__init__(index)
+        self._programs: WeakValueDictionary[str, LoadedProgram] = WeakValueDictionary()
+
     @abstractmethod
     def compile(self, kernels: Sequence[Generated]) -> Compiled:
         """Turn texts into whatever `load` takes; names are distinct.
@@ -121,14 +134,29 @@ class Runtime(Executor):
         """The machine code of a kernel as text; empty if the device's compiler shows none."""
         return ""
 
+    def translate(self, kernels: Mapping[str, Kernel]) -> tuple[list[Generated], Compiled]:
+        """Generate and compile kernels, given by their structure. A runtime may override this to
+        find what was made before; see `code_cache`."""
+        generated = self.generate(list(kernels.values()))
+        return generated, self.compile(generated)
+
+    def generate(self, kernels: Sequence[Kernel]) -> list[Generated]:
+        """The kernels' texts for this device."""
+        return [generate(self._checked(k), self.capabilities.target) for k in kernels]
+
     def build(self, kernels: Sequence[Kernel]) -> list[Program]:
-        """Generate, compile and load kernels, each to one program."""
-        target = self.capabilities.target
-        generated = [generate(self._checked(k), target) for k in with_distinct_names(kernels)]
-        if not generated:
-            return []
-        functions = self.load(self.compile(generated), [g.name for g in generated])
-        return [LoadedProgram(self, g, f) for g, f in zip(generated, functions, strict=True)]
+        """One program a kernel; a program that is still in use serves equal kernels again."""
+        keyed = {structure(k): k for k in with_distinct_names(kernels)}
+        programs = {key: p for key in keyed if (p := self._programs.get(key)) is not None}
+        missing = {key: kernel for key, kernel in keyed.items() if key not in programs}
+        if missing:
+            generated, compiled = self.translate(missing)
+            names = [entry for g in generated for entry in g.entries]
+            functions = dict(zip(names, self.load(compiled, names), strict=True))
+            for key, text in zip(missing, generated, strict=True):
+                program = LoadedProgram(self, text, [functions[e] for e in text.entries])
+                programs[key] = self._programs[key] = program
+        return [programs[key] for key in keyed]
 
     def _checked(self, kernel: Kernel) -> Kernel:
         """The kernel, if its element types are there; DTypeError with the user's line if not."""

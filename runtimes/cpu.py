@@ -1,25 +1,31 @@
 """The cpu runtime: LLVM IR text to machine code in this process, through llvmlite.
 
-The kernels of one `build` become one LLVM module and one engine. The code generator has done what
-IR passes would do, so none runs; LLVM selects instructions, schedules them and allocates registers.
+Each kernel becomes one LLVM module and one file of object code, which is kept on disk; those of one
+`build` are loaded by one engine. The code generator has done what IR passes would do, so none runs;
+LLVM selects instructions, schedules them and allocates registers.
+Large kernels share their work among the threads of thread_pool.py.
 """
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
-from functools import cache
-from itertools import dropwhile, takewhile
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
+from itertools import dropwhile, zip_longest
 from struct import Struct
 from typing import Any
 
+import llvmlite
 import llvmlite.binding as llvm
 import numpy as np
 
 from lazyten.codegen.generated import Generated
 from lazyten.device import Program
 from lazyten.errors import CompileError
+from lazyten.kernel import Kernel
+from lazyten.runtimes import thread_pool
+from lazyten.runtimes.code_cache import open_cache
 from lazyten.runtimes.contract import Capabilities, LoadedProgram, Runtime
-from lazyten.runtimes.host import host_machine, host_target
+from lazyten.runtimes.host import host_machine, host_target, processor
 from lazyten.runtimes.memory_pool import MemoryPool, PoolStats
 
 OPTIMIZATION = 1
@@ -49,16 +55,22 @@ def packer(count: int) -> Callable[..., bytes]:
     return Struct(f"{count}P").pack
 
 
-def module_text(kernels: Sequence[Generated]) -> str:
-    """One module of several kernels, each declaration once."""
-    declares = dict.fromkeys(line for kernel in kernels for line in kernel.declares)
-    return "\n".join([*declares, *(kernel.source for kernel in kernels), ""])
+def compiler_version() -> str:
+    """What object code depends on besides the text: LLVM, and what it compiles for."""
+    llvm_version = ".".join(map(str, llvm.llvm_version_info))
+    return "\n".join([f"LLVM {llvm_version}, llvmlite {llvmlite.__version__}, -O{OPTIMIZATION}",
+                      llvm.get_process_triple(), *processor()])
 
 
-def parse(kernels: Sequence[Generated]) -> llvm.ModuleRef:
-    """The LLVM module of these kernels; RuntimeError with LLVM's message if it refuses them."""
-    module = llvm.parse_assembly(module_text(kernels))
-    module.verify()
+def parse(kernel: Generated) -> llvm.ModuleRef:
+    """A kernel's LLVM module. CompileError, with LLVM's message, if LLVM refuses it."""
+    try:
+        module = llvm.parse_assembly("\n".join([*kernel.declares, kernel.source, ""]))
+        module.verify()
+    except RuntimeError as error:
+        raise CompileError(f"LLVM refuses kernel {kernel.name} (from {kernel.where}): "
+                           f"{str(error).strip()}. This is a bug in lazyten: please report it with "
+                           "the text that DEBUG=2 prints") from error
     return module
 
 
@@ -71,8 +83,9 @@ class CpuRuntime(Runtime):
         llvm.initialize_native_asmprinter()
         target = host_target()
         self.capabilities = Capabilities("cpu", vector_bytes=target.vector_bytes,
-                                         vector_registers=target.vector_registers)
+                                         vector_registers=target.vector_registers, threads=True)
         self.pool = MemoryPool()
+        self.code = open_cache(f"{compiler_version()}\n{self.capabilities.target}")
 
     # ---- memory ----
 
@@ -94,16 +107,23 @@ class CpuRuntime(Runtime):
 
     # ---- code ----
 
-    def compile(self, kernels: Sequence[Generated]) -> llvm.ModuleRef:
-        """The kernels' LLVM module; its machine code is made by `load`."""
-        try:
-            return parse(kernels)
-        except RuntimeError as error:
-            raise refused(kernels, error) from error
+    def translate(self, kernels: Mapping[str, Kernel]) -> tuple[list[Generated], list[bytes]]:
+        """Text and object code of kernels, from disk where they were compiled before."""
+        generated, code = self.code.translate(kernels, self.generate, self.compile)
+        if any(f"@{thread_pool.SYMBOL}(" in line for g in generated for line in g.declares):
+            thread_pool.start()
+        return generated, code
 
-    def load(self, compiled: llvm.ModuleRef, names: Sequence[str]) -> list[CpuFunction]:
-        """Make machine code. A module's functions share an engine, which goes with the last one."""
-        engine = llvm.create_mcjit_compiler(compiled, host_machine(OPTIMIZATION))
+    def compile(self, kernels: Sequence[Generated]) -> list[bytes]:
+        """The object code of each kernel."""
+        machine = host_machine(OPTIMIZATION)
+        return [machine.emit_object(parse(kernel)) for kernel in kernels]
+
+    def load(self, compiled: Sequence[bytes], names: Sequence[str]) -> list[CpuFunction]:
+        """Make object code callable. These functions share an engine, which goes with the last."""
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), host_machine(OPTIMIZATION))
+        for code in compiled:
+            engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         engine.finalize_object()
         return [CpuFunction(engine.get_function_address(name), engine) for name in names]
 
@@ -112,24 +132,40 @@ class CpuRuntime(Runtime):
 
     def sequence(self, launches: Sequence[tuple[Program, Sequence[int]]]) -> Callable[
             [Sequence[int]], None]:
-        """Machine code that calls the kernels one after the other: one call from Python for all."""
-        functions: list[CpuFunction] = [p.function for p, _ in launches
-                                        if isinstance(p, LoadedProgram)]
-        if len(functions) < len(launches):  # a program of another kind
-            return super().sequence(launches)
-        calls = [(f.address, numbers) for f, (_, numbers) in zip(functions, launches, strict=True)]
-        driver = self.load(llvm.parse_assembly(sequence_text(calls)), ["sequence"])[0]
+        """Machine code that calls the kernels one after the other: one call from Python for all.
 
-        def launch_all(buffers: Sequence[int], kept: list[CpuFunction] = functions) -> None:
-            driver.call(packer(len(buffers))(*buffers))
-        return launch_all
+        They share the scratch memory, whose pointers come first in the table.
+        """
+        programs = [p for p, _ in launches if isinstance(p, LoadedProgram)]
+        if len(programs) < len(launches):  # some of another kind
+            return super().sequence(launches)
+        needed = [p.generated.scratch for p in programs]
+        sizes = [max(group) for group in zip_longest(*needed, fillvalue=0)]
+        calls = [(function.address, [*(n + len(sizes) for n in numbers), *range(len(scratch))])
+                 for program, scratch, (_, numbers) in zip(programs, needed, launches, strict=True)
+                 for function in program.functions]
+        code = host_machine(OPTIMIZATION).emit_object(llvm.parse_assembly(sequence_text(calls)))
+        driver = self.load([code], ["sequence"])[0]
+        return partial(self._launch_all, driver, sizes, programs)
+
+    def _launch_all(self, driver: CpuFunction, sizes: Sequence[int],
+                    programs: Sequence[LoadedProgram], buffers: Sequence[int]) -> None:
+        """Call a sequence. programs: its kernels, which live as long as it does."""
+        scratch = [self.alloc(size) for size in sizes]
+        try:
+            table = (*scratch, *buffers)
+            driver.call(packer(len(table))(*table))
+        finally:
+            for handle in scratch:
+                self.free(handle)
 
     def assembly(self, kernel: Generated) -> str:
         """The kernel's instructions and labels, without the assembler's directives."""
-        lines = host_machine(OPTIMIZATION).emit_assembly(parse([kernel])).splitlines()
-        body = dropwhile(lambda line: line.lstrip("_") != f"{kernel.name}:", lines)
-        return "\n".join(line for line in takewhile(lambda line: "func_end" not in line, body)
-                         if line and not line.startswith("\t."))
+        lines = host_machine(OPTIMIZATION).emit_assembly(parse(kernel)).splitlines()
+        starts = {label for entry in kernel.entries for label in (f"{entry}:", f"{entry}.chunk:")}
+        body = dropwhile(lambda line: line.lstrip("_") not in starts, lines)
+        unwanted = ("\t.", ".Lfunc_end")
+        return "\n".join(line for line in body if line and not line.startswith(unwanted))
 
     def synchronize(self) -> None:
         pass
@@ -150,16 +186,3 @@ def sequence_text(calls: Sequence[tuple[int, Sequence[int]]]) -> str:
             count += 1
         lines.append(f"  call void inttoptr (i64 {address} to ptr)(ptr %arguments)")
     return "\n".join([*lines, "  ret void", "}", ""])
-
-
-def refused(kernels: Sequence[Generated], error: RuntimeError) -> CompileError:
-    """The error for the first of these kernels that LLVM refuses alone, or for all together."""
-    culprits = [f"{kernel.name} (from {kernel.where})" for kernel in kernels]
-    for kernel, culprit in zip(kernels, culprits, strict=True):
-        try:
-            parse([kernel])
-        except RuntimeError as own:
-            error, culprits = own, [culprit]
-            break
-    return CompileError(f"LLVM refuses kernel {', '.join(culprits)}: {str(error).strip()}. This is "
-                        "a bug in lazyten: please report it with the text that DEBUG=2 prints")

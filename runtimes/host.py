@@ -52,7 +52,7 @@ def host_target() -> Target:
 
 
 @cache
-def _processor() -> tuple[str, str]:
+def processor() -> tuple[str, str]:
     """LLVM's name of this processor, and its features as LLVM reads them."""
     flags = (f"{'+' if on else '-'}{name}" for name, on in sorted(host_features().items()))
     return llvm.get_host_cpu_name(), ",".join(flags)
@@ -63,7 +63,7 @@ def host_machine(level: int) -> llvm.TargetMachine:
 
     Never give one to two engines: an engine frees the one it has.
     """
-    name, features = _processor()
+    name, features = processor()
     return llvm.Target.from_default_triple().create_target_machine(
         cpu=name, features=features, opt=level, jit=True)
 

@@ -9,6 +9,7 @@ from golden_text import Golden
 from hypothesis import settings
 
 os.environ.setdefault("LAZYTEN_VERIFY", "1")  # every pass checks what it is given
+os.environ["LAZYTEN_CACHE"] = "0"  # and runs: no test meets the code of an earlier run
 
 # Examples are few by default so that the suite stays quick, and the same ones every time in CI.
 # Look harder with: pytest --hypothesis-profile=thorough

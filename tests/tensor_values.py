@@ -1,12 +1,16 @@
 """Values and comparisons that the tests of tensors share; the oracle is NumPy."""
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import pytest
 
 import lazyten as lt
 from lazyten import dtype as dt
+from lazyten import realization
 
 Array = np.ndarray[Any, Any]
 
@@ -54,3 +58,18 @@ def assert_same(found: Array, expected: Any, message: str = "") -> None:
         real = ~np.isnan(expected)
         np.testing.assert_array_equal(np.signbit(found[real]), np.signbit(expected[real]),
                                       err_msg=f"{message}: sign of zero")
+
+
+@contextmanager
+def counted_plans() -> Iterator[list[object]]:
+    """A list that gets an entry for every graph that is scheduled and compiled in this block."""
+    made: list[object] = []
+    original = realization._make_plan
+
+    def make_plan(device: str, graph: realization.Graph) -> realization.Plan:
+        made.append(graph.key)
+        return original(device, graph)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(realization, "_make_plan", make_plan)
+        yield made

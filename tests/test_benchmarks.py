@@ -121,7 +121,7 @@ def test_numpys_training_steps_have_torchs_losses() -> None:
 def test_the_command_prints_a_row_and_keeps_its_samples(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for variable in ("OMP_NUM_THREADS", "XLA_FLAGS"):
+    for variable in ("OMP_NUM_THREADS", "LAZYTEN_NUM_THREADS", "XLA_FLAGS"):
         monkeypatch.setenv(variable, "")  # restored afterwards
     output = tmp_path / "samples.json"
     main(["--quick", "--rounds", "2", "--frameworks", "numpy,absent", "--rows", "^softmax 64x10$",

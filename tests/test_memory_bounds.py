@@ -1,5 +1,7 @@
-"""Compiled kernels touch no byte outside their arguments: every array ends, or starts, at a page that
-may not be read or written."""
+"""Compiled kernels touch no byte outside their arguments.
+
+Every array ends, or starts, at a page that may not be read or written.
+"""
 from __future__ import annotations
 
 import ctypes

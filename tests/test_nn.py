@@ -12,6 +12,7 @@ import pytest
 import lazyten as lt
 from lazyten import nn
 from lazyten.nn import functional as F
+from lazyten.nn import layers
 
 
 class Block(nn.Module):
@@ -191,6 +192,19 @@ def test_initial_values_have_the_deviation_of_their_formula(
     assert values.std() == pytest.approx(deviation, rel=0.01)
     largest = np.abs(values).max() / deviation
     assert largest <= math.sqrt(3) * 1.0001 if uniform else largest > 3.5
+
+
+def test_initial_values_are_the_same_from_host_and_device(
+        device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    for most in (layers.MOST_ON_HOST, 0):
+        monkeypatch.setattr(layers, "MOST_ON_HOST", most)
+        lt.manual_seed(5)
+        made.append([nn.Conv2d(3, 4, (2, 5), device=device), nn.Linear(70, 33, device=device)])
+    for host, compiled in zip(*made, strict=True):
+        for a, b in zip(host.parameters(), compiled.parameters(), strict=True):
+            assert (a.device, a.dtype, a.requires_grad) == (b.device, b.dtype, b.requires_grad)
+            np.testing.assert_array_equal(a.detach().numpy(), b.detach().numpy())
 
 
 def test_fans_count_the_kernel() -> None:

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tensor_values import counted_plans
 
 import lazyten as lt
-from lazyten import realization
 from lazyten.optim import SGD, Adam, AdamW, Optimizer
 
 Maker = Callable[[list[lt.Tensor]], Optimizer]
@@ -25,7 +25,7 @@ def parameters(device: str = "cpu") -> list[lt.Tensor]:
 
 def loss_of(params: list[lt.Tensor]) -> lt.Tensor:
     weight, bias = params
-    loss: lt.Tensor = ((weight ** 2).sum(1) + bias).exp().mean() + bias.square().sum()
+    loss: lt.Tensor = ((weight ** 2).sum(1) + bias).tanh().mean() + bias.square().sum()
     return loss
 
 
@@ -45,10 +45,10 @@ def test_steps_and_changed_rates_compile_nothing_anew(name: str, device: str) ->
     params = parameters(device)
     optimizer = MAKERS[name](params)
     first = train(params, optimizer, 3)
-    before = len(realization._plans)
-    optimizer.param_groups[0]["lr"] = 0.003
-    later = train(params, optimizer, 4)
-    assert len(realization._plans) == before
+    with counted_plans() as made:
+        optimizer.param_groups[0]["lr"] = 0.003
+        later = train(params, optimizer, 4)
+    assert not made
     assert first[0] > first[1] > later[-1]
 
 
@@ -74,7 +74,7 @@ def test_a_state_dict_names_parameters_by_number() -> None:
     saved = optimizer.state_dict()
     assert [g["params"] for g in saved["param_groups"]] == [[0], [1]]
     assert saved["param_groups"][0]["lr"] == 0.5 and sorted(saved["state"]) == [0, 1]
-    with pytest.raises(lt.ArgumentError, match="groups"):
+    with pytest.raises(lt.StateError, match="groups"):
         SGD(params, lr=0.1).load_state_dict(saved)
 
 
@@ -131,8 +131,8 @@ def test_the_rate_may_be_changed_between_backward_and_step(device: str) -> None:
     (lambda p: SGD([p[0] * 2], lr=0.1), lt.GradientError),
     (lambda p: SGD([lt.zeros(2)], lr=0.1), lt.GradientError),
     (lambda p: SGD([1.0], lr=0.1), lt.DTypeError), (lambda p: SGD(p, lr=-1), lt.ArgumentError),
-    (lambda p: SGD(p, lr="big"), lt.ArgumentError), (lambda p: SGD(p, lr=0.1, nesterov=True),
-                                                     lt.ArgumentError),
+    (lambda p: SGD(p, lr="big"), lt.DTypeError),
+    (lambda p: SGD(p, lr=0.1, nesterov=True), lt.ArgumentError),
     (lambda p: SGD(p, momentum=-0.1), lt.ArgumentError),
     (lambda p: Adam(p, betas=(1.0, 0.9)), lt.ArgumentError),
     (lambda p: AdamW(p, eps=-1), lt.ArgumentError),

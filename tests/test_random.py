@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tensor_values import Array, as_tensor
+from tensor_values import Array, as_tensor, counted_plans
 
 import lazyten as lt
 from lazyten import random as lazyten_random
-from lazyten import realization
 from lazyten.tensor import Tensor
 
 # Random123's kat_vectors for threefry2x32 with 20 rounds: counter, key, result.
@@ -27,6 +26,20 @@ def test_threefry_gives_the_known_answers(device: str) -> None:
     found = [Tensor._of(n, device) for n in lazyten_random.threefry(*words)]
     lt.realize(*found)
     assert list(zip(*(t.tolist() for t in found), strict=True)) == [row[2] for row in KNOWN]
+
+
+@pytest.mark.parametrize(("count", "seed", "taken"), [
+    (150, 3, 0), (48, 2**40 + 5, 2**32 - 7), (1, -1, 5), (0, 0, 0)])
+def test_numbers_worked_out_on_the_host_are_the_devices(
+        device: str, count: int, seed: int, taken: int) -> None:
+    generators = [lt.Generator(seed) for _ in range(2)]
+    for generator in generators:
+        generator.set_state((generator.seed, taken))
+    expected = lt.rand(count, generator=generators[0], device=device)
+    found = lazyten_random.host_uniform(count, generators[1])
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, expected.numpy())
+    assert generators[0].get_state() == generators[1].get_state()
 
 
 def draws(device: str) -> list[lt.Tensor]:
@@ -144,11 +157,11 @@ def test_in_place_numbers_fill_a_tensor(device: str) -> None:
     lambda d: lt.nn.functional.dropout(lt.tensor(np.ones(10), device=d), 0.5)])
 def test_fresh_numbers_compile_nothing_anew(draw: Callable[[str], Any], device: str) -> None:
     draw(device).realize()
-    before = len(realization._plans)
-    values = [draw(device).tolist() for _ in range(3)]
-    lt.manual_seed(77)
-    draw(device).realize()
-    assert len(realization._plans) == before
+    with counted_plans() as made:
+        values = [draw(device).tolist() for _ in range(3)]
+        lt.manual_seed(77)
+        draw(device).realize()
+    assert not made
     assert values[0] != values[1]
 
 

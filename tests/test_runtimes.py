@@ -153,7 +153,7 @@ def test_programs_show_their_source_assembly_and_loops() -> None:
 
 # ---- what goes wrong -----------------------------------------------------------------------------
 
-GOOD = Generated("good", "define void @good(ptr %args) {\n  ret void\n}", (), "")
+GOOD = Generated("good", "define void @good(ptr %args) {\n  ret void\n}", (), "", entries=("good",))
 
 
 @pytest.mark.parametrize(("body", "message"), [
@@ -172,13 +172,12 @@ def test_text_that_llvm_refuses_names_the_kernel_and_the_users_line(
     assert message in str(raised.value)
 
 
-def test_kernels_that_llvm_refuses_only_together_are_all_named() -> None:
-    first, second = (Generated(name, f"define void @{name}(ptr %args) {{\n  ret void\n}}",
-                               (f"declare {kind} @helper()",), "", Location("train.py", line))
-                     for name, kind, line in (("one", "i32", 12), ("two", "i64", 34)))
-    with pytest.raises(CompileError, match=r"one \(from train.py:12\), two \(from train.py:34\): "
-                                           r"(?s:.*)helper"):
-        CpuRuntime().compile([first, second])
+def test_a_program_in_use_serves_equal_kernels_again() -> None:
+    runtime = CpuRuntime()
+    first, second = runtime.build([scale(2.0, 4), scale(3.0, 4, "other")])
+    again, fresh = runtime.build([scale(3.0, 4, "other"), scale(2.5, 4)])
+    assert again is second
+    assert fresh is not first
 
 
 def test_an_element_type_that_a_device_lacks_names_the_users_line() -> None:
@@ -228,7 +227,7 @@ def test_the_vector_unit_follows_from_the_processors_features(
 
 
 def test_capabilities_give_the_code_generators_target() -> None:
-    assert Capabilities("avx2", vector_bytes=32, vector_registers=16).target == AVX2
+    assert Capabilities("avx2", vector_bytes=32, vector_registers=16, threads=True).target == AVX2
 
 
 # ---- a runtime from another package --------------------------------------------------------------

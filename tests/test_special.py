@@ -66,7 +66,7 @@ Row = tuple[Callable[[dt.DType], Array], Callable[[Any], Any], float, float]
 BOUNDS: dict[str, Row] = {  # points, oracle, bound in float32, bound in float64
     "exp": (both(-80, 80, -6), mpmath.exp, 1.5, 1.5),
     "exp2": (both(-120, 120, -6), lambda x: mpmath.mpf(2) ** x, 1.5, 1.5),
-    "expm1": (both(-20, 20, -6), mpmath.expm1, 3.5, 3.5),
+    "expm1": (both(-20, 20, -6), mpmath.expm1, 4, 4),
     "log": (positive(-37, 38), mpmath.log, 2.5, 2.5),
     "log2": (positive(-37, 38), lambda x: mpmath.log(x, 2), 2, 2),
     "log10": (positive(-37, 38), mpmath.log10, 3, 3),
@@ -74,7 +74,7 @@ BOUNDS: dict[str, Row] = {  # points, oracle, bound in float32, bound in float64
     "sin": (both(-100, 100, -6), mpmath.sin, 2, 2),
     "tanh": (both(-10, 10, -6), mpmath.tanh, 2, 2),
     "sigmoid": (both(-80, 80, -6), mp_sigmoid, 3, 3),
-    "erf": (both(-4, 4, -6), mpmath.erf, 3.5, 3.5),
+    "erf": (both(-4, 4, -6), mpmath.erf, 4, 4),
     "sqrt": (positive(-37, 38), mpmath.sqrt, 0.5, 0.5),
     "rsqrt": (positive(-37, 38), lambda x: 1 / mpmath.sqrt(x), 1.5, 1.5),
     "reciprocal": (positive(-37, 37), lambda x: 1 / x, 0.5, 0.5),

@@ -358,6 +358,8 @@ def test_numbers_of_python_and_numpy_are_made_into_tensors() -> None:
     assert lt.tensor([]).dtype is lt.float32
     assert (lt.tensor([1.0, 2.0]) + np.float64(1)).dtype is lt.float32
     assert lt.tensor([1, 2.5]).tolist() == [1.0, 2.5]
+    assert lt.tensor(0.1, dtype=lt.float64).item() == 0.1
+    assert lt.tensor([[0.1]], dtype=lt.float64).tolist() == [[0.1]]
     with pytest.raises(lt.ShapeError, match="rectangle"):
         lt.tensor([[1, 2], [3]])
     with pytest.raises(lt.DTypeError):

@@ -50,7 +50,9 @@ def compare(ours: Callable[..., lt.Tensor], theirs: Callable[..., Any], *arrays:
 @st.composite
 def geometries(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int, ...], Options]:
     """Input shape, weight shape and options of a convolution that has at least one window."""
-    pair = lambda low, high: (draw(st.integers(low, high)), draw(st.integers(low, high)))  # noqa: E731
+    def pair(low: int, high: int) -> tuple[int, int]:
+        return draw(st.integers(low, high)), draw(st.integers(low, high))
+
     groups = draw(st.integers(1, 3))
     kernel, dilation, padding = pair(1, 3), pair(1, 2), pair(0, 2)
     reach = [d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True)]

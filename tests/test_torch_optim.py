@@ -57,6 +57,8 @@ def test_twenty_steps_are_torchs(optimizer: str, options: dict[str, Any], device
 
 
 def test_parameter_groups_have_their_own_options(device: str) -> None:
-    groups = lambda w, b: [{"params": [w], "lr": 0.01}, {"params": [b], "momentum": 0.5}]  # noqa: E731
+    def groups(w: Any, b: Any) -> list[dict[str, Any]]:
+        return [{"params": [w], "lr": 0.01}, {"params": [b], "momentum": 0.5}]
+
     both = [losses(library, "SGD", groups, {"lr": 0.1}, device) for library in (lt, torch)]
     np.testing.assert_allclose(both[0][0], both[1][0], rtol=1e-10)

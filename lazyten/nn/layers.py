@@ -6,7 +6,10 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from typing import overload
 
-from lazyten import functions, shapes
+import numpy as np
+
+from lazyten import dtype as dt
+from lazyten import functions, random, shapes
 from lazyten.arguments import takes_tensors
 from lazyten.errors import ArgumentError, IndexingError
 from lazyten.nn import functional as F
@@ -14,6 +17,10 @@ from lazyten.nn import init
 from lazyten.nn.functional import Sizes
 from lazyten.nn.module import Module
 from lazyten.tensor import DTypeLike, Tensor
+
+MOST_ON_HOST = 1 << 16
+"""Elements of a parameter up to which its initial values take less time to work out than to compile
+a kernel for."""
 
 _flatten = takes_tensors(Tensor.flatten)
 
@@ -23,6 +30,10 @@ def _uniform(shape: Sequence[int], fan_in: int, device: str | None,
     """PyTorch's default for weights and biases: uniform up to 1 / sqrt(fan_in)."""
     bound = 1 / math.sqrt(fan_in) if fan_in else 0.0
     value = functions.empty(shape, device=device, dtype=dtype)
+    if value.numel() <= MOST_ON_HOST and value.dtype is dt.float32:
+        unit = random.host_uniform(value.numel()).reshape(value.shape)
+        on_host = unit * np.float32(2 * bound) + np.float32(-bound)
+        return functions.tensor(on_host, device=device, requires_grad=True)
     return init.uniform_(value, -bound, bound).realize().requires_grad_()
 
 

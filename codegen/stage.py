@@ -1,0 +1,115 @@
+"""STAGE: copy an operand to scratch memory in a layout of its own, once, before the kernel's loops.
+
+A load whose lanes are far apart (its vector axis has another stride than 1) costs a memory access
+a lane, each time; one whose rows are far apart may miss the cache each time. Where that is repeated
+often, optimize has the operand packed: every element once, in the order in which the kernel's
+loops read them. Packing is a function of its own in the program; its loops are optimized like any
+other's.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lazyten import dtype as dt
+from lazyten.affine import affine
+from lazyten.node import (
+    Node,
+    Param,
+    Range,
+    elementwise,
+    index,
+    make,
+    ranges_of,
+    rewrite,
+    substitute,
+    toposort,
+)
+from lazyten.ops import Op
+from lazyten.simplify import simplify, simplify_all
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """What is to be packed: `load`, whose lanes run along `vector` if it is a vector at all."""
+
+    load: Node
+    vector: Node | None
+
+
+def is_packable(load: Node) -> bool:
+    """Whether a LOAD reads no element twice as its ranges run: packing then copies each once."""
+    terms, _ = affine(load.src[1])
+    if len(load.src) > 2 or not terms or any(t.op is not Op.RANGE for t in terms):
+        return False
+    reach = 1
+    for r, stride in sorted(terms.items(), key=lambda t: abs(t[1])):
+        if abs(stride) < reach:
+            return False
+        reach = abs(stride) * r.arg.extent
+    return True
+
+
+def packed_size(load: Node) -> int:
+    """How many elements a packable load reads."""
+    size = 1
+    for r in affine(load.src[1])[0]:
+        size *= r.arg.extent
+    return size
+
+
+def mark(sink: Node, staged: Sequence[Staged], first_slot: int) -> Node:
+    """The kernel's SINK reading argument `first_slot` and so on instead of what is staged.
+
+    Positions are still those of the operand: `fill` changes them, once the loops are split.
+    """
+    marked: dict[Node, Node] = {}
+    for number, s in enumerate(staged):
+        param = s.load.src[0]
+        scratch = make(Op.PARAM, param.dtype, (), Param(first_slot + number, param.arg.size))
+        marked[s.load] = make(Op.LOAD, param.dtype, (scratch, *s.load.src[1:]))
+    return rewrite([sink], lambda n: None, marked)[0] if marked else sink
+
+
+def fill(sink: Node, staged: Sequence[Staged], first_slot: int) -> tuple[list[Node], Node]:
+    """(a SINK for each operand that fills its scratch array, the kernel's SINK reading those).
+
+    A scratch array holds the elements in the order in which the loops of the marked kernel read
+    them, and 0 where a load is masked off, so that the kernel's loads need no mask.
+    """
+    fills: list[Node] = []
+    packed: dict[Node, Node] = {}
+    for load in [n for n in toposort([sink]) if n.op is Op.LOAD]:
+        number = load.src[0].arg.slot - first_slot
+        if number < 0:
+            continue
+        ranges = sorted(ranges_of(load.src[1:]), key=_reading_order)
+        size = math.prod(r.arg.extent for r in ranges)
+        scratch = make(Op.PARAM, load.dtype, (), Param(first_slot + number, size))
+        packed[load] = make(Op.LOAD, load.dtype, (scratch, _position(ranges)))
+        fresh = {r: make(Op.RANGE, dt.INDEX, (), Range((i,), r.arg.extent, "loop"))
+                 for i, r in enumerate(ranges)}
+        source = make(Op.LOAD, load.dtype, (staged[number].load.src[0], *load.src[1:]))
+        value, = substitute([source], dict(fresh))
+        position = _position([fresh[r] for r in ranges])
+        store = make(Op.STORE, dt.bool_, (scratch, position, value))
+        fills.append(make(Op.SINK, dt.bool_, tuple(simplify_all([store]))))
+    return fills, rewrite([sink], lambda n: None, packed)[0] if packed else sink
+
+
+_INNER = {"loop": 0, "reduce": 0, "unroll": 1, "vector": 2}
+
+
+def _reading_order(r: Node) -> tuple[int, tuple[int, ...]]:
+    """Loops from the outermost inwards, then what one iteration reads."""
+    return _INNER[r.arg.kind], r.arg.order
+
+
+def _position(ranges: Sequence[Node]) -> Node:
+    """The row-major position of loop variables."""
+    position = index(0)
+    for r in ranges:
+        scaled = elementwise(Op.MUL, position, index(r.arg.extent))
+        position = elementwise(Op.ADD, scaled, r)
+    return simplify(position)
