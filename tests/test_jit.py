@@ -577,3 +577,44 @@ def test_debug_shows_the_kernels_of_a_replay(capsys: pytest.CaptureFixture[str],
     monkeypatch.setenv("DEBUG", "2")
     assert equal(f(x), lt.jit(lambda x: x.exp() * 3)(x))
     assert "schedule on" in capsys.readouterr().out
+
+
+def test_a_moved_model_is_read_where_it_is_now() -> None:
+    net = nn.Linear(2, 2)
+    f = lt.jit(lambda x: x * net.weight.detach())
+    assert f(lt.ones(2, 2)).dtype is f(lt.ones(2, 2)).dtype is lt.float32
+    net.to(dtype=lt.float64)
+    assert f(lt.ones(2, 2)).dtype is lt.float64
+
+
+@pytest.mark.parametrize("name", ["adam", "dampening", "adamw"])
+def test_optimizers_may_be_loaded_changed_and_stepped_without_jit_in_between(name: str) -> None:
+    def run(jitted: bool) -> list[Array]:
+        params = [lt.tensor([1.0, -2.0], requires_grad=True), lt.tensor(0.5, requires_grad=True)]
+        optimizer = MAKERS[name](params)
+
+        def step(factor: lt.Tensor, both: bool) -> lt.Tensor:
+            optimizer.zero_grad()
+            loss = (params[0].square() * factor).sum() + (params[1] ** 3 if both else 0)
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        call = lt.jit(step) if jitted else step
+        values = []
+        saved = optimizer.state_dict()
+        for number in range(12):
+            if number == 2:
+                saved = optimizer.state_dict()
+                saved["state"] = {i: {k: v.clone() if isinstance(v, lt.Tensor) else v
+                                      for k, v in s.items()} for i, s in saved["state"].items()}
+            if number == 4:
+                step(lt.tensor(2.0), False)  # counts for one parameter only
+            if number == 6:
+                optimizer.load_state_dict(saved)
+            if number == 9:
+                optimizer.param_groups[0]["weight_decay"] = 0.5
+            values.append(call(lt.tensor(1.0 + number / 8), True).numpy())
+        return values + [p.detach().numpy() for p in params]
+    for a, b in zip(run(True), run(False), strict=True):
+        np.testing.assert_array_equal(a, b)
