@@ -477,6 +477,17 @@ def test_results_that_require_gradients_are_refused() -> None:
         lt.jit(lambda x: (x * 2).sum().backward())(x)
 
 
+def test_detached_results_and_new_leaves_are_given() -> None:
+    x = lt.tensor([3.0], requires_grad=True)
+    f = lt.jit(lambda x: lt.grad((x * x).sum(), x)[0].detach())
+    g = lt.jit(lambda x: (x * 2).detach().requires_grad_())
+    for _ in range(3):
+        assert f(x).tolist() == [6] and not f(x).requires_grad
+        leaf = g(lt.ones(1))
+        (leaf * 5).sum().backward()
+        assert leaf.is_leaf and leaf.grad is not None and leaf.grad.tolist() == [5]
+
+
 def test_a_tensor_that_is_written_must_not_come_in_by_two_ways() -> None:
     w = lt.zeros(2)
     f = lt.jit(lambda x: w.add_(x))
