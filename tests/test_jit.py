@@ -299,6 +299,23 @@ def test_a_value_saved_before_a_call_stays_what_it_was() -> None:
     assert [s.tolist() for s in saved] == [[k, k] for k in range(5)]
 
 
+def test_a_buffer_of_a_module_may_be_updated_in_place() -> None:
+    class Counting(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("count", lt.zeros(()))
+            self.count: lt.Tensor
+
+        def forward(self, x: lt.Tensor) -> lt.Tensor:
+            self.count += 1
+            return x * self.count
+
+    net = Counting()
+    f = lt.jit(net)
+    assert [f(lt.ones(())).item() for _ in range(4)] == [1, 2, 3, 4]
+    assert list(net.state_dict()) == ["count"] and net.count.item() == 4
+
+
 # ---- results -------------------------------------------------------------------------------------
 
 def test_results_in_a_list_are_distinct_and_keep_their_structure() -> None:
