@@ -194,7 +194,6 @@ class Capture(Observer):
         for storage, before in self.before.items():
             self._conclude_source(storage, before)
         for storage in new:
-            _check_no_graph(storage, "gives or leaves behind")
             captured.new.append(NewStorage(storage._node, storage.device, storage.was_freed))
 
     def _conclude_source(self, storage: Storage, before: _Before) -> None:
@@ -210,6 +209,8 @@ class Capture(Observer):
             return TensorSpec("same", 0, same=TensorSource(None, self.numbers[id(tensor)]))
         storage, view = tensor._storage, (tensor._moves, tensor._detached)
         if storage in self.fresh:
+            if not tensor._detached:
+                _check_no_graph(storage, "gives or leaves behind")
             number = new.setdefault(storage, len(new))
             return TensorSpec("new", number, *view, leaf=storage.leaf_id is not None)
         if id(tensor) in self.gradients:

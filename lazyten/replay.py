@@ -41,21 +41,21 @@ class Home:
     """Memory for one result, with the node that reads it. It serves again once nobody but its
     owner knows it: a tensor or a recorded operation that still reads it holds a reference."""
 
-    __slots__ = ("base", "buffer", "node", "references")
+    __slots__ = ("base", "base_count", "buffer", "buffer_count", "node", "node_count")
 
     def __init__(self, device: str, dtype: DType, size: int, shape: Shape) -> None:
         self.buffer = Buffer(device, dtype, size)
         self.node = self.buffer.node(shape)
         self.base = self.node.src[0] if self.node.op is Op.RESHAPE else self.node
-        self.references = self._count()
-
-    def _count(self) -> tuple[int, int, int]:
-        return getrefcount(self.node), getrefcount(self.base), getrefcount(self.buffer)
+        self.node_count, self.base_count = getrefcount(self.node), getrefcount(self.base)
+        self.buffer_count = getrefcount(self.buffer)
 
     @property
     def is_free(self) -> bool:
         """Whether there are no more references than when it was made."""
-        return self._count() == self.references
+        return getrefcount(self.node) == self.node_count and \
+            getrefcount(self.base) == self.base_count and \
+            getrefcount(self.buffer) == self.buffer_count
 
 
 HOMES = 3

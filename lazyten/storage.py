@@ -107,7 +107,8 @@ class Storage:
 
     def assign(self, node: Node, keeps_graph: bool = False) -> None:
         """Change the value in place: every view sees it."""
-        tracing.touched(self)
+        if tracing.active is not None:
+            tracing.touched(self)
         self._node, self.keeps_graph, self.was_freed = node, keeps_graph, False
         self.companions = ()
         self.version += 1

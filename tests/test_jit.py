@@ -299,6 +299,23 @@ def test_a_value_saved_before_a_call_stays_what_it_was() -> None:
     assert [s.tolist() for s in saved] == [[k, k] for k in range(5)]
 
 
+def test_a_buffer_of_a_module_may_be_updated_in_place() -> None:
+    class Counting(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("count", lt.zeros(()))
+            self.count: lt.Tensor
+
+        def forward(self, x: lt.Tensor) -> lt.Tensor:
+            self.count += 1
+            return x * self.count
+
+    net = Counting()
+    f = lt.jit(net)
+    assert [f(lt.ones(())).item() for _ in range(4)] == [1, 2, 3, 4]
+    assert list(net.state_dict()) == ["count"] and net.count.item() == 4
+
+
 # ---- results -------------------------------------------------------------------------------------
 
 def test_results_in_a_list_are_distinct_and_keep_their_structure() -> None:
@@ -477,6 +494,17 @@ def test_results_that_require_gradients_are_refused() -> None:
         lt.jit(lambda x: (x * 2).sum().backward())(x)
 
 
+def test_detached_results_and_new_leaves_are_given() -> None:
+    x = lt.tensor([3.0], requires_grad=True)
+    f = lt.jit(lambda x: lt.grad((x * x).sum(), x)[0].detach())
+    g = lt.jit(lambda x: (x * 2).detach().requires_grad_())
+    for _ in range(3):
+        assert f(x).tolist() == [6] and not f(x).requires_grad
+        leaf = g(lt.ones(1))
+        (leaf * 5).sum().backward()
+        assert leaf.is_leaf and leaf.grad is not None and leaf.grad.tolist() == [5]
+
+
 def test_a_tensor_that_is_written_must_not_come_in_by_two_ways() -> None:
     w = lt.zeros(2)
     f = lt.jit(lambda x: w.add_(x))
@@ -577,3 +605,44 @@ def test_debug_shows_the_kernels_of_a_replay(capsys: pytest.CaptureFixture[str],
     monkeypatch.setenv("DEBUG", "2")
     assert equal(f(x), lt.jit(lambda x: x.exp() * 3)(x))
     assert "schedule on" in capsys.readouterr().out
+
+
+def test_a_moved_model_is_read_where_it_is_now() -> None:
+    net = nn.Linear(2, 2)
+    f = lt.jit(lambda x: x * net.weight.detach())
+    assert f(lt.ones(2, 2)).dtype is f(lt.ones(2, 2)).dtype is lt.float32
+    net.to(dtype=lt.float64)
+    assert f(lt.ones(2, 2)).dtype is lt.float64
+
+
+@pytest.mark.parametrize("name", ["adam", "dampening", "adamw"])
+def test_optimizers_may_be_loaded_changed_and_stepped_without_jit_in_between(name: str) -> None:
+    def run(jitted: bool) -> list[Array]:
+        params = [lt.tensor([1.0, -2.0], requires_grad=True), lt.tensor(0.5, requires_grad=True)]
+        optimizer = MAKERS[name](params)
+
+        def step(factor: lt.Tensor, both: bool) -> lt.Tensor:
+            optimizer.zero_grad()
+            loss = (params[0].square() * factor).sum() + (params[1] ** 3 if both else 0)
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        call = lt.jit(step) if jitted else step
+        values = []
+        saved = optimizer.state_dict()
+        for number in range(12):
+            if number == 2:
+                saved = optimizer.state_dict()
+                saved["state"] = {i: {k: v.clone() if isinstance(v, lt.Tensor) else v
+                                      for k, v in s.items()} for i, s in saved["state"].items()}
+            if number == 4:
+                step(lt.tensor(2.0), False)  # counts for one parameter only
+            if number == 6:
+                optimizer.load_state_dict(saved)
+            if number == 9:
+                optimizer.param_groups[0]["weight_decay"] = 0.5
+            values.append(call(lt.tensor(1.0 + number / 8), True).numpy())
+        return values + [p.detach().numpy() for p in params]
+    for a, b in zip(run(True), run(False), strict=True):
+        np.testing.assert_array_equal(a, b)

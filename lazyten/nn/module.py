@@ -61,7 +61,11 @@ class Module:
         if "_parameters" not in self.__dict__:
             raise ArgumentError(f"{type(self).__name__}.{name}: call super().__init__() before "
                                 f"assigning attributes of a module")
-        self._about_to_change(f"assigning {type(self).__name__}.{name}")
+        unchanged = self.__dict__.get(name) is value
+        if unchanged and name in self._buffers:  # `self.count += 1` assigns what is there
+            return
+        if not unchanged:
+            self._about_to_change(f"assigning {type(self).__name__}.{name}")
         for kind in (self._parameters, self._buffers, self._modules):
             kind.pop(name, None)
         if isinstance(value, Module):
