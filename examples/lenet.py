@@ -51,6 +51,7 @@ class Trainer:
         self.epochs, self.rate = args.epochs, args.lr
         self.model = lenet().to(self.device)
         self.optimizer = lt.optim.Adam(self.model.parameters(), lr=args.lr)
+        self.learn = lt.jit(self._learn)  # recorded once, then one native call a step
 
     def epoch(self, number: int, title: str) -> Epoch:
         """See every image once, in a new order, then test. The first epoch has number 0.
@@ -79,12 +80,18 @@ class Trainer:
         """Learn from the images at these positions; gives the mean loss and how many were right."""
         images = shifted(self.train.images[batch], SHIFT, self.random)
         labels = self.train.labels[batch]
-        logits = self.model(lt.tensor(images, device=self.device))
-        loss = nn.functional.cross_entropy(logits, lt.tensor(labels, device=self.device))
+        loss, predicted = self.learn(lt.tensor(images, device=self.device),
+                                     lt.tensor(labels, device=self.device))
+        return loss.item(), int(np.sum(predicted.numpy() == labels))
+
+    def _learn(self, images: lt.Tensor, labels: lt.Tensor) -> tuple[lt.Tensor, lt.Tensor]:
+        """One step of training: the loss and the predictions before it."""
+        logits = self.model(images)
+        loss = nn.functional.cross_entropy(logits, labels)
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()
-        return loss.item(), int(np.sum(logits.argmax(1).numpy() == labels))
+        return loss, logits.argmax(1)
 
     def predict(self) -> NDArray[np.int64]:
         """The network's label for each test image."""
