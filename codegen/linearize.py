@@ -99,6 +99,8 @@ class _Linearizer:
 
     def _need(self, root: Node) -> None:
         """Emit every instance of `root` and of what it is made from."""
+        if root in self.done:
+            return
         for node in toposort([root], lambda n: () if n in self.done else _operands(n)):
             if node in self.done:
                 continue

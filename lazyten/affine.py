@@ -32,9 +32,10 @@ def affine(node: Node) -> Affine:
     found = _forms.get(node)
     if found is not None:
         return found
-    if node.op is not Op.CONST and node.op not in SUMS or node.dtype is not dt.INDEX:
-        return {node: 1}, 0
-    for n in toposort([node], _parts):
+    if node.op not in SUMS or node.dtype is not dt.INDEX:
+        return _form(node) if node.dtype is dt.INDEX else ({node: 1}, 0)
+    simple = not any(map(_parts, node.src))  # as in a pass from the sources up
+    for n in (node,) if simple else toposort([node], _parts):
         if n not in _forms and n.op in SUMS and n.shape == ():
             form = _combine(n)
             if form is not None:

@@ -111,7 +111,7 @@ def _canonical(name: str) -> str:
 
 
 def _entry_points() -> Sequence[Any]:
-    """The runtimes of other packages. Loaded by name as few programs ask, and it is slow to load."""
+    """The runtimes of other packages. importlib.metadata is slow to load, and few programs ask."""
     metadata = importlib.import_module("importlib.metadata")
     return tuple(metadata.entry_points(group=ENTRY_POINT_GROUP))
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 import sys
+from threading import local
 from types import FrameType
 from typing import NamedTuple
 
@@ -18,7 +19,16 @@ class Location(NamedTuple):
 
 
 _OURS: dict[str, bool] = {}
-_override: list[Location] = []
+
+
+class _Override(local):
+    """The locations set by `attribute_to` in this thread, innermost last."""
+
+    def __init__(self) -> None:
+        self.locations: list[Location] = []
+
+
+_override = _Override()
 
 
 def _is_ours(name: str, file: str) -> bool:
@@ -28,8 +38,8 @@ def _is_ours(name: str, file: str) -> bool:
 
 def user_location() -> Location | None:
     """The innermost frame that is not lazyten's own, or the one set by `attribute_to`."""
-    if _override:
-        return _override[-1]
+    if _override.locations:
+        return _override.locations[-1]
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
@@ -50,8 +60,8 @@ class attribute_to:
 
     def __enter__(self) -> None:
         if self.location is not None:
-            _override.append(self.location)
+            _override.locations.append(self.location)
 
     def __exit__(self, *exc: object) -> None:
         if self.location is not None:
-            _override.pop()
+            _override.locations.pop()

@@ -28,10 +28,12 @@ import platform
 import signal
 import struct
 import time
+from collections.abc import Iterable
 from functools import cache
 
 import llvmlite.binding as llvm
 
+from lazyten.codegen.generated import Generated
 from lazyten.runtimes.host import host_machine
 from lazyten.runtimes.thread_pool_code import ALONE, DECLARES, POOL
 from lazyten.threads import COUNT, get_num_threads, usable_cores
@@ -70,6 +72,12 @@ def start() -> int:
         os.register_at_fork(after_in_child=reset)
     llvm.add_symbol(SYMBOL, address)
     return address
+
+
+def start_for(kernels: Iterable[Generated]) -> None:
+    """Start the pool if one of these kernels is shared: before its machine code is loaded."""
+    if any(f"@{SYMBOL}(" in line for kernel in kernels for line in kernel.declares):
+        start()
 
 
 def pool_text() -> str:
