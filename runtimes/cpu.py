@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
-from itertools import dropwhile
+from functools import cache, partial
+from itertools import dropwhile, zip_longest
 from struct import Struct
 from typing import Any
 
@@ -131,30 +131,32 @@ class CpuRuntime(Runtime):
 
     def sequence(self, launches: Sequence[tuple[Program, Sequence[int]]]) -> Callable[
             [Sequence[int]], None]:
-        """Machine code that calls the kernels one after the other: one call from Python for all."""
-        programs = [p for p, _ in launches if isinstance(p, LoadedProgram)]
-        if len(programs) < len(launches):  # a program of another kind
-            return super().sequence(launches)
-        sizes: list[int] = []  # scratch memory: its arrays come first, and serve all kernels
-        for program in programs:
-            wanted = program.generated.scratch
-            sizes += [0] * (len(wanted) - len(sizes))
-            sizes[:len(wanted)] = map(max, sizes, wanted)
-        calls = [(function.address, [*(n + len(sizes) for n in numbers),
-                                     *range(len(program.generated.scratch))])
-                 for program, (_, numbers) in zip(programs, launches, strict=True)
-                 for function in program.functions]
-        module = llvm.parse_assembly(sequence_text(calls))
-        driver = self.load([host_machine(OPTIMIZATION).emit_object(module)], ["sequence"])[0]
+        """Machine code that calls the kernels one after the other: one call from Python for all.
 
-        def launch_all(buffers: Sequence[int], kept: list[LoadedProgram] = programs) -> None:
-            scratch = [self.alloc(nbytes) for nbytes in sizes]
-            try:
-                driver.call(packer(len(scratch) + len(buffers))(*scratch, *buffers))
-            finally:
-                for handle in scratch:
-                    self.free(handle)
-        return launch_all
+        They share the scratch memory, whose pointers come first in the table.
+        """
+        programs = [p for p, _ in launches if isinstance(p, LoadedProgram)]
+        if len(programs) < len(launches):  # some of another kind
+            return super().sequence(launches)
+        needed = [p.generated.scratch for p in programs]
+        sizes = [max(group) for group in zip_longest(*needed, fillvalue=0)]
+        calls = [(function.address, [*(n + len(sizes) for n in numbers), *range(len(scratch))])
+                 for program, scratch, (_, numbers) in zip(programs, needed, launches, strict=True)
+                 for function in program.functions]
+        code = host_machine(OPTIMIZATION).emit_object(llvm.parse_assembly(sequence_text(calls)))
+        driver = self.load([code], ["sequence"])[0]
+        return partial(self._launch_all, driver, sizes, programs)
+
+    def _launch_all(self, driver: CpuFunction, sizes: Sequence[int],
+                    programs: Sequence[LoadedProgram], buffers: Sequence[int]) -> None:
+        """Call a sequence. programs: its kernels, which live as long as it does."""
+        scratch = [self.alloc(size) for size in sizes]
+        try:
+            table = (*scratch, *buffers)
+            driver.call(packer(len(table))(*table))
+        finally:
+            for handle in scratch:
+                self.free(handle)
 
     def assembly(self, kernel: Generated) -> str:
         """The kernel's instructions and labels, without the assembler's directives."""
