@@ -25,6 +25,8 @@ from lazyten.node import Node, Shape, cast, const, elementwise, expand, make, mo
 from lazyten.ops import Op
 from lazyten.storage import Buffer
 
+Array = np.ndarray[Any, Any]
+
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
 
