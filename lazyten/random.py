@@ -30,7 +30,6 @@ Array = np.ndarray[Any, Any]
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
 
-Array = np.ndarray[Any, Any]
 Words = TypeVar("Words", Node, Array)
 
 
