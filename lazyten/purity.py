@@ -5,15 +5,12 @@ the profiler hook, which is put back afterwards.
 """
 from __future__ import annotations
 
-import random
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
-
-import numpy as np
 
 from lazyten import tracing
 
@@ -22,7 +19,7 @@ _CLOCKS: frozenset[object] = frozenset({
     time.time, time.perf_counter, time.monotonic, time.process_time, time.time_ns,
     time.perf_counter_ns})
 _BUILTIN = type(print)
-_GENERATORS = (random.Random, np.random.Generator, np.random.RandomState)
+_GENERATORS = (("random", "Random"), ("numpy.random", "Generator"), ("numpy.random", "RandomState"))
 
 
 @contextmanager
@@ -39,7 +36,7 @@ def pure() -> Iterator[None]:
 def _check(frame: FrameType, event: str, called: Any) -> None:
     if event != "c_call" or tracing.current() is None:
         return
-    if isinstance(getattr(called, "__self__", None), _GENERATORS):
+    if _is_generator(getattr(called, "__self__", None)):
         tracing.refuse("taking a random number of Python's or NumPy's",
                        "use lazyten's random functions, which go on at each call")
     if type(called) is not _BUILTIN or not _is_users(frame):
@@ -48,6 +45,12 @@ def _check(frame: FrameType, event: str, called: Any) -> None:
         tracing.refuse(f"{_EFFECTS[called]}()", "do it outside, with what the function returns")
     if called in _CLOCKS:
         tracing.refuse("reading a clock", "read it outside, and give the number as an argument")
+
+
+def _is_generator(thing: object) -> bool:
+    """Whether this gives random numbers. The modules take long to load, and often nobody has."""
+    return any(isinstance(thing, getattr(sys.modules[module], name))
+               for module, name in _GENERATORS if module in sys.modules)
 
 
 def _is_users(frame: FrameType) -> bool:
