@@ -111,15 +111,15 @@ def choose(model: Model) -> Decisions:
 
 def _fewest_cycles(model: Model) -> Decisions:
     best, fewest = Decisions(), model.cycles(Decisions())
-    for candidate in _vectors(model):
-        cycles = model.cycles(candidate)
+    starts = {candidate: model.cycles(candidate) for candidate in _vectors(model)}
+    for candidate, cycles in starts.items():
         if cycles < fewest * 0.999:
             best, fewest = candidate, cycles
-    shortlist = sorted(set(_vectors(model)), key=model.cycles)[:MOST_STARTS]
-    for start in shortlist:
-        candidate, cycles = _improve(model, start)
-        if cycles < fewest * 0.999:
-            best, fewest = candidate, cycles
+    for start in sorted(starts, key=starts.__getitem__)[:MOST_STARTS]:
+        if model.least_cycles(start.lanes) < fewest * 0.999:
+            candidate, cycles = _improve(model, start, starts[start])
+            if cycles < fewest * 0.999:
+                best, fewest = candidate, cycles
     return best
 
 
@@ -153,11 +153,14 @@ def _with_reductions(model: Model, chosen: tuple[tuple[Node, int], ...],
     yield partial
 
 
-def _improve(model: Model, start: Decisions) -> tuple[Decisions, float]:
-    """The best register tile over at most two output ranges, then more accumulators if too few."""
-    best, fewest = start, model.cycles(start)
+def _improve(model: Model, start: Decisions, fewest: float) -> tuple[Decisions, float]:
+    """The best register tile over at most two output ranges, then more accumulators if too few.
+
+    fewest: the cycles of `start`.
+    """
+    best = start
     for tile in _tiles(model, start):
-        candidate = replace(start, tile=tile)
+        candidate = Decisions(start.lanes, tile)
         cycles = model.cycles(candidate)
         if cycles < fewest * 0.999:
             best, fewest = candidate, cycles
