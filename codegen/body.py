@@ -68,15 +68,14 @@ class VectorItem:
                 return around[depth + 1]
         return 1
 
-    def tail_units(self, copies: Chosen, copied: int) -> float:
+    def tail_units(self, copies: Chosen, instances: int) -> float:
         """Units of masking what a split reduction reads past its end: which lanes are inside is
         worked out once for all of a register tile."""
-        uneven, masks = False, 1
-        for r, extent, lanes in self.tail:
-            n = _copied(copies, (r,))
-            if extent % (lanes * n):
-                uneven, masks = True, masks * n
-        return TAIL_UNITS * masks + MASK_UNITS * len(self.item.accesses) * copied if uneven else 0.0
+        split = [(extent, lanes, copied(copies, (r,))) for r, extent, lanes in self.tail]
+        masks = [n for extent, lanes, n in split if extent % (lanes * n)]
+        if not masks:
+            return 0.0
+        return TAIL_UNITS * math.prod(masks) + MASK_UNITS * len(self.item.accesses) * instances
 
 
 @dataclass(slots=True)
@@ -106,24 +105,24 @@ class VectorBody:
         """Half cycles, with copies of ranges in registers and loops of so many trips."""
         around = self.around(trips)
         iterations = around[-1]
-        total, innermost, instances, operands = 0.0, 0.0, 1, []
+        total, innermost, most, operands = 0.0, 0.0, 1, []
         for item in self.items:
-            copied = _copied(copies, item.item.free)
+            instances = copied(copies, item.item.free)
             times = item.times(around)
-            units = copied * item.units(times * copied)
+            units = instances * item.units(times * instances)
             if item.tail:
-                units += item.tail_units(copies, copied)
+                units += item.tail_units(copies, instances)
             if times == iterations:
                 innermost += units
             else:
                 total += times * units
-            instances = max(instances, copied)
+            most = max(most, instances)
             if item.item.accesses:
-                operands.append(copied)
-        if instances > MOST_INSTANCES:
+                operands.append(instances)
+        if most > MOST_INSTANCES:
             return math.inf
         if self.body.node is not None:
-            tile, parts = _copied(copies, self.body.free), _copied(copies, self.body.ranges)
+            tile, parts = copied(copies, self.body.free), copied(copies, self.body.ranges)
             innermost = max(innermost, LATENCY_UNITS) if iterations > 1 else innermost
             over = tile * parts + min(operands, default=0) + 1 - registers
             if over > 0 and tile * parts > 1:
@@ -157,7 +156,7 @@ def _vector_item(body: Body, item: Item, inner: Node | None, lanes: dict[Node, i
     return VectorItem(item, vector, width, depths, fixed, packable, tail)
 
 
-def _copied(copies: Chosen, ranges: frozenset[Node] | tuple[Node, ...]) -> int:
+def copied(copies: Chosen, ranges: frozenset[Node] | tuple[Node, ...]) -> int:
     """Instances of a value that depends on `ranges`."""
     product = 1
     for r, n in copies:

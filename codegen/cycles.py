@@ -11,7 +11,7 @@ from typing import Protocol
 
 from lazyten import dtype as dt
 from lazyten.codegen.access import Access, Item
-from lazyten.codegen.body import Body, Chosen, VectorBody
+from lazyten.codegen.body import Body, Chosen, VectorBody, copied
 from lazyten.codegen.ranges import AFFINE, free_ranges
 from lazyten.codegen.stage import Staged
 from lazyten.codegen.target import Target
@@ -119,7 +119,9 @@ class Model:
 
     def cycles(self, choice: Choice) -> float:
         """Half cycles that the kernel would take."""
-        return self._bodies_cycles(choice, self._vectorized(choice.lanes)[0])
+        copies, bodies, trips = self._loops(choice)
+        registers = self.target.vector_registers
+        return sum([body.cycles(copies, trips, registers) for body in bodies])
 
     def least_cycles(self, lanes: Chosen) -> float:
         """No choice with these vector axes takes fewer half cycles."""
@@ -128,22 +130,18 @@ class Model:
 
     def repeated_cycles(self, choice: Choice, r: Node) -> float:
         """Half cycles of the reductions that every thread must do if threads share `r`."""
-        _, *reductions = self._vectorized(choice.lanes)[0]
-        return self._bodies_cycles(choice, [b for b in reductions if r not in b.body.chain])
+        copies, (_, *reductions), trips = self._loops(choice)
+        return sum([b.cycles(copies, trips, self.target.vector_registers) for b in reductions
+                    if r not in b.body.chain])
 
-    def _bodies_cycles(self, choice: Choice, bodies: list[VectorBody]) -> float:
-        copies, trips = (*choice.tile, *choice.unroll), self._trips(choice)
-        registers = self.target.vector_registers
-        return sum([body.cycles(copies, trips, registers) for body in bodies])
-
-    def _trips(self, choice: Choice) -> dict[Node, int]:
-        """How often the loop of each range is run through."""
-        trips = self._vectorized(choice.lanes)[1]
+    def _loops(self, choice: Choice) -> tuple[Chosen, list[VectorBody], dict[Node, int]]:
+        """Copies of ranges, the bodies, and how often the loop of each range is run through."""
+        bodies, trips = self._vectorized(choice.lanes)
         copies = (*choice.tile, *choice.unroll)
-        if not copies:
-            return trips
-        lanes = dict(choice.lanes)
-        return trips | {r: -(-r.arg.extent // (lanes.get(r, 1) * n)) for r, n in copies}
+        if copies:
+            lanes = dict(choice.lanes)
+            trips = trips | {r: -(-r.arg.extent // (lanes.get(r, 1) * n)) for r, n in copies}
+        return copies, bodies, trips
 
     def _vectorized(self, lanes: Chosen) -> tuple[list[VectorBody], dict[Node, int]]:
         """The bodies with these vector axes, and how often each range's loop would run."""
@@ -157,12 +155,12 @@ class Model:
 
     def staged(self, choice: Choice) -> list[Staged]:
         """The operands that are packed before the loops."""
-        copies, trips = dict(choice.tile) | dict(choice.unroll), self._trips(choice)
+        copies, bodies, trips = self._loops(choice)
         found: dict[Node, Staged] = {}
-        for body in self._vectorized(choice.lanes)[0]:
+        for body in bodies:
             around = body.around(trips)
             for item in body.items:
-                uses = item.times(around) * math.prod(copies.get(r, 1) for r in item.item.free)
+                uses = item.times(around) * copied(copies, item.item.free)
                 for load, (direct, packed, packing) in item.packable.items():
                     if packed + packing / uses < direct:
                         found[load] = Staged(load, item.vector)
@@ -174,7 +172,7 @@ class Model:
         An operand is read anew for each iteration of a loop around its own loops that it does not
         depend on; that counts where it is too large for the second cache.
         """
-        trips = self._trips(choice)
+        trips = self._loops(choice)[2]
         loops = [r for r in self.outputs if trips.get(r, 1) > 1]
         best, least = None, 0.8 * self._traffic(loops, trips)
         for r in loops[1:]:

@@ -19,7 +19,7 @@ from lazyten.codegen.ranges import (
     merge_ranges,
     outermost_range,
     share_ranges,
-    split_output,
+    split_outputs,
     split_reduction,
 )
 from lazyten.codegen.stage import Staged, fill, mark
@@ -85,10 +85,12 @@ def optimize(sink: Node, target: Target, scratch: int) -> list[tuple[Node, Decis
 def apply(sink: Node, decisions: Decisions) -> Node:
     """Split the ranges as decided."""
     lanes, tile, unroll = (dict(d) for d in (decisions.lanes, decisions.tile, decisions.unroll))
-    for r in sorted({*lanes, *tile, *unroll}, key=lambda r: r.arg.order):
-        if r.arg.kind == "loop":
-            sink = split_output(sink, r, tile.get(r, 1), lanes.get(r, 1))
-        else:
+    ranges = sorted({*lanes, *tile, *unroll}, key=lambda r: r.arg.order)
+    outputs = {r: (tile.get(r, 1), lanes.get(r, 1)) for r in ranges if r.arg.kind == "loop"}
+    if outputs:
+        sink = split_outputs(sink, outputs)
+    for r in ranges:
+        if r not in outputs:
             sink = split_reduction(sink, r, unroll.get(r, 1), lanes.get(r, 1))
     return sink if decisions.outer is None else make_outermost(sink, decisions.outer)
 
