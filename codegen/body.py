@@ -6,6 +6,7 @@ cycles.py tries hundreds of those for a kernel.
 from __future__ import annotations
 
 import math
+from collections.abc import Container
 from dataclasses import dataclass
 
 from lazyten.codegen.access import MASK_UNITS, Item
@@ -48,7 +49,6 @@ class VectorItem:
 
     item: Item
     vector: Node | None
-    width: int
     depths: tuple[int, ...]
     fixed: float
     packable: dict[Node, tuple[float, float, float]]
@@ -71,11 +71,11 @@ class VectorItem:
     def tail_units(self, copies: Chosen, instances: int) -> float:
         """Units of masking what a split reduction reads past its end: which lanes are inside is
         worked out once for all of a register tile."""
-        split = [(extent, lanes, copied(copies, (r,))) for r, extent, lanes in self.tail]
-        masks = [n for extent, lanes, n in split if extent % (lanes * n)]
-        if not masks:
+        uneven = [r for r, extent, lanes in self.tail if extent % (lanes * copied(copies, (r,)))]
+        if not uneven:
             return 0.0
-        return TAIL_UNITS * math.prod(masks) + MASK_UNITS * len(self.item.accesses) * instances
+        return (TAIL_UNITS * copied(copies, uneven)
+                + MASK_UNITS * len(self.item.accesses) * instances)
 
 
 @dataclass(slots=True)
@@ -153,10 +153,10 @@ def _vector_item(body: Body, item: Item, inner: Node | None, lanes: dict[Node, i
             fixed += direct
     depths = tuple(i for i in reversed(range(len(body.chain))) if body.chain[i] in item.free)
     tail = [(r, r.arg.extent, lanes.get(r, 1)) for r in body.own if r in item.free]
-    return VectorItem(item, vector, width, depths, fixed, packable, tail)
+    return VectorItem(item, vector, depths, fixed, packable, tail)
 
 
-def copied(copies: Chosen, ranges: frozenset[Node] | tuple[Node, ...]) -> int:
+def copied(copies: Chosen, ranges: Container[Node]) -> int:
     """Instances of a value that depends on `ranges`."""
     product = 1
     for r, n in copies:
