@@ -41,7 +41,8 @@ class _Linearizer:
     def __init__(self, sink: Node) -> None:
         self.build = Builder()
         self.free = free_ranges(sink)
-        self.unrolled = {n: _sorted_unrolled(free) for n, free in self.free.items()}
+        unrolled = {free: _sorted_unrolled(free) for free in set(self.free.values())}
+        self.unrolled = {n: unrolled[free] for n, free in self.free.items()}
         self.counter: dict[Node, Value] = {}
         self.open: list[Node] = []
         self.values: dict[tuple[Node, Instance], Value] = {}

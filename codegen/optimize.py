@@ -19,7 +19,7 @@ from lazyten.codegen.ranges import (
     merge_ranges,
     outermost_range,
     share_ranges,
-    split_output,
+    split_outputs,
     split_reduction,
 )
 from lazyten.codegen.stage import Staged, fill, mark
@@ -85,10 +85,12 @@ def optimize(sink: Node, target: Target, scratch: int) -> list[tuple[Node, Decis
 def apply(sink: Node, decisions: Decisions) -> Node:
     """Split the ranges as decided."""
     lanes, tile, unroll = (dict(d) for d in (decisions.lanes, decisions.tile, decisions.unroll))
-    for r in sorted({*lanes, *tile, *unroll}, key=lambda r: r.arg.order):
-        if r.arg.kind == "loop":
-            sink = split_output(sink, r, tile.get(r, 1), lanes.get(r, 1))
-        else:
+    ranges = sorted({*lanes, *tile, *unroll}, key=lambda r: r.arg.order)
+    outputs = {r: (tile.get(r, 1), lanes.get(r, 1)) for r in ranges if r.arg.kind == "loop"}
+    if outputs:
+        sink = split_outputs(sink, outputs)
+    for r in ranges:
+        if r not in outputs:
             sink = split_reduction(sink, r, unroll.get(r, 1), lanes.get(r, 1))
     return sink if decisions.outer is None else make_outermost(sink, decisions.outer)
 
@@ -111,15 +113,15 @@ def choose(model: Model) -> Decisions:
 
 def _fewest_cycles(model: Model) -> Decisions:
     best, fewest = Decisions(), model.cycles(Decisions())
-    for candidate in _vectors(model):
-        cycles = model.cycles(candidate)
+    starts = {candidate: model.cycles(candidate) for candidate in _vectors(model)}
+    for candidate, cycles in starts.items():
         if cycles < fewest * 0.999:
             best, fewest = candidate, cycles
-    shortlist = sorted(set(_vectors(model)), key=model.cycles)[:MOST_STARTS]
-    for start in shortlist:
-        candidate, cycles = _improve(model, start)
-        if cycles < fewest * 0.999:
-            best, fewest = candidate, cycles
+    for start in sorted(starts, key=starts.__getitem__)[:MOST_STARTS]:
+        if model.least_cycles(start.lanes) < fewest * 0.999:
+            candidate, cycles = _improve(model, start, starts[start])
+            if cycles < fewest * 0.999:
+                best, fewest = candidate, cycles
     return best
 
 
@@ -153,11 +155,14 @@ def _with_reductions(model: Model, chosen: tuple[tuple[Node, int], ...],
     yield partial
 
 
-def _improve(model: Model, start: Decisions) -> tuple[Decisions, float]:
-    """The best register tile over at most two output ranges, then more accumulators if too few."""
-    best, fewest = start, model.cycles(start)
+def _improve(model: Model, start: Decisions, fewest: float) -> tuple[Decisions, float]:
+    """The best register tile over at most two output ranges, then more accumulators if too few.
+
+    fewest: the cycles of `start`.
+    """
+    best = start
     for tile in _tiles(model, start):
-        candidate = replace(start, tile=tile)
+        candidate = Decisions(start.lanes, tile)
         cycles = model.cycles(candidate)
         if cycles < fewest * 0.999:
             best, fewest = candidate, cycles

@@ -4,7 +4,7 @@ The choice is a function of the kernel and the target's vectors alone, never of 
 there are: a loop of the stores is cut into chunks of a fixed number of iterations, which any number
 of threads may take in any order. An element is computed by the same instructions whoever does it,
 so results do not depend on threads. (The last block of a loop may overlap the one before, see
-split_output: two threads may then store the same bits in the same place.)
+split_outputs: two threads may then store the same bits in the same place.)
 """
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from lazyten.codegen.optimize import Decisions, loop_nest, optimize
 from lazyten.codegen.render_llvm import render
 from lazyten.codegen.target import Target
 from lazyten.kernel import Kernel
+from lazyten.location import attribute_to
 from lazyten.node import Node, make, toposort, verify
 from lazyten.ops import Op
 
@@ -20,6 +21,11 @@ VERIFY = bool(os.environ.get("LAZYTEN_VERIFY"))
 
 def generate(kernel: Kernel, target: Target) -> Generated:
     """Lower, optimize, decompose, linearize and render one kernel for a target."""
+    with attribute_to(kernel.where):
+        return _generate(kernel, target)
+
+
+def _generate(kernel: Kernel, target: Target) -> Generated:
     if VERIFY:
         verify(kernel.outputs, "graph")
     arguments = len(kernel.outputs) + len(kernel.inputs)

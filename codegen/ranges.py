@@ -5,7 +5,7 @@ Each takes a SINK and gives a new one with the same meaning. optimize.py decides
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from lazyten import dtype as dt
@@ -115,19 +115,23 @@ def _is_affine(node: Node) -> bool:
 
 # ---- splitting -----------------------------------------------------------------------------------
 
-def split_output(sink: Node, r: Node, tile: int, lanes: int) -> Node:
-    """Split an output range into blocks of `tile` vectors (or elements) of `lanes` lanes.
+def split_outputs(sink: Node, parts: Mapping[Node, tuple[int, int]]) -> Node:
+    """Split output ranges into blocks of so many vectors (or elements) of so many lanes.
 
     Where the block does not divide the extent, the last block overlaps the one before: it computes
     and stores some elements twice, with equal values, and needs no mask.
     """
+    return replace_ranges(sink, {r: _in_blocks(r, *split) for r, split in parts.items()}, {})
+
+
+def _in_blocks(r: Node, tile: int, lanes: int) -> Node:
     n, block = r.arg.extent, tile * lanes
     start = elementwise(Op.MUL, block_range(r, block), index(block))
     if n % block:
         start = _minimum(start, index(n - block))
     step = elementwise(Op.MUL, _part(r, 1, tile, "unroll"), index(lanes))
     value = elementwise(Op.ADD, start, elementwise(Op.ADD, step, _part(r, 2, lanes, "vector")))
-    return replace_ranges(sink, {r: simplify(value)}, {})
+    return simplify(value)
 
 
 OUTERMOST = -1
@@ -167,7 +171,7 @@ def split_reduction(sink: Node, r: Node, unroll: int, lanes: int) -> Node:
 
 
 def block_range(r: Node, block: int) -> Node:
-    """The range over the blocks that split_output makes of `r`; `r` itself if it is not split."""
+    """The range over the blocks that split_outputs makes of `r`; `r` itself if it is not split."""
     return r if block == 1 else _part(r, 0, -(-r.arg.extent // block), r.arg.kind)
 
 

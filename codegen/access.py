@@ -1,0 +1,127 @@
+"""What a kernel's work costs in the cycle model: loads and stores, packed or not, and arithmetic.
+
+In: what cycles.py counts of a kernel. Out: half cycles a use, for a vector axis and its lanes.
+"""
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from lazyten.affine import affine
+from lazyten.codegen.ranges import AFFINE
+from lazyten.codegen.stage import is_packable, packed_size
+from lazyten.node import Node, toposort
+from lazyten.ops import Op
+
+STORE_UNITS = 2.0
+GATHER_UNITS = 1.5
+"""A lane of a load that is not contiguous: a scalar load and an insert."""
+SHUFFLE_UNITS = 3.0
+"""A load whose lanes lie near each other: whole vectors and a shuffle."""
+MOST_SHUFFLED = 4
+DIVISION_UNITS = 4.0
+"""An index divided by a constant."""
+PACK_UNITS = 4.0
+"""Packing an element: reading it alone, and a share of a vector store."""
+MISS_UNITS = 2.0
+"""A vector load that the first cache misses, mostly hidden."""
+LINE, WAYS = 64, 8
+MASK_UNITS = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A load or store.
+
+    strides: elements a step of each range, None where the index is not affine in it. divisors: by
+    what such a range is divided, 0 where that is not known either. load: the LOAD if it can be
+    packed, for `packing` units in all.
+    """
+
+    strides: dict[Node, int | None]
+    divisors: dict[Node, frozenset[int]]
+    units: float
+    masked: bool
+    itemsize: int
+    load: Node | None = None
+    packing: float = math.inf
+
+    @staticmethod
+    def of(node: Node, free: dict[Node, frozenset[Node]]) -> Access:
+        """The access that a LOAD or STORE makes; `free`: the ranges that nodes depend on."""
+        masked = len(node.src) == 3 and node.op is Op.LOAD
+        units = 1.0 if node.op is Op.LOAD else STORE_UNITS
+        strides, _ = affine(node.src[1])
+        divided = {r: _divisors(r, strides, free) for r in free[node]}
+        known = {r: None if divided[r] else strides.get(r, 0) for r in divided}
+        size = node.src[0].dtype.itemsize
+        if node.op is not Op.LOAD or not is_packable(node):
+            return Access(known, divided, units, masked, size)
+        return Access(known, divided, units, masked, size, node, packed_size(node) * PACK_UNITS)
+
+    def direct_units(self, inner: Node | None, l1_bytes: int, r: Node | None, lanes: int) -> float:
+        """Units a use where the operand is, with what the innermost reduction loop misses."""
+        units = self.lane_units(r, lanes)
+        if inner is None or inner is r or not self.misses(inner, l1_bytes):
+            return units
+        return units + MISS_UNITS
+
+    def misses(self, inner: Node, l1_bytes: int) -> bool:
+        """Whether the rows that a loop over `inner` steps through do not stay in the first cache:
+        there are too many, or their distance lets them share few of its sets."""
+        step = abs(self.strides.get(inner) or 0) * self.itemsize
+        sets = l1_bytes // (LINE * WAYS)
+        if step % LINE == 0 and step:
+            sets //= math.gcd(sets, step // LINE)
+        return step >= LINE and 2 * inner.arg.extent > sets * WAYS
+
+    def lane_units(self, r: Node | None, lanes: int) -> float:
+        """Units of `lanes` neighbouring steps of `r` as one vector; of one element for None."""
+        mask = MASK_UNITS if self.masked else 0.0
+        if r is None:
+            return self.units + mask
+        stride = self.strides.get(r, 0)
+        if stride == 1:
+            return self.units + mask
+        if not self.masked and self.units == 1.0 and self._is_shuffle(r, lanes, stride):
+            return self.units * SHUFFLE_UNITS
+        return (self.units * GATHER_UNITS + mask) * lanes
+
+    def _is_shuffle(self, r: Node, lanes: int, stride: int | None) -> bool:
+        """Whether all lanes are near each other at places known in advance."""
+        if stride is not None:
+            return abs(stride) <= MOST_SHUFFLED
+        return r.arg.extent % lanes == 0 and all(d and (d % lanes == 0 or lanes % d == 0)
+                                                 for d in self.divisors[r])
+
+
+@dataclass(slots=True)
+class Item:
+    """Work done once for each value of `free`: arithmetic, and accesses with their strides."""
+
+    free: frozenset[Node]
+    arithmetic: float = 0.0
+    accesses: list[Access] = field(default_factory=list)
+    divisions: list[int] = field(default_factory=list)
+
+    def division_units(self, vector: Node | None, lanes: int) -> float:
+        """Index divisions: few where all lanes of a vector have the same or a known quotient."""
+        if vector is None:
+            return DIVISION_UNITS * len(self.divisions)
+        whole = vector.arg.extent % lanes == 0
+        return sum(1.0 if whole and d and (d % lanes == 0 or lanes % d == 0)
+                   else 2 * DIVISION_UNITS * lanes for d in self.divisions)
+
+
+def _divisors(r: Node, terms: dict[Node, int], free: dict[Node, frozenset[Node]]) -> frozenset[int]:
+    """By what constants a range is divided within an index; 0: something else is done to it."""
+    found: set[int] = set()
+    for term in terms:
+        if term is r or r not in free[term]:
+            continue
+        for node in toposort([term]):
+            if node.op not in AFFINE and node.op not in (Op.RANGE, Op.CONST) and r in free[node]:
+                by = node.src[-1]
+                divides = node.op in (Op.IDIV, Op.MOD) and by.op is Op.CONST
+                found.add(int(by.value) if divides else 0)
+    return frozenset(found)

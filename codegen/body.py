@@ -1,0 +1,165 @@
+"""The cycle model's innermost code: a body, and the same with its vector axes chosen.
+
+What depends on the vector axes alone is worked out once for all register tiles and accumulators:
+cycles.py tries hundreds of those for a kernel.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Container
+from dataclasses import dataclass
+
+from lazyten.codegen.access import MASK_UNITS, Item
+from lazyten.codegen.target import Target
+from lazyten.node import Node
+
+TAIL_UNITS = 3.0
+"""Working out which lanes are inside, and choosing."""
+LOOP_UNITS = 2.0
+LATENCY_UNITS = 8.0
+"""One step of a chain of multiply-adds."""
+SPILL_UNITS = 4.0
+MOST_INSTANCES = 400
+"""Instructions in one loop body beyond which compile time grows for nothing."""
+
+Chosen = tuple[tuple[Node, int], ...]
+"""Ranges and a number for each: of lanes, or of copies."""
+
+
+@dataclass(slots=True)
+class Body:
+    """The innermost code of the stores (node None) or of one ACCUMULATE."""
+
+    node: Node | None
+    own: list[Node]
+    free: frozenset[Node]
+    chain: list[Node]
+    items: dict[frozenset[Node], Item]
+    ranges: frozenset[Node]
+
+
+@dataclass(slots=True)
+class VectorItem:
+    """An item whose vector axis (or None) is chosen.
+
+    depths: where its ranges are in the body's chain, innermost first. fixed: units a use, but for
+    what may be packed. packable: of each such LOAD, units a use directly, units a use once packed
+    and units of packing. tail: (range, extent, lanes) of the reduction's ranges that it depends on.
+    """
+
+    item: Item
+    vector: Node | None
+    depths: tuple[int, ...]
+    fixed: float
+    packable: dict[Node, tuple[float, float, float]]
+    tail: list[tuple[Node, int, int]]
+
+    def units(self, uses: int) -> float:
+        """Units a use, if operands are packed where that pays for so many uses."""
+        units = self.fixed
+        for direct, packed, packing in self.packable.values():
+            units += min(direct, packed + packing / uses)
+        return units
+
+    def times(self, around: list[int]) -> int:
+        """How often the work is done: as often as the last loop that it depends on."""
+        for depth in self.depths:
+            if around[depth + 1] > around[depth]:
+                return around[depth + 1]
+        return 1
+
+    def tail_units(self, copies: Chosen, instances: int) -> float:
+        """Units of masking what a split reduction reads past its end: which lanes are inside is
+        worked out once for all of a register tile."""
+        uneven = [r for r, extent, lanes in self.tail if extent % (lanes * copied(copies, (r,)))]
+        if not uneven:
+            return 0.0
+        return (TAIL_UNITS * copied(copies, uneven)
+                + MASK_UNITS * len(self.item.accesses) * instances)
+
+
+@dataclass(slots=True)
+class VectorBody:
+    """A body whose vector axes are chosen. combining: units of combining lanes after the loops."""
+
+    body: Body
+    items: list[VectorItem]
+    combining: float
+
+    @staticmethod
+    def of(body: Body, lanes: dict[Node, int], target: Target) -> VectorBody:
+        """`body` with the vector axes `lanes`."""
+        inner = body.own[-1] if body.own else None
+        items = [_vector_item(body, item, inner, lanes, target) for item in body.items.values()]
+        width = max((lanes.get(r, 1) for r in body.own), default=1)
+        return VectorBody(body, items, 3.0 * math.log2(width))
+
+    def around(self, trips: dict[Node, int]) -> list[int]:
+        """At each depth of the chain, how often the loops around it run in all."""
+        around = [1]
+        for r in self.body.chain:
+            around.append(around[-1] * trips[r])
+        return around
+
+    def cycles(self, copies: Chosen, trips: dict[Node, int], registers: int) -> float:
+        """Half cycles, with copies of ranges in registers and loops of so many trips."""
+        around = self.around(trips)
+        iterations = around[-1]
+        total, innermost, most, operands = 0.0, 0.0, 1, []
+        for item in self.items:
+            instances = copied(copies, item.item.free)
+            times = item.times(around)
+            units = instances * item.units(times * instances)
+            if item.tail:
+                units += item.tail_units(copies, instances)
+            if times == iterations:
+                innermost += units
+            else:
+                total += times * units
+            most = max(most, instances)
+            if item.item.accesses:
+                operands.append(instances)
+        if most > MOST_INSTANCES:
+            return math.inf
+        if self.body.node is not None:
+            tile, parts = copied(copies, self.body.free), copied(copies, self.body.ranges)
+            innermost = max(innermost, LATENCY_UNITS) if iterations > 1 else innermost
+            over = tile * parts + min(operands, default=0) + 1 - registers
+            if over > 0 and tile * parts > 1:
+                innermost += over * SPILL_UNITS
+            outside = around[len(self.body.chain) - len(self.body.own)]
+            total += outside * (self.combining + parts - 1) * tile
+        return total + iterations * (innermost + LOOP_UNITS)
+
+    def least_cycles(self, trips: dict[Node, int]) -> float:
+        """No copies of ranges take fewer: each item is done once for each value of its ranges."""
+        total = 0.0
+        for item in self.items:
+            uses = math.prod([trips[self.body.chain[depth]] for depth in item.depths])
+            total += uses * item.units(uses)
+        return total
+
+
+def _vector_item(body: Body, item: Item, inner: Node | None, lanes: dict[Node, int],
+                 target: Target) -> VectorItem:
+    vector = next((r for r in item.free if r in lanes), None)
+    width = 1 if vector is None else lanes[vector]
+    fixed, packable = item.arithmetic + item.division_units(vector, width), {}
+    for access in item.accesses:
+        direct = access.direct_units(inner, target.l1_bytes, vector, width)
+        if direct > access.units and access.load is not None:
+            packable[access.load] = (direct, access.units, access.packing)
+        else:
+            fixed += direct
+    depths = tuple(i for i in reversed(range(len(body.chain))) if body.chain[i] in item.free)
+    tail = [(r, r.arg.extent, lanes.get(r, 1)) for r in body.own if r in item.free]
+    return VectorItem(item, vector, depths, fixed, packable, tail)
+
+
+def copied(copies: Chosen, ranges: Container[Node]) -> int:
+    """Instances of a value that depends on `ranges`."""
+    product = 1
+    for r, n in copies:
+        if r in ranges:
+            product *= n
+    return product
