@@ -13,7 +13,7 @@ one kernel instead of two
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from lazyten.cost import LAUNCH, LOAD, Decision
@@ -63,8 +63,9 @@ class _Kernel:
     """A kernel to be.
 
     position: of its first value among all. values: the stored values it reads, and whether at its
-    own positions only. readings: what it reads, as the last of the movement ops around it, and how
-    many elements that are in memory. nodes: of its expressions; reduces: the reductions among them.
+    own positions only. readings: what it reads, as the last of the movement ops around it that is
+    no RESHAPE, and how many elements that are in memory. nodes: of its expressions; reduces: the
+    reductions among them, and by what they are indexed.
     """
 
     position: int
@@ -73,7 +74,7 @@ class _Kernel:
     values: dict[Node, bool]
     readings: dict[Node, int]
     nodes: set[Node]
-    reduces: set[Node]
+    reduces: set[tuple[Node, Labels | None]]
     saved: float = 0.0
 
     @property
@@ -116,8 +117,10 @@ def _kernel(position: int, decision: Decision, stored: Collection[Node]) -> _Ker
             continue
         for s in sources(n):
             if s in leaf_of:
+                while s.op is Op.RESHAPE and s is not leaf_of[s]:
+                    s = s.src[0]
                 readings[s] = min(s.numel, leaf_of[s].numel)
-    reduces = {n for n in order if n.op is Op.REDUCE and n not in values}
+    reduces = {(n, labels[n]) for n in order if n.op is Op.REDUCE and n not in values}
     return _Kernel(position, [decision], {root}, values, readings, set(order), reduces)
 
 
@@ -262,18 +265,18 @@ def _saving(a: _Kernel, b: _Kernel) -> float:
     again += sum(n.numel for n in b.members if n in a.values)
     if again < a.decisions[0].node.numel:
         return 0.0
-    shared = a.reduces & b.reduces
-    return LAUNCH + LOAD * again + _elements(shared) - _crowding(a.reduces - shared,
-                                                                 b.reduces - shared)
+    shared = {(n, labels) for n, labels in a.reduces & b.reduces if labels is not None}
+    left, right = ([n for n, _ in k.reduces - shared] for k in (a, b))
+    return LAUNCH + LOAD * again + _elements(n for n, _ in shared) - _crowding(left, right)
 
 
-def _crowding(a: set[Node], b: set[Node]) -> float:
+def _crowding(a: Sequence[Node], b: Sequence[Node]) -> float:
     """What reductions lose that run in one kernel."""
     factor = CROWDED if {_loops(r) for r in a} == {_loops(r) for r in b} else UNLIKE
     return factor * (1 + LOAD) * min(_elements(a), _elements(b))
 
 
-def _elements(reduces: set[Node]) -> int:
+def _elements(reduces: Iterable[Node]) -> int:
     return sum(r.src[0].numel for r in reduces)
 
 
