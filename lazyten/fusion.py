@@ -32,8 +32,8 @@ MOST_VISITS = 1000
 """Kernels to look through for a cycle; beyond, two kernels stay apart."""
 
 Labels = tuple[int, ...]
-"""For each axis of a node, by which output axis it is indexed: ONE for size 1, else REDUCED."""
-ONE, REDUCED = -1, -2
+"""For each axis of a node, by which output axis it is indexed; else NONE: of size 1, or reduced."""
+NONE = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def _labels(order: Sequence[Node], sources: Callable[[Node], Sequence[Node]]) ->
     root = order[-1]
     count = iter(range(len(root.shape)))
     labels: dict[Node, Labels | None] = {
-        root: tuple(ONE if n == 1 else next(count) for n in root.shape)}
+        root: tuple(NONE if n == 1 else next(count) for n in root.shape)}
     for node in reversed(order):
         for s in sources(node):
             below = _source_labels(node, s, labels[node])
@@ -142,17 +142,15 @@ def _source_labels(node: Node, source: Node, labels: Labels | None) -> Labels | 
     """By what `source` is indexed where `node`, which reads it, is indexed by `labels`."""
     if labels is None:
         return None
-    if node.op in ELEMENTWISE or node.op in IDENTITY_OPS or node.op is Op.CONTIGUOUS:
-        return labels
-    if node.op is Op.REDUCE:
-        return tuple(REDUCED if a in node.arg[1] else i for a, i in enumerate(labels))
+    if node.op in ELEMENTWISE or node.op in IDENTITY_OPS or node.op in (Op.CONTIGUOUS, Op.REDUCE):
+        return labels  # what is reduced has size 1 here
     if node.op is Op.EXPAND:
-        return tuple(ONE if n == 1 else i for n, i in zip(source.shape, labels, strict=True))
+        return tuple(NONE if n == 1 else i for n, i in zip(source.shape, labels, strict=True))
     if node.op is Op.PERMUTE:
         return tuple(labels[node.arg.index(a)] for a in range(len(labels)))
     if node.op is Op.RESHAPE and _without_ones(source.shape) == _without_ones(node.shape):
         axes = iter(_axes(labels, node.shape))
-        return tuple(ONE if n == 1 else next(axes) for n in source.shape)
+        return tuple(NONE if n == 1 else next(axes) for n in source.shape)
     return None
 
 
@@ -173,13 +171,11 @@ class _Merger:
     def __init__(self) -> None:
         self.kernels: dict[_Kernel, None] = {}
         self.owner: dict[Node, _Kernel] = {}
-        self.place: dict[Node, int] = {}
         self.readers: dict[tuple[Shape, Node], list[Node]] = {}
 
     def add(self, kernel: _Kernel) -> None:
         """One more kernel; those that it reads from were added before."""
         node = kernel.decisions[0].node
-        self.place[node] = kernel.position
         candidates = self._candidates(kernel) if node.numel else []
         for reading in kernel.readings:
             self.readers.setdefault((kernel.shape, reading), []).append(node)
@@ -235,7 +231,6 @@ class _Merger:
         for node in other.members:
             self.owner[node] = kernel
         kernel.take(other, saved)
-        kernel.decisions.sort(key=lambda d: self.place[d.node])
 
     def in_order(self) -> list[_Kernel]:
         """Each kernel as soon as what it reads is there; of those, first what came first."""
