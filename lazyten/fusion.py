@@ -28,8 +28,9 @@ UNLIKE = 1.0
 MOST_OUTPUTS = 8
 MOST_NODES = 500
 """Nodes of a kernel's expressions beyond which compile time grows faster than launches cost."""
-MOST_VISITS = 1000
-"""Kernels to look through for a cycle; beyond, two kernels stay apart."""
+NEAREST = 8
+"""How many of the last readers of a value a kernel may join: what two kernels far apart need would
+have to stay in memory for long, and looking at all would be slow."""
 
 Labels = tuple[int, ...]
 """For each axis of a node, by which output axis it is indexed; else NONE: of size 1, or reduced."""
@@ -65,7 +66,8 @@ class _Kernel:
     position: of its first value among all. values: the stored values it reads, and whether at its
     own positions only. readings: what it reads, as the last of the movement ops around it that is
     no RESHAPE, and how many elements that are in memory. nodes: of its expressions; reduces: the
-    reductions among them, and by what they are indexed.
+    reductions among them, and by what they are indexed. own, before: bit i for value i of the
+    schedule, if it is of this kernel, or must be there before it runs.
     """
 
     position: int
@@ -75,6 +77,8 @@ class _Kernel:
     readings: dict[Node, int]
     nodes: set[Node]
     reduces: set[tuple[Node, Labels | None]]
+    own: int
+    before: int = 0
     saved: float = 0.0
 
     @property
@@ -91,6 +95,8 @@ class _Kernel:
         self.readings |= other.readings
         self.nodes |= other.nodes
         self.reduces |= other.reduces
+        self.own |= other.own
+        self.before = (self.before | other.before) & ~self.own
         self.saved += other.saved + saved
 
 
@@ -121,7 +127,8 @@ def _kernel(position: int, decision: Decision, stored: Collection[Node]) -> _Ker
                     s = s.src[0]
                 readings[s] = min(s.numel, leaf_of[s].numel)
     reduces = {(n, labels[n]) for n in order if n.op is Op.REDUCE and n not in values}
-    return _Kernel(position, [decision], {root}, values, readings, set(order), reduces)
+    return _Kernel(position, [decision], {root}, values, readings, set(order), reduces,
+                   1 << position)
 
 
 def _labels(order: Sequence[Node], sources: Callable[[Node], Sequence[Node]]) -> dict[
@@ -181,6 +188,8 @@ class _Merger:
             self.readers.setdefault((kernel.shape, reading), []).append(node)
         self.kernels[kernel] = None
         self.owner[node] = kernel
+        for source in self._sources(kernel):
+            kernel.before |= source.own | source.before
         candidates.sort(key=lambda c: -_saving(c, kernel))
         for other in candidates:
             saved = _saving(other, kernel)
@@ -195,7 +204,7 @@ class _Merger:
             if own and _without_ones(value.shape) == kernel.shape:
                 found[self.owner[value]] = None
         for reading in kernel.readings:
-            for node in self.readers.get((kernel.shape, reading), ()):
+            for node in self.readers.get((kernel.shape, reading), [])[-NEAREST:]:
                 found[self.owner[node]] = None
         return list(found)
 
@@ -209,16 +218,8 @@ class _Merger:
 
     def _needs_between(self, later: _Kernel, earlier: _Kernel) -> bool:
         """Whether `later` needs a third kernel's value that needs one of `earlier`."""
-        stack = [k for k in self._sources(later) if k is not earlier]
-        seen = set(stack)
-        while stack:
-            for k in self._sources(stack.pop()):
-                if k is earlier or len(seen) > MOST_VISITS:
-                    return True
-                if k not in seen:
-                    seen.add(k)
-                    stack.append(k)
-        return False
+        return bool(later.before & earlier.own) and any(
+            k.before & earlier.own for k in self._sources(later) if k is not earlier)
 
     def _sources(self, kernel: _Kernel) -> list[_Kernel]:
         """The other kernels that this one reads from, each once."""
@@ -231,6 +232,9 @@ class _Merger:
         for node in other.members:
             self.owner[node] = kernel
         kernel.take(other, saved)
+        for user in self.kernels:
+            if user.before & kernel.own:
+                user.before |= kernel.own | kernel.before
 
     def in_order(self) -> list[_Kernel]:
         """Each kernel as soon as what it reads is there; of those, first what came first."""
