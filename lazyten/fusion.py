@@ -9,6 +9,7 @@ one kernel instead of two
 
     saves:  LAUNCH + LOAD * (elements that it need not read again) + shared reductions
     costs:  CROWDED or UNLIKE * (the smaller of the two kernels' reductions, where both have some)
+            STRIDED * (elements of an output) where one has long reductions
 """
 from __future__ import annotations
 
@@ -25,6 +26,9 @@ CROWDED = 1 / 16
 the registers and the first cache."""
 UNLIKE = 1.0
 """The same where their loops differ: one register tile and one vector axis must do for both."""
+LONG, STRIDED = 256, 8.0
+"""A reduction of so many elements runs in the order that suits what it reads. What is elementwise
+would be loaded and stored in that order, too: so much slower an element."""
 MOST_OUTPUTS = 8
 MOST_NODES = 500
 """Nodes of a kernel's expressions beyond which compile time grows faster than launches cost."""
@@ -262,15 +266,18 @@ def _saving(a: _Kernel, b: _Kernel) -> float:
     again = sum(n for r, n in a.readings.items() if r in b.readings)
     again += sum(n.numel for n in a.members if n in b.values)
     again += sum(n.numel for n in b.members if n in a.values)
-    if again < a.decisions[0].node.numel:
+    numel = a.decisions[0].node.numel
+    if again < numel:
         return 0.0
     shared = {(n, labels) for n, labels in a.reduces & b.reduces if labels is not None}
     left, right = ([n for n, _ in k.reduces - shared] for k in (a, b))
-    return LAUNCH + LOAD * again + _elements(n for n, _ in shared) - _crowding(left, right)
+    return LAUNCH + LOAD * again + _elements(n for n, _ in shared) - _crowding(left, right, numel)
 
 
-def _crowding(a: Sequence[Node], b: Sequence[Node]) -> float:
-    """What reductions lose that run in one kernel."""
+def _crowding(a: Sequence[Node], b: Sequence[Node], numel: int) -> float:
+    """What reductions in a kernel of outputs of `numel` lose, and make lose, by the other ones."""
+    if not a or not b:
+        return STRIDED * numel if _elements((*a, *b)) >= LONG * numel else 0.0
     factor = CROWDED if {_loops(r) for r in a} == {_loops(r) for r in b} else UNLIKE
     return factor * (1 + LOAD) * min(_elements(a), _elements(b))
 

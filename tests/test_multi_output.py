@@ -108,6 +108,12 @@ def test_a_product_and_what_is_made_from_it_elementwise_are_one_kernel() -> None
     assert len(made.steps[0].kernel.inputs) == 3, "it does not read what it stores"
 
 
+def test_what_is_elementwise_does_not_follow_the_order_of_a_long_reduction() -> None:
+    short, long = (matmul(array(0, 64, k), array(1, k, 64)) for k in (16, 512))
+    assert outputs(short, elementwise(Op.MUL, short, array(2, 64, 64))) == [2]
+    assert outputs(long, elementwise(Op.MUL, long, array(2, 64, 64)))[-2:] == [1, 1]
+
+
 def test_large_products_that_share_one_factor_stay_apart() -> None:
     a = array(0, 128, 64)
     assert outputs(*(matmul(a, array(i, 64, 64)) for i in (1, 2, 3))) == [1, 1, 1]
