@@ -173,7 +173,7 @@ def _improve(model: Model, start: Decisions, fewest: float) -> tuple[Decisions, 
                     others = tuple(u for u in best.unroll if u[0] not in body.own)
                     candidate = replace(best, unroll=(*others, (r, count)))
                     cycles = model.cycles(candidate)
-                    if cycles < fewest * 0.97:
+                    if cycles < fewest * (1 - 0.03 / len(model.reductions)):
                         best, fewest = candidate, cycles
     return best, fewest
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from itertools import groupby
 
 from lazyten.device import Program
 from lazyten.errors import ArgumentError
 from lazyten.kernel import Kernel
-from lazyten.node import Node, dump, toposort
+from lazyten.node import dump, toposort
 from lazyten.ops import ELEMENTWISE, Op
 from lazyten.schedule import Schedule
 
@@ -64,8 +65,7 @@ def show_schedule(schedule: Schedule, device: str, seconds: float | None) -> Non
 def show_program(kernel: Kernel, program: Program, detail: int) -> None:
     """DEBUG=2: a kernel's source; 3: also its expression, loops and decisions; 4: machine code."""
     inputs = ", ".join(f"{dtype.name}[{size}]" for dtype, size in kernel.inputs) or "nothing"
-    outputs = ", ".join(_type(o) for o in kernel.outputs)
-    print(f"; {kernel.name}: {outputs} from {inputs}")
+    print(f"; {kernel.name}: {_outputs(kernel)} from {inputs}")
     parts = [program.source]
     if detail >= 3:
         parts = [dump(kernel.outputs), program.describe(), program.source]
@@ -76,8 +76,11 @@ def show_program(kernel: Kernel, program: Program, detail: int) -> None:
             print(part.strip("\n") + "\n")
 
 
-def _type(node: Node) -> str:
-    return f"{node.dtype.name}{list(node.shape)}"
+def _outputs(kernel: Kernel) -> str:
+    """The types of a kernel's outputs, equal neighbours as one: 2 float32[3, 4], int32[3, 4]."""
+    types = groupby(f"{o.dtype.name}{list(o.shape)}" for o in kernel.outputs)
+    counts = ((len(list(equal)), name) for name, equal in types)
+    return ", ".join(name if count == 1 else f"{count} {name}" for count, name in counts)
 
 
 def show_header() -> None:
@@ -93,6 +96,6 @@ def show_launch(kernel: Kernel, launch: Callable[[], None],
     launch()
     synchronize()
     seconds = max(time.perf_counter() - start, 1e-9)
-    print(f"{kernel.name:<28} {_type(kernel.outputs[0]):<24} {seconds * 1e6:>9.1f} "
+    print(f"{kernel.name:<28} {_outputs(kernel):<24} {seconds * 1e6:>9.1f} "
           f"{flops(kernel) / seconds / 1e9:>8.2f} {traffic(kernel) / seconds / 1e9:>7.2f}  "
           f"{kernel.where or '-'}")

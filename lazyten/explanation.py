@@ -1,7 +1,8 @@
 """`explain`: why each value of a computation is stored, and what the alternative would cost."""
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import islice
 
 from lazyten.cost import Decision
 from lazyten.realization import Graph
@@ -20,19 +21,30 @@ def explain_storages(storages: Iterable[Storage]) -> str:
         return "nothing to compute: the values are in memory already"
     shared = sum(made.block_sizes)
     alone = sum(made.arrays[a][0].itemsize * made.arrays[a][1] for a in made.blocks)
-    lines = [_paragraph(i, step, decision) for i, (step, decision)
-             in enumerate(zip(made.steps, made.decisions, strict=True))]
+    decisions = iter(made.decisions)
+    lines = [_paragraph(i, step, list(islice(decisions, len(step.kernel.outputs))), saved)
+             for i, (step, saved) in enumerate(zip(made.steps, made.saved, strict=True))]
     count = len(made.steps)
     lines.append(f"{count} kernel{'s' if count != 1 else ''}; intermediate values take {shared:,} "
                  f"bytes ({alone:,} if none shared memory)")
     return "\n".join(lines)
 
 
-def _paragraph(number: int, step: Step, decision: Decision) -> str:
+def _paragraph(number: int, step: Step, decisions: Sequence[Decision], saved: float) -> str:
+    """What one kernel stores. saved: what it spares against a kernel for each value."""
+    text = f"{number}: {step.kernel.name} stores " + "\n   and ".join(map(_value, decisions))
+    if len(decisions) > 1:
+        text += f"\n   one kernel for these {len(decisions)} saves {saved:,.0f}"
+    elif saved:
+        text += f"\n   and what only it reads stays in registers, which saves {saved:,.0f}"
+    return text
+
+
+def _value(decision: Decision) -> str:
     node = decision.node
     where = f"  ({node.where})" if node.where else ""
-    text = (f"{number}: {step.kernel.name} stores {node.dtype.name}{list(node.shape)}, "
-            f"{node.numel * node.dtype.itemsize:,} bytes: {decision.reason}{where}")
+    text = (f"{node.dtype.name}{list(node.shape)}, {node.numel * node.dtype.itemsize:,} bytes: "
+            f"{decision.reason}{where}")
     if decision.reason.startswith("read"):
         text += (f"\n   stored costs {decision.stored_cost:,.0f}; computed again at each read "
                  f"{decision.inline_cost:,.0f}")

@@ -78,11 +78,12 @@ def test_a_cheap_value_is_computed_again_instead_of_stored() -> None:
     x = array(0, 1000)
     shifted = elementwise(Op.ADD, x, const(1.0, F32, x.shape))
     double = elementwise(Op.MUL, shifted, const(2.0, F32, x.shape))
-    assert len(plan(double, elementwise(Op.NEG, shifted)).steps) == 2
+    part = move(Op.SHRINK, elementwise(Op.NEG, shifted), ((0, 999),))
+    assert len(plan(double, part).steps) == 2
 
 
 def test_an_expensive_value_that_two_kernels_read_is_stored_once() -> None:
-    h = relu(matmul(array(0, 64, 64), array(1, 64, 64)))
+    h = relu(matmul(array(0, 64, 64), array(1, 64, 48)))
     made = plan(reduce(h, Op.ADD, [0]), reduce(elementwise(Op.MUL, h, h), Op.MAX, [1]))
     assert len(made.steps) == 3
 
