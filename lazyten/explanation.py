@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from lazyten.cost import Decision
 from lazyten.realization import Graph
-from lazyten.schedule import Step, schedule
+from lazyten.schedule import Schedule, Step, schedule
 from lazyten.storage import Storage
 
 
@@ -16,6 +16,11 @@ def explain_storages(storages: Iterable[Storage]) -> str:
         return "nothing to compute: no tensors were given"
     graph = Graph([s.value for s in given], given[0].device)
     made = schedule(graph.normalized(), [(b.dtype, b.size) for b in graph.buffers])
+    return explain_schedule(made)
+
+
+def explain_schedule(made: Schedule) -> str:
+    """One paragraph a kernel, and a line on the memory between them."""
     if not made.steps:
         return "nothing to compute: the values are in memory already"
     shared = sum(made.block_sizes)

@@ -43,6 +43,21 @@ class Schedule:
     block_sizes: tuple[int, ...]
     decisions: tuple[Decision, ...]
 
+    def describe(self, array: int) -> str:
+        """An array in words: its type, shape and bytes, and the kernel that computes it."""
+        dtype, size = self.arrays[array]
+        for step, decision in zip(self.steps, self.decisions, strict=True):
+            if step.args[0] == array:
+                shape, nbytes = list(decision.node.shape), dtype.itemsize * size
+                return (f"{dtype.name}{shape}, {nbytes:,} bytes, "
+                        f"which kernel {step.kernel.name} computes")
+        return f"{dtype.name}[{size}]"
+
+    def largest_in(self, block: int) -> int:
+        """The largest array of those that share a block, which decides its size."""
+        return max((a for a, b in self.blocks.items() if b == block),
+                   key=lambda a: self.arrays[a][0].itemsize * self.arrays[a][1])
+
 
 def schedule(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]]) -> Schedule:
     """Steps that compute `roots`, whose leaves are BUFFER(Slot(i)) for input i."""

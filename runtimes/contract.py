@@ -25,7 +25,7 @@ from lazyten.codegen.pipeline import generate
 from lazyten.codegen.target import Target
 from lazyten.device import Executor, Handle, Program
 from lazyten.dtype import DType
-from lazyten.errors import DTypeError
+from lazyten.errors import DeviceError, DTypeError
 from lazyten.kernel import Kernel, structure
 from lazyten.node import toposort
 
@@ -68,7 +68,7 @@ class LoadedProgram(Program):
 
     def launch(self, buffers: Sequence[Handle]) -> None:
         """Run on these buffers, outputs first."""
-        scratch = [self.runtime.alloc(nbytes) for nbytes in self.generated.scratch]
+        scratch = self.runtime.workspace(self.generated.scratch, self.name)
         try:
             for function in self.functions:
                 self.runtime.launch(function, [*buffers, *scratch])
@@ -157,6 +157,19 @@ class Runtime(Executor):
                 program = LoadedProgram(self, text, [functions[e] for e in text.entries])
                 programs[key] = self._programs[key] = program
         return [programs[key] for key in keyed]
+
+    def workspace(self, sizes: Sequence[int], kernel: str) -> list[Handle]:
+        """Memory of these sizes for the time of a launch. DeviceError names the kernel."""
+        handles: list[Handle] = []
+        try:
+            for nbytes in sizes:
+                handles.append(self.alloc(nbytes))
+        except DeviceError as error:
+            for handle in handles:
+                self.free(handle)
+            raise DeviceError(f"kernel {kernel} needs {sum(sizes):,} bytes to work in: "
+                              f"{error}") from error
+        return handles
 
     def _checked(self, kernel: Kernel) -> Kernel:
         """The kernel, if its element types are there; DTypeError with the user's line if not."""

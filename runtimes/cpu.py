@@ -19,14 +19,14 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from lazyten.codegen.generated import Generated
-from lazyten.device import Program
+from lazyten.device import MemoryStats, Program
 from lazyten.errors import CompileError
 from lazyten.kernel import Kernel
 from lazyten.runtimes import thread_pool
 from lazyten.runtimes.code_cache import open_cache
 from lazyten.runtimes.contract import Capabilities, LoadedProgram, Runtime
 from lazyten.runtimes.host import host_machine, host_target, processor
-from lazyten.runtimes.memory_pool import MemoryPool, PoolStats
+from lazyten.runtimes.memory_pool import MemoryPool
 
 OPTIMIZATION = 1
 """LLVM's level of code generation, 0 to 3. From 1 on kernels are equally fast (2 or more times as
@@ -101,9 +101,14 @@ class CpuRuntime(Runtime):
     def copy_out(self, target: Array, handle: int) -> None:
         ctypes.memmove(target.ctypes.data, handle, target.nbytes)
 
-    def memory_stats(self) -> PoolStats:
-        """How much memory tensors hold, and how much is kept for reuse."""
+    def memory_stats(self) -> MemoryStats:
         return self.pool.stats()
+
+    def reset_peak(self, at_least: int = 0) -> None:
+        self.pool.reset_peak(at_least)
+
+    def empty_cache(self) -> None:
+        self.pool.release()
 
     # ---- code ----
 
@@ -145,10 +150,12 @@ class CpuRuntime(Runtime):
                  for program, (_, numbers) in zip(programs, launches, strict=True)
                  for function in program.functions]
         module = llvm.parse_assembly(sequence_text(calls))
+        largest = max(programs, key=lambda p: sum(p.generated.scratch), default=None)
+        name = "" if largest is None else largest.name
         driver = self.load([host_machine(OPTIMIZATION).emit_object(module)], ["sequence"])[0]
 
         def launch_all(buffers: Sequence[int], kept: list[LoadedProgram] = programs) -> None:
-            scratch = [self.alloc(nbytes) for nbytes in sizes]
+            scratch = self.workspace(sizes, name)
             try:
                 driver.call(packer(len(scratch) + len(buffers))(*scratch, *buffers))
             finally:
