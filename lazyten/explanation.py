@@ -24,7 +24,8 @@ def explain_schedule(made: Schedule) -> str:
     if not made.steps:
         return "nothing to compute: the values are in memory already"
     shared = sum(made.block_sizes)
-    alone = sum(made.arrays[a][0].itemsize * made.arrays[a][1] for a in made.blocks)
+    between = (*made.blocks, *made.guests)
+    alone = sum(made.arrays[a][0].itemsize * made.arrays[a][1] for a in between)
     lines = [_paragraph(i, step, decision) for i, (step, decision)
              in enumerate(zip(made.steps, made.decisions, strict=True))]
     count = len(made.steps)

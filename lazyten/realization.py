@@ -47,7 +47,7 @@ class Plan:
         """The programs as one function of the handles of these arrays, in this order."""
         position = {array: i for i, array in enumerate(arrays)}
         return executor(device).sequence([
-            (program, [position[a] for a in step.args])
+            (program, [position[a] for a in self.schedule.memory_of(step)])
             for step, program in zip(self.schedule.steps, self.programs, strict=True)])
 
 
@@ -237,7 +237,7 @@ def run(device: str, plan: Plan, inputs: Sequence[Buffer], detail: int = 0) -> l
 
 def _launch_each(device: str, plan: Plan, handles: Mapping[int, Handle], detail: int) -> None:
     for step, program in zip(plan.schedule.steps, plan.programs, strict=True):
-        arguments = [handles[a] for a in step.args]
+        arguments = [handles[a] for a in plan.schedule.memory_of(step)]
         if detail >= 2:
             debug.show_launch(step.kernel, partial(program.launch, arguments),
                               executor(device).synchronize)

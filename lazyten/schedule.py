@@ -30,15 +30,17 @@ class Step:
 class Schedule:
     """Arrays 0..inputs-1 are given; the steps make the rest, `outputs` among them.
 
-    blocks: for each array that is neither given nor an output, the number of the memory block it
-    lives in; block_sizes: their bytes. decisions: why each of the steps' values is stored, for
-    explain().
+    guests: for each array that lives in the memory of an output, as it is gone before that is
+    written, the output. blocks: for each other array that is neither given nor an output, the
+    number of the memory block it lives in; block_sizes: their bytes. decisions: why each of the
+    steps' values is stored, for explain().
     """
 
     arrays: tuple[tuple[DType, int], ...]
     inputs: int
     steps: tuple[Step, ...]
     outputs: tuple[int, ...]
+    guests: dict[int, int]
     blocks: dict[int, int]
     block_sizes: tuple[int, ...]
     decisions: tuple[Decision, ...]
@@ -52,6 +54,10 @@ class Schedule:
                 return (f"{dtype.name}{shape}, {nbytes:,} bytes, "
                         f"which kernel {step.kernel.name} computes")
         return f"{dtype.name}[{size}]"
+
+    def memory_of(self, step: Step) -> list[int]:
+        """For each argument of a step, the array whose memory it is: its own, or its host's."""
+        return [self.guests.get(a, a) for a in step.args]
 
     def largest_in(self, block: int) -> int:
         """The largest array of those that share a block, which decides its size."""
@@ -71,8 +77,8 @@ def schedule(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]]) -> Sche
     names = _Names()
     steps = [_step(d.node, place, names) for d in decisions if d.node.numel]
     outputs = tuple(place[r] if r in place else _leaf_slot(r) for r in roots)
-    blocks, sizes = _plan_memory(arrays, len(inputs), steps, outputs)
-    return Schedule(tuple(arrays), len(inputs), tuple(steps), outputs, blocks, sizes,
+    guests, blocks, sizes = _plan_memory(arrays, len(inputs), steps, outputs)
+    return Schedule(tuple(arrays), len(inputs), tuple(steps), outputs, guests, blocks, sizes,
                     tuple(d for d in decisions if d.node.numel))
 
 
@@ -127,8 +133,9 @@ def _step(node: Node, place: dict[Node, int], names: _Names) -> Step:
 
 
 def _plan_memory(arrays: Sequence[tuple[DType, int]], inputs: int, steps: Sequence[Step],
-                 outputs: Sequence[int]) -> tuple[dict[int, int], tuple[int, ...]]:
-    """Blocks for the arrays between inputs and outputs."""
+                 outputs: Sequence[int]) -> tuple[
+                     dict[int, int], dict[int, int], tuple[int, ...]]:
+    """Memory for the arrays between inputs and outputs: guests, blocks and block_sizes."""
     first: dict[int, int] = {}
     last: dict[int, int] = {}
     for number, step in enumerate(steps):
@@ -136,8 +143,14 @@ def _plan_memory(arrays: Sequence[tuple[DType, int]], inputs: int, steps: Sequen
             first.setdefault(array, number)
             last[array] = number
     between = [a for a in range(inputs, len(arrays)) if a not in outputs and a in first]
-    lifetimes = [Lifetime(arrays[a][0].itemsize * arrays[a][1], first[a], last[a]) for a in between]
-    chosen, sizes = share(lifetimes)
-    return dict(zip(between, chosen, strict=True)), tuple(sizes)
+    hosts = [a for a in dict.fromkeys(outputs) if a >= inputs and a in first]
+    last |= dict.fromkeys(hosts, len(steps))  # for ever
+    lifetimes = [Lifetime(arrays[a][0].itemsize * arrays[a][1], first[a], last[a])
+                 for a in (*hosts, *between)]
+    chosen, sizes = share(lifetimes[len(hosts):], lifetimes[:len(hosts)])
+    places = dict(zip(between, chosen, strict=True))
+    guests = {a: hosts[b] for a, b in places.items() if b < len(hosts)}
+    blocks = {a: b - len(hosts) for a, b in places.items() if b >= len(hosts)}
+    return guests, blocks, tuple(sizes[len(hosts):])
 
 

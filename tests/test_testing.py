@@ -140,6 +140,27 @@ def test_the_peak_is_that_of_results_and_what_is_between_kernels(device: str) ->
     assert peak_bytes(lambda: (x @ x) @ x, device) >= 32 * KIB
 
 
+def test_values_between_kernels_live_in_memory_of_results_that_are_not_written_yet(
+        device: str) -> None:
+    x = values(device, 64, 64)
+    y = x
+    for _ in range(7):
+        y = y @ x
+    right = y.numpy()
+
+    def fn() -> lt.Tensor:
+        z = x
+        for _ in range(7):
+            z = z @ x
+        return z
+    for _ in range(8):  # the plan's launches are joined after some
+        assert peak_bytes(fn, device) == 32 * KIB  # without sharing 112 KiB
+        assert (fn().numpy() == right).all()
+    jitted = lt.jit(fn)
+    for _ in range(4):
+        assert (jitted().numpy() == right).all()
+
+
 def test_memory_that_is_freed_meanwhile_counts_at_the_peak_only(device: str) -> None:
     x = values(device, 64, 64)
 
