@@ -68,12 +68,17 @@ class Schedule:
 def schedule(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]]) -> Schedule:
     """Steps that compute `roots`, whose leaves are BUFFER(Slot(i)) for input i."""
     roots = split_reductions(roots)
-    decisions = stored_values(roots)
     arrays = list(inputs)
     place: dict[Node, int] = {}
-    for decision in decisions:
-        place[decision.node] = len(arrays)
-        arrays.append((decision.node.dtype, decision.node.numel))
+    arrays_of: dict[Node, int] = {}
+    decisions = []
+    for decision in stored_values(roots):
+        node = _unshaped(decision.node)
+        if node not in arrays_of:
+            arrays_of[node] = len(arrays)
+            arrays.append((node.dtype, node.numel))
+            decisions.append(decision)
+        place[decision.node] = arrays_of[node]
     names = _Names()
     steps = [_step(d.node, place, names) for d in decisions if d.node.numel]
     outputs = tuple(place[r] if r in place else _leaf_slot(r) for r in roots)
@@ -82,10 +87,15 @@ def schedule(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]]) -> Sche
                     tuple(d for d in decisions if d.node.numel))
 
 
-def _leaf_slot(node: Node) -> int:
+def _unshaped(node: Node) -> Node:
+    """The value that a node is in another shape: the same elements in the same order."""
     while node.op is Op.RESHAPE:
         node = node.src[0]
-    slot: int = node.arg.slot
+    return node
+
+
+def _leaf_slot(node: Node) -> int:
+    slot: int = _unshaped(node).arg.slot
     return slot
 
 

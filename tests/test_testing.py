@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 import lazyten as lt
@@ -109,6 +110,31 @@ def test_the_explanation_is_that_of_explain(device: str) -> None:
     with watch_kernels() as kernels:
         told = lt.explain(y); y.realize()  # noqa: E702  # each names the line that asks
     assert kernels.explain() == f"schedule 0 on {device}:\n{told}"
+
+
+def test_a_result_that_another_one_reads_is_computed_and_stored_once(device: str) -> None:
+    x, w = values(device, 6, 6), values(device, 6, 6)
+
+    def fn() -> list[lt.Tensor]:
+        y = x @ w
+        return [y, y @ w, (x @ w).reshape(4, 9), (x @ w).reshape(36)]  # no views of y
+    jitted = lt.jit(fn)
+    right = x.numpy() @ w.numpy()
+    for _ in range(8):
+        for y, z, *others in (assert_kernels(fn, 2), assert_kernels(jitted, 2)):
+            np.testing.assert_allclose(y.numpy(), right, rtol=1e-5)
+            np.testing.assert_allclose(z.numpy(), right @ w.numpy(), rtol=1e-5)
+            for other in others:
+                assert (other.numpy().ravel() == y.numpy().ravel()).all()
+            y.add_(1.0)  # the others stay what they are
+            assert (y.numpy().ravel() != others[0].numpy().ravel()).all()
+
+
+def test_results_that_differ_in_shape_alone_take_one_kernel(device: str) -> None:
+    x = values(device, 6, 6)
+    a, b = assert_kernels(lambda: [(x * 2 + 1).reshape(36), (x * 2 + 1).reshape(3, 12)], 1)
+    np.testing.assert_array_equal(a.numpy().reshape(3, 12), b.numpy())
+    assert count_kernels(lambda: (a, b)) == 0
 
 
 def test_no_kernels_are_explained_too() -> None:
