@@ -97,6 +97,8 @@ class Runtime(Executor):
       the end of the process it does not come. Launches queued before it still use the memory.
     - alloc raises DeviceError, with the bytes asked for and there, when memory is out. An alloc of
       0 bytes gives a handle like any other.
+    - memory_stats, reset_peak and empty_cache are what `lazyten.memory_stats` and its like ask; a
+      runtime without them cannot be measured.
     - copy_in may return before the copy is done, but the array belongs to the caller again on
       return. copy_out waits for all launches and copies before it.
 
