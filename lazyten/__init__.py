@@ -5,7 +5,7 @@ recorded; printing, `.numpy()`, `.item()` and `realize()` compute, in few fused 
 """
 from __future__ import annotations
 
-from lazyten import nn, optim
+from lazyten import nn, optim, testing
 from lazyten.arguments import takes_tensors as _takes_tensors
 from lazyten.device import Device
 from lazyten.dtype import (
@@ -72,6 +72,7 @@ from lazyten.functions import (
 )
 from lazyten.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from lazyten.jitted import jit
+from lazyten.memory_use import empty_cache, memory_stats, reset_peak
 from lazyten.random import Generator, manual_seed
 from lazyten.serialization import load_safetensors, save_safetensors
 from lazyten.tensor import Tensor
@@ -141,6 +142,7 @@ __all__ = [
     "div",
     "dot",
     "empty",
+    "empty_cache",
     "empty_like",
     "enable_grad",
     "eq",
@@ -188,6 +190,7 @@ __all__ = [
     "max",
     "maximum",
     "mean",
+    "memory_stats",
     "min",
     "minimum",
     "mul",
@@ -212,6 +215,7 @@ __all__ = [
     "reciprocal",
     "relu",
     "remainder",
+    "reset_peak",
     "reshape",
     "roll",
     "round",
@@ -234,6 +238,7 @@ __all__ = [
     "tan",
     "tanh",
     "tensor",
+    "testing",
     "transpose",
     "tril",
     "triu",

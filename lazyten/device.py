@@ -8,6 +8,7 @@ import importlib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -21,6 +22,16 @@ BUILT_IN = {"cpu": "lazyten.runtimes.cpu:CpuRuntime",
 ENTRY_POINT_GROUP = "lazyten.runtimes"
 
 Handle = Any  # whatever a runtime's alloc gives
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryStats:
+    """Bytes of a device's memory: handed out now, kept for reuse, and the most ever handed out at a
+    time (since `reset_peak`)."""
+
+    in_use: int
+    pooled: int
+    peak: int
 
 
 class Program(ABC):
@@ -56,6 +67,22 @@ class Executor(ABC):
     @abstractmethod
     def free(self, handle: Handle) -> None:
         """Give memory back; the handle is not used again."""
+
+    def memory_stats(self) -> MemoryStats:
+        """How much memory is handed out and kept. DeviceError if the runtime does not count it."""
+        raise self._uncounted()
+
+    def reset_peak(self, at_least: int = 0) -> None:
+        """Let the peak of `memory_stats` be what is in use now, or `at_least` if that is more."""
+        raise self._uncounted()
+
+    def _uncounted(self) -> DeviceError:
+        return DeviceError(f"{type(self).__name__} does not count its memory; measure on a device "
+                           "that does, such as 'cpu'")
+
+    def empty_cache(self) -> None:
+        """Give memory that is kept for reuse back to the system; by default, there is none."""
+        return
 
     @abstractmethod
     def copy_in(self, handle: Handle, source: np.ndarray[Any, Any]) -> None:

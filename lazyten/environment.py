@@ -96,11 +96,13 @@ class Environment:
         self.watched: list[_Watched] = []
         self.sizes: list[tuple[dict[str, Any], int]] = []
         self._seen: set[int] = set()
-        self._kept: list[object] = []
+        self._kept: list[object] = []  # so that no id in `_seen` is used again meanwhile
         code = getattr(function, "__code__", None)
         names = frozenset() if code is None else _names(_codes(code))
         for value in (function, *given):
             self._visit(value, "the call", names)
+        self._seen.clear()
+        self._kept.clear()  # a call's arguments are not to live as long as its program
         self._plain = [(w.lookup, w.name, w.value) for w in self.watched if w.is_plain]
         self._deep = [w for w in self.watched if not w.is_plain]
 

@@ -6,7 +6,7 @@ from itertools import islice
 
 from lazyten.cost import Decision
 from lazyten.realization import Graph
-from lazyten.schedule import Step, schedule
+from lazyten.schedule import Schedule, Step, schedule
 from lazyten.storage import Storage
 
 
@@ -17,10 +17,16 @@ def explain_storages(storages: Iterable[Storage]) -> str:
         return "nothing to compute: no tensors were given"
     graph = Graph([s.value for s in given], given[0].device)
     made = schedule(graph.normalized(), [(b.dtype, b.size) for b in graph.buffers])
+    return explain_schedule(made)
+
+
+def explain_schedule(made: Schedule) -> str:
+    """One paragraph a kernel, and a line on the memory between them."""
     if not made.steps:
         return "nothing to compute: the values are in memory already"
     shared = sum(made.block_sizes)
-    alone = sum(made.arrays[a][0].itemsize * made.arrays[a][1] for a in made.blocks)
+    between = (*made.blocks, *made.guests)
+    alone = sum(made.arrays[a][0].itemsize * made.arrays[a][1] for a in between)
     decisions = iter(made.decisions)
     lines = [_paragraph(i, step, list(islice(decisions, len(step.kernel.outputs))), saved)
              for i, (step, saved) in enumerate(zip(made.steps, made.saved, strict=True))]

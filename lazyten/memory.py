@@ -13,21 +13,24 @@ class Lifetime(NamedTuple):
     last: int
 
 
-def share(lifetimes: Sequence[Lifetime]) -> tuple[list[int], list[int]]:
+def share(lifetimes: Sequence[Lifetime],
+          given: Sequence[Lifetime] = ()) -> tuple[list[int], list[int]]:
     """Give each array a block: (block of each array, bytes of each block).
 
-    Greedy by size, the largest first: an array takes the smallest block that nothing alive at the
-    same time has taken, else a new one. Arrays that one step reads and writes are alive together,
-    so a kernel never writes to memory that it reads.
+    given: arrays that have memory of their own, which makes the first blocks. Greedy by size, the
+    largest first (of equals the last one, as outputs come last): an array takes the smallest block
+    that nothing alive at the same time has taken, else a new one. Arrays that one step reads and
+    writes are alive together, so a kernel never writes to memory that it reads.
     """
-    sizes: list[int] = []
-    taken: list[list[Lifetime]] = []
+    sizes = [array.nbytes for array in given]
+    taken = [[array] for array in given]
     chosen = [0] * len(lifetimes)
-    order = sorted(enumerate(lifetimes), key=lambda item: (-item[1].nbytes, item[1].first))
+    order = sorted(enumerate(lifetimes), key=lambda item: (-item[1].nbytes, -item[1].last))
     for i, mine in order:
-        free = [b for b, others in enumerate(taken) if not any(_overlap(mine, o) for o in others)]
+        free = [b for b, others in enumerate(taken) if sizes[b] >= mine.nbytes
+                and not any(_overlap(mine, o) for o in others)]
         if free:
-            block = free[-1]  # blocks are made in order of size
+            block = min(reversed(free), key=sizes.__getitem__)
         else:
             block = len(sizes)
             sizes.append(mine.nbytes)

@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from functools import partial
 from weakref import WeakSet
 
-from lazyten import debug, tracing
+from lazyten import debug, tracing, watching
 from lazyten import dtype as dt
 from lazyten.device import Handle, Program, executor
 from lazyten.dtype import DType
+from lazyten.errors import DeviceError
 from lazyten.kernel import Slot
+from lazyten.location import user_location
 from lazyten.node import Node, make, rebuild, toposort
 from lazyten.ops import IDENTITY_OPS, Op
 from lazyten.schedule import Schedule, schedule
@@ -45,7 +47,7 @@ class Plan:
         """The programs as one function of the handles of these arrays, in this order."""
         position = {array: i for i, array in enumerate(arrays)}
         return executor(device).sequence([
-            (program, [position[a] for a in step.args])
+            (program, [position[a] for a in self.schedule.memory_of(step)])
             for step, program in zip(self.schedule.steps, self.programs, strict=True)])
 
 
@@ -218,23 +220,67 @@ def _make_plan(device: str, graph: Graph) -> Plan:
 def run(device: str, plan: Plan, inputs: Sequence[Buffer], detail: int = 0) -> list[Buffer]:
     """Run a plan's steps on these inputs; gives the output buffers. detail: the level of DEBUG."""
     made = plan.schedule
-    blocks = [Buffer(device, dt.uint8, size) for size in made.block_sizes]
+    blocks = reserve_blocks(device, made)
+    outputs = reserve_outputs(device, made, blocks)
     handles = {a: b.handle for a, b in enumerate(inputs)}
     handles |= {a: blocks[b].handle for a, b in made.blocks.items()}
-    outputs: dict[int, Buffer] = {}
-    for a in made.outputs:
-        if a >= made.inputs and a not in outputs:
-            outputs[a] = Buffer(device, *made.arrays[a])
-            handles[a] = outputs[a].handle
+    handles |= {a: b.handle for a, b in outputs.items()}
+    if watching.watchers:
+        watching.ran(device, made)
     plan.runs += 1
     if plan.runs > RUNS and detail < 2:
         plan.launch_all(device, handles)
-        return [outputs[a] if a in outputs else inputs[a] for a in made.outputs]
-    for step, program in zip(made.steps, plan.programs, strict=True):
-        arguments = [handles[a] for a in step.args]
+    else:
+        _launch_each(device, plan, handles, detail)
+    return [outputs[a] if a in outputs else inputs[a] for a in made.outputs]
+
+
+def _launch_each(device: str, plan: Plan, handles: Mapping[int, Handle], detail: int) -> None:
+    for step, program in zip(plan.schedule.steps, plan.programs, strict=True):
+        arguments = [handles[a] for a in plan.schedule.memory_of(step)]
         if detail >= 2:
             debug.show_launch(step.kernel, partial(program.launch, arguments),
                               executor(device).synchronize)
         else:
             program.launch(arguments)
-    return [outputs[a] if a in outputs else inputs[a] for a in made.outputs]
+
+
+# ---- memory --------------------------------------------------------------------------------------
+
+def reserve_blocks(device: str, made: Schedule) -> list[Buffer]:
+    """Memory for what lives between the inputs and outputs of a schedule, a buffer a block.
+
+    DeviceError names the largest value of the block that memory is out for.
+    """
+    blocks: list[Buffer] = []
+    try:
+        for size in made.block_sizes:
+            blocks.append(Buffer(device, dt.uint8, size))
+    except DeviceError as error:
+        array = made.largest_in(len(blocks))
+        blocks.clear()  # a traceback may keep this frame alive, and must not keep memory
+        raise out_of_memory(made, array, error) from error
+    return blocks
+
+
+def reserve_outputs(device: str, made: Schedule, blocks: list[Buffer]) -> dict[int, Buffer]:
+    """Memory for each output that is computed. If there is none, `blocks` are given up too."""
+    outputs: dict[int, Buffer] = {}
+    for a in made.outputs:
+        if a >= made.inputs and a not in outputs:
+            try:
+                outputs[a] = Buffer(device, *made.arrays[a])
+            except DeviceError as error:
+                outputs.clear()
+                blocks.clear()
+                raise out_of_memory(made, a, error) from error
+    return outputs
+
+
+def out_of_memory(made: Schedule, array: int, error: DeviceError) -> DeviceError:
+    """The error that says which value of a schedule there is no memory for.
+
+    The line is the one that asks now: a plan that was seen before was made at another.
+    """
+    return DeviceError(f"cannot store {made.describe(array)} (asked for at {user_location()}): "
+                       f"{error}")

@@ -12,16 +12,23 @@ from typing import Any
 
 import numpy as np
 
-from lazyten import debug, tracing
-from lazyten import dtype as dt
+from lazyten import debug, tracing, watching
 from lazyten.captured import Captured, HostInput, Placeholder, TensorSpec, flags_of, layout_of
 from lazyten.device import executor
 from lazyten.dtype import DType
 from lazyten.environment import Environment
-from lazyten.errors import JitError
+from lazyten.errors import DeviceError, JitError
 from lazyten.node import Node, Shape
 from lazyten.ops import Op
-from lazyten.realization import Graph, plan_of, realize, run, show
+from lazyten.realization import (
+    Graph,
+    out_of_memory,
+    plan_of,
+    realize,
+    reserve_blocks,
+    run,
+    show,
+)
 from lazyten.storage import Buffer, Storage
 from lazyten.tensor import Tensor
 from lazyten.trees import Leaf, unflatten
@@ -76,12 +83,13 @@ class Segment:
         self.inputs: list[Placeholder | Buffer] = list(graph.buffers)
         self.plan = plan_of(device, graph)
         made = self.plan.schedule
-        self.workspace = [Buffer(device, dt.uint8, size) for size in made.block_sizes]
+        self.workspace = reserve_blocks(device, made)
         self.blocks = [self.workspace[b].handle for b in made.blocks.values()]
         fresh = [a for a in dict.fromkeys(made.outputs) if a >= made.inputs]
         self.launch = self.plan.joined(device, (*range(made.inputs), *made.blocks, *fresh))
         self.shapes = [r.node.shape for r in roots]
         first = {a: made.outputs.index(a) for a in fresh}
+        self.fresh = fresh
         self.kinds = [(*made.arrays[a], self.shapes[first[a]]) for a in fresh]
         self.homes: list[list[Home]] = [[] for _ in fresh]
         self.given = [a if a < made.inputs else None for a in made.outputs]
@@ -93,7 +101,10 @@ class Segment:
         for home in homes:
             if home.is_free:
                 return home
-        home = Home(self.device, *self.kinds[number])
+        try:
+            home = Home(self.device, *self.kinds[number])
+        except DeviceError as error:
+            raise out_of_memory(self.plan.schedule, self.fresh[number], error) from error
         homes.insert(0, home)
         del homes[HOMES:]
         return home
@@ -108,6 +119,8 @@ class Segment:
             buffers = run(self.device, self.plan, inputs, detail)
             return [b.node(shape) for b, shape in zip(buffers, self.shapes, strict=True)]
         homes = [self._home(number) for number in range(len(self.homes))]
+        if watching.watchers:
+            watching.ran(self.device, self.plan.schedule)
         self.launch([*[b.handle for b in inputs], *self.blocks, *[h.buffer.handle for h in homes]])
         nodes = []
         for given, made, shape in zip(self.given, self.made, self.shapes, strict=True):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from lazyten.cost import Decision, stored_values
 from lazyten.dtype import DType
@@ -33,43 +34,83 @@ class Step:
 class Schedule:
     """Arrays 0..inputs-1 are given; the steps make the rest, `outputs` among them.
 
-    blocks: for each array that is neither given nor an output, the number of the memory block it
-    lives in; block_sizes: their bytes. For explain(), decisions: why each of the steps' values is
-    stored; saved: what each step saves against a kernel for each of its values.
+    guests: for each array that lives in the memory of an output, as it is gone before that is
+    written, the output. blocks: for each other array that is neither given nor an output, the
+    number of the memory block it lives in; block_sizes: their bytes. For explain(), decisions: why
+    each of the steps' values is stored; saved: what each step saves against a kernel for each of
+    its values.
     """
 
     arrays: tuple[tuple[DType, int], ...]
     inputs: int
     steps: tuple[Step, ...]
     outputs: tuple[int, ...]
+    guests: dict[int, int]
     blocks: dict[int, int]
     block_sizes: tuple[int, ...]
     decisions: tuple[Decision, ...]
     saved: tuple[float, ...]
 
+    def describe(self, array: int) -> str:
+        """An array in words: its type, shape and bytes, and the kernel that computes it."""
+        dtype, size = self.arrays[array]
+        stored = iter(self.decisions)
+        for step in self.steps:
+            count = len(step.kernel.outputs)
+            for number, decision in zip(step.args[:count], islice(stored, count), strict=True):
+                if number == array:
+                    shape, nbytes = list(decision.node.shape), dtype.itemsize * size
+                    return (f"{dtype.name}{shape}, {nbytes:,} bytes, "
+                            f"which kernel {step.kernel.name} computes")
+        return f"{dtype.name}[{size}]"
+
+    def memory_of(self, step: Step) -> list[int]:
+        """For each argument of a step, the array whose memory it is: its own, or its host's."""
+        return [self.guests.get(a, a) for a in step.args]
+
+    def largest_in(self, block: int) -> int:
+        """The largest array of those that share a block, which decides its size."""
+        return max((a for a, b in self.blocks.items() if b == block),
+                   key=lambda a: self.arrays[a][0].itemsize * self.arrays[a][1])
+
 
 def schedule(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]]) -> Schedule:
     """Steps that compute `roots`, whose leaves are BUFFER(Slot(i)) for input i."""
     roots = split_reductions(roots)
-    groups = merge_kernels(stored_values(roots), roots)
     arrays = list(inputs)
     place: dict[Node, int] = {}
+    decisions = _distinct(stored_values(roots))
+    kept = [decisions[_unshaped(r)][0].node if _unshaped(r) in decisions else r for r in roots]
+    groups = merge_kernels([same[0] for same in decisions.values()], kept)
     for decision in (d for g in groups for d in g.decisions):
-        place[decision.node] = len(arrays)
+        place |= dict.fromkeys((d.node for d in decisions[_unshaped(decision.node)]), len(arrays))
         arrays.append((decision.node.dtype, decision.node.numel))
     names = _Names()
     groups = [g for g in groups if g.decisions[0].node.numel]
     steps = [_step([d.node for d in g.decisions], place, names) for g in groups]
     outputs = tuple(place[r] if r in place else _leaf_slot(r) for r in roots)
-    blocks, sizes = _plan_memory(arrays, len(inputs), steps, outputs)
-    return Schedule(tuple(arrays), len(inputs), tuple(steps), outputs, blocks, sizes,
+    guests, blocks, sizes = _plan_memory(arrays, len(inputs), steps, outputs)
+    return Schedule(tuple(arrays), len(inputs), tuple(steps), outputs, guests, blocks, sizes,
                     tuple(d for g in groups for d in g.decisions), tuple(g.saved for g in groups))
 
 
-def _leaf_slot(node: Node) -> int:
+def _distinct(decisions: Sequence[Decision]) -> dict[Node, list[Decision]]:
+    """Decisions to store the same elements in the same order: they need one array."""
+    found: dict[Node, list[Decision]] = {}
+    for decision in decisions:
+        found.setdefault(_unshaped(decision.node), []).append(decision)
+    return found
+
+
+def _unshaped(node: Node) -> Node:
+    """The value that a node is in another shape: the same elements in the same order."""
     while node.op is Op.RESHAPE:
         node = node.src[0]
-    slot: int = node.arg.slot
+    return node
+
+
+def _leaf_slot(node: Node) -> int:
+    slot: int = _unshaped(node).arg.slot
     return slot
 
 
@@ -110,7 +151,8 @@ def _step(nodes: Sequence[Node], place: dict[Node, int], names: _Names) -> Step:
             types.append((leaf.dtype, leaf.numel))
         return make(Op.BUFFER, leaf.dtype, (), Slot(slots[array], leaf.numel))
 
-    read = place.keys() - set(nodes)
+    own = {place[n] for n in nodes}
+    read = {n for n, array in place.items() if array not in own}
     memo: dict[Node, Node] = {}
     for n in toposort(nodes, lambda n: () if n in read else n.src):
         if n in read:
@@ -125,8 +167,9 @@ def _step(nodes: Sequence[Node], place: dict[Node, int], names: _Names) -> Step:
 
 
 def _plan_memory(arrays: Sequence[tuple[DType, int]], inputs: int, steps: Sequence[Step],
-                 outputs: Sequence[int]) -> tuple[dict[int, int], tuple[int, ...]]:
-    """Blocks for the arrays between inputs and outputs."""
+                 outputs: Sequence[int]) -> tuple[
+                     dict[int, int], dict[int, int], tuple[int, ...]]:
+    """Memory for the arrays between inputs and outputs: guests, blocks and block_sizes."""
     first: dict[int, int] = {}
     last: dict[int, int] = {}
     for number, step in enumerate(steps):
@@ -134,8 +177,14 @@ def _plan_memory(arrays: Sequence[tuple[DType, int]], inputs: int, steps: Sequen
             first.setdefault(array, number)
             last[array] = number
     between = [a for a in range(inputs, len(arrays)) if a not in outputs and a in first]
-    lifetimes = [Lifetime(arrays[a][0].itemsize * arrays[a][1], first[a], last[a]) for a in between]
-    chosen, sizes = share(lifetimes)
-    return dict(zip(between, chosen, strict=True)), tuple(sizes)
+    hosts = [a for a in dict.fromkeys(outputs) if a >= inputs and a in first]
+    last |= dict.fromkeys(hosts, len(steps))  # for ever
+    lifetimes = [Lifetime(arrays[a][0].itemsize * arrays[a][1], first[a], last[a])
+                 for a in (*hosts, *between)]
+    chosen, sizes = share(lifetimes[len(hosts):], lifetimes[:len(hosts)])
+    places = dict(zip(between, chosen, strict=True))
+    guests = {a: hosts[b] for a, b in places.items() if b < len(hosts)}
+    blocks = {a: b - len(hosts) for a, b in places.items() if b >= len(hosts)}
+    return guests, blocks, tuple(sizes[len(hosts):])
 
 

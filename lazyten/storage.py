@@ -15,6 +15,8 @@ import numpy as np
 from lazyten import ops, tracing
 from lazyten.device import executor
 from lazyten.dtype import DType
+from lazyten.errors import DeviceError
+from lazyten.location import user_location
 from lazyten.node import Node, Shape, make, reshape
 from lazyten.ops import Op
 
@@ -33,7 +35,11 @@ class Buffer:
     @staticmethod
     def from_numpy(values: np.ndarray[Any, Any], dtype: DType, device: str) -> Buffer:
         """A new buffer with a copy of `values` (of dtype.numpy)."""
-        buffer = Buffer(device, dtype, values.size)
+        try:
+            buffer = Buffer(device, dtype, values.size)
+        except DeviceError as error:
+            raise DeviceError(f"cannot store the values given at {user_location()}, {dtype.name}"
+                              f"{list(values.shape)}: {error}") from error
         executor(device).copy_in(buffer.handle, np.ascontiguousarray(values).reshape(-1))
         return buffer
 

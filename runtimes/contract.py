@@ -25,7 +25,7 @@ from lazyten.codegen.pipeline import generate
 from lazyten.codegen.target import Target
 from lazyten.device import Executor, Handle, Program
 from lazyten.dtype import DType
-from lazyten.errors import DTypeError
+from lazyten.errors import DeviceError, DTypeError
 from lazyten.kernel import Kernel, structure
 from lazyten.node import toposort
 
@@ -68,7 +68,7 @@ class LoadedProgram(Program):
 
     def launch(self, buffers: Sequence[Handle]) -> None:
         """Run on these buffers, outputs first."""
-        scratch = [self.runtime.alloc(nbytes) for nbytes in self.generated.scratch]
+        scratch = self.runtime.workspace(self.generated.scratch, self.name)
         try:
             for function in self.functions:
                 self.runtime.launch(function, [*buffers, *scratch])
@@ -97,6 +97,8 @@ class Runtime(Executor):
       the end of the process it does not come. Launches queued before it still use the memory.
     - alloc raises DeviceError, with the bytes asked for and there, when memory is out. An alloc of
       0 bytes gives a handle like any other.
+    - memory_stats, reset_peak and empty_cache are what `lazyten.memory_stats` and its like ask; a
+      runtime without them cannot be measured.
     - copy_in may return before the copy is done, but the array belongs to the caller again on
       return. copy_out waits for all launches and copies before it.
 
@@ -157,6 +159,19 @@ class Runtime(Executor):
                 program = LoadedProgram(self, text, [functions[e] for e in text.entries])
                 programs[key] = self._programs[key] = program
         return [programs[key] for key in keyed]
+
+    def workspace(self, sizes: Sequence[int], kernel: str) -> list[Handle]:
+        """Memory of these sizes for the time of a launch. DeviceError names the kernel."""
+        handles: list[Handle] = []
+        try:
+            for nbytes in sizes:
+                handles.append(self.alloc(nbytes))
+        except DeviceError as error:
+            for handle in handles:
+                self.free(handle)
+            raise DeviceError(f"kernel {kernel} needs {sum(sizes):,} bytes to work in: "
+                              f"{error}") from error
+        return handles
 
     def _checked(self, kernel: Kernel) -> Kernel:
         """The kernel, if its element types are there; DTypeError with the user's line if not."""

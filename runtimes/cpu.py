@@ -19,14 +19,14 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from lazyten.codegen.generated import Generated
-from lazyten.device import Program
+from lazyten.device import MemoryStats, Program
 from lazyten.errors import CompileError
 from lazyten.kernel import Kernel
 from lazyten.runtimes import thread_pool
 from lazyten.runtimes.code_cache import open_cache
 from lazyten.runtimes.contract import Capabilities, LoadedProgram, Runtime
 from lazyten.runtimes.host import host_machine, host_target, processor
-from lazyten.runtimes.memory_pool import MemoryPool, PoolStats
+from lazyten.runtimes.memory_pool import MemoryPool
 
 OPTIMIZATION = 1
 """LLVM's level of code generation, 0 to 3. From 1 on kernels are equally fast (2 or more times as
@@ -101,9 +101,14 @@ class CpuRuntime(Runtime):
     def copy_out(self, target: Array, handle: int) -> None:
         ctypes.memmove(target.ctypes.data, handle, target.nbytes)
 
-    def memory_stats(self) -> PoolStats:
-        """How much memory tensors hold, and how much is kept for reuse."""
+    def memory_stats(self) -> MemoryStats:
         return self.pool.stats()
+
+    def reset_peak(self, at_least: int = 0) -> None:
+        self.pool.reset_peak(at_least)
+
+    def empty_cache(self) -> None:
+        self.pool.release()
 
     # ---- code ----
 
@@ -150,7 +155,8 @@ class CpuRuntime(Runtime):
     def _launch_all(self, driver: CpuFunction, sizes: Sequence[int],
                     programs: Sequence[LoadedProgram], buffers: Sequence[int]) -> None:
         """Call a sequence. programs: its kernels, which live as long as it does."""
-        scratch = [self.alloc(size) for size in sizes]
+        largest = max(programs, key=lambda p: sum(p.generated.scratch), default=None)
+        scratch = self.workspace(sizes, "" if largest is None else largest.name) if sizes else []
         try:
             table = (*scratch, *buffers)
             driver.call(packer(len(table))(*table))

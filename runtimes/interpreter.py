@@ -5,13 +5,15 @@ it is the oracle that all of them are tested against.
 """
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
+from threading import RLock
 from typing import Any
 
 import numpy as np
 
 from lazyten import ops
-from lazyten.device import Executor, Program
+from lazyten.device import Executor, MemoryStats, Program
 from lazyten.errors import DeviceError
 from lazyten.kernel import Kernel
 from lazyten.node import Node, dump, toposort
@@ -103,18 +105,44 @@ class InterpretedProgram(Program):
 
 
 class InterpreterRuntime(Executor):
-    """Device 'interpreter': memory is NumPy byte arrays."""
+    """Device 'interpreter': memory is NumPy byte arrays, counted and never kept for reuse."""
+
+    def __init__(self, index: int = 0) -> None:
+        super().__init__(index)
+        self._lock = RLock()
+        self._freed: deque[int] = deque()  # sizes that `free`, which must not wait, noted
+        self._in_use = self._peak = 0
 
     def alloc(self, nbytes: int) -> Array:
         try:
-            return np.empty(nbytes, np.uint8)
+            memory = np.empty(nbytes, np.uint8)
         except (MemoryError, ValueError) as error:  # ValueError: more than an address can say
             raise DeviceError(f"interpreter: cannot allocate {nbytes:,} bytes, more than this "
                               f"machine has; free some tensors, or work on smaller "
                               f"pieces") from error
 
+        with self._lock:
+            self._count_freed()
+            self._in_use += nbytes
+            self._peak = max(self._peak, self._in_use)
+        return memory
+
     def free(self, handle: Array) -> None:
-        pass
+        self._freed.append(handle.nbytes)
+
+    def _count_freed(self) -> None:
+        while self._freed:
+            self._in_use -= self._freed.popleft()
+
+    def memory_stats(self) -> MemoryStats:
+        with self._lock:
+            self._count_freed()
+            return MemoryStats(self._in_use, 0, self._peak)
+
+    def reset_peak(self, at_least: int = 0) -> None:
+        with self._lock:
+            self._count_freed()
+            self._peak = max(self._in_use, at_least)
 
     def copy_in(self, handle: Array, source: Array) -> None:
         handle[:source.nbytes] = source.reshape(-1).view(np.uint8)

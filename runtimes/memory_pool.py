@@ -12,6 +12,7 @@ from collections import OrderedDict, deque
 from dataclasses import dataclass
 from threading import RLock
 
+from lazyten.device import MemoryStats
 from lazyten.errors import ArgumentError, DeviceError
 from lazyten.runtimes.host import total_memory
 
@@ -30,15 +31,6 @@ class Block:
     address: int
     size: int
     memory: object
-
-
-@dataclass(frozen=True, slots=True)
-class PoolStats:
-    """Bytes in blocks: handed out now, kept for reuse, and the most ever handed out at a time."""
-
-    in_use: int
-    pooled: int
-    peak: int
 
 
 def block_size(nbytes: int) -> int:
@@ -101,11 +93,17 @@ class MemoryPool:
             finally:
                 self._lock.release()
 
-    def stats(self) -> PoolStats:
-        """How much memory is handed out and kept."""
+    def stats(self) -> MemoryStats:
+        """How much memory is handed out and kept, in whole blocks."""
         with self._lock:
             self._sort_freed()
-            return PoolStats(self._in_use, self._pooled, self._peak)
+            return MemoryStats(self._in_use, self._pooled, self._peak)
+
+    def reset_peak(self, at_least: int = 0) -> None:
+        """Let the peak be what is in use now, or `at_least` if that is more."""
+        with self._lock:
+            self._sort_freed()
+            self._peak = max(self._in_use, at_least)
 
     def release(self) -> None:
         """Give all memory that is kept for reuse back to the system."""

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lazyten.device import MemoryStats
 from lazyten.errors import ArgumentError, DeviceError
 from lazyten.runtimes import memory_pool
-from lazyten.runtimes.memory_pool import HUGE, Block, MemoryPool, PoolStats, block_size
+from lazyten.runtimes.memory_pool import HUGE, Block, MemoryPool, block_size
 
 MIB = 1 << 20
 
@@ -58,14 +59,14 @@ def test_a_freed_block_is_handed_out_again_for_the_same_size(nbytes: int) -> Non
 def test_stats_count_bytes_in_use_and_pooled_and_the_peak() -> None:
     pool = MemoryPool(10 * MIB)
     a, b = pool.alloc(MIB), pool.alloc(2 * MIB)
-    assert pool.stats() == PoolStats(3 * MIB, 0, 3 * MIB)
+    assert pool.stats() == MemoryStats(3 * MIB, 0, 3 * MIB)
     pool.free(a)
-    assert pool.stats() == PoolStats(2 * MIB, MIB, 3 * MIB)
+    assert pool.stats() == MemoryStats(2 * MIB, MIB, 3 * MIB)
     pool.free(b)
     pool.alloc(MIB)
-    assert pool.stats() == PoolStats(MIB, 2 * MIB, 3 * MIB)
+    assert pool.stats() == MemoryStats(MIB, 2 * MIB, 3 * MIB)
     pool.release()
-    assert pool.stats() == PoolStats(MIB, 0, 3 * MIB)
+    assert pool.stats() == MemoryStats(MIB, 0, 3 * MIB)
 
 
 def test_beyond_the_limit_the_blocks_that_lay_idle_longest_go() -> None:
@@ -81,7 +82,7 @@ def test_beyond_the_limit_the_blocks_that_lay_idle_longest_go() -> None:
 def test_a_limit_of_zero_keeps_nothing() -> None:
     pool = MemoryPool(0)
     pool.free(pool.alloc(MIB))
-    assert pool.stats() == PoolStats(0, 0, MIB)
+    assert pool.stats() == MemoryStats(0, 0, MIB)
 
 
 def test_the_limit_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,7 +102,7 @@ def test_an_absurd_size_says_what_was_asked_and_what_is_there(nbytes: int) -> No
     with pytest.raises(DeviceError, match=rf"{nbytes:,} bytes: this machine has [\d,]+ bytes of "
                                           r"memory, and tensors hold 1,048,576 bytes"):
         pool.alloc(nbytes)
-    assert pool.stats() == PoolStats(MIB, 0, MIB)
+    assert pool.stats() == MemoryStats(MIB, 0, MIB)
 
 
 def test_when_memory_is_out_what_was_kept_is_given_back_first(
@@ -117,7 +118,7 @@ def test_when_memory_is_out_what_was_kept_is_given_back_first(
         return reserve(size)
     monkeypatch.setattr(memory_pool, "reserve", scarce)
     pool.alloc(MIB)
-    assert pool.stats() == PoolStats(MIB, 0, 4 * MIB)
+    assert pool.stats() == MemoryStats(MIB, 0, 4 * MIB)
 
 
 def test_blocks_in_use_and_kept_never_exceed_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +128,7 @@ def test_blocks_in_use_and_kept_never_exceed_the_machine(monkeypatch: pytest.Mon
     pool.free(large)
     pool.free(small)
     pool.alloc(6 * MIB)
-    assert pool.stats() == PoolStats(6 * MIB, MIB, 6 * MIB)
+    assert pool.stats() == MemoryStats(6 * MIB, MIB, 6 * MIB)
     with pytest.raises(DeviceError, match="cannot allocate 3,000,000 bytes"):
         pool.alloc(3_000_000)
 
@@ -192,5 +193,5 @@ def test_a_finalizer_inside_an_allocation_may_free_and_allocate(
     allocating.start()
     allocating.join(5)
     assert not allocating.is_alive()
-    assert pool.stats() == PoolStats(block_size(5000), block_size(100) + block_size(700),
-                                     block_size(5000))
+    assert pool.stats() == MemoryStats(block_size(5000), block_size(100) + block_size(700),
+                                       block_size(5000))

@@ -118,22 +118,55 @@ def test_intermediate_values_share_memory() -> None:
     for _ in range(10):
         x = matmul(x, array(1, 64, 64))
     made = plan(x)
-    assert len(made.blocks) == 9 and len(made.block_sizes) == 2
+    assert len(made.steps) == 10
+    assert len(made.blocks) + len(made.guests) == 9 and len(made.block_sizes) == 1
+
+
+def test_a_value_that_is_gone_when_an_output_is_written_lives_in_its_memory() -> None:
+    a = matmul(array(0, 64, 64), array(1, 64, 64))
+    b = matmul(a, array(1, 64, 64))
+    made = plan(matmul(b, array(1, 64, 64)))
+    first, second, third = (step.args[0] for step in made.steps)
+    assert made.guests == {first: third}
+    assert made.blocks == {second: 0}
+    assert [made.memory_of(step)[0] for step in made.steps] == [third, second, third]
+
+
+def test_a_value_larger_than_the_output_has_a_block() -> None:
+    a = matmul(array(0, 64, 64), array(1, 64, 64))
+    b = matmul(a, array(1, 64, 64))
+    made = plan(matmul(b, array(2, 64, 8)))
+    assert made.guests == {} and len(made.block_sizes) == 2
+
+
+def test_an_output_that_later_steps_read_has_no_guest_meanwhile() -> None:
+    outputs = [matmul(array(0, 64, 64), array(1, 64, 64))]
+    for _ in range(6):
+        outputs.append(matmul(outputs[-1], array(1, 64, 64)))
+    made = plan(outputs[2], outputs[6])
+    memory = [made.memory_of(step)[0] for step in made.steps]
+    written = [step.args[0] for step in made.steps].index(made.outputs[0])
+    assert memory[written] == made.outputs[0]
+    assert made.outputs[0] not in memory[written + 1:]
+    assert made.outputs[1] in memory[:-1] and memory[-1] == made.outputs[1]
 
 
 lifetimes = st.builds(lambda n, first, more: Lifetime(n, first, first + more),
                       st.integers(0, 1000), st.integers(0, 20), st.integers(0, 10))
 
 
-@given(st.lists(lifetimes, max_size=30))
-def test_arrays_that_live_together_never_share_a_block(arrays: list[Lifetime]) -> None:
-    blocks, sizes = share(arrays)
-    for i, a in enumerate(arrays):
-        assert sizes[blocks[i]] >= a.nbytes
-        for j, b in enumerate(arrays[:i]):
-            if blocks[i] == blocks[j]:
+@given(st.lists(lifetimes, max_size=30), st.lists(lifetimes, max_size=4))
+def test_arrays_that_live_together_never_share_a_block(arrays: list[Lifetime],
+                                                       hosts: list[Lifetime]) -> None:
+    blocks, sizes = share(arrays, hosts)
+    assert sizes[:len(hosts)] == [host.nbytes for host in hosts]
+    placed = [*zip(hosts, range(len(hosts)), strict=True), *zip(arrays, blocks, strict=True)]
+    for i, (a, block) in enumerate(placed):
+        assert sizes[block] >= a.nbytes
+        for b, other in placed[:i]:
+            if block == other:
                 assert a.last < b.first or b.last < a.first
-    assert sum(sizes) <= sum(a.nbytes for a in arrays)
+    assert sum(sizes[len(hosts):]) <= sum(a.nbytes for a in arrays)
 
 
 def test_a_value_read_in_two_places_is_right(device: str) -> None:
