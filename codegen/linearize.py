@@ -41,6 +41,7 @@ class _Linearizer:
     def __init__(self, sink: Node) -> None:
         self.build = Builder()
         self.free = free_ranges(sink)
+        self.loaded = _loaded(sink)
         self.unrolled = {n: _sorted_unrolled(free) for n, free in self.free.items()}
         self.counter: dict[Node, Value] = {}
         self.open: list[Node] = []
@@ -101,7 +102,7 @@ class _Linearizer:
         """Emit every instance of `root` and of what it is made from."""
         if root in self.done:
             return
-        for node in toposort([root], lambda n: () if n in self.done else _operands(n)):
+        for node in toposort([root], lambda n: () if n in self.done else self._operands(n)):
             if node in self.done:
                 continue
             self.done.add(node)
@@ -111,6 +112,15 @@ class _Linearizer:
             for env in self._instances(node):
                 instance = tuple(env[r] for r in self.unrolled[node])
                 self.values[node, instance] = self._emit(node, env)
+
+    def _operands(self, node: Node) -> tuple[Node, ...]:
+        """What must be a value before a node can be emitted. Addresses are made where they are
+        used, but for the loads in them."""
+        if node.op is Op.LOAD:
+            return *node.src[2:], *(t for t in affine(node.src[1])[0] if t in self.loaded)
+        if node.op in (Op.ACCUMULATE, Op.PARAM) or _compares_indices(node):
+            return ()
+        return node.src
 
     def _emit(self, node: Node, env: Env) -> Value:
         if node.op is Op.CONST:
@@ -183,7 +193,8 @@ class _Linearizer:
         """Where a LOAD or STORE is: base + constant + constants by lane, if it can be."""
         terms, offset = affine(position)
         vector = next((r for r in self.free[position] if r.arg.kind == "vector"), None)
-        by_lane = {t: f for t, f in terms.items() if self.free[t] == {vector}}
+        by_lane = {t: f for t, f in terms.items()
+                   if self.free[t] == {vector} and t not in self.loaded}
         rest = {t: f for t, f in terms.items() if t not in by_lane}
         if vector is not None and any(vector in self.free[t] for t in rest):
             self._need(position)
@@ -329,11 +340,13 @@ def _compares_indices(node: Node) -> bool:
     return node.op is Op.CMPLT and node.src[0].dtype is dt.INDEX
 
 
-def _operands(node: Node) -> tuple[Node, ...]:
-    """What must be a value before a node can be emitted; addresses are made where they are used."""
-    if node.op is Op.LOAD:
-        return node.src[2:]
-    return () if node.op in (Op.ACCUMULATE, Op.PARAM) or _compares_indices(node) else node.src
+def _loaded(sink: Node) -> set[Node]:
+    """The nodes under `sink` that are not known before memory is read."""
+    found: set[Node] = set()
+    for node in toposort([sink]):
+        if node.op is Op.LOAD or not found.isdisjoint(node.src):
+            found.add(node)
+    return found
 
 
 def _assignments(ranges: Iterable[Node]) -> list[Env]:

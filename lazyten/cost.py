@@ -29,6 +29,9 @@ MOST = 1e15
 SCATTERED = 4.0
 """How much slower a reduction runs inside another one's loop than in a kernel of its own."""
 
+GATHER_WORK = 6.0
+"""To hold a position inside the axis, and to read where it says."""
+
 DEEPEST = 500
 """How many operations deep the expression of one kernel may be."""
 
@@ -110,7 +113,7 @@ class _Model:
             self.work[node] = self.work_of(node, assume_stored=False)
 
     def may_store(self, node: Node) -> bool:
-        kind = node.op in ELEMENTWISE or node.op in (Op.REDUCE, Op.PAD)
+        kind = node.op in ELEMENTWISE or node.op in (Op.REDUCE, Op.PAD, Op.GATHER)
         return kind and node not in self.stored
 
     def work_of(self, node: Node, assume_stored: bool = True) -> float:
@@ -122,6 +125,8 @@ class _Model:
             return min(MOST, (1.0 + sources[0]) * node.src[0].numel / max(node.numel, 1))
         if node.op is Op.BUFFER:
             return LOAD
+        if node.op is Op.GATHER:
+            return min(MOST, GATHER_WORK + sum(sources))
         if node.op is Op.PAD:
             return sources[0] + 1.0
         if node.op is Op.EXPAND and _is_outer(node.src[0], node, frozenset()):
@@ -169,7 +174,8 @@ class _Model:
         for reader, count in counts.items():
             context.counts[reader] = max(context.counts.get(reader, 0.0), count)
         context.kernels |= kernels
-        context.aligned = context.aligned and aligned and user.op in AXIS_KEEPING
+        keeping = user.op in AXIS_KEEPING or user.op is Op.GATHER and node is user.src[1]
+        context.aligned = context.aligned and aligned and keeping
         context.nested = context.nested or nested
         context.reduced |= reduced
 

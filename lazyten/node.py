@@ -145,11 +145,25 @@ def _shape_of(op: Op, dtype: DType, src: tuple[Node, ...], arg: Any) -> Shape:
         if combiner not in COMBINERS or src[0].dtype.kind not in SPECS[combiner].takes:
             raise InternalError(f"cannot reduce {src[0]} by {combiner}")
         return tuple(1 if i in axes else n for i, n in enumerate(src[0].shape))
+    if op is Op.GATHER:
+        return _gather_shape(src, arg)
     if op in IDENTITY_OPS or op in (Op.COPY, Op.CONTIGUOUS):
         return src[0].shape
     if op in LOOP_ONLY:
         return ()
     raise InternalError(f"no shape rule for {op.name}")
+
+
+def _gather_shape(src: tuple[Node, ...], axis: int) -> Shape:
+    x, positions = src
+    if not positions.dtype.is_int or not fits_beside(positions.shape, x.shape, axis):
+        raise InternalError(f"cannot gather {x} on axis {axis} at {positions}")
+    return positions.shape
+
+
+def fits_beside(a: Shape, b: Shape, axis: int) -> bool:
+    """Whether two shapes have the same sizes but for that of `axis`, which both have."""
+    return axis < len(a) and a[:axis] == b[:axis] and a[axis + 1:] == b[axis + 1:]
 
 
 # ---- making nodes --------------------------------------------------------------------------------
@@ -230,6 +244,14 @@ def reshape(x: Node, shape: Shape) -> Node:
 def expand(x: Node, shape: Shape) -> Node:
     """EXPAND axes of size 1 to `shape`."""
     return move(Op.EXPAND, x, tuple(shape))
+
+
+def gather(x: Node, axis: int, positions: Node) -> Node:
+    """out[.., j, ..] = x[.., positions[.., j, ..], ..]: on `axis`, x is read where `positions` says.
+
+    positions: integers, shaped as x but for `axis`. What is outside 0 .. x.shape[axis] - 1 reads 0.
+    """
+    return make(Op.GATHER, x.dtype, (x, positions), axis)
 
 
 # ---- walking -------------------------------------------------------------------------------------

@@ -39,6 +39,7 @@ class Op(Enum):
     SHRINK = auto()           # arg: ((start, stop), ...)
     FLIP = auto()             # arg: axes
     SHEAR = auto()            # arg: (axis, by, factor, offset, size); see movement.py
+    GATHER = auto()           # src: x, index; arg: axis; out[.., j, ..] = x[.., index[.., j, ..], ..]
 
     # ELEMENTWISE: GRAPH, LOOP and index arithmetic alike
     NEG = auto()
