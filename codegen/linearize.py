@@ -15,7 +15,7 @@ from lazyten import dtype as dt
 from lazyten.affine import affine
 from lazyten.bounds import bounds
 from lazyten.codegen.builder import Builder
-from lazyten.codegen.instructions import Address, Block, Carried, Function, Loop, Value
+from lazyten.codegen.instructions import Address, Block, Carried, Function, Loop, Store, Value
 from lazyten.codegen.ranges import free_ranges
 from lazyten.node import Node, index, substitute, toposort
 from lazyten.ops import SPECS, Op
@@ -60,12 +60,13 @@ class _Linearizer:
         for r in loops[keep:]:
             self._enter(r, self._innermost())
             self.open.append(r)
-        self._need(store.src[2])
+        for operand in store.src[2:]:
+            self._need(operand)
         lanes = self._lanes(store)
         for env in self._instances(store):
             address = self._address(store.src[0], store.src[1], env, lanes)
-            value = self.build.splat(self._value(store.src[2], env), lanes)
-            self.build.store(self._innermost(), address, value)
+            value, *mask = (self.build.splat(self._value(s, env), lanes) for s in store.src[2:])
+            self.build.store(self._innermost(), Store(address, value, store.arg, *mask))
 
     def _innermost(self) -> Block:
         return self.build.home[self.counter[self.open[-1]]] if self.open else self.build.root
@@ -327,7 +328,7 @@ def _sorted_unrolled(ranges: Iterable[Node]) -> tuple[Node, ...]:
 
 
 def _is_loop(r: Node) -> bool:
-    return r.arg.kind in ("parallel", "loop", "reduce")
+    return r.arg.kind in ("parallel", "loop", "reduce", "serial")
 
 
 def _is_natural(node: Node) -> bool:

@@ -2,7 +2,8 @@
 
 In: a Kernel. Out: a SINK of STOREs. A movement op disappears into index expressions, a PAD also
 into the validity of the loads under it, and a REDUCE becomes an ACCUMULATE over ranges of its own.
-A GATHER reads its source at an index expression with a LOAD in it, clamped so that it is inside.
+A GATHER reads its source at an index expression with a LOAD in it, clamped so that it is inside. A
+SCATTER, always the whole of a kernel, is two STOREs: its base, then its values one by one.
 
 Each (node, indices, validity) is lowered once, in two iterative steps: top-down, which index
 expressions every node is read at; bottom-up, the values. The positions of a GATHER are lowered
@@ -24,6 +25,9 @@ from lazyten.simplify import simplify, simplify_all
 Reading = tuple[Node, tuple[Node, ...], Node | None]
 """A GRAPH node, an index expression an axis, and when it is read (None: always)."""
 
+FIRST_UPDATE = 500
+"""Where the numbers of a SCATTER's loops over its values start."""
+
 FIRST_REDUCE = 1000
 """Where the numbers of reduction ranges start: they sort after every output axis."""
 
@@ -34,17 +38,20 @@ def lower(kernel: Kernel) -> Node:
     lowering = _Lowering()
     for slot, output in enumerate(kernel.outputs):
         indices = tuple(output_range(axis, n) for axis, n in enumerate(output.shape))
-        value = lowering.value((output, indices, None))
+        base = output.src[0] if output.op is Op.SCATTER else output
+        value = lowering.value((base, indices, None))
         param = make(Op.PARAM, output.dtype, (), Param(slot, output.numel))
         stores.append(make(Op.STORE, dt.bool_, (param, flatten(output.shape, indices), value)))
+        if output.op is Op.SCATTER:
+            stores.append(lowering.update(output, param))
     return make(Op.SINK, dt.bool_, tuple(simplify_all(stores)))
 
 
-def output_range(axis: int, extent: int) -> Node:
+def output_range(axis: int, extent: int, kind: str = "loop") -> Node:
     """The loop variable of an output axis; 0 where there is nothing to loop over."""
     if extent == 1:
         return index(0)
-    return make(Op.RANGE, dt.INDEX, (), Range((axis,), extent, "loop"))
+    return make(Op.RANGE, dt.INDEX, (), Range((axis,), extent, kind))
 
 
 def flatten(shape: tuple[int, ...], indices: tuple[Node, ...]) -> Node:
@@ -81,6 +88,19 @@ class _Lowering:
                 stack.extend((b, False) for b in reversed(plans[reading][0]))
         return self.values[root]
 
+    def update(self, node: Node, param: Node) -> Node:
+        """The STORE that puts the values of a SCATTER in their places, one after the other."""
+        base, positions, values = node.src
+        axis, combiner = node.arg
+        indices = tuple(output_range(FIRST_UPDATE + a, n, "serial")
+                        for a, n in enumerate(values.shape))
+        position = self.value((positions, indices, None))
+        clamped, valid = _held_inside(position, base.shape[axis])
+        place = flatten(base.shape, (*indices[:axis], clamped, *indices[axis + 1:]))
+        value = self.value((values, indices, None))
+        gate = () if valid is None else (valid,)
+        return make(Op.STORE, dt.bool_, (param, place, value, *gate), combiner)
+
     def _read(self, reading: Reading) -> tuple[list[Reading], Any]:
         """What a reading reads in turn, and what `_build` needs besides their values."""
         node, indices, valid = reading
@@ -103,11 +123,11 @@ class _Lowering:
     def _read_gather(self, reading: Reading) -> tuple[list[Reading], Node | None]:
         """Where a GATHER reads its source: always inside it. And the condition that it should."""
         node, indices, valid = reading
-        n, axis = node.src[0].shape[node.arg], node.arg
-        position = simplify(cast(self.values[node.src[1], indices, valid], dt.INDEX))
-        clamped = simplify(minimum(elementwise(Op.MAX, position, index(0)), index(max(n - 1, 0))))
+        axis = node.arg
+        position = self.values[node.src[1], indices, valid]
+        clamped, within = _held_inside(position, node.src[0].shape[axis])
         below = (*indices[:axis], clamped, *indices[axis + 1:])
-        return [(node.src[0], below, valid)], every(inside(position, 0, n))
+        return [(node.src[0], below, valid)], within
 
     def _reduce_ranges(self, node: Node) -> dict[int, Node]:
         number = FIRST_REDUCE + self.reductions
@@ -140,6 +160,14 @@ class _Lowering:
         if node.op in MOVEMENT or node.op in IDENTITY_OPS or node.op is Op.CONTIGUOUS:
             return below[0]
         raise InternalError(f"{node.op.name} cannot be lowered")
+
+
+def _held_inside(position: Node, n: int) -> tuple[Node, Node | None]:
+    """A computed position on an axis of size `n` as an index that is always inside, and whether it
+    was (None: always)."""
+    position = simplify(cast(position, dt.INDEX))
+    clamped = minimum(elementwise(Op.MAX, position, index(0)), index(max(n - 1, 0)))
+    return simplify(clamped), every(inside(position, 0, n))
 
 
 def _positions(reading: Reading) -> Reading | None:

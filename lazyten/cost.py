@@ -108,6 +108,8 @@ class _Model:
         for node in self.order:
             if node.op is Op.CONTIGUOUS:
                 self.forced.setdefault(node, "asked to be in memory")
+            elif node.op is Op.SCATTER:
+                self.forced.setdefault(node, "its values are put in their places one by one")
         self.stored: set[Node] = set(self.forced)
         for node in self.order:
             self.work[node] = self.work_of(node, assume_stored=False)
@@ -127,6 +129,10 @@ class _Model:
             return LOAD
         if node.op is Op.GATHER:
             return min(MOST, GATHER_WORK + sum(sources))
+        if node.op is Op.SCATTER:
+            base, *update = (self._read_cost(s, assume_stored) for s in node.src)
+            each = GATHER_WORK + LOAD + STORE + sum(update)
+            return min(MOST, base + each * node.src[2].numel / max(node.numel, 1))
         if node.op is Op.PAD:
             return sources[0] + 1.0
         if node.op is Op.EXPAND and _is_outer(node.src[0], node, frozenset()):

@@ -40,6 +40,8 @@ class Op(Enum):
     FLIP = auto()             # arg: axes
     SHEAR = auto()            # arg: (axis, by, factor, offset, size); see movement.py
     GATHER = auto()           # src: x, index; arg: axis; out[.., j, ..] = x[.., index[.., j, ..], ..]
+    SCATTER = auto()          # src: base, index, values; arg: (axis, combiner or None): base, with
+                              # values[.., j, ..] put in or combined at [.., index[.., j, ..], ..]
 
     # ELEMENTWISE: GRAPH, LOOP and index arithmetic alike
     NEG = auto()
@@ -74,7 +76,7 @@ class Op(Enum):
     PARAM = auto()            # arg: Param(slot, size); a kernel argument
     RANGE = auto()            # arg: Range(id, extent, kind); a loop variable
     LOAD = auto()             # src: param, index[, valid]; 0 where not valid
-    STORE = auto()            # src: param, index, value[, valid]
+    STORE = auto()            # src: param, index, value[, valid]; arg: combiner with what is there
     ACCUMULATE = auto()       # src: value, range...; arg: combiner
     SINK = auto()             # src: stores
 
