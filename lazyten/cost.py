@@ -170,7 +170,9 @@ class _Model:
             above = self.reads[user]
             total, counts, kernels = above.total, above.counts, above.kernels
             aligned, nested, reduced = above.aligned, above.nested, above.reduced
-        if user.op is Op.REDUCE:
+        if user.op is Op.SCATTER and node is not user.src[0]:
+            counts, aligned = {user: float(node.numel)}, False
+        elif user.op is Op.REDUCE:
             counts = {user: total * node.numel / max(user.numel, 1)}
             nested, reduced = True, reduced | frozenset(user.arg[1])
         elif user.op not in ELEMENTWISE:

@@ -166,7 +166,7 @@ def _gather_shape(src: tuple[Node, ...], axis: int) -> Shape:
 
 def _scatter_shape(src: tuple[Node, ...], axis: int, combiner: Op | None) -> Shape:
     base, positions, values = src
-    combines = combiner is None or (combiner in COMBINERS and not base.dtype.is_half
+    combines = combiner is None or (combiner in (Op.ADD, Op.MAX) and not base.dtype.is_half
                                     and base.dtype.kind in SPECS[combiner].takes)
     if not (positions.dtype.is_int and combines and values.dtype is base.dtype
             and values.shape == positions.shape and fits_beside(base.shape, values.shape, axis)):
@@ -260,9 +260,9 @@ def expand(x: Node, shape: Shape) -> Node:
 
 
 def gather(x: Node, axis: int, positions: Node) -> Node:
-    """out[.., j, ..] = x[.., positions[.., j, ..], ..]: on `axis`, x is read where `positions` says.
+    """out[.., j, ..] = x[.., positions[.., j, ..], ..], with j on `axis`.
 
-    positions: integers, shaped as x but for `axis`. What is outside 0 .. x.shape[axis] - 1 reads 0.
+    positions: integers, shaped as x but for `axis`. One outside 0 .. x.shape[axis] - 1 reads 0.
     """
     return make(Op.GATHER, x.dtype, (x, positions), axis)
 

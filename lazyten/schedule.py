@@ -81,7 +81,8 @@ class _Names:
         if key not in self.kernels:
             reduced = [n for n in toposort([output]) if n.op is Op.REDUCE]
             sizes = [*output.shape] + [r.src[0].shape[a] for r in reduced[-1:] for a in r.arg[1]]
-            name = "_".join(["reduce" if reduced else "map", *(str(n) for n in sizes if n != 1)])
+            kind = "scatter" if output.op is Op.SCATTER else "reduce" if reduced else "map"
+            name = "_".join([kind, *(str(n) for n in sizes if n != 1)])
             count = self.taken[name] = self.taken.get(name, 0) + 1
             name = name if count == 1 else f"{name}_n{count}"
             self.kernels[key] = Kernel(name, (output,), inputs, stored.where)

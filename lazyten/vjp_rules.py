@@ -173,7 +173,7 @@ def _shear(g: Node, node: Node) -> Node:
     return move(Op.SHEAR, move(Op.PAD, g, around), arg)
 
 
-# ---- reading and writing at computed positions: each is the other's transpose ---------------------
+# ---- reading and writing at computed positions: each is the other's transpose --------------------
 
 def _gather(g: Node, node: Node) -> Node:
     x, positions = node.src
@@ -188,8 +188,6 @@ def _scatter_base(g: Node, node: Node) -> Node:
         return scatter(g, axis, positions, like(values, 0.0), None)
     if combiner is Op.ADD:
         return g
-    if combiner is Op.MUL:
-        return mul(g, scatter(like(base, 1.0), axis, positions, values, Op.MUL))
     return elementwise(Op.WHERE, equal(base, node), div(g, _scatter_ties(node)), like(g, 0.0))
 
 
@@ -198,8 +196,6 @@ def _scatter_values(g: Node, node: Node) -> Node:
     axis, combiner = node.arg
     if combiner is None or combiner is Op.ADD:
         return gather(g, axis, positions)
-    if combiner is Op.MUL:
-        return div(gather(mul(g, node), axis, positions), values)
     mine = equal(values, gather(node, axis, positions))
     shared = gather(div(g, _scatter_ties(node)), axis, positions)
     return elementwise(Op.WHERE, mine, shared, like(values, 0.0))
@@ -264,7 +260,7 @@ VJP: dict[Op, tuple[Rule | None, ...]] = {
 """A rule a source; None where a source has no gradient. CUSTOM_GRADIENT brings its own rule."""
 
 NO_GRADIENT = frozenset({
-    Op.BUFFER, Op.CONST, Op.IOTA, Op.DETACH, Op.BITCAST, Op.NOT, Op.IDIV, Op.CMPLT, Op.CMPNE,
-    Op.AND, Op.OR, Op.XOR, Op.SHL, Op.SHR,
+    Op.BUFFER, Op.CONST, Op.IOTA, Op.DETACH, Op.CHECKED, Op.BITCAST, Op.NOT, Op.IDIV, Op.CMPLT,
+    Op.CMPNE, Op.AND, Op.OR, Op.XOR, Op.SHL, Op.SHR,
 })
 """Where the walk stops: no sources, values that do not vary smoothly, a stop that was asked for."""
