@@ -34,6 +34,11 @@ def reach(check: Node) -> Node:
     return reshape(reduce(index, Op.MAX, range(len(index.shape))), (1,))
 
 
+def is_outside(check: Node, reached: Array) -> bool:
+    """Whether the value of `reach` says that an index is outside."""
+    return int(reached[0]) >= int(check.arg[2])
+
+
 def outside_error(check: Node, values: Array) -> IndexingError:
     """The error for the first of these index values that is outside."""
     operation, axis, size = check.arg

@@ -112,7 +112,7 @@ class Indexed(NamedTuple):
 
     axis: int
     named: int
-    index: Node
+    array: Node
 
 
 def select(shape: Shape, arrays: Sequence[Indexed], operation: str) -> Selection:
@@ -122,7 +122,7 @@ def select(shape: Shape, arrays: Sequence[Indexed], operation: str) -> Selection
     if those are next to each other, else in front.
     """
     axes = tuple(a.axis for a in arrays)
-    common = shapes.broadcast([a.index.shape for a in arrays], operation)
+    common = shapes.broadcast([a.array.shape for a in arrays], operation)
     lines: Node | None = None
     outside: Node | None = None
     for axis, named, index in arrays:

@@ -14,7 +14,7 @@ from weakref import WeakSet
 
 from lazyten import debug, tracing
 from lazyten import dtype as dt
-from lazyten.checks import index_checks, outside_error, reach
+from lazyten.checks import index_checks, is_outside, outside_error, reach
 from lazyten.device import Handle, Program, executor
 from lazyten.dtype import DType
 from lazyten.kernel import Slot
@@ -134,7 +134,7 @@ def _realize_on(device: str, storages: Sequence[Storage]) -> None:
         show(device, plan, spent, detail)
     buffers = run(device, plan, graph.buffers, detail)
     for check, buffer in zip(checks, buffers[len(storages):], strict=True):
-        if int(buffer.numpy()[0]) >= check.arg[2]:
+        if is_outside(check, buffer.numpy()):
             _refuse_index(check, device)
     for storage, buffer in zip(storages, buffers, strict=False):
         storage.settle(buffer)

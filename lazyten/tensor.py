@@ -1254,11 +1254,14 @@ class Tensor:
         marked: list[Any] = []
         for number, (entry, array) in enumerate(zip(given, arrays, strict=True)):
             mask = array is not None and array.dtype is dt.bool_
+            if array is not None and mask and not array.ndim:
+                raise IndexingError("a bool without axes as an index chooses between all and "
+                                    "nothing; use where(), or reshape it to (1,)")
             axes = array.ndim if array is not None and mask else 1
             marked += [entry] if array is None else [_Array(number)] * axes
         found: list[Indexed] = []
         used: list[Tensor] = []
-        masks: dict[int, list[Tensor]] = {}
+        masks: dict[Integer, list[Tensor]] = {}
         basic: list[Any] = []
         axis = 0
         for entry in indexing.entries(tuple(marked), self.shape):
@@ -1279,14 +1282,14 @@ class Tensor:
         view = self._moved(*indexing.basic(tuple(basic), self.shape))
         return view, select(view.shape, found, operation), used
 
-    def _check_mask(self, mask: Tensor, axis: int) -> None:
+    def _check_mask(self, mask: Tensor, axis: Integer) -> None:
         there = self.shape[axis:axis + mask.ndim]
         if mask.shape != there:
             raise IndexingError(f"a bool mask of shape {mask.shape} as an index from axis {axis} "
                                 f"on of a tensor of shape {self.shape}: it must have the shape of "
                                 f"those axes, {there}")
 
-    def _check_on_host(self, given: Any, array: Tensor, axis: int) -> None:
+    def _check_on_host(self, given: Any, array: Tensor, axis: Integer) -> None:
         """What is known now is checked now."""
         if not isinstance(given, Tensor) and array.dtype.is_int and array.numel():
             for extreme in (np.min(given), np.max(given)):
@@ -1297,12 +1300,10 @@ class Tensor:
 
         Computes this tensor: how many there are is a shape. In a jitted function it is a JitError.
         """
-        places = np.nonzero(self.detach().clone().realize()._storage.read())
-        lines = [Tensor(p.astype(np.int64), device=self.device) for p in places]
-        if as_tuple:
-            return tuple(lines)
-        return Tensor(np.stack(places, 1).astype(np.int64) if places else
-                      np.zeros((int(bool(self)), 0), np.int64), device=self.device)
+        places = np.argwhere(self.detach().clone().realize()._storage.read()).astype(np.int64)
+        if not as_tuple:
+            return Tensor(places, device=self.device)
+        return tuple(Tensor(line, device=self.device) for line in places.T)
 
     def masked_select(self, mask: Tensor) -> Tensor:
         """The elements where the bool mask holds, in one axis; the two broadcast. Computes the
