@@ -31,6 +31,8 @@ SCATTERED = 4.0
 
 GATHER_WORK = 6.0
 """To hold a position inside the axis, and to read where it says."""
+SERIAL = 3.0
+"""How much slower a value is computed in a loop that is neither vectorized nor shared."""
 
 DEEPEST = 500
 """How many operations deep the expression of one kernel may be."""
@@ -80,16 +82,18 @@ class _Context:
     """How often a value is read, and by whom.
 
     counts: equal readers are one. kernels: whose loops they are in. aligned: its axes are the
-    kernel's own. nested: within a reduction, over axes `reduced`.
+    kernel's own. nested: within a reduction, over axes `reduced`, or within a loop over a SCATTER's
+    values (serial).
     """
 
-    __slots__ = ("aligned", "counts", "kernels", "nested", "reduced")
+    __slots__ = ("aligned", "counts", "kernels", "nested", "reduced", "serial")
 
     def __init__(self) -> None:
         self.counts: dict[Node, float] = {}
         self.kernels: frozenset[Node] = frozenset()
         self.aligned = True
         self.nested = False
+        self.serial = False
         self.reduced: frozenset[int] = frozenset()
 
     @property
@@ -165,13 +169,14 @@ class _Model:
     def _add(self, context: _Context, node: Node, user: Node) -> None:
         if user in self.stored:
             total, aligned, nested, reduced = float(user.numel), True, False, frozenset[int]()
-            counts, kernels = {user: total}, frozenset((user,))
+            counts, kernels, serial = {user: total}, frozenset((user,)), False
         else:
             above = self.reads[user]
             total, counts, kernels = above.total, above.counts, above.kernels
             aligned, nested, reduced = above.aligned, above.nested, above.reduced
+            serial = above.serial
         if user.op is Op.SCATTER and node is not user.src[0]:
-            counts, aligned = {user: float(node.numel)}, False
+            counts, aligned, nested, serial = {user: float(node.numel)}, False, True, True
         elif user.op is Op.REDUCE:
             counts = {user: total * node.numel / max(user.numel, 1)}
             nested, reduced = True, reduced | frozenset(user.arg[1])
@@ -185,6 +190,7 @@ class _Model:
         keeping = user.op in AXIS_KEEPING or user.op is Op.GATHER and node is user.src[1]
         context.aligned = context.aligned and aligned and keeping
         context.nested = context.nested or nested
+        context.serial = context.serial or serial
         context.reduced |= reduced
 
     def cut_deep_expressions(self) -> None:
@@ -203,6 +209,7 @@ class _Model:
     def inline_cost(self, node: Node) -> float:
         context = self.reads[node]
         slower = SCATTERED if context.nested and node.op is Op.REDUCE else 1.0
+        slower *= SERIAL if context.serial else 1.0
         return context.total * self.work[node] * slower
 
     def stored_cost(self, node: Node) -> float:

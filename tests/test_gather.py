@@ -446,6 +446,16 @@ def test_the_gradient_of_a_row_costs_no_pass_over_the_table_for_each() -> None:
         assert all(n.src[0].numel <= 8 * 300 for n in reduces)
 
 
+def test_costly_values_are_computed_before_they_are_scattered() -> None:
+    """The loop that puts them in their places runs on one thread, without vectors."""
+    a, b = (lt.ones(200, 300).contiguous().realize() for _ in range(2))
+    index = as_tensor(np.arange(200) % 7, "cpu")
+    for values in (a @ b.T, (a[:, :200] + 1).exp().sin()):
+        graph = Graph([lt.zeros(7, 200).index_add(0, index, values).node], "cpu")
+        kernels = [step.kernel for step in plan_of("cpu", graph).schedule.steps]
+        assert [k.outputs[0].op is Op.SCATTER for k in kernels] == [False, True]
+
+
 def test_large_scatters_run_in_order_and_give_the_same_bits_each_time() -> None:
     rng = np.random.default_rng(0)
     index, values = rng.integers(0, 50, 20_000), rng.normal(size=20_000).astype(np.float32)
