@@ -176,7 +176,8 @@ class _Model:
             aligned, nested, reduced = above.aligned, above.nested, above.reduced
             serial = above.serial
         if user.op is Op.SCATTER and node is not user.src[0]:
-            counts, aligned, nested, serial = {user: float(node.numel)}, False, True, True
+            counts, nested = {user: float(node.numel)}, True
+            serial = node is user.src[2]  # positions are cheap, and worth no kernel of their own
         elif user.op is Op.REDUCE:
             counts = {user: total * node.numel / max(user.numel, 1)}
             nested, reduced = True, reduced | frozenset(user.arg[1])
@@ -187,8 +188,9 @@ class _Model:
         for reader, count in counts.items():
             context.counts[reader] = max(context.counts.get(reader, 0.0), count)
         context.kernels |= kernels
-        keeping = user.op in AXIS_KEEPING or user.op is Op.GATHER and node is user.src[1]
-        context.aligned = context.aligned and aligned and keeping
+        keeps_axes = user.op in AXIS_KEEPING or (
+            user.op in (Op.GATHER, Op.SCATTER) and node is not user.src[0])
+        context.aligned = context.aligned and aligned and keeps_axes
         context.nested = context.nested or nested
         context.serial = context.serial or serial
         context.reduced |= reduced
