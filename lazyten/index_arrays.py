@@ -124,17 +124,12 @@ def select(shape: Shape, arrays: Sequence[Indexed], operation: str) -> Selection
     axes = tuple(a.axis for a in arrays)
     common = shapes.broadcast([a.array.shape for a in arrays], operation)
     lines: Node | None = None
-    outside: Node | None = None
     for axis, named, index in arrays:
         at = ew.broadcast_to(positions(index, operation, named, shape[axis]), common)
         if len(arrays) > 1:
-            wrong = ew.bitwise_or(ew.less(at, 0), ew.greater_equal(at, shape[axis]))
-            outside = wrong if outside is None else ew.bitwise_or(outside, wrong)
             at = cast(at, dt.int64)
         lines = at if lines is None else ew.add(ew.mul(lines, shape[axis]), at)
     assert lines is not None
-    if outside is not None:  # not another line by accident
-        lines = ew.where(outside, -1, lines)
     together = axes == tuple(range(axes[0], axes[0] + len(axes)))
     return Selection(shape, axes, common, reshape(lines, (math.prod(common),)),
                      axes[0] if together else 0)
