@@ -93,8 +93,8 @@ class Builder:
             block.items.append(Load(out, address, mask))
         return self._made[key]
 
-    def store(self, block: Block, address: Address, value: Value) -> None:
-        block.items.append(Store(address, value))
+    def store(self, block: Block, store: Store) -> None:
+        block.items.append(store)
 
     def horizontal(self, combiner: Op, source: Value) -> Value:
         """Combine the lanes."""

@@ -43,7 +43,8 @@ class Model:
     def __init__(self, sink: Node, target: Target) -> None:
         self.target = target
         self.free = free_ranges(sink)
-        self.outputs = sorted(self.free[sink], key=lambda r: r.arg.order)
+        self.outputs = sorted((r for r in self.free[sink] if r.arg.kind != "serial"),
+                              key=lambda r: r.arg.order)
         order = toposort([sink])
         self.stores = Body(None, [], self.free[sink], self.outputs, {}, frozenset())
         self.reductions = [self._body(n) for n in order if n.op is Op.ACCUMULATE]

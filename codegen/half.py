@@ -161,7 +161,8 @@ class _Halves:
         param, index, value, *valid = node.src
         stored = self._pattern(value) if value.dtype.is_half else self.plain[value]
         rest = (self.plain[v] for v in valid)
-        return make(Op.STORE, node.dtype, (self.plain[param], self.plain[index], stored, *rest))
+        sources = (self.plain[param], self.plain[index], stored, *rest)
+        return make(Op.STORE, node.dtype, sources, node.arg)
 
     def _half(self, node: Node) -> _Half:
         dtype = node.dtype

@@ -88,10 +88,16 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Write `value` at `address`."""
+    """Write `value` at `address`, combined with what is there if there is a combiner.
+
+    Where the mask is false the element, which must be inside the array, keeps its value. A store
+    with a combiner or a mask is scalar.
+    """
 
     address: Address
     value: Value
+    combiner: Op | None = None
+    mask: Value | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from lazyten import dtype as dt
 from lazyten.affine import affine
 from lazyten.bounds import bounds
 from lazyten.codegen.builder import Builder
-from lazyten.codegen.instructions import Address, Block, Carried, Function, Loop, Value
+from lazyten.codegen.instructions import Address, Block, Carried, Function, Loop, Store, Value
 from lazyten.codegen.ranges import free_ranges
 from lazyten.node import Node, index, substitute, toposort
 from lazyten.ops import SPECS, Op
@@ -41,6 +41,7 @@ class _Linearizer:
     def __init__(self, sink: Node) -> None:
         self.build = Builder()
         self.free = free_ranges(sink)
+        self.loaded = _loaded(sink)
         unrolled = {free: _sorted_unrolled(free) for free in set(self.free.values())}
         self.unrolled = {n: unrolled[free] for n, free in self.free.items()}
         self.counter: dict[Node, Value] = {}
@@ -60,12 +61,13 @@ class _Linearizer:
         for r in loops[keep:]:
             self._enter(r, self._innermost())
             self.open.append(r)
-        self._need(store.src[2])
+        for operand in store.src[2:]:
+            self._need(operand)
         lanes = self._lanes(store)
         for env in self._instances(store):
             address = self._address(store.src[0], store.src[1], env, lanes)
-            value = self.build.splat(self._value(store.src[2], env), lanes)
-            self.build.store(self._innermost(), address, value)
+            value, *mask = (self.build.splat(self._value(s, env), lanes) for s in store.src[2:])
+            self.build.store(self._innermost(), Store(address, value, store.arg, *mask))
 
     def _innermost(self) -> Block:
         return self.build.home[self.counter[self.open[-1]]] if self.open else self.build.root
@@ -102,7 +104,7 @@ class _Linearizer:
         """Emit every instance of `root` and of what it is made from."""
         if root in self.done:
             return
-        for node in toposort([root], lambda n: () if n in self.done else _operands(n)):
+        for node in toposort([root], lambda n: () if n in self.done else self._operands(n)):
             if node in self.done:
                 continue
             self.done.add(node)
@@ -112,6 +114,15 @@ class _Linearizer:
             for env in self._instances(node):
                 instance = tuple(env[r] for r in self.unrolled[node])
                 self.values[node, instance] = self._emit(node, env)
+
+    def _operands(self, node: Node) -> tuple[Node, ...]:
+        """What must be a value before a node can be emitted. Addresses are made where they are
+        used, but for the loads in them."""
+        if node.op is Op.LOAD:
+            return *node.src[2:], *(t for t in affine(node.src[1])[0] if t in self.loaded)
+        if node.op in (Op.ACCUMULATE, Op.PARAM) or _compares_indices(node):
+            return ()
+        return node.src
 
     def _emit(self, node: Node, env: Env) -> Value:
         if node.op is Op.CONST:
@@ -184,7 +195,8 @@ class _Linearizer:
         """Where a LOAD or STORE is: base + constant + constants by lane, if it can be."""
         terms, offset = affine(position)
         vector = next((r for r in self.free[position] if r.arg.kind == "vector"), None)
-        by_lane = {t: f for t, f in terms.items() if self.free[t] == {vector}}
+        by_lane = {t: f for t, f in terms.items()
+                   if self.free[t] == {vector} and t not in self.loaded}
         rest = {t: f for t, f in terms.items() if t not in by_lane}
         if vector is not None and any(vector in self.free[t] for t in rest):
             self._need(position)
@@ -317,7 +329,7 @@ def _sorted_unrolled(ranges: Iterable[Node]) -> tuple[Node, ...]:
 
 
 def _is_loop(r: Node) -> bool:
-    return r.arg.kind in ("parallel", "loop", "reduce")
+    return r.arg.kind in ("parallel", "loop", "reduce", "serial")
 
 
 def _is_natural(node: Node) -> bool:
@@ -330,11 +342,13 @@ def _compares_indices(node: Node) -> bool:
     return node.op is Op.CMPLT and node.src[0].dtype is dt.INDEX
 
 
-def _operands(node: Node) -> tuple[Node, ...]:
-    """What must be a value before a node can be emitted; addresses are made where they are used."""
-    if node.op is Op.LOAD:
-        return node.src[2:]
-    return () if node.op in (Op.ACCUMULATE, Op.PARAM) or _compares_indices(node) else node.src
+def _loaded(sink: Node) -> set[Node]:
+    """The nodes under `sink` that are not known before memory is read."""
+    found: set[Node] = set()
+    for node in toposort([sink]):
+        if node.op is Op.LOAD or not found.isdisjoint(node.src):
+            found.add(node)
+    return found
 
 
 def _assignments(ranges: Iterable[Node]) -> list[Env]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from lazyten import dtype as dt
-from lazyten.affine import affine, build
+from lazyten.affine import Affine, added, affine, build
 from lazyten.node import Node, Range, const, elementwise, index, make, rebuild, toposort
 from lazyten.ops import SPECS, Op
 from lazyten.simplify import simplify, simplify_all
@@ -38,8 +38,14 @@ def replace_ranges(sink: Node, values: dict[Node, Node],
     values: the expression of each old RANGE. bound: the new ranges that an ACCUMULATE over it binds
     instead.
     """
-    done: dict[Node, Node] = dict(values)
-    for node in toposort([sink]):
+    replaced, = _replaced([sink], dict(values), bound)
+    return make(Op.SINK, sink.dtype, tuple(simplify_all(replaced.src)))
+
+
+def _replaced(roots: Sequence[Node], done: dict[Node, Node],
+              bound: dict[Node, tuple[Node, ...]]) -> list[Node]:
+    """What becomes of `roots`; `done` holds what is replaced, and is added to."""
+    for node in toposort(roots, lambda n: () if n in done else n.src):
         if node in done:
             continue
         if node.op is Op.ACCUMULATE:
@@ -47,7 +53,7 @@ def replace_ranges(sink: Node, values: dict[Node, Node],
             done[node] = make(node.op, node.dtype, (done[node.src[0]], *ranges), node.arg)
         else:
             done[node] = rebuild(node, tuple(done[s] for s in node.src)) if node.src else node
-    return make(Op.SINK, sink.dtype, tuple(simplify_all(done[sink].src)))
+    return [done[r] for r in roots]
 
 
 # ---- merging -------------------------------------------------------------------------------------
@@ -69,14 +75,19 @@ def merge_ranges(sink: Node) -> Node:
 
 
 def _merge(sink: Node, outer: Node, inner: Node, roots: list[Node]) -> Node:
+    """`roots`: the index expressions that hold both, those within others first."""
     extent = outer.arg.extent * inner.arg.extent
     new = make(Op.RANGE, dt.INDEX, (), outer.arg._replace(extent=extent))
-    values = {}
+    bound: dict[Node, tuple[Node, ...]] = {outer: (new,), inner: ()}
+    values: dict[Node, Node] = {}
     for root in roots:
         terms, constant = affine(root)
-        terms = {t: f for t, f in terms.items() if t is not outer and t is not inner}
-        values[root] = build({**terms, new: affine(root)[0][inner]}, constant)
-    return replace_ranges(sink, values, {outer: (new,), inner: ()})
+        others = [t for t in terms if t is not outer and t is not inner]
+        total: Affine = {new: terms[inner]}, constant
+        for old, term in zip(others, _replaced(others, values, bound), strict=True):
+            total = added(total, affine(term), terms[old])  # a LOAD may read at these loops too
+        values[root] = build(*total)
+    return replace_ranges(sink, values, bound)
 
 
 def _neighbours(sink: Node) -> Iterator[tuple[Node, Node]]:
@@ -128,7 +139,7 @@ def _in_blocks(r: Node, tile: int, lanes: int) -> Node:
     n, block = r.arg.extent, tile * lanes
     start = elementwise(Op.MUL, block_range(r, block), index(block))
     if n % block:
-        start = _minimum(start, index(n - block))
+        start = minimum(start, index(n - block))
     step = elementwise(Op.MUL, _part(r, 1, tile, "unroll"), index(lanes))
     value = elementwise(Op.ADD, start, elementwise(Op.ADD, step, _part(r, 2, lanes, "vector")))
     return simplify(value)
@@ -192,7 +203,8 @@ def _part(r: Node, number: int, extent: int, kind: str) -> Node:
     return make(Op.RANGE, dt.INDEX, (), Range((*r.arg.order, number), extent, kind))
 
 
-def _minimum(a: Node, b: Node) -> Node:
+def minimum(a: Node, b: Node) -> Node:
+    """The lesser of two index expressions: there is no MIN among the ops."""
     inverted = elementwise(Op.MAX, elementwise(Op.NOT, a), elementwise(Op.NOT, b))
     return elementwise(Op.NOT, inverted)
 

@@ -264,9 +264,23 @@ class _Renderer:
         indices = f"<{len(order)} x i32> <{', '.join(f'i32 {i}' for i in order)}>"
         return self.line(f"shufflevector {kind} {name}, {kind} poison, {indices}")
 
+    def _updated(self, item: Store) -> str:
+        """What a scalar store with a combiner or a mask leaves in memory."""
+        address, dtype, name = item.address, item.value.dtype, self.names[item.value]
+        base = None if address.base is None else self.names[address.base]
+        there = self._element(dtype, self._pointer(dtype, address, base, address.offset))
+        if item.combiner is not None:
+            name = ROWS[item.combiner](self, dtype, 1, (there, name))
+        if item.mask is None:
+            return name
+        kind = scalar_type(dtype)
+        return self.line(f"select i1 {self.names[item.mask]}, {kind} {name}, {kind} {there}")
+
     def _store(self, item: Store) -> None:
         value, address = item.value, item.address
         dtype, lanes, name = value.dtype, value.lanes, self.names[value]
+        if item.combiner is not None or item.mask is not None:
+            name = self._updated(item)
         if dtype.kind == "b":
             name = convert(self, dt.bool_, dt.uint8, lanes, name)
         kind = memory_type(dtype) if lanes == 1 else f"<{lanes} x {memory_type(dtype)}>"

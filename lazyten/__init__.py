@@ -86,10 +86,14 @@ ceil, clamp, cos, cumsum, div = Tensor.ceil, Tensor.clamp, Tensor.cos, Tensor.cu
 dot, eq, erf, exp, exp2 = Tensor.dot, Tensor.eq, Tensor.erf, Tensor.exp, Tensor.exp2
 expm1, flatten, flip, floor = Tensor.expm1, Tensor.flatten, Tensor.flip, Tensor.floor
 gather, ge, gt, isfinite = Tensor.gather, Tensor.ge, Tensor.gt, Tensor.isfinite
+index_add, index_copy = Tensor.index_add, Tensor.index_copy
+index_select, masked_select = Tensor.index_select, Tensor.masked_select
 isinf, isnan, le, log, log10 = Tensor.isinf, Tensor.isnan, Tensor.le, Tensor.log, Tensor.log10
 log1p, log2, log_softmax = Tensor.log1p, Tensor.log2, Tensor.log_softmax
 logsumexp, lt, matmul, max = Tensor.logsumexp, Tensor.lt, Tensor.matmul, Tensor.max
 maximum, mean, min, minimum = Tensor.maximum, Tensor.mean, Tensor.min, Tensor.minimum
+nonzero, scatter, scatter_add = Tensor.nonzero, Tensor.scatter, Tensor.scatter_add
+scatter_reduce, take_along_dim = Tensor.scatter_reduce, Tensor.take_along_dim
 mul, ne, neg, permute, pow = Tensor.mul, Tensor.ne, Tensor.neg, Tensor.permute, Tensor.pow
 prod, reciprocal, relu = Tensor.prod, Tensor.reciprocal, Tensor.relu
 remainder, reshape, round = Tensor.remainder, Tensor.reshape, Tensor.round
@@ -166,6 +170,9 @@ __all__ = [
     "get_num_threads",
     "grad",
     "gt",
+    "index_add",
+    "index_copy",
+    "index_select",
     "int8",
     "int16",
     "int32",
@@ -186,6 +193,7 @@ __all__ = [
     "logsumexp",
     "lt",
     "manual_seed",
+    "masked_select",
     "matmul",
     "max",
     "maximum",
@@ -198,6 +206,7 @@ __all__ = [
     "neg",
     "nn",
     "no_grad",
+    "nonzero",
     "ones",
     "ones_like",
     "optim",
@@ -221,6 +230,9 @@ __all__ = [
     "round",
     "rsqrt",
     "save_safetensors",
+    "scatter",
+    "scatter_add",
+    "scatter_reduce",
     "set_grad_enabled",
     "set_num_threads",
     "sigmoid",
@@ -235,6 +247,7 @@ __all__ = [
     "std",
     "sub",
     "sum",
+    "take_along_dim",
     "tan",
     "tanh",
     "tensor",

@@ -29,6 +29,11 @@ MOST = 1e15
 SCATTERED = 4.0
 """How much slower a reduction runs inside another one's loop than in a kernel of its own."""
 
+GATHER_WORK = 6.0
+"""To hold a position inside the axis, and to read where it says."""
+SERIAL = 3.0
+"""How much slower a value is computed in a loop that is neither vectorized nor shared."""
+
 DEEPEST = 500
 """How many operations deep the expression of one kernel may be."""
 
@@ -77,16 +82,18 @@ class _Context:
     """How often a value is read, and by whom.
 
     counts: equal readers are one. kernels: whose loops they are in. aligned: its axes are the
-    kernel's own. nested: within a reduction, over axes `reduced`.
+    kernel's own. nested: within a reduction, over axes `reduced`, or within a loop over a SCATTER's
+    values (serial).
     """
 
-    __slots__ = ("aligned", "counts", "kernels", "nested", "reduced")
+    __slots__ = ("aligned", "counts", "kernels", "nested", "reduced", "serial")
 
     def __init__(self) -> None:
         self.counts: dict[Node, float] = {}
         self.kernels: frozenset[Node] = frozenset()
         self.aligned = True
         self.nested = False
+        self.serial = False
         self.reduced: frozenset[int] = frozenset()
 
     @property
@@ -105,12 +112,14 @@ class _Model:
         for node in self.order:
             if node.op is Op.CONTIGUOUS:
                 self.forced.setdefault(node, "asked to be in memory")
+            elif node.op is Op.SCATTER:
+                self.forced.setdefault(node, "its values are put in their places one by one")
         self.stored: set[Node] = set(self.forced)
         for node in self.order:
             self.work[node] = self.work_of(node, assume_stored=False)
 
     def may_store(self, node: Node) -> bool:
-        kind = node.op in ELEMENTWISE or node.op in (Op.REDUCE, Op.PAD)
+        kind = node.op in ELEMENTWISE or node.op in (Op.REDUCE, Op.PAD, Op.GATHER)
         return kind and node not in self.stored
 
     def work_of(self, node: Node, assume_stored: bool = True) -> float:
@@ -122,6 +131,12 @@ class _Model:
             return min(MOST, (1.0 + sources[0]) * node.src[0].numel / max(node.numel, 1))
         if node.op is Op.BUFFER:
             return LOAD
+        if node.op is Op.GATHER:
+            return min(MOST, GATHER_WORK + sum(sources))
+        if node.op is Op.SCATTER:
+            base, *update = (self._read_cost(s, assume_stored) for s in node.src)
+            each = GATHER_WORK + LOAD + STORE + sum(update)
+            return min(MOST, base + each * node.src[2].numel / max(node.numel, 1))
         if node.op is Op.PAD:
             return sources[0] + 1.0
         if node.op is Op.EXPAND and _is_outer(node.src[0], node, frozenset()):
@@ -154,12 +169,16 @@ class _Model:
     def _add(self, context: _Context, node: Node, user: Node) -> None:
         if user in self.stored:
             total, aligned, nested, reduced = float(user.numel), True, False, frozenset[int]()
-            counts, kernels = {user: total}, frozenset((user,))
+            counts, kernels, serial = {user: total}, frozenset((user,)), False
         else:
             above = self.reads[user]
             total, counts, kernels = above.total, above.counts, above.kernels
             aligned, nested, reduced = above.aligned, above.nested, above.reduced
-        if user.op is Op.REDUCE:
+            serial = above.serial
+        if user.op is Op.SCATTER and node is not user.src[0]:
+            counts, nested = {user: float(node.numel)}, True
+            serial = node is user.src[2]  # positions are cheap, and worth no kernel of their own
+        elif user.op is Op.REDUCE:
             counts = {user: total * node.numel / max(user.numel, 1)}
             nested, reduced = True, reduced | frozenset(user.arg[1])
         elif user.op not in ELEMENTWISE:
@@ -169,8 +188,11 @@ class _Model:
         for reader, count in counts.items():
             context.counts[reader] = max(context.counts.get(reader, 0.0), count)
         context.kernels |= kernels
-        context.aligned = context.aligned and aligned and user.op in AXIS_KEEPING
+        keeps_axes = user.op in AXIS_KEEPING or (
+            user.op in (Op.GATHER, Op.SCATTER) and node is not user.src[0])
+        context.aligned = context.aligned and aligned and keeps_axes
         context.nested = context.nested or nested
+        context.serial = context.serial or serial
         context.reduced |= reduced
 
     def cut_deep_expressions(self) -> None:
@@ -189,6 +211,7 @@ class _Model:
     def inline_cost(self, node: Node) -> float:
         context = self.reads[node]
         slower = SCATTERED if context.nested and node.op is Op.REDUCE else 1.0
+        slower *= SERIAL if context.serial else 1.0
         return context.total * self.work[node] * slower
 
     def stored_cost(self, node: Node) -> float:

@@ -215,6 +215,8 @@ class _Merger:
     def _may_join(self, a: _Kernel, b: _Kernel) -> bool:
         if len(a.members) + len(b.members) > MOST_OUTPUTS or len(a.nodes | b.nodes) > MOST_NODES:
             return False
+        if any(n.op is Op.SCATTER for n in a.nodes | b.nodes):
+            return False  # its loop over the values is no loop of an output
         if not all(a.values.get(n, True) for n in b.members) or \
                 not all(b.values.get(n, True) for n in a.members):
             return False

@@ -1,19 +1,17 @@
 """Indexing: what stands between the brackets, as movement ops.
 
 In: an index as NumPy and PyTorch know it (integers, slices, None, Ellipsis). Out: a chain of
-movement ops, so the result is a view. Index arrays are in `take`.
+movement ops, so the result is a view. Index arrays are in `index_arrays.py`.
 """
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from lazyten import dtype as dt
-from lazyten import elementwise as ew
-from lazyten import reductions, shapes
-from lazyten.errors import DTypeError, IndexingError, ShapeError
+from lazyten import shapes
+from lazyten.errors import IndexingError
 from lazyten.movement import Shape, out_shape
-from lazyten.node import Node, const, move, reduce, reshape
+from lazyten.node import Node, move
 from lazyten.ops import Op
 
 Moves = tuple[tuple[Op, Any], ...]
@@ -56,11 +54,10 @@ class Chain:
 
 def basic(index: Any, shape: Shape) -> Moves:
     """The moves of an index of integers, slices, None and Ellipsis. IndexingError if it is off."""
-    entries = _entries(index, shape)
     chain = Chain(shape)
     result: list[int] = []
     axis = 0
-    for entry in entries:
+    for entry in entries(index, shape):
         if entry is None:
             result.append(1)
             continue
@@ -68,7 +65,7 @@ def basic(index: Any, shape: Shape) -> Moves:
             _slice(chain, axis, entry, shape)
             result.append(chain.shape[axis])
         else:
-            number = _position(entry, axis, shape)
+            number = position(entry, axis, shape)
             chain.shrink(axis, number, number + 1)
         axis += 1
     if tuple(result) != chain.shape:
@@ -76,7 +73,7 @@ def basic(index: Any, shape: Shape) -> Moves:
     return tuple(chain.moves)
 
 
-def _entries(index: Any, shape: Shape) -> list[Any]:
+def entries(index: Any, shape: Shape) -> list[Any]:
     """One entry an axis, and the Nones between them; Ellipsis and missing ones spelled out."""
     given = list(index) if isinstance(index, tuple) else [index]
     dots = [i for i, e in enumerate(given) if e is Ellipsis]
@@ -92,7 +89,8 @@ def _entries(index: Any, shape: Shape) -> list[Any]:
     return given[:at] + missing + given[at + len(dots):]
 
 
-def _position(entry: Any, axis: int, shape: Shape) -> int:
+def position(entry: Any, axis: int, shape: Shape) -> int:
+    """The position that one integer means, counted from the start. IndexingError if outside."""
     if isinstance(entry, bool) or not hasattr(entry, "__index__"):
         raise IndexingError(f"index {entry!r} on axis {axis}: use integers, slices, None, ... or "
                             f"a tensor of integers or bools")
@@ -121,61 +119,6 @@ def _slice(chain: Chain, axis: int, entry: slice, shape: Shape) -> None:
         chain.shrink(axis, start + (count - 1) * step, start + 1)
         chain.move(Op.FLIP, (axis,))
     chain.every(axis, abs(step))
-
-
-# ---- index arrays --------------------------------------------------------------------------------
-
-def take(x: Node, axis: int, index: Node) -> Node:
-    """x with `axis` replaced by the axes of `index`: out[.., j.., ..] = x[.., index[j..], ..].
-
-    Negative indices count from the end; values outside give 0, as they cannot be seen before the
-    index is computed. Costs a pass over the axis for each element taken.
-    """
-    if not index.dtype.is_int:
-        raise DTypeError(f"index of {index.dtype.name}: indices are integers or bools; convert "
-                         f"with .long()")
-    n = x.shape[axis]
-    before, after = x.shape[:axis], x.shape[axis + 1:]
-    wrapped = ew.where(ew.less(index, 0), ew.add(index, n), index) if index.dtype.kind == "i" \
-        else index
-    wide_shape = (*before, *index.shape, n, *after)
-    column = reshape(wrapped, (*index.shape, 1, *(1,) * len(after)))
-    line = reductions.positions(wide_shape, len(before) + len(index.shape), index.dtype)
-    chosen = ew.equal(line, column)
-    source = reshape(x, (*before, *(1,) * len(index.shape), n, *after))
-    zero = const(0, x.dtype, wide_shape)
-    picked = ew.where(chosen, ew.broadcast_to(source, wide_shape), zero)
-    at = len(before) + len(index.shape)
-    combiner = Op.MAX if x.dtype is dt.bool_ else Op.ADD
-    total = reduce(picked, combiner, (at,))
-    return reshape(total, (*before, *index.shape, *after))
-
-
-def gather(x: Node, axis: int, index: Node) -> Node:
-    """out[i][j][k] = x[i][index[i][j][k]][k] for axis 1: index has x's rank, and on the other axes
-    no more elements than x."""
-    if not index.dtype.is_int:
-        raise DTypeError(f"gather: the index is {index.dtype.name}; it must be an integer type, "
-                         f"convert with .long()")
-    if len(index.shape) != len(x.shape):
-        raise ShapeError(f"gather: index {index.shape} and input {x.shape} need the same number "
-                         f"of axes")
-    for a, (m, n) in enumerate(zip(index.shape, x.shape, strict=True)):
-        if a != axis and m > n:
-            raise ShapeError(f"gather: index {index.shape} is larger than the input {x.shape} on "
-                             f"axis {a}; it may only be larger on axis {axis}")
-    from_shape = tuple(m if a != axis else x.shape[a] for a, m in enumerate(index.shape))
-    chain = Chain(x.shape)
-    for a, m in enumerate(from_shape):
-        chain.shrink(a, 0, m)
-    source = apply(chain.moves, x)
-    wide = (*from_shape[:axis], index.shape[axis], *from_shape[axis:])
-    column = reshape(index, (*index.shape[:axis + 1], 1, *index.shape[axis + 1:]))
-    chosen = ew.equal(reductions.positions(wide, axis + 1, index.dtype), column)
-    values = ew.broadcast_to(reshape(source, (*from_shape[:axis], 1, *from_shape[axis:])), wide)
-    picked = ew.where(chosen, values, const(0, x.dtype, wide))
-    combiner = Op.MAX if x.dtype is dt.bool_ else Op.ADD
-    return reshape(reduce(picked, combiner, (axis + 1,)), index.shape)
 
 
 def apply(moves: Moves | list[tuple[Op, Any]], x: Node) -> Node:

@@ -27,7 +27,8 @@ class Range(NamedTuple):
     """RANGE's argument: a loop variable 0 <= i < extent.
 
     kind: 'loop' a plain loop, 'reduce' a loop of an ACCUMULATE, 'unroll' one instance a value (a
-    register tile), 'vector' the lanes of a vector register, 'parallel' a loop that threads share.
+    register tile), 'vector' the lanes of a vector register, 'parallel' a loop that threads share,
+    'serial' a loop whose iterations may store to one place, and so stays as it is.
     `order` sorts loops, outermost first.
     """
 
@@ -145,11 +146,37 @@ def _shape_of(op: Op, dtype: DType, src: tuple[Node, ...], arg: Any) -> Shape:
         if combiner not in COMBINERS or src[0].dtype.kind not in SPECS[combiner].takes:
             raise InternalError(f"cannot reduce {src[0]} by {combiner}")
         return tuple(1 if i in axes else n for i, n in enumerate(src[0].shape))
+    if op is Op.GATHER:
+        return _gather_shape(src, arg)
+    if op is Op.SCATTER:
+        return _scatter_shape(src, *arg)
     if op in IDENTITY_OPS or op in (Op.COPY, Op.CONTIGUOUS):
         return src[0].shape
     if op in LOOP_ONLY:
         return ()
     raise InternalError(f"no shape rule for {op.name}")
+
+
+def _gather_shape(src: tuple[Node, ...], axis: int) -> Shape:
+    x, positions = src
+    if not positions.dtype.is_int or not fits_beside(positions.shape, x.shape, axis):
+        raise InternalError(f"cannot gather {x} on axis {axis} at {positions}")
+    return positions.shape
+
+
+def _scatter_shape(src: tuple[Node, ...], axis: int, combiner: Op | None) -> Shape:
+    base, positions, values = src
+    combines = combiner is None or (combiner in (Op.ADD, Op.MAX) and not base.dtype.is_half
+                                    and base.dtype.kind in SPECS[combiner].takes)
+    if not (positions.dtype.is_int and combines and values.dtype is base.dtype
+            and values.shape == positions.shape and fits_beside(base.shape, values.shape, axis)):
+        raise InternalError(f"cannot scatter {values} into {base} on axis {axis} at {positions}")
+    return base.shape
+
+
+def fits_beside(a: Shape, b: Shape, axis: int) -> bool:
+    """Whether two shapes have the same sizes but for that of `axis`, which both have."""
+    return axis < len(a) and a[:axis] == b[:axis] and a[axis + 1:] == b[axis + 1:]
 
 
 # ---- making nodes --------------------------------------------------------------------------------
@@ -230,6 +257,29 @@ def reshape(x: Node, shape: Shape) -> Node:
 def expand(x: Node, shape: Shape) -> Node:
     """EXPAND axes of size 1 to `shape`."""
     return move(Op.EXPAND, x, tuple(shape))
+
+
+def gather(x: Node, axis: int, positions: Node) -> Node:
+    """out[.., j, ..] = x[.., positions[.., j, ..], ..], with j on `axis`.
+
+    positions: integers, shaped as x but for `axis`. One outside 0 .. x.shape[axis] - 1 reads 0.
+    """
+    return make(Op.GATHER, x.dtype, (x, positions), axis)
+
+
+def scatter(base: Node, axis: int, positions: Node, values: Node, combiner: Op | None) -> Node:
+    """`base` with every element of `values` at its position on `axis`, in the order of `axis`.
+
+    combiner: None, and the last of several for one place stays; or an op that combines them with
+    what is there. A value whose position is outside is dropped. 16-bit floats are combined in
+    float32, and rounded once.
+    """
+    if not values.numel:
+        return base
+    if combiner is not None and base.dtype.is_half:
+        wide = scatter(cast(base, dt.float32), axis, positions, cast(values, dt.float32), combiner)
+        return cast(wide, base.dtype)
+    return make(Op.SCATTER, base.dtype, (base, positions, values), (axis, combiner))
 
 
 # ---- walking -------------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ class Op(Enum):
     LEAF = auto()             # arg: leaf id; the same values, where a gradient is wanted
     DETACH = auto()           # the same values, where gradients stop
     CUSTOM_GRADIENT = auto()  # src: value, inputs...; arg: vjp rule; the value, its own gradient
+    CHECKED = auto()          # arg: (operation, axis, size); an index, checked when it is realized
     REDUCE = auto()           # arg: (combiner, axes); reduced axes keep size 1
     RESHAPE = auto()          # arg: new shape
     PERMUTE = auto()          # arg: order; out.shape[i] == in.shape[order[i]]
@@ -39,6 +40,9 @@ class Op(Enum):
     SHRINK = auto()           # arg: ((start, stop), ...)
     FLIP = auto()             # arg: axes
     SHEAR = auto()            # arg: (axis, by, factor, offset, size); see movement.py
+    GATHER = auto()           # src: x, index; arg: axis; x[.., index[.., j, ..], ..], 0 outside
+    SCATTER = auto()          # src: base, index, values; arg: (axis, combiner or None): base, with
+                              # values[.., j, ..] put in or combined at [.., index[.., j, ..], ..]
 
     # ELEMENTWISE: GRAPH, LOOP and index arithmetic alike
     NEG = auto()
@@ -73,14 +77,14 @@ class Op(Enum):
     PARAM = auto()            # arg: Param(slot, size); a kernel argument
     RANGE = auto()            # arg: Range(id, extent, kind); a loop variable
     LOAD = auto()             # src: param, index[, valid]; 0 where not valid
-    STORE = auto()            # src: param, index, value[, valid]
+    STORE = auto()            # src: param, index, value[, valid]; arg: combiner with what is there
     ACCUMULATE = auto()       # src: value, range...; arg: combiner
     SINK = auto()             # src: stores
 
 
 MOVEMENT = frozenset({Op.RESHAPE, Op.PERMUTE, Op.EXPAND, Op.PAD, Op.SHRINK, Op.FLIP, Op.SHEAR})
-IDENTITY_OPS = frozenset({Op.LEAF, Op.DETACH, Op.CUSTOM_GRADIENT})
-"""Graph ops that change gradients only: their value is src[0]."""
+IDENTITY_OPS = frozenset({Op.LEAF, Op.DETACH, Op.CUSTOM_GRADIENT, Op.CHECKED})
+"""Graph ops that steer gradients and checks only: their value is src[0]."""
 COMBINERS = frozenset({Op.ADD, Op.MUL, Op.MAX})
 LOOP_ONLY = frozenset({Op.PARAM, Op.RANGE, Op.LOAD, Op.STORE, Op.ACCUMULATE, Op.SINK})
 

@@ -14,6 +14,7 @@ from weakref import WeakSet
 
 from lazyten import debug, tracing, watching
 from lazyten import dtype as dt
+from lazyten.checks import index_checks, is_outside, outside_error, reach
 from lazyten.device import Handle, Program, executor
 from lazyten.dtype import DType
 from lazyten.errors import DeviceError
@@ -105,6 +106,14 @@ def _graph(roots: Sequence[Node], device: str) -> Graph:
     return graph
 
 
+def _checked_graph(roots: Sequence[Node], device: str) -> tuple[Graph, list[Node]]:
+    """The graph of these values and, after them, of what must be looked at before they count: for
+    each of the CHECKED nodes given back, how far out its index reaches."""
+    graph = _graph(roots, device)
+    checks = index_checks(graph.order)
+    return (_graph([*roots, *map(reach, checks)], device) if checks else graph), checks
+
+
 def plan_of(device: str, graph: Graph) -> Plan:
     """The plan for graphs of this structure, made if it is new."""
     key = (device, graph.key)
@@ -117,7 +126,7 @@ def plan_of(device: str, graph: Graph) -> Plan:
 
 
 def _realize_on(device: str, storages: Sequence[Storage]) -> None:
-    graph = _graph([s.value for s in storages], device)
+    graph, checks = _checked_graph([s.value for s in storages], device)
     known = (device, graph.key) in _plans
     start = time.perf_counter()
     plan = plan_of(device, graph)
@@ -125,8 +134,19 @@ def _realize_on(device: str, storages: Sequence[Storage]) -> None:
     detail = debug.level()
     if detail:
         show(device, plan, spent, detail)
-    for storage, buffer in zip(storages, run(device, plan, graph.buffers, detail), strict=True):
+    buffers = run(device, plan, graph.buffers, detail)
+    for check, buffer in zip(checks, buffers[len(storages):], strict=True):
+        if is_outside(check, buffer.numpy()):
+            _refuse_index(check, device)
+    for storage, buffer in zip(storages, buffers, strict=False):
         storage.settle(buffer)
+
+
+def _refuse_index(check: Node, device: str) -> None:
+    """IndexingError for the first value of an index that is outside."""
+    index = Storage(check.src[0], device, keeps_graph=True)
+    realize([index])
+    raise outside_error(check, index.read())
 
 
 def show(device: str, plan: Plan, spent: float | None, detail: int) -> None:

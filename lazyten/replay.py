@@ -14,11 +14,12 @@ import numpy as np
 
 from lazyten import debug, tracing, watching
 from lazyten.captured import Captured, HostInput, Placeholder, TensorSpec, flags_of, layout_of
+from lazyten.checks import index_checks, is_outside, outside_error, reach
 from lazyten.device import executor
 from lazyten.dtype import DType
 from lazyten.environment import Environment
 from lazyten.errors import DeviceError, JitError
-from lazyten.node import Node, Shape
+from lazyten.node import Node, Shape, make, substitute
 from lazyten.ops import Op
 from lazyten.realization import (
     Graph,
@@ -79,6 +80,11 @@ class Segment:
             raise JitError(f"a tensor is copied from {graph.copies[0].arg[0]!r} to {device!r} at "
                            f"{graph.copies[0].where}, inside a jitted function: copy it outside, "
                            f"and give it as an argument")
+        self.checks = index_checks(graph.order)
+        shapes = [r.node.shape for r in roots] + [(1,)] * len(self.checks)
+        if self.checks:
+            looked_at = [r.node for r in roots] + [reach(c) for c in self.checks]
+            graph = Graph(looked_at, device, use_realized=False)
         self.key = graph.key
         self.inputs: list[Placeholder | Buffer] = list(graph.buffers)
         self.plan = plan_of(device, graph)
@@ -87,7 +93,7 @@ class Segment:
         self.blocks = [self.workspace[b].handle for b in made.blocks.values()]
         fresh = [a for a in dict.fromkeys(made.outputs) if a >= made.inputs]
         self.launch = self.plan.joined(device, (*range(made.inputs), *made.blocks, *fresh))
-        self.shapes = [r.node.shape for r in roots]
+        self.shapes = shapes
         first = {a: made.outputs.index(a) for a in fresh}
         self.fresh = fresh
         self.kinds = [(*made.arrays[a], self.shapes[first[a]]) for a in fresh]
@@ -110,14 +116,15 @@ class Segment:
         return home
 
     def run(self, sources: Sequence[Buffer], hosts: Sequence[Buffer]) -> list[Node]:
-        """The node that reads the value of each root."""
+        """The node that reads the value of each root. IndexingError for an index outside."""
         inputs = [p if isinstance(p, Buffer) else (sources if p.kind == "source" else hosts)[
             p.number] for p in self.inputs]
         detail = debug.level()
         if detail:
             show(self.device, self.plan, None, detail)
             buffers = run(self.device, self.plan, inputs, detail)
-            return [b.node(shape) for b, shape in zip(buffers, self.shapes, strict=True)]
+            nodes = [b.node(shape) for b, shape in zip(buffers, self.shapes, strict=True)]
+            return self._checked(nodes, inputs)
         homes = [self._home(number) for number in range(len(self.homes))]
         if watching.watchers:
             watching.ran(self.device, self.plan.schedule)
@@ -129,7 +136,19 @@ class Segment:
             else:
                 home = homes[made]
                 nodes.append(home.node if home.node.shape == shape else home.buffer.node(shape))
-        return nodes
+        return self._checked(nodes, inputs) if self.checks else nodes
+
+    def _checked(self, nodes: list[Node], inputs: Sequence[Buffer]) -> list[Node]:
+        """The nodes of the roots, once the ones after them say that no index is outside."""
+        count = len(self.roots)
+        for check, node in zip(self.checks, nodes[count:], strict=True):
+            if is_outside(check, node.arg.numpy()):
+                read = {make(Op.BUFFER, p.dtype, (), p): make(Op.BUFFER, b.dtype, (), b)
+                        for p, b in zip(self.inputs, inputs, strict=True)}
+                index = Storage(substitute([check.src[0]], read)[0], self.device)
+                realize([index])
+                raise outside_error(check, index.read())
+        return nodes[:count]
 
 
 class Replay:

@@ -130,7 +130,9 @@ class _Names:
             reduced = [n for n in toposort(outputs) if n.op is Op.REDUCE]
             sizes = [*outputs[0].shape]
             sizes += [r.src[0].shape[a] for r in reduced[-1:] for a in r.arg[1]]
-            name = "_".join(["reduce" if reduced else "map", *(str(n) for n in sizes if n != 1)])
+            scattered = outputs[0].op is Op.SCATTER
+            kind = "scatter" if scattered else "reduce" if reduced else "map"
+            name = "_".join([kind, *(str(n) for n in sizes if n != 1)])
             count = self.taken[name] = self.taken.get(name, 0) + 1
             name = name if count == 1 else f"{name}_n{count}"
             self.kernels[key] = Kernel(name, outputs, inputs, where)

@@ -119,7 +119,7 @@ def _memory(node: Node) -> Node:
     if gate is None or len(node.src) == gate or node.src[gate].op is not Op.CONST:
         return node
     if node.src[gate].value:
-        return make(node.op, node.dtype, node.src[:gate])
+        return make(node.op, node.dtype, node.src[:gate], node.arg)
     return const(0, node.dtype) if node.op is Op.LOAD else node
 
 

@@ -18,7 +18,7 @@ from lazyten import data as _data
 from lazyten import dtype as dt
 from lazyten import elementwise as ew
 from lazyten import gradient as _gradient
-from lazyten import indexing, losses, printing, reductions, shapes, special, tracing
+from lazyten import index_arrays, indexing, losses, printing, reductions, shapes, special, tracing
 from lazyten import random as _random
 from lazyten import realization as _realization
 from lazyten import windows as _windows
@@ -33,9 +33,10 @@ from lazyten.errors import (
     ShapeError,
 )
 from lazyten.grad_mode import is_grad_enabled, no_grad
+from lazyten.index_arrays import Indexed, Selection, select
 from lazyten.indexing import Moves
 from lazyten.movement import is_noop, out_shape
-from lazyten.node import Node, Shape, cast, const, elementwise, make, move
+from lazyten.node import Node, Shape, cast, const, elementwise, make, move, reshape
 from lazyten.ops import Op
 from lazyten.shapes import Axes
 from lazyten.storage import Storage
@@ -46,6 +47,15 @@ Flag: TypeAlias = bool
 Integer: TypeAlias = int
 Real: TypeAlias = float
 DTypeLike = DType | str | type | np.dtype[Any]
+
+
+class _Array(NamedTuple):
+    """Where index array `number` stands among the entries of an index."""
+
+    number: int
+
+    def __repr__(self) -> str:
+        return "array"
 
 
 class ValuesAndIndices(NamedTuple):
@@ -557,16 +567,43 @@ class Tensor:
             self[index]._copy_from(value, "assignment")
 
     def _set_where(self, index: Any, value: Any) -> None:
-        mask = index if isinstance(index, Tensor) else Tensor(index, device=self.device)
-        if mask.dtype is not dt.bool_ or mask.shape != self.shape:
-            raise IndexingError(f"assignment through an index array of {mask.dtype.name} "
-                                f"{mask.shape}: only a bool mask of this tensor's shape "
-                                f"{self.shape} can be assigned through; or use where()")
+        """Assignment through index arrays."""
         other = self._operand(value, "assignment")
-        if isinstance(other, Tensor):
-            shapes.broadcast([self.shape, other.shape], "assignment")
-        chosen = ew.where(mask.node, _node(other), self.node)
-        self._update("assignment", chosen, *([other] if isinstance(other, Tensor) else []))
+        one = not isinstance(other, Tensor) or other.numel() == 1
+        if one and _is_array(index):  # of a mask the elements need not be counted
+            mask = self._index_tensor(index)
+            if mask.dtype is dt.bool_:
+                self._check_mask(mask, 0)
+                chosen = reshape(mask.node, mask.shape + (1,) * (self.ndim - mask.ndim))
+                number = reshape(other.node, ()) if isinstance(other, Tensor) else other
+                wide = ew.where(ew.broadcast_to(chosen, self.shape), number, self.node)
+                self._update("assignment", wide, *([other] if isinstance(other, Tensor) else []))
+                return
+        view, selection, arrays = self._selected(index, "assignment")
+        view._put(selection, other, arrays, False, "assignment")
+
+    def _put(self, selection: Selection, value: Tensor | Scalar, arrays: Sequence[Tensor],
+             accumulate: Flag, operation: str) -> Tensor:
+        node = value.node if isinstance(value, Tensor) else const(
+            shapes.as_element(value, self.dtype, operation), self.dtype)
+        if shapes.broadcast([node.shape, selection.result], operation) != selection.result:
+            raise ShapeError(f"{operation} of shape {node.shape} to indexed elements of shape "
+                             f"{selection.result}: it does not broadcast to it; reshape it")
+        if dt.category(node.dtype) > dt.category(self.dtype):
+            raise DTypeError(f"{operation} of {node.dtype.name} into {self.dtype.name}: it does "
+                             f"not fit; convert it first")
+        wide = ew.broadcast_to(cast(node, self.dtype), selection.result)
+        new = selection.write(self.node, wide, _adder(self.dtype) if accumulate else None)
+        others = [value, *arrays] if isinstance(value, Tensor) else arrays
+        return self._update(operation, new, *others)
+
+    def index_put_(self, indices: Sequence[Tensor], values: Any,
+                   accumulate: Flag = False) -> Tensor:
+        """self[indices] = values, in place, where the last of several for one place stays; or
+        accumulate: self[indices] += values, where all are added."""
+        view, selection, arrays = self._selected(tuple(indices), "index_put_")
+        view._put(selection, self._operand(values, "index_put_"), arrays, accumulate, "index_put_")
+        return self
 
     # ---- operands --------------------------------------------------------------------------------
 
@@ -1201,28 +1238,83 @@ class Tensor:
         return self._moved(*indexing.basic(index, self.shape))
 
     def _taken(self, index: Any) -> Tensor:
-        """Indexing with one index array among slices."""
-        entries = list(index) if isinstance(index, tuple) else [index]
-        arrays = [i for i, e in enumerate(entries) if _is_array(e)]
-        if len(arrays) > 1:
-            raise IndexingError("only one index array at a time is supported; index in steps, or "
-                                "use gather()")
-        at = arrays[0]
-        given = entries[at]
-        array = self._tensor(given if isinstance(given, Tensor) else
-                             Tensor(given, device=self.device), "index")
-        if array.dtype is dt.bool_:
-            raise IndexingError(f"a bool mask {array.shape} as an index gives a shape that depends "
-                                f"on its values, which a lazy tensor cannot have; use where() or "
-                                f"masked_fill()")
-        entries[at] = slice(None)
-        if any(e is None or e is Ellipsis or not isinstance(e, slice) for e in entries):
-            raise IndexingError("an index array can stand beside slices only; index in steps")
-        view = self[tuple(entries)]
-        if not isinstance(given, Tensor) and array.dtype.is_int:  # known now, so checked now
-            for position in np.asarray(given).reshape(-1).tolist():
-                self.select(at, position)
-        return Tensor._result(indexing.take(view.node, at, array.node), self, array)
+        """Indexing with index arrays."""
+        view, selection, arrays = self._selected(index, "index")
+        return Tensor._result(selection.read(view.node), self, *arrays)
+
+    def _index_tensor(self, given: Any) -> Tensor:
+        return self._tensor(given if isinstance(given, Tensor) else
+                            Tensor(given, device=self.device), "index")
+
+    def _selected(self, index: Any, operation: str) -> tuple[Tensor, Selection, list[Tensor]]:
+        """A view by what is basic in the index, what the arrays select in it, and the arrays. A
+        mask is read now: how many elements it selects is a shape."""
+        given = list(index) if isinstance(index, tuple) else [index]
+        arrays = [self._index_tensor(e) if _is_array(e) else None for e in given]
+        marked: list[Any] = []
+        for number, (entry, array) in enumerate(zip(given, arrays, strict=True)):
+            mask = array is not None and array.dtype is dt.bool_
+            if array is not None and mask and not array.ndim:
+                raise IndexingError("a bool without axes as an index chooses between all and "
+                                    "nothing; use where(), or reshape it to (1,)")
+            axes = array.ndim if array is not None and mask else 1
+            marked += [entry] if array is None else [_Array(number)] * axes
+        found: list[Indexed] = []
+        used: list[Tensor] = []
+        masks: dict[Integer, list[Tensor]] = {}
+        basic: list[Any] = []
+        axis = 0
+        for entry in indexing.entries(tuple(marked), self.shape):
+            array = arrays[entry.number] if isinstance(entry, _Array) else None
+            if array is not None:
+                if array.dtype is dt.bool_:
+                    if entry.number not in masks:
+                        self._check_mask(array, axis)
+                        masks[entry.number] = list(array.nonzero(as_tuple=True))
+                    array = masks[entry.number].pop(0)
+                else:
+                    self._check_on_host(given[entry.number], array, axis)
+                at = sum(b is None or isinstance(b, slice) for b in basic)
+                found.append(Indexed(at, axis, array.node))
+                used.append(array)
+            basic.append(entry if array is None else slice(None))
+            axis += entry is not None
+        view = self._moved(*indexing.basic(tuple(basic), self.shape))
+        return view, select(view.shape, found, operation), used
+
+    def _check_mask(self, mask: Tensor, axis: Integer) -> None:
+        there = self.shape[axis:axis + mask.ndim]
+        if mask.shape != there:
+            raise IndexingError(f"a bool mask of shape {mask.shape} as an index from axis {axis} "
+                                f"on of a tensor of shape {self.shape}: it must have the shape of "
+                                f"those axes, {there}")
+
+    def _check_on_host(self, given: Any, array: Tensor, axis: Integer) -> None:
+        """What is known now is checked now."""
+        if not isinstance(given, Tensor) and array.dtype.is_int and array.numel():
+            for extreme in (np.min(given), np.max(given)):
+                indexing.position(int(extreme), axis, self.shape)
+
+    def nonzero(self, as_tuple: Flag = False) -> Any:
+        """Where the elements are not 0: int64 (count, ndim), or as_tuple a tensor an axis.
+
+        Computes this tensor: how many there are is a shape. In a jitted function it is a JitError.
+        """
+        places = np.argwhere(self.detach().clone().realize()._storage.read()).astype(np.int64)
+        if not as_tuple:
+            return Tensor(places, device=self.device)
+        return tuple(Tensor(line, device=self.device) for line in places.T)
+
+    def masked_select(self, mask: Tensor) -> Tensor:
+        """The elements where the bool mask holds, in one axis; the two broadcast. Computes the
+        mask, as how many there are is a shape."""
+        chosen = self._tensor(mask, "masked_select")
+        if chosen.dtype is not dt.bool_:
+            raise DTypeError(f"masked_select: the mask is {chosen.dtype.name}; make it bool first, "
+                             f"for example with `mask != 0`")
+        common = shapes.broadcast([self.shape, chosen.shape], "masked_select")
+        found: Tensor = self.expand(*common)[chosen.expand(*common)]
+        return found
 
     def index_select(self, dim: Integer, index: Tensor) -> Tensor:
         """The positions `index` (int, one axis) of an axis."""
@@ -1233,7 +1325,93 @@ class Tensor:
         """out[i][j] = self[i][index[i][j]] for dim 1."""
         axis = shapes.axis(dim, self.ndim, "gather")
         self._tensor(index, "gather")
-        return Tensor._result(indexing.gather(self.node, axis, index.node), self, index)
+        return Tensor._result(index_arrays.gathered(self.node, axis, index.node), self, index)
+
+    def take_along_dim(self, indices: Tensor, dim: Integer | None = None) -> Tensor:
+        """out[i][j] = self[i][indices[i][j]] for dim 1; the other axes broadcast. None: of all
+        elements in one axis."""
+        if dim is None:
+            return self.reshape(-1).take_along_dim(indices.reshape(-1), 0)
+        axis = shapes.axis(dim, self.ndim, "take_along_dim")
+        self._tensor(indices, "take_along_dim")
+        return Tensor._result(index_arrays.along(self.node, axis, indices.node), self, indices)
+
+    # ---- scattering ------------------------------------------------------------------------------
+
+    def scatter(self, dim: Integer, index: Tensor, src: Tensor | Scalar) -> Tensor:
+        """These elements, with self[i][index[i][j]] = src[i][j] for dim 1, src a tensor or one
+        number; of several for one place the last along dim stays."""
+        return self._scattered("scatter", dim, index, src, None)
+
+    def scatter_add(self, dim: Integer, index: Tensor, src: Tensor) -> Tensor:
+        """These elements, with self[i][index[i][j]] += src[i][j] for dim 1, in the order of dim."""
+        return self._scattered("scatter_add", dim, index, src, _adder(self.dtype))
+
+    def scatter_reduce(self, dim: Integer, index: Tensor, src: Tensor, reduce: str,
+                       include_self: Flag = True) -> Tensor:
+        """These elements combined with src[i][j] at [i][index[i][j]] for dim 1: reduce is 'sum',
+        'amax' or 'amin'. Without include_self they are not combined where src has an element."""
+        if reduce not in ("sum", "amax", "amin"):
+            raise ArgumentError(f"scatter_reduce: reduce={reduce!r} is not one of sum, amax, amin")
+        base = self
+        if not include_self:
+            base = self.scatter(dim, index, src * 0 if reduce == "sum" else src)
+        if reduce == "amin":
+            axis = shapes.axis(dim, self.ndim, "scatter_reduce")
+            source = self._source(src, index, "scatter_reduce")
+            node = index_arrays.lowest(base.node, axis, index.node, source, "scatter_reduce")
+            return Tensor._result(node, base, src, index)
+        combiner = _adder(self.dtype) if reduce == "sum" else Op.MAX
+        return base._scattered("scatter_reduce", dim, index, src, combiner)
+
+    def scatter_(self, dim: Integer, index: Tensor, src: Tensor | Scalar) -> Tensor:
+        """scatter, in place."""
+        others = (index, src) if isinstance(src, Tensor) else (index,)
+        return self._update("scatter_", self.scatter(dim, index, src).node, *others)
+
+    def scatter_add_(self, dim: Integer, index: Tensor, src: Tensor) -> Tensor:
+        """scatter_add, in place."""
+        return self._update("scatter_add_", self.scatter_add(dim, index, src).node, index, src)
+
+    def index_add(self, dim: Integer, index: Tensor, source: Tensor, alpha: Scalar = 1) -> Tensor:
+        """These elements, with alpha * (line j of `source`) added to line index[j] of axis dim."""
+        axis = shapes.axis(dim, self.ndim, "index_add")
+        scaled = source if alpha == 1 else source * alpha
+        node = self._source(scaled, index, "index_add")
+        node = index_arrays.added_lines(self.node, axis, index.node, node, _adder(self.dtype),
+                                        "index_add")
+        return Tensor._result(node, self, source, index)
+
+    def index_add_(self, dim: Integer, index: Tensor, source: Tensor, alpha: Scalar = 1) -> Tensor:
+        """index_add, in place."""
+        new = self.index_add(dim, index, source, alpha)
+        return self._update("index_add_", new.node, index, source)
+
+    def index_copy(self, dim: Integer, index: Tensor, source: Tensor) -> Tensor:
+        """These elements, with line index[j] of axis dim set to line j of `source`."""
+        axis = shapes.axis(dim, self.ndim, "index_copy")
+        node = index_arrays.added_lines(self.node, axis, index.node,
+                                        self._source(source, index, "index_copy"), None,
+                                        "index_copy")
+        return Tensor._result(node, self, source, index)
+
+    def _scattered(self, operation: str, dim: Integer, index: Tensor, src: Tensor | Scalar,
+                   combiner: Op | None) -> Tensor:
+        axis = shapes.axis(dim, self.ndim, operation)
+        node = self._source(src, index, operation)
+        node = index_arrays.scattered(self.node, axis, index.node, node, combiner, operation)
+        return Tensor._result(node, self, index, *([src] if isinstance(src, Tensor) else []))
+
+    def _source(self, src: Tensor | Scalar, index: Tensor, operation: str) -> Node:
+        """What is scattered: of this dtype; a number is shaped as the index."""
+        self._tensor(index, operation)
+        given = self._operand(src, operation)
+        if not isinstance(given, Tensor):
+            return const(shapes.as_element(given, self.dtype, operation), self.dtype, index.shape)
+        if given.dtype is not self.dtype:
+            raise DTypeError(f"{operation} of {given.dtype.name} into {self.dtype.name}: both must "
+                             f"have one dtype; convert one")
+        return given.node
 
     def select(self, dim: Integer, index: SupportsIndex) -> Tensor:
         """One position of an axis, which goes away; a view."""
@@ -1346,6 +1524,11 @@ def _is_array(entry: Any) -> bool:
 
 def _has_arrays(index: Any) -> bool:
     return any(_is_array(e) for e in index) if isinstance(index, tuple) else _is_array(index)
+
+
+def _adder(dtype: DType) -> Op:
+    """What += does to elements: of bools it is `or`."""
+    return Op.MAX if dtype is dt.bool_ else Op.ADD
 
 
 def _written_through(moves: Moves, base: Node, value: Node) -> Node:

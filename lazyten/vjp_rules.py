@@ -16,7 +16,18 @@ from collections.abc import Callable
 
 from lazyten.arithmetic import div, equal, like, mul, neg, scale, sum_over
 from lazyten.movement import Shape
-from lazyten.node import Node, cast, elementwise, expand, make, move, reduce, reshape
+from lazyten.node import (
+    Node,
+    cast,
+    elementwise,
+    expand,
+    gather,
+    make,
+    move,
+    reduce,
+    reshape,
+    scatter,
+)
 from lazyten.ops import Op
 
 Rule = Callable[[Node, Node], Node]
@@ -162,6 +173,45 @@ def _shear(g: Node, node: Node) -> Node:
     return move(Op.SHEAR, move(Op.PAD, g, around), arg)
 
 
+# ---- reading and writing at computed positions: each is the other's transpose --------------------
+
+def _gather(g: Node, node: Node) -> Node:
+    x, positions = node.src
+    return scatter(like(x, 0.0), node.arg, positions, g, Op.ADD)
+
+
+def _scatter_base(g: Node, node: Node) -> Node:
+    """What was written over has no say; what was added to has; a maximum is shared by its ties."""
+    base, positions, values = node.src
+    axis, combiner = node.arg
+    if combiner is None:
+        return scatter(g, axis, positions, like(values, 0.0), None)
+    if combiner is Op.ADD:
+        return g
+    return elementwise(Op.WHERE, equal(base, node), div(g, _scatter_ties(node)), like(g, 0.0))
+
+
+def _scatter_values(g: Node, node: Node) -> Node:
+    _, positions, values = node.src
+    axis, combiner = node.arg
+    if combiner is None or combiner is Op.ADD:
+        return gather(g, axis, positions)
+    mine = equal(values, gather(node, axis, positions))
+    shared = gather(div(g, _scatter_ties(node)), axis, positions)
+    return elementwise(Op.WHERE, mine, shared, like(values, 0.0))
+
+
+def _scatter_ties(node: Node) -> Node:
+    """How many of the base's element and the values put there equal their maximum."""
+    base, positions, values = node.src
+    axis, _ = node.arg
+    mine = equal(values, gather(node, axis, positions))
+    ones, zeros = like(values, 1.0), like(values, 0.0)
+    counted = elementwise(Op.WHERE, mine, ones, zeros)
+    own = elementwise(Op.WHERE, equal(base, node), like(base, 1.0), like(base, 0.0))
+    return scatter(own, axis, positions, counted, Op.ADD)
+
+
 def _copy(g: Node, node: Node) -> Node:
     source, target = node.arg
     return g if g.op is Op.CONST else make(Op.COPY, g.dtype, (g,), (target, source))
@@ -201,6 +251,8 @@ VJP: dict[Op, tuple[Rule | None, ...]] = {
     Op.SHRINK: (_shrink,),
     Op.FLIP: (lambda g, n: move(Op.FLIP, g, n.arg),),
     Op.SHEAR: (_shear,),
+    Op.GATHER: (_gather, None),
+    Op.SCATTER: (_scatter_base, None, _scatter_values),
     Op.CONTIGUOUS: (_same,),
     Op.COPY: (_copy,),
     Op.LEAF: (_same,),
@@ -208,7 +260,7 @@ VJP: dict[Op, tuple[Rule | None, ...]] = {
 """A rule a source; None where a source has no gradient. CUSTOM_GRADIENT brings its own rule."""
 
 NO_GRADIENT = frozenset({
-    Op.BUFFER, Op.CONST, Op.IOTA, Op.DETACH, Op.BITCAST, Op.NOT, Op.IDIV, Op.CMPLT, Op.CMPNE,
-    Op.AND, Op.OR, Op.XOR, Op.SHL, Op.SHR,
+    Op.BUFFER, Op.CONST, Op.IOTA, Op.DETACH, Op.CHECKED, Op.BITCAST, Op.NOT, Op.IDIV, Op.CMPLT,
+    Op.CMPNE, Op.AND, Op.OR, Op.XOR, Op.SHL, Op.SHR,
 })
 """Where the walk stops: no sources, values that do not vary smoothly, a stop that was asked for."""

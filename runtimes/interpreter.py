@@ -63,6 +63,33 @@ def reduce(node: Node, x: Array) -> Array:
     return rounded
 
 
+def gather(x: Array, axis: int, positions: Array) -> Array:
+    """GATHER: 0 for a position outside."""
+    n = x.shape[axis]
+    if not n:
+        return np.zeros(positions.shape, x.dtype)
+    inside = (positions >= 0) & (positions < n)
+    safe = np.where(inside, positions, 0).astype(np.int64)
+    return np.where(inside, np.take_along_axis(x, safe, axis), np.zeros((), x.dtype))
+
+
+_UPDATE: dict[Op, np.ufunc] = {Op.ADD: np.add, Op.MUL: np.multiply, Op.MAX: np.maximum}
+
+
+def scatter(base: Array, axis: int, combiner: Op | None, positions: Array, values: Array) -> Array:
+    """SCATTER, one value after the other."""
+    result = np.array(base)
+    inside = (positions >= 0) & (positions < base.shape[axis])
+    where = list(np.nonzero(inside))
+    where[axis] = positions[inside].astype(np.int64)
+    with np.errstate(all="ignore"):
+        if combiner is None:
+            result[tuple(where)] = values[inside]
+        else:
+            _UPDATE[combiner].at(result, tuple(where), values[inside])
+    return result
+
+
 def evaluate(outputs: Sequence[Node], leaves: dict[int, Array]) -> list[Array]:
     """Values of GRAPH nodes, as compute-type arrays, given those of the BUFFER slots."""
     values: dict[Node, Array] = {}
@@ -79,6 +106,10 @@ def evaluate(outputs: Sequence[Node], leaves: dict[int, Array]) -> list[Array]:
             value = np.asarray(ops.evaluate(node.op, node.dtype, args, [s.dtype for s in node.src]))
         elif node.op is Op.REDUCE:
             value = reduce(node, args[0])
+        elif node.op is Op.GATHER:
+            value = gather(args[0], node.arg, args[1])
+        elif node.op is Op.SCATTER:
+            value = scatter(args[0], *node.arg, *args[1:])
         elif node.op in IDENTITY_OPS or node.op in (Op.CONTIGUOUS, Op.COPY):
             value = args[0]
         else:

@@ -18,10 +18,12 @@ from lazyten.node import (
     const,
     elementwise,
     expand,
+    gather,
     make,
     move,
     reduce,
     reshape,
+    scatter,
     toposort,
 )
 from lazyten.ops import LOOP_ONLY, Op
@@ -44,6 +46,20 @@ def moving(op: Op, arg: object) -> Build:
 
 def reducing(combiner: Op, *axes: int) -> Build:
     return lambda x: reduce(x, combiner, axes)
+
+
+def positions(*given: int) -> Node:
+    """These positions on the last axis, the same for all lines of (2, 3, 4)."""
+    total = const(0, dt.int64, (len(given),))
+    line = make(Op.IOTA, dt.int64, (), len(given))
+    for place, at in enumerate(given):
+        here = elementwise(Op.CMPNE, line, const(place, dt.int64, line.shape))
+        total = elementwise(Op.WHERE, here, total, const(at, dt.int64, line.shape))
+    return expand(reshape(total, (1, 1, len(given))), (2, 3, len(given)))
+
+
+def scattering(combiner: Op | None, *given: int) -> Build:
+    return lambda base, values: scatter(base, 2, positions(*given), values, combiner)
 
 
 def choose(a: Node, b: Node) -> Node:
@@ -84,6 +100,10 @@ ROWS: dict[Op, list[tuple[Build, list[tuple[float, float]]]]] = {
     Op.FLIP: [(moving(Op.FLIP, (0, 2)), [(-2, 2)])],
     Op.SHEAR: [(moving(Op.SHEAR, (2, 0, 2, 0, 2)), [(-2, 2)]),
                (moving(Op.SHEAR, (1, 0, -1, 1, 2)), [(-2, 2)])],
+    Op.GATHER: [(lambda x: gather(x, 2, positions(3, 0, 0, 7, -1)), [(-2, 2)])],
+    Op.SCATTER: [(scattering(None, 2, 0, 4, -1), [(-2, 2), (-2, 2)]),
+                 (scattering(Op.ADD, 2, 0, 2, 9), [(-2, 2), (-2, 2)]),
+                 (scattering(Op.MAX, 3, 1, 1, -3), [(-2, 2), (-2, 2)])],
     Op.CONTIGUOUS: [(lambda x: make(Op.CONTIGUOUS, x.dtype, (x,)), [(-2, 2)])],
     Op.COPY: [(lambda x: make(Op.COPY, x.dtype, (x,), ("cpu", "interpreter")), [(-2, 2)])],
     Op.LEAF: [(lambda x: make(Op.LEAF, x.dtype, (x,), 77), [(-2, 2)])],

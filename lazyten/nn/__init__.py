@@ -5,6 +5,7 @@ from lazyten.nn.layers import (
     AvgPool2d,
     Conv2d,
     Dropout,
+    Embedding,
     Flatten,
     Identity,
     LayerNorm,
@@ -22,7 +23,7 @@ from lazyten.nn.losses import CrossEntropyLoss, MSELoss
 from lazyten.nn.module import Module, Parameter
 
 __all__ = [
-    "GELU", "AvgPool2d", "Conv2d", "CrossEntropyLoss", "Dropout", "Flatten", "Identity",
-    "LayerNorm", "Linear", "LogSoftmax", "MSELoss", "MaxPool2d", "Module", "Parameter", "ReLU",
-    "Sequential", "SiLU", "Sigmoid", "Softmax", "Tanh", "functional", "init",
+    "GELU", "AvgPool2d", "Conv2d", "CrossEntropyLoss", "Dropout", "Embedding", "Flatten",
+    "Identity", "LayerNorm", "Linear", "LogSoftmax", "MSELoss", "MaxPool2d", "Module", "Parameter",
+    "ReLU", "Sequential", "SiLU", "Sigmoid", "Softmax", "Tanh", "functional", "init",
 ]

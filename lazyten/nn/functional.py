@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lazyten import elementwise as ew
-from lazyten import losses, reductions, shapes, special, windows
+from lazyten import functions, losses, reductions, shapes, special, windows
 from lazyten import random as _random
 from lazyten.arguments import takes_tensors
 from lazyten.dtype import Scalar
@@ -241,6 +241,24 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: Scalar
 
 
 # ---- losses --------------------------------------------------------------------------------------
+
+@takes_tensors
+def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None) -> Tensor:
+    """weight[input]: a row of `weight` (rows, features) for each integer. The row `padding_idx`
+    gets no gradient."""
+    if weight.ndim != 2:
+        raise ShapeError(f"embedding: the weight has shape {weight.shape}; it needs (rows, "
+                         f"features)")
+    rows: Tensor = weight[input]
+    if padding_idx is None:
+        return rows
+    padding = shapes.as_int(padding_idx, "embedding", "padding_idx")
+    if not -weight.shape[0] <= padding < weight.shape[0]:
+        raise ArgumentError(f"embedding: padding_idx={padding} is outside the {weight.shape[0]} "
+                            f"rows of the weight")
+    is_padding = (input % weight.shape[0] == padding % weight.shape[0]).unsqueeze(-1)
+    return functions.where(is_padding, rows.detach(), rows)
+
 
 @takes_tensors
 def one_hot(labels: Tensor, num_classes: int) -> Tensor:

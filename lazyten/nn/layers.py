@@ -59,6 +59,35 @@ class Linear(Module):
                 f"bias={self.bias is not None}")
 
 
+class Embedding(Module):
+    """A row of features for each integer: (..) to (.., embedding_dim). `padding_idx` is a row of
+    zeros at first and gets no gradient."""
+
+    def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None,
+                 device: str | None = None, dtype: DTypeLike | None = None) -> None:
+        super().__init__()
+        name = f"Embedding({num_embeddings}, {embedding_dim})"
+        for number in (num_embeddings, embedding_dim):
+            if shapes.as_int(number, name, "a number of rows or features") < 1:
+                raise ArgumentError(f"{name}: rows and features must be 1 or more")
+        if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
+            raise ArgumentError(f"{name}: padding_idx={padding_idx} is not one of its rows")
+        self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
+        self.padding_idx = padding_idx
+        weight = functions.empty((num_embeddings, embedding_dim), device=device, dtype=dtype)
+        init.normal_(weight)
+        if padding_idx is not None:
+            weight[padding_idx] = 0
+        self.weight = weight.realize().requires_grad_()
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.embedding(input, self.weight, self.padding_idx)
+
+    def extra_repr(self) -> str:
+        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
+        return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
+
+
 class Conv2d(Module):
     """functional.conv2d with a weight (out, in/groups, height, width) and a bias (out,)."""
 
