@@ -175,6 +175,16 @@ def test_no_third_kernel_comes_between_pairs_that_join_later() -> None:
     assert found == [{0, 3}, {1}, {2}]
 
 
+def test_two_pairs_that_would_need_each_other_do_not_both_join() -> None:
+    x, w = array(0, 10, 10), array(1, 10, 4)
+    first, other = add(x, 1.0), elementwise(Op.NEG, matmul(x, w))
+    between = matmul(first, array(2, 10, 3))
+    joins_first = elementwise(Op.MUL, first, matmul(other, array(3, 4, 10)))
+    joins_other = elementwise(Op.MUL, other, matmul(between, array(3, 3, 4)))
+    found = roots_by_kernel(first, other, between, joins_first, joins_other)
+    assert sorted(map(sorted, found)) == [[0, 3], [1], [2], [4]]
+
+
 def test_kernels_run_once_all_that_their_values_need_is_there() -> None:
     x, w = array(0, 10, 10), array(1, 10, 4)
     first, other = add(x, 1.0), matmul(x, w)
@@ -192,6 +202,21 @@ def test_one_kernel_stores_so_many_values_and_no_more() -> None:
     x = array(0, 64)
     counts = outputs(*(add(x, float(i)) for i in range(1, MOST_OUTPUTS + 4)))
     assert counts == [MOST_OUTPUTS, 3]
+
+
+def test_a_value_joins_those_that_share_inputs_with_any_of_a_kernel() -> None:
+    x, y = array(0, 64), array(1, 64)
+    assert outputs(add(x, 1.0), elementwise(Op.MUL, x, y), add(y, 2.0)) == [3]
+
+
+def test_long_expressions_do_not_become_one_longer_kernel() -> None:
+    def chain(start: float) -> Node:
+        x = array(0, 64)
+        for i in range(60):
+            x = elementwise(Op.MUL, add(x, start), add(x, start + i))
+        return x
+    counts = outputs(*(chain(1000.0 * i) for i in range(6)))
+    assert sum(counts) == 6 and max(counts) < 3
 
 
 def test_what_only_its_own_kernel_reads_is_not_stored() -> None:
