@@ -98,6 +98,22 @@ class Access:
             return self.units * SHUFFLE_UNITS
         return (self.units * GATHER_UNITS + mask) * lanes
 
+    def transposed_units(self, r: Node | None, lanes: int, copies: dict[Node, int]) -> float:
+        """Units of `lanes` far steps of `r` where a register tile holds the neighbours of each:
+        whole vectors are read along the tile, and change places with the lanes."""
+        across = max((n for t, n in copies.items() if self.is_neighbour(t, r, lanes) and
+                      n % lanes == 0), default=0)
+        if not across:
+            return math.inf
+        whole_lines = across * self.itemsize >= LINE
+        return self.units + math.log2(lanes) + (0.0 if whole_lines else MISS_UNITS)
+
+    def is_neighbour(self, r: Node, vector: Node | None, lanes: int) -> bool:
+        """Whether steps of `r` are neighbours in memory, but those of the vector axis far apart."""
+        if vector is None or self.masked or self.units != 1.0 or r.arg.extent < lanes:
+            return False
+        return self.strides.get(r) == 1 and abs(self.strides.get(vector) or 0) > MOST_SHUFFLED
+
     def _is_shuffle(self, r: Node, lanes: int, stride: int | None) -> bool:
         """Whether all lanes are near each other at places known in advance."""
         if stride is not None:
@@ -229,6 +245,20 @@ class Model:
         counts = [most >> i for i in range(3)]
         return [c for c in counts if 2 <= c <= r.arg.extent]
 
+    def transposing_tiles(self, lanes: dict[Node, int]) -> set[tuple[Node, int]]:
+        """Output ranges and how many copies of each make whole vectors, or lines, of loads whose
+        lanes are far apart."""
+        found = set()
+        for body in (self.stores, *self.reductions):
+            for item in body.items.values():
+                vector = next((r for r in item.free if r in lanes), None)
+                width = 1 if vector is None else lanes[vector]
+                for access in item.accesses:
+                    line = max(LINE // access.itemsize, width)
+                    found |= {(r, n) for r in self.outputs for n in (width, line)
+                              if r.arg.extent >= n and access.is_neighbour(r, vector, width)}
+        return found
+
     # ---- one candidate ----
 
     def cycles(self, choice: Choice) -> float:
@@ -255,7 +285,7 @@ class Model:
         for item in body.items.values():
             times = self._times(body, item, trips)
             copied = math.prod(copies.get(r, 1) for r in item.free)
-            units = copied * self._item_units(body, item, lanes, times * copied)
+            units = copied * self._item_units(body, item, lanes, copies, times * copied)
             units += _tail_units(body, item, lanes, copies)
             if times == iterations:
                 innermost += units
@@ -292,7 +322,7 @@ class Model:
                                                                   for r in item.free)
                 for access in item.accesses:
                     width = 1 if vector is None else lanes[vector]
-                    direct = self._direct_units(body, access, vector, width)
+                    direct = self._direct_units(body, access, vector, width, copies)
                     if access.load is not None and access.packed_units(uses) < direct:
                         found[access.load] = Staged(access.load, vector)
         return list(found.values())
@@ -334,19 +364,22 @@ class Model:
                 trips[r] = -(-r.arg.extent // (lanes.get(r, 1) * copies.get(r, 1)))
         return lanes, copies, trips
 
-    def _item_units(self, body: Body, item: Item, lanes: dict[Node, int], uses: int) -> float:
+    def _item_units(self, body: Body, item: Item, lanes: dict[Node, int], copies: dict[Node, int],
+                    uses: int) -> float:
         vector = next((r for r in item.free if r in lanes), None)
         width = 1 if vector is None else lanes[vector]
         units = item.arithmetic + item.division_units(vector, width)
         for access in item.accesses:
-            direct = self._direct_units(body, access, vector, width)
+            direct = self._direct_units(body, access, vector, width, copies)
             units += min(direct, access.packed_units(uses))
         return units
 
-    def _direct_units(self, body: Body, access: Access, vector: Node | None, lanes: int) -> float:
+    def _direct_units(self, body: Body, access: Access, vector: Node | None, lanes: int,
+                      copies: dict[Node, int]) -> float:
         """Units a use of an operand where it is, with what the innermost reduction loop misses."""
         inner = body.own[-1] if body.own else None
-        units = access.lane_units(vector, lanes)
+        units = min(access.lane_units(vector, lanes),
+                    access.transposed_units(vector, lanes, copies))
         if inner is None or inner is vector or not access.misses(inner, self.target.l1_bytes):
             return units
         return units + MISS_UNITS
