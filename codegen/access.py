@@ -5,6 +5,7 @@ In: what cycles.py counts of a kernel. Out: half cycles a use, for a vector axis
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from lazyten.affine import affine
@@ -86,6 +87,22 @@ class Access:
         if not self.masked and self.units == 1.0 and self._is_shuffle(r, lanes, stride):
             return self.units * SHUFFLE_UNITS
         return (self.units * GATHER_UNITS + mask) * lanes
+
+    def transposed_units(self, r: Node, lanes: int, copies: Iterable[tuple[Node, int]]) -> float:
+        """Units of `lanes` far steps of `r` where a register tile holds the neighbours of each:
+        whole vectors are read along the tile, and change places with the lanes."""
+        across = max([n for t, n in copies if n % lanes == 0 and self.is_neighbour(t, r, lanes)],
+                     default=0)
+        if not across:
+            return math.inf
+        whole_lines = across * self.itemsize >= LINE
+        return self.units + math.log2(lanes) + (0.0 if whole_lines else MISS_UNITS)
+
+    def is_neighbour(self, r: Node, vector: Node | None, lanes: int) -> bool:
+        """Whether steps of `r` are neighbours in memory, but those of the vector axis far apart."""
+        if vector is None or self.masked or self.units != 1.0 or r.arg.extent < lanes:
+            return False
+        return self.strides.get(r) == 1 and abs(self.strides.get(vector) or 0) > MOST_SHUFFLED
 
     def _is_shuffle(self, r: Node, lanes: int, stride: int | None) -> bool:
         """Whether all lanes are near each other at places known in advance."""

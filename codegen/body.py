@@ -6,10 +6,10 @@ cycles.py tries hundreds of those for a kernel.
 from __future__ import annotations
 
 import math
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
-from lazyten.codegen.access import MASK_UNITS, Item
+from lazyten.codegen.access import MASK_UNITS, Access, Item
 from lazyten.codegen.target import Target
 from lazyten.node import Node
 
@@ -43,8 +43,10 @@ class VectorItem:
     """An item whose vector axis (or None) is chosen.
 
     depths: where its ranges are in the body's chain, innermost first. fixed: units a use, but for
-    what may be packed. packable: of each such LOAD, units a use directly, units a use once packed
-    and units of packing. tail: (range, extent, lanes) of the reduction's ranges that it depends on.
+    what may be packed or transposed. packable: of each LOAD that may be packed, units a use
+    directly, units a use once packed and units of packing. far: accesses whose lanes are far apart
+    but have neighbours along another range, units a use directly, and of missing the cache. lanes:
+    of the vector. tail: (range, extent, lanes) of the reduction's ranges that it depends on.
     """
 
     item: Item
@@ -52,14 +54,44 @@ class VectorItem:
     depths: tuple[int, ...]
     fixed: float
     packable: dict[Node, tuple[float, float, float]]
+    far: list[tuple[Access, float, float]]
+    lanes: int
     tail: list[tuple[Node, int, int]]
 
-    def units(self, uses: int) -> float:
+    def units(self, uses: int, copies: Chosen) -> float:
         """Units a use, if operands are packed where that pays for so many uses."""
         units = self.fixed
+        for access, direct, missed in self.far:
+            units += min(self._across(access, direct, missed, copies),
+                         access.units + access.packing / uses)
         for direct, packed, packing in self.packable.values():
             units += min(direct, packed + packing / uses)
         return units
+
+    def _across(self, access: Access, direct: float, missed: float, copies: Chosen) -> float:
+        """Units a use of a far access: lane by lane, or transposed in registers."""
+        assert self.vector is not None
+        if not copies:
+            return direct
+        return min(direct, access.transposed_units(self.vector, self.lanes, copies) + missed)
+
+    def least_units(self, uses: int) -> float:
+        """No copies of ranges make a use cheaper."""
+        best = sum(min(direct, access.units + math.log2(self.lanes) + missed,
+                       access.units + access.packing / uses)
+                   for access, direct, missed in self.far)
+        return best + self.fixed + sum(min(direct, packed + packing / uses)
+                                       for direct, packed, packing in self.packable.values())
+
+    def staged(self, uses: int, copies: Chosen) -> Iterator[Node]:
+        """The LOADs that are cheaper packed."""
+        for load, (direct, packed, packing) in self.packable.items():
+            if packed + packing / uses < direct:
+                yield load
+        for access, direct, missed in self.far:
+            across = self._across(access, direct, missed, copies)
+            if access.load is not None and access.units + access.packing / uses < across:
+                yield access.load
 
     def times(self, around: list[int]) -> int:
         """How often the work is done: as often as the last loop that it depends on."""
@@ -109,7 +141,7 @@ class VectorBody:
         for item in self.items:
             instances = copied(copies, item.item.free)
             times = item.times(around)
-            units = instances * item.units(times * instances)
+            units = instances * item.units(times * instances, copies)
             if item.tail:
                 units += item.tail_units(copies, instances)
             if times == iterations:
@@ -136,7 +168,7 @@ class VectorBody:
         total = 0.0
         for item in self.items:
             uses = math.prod([trips[self.body.chain[depth]] for depth in item.depths])
-            total += uses * item.units(uses)
+            total += uses * item.least_units(uses)
         return total
 
 
@@ -145,15 +177,18 @@ def _vector_item(body: Body, item: Item, inner: Node | None, lanes: dict[Node, i
     vector = next((r for r in item.free if r in lanes), None)
     width = 1 if vector is None else lanes[vector]
     fixed, packable = item.arithmetic + item.division_units(vector, width), {}
+    far: list[tuple[Access, float, float]] = []
     for access in item.accesses:
         direct = access.direct_units(inner, target.l1_bytes, vector, width)
-        if direct > access.units and access.load is not None:
+        if any(access.is_neighbour(r, vector, width) for r in access.strides):
+            far.append((access, direct, direct - access.lane_units(vector, width)))
+        elif direct > access.units and access.load is not None:
             packable[access.load] = (direct, access.units, access.packing)
         else:
             fixed += direct
     depths = tuple(i for i in reversed(range(len(body.chain))) if body.chain[i] in item.free)
     tail = [(r, r.arg.extent, lanes.get(r, 1)) for r in body.own if r in item.free]
-    return VectorItem(item, vector, depths, fixed, packable, tail)
+    return VectorItem(item, vector, depths, fixed, packable, far, width, tail)
 
 
 def copied(copies: Chosen, ranges: Container[Node]) -> int:

@@ -17,6 +17,7 @@ from lazyten.codegen.instructions import (
     Horizontal,
     Lanes,
     Load,
+    Shuffle,
     Splat,
     Store,
     Value,
@@ -102,6 +103,30 @@ class Builder:
         out = self.value(source.dtype, 1, block)
         block.items.append(Horizontal(out, combiner, source))
         return out
+
+    def shuffle(self, first: Value, second: Value, order: tuple[int, ...]) -> Value:
+        """A vector of lanes of two others; see Shuffle."""
+        key = ("shuffle", first, second, order)
+        if key not in self._made:
+            block = self.deepest([first, second])
+            out = self._made[key] = self.value(first.dtype, len(order), block)
+            block.items.append(Shuffle(out, first, second, order))
+        return self._made[key]
+
+    def transpose(self, rows: Sequence[Value]) -> list[Value]:
+        """Vector i of lane j from vector j of lane i; as many vectors as lanes, a power of two.
+
+        Blocks of 1 x 1, then of 2 x 2, 4 x 4, ... change places with those across the diagonal.
+        """
+        rows, n, size = list(rows), len(rows), 1
+        while size < n:
+            low = tuple(i if not i & size else i - size + n for i in range(n))
+            high = tuple(i + size if not i & size else i + n for i in range(n))
+            for i in (i for i in range(n) if not i & size):
+                a, b = rows[i], rows[i + size]
+                rows[i], rows[i + size] = self.shuffle(a, b, low), self.shuffle(a, b, high)
+            size *= 2
+        return rows
 
     def add(self, a: Value | None, b: Value) -> Value:
         """Index addition where None is 0."""

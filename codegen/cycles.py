@@ -10,7 +10,7 @@ import math
 from typing import Protocol
 
 from lazyten import dtype as dt
-from lazyten.codegen.access import Access, Item
+from lazyten.codegen.access import LINE, Access, Item
 from lazyten.codegen.body import Body, Chosen, VectorBody, copied
 from lazyten.codegen.ranges import AFFINE, free_ranges
 from lazyten.codegen.stage import Staged
@@ -116,6 +116,20 @@ class Model:
         counts = [most >> i for i in range(3)]
         return [c for c in counts if 2 <= c <= r.arg.extent]
 
+    def transposing_tiles(self, lanes: dict[Node, int]) -> set[tuple[Node, int]]:
+        """Output ranges and how many copies of each make whole vectors, or lines, of loads whose
+        lanes are far apart."""
+        found = set()
+        for body in (self.stores, *self.reductions):
+            for item in body.items.values():
+                vector = next((r for r in item.free if r in lanes), None)
+                width = 1 if vector is None else lanes[vector]
+                for access in item.accesses:
+                    line = max(LINE // access.itemsize, width)
+                    found |= {(r, n) for r in self.outputs for n in (width, line)
+                              if r.arg.extent >= n and access.is_neighbour(r, vector, width)}
+        return found
+
     # ---- one candidate ----
 
     def cycles(self, choice: Choice) -> float:
@@ -162,9 +176,8 @@ class Model:
             around = body.around(trips)
             for item in body.items:
                 uses = item.times(around) * copied(copies, item.item.free)
-                for load, (direct, packed, packing) in item.packable.items():
-                    if packed + packing / uses < direct:
-                        found[load] = Staged(load, item.vector)
+                for load in item.staged(uses, copies):
+                    found[load] = Staged(load, item.vector)
         return list(found.values())
 
     def outermost(self, choice: Choice) -> Node | None:

@@ -109,6 +109,16 @@ class Horizontal:
     source: Value
 
 
+@dataclass(frozen=True, slots=True)
+class Shuffle:
+    """Lane i of out = lane order[i] of `first`, or, past its lanes, of `second`."""
+
+    out: Value
+    first: Value
+    second: Value
+    order: tuple[int, ...]
+
+
 class Carried(NamedTuple):
     """A value carried by a loop: `phi` is `initial` at first, then `next`; afterwards `final`."""
 
@@ -140,7 +150,7 @@ class Loop:
     parallel: bool = False
 
 
-Instruction = Constant | Lanes | Splat | Compute | Load | Store | Horizontal | Loop
+Instruction = Constant | Lanes | Splat | Compute | Load | Store | Horizontal | Shuffle | Loop
 
 
 @dataclass(frozen=True, slots=True)

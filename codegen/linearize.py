@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from lazyten import dtype as dt
 from lazyten.affine import affine
 from lazyten.bounds import bounds
+from lazyten.codegen.access import MOST_SHUFFLED
 from lazyten.codegen.builder import Builder
 from lazyten.codegen.instructions import Address, Block, Carried, Function, Loop, Store, Value
 from lazyten.codegen.ranges import free_ranges
@@ -183,12 +184,43 @@ class _Linearizer:
 
     def _load(self, node: Node, env: Env) -> Value:
         lanes = self._lanes(node)
+        across = None if lanes == 1 or len(node.src) == 3 else self._neighbour(node, lanes)
+        if across is not None:
+            return self._transposed_load(node, across, env, lanes)
         mask = None
         if len(node.src) == 3:
             self._need(node.src[2])
             mask = self.build.splat(self._value(node.src[2], env), lanes)
         address = self._address(node.src[0], node.src[1], env, lanes, mask is not None)
         return self.build.load(node.dtype, lanes, address, mask)
+
+    def _neighbour(self, node: Node, lanes: int) -> Node | None:
+        """The range of a register tile whose instances of a LOAD are neighbours in memory, in
+        whole vectors, while its lanes are far apart; None if there is none."""
+        terms, _ = affine(node.src[1])
+        vector = next(r for r in self.free[node] if r.arg.kind == "vector")
+        if abs(terms.get(vector, 0)) <= MOST_SHUFFLED:
+            return None
+        if any(t is not vector and vector in self.free[t] for t in terms):
+            return None
+        return next((r for r in self.unrolled[node] if terms.get(r) == 1
+                     and r.arg.extent % lanes == 0
+                     and not any(t is not r and r in self.free[t] for t in terms)), None)
+
+    def _transposed_load(self, node: Node, across: Node, env: Env, lanes: int) -> Value:
+        """One instance of a LOAD by reading along the instances, then exchanging them and lanes:
+        the whole square is read at once, and the other instances find it made."""
+        terms, offset = affine(node.src[1])
+        vector = next(r for r in self.free[node] if r.arg.kind == "vector")
+        first = env[across] // lanes * lanes
+        rest = {t: f for t, f in terms.items() if t is not vector}
+        base, offset = self._sum(rest, offset, env | {across: first})
+        rows = []
+        for lane in range(lanes):
+            start = offset + terms[vector] * lane
+            address = Address(node.src[0].arg.slot, base, start, tuple(range(lanes)))
+            rows.append(self.build.load(node.dtype, lanes, address, None))
+        return self.build.transpose(rows)[env[across] - first]
 
     def _address(self, param: Node, position: Node, env: Env, lanes: int,
                  masked: bool = False) -> Address:

@@ -180,7 +180,8 @@ def _improve(model: Model, start: Decisions, fewest: float) -> tuple[Decisions, 
 
 def _tiles(model: Model, start: Decisions) -> Iterator[tuple[tuple[Node, int], ...]]:
     """Register tiles over pairs of the output ranges that the loads reuse, and of the vector axis:
-    a reduction with one accumulator waits for each addition."""
+    a reduction with one accumulator waits for each addition. Also such as let loads whose lanes
+    are far apart be read along the tile."""
     lanes = dict(start.lanes)
     ranges = [r for r in model.outputs if r in model.reused_outputs or r in lanes
               and any(r in body.free for body in model.reductions)]
@@ -192,6 +193,8 @@ def _tiles(model: Model, start: Decisions) -> Iterator[tuple[tuple[Node, int], .
                 for n in _factors(b, lanes.get(b, 1)):
                     if m > 1 and n > 1 and m * n <= model.target.vector_registers:
                         yield ((a, m), (b, n))
+    for chosen in sorted(model.transposing_tiles(lanes), key=lambda c: (c[0].arg.order, c[1])):
+        yield (chosen,)
 
 
 def _factors(r: Node, lanes: int) -> Sequence[int]:

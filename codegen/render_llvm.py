@@ -24,6 +24,7 @@ from lazyten.codegen.instructions import (
     Lanes,
     Load,
     Loop,
+    Shuffle,
     Splat,
     Store,
     Value,
@@ -149,6 +150,10 @@ class _Renderer:
             self.names[item.out] = self._load(item)
         elif isinstance(item, Horizontal):
             self.names[item.out] = self._horizontal(item)
+        elif isinstance(item, Shuffle):
+            first, second = self.names[item.first], self.names[item.second]
+            self.names[item.out] = self._shuffle(item.first.dtype, item.first.lanes, first,
+                                                 item.order, second)
 
     def _splat(self, item: Splat) -> str:
         dtype, lanes, source = item.out.dtype, item.out.lanes, self.names[item.source]
@@ -258,11 +263,12 @@ class _Renderer:
             return loaded
         return convert(self, dt.uint8, dt.bool_, lanes, loaded)
 
-    def _shuffle(self, dtype: DType, lanes: int, name: str, order: Sequence[int]) -> str:
-        """Lane i of the result is lane order[i] of `name`."""
+    def _shuffle(self, dtype: DType, lanes: int, name: str, order: Sequence[int],
+                 second: str = "poison") -> str:
+        """Lane i of the result is lane order[i] of `name`, and past its lanes of `second`."""
         kind = type_name(dtype, lanes)
         indices = f"<{len(order)} x i32> <{', '.join(f'i32 {i}' for i in order)}>"
-        return self.line(f"shufflevector {kind} {name}, {kind} poison, {indices}")
+        return self.line(f"shufflevector {kind} {name}, {kind} {second}, {indices}")
 
     def _updated(self, item: Store) -> str:
         """What a scalar store with a combiner or a mask leaves in memory."""

@@ -147,7 +147,7 @@ def exp(x: Node) -> Node:
     shifted = add(mul(x, 1 / _LN2), magic)
     n = sub(shifted, magic)
     high, low = form.ln2
-    rest = sub(sub(x, mul(n, high)), mul(n, low))
+    rest = muladd(n, -low, muladd(n, -high, x))  # n * high is exact, fused or not
     curve = muladd(mul(rest, rest), horner(rest, form.exp), add(rest, rest))
     shifted = where(small, add(shifted, _SHIFTED), shifted)
     return _scaled(form, shifted, add(curve, 2.0), small)

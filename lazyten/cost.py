@@ -188,7 +188,7 @@ class _Model:
         for reader, count in counts.items():
             context.counts[reader] = max(context.counts.get(reader, 0.0), count)
         context.kernels |= kernels
-        keeps_axes = user.op in AXIS_KEEPING or (
+        keeps_axes = _keeps_axes(user, reduced) or (
             user.op in (Op.GATHER, Op.SCATTER) and node is not user.src[0])
         context.aligned = context.aligned and aligned and keeps_axes
         context.nested = context.nested or nested
@@ -225,6 +225,15 @@ class _Model:
 
 def _times(count: float) -> str:
     return f"{count:.3g} times"
+
+
+def _keeps_axes(user: Node, reduced: frozenset[int]) -> bool:
+    """Whether the loops of a value's axes stay in order where `user` reads it; `reduced`: the axes
+    above, whose numbers a RESHAPE that drops or adds axes of size 1 would change."""
+    if user.op is not Op.RESHAPE:
+        return user.op in AXIS_KEEPING
+    before, after = ([n for n in x.shape if n != 1] for x in (user.src[0], user))
+    return before == after and not reduced
 
 
 def _is_outer(inner: Node, expanded: Node, reduced: frozenset[int]) -> bool:

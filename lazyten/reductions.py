@@ -15,7 +15,7 @@ from lazyten import special
 from lazyten.dtype import DType
 from lazyten.elementwise import as_float, broadcast_to, with_gradient
 from lazyten.errors import DTypeError, ShapeError
-from lazyten.node import Node, Shape, cast, const, elementwise, make, move, reduce, reshape
+from lazyten.node import Node, Shape, cast, const, elementwise, make, reduce, reshape
 from lazyten.ops import Op
 
 Axes = tuple[int, ...]
@@ -188,17 +188,3 @@ def extreme_along(x: Node, axis: int, keepdim: bool, least: bool) -> Node:
     if x.dtype.is_float:
         value = with_gradient(value, (x,), _FirstExtreme(axis))
     return squeezed(value, (axis,), keepdim)
-
-
-def cumulative_sum(x: Node, axis: int) -> Node:
-    """Sums of the elements up to each one, along `axis`: log2(n) sums of shifted halves."""
-    x = cast(x, sum_type(x.dtype))
-    rank, n = len(x.shape), x.shape[axis] if x.shape else 1
-    step = 1
-    while step < n:
-        before = tuple((step if a == axis else 0, 0) for a in range(rank))
-        cut = tuple((0, m - step if a == axis else m) for a, m in enumerate(x.shape))
-        shifted = move(Op.PAD, move(Op.SHRINK, x, cut), before)
-        x = make(Op.CONTIGUOUS, x.dtype, (elementwise(Op.ADD, x, shifted),))
-        step *= 2
-    return x

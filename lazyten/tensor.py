@@ -18,7 +18,17 @@ from lazyten import data as _data
 from lazyten import dtype as dt
 from lazyten import elementwise as ew
 from lazyten import gradient as _gradient
-from lazyten import index_arrays, indexing, losses, printing, reductions, shapes, special, tracing
+from lazyten import (
+    index_arrays,
+    indexing,
+    losses,
+    printing,
+    reductions,
+    scans,
+    shapes,
+    special,
+    tracing,
+)
 from lazyten import random as _random
 from lazyten import realization as _realization
 from lazyten import windows as _windows
@@ -1051,7 +1061,7 @@ class Tensor:
     def cumsum(self, dim: Integer, dtype: DTypeLike | None = None) -> Tensor:
         """Sums of the elements up to each one, along an axis."""
         axis = shapes.axis(dim, self.ndim, "cumsum")
-        return self.to(dtype=dtype)._unary(lambda x: reductions.cumulative_sum(x, axis))
+        return self.to(dtype=dtype)._unary(lambda x: scans.cumulative_sum(x, axis))
 
     def norm(self, dim: Axes = None, keepdim: Flag = False) -> Tensor:
         """The square root of the sum of squares."""

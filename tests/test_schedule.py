@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lazyten import dtype as dt
+from lazyten import reductions
 from lazyten.kernel import Slot
 from lazyten.memory import Lifetime, share
 from lazyten.node import Node, const, elementwise, expand, make, move, reduce, reshape
@@ -173,3 +174,16 @@ def test_a_value_read_in_two_places_is_right(device: str) -> None:
     values = np.arange(24, dtype=np.float32).reshape(4, 6)
     x = leaf(values, F32, device)
     np.testing.assert_allclose(compute(softmax(x), device).sum(1), np.ones(4), rtol=1e-6)
+
+
+@pytest.mark.parametrize("keepdim", [True, False])
+def test_a_variance_of_rows_and_its_mean_are_one_kernel(keepdim: bool) -> None:
+    assert len(plan(reductions.var(array(0, 512, 1000), (1,), keepdim)).steps) == 1
+
+
+def test_a_mean_in_a_sum_over_squeezed_rows_is_right() -> None:
+    values = np.random.default_rng(0).normal(size=(6, 1, 7, 5)).astype(np.float32)
+    variance = reductions.var(leaf(values, F32, "cpu"), (3,))
+    total = reductions.sum(elementwise(Op.MUL, variance, variance), (2,))
+    expected = (values.var(3, ddof=1) ** 2).sum(2)
+    np.testing.assert_allclose(compute(total, "cpu"), expected, rtol=1e-5)

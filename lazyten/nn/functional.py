@@ -9,6 +9,7 @@ from lazyten import random as _random
 from lazyten.arguments import takes_tensors
 from lazyten.dtype import Scalar
 from lazyten.errors import ArgumentError, DTypeError, ShapeError
+from lazyten.nn.attention import scaled_dot_product_attention as scaled_dot_product_attention
 from lazyten.tensor import Tensor
 from lazyten.windows import Geometry
 

@@ -1,0 +1,72 @@
+"""scaled_dot_product_attention beside PyTorch's: values, gradients, masks and refusals."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lazyten as lt
+from lazyten.nn.functional import scaled_dot_product_attention as attention
+
+torch = pytest.importorskip("torch")
+theirs = torch.nn.functional.scaled_dot_product_attention
+RNG = np.random.default_rng(0)
+SEEN = np.arange(35).reshape(5, 7) % 3 > 0
+BIAS = RNG.normal(size=(2, 1, 5, 7))
+
+
+def hidden_rows() -> tuple[Any, Any]:
+    """A mask in which query 2 sees no key: bool, and as floats."""
+    seen = SEEN.copy()
+    seen[2] = False
+    return seen, np.where(seen, 0.0, -np.inf)
+
+
+@pytest.mark.parametrize("mask", [None, SEEN, BIAS, *hidden_rows()],
+                         ids=["none", "bool", "float", "a row hidden", "a row at -inf"])
+@pytest.mark.parametrize("scale", [None, 0.3])
+def test_values_and_gradients_are_pytorchs(mask: Any, scale: float | None, device: str) -> None:
+    arrays = [RNG.normal(size=s) for s in ((2, 3, 5, 4), (2, 3, 7, 4), (2, 3, 7, 6))]
+    check(arrays, {"scale": scale}, mask, device)
+
+
+@pytest.mark.parametrize(("queries", "keys"), [(5, 5), (4, 7), (7, 4)])
+def test_a_causal_query_sees_no_later_key(queries: int, keys: int, device: str) -> None:
+    arrays = [RNG.normal(size=s) for s in ((2, queries, 3), (2, keys, 3), (2, keys, 3))]
+    check(arrays, {"is_causal": True}, None, device)
+
+
+def check(arrays: list[Any], options: dict[str, Any], mask: Any, device: str) -> None:
+    ours = [lt.tensor(a, device=device, requires_grad=True) for a in arrays]
+    other = [torch.tensor(a, requires_grad=True) for a in arrays]
+    found = attention(*ours, None if mask is None else lt.tensor(mask, device=device), **options)
+    expected = theirs(*other, None if mask is None else torch.tensor(mask), **options)
+    weights = RNG.normal(size=found.shape)
+    (found * lt.tensor(weights, device=device)).sum().backward()
+    (expected * torch.tensor(weights)).sum().backward()
+    np.testing.assert_allclose(found.detach().numpy(), expected.detach().numpy(), rtol=1e-10,
+                               atol=1e-12)
+    for mine, its in zip(ours, other, strict=True):
+        assert mine.grad is not None
+        np.testing.assert_allclose(mine.grad.numpy(), its.grad.numpy(), rtol=1e-9, atol=1e-11)
+
+
+def zeros(*shape: int) -> lt.Tensor:
+    return lt.zeros(*shape)
+
+
+@pytest.mark.parametrize(("arguments", "error", "words"), [
+    ((zeros(3), zeros(2, 3), zeros(2, 3)), lt.ShapeError, ["query", "(3,)"]),
+    ((zeros(4, 3), zeros(5, 2), zeros(5, 3)), lt.ShapeError, ["(4, 3)", "(5, 2)"]),
+    ((zeros(4, 3), zeros(5, 3), zeros(6, 3)), lt.ShapeError, ["(5, 3)", "(6, 3)"]),
+    ((zeros(4, 3), zeros(5, 3).double(), zeros(5, 3)), lt.DTypeError, ["key", "float64"]),
+    ((zeros(4, 3), zeros(5, 3), zeros(5, 3), zeros(4, 5).long()), lt.DTypeError, ["int64"]),
+    ((zeros(4, 3), zeros(5, 3), zeros(5, 3), zeros(4, 4)), lt.ShapeError, ["mask", "(4, 4)"]),
+    ((zeros(4, 3), zeros(4, 3), zeros(4, 3), zeros(4, 4), True), lt.ArgumentError, ["is_causal"]),
+])
+def test_refusals_name_what_is_wrong(arguments: tuple[Any, ...], error: type[Exception],
+                                     words: list[str]) -> None:
+    with pytest.raises(error) as raised:
+        attention(*arguments)
+    assert all(w in str(raised.value) for w in ["scaled_dot_product_attention", *words])
