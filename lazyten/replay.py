@@ -21,7 +21,7 @@ from lazyten.environment import Environment
 from lazyten.errors import JitError
 from lazyten.node import Node, Shape
 from lazyten.ops import Op
-from lazyten.realization import Graph, plan_of, realize, run, show
+from lazyten.realization import Graph, plan_of, realize, run, show, watchers
 from lazyten.storage import Buffer, Storage
 from lazyten.tensor import Tensor
 from lazyten.trees import Leaf, unflatten
@@ -79,7 +79,8 @@ class Segment:
         self.workspace = [Buffer(device, dt.uint8, size) for size in made.block_sizes]
         self.blocks = [self.workspace[b].handle for b in made.blocks.values()]
         fresh = [a for a in dict.fromkeys(made.outputs) if a >= made.inputs]
-        self.launch = self.plan.joined(device, (*range(made.inputs), *made.blocks, *fresh))
+        self.arrays = (*range(made.inputs), *made.blocks, *fresh)
+        self.programs, self.launch = self.plan.programs, self.plan.joined(device, self.arrays)
         self.shapes = [r.node.shape for r in roots]
         first = {a: made.outputs.index(a) for a in fresh}
         self.kinds = [(*made.arrays[a], self.shapes[first[a]]) for a in fresh]
@@ -105,8 +106,12 @@ class Segment:
         detail = debug.level()
         if detail:
             show(self.device, self.plan, None, detail)
+        if detail or watchers:
             buffers = run(self.device, self.plan, inputs, detail)
             return [b.node(shape) for b, shape in zip(buffers, self.shapes, strict=True)]
+        if self.programs is not self.plan.programs:  # compiled anew
+            self.launch = self.plan.joined(self.device, self.arrays)
+            self.programs = self.plan.programs
         homes = [self._home(number) for number in range(len(self.homes))]
         self.launch([*[b.handle for b in inputs], *self.blocks, *[h.buffer.handle for h in homes]])
         nodes = []
