@@ -76,7 +76,7 @@ from lazyten.random import Generator, manual_seed
 from lazyten.serialization import load_safetensors, save_safetensors
 from lazyten.tensor import Tensor
 from lazyten.threads import get_num_threads, set_num_threads
-from lazyten.tuning import load_decisions
+from lazyten.tuning import load_decisions, tune
 
 __version__ = "0.1.0"
 
@@ -240,6 +240,7 @@ __all__ = [
     "tril",
     "triu",
     "trunc",
+    "tune",
     "uint8",
     "uint16",
     "uint32",

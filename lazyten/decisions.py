@@ -49,6 +49,11 @@ def load(path: str | os.PathLike[str]) -> int:
     return len(found)
 
 
+def use(kernel: Kernel, target: str, given: Given) -> None:
+    """Use these decisions for a kernel from now on."""
+    _loaded[key_of(kernel), target] = given
+
+
 def loaded() -> dict[Key, Given]:
     """What was loaded, as `restore` takes it."""
     return dict(_loaded)

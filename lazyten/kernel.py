@@ -2,11 +2,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lazyten.dtype import DType
 from lazyten.location import Location
-from lazyten.node import Node, dump, toposort
+from lazyten.node import Node, dump, make, toposort
 
 
 class Slot(NamedTuple):
@@ -40,6 +40,28 @@ class Kernel:
     inputs: tuple[tuple[DType, int], ...]
     where: Location | None = None
     decisions: Given | None = None
+
+
+Plain = tuple[Any, ...]
+"""A kernel as tuples of strings, numbers, ops and dtypes, which another process can read."""
+
+
+def to_plain(kernel: Kernel) -> Plain:
+    """The kernel without its nodes, for `from_plain`. Its line is left out."""
+    order = toposort(kernel.outputs)
+    numbers = {node: number for number, node in enumerate(order)}
+    nodes = [(n.op, n.dtype, tuple(numbers[s] for s in n.src), n.arg) for n in order]
+    return (kernel.name, nodes, tuple(numbers[o] for o in kernel.outputs), kernel.inputs,
+            kernel.decisions)
+
+
+def from_plain(plain: Plain) -> Kernel:
+    """The kernel that `to_plain` took apart."""
+    name, nodes, outputs, inputs, decisions = plain
+    made: list[Node] = []
+    for op, dtype, src, arg in nodes:
+        made.append(make(op, dtype, tuple(made[s] for s in src), arg))
+    return Kernel(name, tuple(made[o] for o in outputs), inputs, None, decisions)
 
 
 def structure(kernel: Kernel) -> str:
