@@ -31,14 +31,15 @@ Counts = tuple[tuple[Node, int], ...]
 
 
 def candidates(kernel: Kernel, target: Target) -> list[str]:
-    """Other decisions than the kernel's own, without repetition."""
+    """Other decisions than the kernel's own, without repetition: near those that were given for it,
+    or else near the model's and the model's favourites."""
     sink = merge_ranges(lower(kernel))
     given = kernel.decisions
     base = decide(sink, target) if given is None else parse(given.text, sink, target, given.where)
     model = Model(sink, target)
     near = sorted(_fitting(_neighbours(model, sink, base), sink, target), key=model.cycles)
-    far = sorted(_fitting(_favourites(model), sink, target), key=model.cycles)[:BEST]
-    finished = [_finished(model, sink, f) for f in far]
+    far = [] if given else sorted(_fitting(_favourites(model), sink, target), key=model.cycles)
+    finished = [_finished(model, sink, f) for f in far[:BEST]]
     ordered = [d for pair in itertools.zip_longest(near, finished) for d in pair if d is not None]
     return [text for text in dict.fromkeys(map(str, ordered)) if text != str(base)]
 

@@ -182,13 +182,13 @@ def _problems(decisions: Decisions, sink: Node, free: dict[Node, frozenset[Node]
 def _too_much(sink: Node, free: dict[Node, frozenset[Node]], lanes: dict[Node, int],
               copies: dict[Node, int], target: Target) -> Iterable[tuple[str, str]]:
     """What depends on two vectors, or would be written out too often."""
-    for node in toposort([sink]):
-        vectors = sorted(range_name(r) for r in free[node] if r in lanes)
+    for ranges in dict.fromkeys(free[node] for node in toposort([sink])):
+        vectors = sorted(range_name(r) for r in ranges if r in lanes)
         if len(vectors) > 1:
             yield (f"vector({', '.join(vectors)})", "some value depends on all of these, and only "
                                                     "one of them can be its lanes")
-        width = math.prod(-(-lanes.get(r, 1) * 4 // target.vector_bytes) for r in free[node])
-        instances = width * math.prod(copies.get(r, 1) for r in free[node])
+        width = math.prod(-(-lanes.get(r, 1) * 4 // target.vector_bytes) for r in ranges)
+        instances = width * math.prod(copies.get(r, 1) for r in ranges)
         if instances > MOST_INSTANCES:
             yield ("tile and unroll", f"some instructions would be written out {instances} times; "
                                       f"the limit is {MOST_INSTANCES}")

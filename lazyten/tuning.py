@@ -26,6 +26,8 @@ from lazyten.tuning_search import Asked, Found, Search
 
 RANKING_SECONDS = 0.02
 """How long a kernel is timed to find out its share."""
+LEAST_SECONDS = 1.0
+"""A kernel that is searched at all is searched for so long, should its share be less."""
 
 
 def load_decisions(path: str | os.PathLike[str]) -> int:
@@ -138,12 +140,13 @@ def search_all(worker: Asked, launched: Sequence[Launched], deadline: float,
     try:
         for number, k in enumerate(order):
             left = deadline - time.perf_counter()
-            if left <= 0:
+            if left <= 0 or (number and left < LEAST_SECONDS):
                 break
             share = times[id(k)] / max(sum(times[id(o)] for o in order[number:]), 1e-9)
             progress.begin(k.kernel.name, number, len(order), deadline)
-            found = Search(worker, k.device, k.kernel, times[id(k)] / k.launches,
-                           time.perf_counter() + left * share, progress.show).run()
+            enough = time.perf_counter() + max(left * share, LEAST_SECONDS)
+            found = Search(worker, k.device, k.kernel, times[id(k)] / k.launches, enough, deadline,
+                           progress.show).run()
             tuned.append(Tuned(k.kernel, k.device, k.launches, found))
             _keep(tuned[-1], path)
     finally:

@@ -6,6 +6,7 @@ has been timed once more against the kernel as it was. Called by tuning.py.
 """
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,8 @@ LEAST_GAIN = 0.03
 """Candidates that save less than this share of the time are not worth a line in a file."""
 TRIAL_SECONDS = 0.03
 FINAL_SECONDS = 0.2
+LONGER = 4
+"""What looks faster is timed so much longer before it is believed."""
 LONGEST_TRIAL = 5.0
 """A candidate that has not been compiled, checked and timed by then has hung."""
 MOST_FAILURES = 3
@@ -52,13 +55,14 @@ class Found:
 
 
 class Search:
-    """One kernel's search. seconds: what a launch of it takes, as far as known. deadline: as
-    time.perf_counter() gives it. progress: called before each trial."""
+    """One kernel's search. seconds: what a launch of it takes, as far as known. enough: when to
+    stop trying; deadline: when to have stopped, as time.perf_counter() gives it. progress: called
+    before each trial."""
 
-    def __init__(self, worker: Asked, device: str, kernel: Kernel, seconds: float, deadline: float,
-                 progress: Callable[[], None]) -> None:
+    def __init__(self, worker: Asked, device: str, kernel: Kernel, seconds: float, enough: float,
+                 deadline: float, progress: Callable[[], None]) -> None:
         self.worker, self.device, self.kernel = worker, device, kernel
-        self.deadline, self.progress = deadline, progress
+        self.enough, self.deadline, self.progress = enough, deadline, progress
         self.opened = -1
         self.failures = 0
         self.found = Found(seconds, seconds)
@@ -75,20 +79,29 @@ class Search:
         best, ratio = "", 1 - LEAST_GAIN
         queue = self._candidates(best)
         seen = set(queue)
-        reserve = FINAL_SECONDS + 10 * self.found.before
-        while queue and self._left > (reserve if best else 0) and self.failures < MOST_FAILURES:
+        stop = min(self.enough, self.deadline - FINAL_SECONDS - 100 * self.found.before)
+        while queue and time.perf_counter() < stop and self.failures < MOST_FAILURES:
             line = queue.pop(0)
-            trial = self._trial(line, TRIAL_SECONDS)
             self.found.tried += 1
-            if trial.problem:
-                self.found.problems[line] = trial.problem
-            elif trial.after < ratio * trial.before:
-                best, ratio = line, trial.after / trial.before
+            reached = self._ratio(line, ratio)
+            if reached < ratio:
+                best, ratio = line, reached
                 fresh = [c for c in self._candidates(best) if c not in seen]
                 seen.update(fresh)
                 queue = fresh + queue
         if best:
             self._confirm(best)
+
+    def _ratio(self, line: str, wanted: float) -> float:
+        """How long a candidate takes in relation to the kernel as it is; infinity if it is wrong.
+        """
+        trial = self._trial(line, TRIAL_SECONDS)
+        if trial.after < wanted * trial.before:
+            trial = self._trial(line, LONGER * TRIAL_SECONDS)
+        if trial.problem:
+            self.found.problems[line] = trial.problem
+            return math.inf
+        return trial.after / trial.before
 
     def _confirm(self, best: str) -> None:
         trial = self._trial(best, FINAL_SECONDS)
@@ -106,7 +119,8 @@ class Search:
             self.worker.ask(self._left, "open", self.device, to_plain(self.kernel),
                             get_num_threads())
             self.opened = self.worker.starts
-        return self.worker.ask(min(self._left, LONGEST_TRIAL + 100 * self.found.before), *request)
+        longest = LONGEST_TRIAL + 100 * self.found.before
+        return self.worker.ask(min(self._left, longest), *request)
 
     def _candidates(self, line: str) -> Sequence[str]:
         if not line:
@@ -119,8 +133,6 @@ class Search:
 
     def _trial(self, line: str, seconds: float) -> Trial:
         self.progress()
-        if self._left <= 0:
-            return Trial(problem="out of time")
         try:
             trial: Trial = self._ask("trial", line, seconds)
         except WorkerError as error:
