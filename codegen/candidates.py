@@ -97,8 +97,8 @@ def _neighbours(model: Model, sink: Node, base: Decisions) -> Iterator[Decisions
     ranges, grain = base.parallel.ranges, base.parallel.grain
     if ranges:
         yield replace(base, parallel=ONE_THREAD)
-        for other in {max(grain // 2, 1), grain * 2}:
-            yield replace(base, parallel=Sharing(ranges, other))
+        for count in (max(grain // 2, 1), grain * 2):
+            yield replace(base, parallel=Sharing(ranges, count))
 
 
 def _tiles(outputs: list[Node], tile: dict[Node, int]) -> Iterator[Counts]:

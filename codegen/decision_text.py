@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import NoReturn
 
 from lazyten.codegen.cycles import MOST_INSTANCES
 from lazyten.codegen.optimize import Decisions, range_name
@@ -70,7 +71,7 @@ class _Reader:
                 decisions = _PARTS[name](self, decisions, inside)
         return decisions if decisions.staged == () else self._with_vectors(decisions)
 
-    def fail(self, problem: str) -> None:
+    def fail(self, problem: str) -> NoReturn:
         """ArgumentError about the part being read."""
         raise ArgumentError(f"{self.where}: {self.part}: {problem}")
 
@@ -80,7 +81,6 @@ class _Reader:
         if r is None:
             known = ", ".join(f"{n} (extent {r.arg.extent})" for n, r in self.ranges.items())
             self.fail(f"the kernel has no range {name.strip()!r}; it has {known or 'none'}")
-        assert r is not None
         return r
 
     def count(self, text: str) -> int:
@@ -107,7 +107,6 @@ class _Reader:
         match = _STAGE.fullmatch(inside.strip())
         if match is None:
             self.fail("write stage(argument N)")
-        assert match is not None
         slot, number = int(match[1]), int(match[2] or 0)
         loads = self.loads.get(slot, [])
         if number >= len(loads):

@@ -227,9 +227,10 @@ def _programs(device: str, made: Schedule) -> tuple[Program, ...]:
 
 
 def rebuild_plans() -> None:
-    """Compile anew what is in use, for decisions that were given since."""
-    for plan, device in list(_live.items()):
-        programs = _programs(device, plan.schedule)
+    """Compile anew what is in use, for decisions that were given since; all of it or, where one
+    does not fit, nothing."""
+    made = [(plan, _programs(device, plan.schedule)) for plan, device in list(_live.items())]
+    for plan, programs in made:
         if programs != plan.programs:
             plan.programs, plan.launch = programs, None
 

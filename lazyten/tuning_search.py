@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -122,7 +122,7 @@ class Search:
         longest = LONGEST_TRIAL + 100 * self.found.before
         return self.worker.ask(min(self._left, longest), *request)
 
-    def _candidates(self, line: str) -> Sequence[str]:
+    def _candidates(self, line: str) -> list[str]:
         if not line:
             return list(self._ask("candidates", to_plain(self.kernel)))
         decided = replace(self.kernel, decisions=Given(line))

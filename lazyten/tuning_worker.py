@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import pickle
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from lazyten.kernel import Plain, from_plain
@@ -23,7 +24,8 @@ class Handler:
 
     def answer(self, request: str, *arguments: Any) -> Any:
         """Do what is asked; requests are named after the methods below."""
-        answers = {"open": self.open, "candidates": self.candidates, "trial": self.trial}
+        answers: dict[str, Callable[..., Any]] = {
+            "open": self.open, "candidates": self.candidates, "trial": self.trial}
         return answers[request](*arguments)
 
     def open(self, device: str, plain: Plain, threads: int) -> None:
