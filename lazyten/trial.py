@@ -5,6 +5,7 @@ process of its own; tuning.py asks it to, and uses the timing part itself.
 """
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Sequence
@@ -27,6 +28,7 @@ GUARD = 256
 BATCH_SECONDS = 100e-6
 """A timing covers as many launches as take about so long."""
 FEWEST_ROUNDS, MOST_ROUNDS = 4, 40
+"""Of timings in turns; of timings of one kernel alone."""
 HOPELESS = 1.25
 """A candidate that is slower by this after a few rounds is not timed any further."""
 
@@ -99,7 +101,7 @@ class Bench:
         start = time.perf_counter()
         before, after = self.seconds(self.program), self.seconds(candidate)
         launches = max(int(BATCH_SECONDS / max(before, 1e-9)), 1)
-        for number in range(MOST_ROUNDS):
+        for number in itertools.count():
             if number >= FEWEST_ROUNDS and (time.perf_counter() - start > limit
                                             or after > HOPELESS * before):
                 break
