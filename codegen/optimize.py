@@ -6,7 +6,7 @@ and the number of registers, by a static model of the cycles that each candidate
 """
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from lazyten.codegen.cycles import Model
@@ -22,7 +22,7 @@ from lazyten.codegen.ranges import (
     split_outputs,
     split_reduction,
 )
-from lazyten.codegen.stage import Staged, fill, mark
+from lazyten.codegen.stage import Staged, fill, mark, packable_loads
 from lazyten.codegen.target import Target
 from lazyten.node import Node, toposort
 from lazyten.ops import Op
@@ -54,7 +54,8 @@ class Decisions:
                                       ("vector", self.lanes)) if chosen]
         if self.outer is not None:
             parts.append(f"outermost({range_name(self.outer)})")
-        parts += [f"stage(argument {s.load.src[0].arg.slot})" for s in self.staged]
+        parts += [f"stage(argument {s.load.src[0].arg.slot}"
+                  f"{f', load {s.number}' if s.number else ''})" for s in self.staged]
         if self.parallel.ranges:
             shared = "*".join(map(range_name, self.parallel.ranges))
             parts.append(f"parallel({shared}:{self.parallel.grain})")
@@ -68,18 +69,28 @@ def range_name(r: Node) -> str:
     return ".".join([name, *map(str, rest)])
 
 
-def optimize(sink: Node, target: Target, scratch: int) -> list[tuple[Node, Decisions]]:
+def optimize(sink: Node, target: Target, scratch: int,
+             given: Callable[[Node], Decisions] | None = None) -> list[tuple[Node, Decisions]]:
     """The same kernel in better loop nests, and what was decided: what packs operands, in the order
-    to run, and last the kernel itself. `scratch` is the first kernel argument that is not taken."""
+    to run, and last the kernel itself. `scratch` is the first kernel argument that is not taken.
+    `given` decides for the kernel itself, once its ranges are merged."""
     sink = merge_ranges(sink)
-    model = Model(sink, target)
-    decisions = choose(model)
-    if target.threads:
-        decisions = replace(decisions, parallel=choose_parallel(model, decisions))
+    decisions = decide(sink, target) if given is None else given(sink)
     marked = apply(mark(sink, decisions.staged, scratch), decisions)
     fills, sink = fill(marked, decisions.staged, scratch)
     done = [step for f in fills for step in optimize(f, target, scratch + len(fills))]
     return [*done, (share(sink, decisions), decisions)]
+
+
+def decide(sink: Node, target: Target) -> Decisions:
+    """All decisions for a kernel whose ranges are merged."""
+    model = Model(sink, target)
+    decisions = choose(model)
+    if target.threads:
+        decisions = replace(decisions, parallel=choose_parallel(model, decisions))
+    loads = packable_loads(sink) if decisions.staged else {}
+    return replace(decisions, staged=tuple(
+        replace(s, number=loads[s.load.src[0].arg.slot].index(s.load)) for s in decisions.staged))
 
 
 def apply(sink: Node, decisions: Decisions) -> Node:

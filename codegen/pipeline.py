@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 
+from lazyten.codegen.decision_text import parse
 from lazyten.codegen.decompose import decompose
 from lazyten.codegen.generated import Generated
 from lazyten.codegen.linearize import linearize
@@ -10,7 +12,7 @@ from lazyten.codegen.lower import lower
 from lazyten.codegen.optimize import Decisions, loop_nest, optimize
 from lazyten.codegen.render_llvm import render
 from lazyten.codegen.target import Target
-from lazyten.kernel import Kernel
+from lazyten.kernel import Given, Kernel
 from lazyten.location import attribute_to
 from lazyten.node import Node, make, toposort, verify
 from lazyten.ops import Op
@@ -29,14 +31,16 @@ def _generate(kernel: Kernel, target: Target) -> Generated:
     if VERIFY:
         verify(kernel.outputs, "graph")
     arguments = len(kernel.outputs) + len(kernel.inputs)
-    steps = optimize(_checked(lower(kernel)), target, arguments)
+    given = None if kernel.decisions is None else partial(_given, kernel.decisions, target)
+    steps = optimize(_checked(lower(kernel)), target, arguments, given)
     names = [f"{kernel.name}_stage{i}" for i in range(len(steps) - 1)] + [kernel.name]
     texts: list[str] = []
     declares: set[str] = set()
     loops: list[str] = []
     for name, (sink, decisions) in zip(names, steps, strict=True):
         nest = loop_nest(_checked(sink))
-        loops.append(f"{decisions}\n{nest}" if nest else str(decisions))
+        title = f"{decisions} (given)" if given and name == kernel.name else str(decisions)
+        loops.append(f"{title}\n{nest}" if nest else title)
         stores = decompose(sink.src)
         function = linearize(name, _checked(make(sink.op, sink.dtype, tuple(stores))),
                              decisions.parallel.grain)
@@ -45,6 +49,10 @@ def _generate(kernel: Kernel, target: Target) -> Generated:
         declares.update(declared)
     return Generated(kernel.name, "\n".join(texts), tuple(sorted(declares)), "\n\n".join(loops),
                      kernel.where, tuple(names), _scratch_bytes(steps, arguments))
+
+
+def _given(given: Given, target: Target, sink: Node) -> Decisions:
+    return parse(given.text, sink, target, given.where)
 
 
 def _scratch_bytes(steps: list[tuple[Node, Decisions]], arguments: int) -> tuple[int, ...]:

@@ -32,10 +32,14 @@ from lazyten.simplify import simplify, simplify_all
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """What is to be packed: `load`, whose lanes run along `vector` if it is a vector at all."""
+    """What is to be packed: `load`, whose lanes run along `vector` if it is a vector at all.
+
+    number: which of the packable loads of its argument it is, 0 for the only one.
+    """
 
     load: Node
     vector: Node | None
+    number: int = 0
 
 
 def is_packable(load: Node) -> bool:
@@ -49,6 +53,15 @@ def is_packable(load: Node) -> bool:
             return False
         reach = abs(stride) * r.arg.extent
     return True
+
+
+def packable_loads(sink: Node) -> dict[int, list[Node]]:
+    """The loads that can be packed, in visit order, by the number of the argument they read."""
+    found: dict[int, list[Node]] = {}
+    for node in toposort([sink]):
+        if node.op is Op.LOAD and is_packable(node):
+            found.setdefault(node.src[0].arg.slot, []).append(node)
+    return found
 
 
 def packed_size(load: Node) -> int:

@@ -25,6 +25,11 @@ class Target:
     l2_bytes: int = 512 << 10
     threads: bool = False
 
+    @property
+    def label(self) -> str:
+        """What files of decisions call it: 'cpu-32x16' for 16 vector registers of 32 bytes."""
+        return f"{self.name}-{self.vector_bytes}x{self.vector_registers}"
+
 
 AVX2 = Target("avx2", 32, 16, threads=True)
 """x86-64 with AVX2, and threads: what golden tests render for."""

@@ -77,6 +77,7 @@ from lazyten.random import Generator, manual_seed
 from lazyten.serialization import load_safetensors, save_safetensors
 from lazyten.tensor import Tensor
 from lazyten.threads import get_num_threads, set_num_threads
+from lazyten.tuning import load_decisions, tune
 
 __version__ = "0.1.0"
 
@@ -184,6 +185,7 @@ __all__ = [
     "jit",
     "le",
     "linspace",
+    "load_decisions",
     "load_safetensors",
     "log",
     "log1p",
@@ -256,6 +258,7 @@ __all__ = [
     "tril",
     "triu",
     "trunc",
+    "tune",
     "uint8",
     "uint16",
     "uint32",

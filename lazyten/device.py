@@ -96,6 +96,16 @@ class Executor(ABC):
     def build(self, kernels: Sequence[Kernel]) -> list[Program]:
         """Compile kernels, each to one program."""
 
+    @property
+    def target(self) -> str:
+        """What kernels are optimized for, as files of decisions name it; empty if there is nothing
+        to decide."""
+        return ""
+
+    def candidates(self, kernel: Kernel) -> list[str]:
+        """Decisions that may make this kernel faster than those it has, the likeliest first."""
+        return []
+
     def sequence(self, launches: Sequence[tuple[Program, Sequence[int]]]) -> Callable[
             [Sequence[Handle]], None]:
         """One function that launches these programs in order, each on the buffers of these numbers.

@@ -2,11 +2,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lazyten.dtype import DType
 from lazyten.location import Location
-from lazyten.node import Node, dump, toposort
+from lazyten.node import Node, dump, make, toposort
 
 
 class Slot(NamedTuple):
@@ -17,23 +17,62 @@ class Slot(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Given:
+    """Decisions of the optimizer that a user gave: `text` as DEBUG=3 prints them, and where they
+    stand, for messages."""
+
+    text: str
+    where: str = "decisions"
+
+
+@dataclass(frozen=True, slots=True)
 class Kernel:
     """One launch: arrays computed from arrays.
 
     outputs: GRAPH expressions whose BUFFER leaves have Slot arguments. Argument i of the launch is
     where outputs[i] is written, flat and contiguous; the inputs' arguments follow, in slot order.
-    inputs: dtype and size of each input, slots len(outputs) onwards.
+    inputs: dtype and size of each input, slots len(outputs) onwards. decisions: how to optimize it,
+    where that is not left to the code generator.
     """
 
     name: str
     outputs: tuple[Node, ...]
     inputs: tuple[tuple[DType, int], ...]
     where: Location | None = None
+    decisions: Given | None = None
+
+
+Plain = tuple[Any, ...]
+"""A kernel as tuples of strings, numbers, ops and dtypes, which another process can read."""
+
+
+def to_plain(kernel: Kernel) -> Plain:
+    """The kernel without its nodes, for `from_plain`. Its line is left out."""
+    order = toposort(kernel.outputs)
+    numbers = {node: number for number, node in enumerate(order)}
+    nodes = [(n.op, n.dtype, tuple(numbers[s] for s in n.src), n.arg) for n in order]
+    return (kernel.name, nodes, tuple(numbers[o] for o in kernel.outputs), kernel.inputs,
+            kernel.decisions)
+
+
+def from_plain(plain: Plain) -> Kernel:
+    """The kernel that `to_plain` took apart."""
+    name, nodes, outputs, inputs, decisions = plain
+    made: list[Node] = []
+    for op, dtype, src, arg in nodes:
+        made.append(make(op, dtype, tuple(made[s] for s in src), arg))
+    return Kernel(name, tuple(made[o] for o in outputs), inputs, None, decisions)
 
 
 def structure(kernel: Kernel) -> str:
     """All that a kernel's code depends on, as text: equal on every machine and in every process."""
+    given = "" if kernel.decisions is None else f"\ngiven: {kernel.decisions.text}"
+    return f"{kernel.name}: {computation(kernel)}{given}"
+
+
+def computation(kernel: Kernel) -> str:
+    """What a kernel computes, as text, whatever its name."""
     numbers = {node: number for number, node in enumerate(toposort(kernel.outputs))}
     outputs = " ".join(f"%{numbers[output]}" for output in kernel.outputs)
     inputs = " ".join(f"{dtype.name}[{size}]" for dtype, size in kernel.inputs)
-    return f"{kernel.name}: {outputs} from {inputs}\n{dump(kernel.outputs)}"
+    return f"{outputs} from {inputs}\n{dump(kernel.outputs)}"

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 from lazyten import debug, tracing, watching
 from lazyten import dtype as dt
@@ -26,7 +26,7 @@ from lazyten.schedule import Schedule, schedule
 from lazyten.storage import REALIZED, Buffer, Storage
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, weakref_slot=True, eq=False)
 class Plan:
     """A schedule with its compiled programs, one a kernel step.
 
@@ -40,9 +40,10 @@ class Plan:
 
     def launch_all(self, device: str, handles: Mapping[int, Handle]) -> None:
         """Run on these arrays, all in one call; they come in the same order each time."""
-        if self.launch is None:
-            self.launch = self.joined(device, handles)
-        self.launch(list(handles.values()))
+        launch = self.launch
+        if launch is None:
+            launch = self.launch = self.joined(device, handles)
+        launch(list(handles.values()))
 
     def joined(self, device: str, arrays: Iterable[int]) -> Callable[[Sequence[Handle]], None]:
         """The programs as one function of the handles of these arrays, in this order."""
@@ -58,6 +59,8 @@ RUNS = 4
 
 _plans: OrderedDict[Hashable, Plan] = OrderedDict()
 PLAN_LIMIT = 1024
+_live: WeakKeyDictionary[Plan, str] = WeakKeyDictionary()
+"""Every plan in use, jitted functions' too, and its device."""
 _shown: WeakSet[Program] = WeakSet()
 
 
@@ -232,9 +235,24 @@ class Graph:
 def _make_plan(device: str, graph: Graph) -> Plan:
     inputs: list[tuple[DType, int]] = [(b.dtype, b.size) for b in graph.buffers]
     made = schedule(graph.normalized(), inputs)
+    plan = Plan(made, _programs(device, made))
+    _live[plan] = device
+    return plan
+
+
+def _programs(device: str, made: Schedule) -> tuple[Program, ...]:
     kernels = list(dict.fromkeys(step.kernel for step in made.steps))
     programs = dict(zip(kernels, executor(device).build(kernels), strict=True))
-    return Plan(made, tuple(programs[step.kernel] for step in made.steps))
+    return tuple(programs[step.kernel] for step in made.steps)
+
+
+def rebuild_plans() -> None:
+    """Compile anew what is in use, for decisions that were given since; all of it or, where one
+    does not fit, nothing."""
+    made = [(plan, _programs(device, plan.schedule)) for plan, device in list(_live.items())]
+    for plan, programs in made:
+        if programs != plan.programs:
+            plan.programs, plan.launch = programs, None
 
 
 def run(device: str, plan: Plan, inputs: Sequence[Buffer], detail: int = 0) -> list[Buffer]:
@@ -246,7 +264,7 @@ def run(device: str, plan: Plan, inputs: Sequence[Buffer], detail: int = 0) -> l
     handles |= {a: blocks[b].handle for a, b in made.blocks.items()}
     handles |= {a: b.handle for a, b in outputs.items()}
     if watching.watchers:
-        watching.ran(device, made)
+        watching.ran(device, plan)
     plan.runs += 1
     if plan.runs > RUNS and detail < 2:
         plan.launch_all(device, handles)

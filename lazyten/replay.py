@@ -92,7 +92,8 @@ class Segment:
         self.workspace = reserve_blocks(device, made)
         self.blocks = [self.workspace[b].handle for b in made.blocks.values()]
         fresh = [a for a in dict.fromkeys(made.outputs) if a >= made.inputs]
-        self.launch = self.plan.joined(device, (*range(made.inputs), *made.blocks, *fresh))
+        self.arrays = (*range(made.inputs), *made.blocks, *fresh)
+        self.programs, self.launch = self.plan.programs, self.plan.joined(device, self.arrays)
         self.shapes = shapes
         first = {a: made.outputs.index(a) for a in fresh}
         self.fresh = fresh
@@ -125,9 +126,12 @@ class Segment:
             buffers = run(self.device, self.plan, inputs, detail)
             nodes = [b.node(shape) for b, shape in zip(buffers, self.shapes, strict=True)]
             return self._checked(nodes, inputs)
+        if self.programs is not self.plan.programs:  # compiled anew
+            self.launch = self.plan.joined(self.device, self.arrays)
+            self.programs = self.plan.programs
         homes = [self._home(number) for number in range(len(self.homes))]
         if watching.watchers:
-            watching.ran(self.device, self.plan.schedule)
+            watching.ran(self.device, self.plan)
         self.launch([*[b.handle for b in inputs], *self.blocks, *[h.buffer.handle for h in homes]])
         nodes = []
         for given, made, shape in zip(self.given, self.made, self.shapes, strict=True):

@@ -57,7 +57,7 @@ def watch_kernels() -> Iterator[Kernels]:
     """
     _refuse_in_jit()
     kernels = Kernels()
-    with watching.told(lambda device, schedule: kernels.schedules.append((device, schedule))):
+    with watching.told(lambda device, plan: kernels.schedules.append((device, plan.schedule))):
         yield kernels
 
 

@@ -6,19 +6,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
+from lazyten.device import Program
 from lazyten.schedule import Schedule
 
-Watcher = Callable[[str, Schedule], None]
+
+class Planned(Protocol):
+    """A schedule and its compiled programs, one a step."""
+
+    @property
+    def schedule(self) -> Schedule: ...
+    @property
+    def programs(self) -> tuple[Program, ...]: ...
+
+
+Watcher = Callable[[str, Planned], None]
 
 watchers: list[Watcher] = []
-"""Called with the device and the schedule before its kernels are launched, in any thread."""
+"""Called with the device and the plan before its kernels are launched, in any thread."""
 
 
-def ran(device: str, schedule: Schedule) -> None:
-    """Tell all who watch that the kernels of a schedule are about to be launched."""
+def ran(device: str, plan: Planned) -> None:
+    """Tell all who watch that the kernels of a plan are about to be launched."""
     for watcher in tuple(watchers):
-        watcher(device, schedule)
+        watcher(device, plan)
 
 
 @contextmanager

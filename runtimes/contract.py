@@ -20,9 +20,11 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from lazyten import dtype as dt
+from lazyten.codegen.candidates import candidates
 from lazyten.codegen.generated import Generated
 from lazyten.codegen.pipeline import generate
 from lazyten.codegen.target import Target
+from lazyten.decisions import given_for
 from lazyten.device import Executor, Handle, Program
 from lazyten.dtype import DType
 from lazyten.errors import DeviceError, DTypeError
@@ -148,7 +150,8 @@ class Runtime(Executor):
 
     def build(self, kernels: Sequence[Kernel]) -> list[Program]:
         """One program a kernel; a program that is still in use serves equal kernels again."""
-        keyed = {structure(k): k for k in with_distinct_names(kernels)}
+        decided = [self._with_decisions(k) for k in with_distinct_names(kernels)]
+        keyed = {structure(k): k for k in decided}
         programs = {key: p for key in keyed if (p := self._programs.get(key)) is not None}
         missing = {key: kernel for key, kernel in keyed.items() if key not in programs}
         if missing:
@@ -172,6 +175,22 @@ class Runtime(Executor):
             raise DeviceError(f"kernel {kernel} needs {sum(sizes):,} bytes to work in: "
                               f"{error}") from error
         return handles
+
+    @property
+    def target(self) -> str:
+        """The target's label, as files of decisions name it."""
+        return self.capabilities.target.label
+
+    def candidates(self, kernel: Kernel) -> list[str]:
+        """Decisions worth trying on a kernel in place of those it has."""
+        return candidates(self._with_decisions(kernel), self.capabilities.target)
+
+    def _with_decisions(self, kernel: Kernel) -> Kernel:
+        """The kernel with the decisions that the user gave for it, if there are any."""
+        if kernel.decisions is not None:
+            return kernel
+        given = given_for(kernel, self.target)
+        return kernel if given is None else replace(kernel, decisions=given)
 
     def _checked(self, kernel: Kernel) -> Kernel:
         """The kernel, if its element types are there; DTypeError with the user's line if not."""

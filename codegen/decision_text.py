@@ -1,0 +1,208 @@
+"""Decisions as text: what DEBUG=3 prints, read back.
+
+In: a line such as `tile(i0:3, i1:4) vector(i1:8) parallel(i0:2)` and the SINK that it is about,
+ranges merged. Out: the Decisions, checked against that kernel: whatever is let through computes the
+right values. Called by pipeline for decisions that a user gave, and by candidates.
+"""
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import NoReturn
+
+from lazyten.codegen.body import MOST_INSTANCES
+from lazyten.codegen.optimize import Decisions, range_name
+from lazyten.codegen.parallel import Sharing
+from lazyten.codegen.ranges import free_ranges
+from lazyten.codegen.stage import Staged, packable_loads
+from lazyten.codegen.target import Target
+from lazyten.errors import ArgumentError
+from lazyten.node import Node, ranges_of, toposort
+
+PLAIN = str(Decisions())
+_PART = re.compile(r"\s*(\w+)\(([^()]*)\)\s*")
+_STAGE = re.compile(r"argument (\d+)(?:, load (\d+))?")
+Counts = tuple[tuple[Node, int], ...]
+
+
+def parse(text: str, sink: Node, target: Target, where: str = "decisions") -> Decisions:
+    """The decisions that `text` means for a kernel; parse(str(d)) == d.
+
+    Raises ArgumentError, which starts with `where`, for what cannot be read or does not fit.
+    """
+    decisions = _Reader(sink, where).read(text)
+    check(decisions, sink, target, where)
+    return decisions
+
+
+class _Reader:
+    """Finds the ranges and loads of one kernel by their names."""
+
+    def __init__(self, sink: Node, where: str) -> None:
+        self.where = where
+        self.ranges = {range_name(r): r for r in ranges_of([sink])}
+        self.loads = packable_loads(sink)
+        self.part = ""
+
+    def read(self, text: str) -> Decisions:
+        """The decisions, not checked yet."""
+        found: dict[str, list[str]] = {}
+        position = 0
+        plain = text.strip() == PLAIN
+        while position < len(text) and not plain:
+            match = _PART.match(text, position)
+            self.part = text[position:].strip()
+            if match is None:
+                self.fail("cannot be read; parts look like tile(i0:3, i1:4) or vector(i1:8), and a "
+                          f"kernel without any is {PLAIN!r}")
+            self.part = match[0].strip()
+            if match[1] not in _PARTS:
+                self.fail(f"there is no such decision; there are {', '.join(_PARTS)}")
+            if match[1] in found and match[1] != "stage":
+                self.fail(f"{match[1]} comes twice; name all its ranges in one")
+            found.setdefault(match[1], []).append(match[2])
+            position = match.end()
+        decisions = Decisions()
+        for name, insides in found.items():
+            for inside in insides:
+                self.part = f"{name}({inside})"
+                decisions = _PARTS[name](self, decisions, inside)
+        return decisions if decisions.staged == () else self._with_vectors(decisions)
+
+    def fail(self, problem: str) -> NoReturn:
+        """ArgumentError about the part being read."""
+        raise ArgumentError(f"{self.where}: {self.part}: {problem}")
+
+    def range(self, name: str) -> Node:
+        """The range of this name."""
+        r = self.ranges.get(name.strip())
+        if r is None:
+            known = ", ".join(f"{n} (extent {r.arg.extent})" for n, r in self.ranges.items())
+            self.fail(f"the kernel has no range {name.strip()!r}; it has {known or 'none'}")
+        return r
+
+    def count(self, text: str) -> int:
+        """A number of at least 1."""
+        if not text.strip().isdecimal() or int(text) < 1:
+            self.fail(f"{text.strip()!r} is not a number of at least 1")
+        return int(text)
+
+    def counts(self, inside: str) -> Counts:
+        """Ranges and a number each, as in i0:3, i1:4."""
+        found = {}
+        for item in inside.split(","):
+            name, colon, number = item.partition(":")
+            if not colon:
+                self.fail(f"{item.strip()!r} needs a number, as in i0:4")
+            r = self.range(name)
+            if r in found:
+                self.fail(f"{name.strip()} comes twice")
+            found[r] = self.count(number)
+        return tuple(found.items())
+
+    def staged(self, decisions: Decisions, inside: str) -> Decisions:
+        """stage(argument 2), or stage(argument 2, load 1) for another of its loads."""
+        match = _STAGE.fullmatch(inside.strip())
+        if match is None:
+            self.fail("write stage(argument N)")
+        slot, number = int(match[1]), int(match[2] or 0)
+        loads = self.loads.get(slot, [])
+        if number >= len(loads):
+            known = ", ".join(f"argument {s}" for s in sorted(self.loads)) or "none"
+            self.fail("this operand cannot be packed, because there is no such load or it reads an "
+                      f"element twice; what can be is: {known}")
+        return replace(decisions, staged=(*decisions.staged, Staged(loads[number], None, number)))
+
+    def shared(self, decisions: Decisions, inside: str) -> Decisions:
+        """parallel(i0*i1:4)."""
+        names, _, grain = inside.partition(":")
+        ranges = tuple(self.range(n) for n in names.split("*"))
+        if len(set(ranges)) < len(ranges):
+            self.fail("a range comes twice")
+        return replace(decisions, parallel=Sharing(ranges, self.count(grain)))
+
+    @staticmethod
+    def _with_vectors(decisions: Decisions) -> Decisions:
+        lanes = dict(decisions.lanes)
+        return replace(decisions, staged=tuple(
+            replace(s, vector=next((r for r in ranges_of([s.load]) if r in lanes), None))
+            for s in decisions.staged))
+
+
+_PARTS: dict[str, Callable[[_Reader, Decisions, str], Decisions]] = {
+    "tile": lambda reader, d, inside: replace(d, tile=reader.counts(inside)),
+    "unroll": lambda reader, d, inside: replace(d, unroll=reader.counts(inside)),
+    "vector": lambda reader, d, inside: replace(d, lanes=reader.counts(inside)),
+    "outermost": lambda reader, d, inside: replace(d, outer=reader.range(inside)),
+    "stage": _Reader.staged,
+    "parallel": _Reader.shared,
+}
+
+
+# ---- checking ------------------------------------------------------------------------------------
+
+def check(decisions: Decisions, sink: Node, target: Target, where: str = "decisions") -> None:
+    """ArgumentError, naming the part, unless a kernel can be written with these decisions."""
+    free = free_ranges(sink)
+    for part, message in _problems(decisions, sink, free, target):
+        raise ArgumentError(f"{where}: {part}: {message}")
+
+
+def _problems(decisions: Decisions, sink: Node, free: dict[Node, frozenset[Node]],
+              target: Target) -> Iterable[tuple[str, str]]:
+    lanes = dict(decisions.lanes)
+    copies = dict(decisions.tile) | dict(decisions.unroll)
+    outputs = free[sink]
+    for r, n in decisions.lanes:
+        if n < 2 or n & (n - 1) or n > target.vector_bytes:
+            yield (f"vector({range_name(r)}:{n})",
+                   f"lanes are a power of two, from 2 to {target.vector_bytes} on this target")
+    wrong = [("tile", r, n) for r, n in decisions.tile if r not in outputs]
+    wrong += [("unroll", r, n) for r, n in decisions.unroll if r in outputs]
+    for name, r, n in wrong:
+        yield (f"{name}({range_name(r)}:{n})",
+               "tile is for ranges of the output (i...), unroll for reductions (r...)")
+    for r in {**lanes, **copies}:
+        block = lanes.get(r, 1) * copies.get(r, 1)
+        if block > r.arg.extent:
+            yield (range_name(r), f"{copies.get(r, 1)} times {lanes.get(r, 1)} lanes are more than "
+                                  f"its extent, {r.arg.extent}")
+    yield from _too_much(sink, free, lanes, copies, target)
+    if decisions.outer is not None and decisions.outer not in outputs:
+        yield (f"outermost({range_name(decisions.outer)})", "only ranges of the output (i...) can "
+                                                            "be moved")
+    yield from _sharing_problems(decisions, sink, free, target)
+    if len({s.load for s in decisions.staged}) < len(decisions.staged):
+        yield "stage", "an operand comes twice"
+
+
+def _too_much(sink: Node, free: dict[Node, frozenset[Node]], lanes: dict[Node, int],
+              copies: dict[Node, int], target: Target) -> Iterable[tuple[str, str]]:
+    """What depends on two vectors, or would be written out too often."""
+    for ranges in dict.fromkeys(free[node] for node in toposort([sink])):
+        vectors = sorted(range_name(r) for r in ranges if r in lanes)
+        if len(vectors) > 1:
+            yield (f"vector({', '.join(vectors)})", "some value depends on all of these, and only "
+                                                    "one of them can be its lanes")
+        width = math.prod(-(-lanes.get(r, 1) * 4 // target.vector_bytes) for r in ranges)
+        instances = width * math.prod(copies.get(r, 1) for r in ranges)
+        if instances > MOST_INSTANCES:
+            yield ("tile and unroll", f"some instructions would be written out {instances} times; "
+                                      f"the limit is {MOST_INSTANCES}")
+
+
+def _sharing_problems(decisions: Decisions, sink: Node, free: dict[Node, frozenset[Node]],
+                      target: Target) -> Iterable[tuple[str, str]]:
+    shared = decisions.parallel.ranges
+    part = f"parallel({'*'.join(map(range_name, shared))}:{decisions.parallel.grain})"
+    if shared and not target.threads:
+        yield part, "this target has no threads"
+    blocks = dict(decisions.lanes) | {r: n * dict(decisions.lanes).get(r, 1)
+                                      for r, n in decisions.tile}
+    for r in shared:
+        if any(r not in free[store] for store in sink.src):
+            yield part, f"{range_name(r)} is not a range of every output: threads cannot share it"
+        if blocks.get(r, 1) >= r.arg.extent:
+            yield part, f"{range_name(r)} has no loop left: its tile and lanes take all of it"
