@@ -10,11 +10,20 @@ import numpy as np
 import pytest
 
 from benchmarks.__main__ import main
-from benchmarks.cases import Case, expression, lenet
+from benchmarks.case import Case, expression
+from benchmarks.cases import lenet
 from benchmarks.frameworks import NUMPY, REFERENCE, load
 from benchmarks.lenet import initial_weights
 from benchmarks.lenet_numpy import NumpyLenet
-from benchmarks.measure import Row, Timing, calibrate, interleave, measure, rotated
+from benchmarks.measure import (
+    Row,
+    Timing,
+    calibrate,
+    enough,
+    interleave,
+    measure,
+    rotated,
+)
 from benchmarks.table import table_lines
 from benchmarks.worker import Runner
 
@@ -53,18 +62,27 @@ def test_the_table_shows_medians_minima_rates_and_which_is_faster() -> None:
     assert heading.index("torch ") == line.index("1 ms (1 ms) 4"), "columns are aligned"
 
 
-def test_a_framework_without_a_timing_has_a_dash_and_one_note_with_the_reason() -> None:
+def test_a_framework_that_failed_has_its_error_in_the_cell_and_in_one_note() -> None:
     rows = [Row(name, {"lazyten": "ValueError: no\nsuch thing", "numpy": Timing((1e-6,))})
             for name in ("one", "two")]
     lines = table_lines(rows, ["lazyten", "numpy"])
-    assert lines[2].split() == ["one", "-", "1", "us", "(1", "us)", "-"]
+    assert cells(lines[2]) == ["one", "ValueError: no such thing", "1 us (1 us)", "-"]
     assert lines[-1:] == ["note: lazyten: ValueError: no such thing [one; two]"]
 
 
 def test_every_framework_has_one_turn_a_round_and_none_always_goes_first() -> None:
     order: list[str] = []
-    interleave({name: lambda name=name: order.append(name) or 1.0 for name in "abc"}, rounds=3)
+    interleave({name: lambda name=name: order.append(name) or 1.0 for name in "abc"},
+               rounds={"a": 3, "b": 3, "c": 3})
     assert "".join(order) == "abcbcacab"
+
+
+def test_a_slow_framework_has_fewer_rounds_and_at_least_three() -> None:
+    assert enough(9, turn_s=0.03, seconds=0.03) == 9
+    assert enough(9, turn_s=0.03, seconds=0.1) == 5
+    assert enough(9, turn_s=0.03, seconds=5.0) == 3
+    results = interleave({"fast": lambda: 1.0, "slow": lambda: 2.0}, {"fast": 4, "slow": 2})
+    assert results == {"fast": Timing((1.0,) * 4), "slow": Timing((2.0,) * 2)}
 
 
 def test_a_rotation_of_nothing_is_nothing() -> None:
@@ -73,7 +91,8 @@ def test_a_rotation_of_nothing_is_nothing() -> None:
 
 @pytest.mark.parametrize(("seconds", "loops"), [(0.001, 30), (1.0, 1), (float("nan"), 1)])
 def test_a_turn_is_filled_with_calls_but_has_at_least_one(seconds: float, loops: int) -> None:
-    assert calibrate(FakeTimer(seconds), turn_s=0.0301) == loops
+    counted, turn = calibrate(FakeTimer(seconds), turn_s=0.0301)
+    assert (counted, turn) == (loops, pytest.approx(loops * seconds, nan_ok=True))
 
 
 def test_a_wrong_or_failing_framework_is_never_timed() -> None:
@@ -124,8 +143,8 @@ def test_the_command_prints_a_row_and_keeps_its_samples(
     for variable in ("OMP_NUM_THREADS", "LAZYTEN_NUM_THREADS", "XLA_FLAGS"):
         monkeypatch.setenv(variable, "")  # restored afterwards
     output = tmp_path / "samples.json"
-    main(["--quick", "--rounds", "2", "--frameworks", "numpy,absent", "--rows", "^softmax 64x10$",
-          "--output", str(output)])
+    main(["--quick", "--threads", "1", "--rounds", "2", "--frameworks", "numpy,absent",
+          "--rows", "^softmax 64x10$", "--output", str(output)])
     printed = capsys.readouterr().out.splitlines()
     assert "threads: 1" in printed
     assert "note: absent is not installed: its column is left out" in printed
