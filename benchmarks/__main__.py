@@ -26,9 +26,9 @@ from benchmarks.roofline import Roofline
 from benchmarks.table import table_lines
 from benchmarks.worker import RemoteRunner
 
-ROUNDS = 9
-TURN_S = 0.03
-FRESH_ROUNDS = 3
+ROUNDS = 7
+TURN_S = 0.02
+FRESH_ROUNDS = 2
 
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -39,11 +39,13 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
                         help="only rows whose name matches this regular expression")
     parser.add_argument("--frameworks", default=",".join(NAMES), metavar="NAMES",
                         help="separated by commas; by default all that are installed")
-    parser.add_argument("--rounds", type=int, metavar="N", help=f"turns of each framework ({ROUNDS})")
+    parser.add_argument("--rounds", type=int, metavar="N",
+                        help=f"turns of each framework ({ROUNDS})")
     parser.add_argument("--threads", type=int, default=cores, choices=range(1, cores + 1),
                         metavar="N", help=f"threads and cores a framework may use (all: {cores})")
     parser.add_argument("--output", type=Path, metavar="FILE.json", help="keep all samples here")
-    parser.add_argument("--quick", action="store_true", help="3 short rounds of the lighter rows: a smoke test")
+    parser.add_argument("--quick", action="store_true",
+                        help="3 short rounds of the lighter rows: a smoke test")
     parser.add_argument("--list", action="store_true", help="only list the rows")
     return parser.parse_args(arguments)
 
@@ -123,10 +125,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     rounds = options.rounds or (3 if options.quick else ROUNDS)
     turn_s = 0.005 if options.quick else TURN_S
     roofline = Roofline(options.threads)
-    rows = list(time_cases(cases, names, rounds, turn_s, roofline))
-    if fresh_rows:
-        fresh_rounds = 1 if options.quick else min(rounds, FRESH_ROUNDS)
-        rows += fresh.measure(fresh_rows, names, fresh_rounds, options.threads)
+    rows: list[Row] = []
+    try:
+        for row in time_cases(cases, names, rounds, turn_s, roofline):
+            rows.append(row)
+        if fresh_rows:
+            fresh_rounds = 1 if options.quick else min(rounds, FRESH_ROUNDS)
+            rows += fresh.measure(fresh_rows, names, fresh_rounds, options.threads)
+    except KeyboardInterrupt:
+        print("note: interrupted: these are the rows so far")
     limits = roofline.best if cases else {}
     print("", *table_lines(rows, names, limits), sep="\n")
     if options.output:

@@ -194,6 +194,7 @@ def overheads() -> Iterator[Case]:
 CASES = (
     *squares(), *products(), *convolutions(), *rows_and_images(), *memory(), *attention(),
     *(lenet(batch, jit) for jit in (True, False) for batch in (32, 128, 512)),
-    model("resnet", "ResNet-18 of half width, 16 images,"), model("gpt", "GPT 4x128, 8x64 tokens,"),
     *overheads(),
+    model("gpt", "GPT 4x128, 8x64 tokens,"),
+    model("resnet", "ResNet-18 of quarter width, 16 images,"),
 )

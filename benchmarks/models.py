@@ -29,7 +29,7 @@ RATE = 0.01
 MOMENTUM = 0.9
 TIMEOUT_S = 120.0  # for the reference
 
-STAGES = (32, 64, 128, 256)  # half of ResNet-18: channels of each pair of blocks
+STAGES = (16, 32, 64, 128)  # a quarter of ResNet-18: channels of each pair of blocks
 IMAGES = (16, 3, 32, 32)
 CLASSES = 10
 
@@ -59,7 +59,7 @@ class Model:
         return values
 
 
-# ---- ResNet-18 of half the width, a scale and a shift a channel instead of batch norm ----------
+# ---- ResNet-18 of a quarter width, a scale and a shift a channel instead of batch norm --------
 
 def blocks() -> Iterator[tuple[str, int, int, int]]:
     """Name, channels in, channels out and stride of each of the eight residual blocks."""

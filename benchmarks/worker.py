@@ -19,7 +19,7 @@ from benchmarks.cases import CASES
 from benchmarks.frameworks import Framework, NotWritten, Tensor, hold_to_cores, load
 from benchmarks.measure import NOT_WRITTEN
 
-TIMEOUT_S = 180.0  # for one preparation, which may compile, or one timing
+TIMEOUT_S = 90.0  # for one preparation, which may compile, or one timing
 WARM_UPS = 3  # calls before timing; TinyJit captures on the second, lazyten traces again
 LONG_S = 0.5
 START = multiprocessing.get_context("spawn")
