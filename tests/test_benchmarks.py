@@ -9,13 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import lazyten as lt
 from benchmarks.__main__ import main
 from benchmarks.case import Case, expression
-from benchmarks.cases import lenet
-from benchmarks.frameworks import NUMPY, REFERENCE, load
+from benchmarks.cases import CASES, convolutions, lenet
+from benchmarks.frameworks import NUMPY, REFERENCE, load, usable_cores
 from benchmarks.lenet import initial_weights
 from benchmarks.lenet_numpy import NumpyLenet
 from benchmarks.measure import (
+    NOT_WRITTEN,
     Row,
     Timing,
     calibrate,
@@ -24,6 +26,8 @@ from benchmarks.measure import (
     measure,
     rotated,
 )
+from benchmarks.models import MODELS
+from benchmarks.roofline import CHAINS, compiled, lanes, multiply_add_code
 from benchmarks.table import table_lines
 from benchmarks.worker import Runner
 
@@ -68,6 +72,28 @@ def test_a_framework_that_failed_has_its_error_in_the_cell_and_in_one_note() -> 
     lines = table_lines(rows, ["lazyten", "numpy"])
     assert cells(lines[2]) == ["one", "ValueError: no such thing", "1 us (1 us)", "-"]
     assert lines[-1:] == ["note: lazyten: ValueError: no such thing [one; two]"]
+
+
+def test_rates_are_shown_as_shares_of_the_machines_limits() -> None:
+    rows = [Row("copy", {"numpy": Timing((0.002,))}, work=4e6, unit="B"),
+            Row("multiply", {"numpy": Timing((0.002,))}, work=4e6, unit="FLOP")]
+    lines = table_lines(rows, ["numpy"], {"FLOP": 8e9, "B": 4e9})
+    assert cells(lines[2])[1] == "2 ms (2 ms) 2 GB/s 50%"
+    assert cells(lines[3])[1] == "2 ms (2 ms) 2 GFLOP/s 25%"
+    assert lines[-2].startswith("100% is 8 GFLOP/s, multiply-adds in registers, or 4 GB/s")
+
+
+def test_a_row_that_a_framework_does_not_have_is_a_dash_without_a_note() -> None:
+    lines = table_lines([Row("one", {"numpy": NOT_WRITTEN})], ["numpy"])
+    assert cells(lines[2]) == ["one", "-"]
+    assert not any("note" in line for line in lines)
+
+
+def test_the_multiply_adds_of_the_roofline_are_computed() -> None:
+    engine, peak = compiled(multiply_add_code(lanes()))
+    # One step makes n / 2 + 1 of each start n = 0..CHAINS-1; the first counts twice.
+    assert peak(1) == sum(n / 2 + 1 for n in range(CHAINS)) + 1
+    assert engine is not None
 
 
 def test_every_framework_has_one_turn_a_round_and_none_always_goes_first() -> None:
@@ -129,6 +155,38 @@ def test_numpys_lenet_gradients_are_the_slopes_of_its_loss() -> None:
         weight += 1e-6 * direction
         slope = (losses[0] - losses[1]) / 2e-6
         np.testing.assert_allclose(slope, (gradient * direction).sum(), rtol=1e-4, atol=1e-7)
+
+
+@pytest.mark.parametrize("case", [case for case in convolutions() if not case.heavy],
+                         ids=lambda case: case.name)
+def test_numpys_convolutions_and_their_gradients_are_torchs(case: Case) -> None:
+    pytest.importorskip("torch")
+    torch = load("torch", threads=1)
+    assert Runner(torch, {case.name: case}).prepare(case.name) == ""
+
+
+@pytest.mark.parametrize("name", ["matmul 64 tn", "conv LeNet 2nd, weight gradient",
+                                  "softmax 64x10", "one call of 10 tiny products",
+                                  "LeNet step, batch 32"])
+def test_lazyten_gives_what_a_row_expects(name: str) -> None:
+    cases = {case.name: case for case in CASES}
+    assert Runner(load("lazyten", usable_cores()), cases).prepare(name) == ""
+
+
+def test_rows_have_names_of_their_own() -> None:
+    assert len({case.name for case in CASES}) == len(CASES)
+
+
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_a_models_loss_is_torchs(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    model = MODELS[name]
+    x, y = model.batch(np.random.default_rng(1))
+    losses = [model.loss(library, {k: framework.array(v) for k, v in model.parameters().items()},
+                         framework.array(x), framework.array(y)).item()
+              for library, framework in ((lt, load("lazyten", usable_cores())),
+                                         (torch, load("torch", threads=1)))]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
 
 
 def test_numpys_training_steps_have_torchs_losses() -> None:
