@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.frameworks import REFERENCE, Array, Framework, Tensor
+from benchmarks.frameworks import REFERENCE, Framework, Tensor
+from benchmarks.numpy_operations import Array
 
 Input = tuple[int, ...] | Array
 """A shape, for random float32 numbers in [-0.5, 1), or the array itself."""

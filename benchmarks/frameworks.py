@@ -52,8 +52,8 @@ class Framework:
     cross_entropy: Callable[[Tensor, Tensor], Tensor]
     transposed: Callable[[Tensor], Tensor]
     conv2d: Callable[[Tensor, Tensor, int, int], Tensor]
-    conv2d_input_gradient: Callable[[Tensor, Tensor, Tensor, int, int], Tensor]
-    conv2d_weight_gradient: Callable[[Tensor, Tensor, Tensor, int, int], Tensor]
+    conv2d_input_gradient: Callable[..., Tensor]
+    conv2d_weight_gradient: Callable[..., Tensor]
     attention: Callable[[Tensor, Tensor, Tensor], Tensor]
     attention_gradients: Callable[[Tensor, Tensor, Tensor, Tensor], tuple[Tensor, ...]]
 

@@ -11,8 +11,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks.frameworks import Array, Framework, NotWritten, Tensor
+from benchmarks.frameworks import Framework, NotWritten, Tensor
 from benchmarks.lenet_numpy import NumpyLenet
+from benchmarks.numpy_operations import Array
 
 RATE = 0.01
 MOMENTUM = 0.9

@@ -16,7 +16,6 @@ from itertools import pairwise
 import numpy as np
 
 from benchmarks.frameworks import (
-    Array,
     Framework,
     NotWritten,
     Tensor,
@@ -24,6 +23,7 @@ from benchmarks.frameworks import (
     to_float64,
     usable_cores,
 )
+from benchmarks.numpy_operations import Array
 
 RATE = 0.01
 MOMENTUM = 0.9
@@ -49,7 +49,7 @@ class Model:
     def parameters(self) -> dict[str, Array]:
         """Normal numbers of variance 2 / fan-in; scales ('.scale') 1 and shifts ('.shift') 0."""
         random = np.random.default_rng(0)
-        values = {}
+        values: dict[str, Array] = {}
         for name, shape in self.shapes.items():
             if name.endswith((".scale", ".shift")):
                 values[name] = np.full(shape, name.endswith(".scale"), np.float32)

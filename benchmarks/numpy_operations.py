@@ -50,7 +50,7 @@ def columns(x: Array, height: int, width: int, stride: int = 1) -> Array:
 
 def conv2d(x: Array, weight: Array, stride: int = 1, padding: int = 0) -> Array:
     """Convolution as one matrix product over gathered windows."""
-    rows = columns(padded(x, padding), *weight.shape[2:], stride)
+    rows = columns(padded(x, padding), weight.shape[2], weight.shape[3], stride)
     return np.moveaxis(rows @ weight.reshape(len(weight), -1).T, 3, 1)
 
 
@@ -72,7 +72,7 @@ def conv2d_input_gradient(cotangent: Array, x: Array, weight: Array, stride: int
 def conv2d_weight_gradient(cotangent: Array, x: Array, weight: Array, stride: int = 1,
                            padding: int = 0) -> Array:
     """The gradient of conv2d with respect to the weight, as one matrix product."""
-    rows = columns(padded(x, padding), *weight.shape[2:], stride)
+    rows = columns(padded(x, padding), weight.shape[2], weight.shape[3], stride)
     flat = np.moveaxis(cotangent, 1, 3)
     product = flat.reshape(-1, flat.shape[-1]).T @ rows.reshape(-1, rows.shape[-1])
     return product.reshape(weight.shape)

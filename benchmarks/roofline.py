@@ -14,6 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 import llvmlite.binding as llvm
 import numpy as np
 
+from benchmarks.numpy_operations import Array
+
 CHAINS = 12  # independent accumulators: latency times units is 8 or 10; with 2 constants, 16 fit
 STEPS = 200_000  # a sample takes a millisecond or so
 REPEATS = 5
@@ -74,7 +76,7 @@ class Roofline:
         self.threads, self.width = threads, lanes()
         self.engine, self.peak = compiled(multiply_add_code(self.width))
         self.pool = ThreadPoolExecutor(threads)
-        self.source = np.ones((threads, COPY_BYTES // threads), np.uint8)
+        self.source: Array = np.ones((threads, COPY_BYTES // threads), np.uint8)
         self.target = np.ones_like(self.source)
         self.best = {"FLOP": 0.0, "B": 0.0}
 

@@ -3,7 +3,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,7 @@ import pytest
 import lazyten as lt
 from benchmarks.__main__ import main
 from benchmarks.case import Case, expression
-from benchmarks.cases import CASES, convolutions, lenet
+from benchmarks.cases import CASES, convolve, input_gradient, lenet, weight_gradient
 from benchmarks.frameworks import NUMPY, REFERENCE, load, usable_cores
 from benchmarks.lenet import initial_weights
 from benchmarks.lenet_numpy import NumpyLenet
@@ -157,12 +159,30 @@ def test_numpys_lenet_gradients_are_the_slopes_of_its_loss() -> None:
         np.testing.assert_allclose(slope, (gradient * direction).sum(), rtol=1e-4, atol=1e-7)
 
 
-@pytest.mark.parametrize("case", [case for case in convolutions() if not case.heavy],
-                         ids=lambda case: case.name)
-def test_numpys_convolutions_and_their_gradients_are_torchs(case: Case) -> None:
-    pytest.importorskip("torch")
-    torch = load("torch", threads=1)
-    assert Runner(torch, {case.name: case}).prepare(case.name) == ""
+@pytest.mark.parametrize("operation", [convolve, input_gradient, weight_gradient])
+@pytest.mark.parametrize("framework", ["torch", "lazyten"])
+@pytest.mark.parametrize("options", [(1, 0), (2, 1), (1, 2)])
+def test_convolutions_and_their_gradients_are_numpys(
+    framework: str, operation: Callable[..., object], options: tuple[int, int],
+) -> None:
+    pytest.importorskip(framework)
+    stride, padding = options
+    size = (9 + 2 * padding - 3) // stride + 1
+    inputs = [(2, 3, 9, 9), (4, 3, 3, 3)]
+    if operation is not convolve:
+        inputs = [(2, 4, size, size), *inputs]
+    case = Case("conv", expression(partial(operation, options), *inputs))
+    assert Runner(load(framework, threads=1), {"conv": case}).prepare("conv") == ""
+
+
+@pytest.mark.parametrize("framework", ["torch", "lazyten"])
+def test_attention_and_its_gradients_are_numpys(framework: str) -> None:
+    pytest.importorskip(framework)
+    shapes = [(1, 2, 5, 4)] * 4
+    forward = Case("forward", expression(lambda f, *x: f.attention(*x), *shapes[:3]))
+    both = Case("both", expression(lambda f, *x: f.attention_gradients(*x), *shapes))
+    runner = Runner(load(framework, threads=1), {"forward": forward, "both": both})
+    assert (runner.prepare("forward"), runner.prepare("both")) == ("", "")
 
 
 @pytest.mark.parametrize("name", ["matmul 64 tn", "conv LeNet 2nd, weight gradient",
