@@ -18,27 +18,34 @@ from pathlib import Path
 from tqdm import tqdm
 
 from benchmarks import fresh
-from benchmarks.cases import CASES, Case
-from benchmarks.frameworks import NAMES, installed, thread_environment
+from benchmarks.case import Case
+from benchmarks.cases import CASES
+from benchmarks.frameworks import NAMES, installed, thread_environment, usable_cores
 from benchmarks.measure import PAUSE_S, Row, measure
+from benchmarks.roofline import Roofline
 from benchmarks.table import table_lines
 from benchmarks.worker import RemoteRunner
 
-FRESH_ROUNDS = 3
+ROUNDS = 7
+TURN_S = 0.02
+FRESH_ROUNDS = 2
 
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """The command line's options."""
+    cores = usable_cores()
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Compare speeds.")
     parser.add_argument("--rows", default="", metavar="PATTERN",
                         help="only rows whose name matches this regular expression")
     parser.add_argument("--frameworks", default=",".join(NAMES), metavar="NAMES",
                         help="separated by commas; by default all that are installed")
-    parser.add_argument("--rounds", type=int, metavar="N", help="turns of each framework (15)")
-    parser.add_argument("--threads", type=int, default=1, choices=(1, 2),
-                        help="threads and cores a framework may use (1)")
+    parser.add_argument("--rounds", type=int, metavar="N",
+                        help=f"turns of each framework ({ROUNDS})")
+    parser.add_argument("--threads", type=int, default=cores, choices=range(1, cores + 1),
+                        metavar="N", help=f"threads and cores a framework may use (all: {cores})")
     parser.add_argument("--output", type=Path, metavar="FILE.json", help="keep all samples here")
-    parser.add_argument("--quick", action="store_true", help="3 short rounds: a smoke test")
+    parser.add_argument("--quick", action="store_true",
+                        help="3 short rounds of the lighter rows: a smoke test")
     parser.add_argument("--list", action="store_true", help="only list the rows")
     return parser.parse_args(arguments)
 
@@ -70,14 +77,15 @@ def heading(names: Sequence[str], threads: int) -> dict[str, object]:
 
 
 def time_cases(cases: Sequence[Case], names: Sequence[str], rounds: int, turn_s: float,
-               threads: int) -> Iterator[Row]:
+               roofline: Roofline) -> Iterator[Row]:
     """A row for each case, every framework in a process of its own."""
-    runners = {name: RemoteRunner(name, threads) for name in names}
-    pause_s = PAUSE_S if threads > 1 else 0.0
+    runners = {name: RemoteRunner(name, roofline.threads) for name in names}
+    pause_s = PAUSE_S if roofline.threads > 1 else 0.0
     try:
-        bar = tqdm(cases, unit="row", leave=False)
+        bar = tqdm(cases, unit="row", leave=False, disable=None)
         for case in bar:
             bar.set_description(case.name)
+            roofline.sample()
             results = measure(case.name, runners, rounds, turn_s, pause_s, case.parts)
             yield Row(case.name, results, case.work, case.unit)
     finally:
@@ -97,8 +105,10 @@ def as_json(rows: Sequence[Row]) -> list[dict[str, object]]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the benchmarks that the command line asks for."""
     options = parse(arguments)
-    cases = [case for case in CASES if re.search(options.rows, case.name)]
-    fresh_rows = [row for row in fresh.ROWS if re.search(options.rows, row)]
+    cases = [case for case in CASES if re.search(options.rows, case.name)
+             and not (options.quick and case.heavy)]
+    fresh_rows = [row for row in (fresh.QUICK_ROWS if options.quick else fresh.ROWS)
+                  if re.search(options.rows, row)]
     if options.list:
         print(*(case.name for case in cases), *fresh_rows, sep="\n")
         return
@@ -112,15 +122,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if name not in names:
             print(f"note: {name} is not installed: its column is left out")
 
-    rounds = options.rounds or (3 if options.quick else 15)
-    turn_s = 0.005 if options.quick else 0.03
-    rows = list(time_cases(cases, names, rounds, turn_s, options.threads))
-    if fresh_rows:
-        fresh_rounds = 1 if options.quick else min(rounds, FRESH_ROUNDS)
-        rows += fresh.measure(fresh_rows, names, fresh_rounds, options.threads)
-    print("", *table_lines(rows, names), sep="\n")
+    rounds = options.rounds or (3 if options.quick else ROUNDS)
+    turn_s = 0.005 if options.quick else TURN_S
+    roofline = Roofline(options.threads)
+    rows: list[Row] = []
+    try:
+        for row in time_cases(cases, names, rounds, turn_s, roofline):
+            rows.append(row)
+        if fresh_rows:
+            fresh_rounds = 1 if options.quick else min(rounds, FRESH_ROUNDS)
+            rows += fresh.measure(fresh_rows, names, fresh_rounds, options.threads)
+    except KeyboardInterrupt:
+        print("note: interrupted: these are the rows so far")
+    limits = roofline.best if cases else {}
+    print("", *table_lines(rows, names, limits), sep="\n")
     if options.output:
-        options.output.write_text(json.dumps({**about, "rows": as_json(rows)}, indent=1))
+        samples = {**about, "limits": limits, "rows": as_json(rows)}
+        options.output.write_text(json.dumps(samples, indent=1))
 
 
 if __name__ == "__main__":

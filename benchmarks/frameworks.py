@@ -16,22 +16,27 @@ from types import ModuleType
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-Array: TypeAlias = npt.NDArray[Any]
+from benchmarks import numpy_operations as by_numpy
+from benchmarks.numpy_operations import Array
+
 Tensor: TypeAlias = Any  # a tensor of any of five frameworks, which share no type
 
 NAMES = ("lazyten", "numpy", "torch", "jax", "tinygrad")
+
+
+class NotWritten(Exception):
+    """A framework has no version of a row: its cell stays empty."""
 
 
 @dataclass(frozen=True)
 class Framework:
     """One framework's spelling of what the cases need.
 
-    `finish` waits until a tensor is computed. `compile` is what its users wrap a function in to
-    make it fast: the identity where calls are eager. `softmax` is over axis 1; `layer_norm(x,
-    weight, bias)` over the last axis; `conv2d(x, weight, bias)` has stride 1 and no padding, in
-    NCHW.
+    `finish` waits until a tensor, or a tuple of them, is computed. `compile` is what its users wrap
+    a function in to make it fast: the identity where calls are eager. `softmax` and `layer_norm(x,
+    weight, bias)` are over the last axis. Convolutions take images in NCHW, a stride and a padding;
+    their gradients `(cotangent, x, weight, stride, padding)`. `attention` is of [B, H, T, D].
     """
 
     name: str
@@ -44,7 +49,13 @@ class Framework:
     sigmoid: Callable[[Tensor], Tensor]
     softmax: Callable[[Tensor], Tensor]
     layer_norm: Callable[[Tensor, Tensor, Tensor], Tensor]
-    conv2d: Callable[[Tensor, Tensor, Tensor], Tensor]
+    cross_entropy: Callable[[Tensor, Tensor], Tensor]
+    transposed: Callable[[Tensor], Tensor]
+    conv2d: Callable[[Tensor, Tensor, int, int], Tensor]
+    conv2d_input_gradient: Callable[..., Tensor]
+    conv2d_weight_gradient: Callable[..., Tensor]
+    attention: Callable[[Tensor, Tensor, Tensor], Tensor]
+    attention_gradients: Callable[[Tensor, Tensor, Tensor, Tensor], tuple[Tensor, ...]]
 
 
 def identity(value: Tensor) -> Tensor:
@@ -52,38 +63,19 @@ def identity(value: Tensor) -> Tensor:
     return value
 
 
-def numpy_softmax(x: Array) -> Array:
-    """Softmax over axis 1, each row shifted by its maximum."""
-    exponentials = np.exp(x - x.max(axis=1, keepdims=True))
-    softmax: Array = exponentials / exponentials.sum(axis=1, keepdims=True)
-    return softmax
-
-
-def numpy_layer_norm(x: Array, weight: Array, bias: Array) -> Array:
-    """Layer norm over the last axis with torch's epsilon, 1e-5."""
-    centred = x - x.mean(axis=-1, keepdims=True)
-    variance = np.square(centred).mean(axis=-1, keepdims=True)
-    normalized: Array = centred / np.sqrt(variance + 1e-5)
-    return normalized * weight + bias
-
-
-def columns(x: Array, height: int, width: int) -> Array:
-    """The windows of x [N, C, H, W] as rows: [N, OH, OW, C * height * width]."""
-    windows = np.lib.stride_tricks.sliding_window_view(x, (height, width), axis=(2, 3))
-    n, _, out_height, out_width = windows.shape[:4]
-    return windows.transpose(0, 2, 3, 1, 4, 5).reshape(n, out_height, out_width, -1)
-
-
-def numpy_conv2d(x: Array, weight: Array, bias: Array) -> Array:
-    """Convolution as one matrix product over gathered windows."""
-    rows = columns(x, *weight.shape[2:])
-    return np.moveaxis(rows @ weight.reshape(len(weight), -1).T + bias, 3, 1)
+def not_written(*arguments: Tensor) -> Tensor:
+    """Stands where nobody has written a framework's version of an operation."""
+    raise NotWritten
 
 
 NUMPY = Framework(
     name="numpy", module=np, array=np.copy, finish=identity, to_numpy=np.asarray,
     compile=identity, relu=lambda x: np.maximum(x, 0), sigmoid=lambda x: 1 / (1 + np.exp(-x)),
-    softmax=numpy_softmax, layer_norm=numpy_layer_norm, conv2d=numpy_conv2d,
+    softmax=by_numpy.softmax, layer_norm=by_numpy.layer_norm,
+    cross_entropy=by_numpy.cross_entropy, transposed=lambda x: np.ascontiguousarray(x.T),
+    conv2d=by_numpy.conv2d, conv2d_input_gradient=by_numpy.conv2d_input_gradient,
+    conv2d_weight_gradient=by_numpy.conv2d_weight_gradient,
+    attention=by_numpy.attention, attention_gradients=by_numpy.attention_gradients,
 )
 
 
@@ -101,25 +93,67 @@ def _numpy(module: ModuleType, threads: int) -> Framework:
 
 
 def _lazyten(lt: ModuleType, threads: int) -> Framework:
+    lt.set_num_threads(threads)
     functional = lt.nn.functional
+
+    def finish(result: Tensor) -> None:
+        lt.realize(*(result if isinstance(result, tuple) else (result,)))
+
+    def attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return (q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5).softmax(-1) @ v
+
+    def attention_gradients(q: Tensor, k: Tensor, v: Tensor, cotangent: Tensor) -> Tensor:
+        inputs = [(x * 1).requires_grad_() for x in (q, k, v)]  # not the arguments: jit forbids it
+        attention(*inputs).backward(cotangent)
+        return tuple(x.grad for x in inputs)
+
+    def conv2d(x: Tensor, weight: Tensor, stride: int, padding: int) -> Tensor:
+        return functional.conv2d(x, weight, None, stride, padding)
+
+    def input_gradient(cotangent: Tensor, x: Tensor, weight: Tensor, *options: int) -> Tensor:
+        x = lt.zeros(*x.shape).requires_grad_()  # convolution is linear: its value is not read
+        conv2d(x, weight, *options).backward(cotangent)
+        return x.grad
+
+    def weight_gradient(cotangent: Tensor, x: Tensor, weight: Tensor, *options: int) -> Tensor:
+        weight = lt.zeros(*weight.shape).requires_grad_()
+        conv2d(x, weight, *options).backward(cotangent)
+        return weight.grad
+
     return Framework(
-        name="lazyten", module=lt, array=lambda x: lt.tensor(x).realize(),
-        finish=lambda x: x.realize(), to_numpy=lambda x: x.numpy(), compile=identity,
-        relu=lambda x: x.relu(), sigmoid=lambda x: x.sigmoid(), softmax=lambda x: x.softmax(1),
+        name="lazyten", module=lt, array=lambda x: lt.tensor(x).realize(), finish=finish,
+        to_numpy=lambda x: x.numpy(), compile=lt.jit,
+        relu=lambda x: x.relu(), sigmoid=lambda x: x.sigmoid(), softmax=lambda x: x.softmax(-1),
         layer_norm=lambda x, w, b: functional.layer_norm(x, x.shape[-1:], w, b),
-        conv2d=functional.conv2d,
+        cross_entropy=functional.cross_entropy, transposed=lambda x: x.T.contiguous(),
+        conv2d=conv2d, conv2d_input_gradient=input_gradient,
+        conv2d_weight_gradient=weight_gradient,
+        attention=attention, attention_gradients=attention_gradients,
     )
 
 
 def _torch(torch: ModuleType, threads: int) -> Framework:
     torch.set_num_threads(threads)
-    functional = torch.nn.functional
+    functional, gradients = torch.nn.functional, import_module("torch.nn.grad")
+
+    def attention_gradients(q: Tensor, k: Tensor, v: Tensor, cotangent: Tensor) -> Tensor:
+        inputs = [x.detach().requires_grad_() for x in (q, k, v)]
+        return torch.autograd.grad(functional.scaled_dot_product_attention(*inputs), inputs,
+                                   cotangent)
+
     return Framework(
         name="torch", module=torch, array=torch.tensor, finish=identity,
         to_numpy=lambda x: x.numpy(), compile=identity,
-        relu=torch.relu, sigmoid=torch.sigmoid, softmax=lambda x: x.softmax(1),
+        relu=torch.relu, sigmoid=torch.sigmoid, softmax=lambda x: x.softmax(-1),
         layer_norm=lambda x, w, b: functional.layer_norm(x, x.shape[-1:], w, b),
-        conv2d=functional.conv2d,
+        cross_entropy=functional.cross_entropy, transposed=lambda x: x.T.contiguous(),
+        conv2d=lambda x, w, stride, padding: functional.conv2d(x, w, None, stride, padding),
+        conv2d_input_gradient=lambda g, x, w, stride, padding: gradients.conv2d_input(
+            x.shape, w, g, stride, padding),
+        conv2d_weight_gradient=lambda g, x, w, stride, padding: gradients.conv2d_weight(
+            x, w.shape, g, stride, padding),
+        attention=functional.scaled_dot_product_attention,
+        attention_gradients=attention_gradients,
     )
 
 
@@ -129,13 +163,28 @@ def _jax(jax: ModuleType, threads: int) -> Framework:
     def layer_norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         return nn.standardize(x, axis=-1, epsilon=1e-5) * weight + bias
 
-    def conv2d(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        return jax.lax.conv(x, weight, (1, 1), "VALID") + bias[:, None, None]
+    def cross_entropy(scores: Tensor, labels: Tensor) -> Tensor:
+        return -nn.log_softmax(scores)[jnp.arange(len(labels)), labels].mean()
+
+    def conv2d(x: Tensor, weight: Tensor, stride: int, padding: int) -> Tensor:
+        return jax.lax.conv(x, weight, (stride, stride), [(padding, padding)] * 2)
+
+    def input_gradient(cotangent: Tensor, x: Tensor, weight: Tensor, *options: int) -> Tensor:
+        return jax.vjp(lambda x: conv2d(x, weight, *options), x)[1](cotangent)[0]
+
+    def weight_gradient(cotangent: Tensor, x: Tensor, weight: Tensor, *options: int) -> Tensor:
+        return jax.vjp(lambda w: conv2d(x, w, *options), weight)[1](cotangent)[0]
+
+    def attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return nn.softmax(q @ k.swapaxes(-2, -1) * q.shape[-1] ** -0.5) @ v
 
     return Framework(
         name="jax", module=jax, array=jnp.array, finish=jax.block_until_ready,
         to_numpy=np.asarray, compile=jax.jit, relu=nn.relu, sigmoid=nn.sigmoid,
-        softmax=lambda x: nn.softmax(x, axis=1), layer_norm=layer_norm, conv2d=conv2d,
+        softmax=nn.softmax, layer_norm=layer_norm, cross_entropy=cross_entropy,
+        transposed=lambda x: x.T, conv2d=conv2d, conv2d_input_gradient=input_gradient,
+        conv2d_weight_gradient=weight_gradient, attention=attention,
+        attention_gradients=lambda q, k, v, g: jax.vjp(attention, q, k, v)[1](g),
     )
 
 
@@ -151,9 +200,14 @@ def _tinygrad(tinygrad: ModuleType, threads: int) -> Framework:
     return Framework(
         name="tinygrad", module=tinygrad, array=lambda x: tinygrad.Tensor(x).realize(),
         finish=finish, to_numpy=lambda x: x.numpy(), compile=compile,
-        relu=lambda x: x.relu(), sigmoid=lambda x: x.sigmoid(), softmax=lambda x: x.softmax(1),
+        relu=lambda x: x.relu(), sigmoid=lambda x: x.sigmoid(), softmax=lambda x: x.softmax(-1),
         layer_norm=lambda x, w, b: x.layernorm(eps=1e-5) * w + b,
-        conv2d=lambda x, w, b: x.conv2d(w, b),
+        cross_entropy=lambda x, y: x.sparse_categorical_crossentropy(y),
+        transposed=lambda x: x.T.contiguous(),
+        conv2d=lambda x, w, stride, padding: x.conv2d(w, stride=stride, padding=padding),
+        conv2d_input_gradient=not_written, conv2d_weight_gradient=not_written,
+        attention=lambda q, k, v: q.scaled_dot_product_attention(k, v),
+        attention_gradients=not_written,
     )
 
 
@@ -180,6 +234,13 @@ def thread_environment(threads: int) -> dict[str, str]:
     return {**dict.fromkeys(counts, str(threads)),
             "XLA_FLAGS": f"--xla_cpu_multi_thread_eigen={eigen}",
             "JAX_PLATFORMS": "cpu", "DEV": "CPU"}
+
+
+def usable_cores() -> int:
+    """Cores that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def hold_to_cores(threads: int) -> None:

@@ -31,6 +31,7 @@ COLD_STEP = "first LeNet step after import, no cache"
 WARM_STEP = "the same, second process"
 LATER = f"LeNet step in that process, batch {BATCH}"
 ROWS = (IMPORT, COLD, COLD_STEP, WARM_STEP, LATER)
+QUICK_ROWS = (IMPORT,)
 
 CACHE_VARIABLES = ("LAZYTEN_CACHE", "XDG_CACHE_HOME", "TORCHINDUCTOR_CACHE_DIR")
 TIME_IMPORT = "import time; t = time.perf_counter(); import {}; print(time.perf_counter() - t)"
@@ -69,14 +70,16 @@ def run(code: str, environment: dict[str, str]) -> str:
                           capture_output=True, text=True, timeout=TIMEOUT_S).stdout
 
 
-def sample(name: str, threads: int) -> Sample:
-    """One sample of each row, from three new processes."""
+def sample(name: str, threads: int, steps: bool) -> Sample:
+    """One sample of each row, from three new processes; without `steps`, of the first, from one."""
     result = Sample()
     with tempfile.TemporaryDirectory() as cache:
         environment = os.environ | dict.fromkeys(CACHE_VARIABLES, cache)
         code = TIME_STEP.format(name, threads)
         try:
             result.seconds[IMPORT] = float(run(TIME_IMPORT.format(name), environment))
+            if not steps:
+                return result
             cold, warm = (json.loads(run(code, environment)) for _ in range(2))
         except subprocess.CalledProcessError as error:
             result.problem = (error.stderr.strip().splitlines() or ["failed"])[-1]
@@ -99,9 +102,11 @@ def timing(samples: Sequence[Sample], row: str) -> Timing | str:
 def measure(rows: Sequence[str], names: Sequence[str], rounds: int, threads: int) -> list[Row]:
     """Those of ROWS that are asked for, the frameworks taken in turns."""
     samples: dict[str, list[Sample]] = {name: [] for name in names}
-    with tqdm(total=rounds * len(names), desc="new processes", unit="run", leave=False) as bar:
+    steps = any(row not in QUICK_ROWS for row in rows)
+    with tqdm(total=rounds * len(names), desc="new processes", unit="run", leave=False,
+              disable=None) as bar:
         for i in range(rounds):
             for name in rotated(names, i):
-                samples[name].append(sample(name, threads))
+                samples[name].append(sample(name, threads, steps))
                 bar.update()
     return [Row(row, {name: timing(samples[name], row) for name in names}) for row in rows]

@@ -11,8 +11,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks.frameworks import Array, Framework, Tensor
+from benchmarks.frameworks import Framework, NotWritten, Tensor
 from benchmarks.lenet_numpy import NumpyLenet
+from benchmarks.numpy_operations import Array
 
 RATE = 0.01
 MOMENTUM = 0.9
@@ -40,7 +41,8 @@ def images_and_labels(batch: int) -> tuple[Array, Array]:
     return images, random.integers(0, 10, batch)
 
 
-def numpy_step(framework: Framework, images: Array, labels: Array) -> Callable[[], float]:
+def numpy_step(framework: Framework, images: Array, labels: Array,
+               jit: bool) -> Callable[[], float]:
     """The step written out in NumPy, gradients by hand."""
     weights = [framework.array(w) for w in initial_weights().values()]
     model = NumpyLenet(weights, RATE, MOMENTUM)
@@ -48,7 +50,8 @@ def numpy_step(framework: Framework, images: Array, labels: Array) -> Callable[[
     return lambda: model.step(inputs, labels)
 
 
-def torch_step(framework: Framework, images: Array, labels: Array) -> Callable[[], float]:
+def torch_step(framework: Framework, images: Array, labels: Array,
+               jit: bool) -> Callable[[], float]:
     """The step in torch's API, which is also lazyten's."""
     nn = framework.module.nn
     model = nn.Sequential(
@@ -59,17 +62,19 @@ def torch_step(framework: Framework, images: Array, labels: Array) -> Callable[[
     optimizer = framework.module.optim.SGD(model.parameters(), lr=RATE, momentum=MOMENTUM)
     x, y = framework.array(images), framework.array(labels)
 
-    def step() -> float:
+    def step() -> Tensor:
         optimizer.zero_grad()
         loss = nn.functional.cross_entropy(model(x), y)
         loss.backward()
         optimizer.step()
-        return float(loss.item())
+        return loss.detach()
 
-    return step
+    compiled = framework.compile(step) if jit else step
+    return lambda: float(compiled().item())
 
 
-def jax_step(framework: Framework, images: Array, labels: Array) -> Callable[[], float]:
+def jax_step(framework: Framework, images: Array, labels: Array,
+             jit: bool) -> Callable[[], float]:
     """The step as one jitted function whose weights and velocities are donated."""
     jax = framework.module
     jnp, lax, relu = jax.numpy, jax.lax, jax.nn.relu
@@ -104,7 +109,8 @@ def jax_step(framework: Framework, images: Array, labels: Array) -> Callable[[],
     return step
 
 
-def tinygrad_step(framework: Framework, images: Array, labels: Array) -> Callable[[], float]:
+def tinygrad_step(framework: Framework, images: Array, labels: Array,
+                  jit: bool) -> Callable[[], float]:
     """The step captured by TinyJit. Tensors are parameters unless told otherwise."""
     tinygrad = framework.module
     weights = [framework.array(w) for w in initial_weights().values()]
@@ -136,6 +142,12 @@ STEPS = {"lazyten": torch_step, "numpy": numpy_step, "torch": torch_step, "jax":
          "tinygrad": tinygrad_step}
 
 
-def training_step(framework: Framework, batch: int) -> Callable[[], float]:
-    """A function that does one training step on `batch` fixed images and returns the loss."""
-    return STEPS[framework.name](framework, *images_and_labels(batch))
+def training_step(framework: Framework, batch: int, jit: bool = True) -> Callable[[], float]:
+    """A function that does one training step on `batch` fixed images and returns the loss.
+
+    Without `jit`, lazyten and torch call the operations one by one; the others, which do that
+    always or never, raise NotWritten.
+    """
+    if not jit and framework.name not in ("lazyten", "torch"):
+        raise NotWritten
+    return STEPS[framework.name](framework, *images_and_labels(batch), jit)

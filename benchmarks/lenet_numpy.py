@@ -5,23 +5,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from benchmarks.frameworks import Array, columns, numpy_conv2d
-
-
-def conv2d_gradients(x: Array, weight: Array, cotangent: Array) -> tuple[Array, Array, Array]:
-    """Gradients of numpy_conv2d(x, weight, bias) with respect to x, weight and bias."""
-    height, width = weight.shape[2:]
-    rows = columns(x, height, width)
-    flat = np.moveaxis(cotangent, 1, 3)  # [N, OH, OW, O]
-    channels = flat.shape[-1]
-    of_weight = flat.reshape(-1, channels).T @ rows.reshape(-1, rows.shape[-1])
-    windows = (flat @ weight.reshape(channels, -1)).reshape(*flat.shape[:3], -1, height, width)
-    of_x = np.zeros_like(x)
-    for i in range(height):
-        for j in range(width):
-            of_x[:, :, i:i + flat.shape[1], j:j + flat.shape[2]] += np.moveaxis(
-                windows[..., i, j], 3, 1)
-    return of_x, of_weight.reshape(weight.shape), flat.sum(axis=(0, 1, 2))
+from benchmarks.numpy_operations import (
+    Array,
+    conv2d,
+    conv2d_input_gradient,
+    conv2d_weight_gradient,
+    padded,
+)
 
 
 def max_pool(x: Array) -> Array:
@@ -72,10 +62,10 @@ class NumpyLenet:
     def loss_and_gradients(self, images: Array, labels: Array) -> tuple[float, list[Array]]:
         """The mean cross entropy, and its gradient for each of `weights`."""
         w = self.weights
-        padded = np.pad(images, ((0, 0), (0, 0), (2, 2), (2, 2)))
-        conv1 = np.maximum(numpy_conv2d(padded, w[0], w[1]), 0)
+        framed = padded(images, 2)
+        conv1 = np.maximum(conv2d(framed, w[0]) + w[1][:, None, None], 0)
         pool1 = max_pool(conv1)
-        conv2 = np.maximum(numpy_conv2d(pool1, w[2], w[3]), 0)
+        conv2 = np.maximum(conv2d(pool1, w[2]) + w[3][:, None, None], 0)
         pool2 = max_pool(conv2)
         dense = [pool2.reshape(len(images), -1)]
         for layer in (4, 6):
@@ -87,7 +77,8 @@ class NumpyLenet:
             gradients = [cotangent.T @ x, cotangent.sum(axis=0), *gradients]
             cotangent = cotangent @ w[layer] * (x > 0)
         cotangent = max_pool_gradient(conv2, pool2, cotangent.reshape(pool2.shape)) * (conv2 > 0)
-        cotangent, *of_conv2 = conv2d_gradients(pool1, w[2], cotangent)
+        of_conv2 = conv2d_weight_gradient(cotangent, pool1, w[2]), cotangent.sum(axis=(0, 2, 3))
+        cotangent = conv2d_input_gradient(cotangent, pool1, w[2])
         cotangent = max_pool_gradient(conv1, pool1, cotangent) * (conv1 > 0)
-        _, *of_conv1 = conv2d_gradients(padded, w[0], cotangent)
+        of_conv1 = conv2d_weight_gradient(cotangent, framed, w[0]), cotangent.sum(axis=(0, 2, 3))
         return loss, [*of_conv1, *of_conv2, *gradients]

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-PAUSE_S = 0.05  # between threaded frameworks: idle workers of a pool spin for some milliseconds
+PAUSE_S = 0.02  # between threaded frameworks: idle workers of a pool spin for some milliseconds
+FEWEST = 3  # rounds of a slow framework
+NOT_WRITTEN = "not written"  # in place of a Timing: an empty cell, and nothing went wrong
 
 
 class Timer(Protocol):
@@ -59,20 +61,27 @@ def rotated(names: Sequence[str], by: int) -> list[str]:
     return [*names[by:], *names[:by]]
 
 
-def calibrate(timer: Timer, turn_s: float) -> int:
-    """How many calls fill `turn_s` seconds, at least one."""
+def calibrate(timer: Timer, turn_s: float) -> tuple[int, float]:
+    """How many calls fill `turn_s` seconds, at least one, and about how long they take."""
     seconds = timer.time(1)
     if seconds * 10 < turn_s:  # one call is mostly noise
         seconds = timer.time(10)
-    return max(1, int(turn_s / seconds)) if seconds > 0 else 1  # false for NaN too
+    loops = max(1, int(turn_s / seconds)) if seconds > 0 else 1  # false for NaN too
+    return loops, loops * seconds
 
 
-def interleave(samplers: Mapping[str, Callable[[], float]], rounds: int,
+def enough(rounds: int, turn_s: float, seconds: float) -> int:
+    """Rounds for a framework whose turn takes `seconds`: fewer if that is much over `turn_s`."""
+    within = int(rounds * turn_s * 2 / seconds) if seconds > 0 else rounds
+    return min(rounds, max(FEWEST, within))
+
+
+def interleave(samplers: Mapping[str, Callable[[], float]], rounds: Mapping[str, int],
                pause_s: float = 0.0) -> dict[str, Timing | str]:
-    """Call each sampler once a round; a sampler that gave NaN has 'failed'."""
+    """Call each sampler once a round, up to its `rounds`; one that gave NaN has 'failed'."""
     samples: dict[str, list[float]] = {name: [] for name in samplers}
-    for i in range(rounds):
-        for name in rotated(list(samplers), i):
+    for i in range(max(rounds.values(), default=0)):
+        for name in rotated([name for name in samplers if i < rounds[name]], i):
             time.sleep(pause_s)
             samples[name].append(samplers[name]())
     return {name: "failed" if any(map(math.isnan, values)) else Timing(tuple(values))
@@ -86,7 +95,11 @@ def measure(name: str, timers: Mapping[str, Timer], rounds: int, turn_s: float,
     `parts` is how many of what is reported one call does.
     """
     problems = {framework: timer.prepare(name) for framework, timer in timers.items()}
-    samplers = {framework: partial(timer.time, calibrate(timer, turn_s / parts))
-                for framework, timer in timers.items() if not problems[framework]}
-    timed = interleave(samplers, rounds, pause_s)
+    samplers, turns = {}, {}
+    for framework, timer in timers.items():
+        if not problems[framework]:
+            loops, seconds = calibrate(timer, turn_s / parts)
+            samplers[framework] = partial(timer.time, loops)
+            turns[framework] = enough(rounds, turn_s, seconds * parts)
+    timed = interleave(samplers, turns, pause_s)
     return {framework: timed.get(framework, problem) for framework, problem in problems.items()}

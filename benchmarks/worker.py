@@ -14,11 +14,14 @@ from multiprocessing.connection import Connection
 
 import numpy as np
 
-from benchmarks.cases import CASES, Case
-from benchmarks.frameworks import REFERENCE, Array, Framework, Tensor, hold_to_cores, load
+from benchmarks.case import Case, flat
+from benchmarks.cases import CASES
+from benchmarks.frameworks import Framework, NotWritten, Tensor, hold_to_cores, load
+from benchmarks.measure import NOT_WRITTEN
 
-TIMEOUT_S = 180.0  # for one preparation, which may compile, or one timing
-WARM_UPS = 3  # calls before timing; TinyJit captures on the second
+TIMEOUT_S = 90.0  # for one preparation, which may compile, or one timing
+WARM_UPS = 3  # calls before timing; TinyJit captures on the second, lazyten traces again
+LONG_S = 0.5
 START = multiprocessing.get_context("spawn")
 
 
@@ -40,8 +43,9 @@ class Runner:
             call = case.prepare(self.framework)
             compare(case, call, self.framework)
             finish = self.framework.finish if case.waits else discard
-            for _ in range(WARM_UPS):
-                finish(call())
+            warm_up(lambda: finish(call()))
+        except NotWritten:
+            return NOT_WRITTEN
         except Exception as error:  # whatever a framework raises belongs in its cell of the table
             return described(error)
         self.case, self.call, self.finish = case, call, finish
@@ -76,23 +80,24 @@ def described(error: Exception) -> str:
     return f"{type(error).__name__}: {error}".strip()
 
 
+def warm_up(run: Callable[[], object]) -> None:
+    """WARM_UPS calls, or fewer where they take long: all were called while checking."""
+    start = time.perf_counter()
+    for _ in range(WARM_UPS):
+        run()
+        if time.perf_counter() - start > LONG_S:
+            return
+
+
 def discard(result: Tensor) -> None:
     """Drop a result without waiting for it."""
 
 
 def compare(case: Case, call: Callable[[], Tensor], framework: Framework) -> None:
-    """Raise AssertionError unless the first `checked` results are the float64 reference's."""
-    reference = case.prepare(REFERENCE)
-    expected = [np.asarray(reference()) for _ in range(case.checked)]
-    for want in expected:
-        np.testing.assert_allclose(result_of(call, framework), want, rtol=0,
+    """Raise AssertionError unless the first `checked` results are the reference's."""
+    for want in case.reference():
+        np.testing.assert_allclose(flat(call(), framework.to_numpy), want, rtol=0,
                                    atol=case.tolerance * float(np.abs(want).max()))
-
-
-def result_of(call: Callable[[], Tensor], framework: Framework) -> Array:
-    """One call's result as an array; a step's loss is a float already."""
-    result = call()
-    return np.asarray(result if isinstance(result, float) else framework.to_numpy(result))
 
 
 def serve(connection: Connection, name: str, threads: int) -> None:

@@ -3,18 +3,33 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import lazyten as lt
 from benchmarks.__main__ import main
-from benchmarks.cases import Case, expression, lenet
-from benchmarks.frameworks import NUMPY, REFERENCE, load
+from benchmarks.case import Case, expression
+from benchmarks.cases import CASES, convolve, input_gradient, lenet, weight_gradient
+from benchmarks.frameworks import NUMPY, REFERENCE, load, usable_cores
 from benchmarks.lenet import initial_weights
 from benchmarks.lenet_numpy import NumpyLenet
-from benchmarks.measure import Row, Timing, calibrate, interleave, measure, rotated
+from benchmarks.measure import (
+    NOT_WRITTEN,
+    Row,
+    Timing,
+    calibrate,
+    enough,
+    interleave,
+    measure,
+    rotated,
+)
+from benchmarks.models import MODELS
+from benchmarks.roofline import CHAINS, compiled, lanes, multiply_add_code
 from benchmarks.table import table_lines
 from benchmarks.worker import Runner
 
@@ -53,18 +68,49 @@ def test_the_table_shows_medians_minima_rates_and_which_is_faster() -> None:
     assert heading.index("torch ") == line.index("1 ms (1 ms) 4"), "columns are aligned"
 
 
-def test_a_framework_without_a_timing_has_a_dash_and_one_note_with_the_reason() -> None:
+def test_a_framework_that_failed_has_its_error_in_the_cell_and_in_one_note() -> None:
     rows = [Row(name, {"lazyten": "ValueError: no\nsuch thing", "numpy": Timing((1e-6,))})
             for name in ("one", "two")]
     lines = table_lines(rows, ["lazyten", "numpy"])
-    assert lines[2].split() == ["one", "-", "1", "us", "(1", "us)", "-"]
+    assert cells(lines[2]) == ["one", "ValueError: no such thing", "1 us (1 us)", "-"]
     assert lines[-1:] == ["note: lazyten: ValueError: no such thing [one; two]"]
+
+
+def test_rates_are_shown_as_shares_of_the_machines_limits() -> None:
+    rows = [Row("copy", {"numpy": Timing((0.002,))}, work=4e6, unit="B"),
+            Row("multiply", {"numpy": Timing((0.002,))}, work=4e6, unit="FLOP")]
+    lines = table_lines(rows, ["numpy"], {"FLOP": 8e9, "B": 4e9})
+    assert cells(lines[2])[1] == "2 ms (2 ms) 2 GB/s 50%"
+    assert cells(lines[3])[1] == "2 ms (2 ms) 2 GFLOP/s 25%"
+    assert lines[-2].startswith("100% is 8 GFLOP/s, multiply-adds in registers, or 4 GB/s")
+
+
+def test_a_row_that_a_framework_does_not_have_is_a_dash_without_a_note() -> None:
+    lines = table_lines([Row("one", {"numpy": NOT_WRITTEN})], ["numpy"])
+    assert cells(lines[2]) == ["one", "-"]
+    assert not any("note" in line for line in lines)
+
+
+def test_the_multiply_adds_of_the_roofline_are_computed() -> None:
+    engine, peak = compiled(multiply_add_code(lanes()))
+    # One step makes n / 2 + 1 of each start n = 0..CHAINS-1; the first counts twice.
+    assert peak(1) == sum(n / 2 + 1 for n in range(CHAINS)) + 1
+    assert engine is not None
 
 
 def test_every_framework_has_one_turn_a_round_and_none_always_goes_first() -> None:
     order: list[str] = []
-    interleave({name: lambda name=name: order.append(name) or 1.0 for name in "abc"}, rounds=3)
+    interleave({name: lambda name=name: order.append(name) or 1.0 for name in "abc"},
+               rounds={"a": 3, "b": 3, "c": 3})
     assert "".join(order) == "abcbcacab"
+
+
+def test_a_slow_framework_has_fewer_rounds_and_at_least_three() -> None:
+    assert enough(9, turn_s=0.03, seconds=0.03) == 9
+    assert enough(9, turn_s=0.03, seconds=0.1) == 5
+    assert enough(9, turn_s=0.03, seconds=5.0) == 3
+    results = interleave({"fast": lambda: 1.0, "slow": lambda: 2.0}, {"fast": 4, "slow": 2})
+    assert results == {"fast": Timing((1.0,) * 4), "slow": Timing((2.0,) * 2)}
 
 
 def test_a_rotation_of_nothing_is_nothing() -> None:
@@ -73,7 +119,8 @@ def test_a_rotation_of_nothing_is_nothing() -> None:
 
 @pytest.mark.parametrize(("seconds", "loops"), [(0.001, 30), (1.0, 1), (float("nan"), 1)])
 def test_a_turn_is_filled_with_calls_but_has_at_least_one(seconds: float, loops: int) -> None:
-    assert calibrate(FakeTimer(seconds), turn_s=0.0301) == loops
+    counted, turn = calibrate(FakeTimer(seconds), turn_s=0.0301)
+    assert (counted, turn) == (loops, pytest.approx(loops * seconds, nan_ok=True))
 
 
 def test_a_wrong_or_failing_framework_is_never_timed() -> None:
@@ -112,6 +159,56 @@ def test_numpys_lenet_gradients_are_the_slopes_of_its_loss() -> None:
         np.testing.assert_allclose(slope, (gradient * direction).sum(), rtol=1e-4, atol=1e-7)
 
 
+@pytest.mark.parametrize("operation", [convolve, input_gradient, weight_gradient])
+@pytest.mark.parametrize("framework", ["torch", "lazyten"])
+@pytest.mark.parametrize("options", [(1, 0), (2, 1), (1, 2)])
+def test_convolutions_and_their_gradients_are_numpys(
+    framework: str, operation: Callable[..., object], options: tuple[int, int],
+) -> None:
+    pytest.importorskip(framework)
+    stride, padding = options
+    size = (9 + 2 * padding - 3) // stride + 1
+    inputs = [(2, 3, 9, 9), (4, 3, 3, 3)]
+    if operation is not convolve:
+        inputs = [(2, 4, size, size), *inputs]
+    case = Case("conv", expression(partial(operation, options), *inputs))
+    assert Runner(load(framework, threads=1), {"conv": case}).prepare("conv") == ""
+
+
+@pytest.mark.parametrize("framework", ["torch", "lazyten"])
+def test_attention_and_its_gradients_are_numpys(framework: str) -> None:
+    pytest.importorskip(framework)
+    shapes = [(1, 2, 5, 4)] * 4
+    forward = Case("forward", expression(lambda f, *x: f.attention(*x), *shapes[:3]))
+    both = Case("both", expression(lambda f, *x: f.attention_gradients(*x), *shapes))
+    runner = Runner(load(framework, threads=1), {"forward": forward, "both": both})
+    assert (runner.prepare("forward"), runner.prepare("both")) == ("", "")
+
+
+@pytest.mark.parametrize("name", ["matmul 64 tn", "conv LeNet 2nd, weight gradient",
+                                  "softmax 64x10", "one call of 10 tiny products",
+                                  "LeNet step, batch 32"])
+def test_lazyten_gives_what_a_row_expects(name: str) -> None:
+    cases = {case.name: case for case in CASES}
+    assert Runner(load("lazyten", usable_cores()), cases).prepare(name) == ""
+
+
+def test_rows_have_names_of_their_own() -> None:
+    assert len({case.name for case in CASES}) == len(CASES)
+
+
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_a_models_loss_is_torchs(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    model = MODELS[name]
+    x, y = model.batch(np.random.default_rng(1))
+    losses = [model.loss(library, {k: framework.array(v) for k, v in model.parameters().items()},
+                         framework.array(x), framework.array(y)).item()
+              for library, framework in ((lt, load("lazyten", usable_cores())),
+                                         (torch, load("torch", threads=1)))]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+
+
 def test_numpys_training_steps_have_torchs_losses() -> None:
     pytest.importorskip("torch")
     framework = load("torch", threads=1)
@@ -124,8 +221,8 @@ def test_the_command_prints_a_row_and_keeps_its_samples(
     for variable in ("OMP_NUM_THREADS", "LAZYTEN_NUM_THREADS", "XLA_FLAGS"):
         monkeypatch.setenv(variable, "")  # restored afterwards
     output = tmp_path / "samples.json"
-    main(["--quick", "--rounds", "2", "--frameworks", "numpy,absent", "--rows", "^softmax 64x10$",
-          "--output", str(output)])
+    main(["--quick", "--threads", "1", "--rounds", "2", "--frameworks", "numpy,absent",
+          "--rows", "^softmax 64x10$", "--output", str(output)])
     printed = capsys.readouterr().out.splitlines()
     assert "threads: 1" in printed
     assert "note: absent is not installed: its column is left out" in printed
