@@ -142,12 +142,15 @@ class DiskCache:
     def _evict(self) -> None:
         """If the folder is too large, remove what was unused longest until a quarter is free."""
         files = sorted(self._files(), key=lambda entry: entry.used)
+        finished = []  # what somebody is writing now stays
         for entry in files:
-            if entry.path.endswith(UNFINISHED) and time.time() - entry.used > UNFINISHED_SECONDS:
+            if entry.path.endswith(SUFFIX):
+                finished.append(entry)
+            elif time.time() - entry.used > UNFINISHED_SECONDS:
                 _remove(entry.path)
-        total = sum(entry.size for entry in files)
+        total = sum(entry.size for entry in finished)
         room = total - self.limit * 3 // 4 if total > self.limit else 0
-        for entry in files:
+        for entry in finished:
             if room <= 0:
                 break
             _remove(entry.path)
