@@ -11,7 +11,7 @@ from lazyten import dtype as dt
 from lazyten import shapes
 from lazyten.dtype import DType, Scalar
 from lazyten.errors import DTypeError
-from lazyten.node import Node, Shape, cast, const, elementwise, expand, make, reshape
+from lazyten.node import Node, Shape, cast, const, elementwise, expand, make, move, reshape
 from lazyten.ops import SPECS, Op
 
 Operand = Node | Scalar
@@ -84,7 +84,7 @@ def _refusal(operation: str, operands: Sequence[Operand], dtype: DType, takes: s
             f"convert first, for example with .to(lazyten.{better})")
 
 
-def as_float(x: Node, operation: str = "") -> Node:
+def as_float(x: Node) -> Node:
     """x itself if it is of a float type, else converted to the default float type."""
     return x if x.dtype.is_float else cast(x, dt.default_float)
 
@@ -292,6 +292,14 @@ def where(condition: Node, a: Operand, b: Operand) -> Node:
     shape = common_shape([condition, a, b], "where")
     return elementwise(Op.WHERE, broadcast_to(condition, shape), as_node(a, dtype, shape),
                        as_node(b, dtype, shape))
+
+
+def padded(x: Node, around: tuple[tuple[int, int], ...], value: Scalar) -> Node:
+    """x with (before, after) elements of `value` at each axis."""
+    wide = move(Op.PAD, x, around)
+    if value == 0 or wide is x:
+        return wide
+    return where(move(Op.PAD, const(True, dt.bool_, x.shape), around), wide, const(value, x.dtype))
 
 
 def clip(x: Node, low: Operand | None, high: Operand | None) -> Node:

@@ -14,6 +14,7 @@ from lazyten import elementwise as ew
 from lazyten import reductions
 from lazyten.elementwise import broadcast_to
 from lazyten.errors import ArgumentError, DTypeError, ShapeError
+from lazyten.indexing import Chain, apply
 from lazyten.node import Node, const, expand, move, reduce, reshape
 from lazyten.ops import Op
 
@@ -40,28 +41,8 @@ class Geometry:
 
 def padded(x: Node, padding: Sequence[int], value: float = 0.0) -> Node:
     """x with `padding` elements of `value` on both sides of its last axes."""
-    if not any(padding):
-        return x
     around = ((0, 0),) * (len(x.shape) - len(padding)) + tuple((p, p) for p in padding)
-    wide = move(Op.PAD, x, around)
-    if value == 0:
-        return wide
-    inside = move(Op.PAD, const(True, dt.bool_, x.shape), around)
-    return ew.where(inside, wide, value)
-
-
-def strided(x: Node, axis: int, step: int) -> Node:
-    """Every `step`-th element along `axis`, the first one included."""
-    n = x.shape[axis]
-    if step == 1 or n == 0:
-        return x
-    groups = -(-n // step)
-    rank = len(x.shape)
-    x = move(Op.PAD, x, tuple((0, groups * step - n if a == axis else 0) for a in range(rank)))
-    split = (*x.shape[:axis], groups, step, *x.shape[axis + 1:])
-    x = reshape(x, split)
-    x = move(Op.SHRINK, x, tuple((0, 1 if a == axis + 1 else m) for a, m in enumerate(split)))
-    return reshape(x, (*split[:axis + 1], *split[axis + 2:]))
+    return ew.padded(x, around, value)
 
 
 def windows(x: Node, axis: int, kernel: int, stride: int, dilation: int) -> Node:
@@ -73,7 +54,9 @@ def windows(x: Node, axis: int, kernel: int, stride: int, dilation: int) -> Node
     before, after = x.shape[:axis], x.shape[axis + 1:]
     x = expand(reshape(x, (*before, n, 1, *after)), (*before, n, kernel, *after))
     x = move(Op.SHEAR, x, (axis, axis + 1, dilation, 0, (count - 1) * stride + 1))
-    return strided(x, axis, stride)
+    chain = Chain(x.shape)
+    chain.every(axis, stride)
+    return apply(chain.moves, x)
 
 
 def _tiles(x: Node, axis: int, kernel: int, stride: int, count: int) -> Node:

@@ -284,3 +284,10 @@ def test_a_label_outside_the_classes_makes_the_loss_nan(device: str) -> None:
     logits = lt.zeros(2, 3, device=device)
     loss = F.cross_entropy(logits, lt.tensor([0, 3], device=device))
     assert math.isnan(loss.item())
+
+
+def test_pooling_of_integers_keeps_their_type_with_padding_too(device: str) -> None:
+    x = lt.arange(16, device=device).reshape(1, 1, 4, 4) - 20
+    pooled = F.max_pool2d(x, 3, 2, 1)
+    assert pooled.dtype is lt.int64
+    assert pooled.tolist() == [[[[-15, -13], [-7, -5]]]]
