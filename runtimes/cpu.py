@@ -150,13 +150,15 @@ class CpuRuntime(Runtime):
                  for function in program.functions]
         code = host_machine(OPTIMIZATION).emit_object(llvm.parse_assembly(sequence_text(calls)))
         driver = self.load([code], ["sequence"])[0]
-        return partial(self._launch_all, driver, sizes, programs)
-
-    def _launch_all(self, driver: CpuFunction, sizes: Sequence[int],
-                    programs: Sequence[LoadedProgram], buffers: Sequence[int]) -> None:
-        """Call a sequence. programs: its kernels, which live as long as it does."""
         largest = max(programs, key=lambda p: sum(p.generated.scratch), default=None)
-        scratch = self.workspace(sizes, "" if largest is None else largest.name) if sizes else []
+        name = "" if largest is None else largest.name
+        return partial(self._launch_all, driver, sizes, name, programs)
+
+    def _launch_all(self, driver: CpuFunction, sizes: Sequence[int], largest: str,
+                    programs: Sequence[LoadedProgram], buffers: Sequence[int]) -> None:
+        """Call a sequence. largest: the kernel that needs most scratch memory, for messages.
+        programs: its kernels, which live as long as it does."""
+        scratch = self.workspace(sizes, largest)
         try:
             table = (*scratch, *buffers)
             driver.call(packer(len(table))(*table))
