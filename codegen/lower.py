@@ -16,7 +16,7 @@ from typing import Any
 from lazyten import dtype as dt
 from lazyten.codegen.ranges import minimum
 from lazyten.errors import InternalError
-from lazyten.index_moves import every, inside, source_indices
+from lazyten.index_moves import every, flatten, inside, source_indices
 from lazyten.kernel import Kernel
 from lazyten.node import Node, Param, Range, cast, const, elementwise, index, make
 from lazyten.ops import ELEMENTWISE, IDENTITY_OPS, MOVEMENT, Op
@@ -52,14 +52,6 @@ def output_range(axis: int, extent: int, kind: str = "loop") -> Node:
     if extent == 1:
         return index(0)
     return make(Op.RANGE, dt.INDEX, (), Range((axis,), extent, kind))
-
-
-def flatten(shape: tuple[int, ...], indices: tuple[Node, ...]) -> Node:
-    """The row-major position of `indices` in an array of `shape`."""
-    flat = index(0)
-    for n, i in zip(shape, indices, strict=True):
-        flat = elementwise(Op.ADD, elementwise(Op.MUL, flat, index(n)), i)
-    return flat
 
 
 class _Lowering:

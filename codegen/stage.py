@@ -14,12 +14,11 @@ from dataclasses import dataclass
 
 from lazyten import dtype as dt
 from lazyten.affine import affine
+from lazyten.index_moves import flatten
 from lazyten.node import (
     Node,
     Param,
     Range,
-    elementwise,
-    index,
     make,
     ranges_of,
     rewrite,
@@ -121,8 +120,4 @@ def _reading_order(r: Node) -> tuple[int, tuple[int, ...]]:
 
 def _position(ranges: Sequence[Node]) -> Node:
     """The row-major position of loop variables."""
-    position = index(0)
-    for r in ranges:
-        scaled = elementwise(Op.MUL, position, index(r.arg.extent))
-        position = elementwise(Op.ADD, scaled, r)
-    return simplify(position)
+    return simplify(flatten([r.arg.extent for r in ranges], ranges))

@@ -32,7 +32,6 @@ p, q = Boolean("p"), Boolean("q")
 c, d = Constant("c", "iu"), Constant("d", "iu")
 e = Constant("e", "f")
 
-_FRACTION_BITS = {dt.float16: 11, dt.bfloat16: 8, dt.float32: 24, dt.float64: 53}
 _LEAST_EXPONENT = {dt.float16: -14, dt.bfloat16: -126, dt.float32: -126, dt.float64: -1022}
 
 
@@ -45,7 +44,7 @@ def is_lossless(source: DType, target: DType) -> bool:
             return False
         if source.is_float:
             return source.bits < target.bits
-        return source.bits - (source.kind == "i") <= _FRACTION_BITS[target]
+        return source.bits - (source.kind == "i") <= target.significand_bits
     if target is dt.bool_ or source.kind == "i" and target.kind == "u":
         return False
     return source.bits < target.bits or source.kind == target.kind and source.bits == target.bits

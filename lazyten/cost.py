@@ -17,7 +17,7 @@ import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lazyten.node import Node, consumers, toposort
+from lazyten.node import Node, consumers, toposort, unshaped
 from lazyten.ops import ELEMENTWISE, Op
 
 LOAD = 3.0
@@ -251,7 +251,5 @@ def _is_outer(inner: Node, expanded: Node, reduced: frozenset[int]) -> bool:
 
 def is_leaf(node: Node) -> bool:
     """Whether a node only reads memory that is there already, in its own order."""
-    while node.op is Op.RESHAPE:
-        node = node.src[0]
-    return node.op is Op.BUFFER
+    return unshaped(node).op is Op.BUFFER
 

@@ -51,6 +51,11 @@ class DType:
         return self.kind == "f" and self.bits == 16
 
     @property
+    def significand_bits(self) -> int:
+        """Of a float: how many bits its significand has, the leading one among them."""
+        return {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}[self.name]
+
+    @property
     def min(self) -> Scalar:
         """The least value: -inf for floats."""
         if self.kind == "f":

@@ -19,8 +19,7 @@ from lazyten.dtype import DType, Scalar
 from lazyten.errors import ArgumentError, DTypeError, GradientError, ShapeError
 from lazyten.explanation import explain_storages
 from lazyten.indexing import Chain, apply
-from lazyten.node import Node, Shape, cast, const, make, reshape
-from lazyten.ops import Op
+from lazyten.node import Node, Shape, cast, const, iota, reshape
 from lazyten.random import Generator
 from lazyten.tensor import DTypeLike, Tensor
 
@@ -107,10 +106,6 @@ def ones_like(x: Tensor, dtype: DTypeLike | None = None) -> Tensor:
 empty_like = zeros_like
 
 
-def _iota(count: int) -> Node:
-    return make(Op.IOTA, dt.INDEX, (), count)
-
-
 def arange(start: Scalar, end: Scalar | None = None, step: Scalar = 1,
            dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
     """start, start + step, ... below end (above it if step is negative); arange(end) is from 0."""
@@ -126,7 +121,7 @@ def arange(start: Scalar, end: Scalar | None = None, step: Scalar = 1,
     count, = shapes.countable((max(int(number), 0),), "arange")
     kind = _type(dtype, dt.default_int if whole else dt.default_float)
     work = dt.INDEX if whole else dt.float64
-    values = ew.add(ew.mul(cast(_iota(count), work), const(step, work)), const(start, work))
+    values = ew.add(ew.mul(cast(iota(count), work), const(step, work)), const(start, work))
     return _new(cast(values, kind), device, False)
 
 
@@ -140,7 +135,7 @@ def linspace(start: float, end: float, steps: int, dtype: DTypeLike | None = Non
     start, end = [shapes.as_number(v, "linspace", "start and end") for v in (start, end)]
     kind = _type(dtype, dt.default_float)
     gap = (end - start) / (steps - 1) if steps > 1 else 0.0
-    place = cast(_iota(steps), dt.float64)
+    place = cast(iota(steps), dt.float64)
     up = ew.add(ew.mul(place, gap), float(start))
     down = ew.sub(float(end), ew.mul(ew.sub(float(steps - 1), place), gap))
     values = ew.where(ew.less(place, steps / 2), up, down)
@@ -151,7 +146,7 @@ def eye(n: int, m: int | None = None, dtype: DTypeLike | None = None,
         device: str | None = None) -> Tensor:
     """n rows of m columns with 1 on the diagonal."""
     rows, columns = shapes.new_shape([n, n if m is None else m], "eye")
-    diagonal = ew.equal(reshape(_iota(rows), (rows, 1)), reshape(_iota(columns), (1, columns)))
+    diagonal = ew.equal(reshape(iota(rows), (rows, 1)), reshape(iota(columns), (1, columns)))
     return _new(cast(diagonal, _type(dtype, dt.default_float)), device, False)
 
 
@@ -173,7 +168,7 @@ def _triangle(x: Tensor, diagonal: int, lower: bool) -> Tensor:
                          f"2 axes")
     rows, columns = x.shape[-2:]
     diagonal = shapes.as_int(diagonal, "tril" if lower else "triu", "the diagonal")
-    row, column = reshape(_iota(rows), (rows, 1)), reshape(_iota(columns), (1, columns))
+    row, column = reshape(iota(rows), (rows, 1)), reshape(iota(columns), (1, columns))
     limit = ew.add(row, diagonal)
     keep = ew.less_equal(column, limit) if lower else ew.greater_equal(column, limit)
     return Tensor._result(ew.where(keep, x.node, 0), x)

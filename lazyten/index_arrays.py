@@ -18,7 +18,7 @@ from lazyten import elementwise as ew
 from lazyten import shapes
 from lazyten.errors import DTypeError, ShapeError
 from lazyten.indexing import Chain, apply
-from lazyten.movement import Shape
+from lazyten.movement import Shape, inverse_order
 from lazyten.node import (
     Node,
     cast,
@@ -96,7 +96,7 @@ class Selection:
     def read(self, x: Node) -> Node:
         """The elements of x that are pointed at."""
         found = reshape(gather(self._as_lines(x), 0, self._wide_lines()), self.common + self.rest)
-        return move(Op.PERMUTE, found, _inverse(self._order()))
+        return move(Op.PERMUTE, found, inverse_order(self._order()))
 
     def write(self, x: Node, values: Node, combiner: Op | None) -> Node:
         """x with `values`, of the result's shape, put or combined where they point."""
@@ -104,7 +104,8 @@ class Selection:
         flat = reshape(front, (self.lines.numel, *self.rest))
         wide = scatter(self._as_lines(x), 0, self._wide_lines(), flat, combiner)
         order = (*self.axes, *self.others)
-        return move(Op.PERMUTE, reshape(wide, tuple(self.shape[a] for a in order)), _inverse(order))
+        placed = reshape(wide, tuple(self.shape[a] for a in order))
+        return move(Op.PERMUTE, placed, inverse_order(order))
 
 
 class Indexed(NamedTuple):
@@ -133,10 +134,6 @@ def select(shape: Shape, arrays: Sequence[Indexed], operation: str) -> Selection
     together = axes == tuple(range(axes[0], axes[0] + len(axes)))
     return Selection(shape, axes, common, reshape(lines, (math.prod(common),)),
                      axes[0] if together else 0)
-
-
-def _inverse(order: Sequence[int]) -> tuple[int, ...]:
-    return tuple(sorted(range(len(order)), key=order.__getitem__))
 
 
 # ---- one index along an axis ---------------------------------------------------------------------

@@ -17,6 +17,7 @@ affine indices.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from lazyten.errors import InternalError
@@ -58,6 +59,30 @@ def _shear_inside(shape: Shape, axis: int, by: int, factor: int, offset: int, si
         return size >= 0
     reach = factor * (shape[by] - 1)
     return 0 <= offset + min(reach, 0) and offset + max(reach, 0) + size - 1 < shape[axis]
+
+
+def inverse_order(order: Sequence[int]) -> tuple[int, ...]:
+    """The PERMUTE that undoes a PERMUTE by `order`."""
+    return tuple(sorted(range(len(order)), key=order.__getitem__))
+
+
+def inverse(op: Op, shape: Shape, arg: Any) -> tuple[Op, Any] | None:
+    """The movement that takes every element back to where `op` with `arg` moved it from in `shape`.
+
+    What was cut off comes back as 0. It is `op`'s transpose, too. None for EXPAND, which shows
+    elements more than once, and for SHEAR, which may.
+    """
+    if op is Op.RESHAPE:
+        return op, shape
+    if op is Op.PERMUTE:
+        return op, inverse_order(arg)
+    if op is Op.FLIP:
+        return op, arg
+    if op is Op.PAD:
+        return Op.SHRINK, tuple((b, b + n) for (b, _), n in zip(arg, shape, strict=True))
+    if op is Op.SHRINK:
+        return Op.PAD, tuple((s, n - e) for (s, e), n in zip(arg, shape, strict=True))
+    return None
 
 
 def is_noop(op: Op, shape: Shape, arg: Any) -> bool:

@@ -254,6 +254,18 @@ def reshape(x: Node, shape: Shape) -> Node:
     return move(Op.RESHAPE, x, tuple(shape))
 
 
+def unshaped(node: Node) -> Node:
+    """What a node is under its RESHAPEs: the same elements in the same order."""
+    while node.op is Op.RESHAPE:
+        node = node.src[0]
+    return node
+
+
+def iota(count: int) -> Node:
+    """The index numbers 0, 1, .. count - 1."""
+    return make(Op.IOTA, dt.INDEX, (), count)
+
+
 def expand(x: Node, shape: Shape) -> Node:
     """EXPAND axes of size 1 to `shape`."""
     return move(Op.EXPAND, x, tuple(shape))

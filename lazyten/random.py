@@ -21,7 +21,7 @@ from lazyten import elementwise as ew
 from lazyten import special, tracing
 from lazyten.dtype import DType
 from lazyten.errors import ArgumentError, DTypeError
-from lazyten.node import Node, Shape, cast, const, elementwise, expand, make, move, reshape
+from lazyten.node import Node, Shape, cast, const, elementwise, expand, iota, move, reshape
 from lazyten.ops import Op
 from lazyten.storage import Buffer
 
@@ -114,7 +114,7 @@ def bits(count: int, device: str, generator: Generator | None) -> tuple[Node, No
     """Two independent uint32 arrays of `count` random words."""
     state = _host_array(partial(_words, chosen(generator), count), dt.uint32, 4, device)
     low, high = [expand(move(Op.SHRINK, state, ((i, i + 1),)), (count,)) for i in (2, 3)]
-    index = cast(make(Op.IOTA, dt.INDEX, (), count), dt.uint32)
+    index = cast(iota(count), dt.uint32)
     counter = ew.add(low, index)
     carry = cast(ew.less(counter, low), dt.uint32)
     key = [expand(move(Op.SHRINK, state, ((i, i + 1),)), (count,)) for i in (0, 1)]

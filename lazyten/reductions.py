@@ -15,7 +15,7 @@ from lazyten import special
 from lazyten.dtype import DType
 from lazyten.elementwise import as_float, broadcast_to, with_gradient
 from lazyten.errors import DTypeError, ShapeError
-from lazyten.node import Node, Shape, cast, const, elementwise, make, reduce, reshape
+from lazyten.node import Node, Shape, cast, const, elementwise, iota, make, reduce, reshape
 from lazyten.ops import Op
 
 Axes = tuple[int, ...]
@@ -134,7 +134,7 @@ def finite_max(x: Node, axes: Axes) -> Node:
 def positions(shape: Shape, axis: int, dtype: DType) -> Node:
     """Each element's index along `axis`."""
     n = shape[axis]
-    line = cast(make(Op.IOTA, dt.INDEX, (), n), dtype)
+    line = cast(iota(n), dtype)
     return broadcast_to(reshape(line, (n,) + (1,) * (len(shape) - axis - 1)), shape)
 
 

@@ -17,7 +17,7 @@ from lazyten.fusion import merge_kernels
 from lazyten.kernel import Kernel, Slot
 from lazyten.location import Location
 from lazyten.memory import Lifetime, share
-from lazyten.node import Node, make, reshape, rewrite, toposort
+from lazyten.node import Node, make, reshape, rewrite, toposort, unshaped
 from lazyten.ops import Op
 from lazyten.partial import split_reductions
 
@@ -80,10 +80,10 @@ def schedule(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]]) -> Sche
     arrays = list(inputs)
     place: dict[Node, int] = {}
     decisions = _distinct(stored_values(roots))
-    kept = [decisions[_unshaped(r)][0].node if _unshaped(r) in decisions else r for r in roots]
+    kept = [decisions[unshaped(r)][0].node if unshaped(r) in decisions else r for r in roots]
     groups = merge_kernels([same[0] for same in decisions.values()], kept)
     for decision in (d for g in groups for d in g.decisions):
-        place |= dict.fromkeys((d.node for d in decisions[_unshaped(decision.node)]), len(arrays))
+        place |= dict.fromkeys((d.node for d in decisions[unshaped(decision.node)]), len(arrays))
         arrays.append((decision.node.dtype, decision.node.numel))
     names = _Names()
     groups = [g for g in groups if g.decisions[0].node.numel]
@@ -98,19 +98,12 @@ def _distinct(decisions: Sequence[Decision]) -> dict[Node, list[Decision]]:
     """Decisions to store the same elements in the same order: they need one array."""
     found: dict[Node, list[Decision]] = {}
     for decision in decisions:
-        found.setdefault(_unshaped(decision.node), []).append(decision)
+        found.setdefault(unshaped(decision.node), []).append(decision)
     return found
 
 
-def _unshaped(node: Node) -> Node:
-    """The value that a node is in another shape: the same elements in the same order."""
-    while node.op is Op.RESHAPE:
-        node = node.src[0]
-    return node
-
-
 def _leaf_slot(node: Node) -> int:
-    slot: int = _unshaped(node).arg.slot
+    slot: int = unshaped(node).arg.slot
     return slot
 
 

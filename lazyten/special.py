@@ -115,13 +115,9 @@ def square(x: Node) -> Node:
 
 # ---- rounding ------------------------------------------------------------------------------------
 
-_WHOLE = {8: 2.0**7, 11: 2.0**10, 24: 2.0**23, 53: 2.0**52}
-_FRACTION = {"bfloat16": 8, "float16": 11, "float32": 24, "float64": 53}
-
-
 def _where_fractional(x: Node, value: Node) -> Node:
     """`value` where x may have a fraction; x where it is whole already, infinite or NaN."""
-    limit = _WHOLE[_FRACTION[x.dtype.name]]
+    limit = 2.0 ** (x.dtype.significand_bits - 1)
     rounded = ew.where(ew.less(ew.absolute(x), limit), value, x)
     return with_gradient(rounded, (x,), _flat)
 

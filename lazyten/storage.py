@@ -17,7 +17,7 @@ from lazyten.device import executor
 from lazyten.dtype import DType
 from lazyten.errors import DeviceError
 from lazyten.location import user_location
-from lazyten.node import Node, Shape, make, reshape
+from lazyten.node import Node, Shape, make, reshape, unshaped
 from lazyten.ops import Op
 
 
@@ -141,9 +141,7 @@ class Storage:
     @property
     def buffer(self) -> Buffer | None:
         """The memory that holds the value, or None if it is not computed yet."""
-        node = REALIZED[self.device].get(self._node, self._node)
-        while node.op is Op.RESHAPE:
-            node = node.src[0]
+        node = unshaped(REALIZED[self.device].get(self._node, self._node))
         return node.arg if node.op is Op.BUFFER else None
 
     def read(self) -> np.ndarray[Any, Any]:

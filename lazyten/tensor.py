@@ -45,7 +45,7 @@ from lazyten.errors import (
 from lazyten.grad_mode import is_grad_enabled, no_grad
 from lazyten.index_arrays import Indexed, Selection, select
 from lazyten.indexing import Moves
-from lazyten.movement import is_noop, out_shape
+from lazyten.movement import inverse, is_noop, out_shape
 from lazyten.node import Node, Shape, cast, const, elementwise, make, move, reshape
 from lazyten.ops import Op
 from lazyten.shapes import Axes
@@ -136,7 +136,10 @@ class Tensor:
     @property
     def shape(self) -> Shape:
         """The size of each axis."""
-        return self._tracker.shape if self._moves else self._storage.value.shape
+        shape = self._storage.value.shape
+        for op, arg in self._moves:
+            shape = out_shape(op, shape, arg)
+        return shape
 
     @property
     def _tracker(self) -> ShapeTracker:
@@ -175,7 +178,7 @@ class Tensor:
 
     def numel(self) -> int:
         """The number of elements."""
-        return self.node.numel
+        return math.prod(self.shape)
 
     def element_size(self) -> int:
         """Bytes an element."""
@@ -1226,11 +1229,7 @@ class Tensor:
         around = tuple((max(b, 0), max(a, 0)) for b, a in pairs)
         shapes.countable(out_shape(Op.PAD, chain.shape, around), "pad")
         inner = indexing.apply(chain.moves, self.node)
-        wide = move(Op.PAD, inner, around)
-        if value != 0:
-            inside = move(Op.PAD, const(True, dt.bool_, inner.shape), around)
-            wide = ew.where(inside, wide, const(value, self.dtype))
-        return Tensor._result(wide, self)
+        return Tensor._result(ew.padded(inner, around, value), self)
 
     def contiguous(self) -> Tensor:
         """Itself if its elements are in row-major order, else a copy that is."""
@@ -1553,37 +1552,14 @@ def _written_through(moves: Moves, base: Node, value: Node) -> Node:
         shape = out_shape(op, shape, arg)
     mask = const(True, dt.bool_, value.shape)
     for op, arg, before in reversed(steps):
-        inverse = _INVERSES.get(op)
-        if inverse is None:
+        back = inverse(op, before, arg)
+        if back is None:
             raise ShapeError(f"writing to a view of shape {value.shape} that shows elements more "
                              f"than once (made by expand); clone() it first")
-        value, mask = inverse(value, arg, before), inverse(mask, arg, before)
+        value, mask = (move(back[0], x, back[1]) for x in (value, mask))
     return value if mask.op is Op.CONST and mask.value else elementwise(Op.WHERE, mask, value, base)
 
 
 def _passed_by(g: Node, node: Node) -> tuple[Node]:
     """A write that no gradient is recorded for leaves the gradient of what was there."""
     return (g,)
-
-
-def _unpermuted(x: Node, order: tuple[int, ...], before: Shape) -> Node:
-    return move(Op.PERMUTE, x, tuple(sorted(range(len(order)), key=order.__getitem__)))
-
-
-def _unshrunk(x: Node, kept: tuple[tuple[int, int], ...], before: Shape) -> Node:
-    pairs = zip(kept, before, strict=True)
-    return move(Op.PAD, x, tuple((start, n - stop) for (start, stop), n in pairs))
-
-
-def _unpadded(x: Node, around: tuple[tuple[int, int], ...], before: Shape) -> Node:
-    pairs = zip(around, before, strict=True)
-    return move(Op.SHRINK, x, tuple((b, b + n) for (b, _), n in pairs))
-
-
-_INVERSES: dict[Op, Callable[[Node, Any, Shape], Node]] = {
-    Op.RESHAPE: lambda x, arg, before: move(Op.RESHAPE, x, before),
-    Op.PERMUTE: _unpermuted,
-    Op.SHRINK: _unshrunk,
-    Op.PAD: _unpadded,
-    Op.FLIP: lambda x, arg, before: move(Op.FLIP, x, arg),
-}

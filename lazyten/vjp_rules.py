@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable
 
 from lazyten.arithmetic import div, equal, like, mul, neg, scale, sum_over
-from lazyten.movement import Shape
+from lazyten.movement import Shape, inverse
 from lazyten.node import (
     Node,
     cast,
@@ -25,7 +25,6 @@ from lazyten.node import (
     make,
     move,
     reduce,
-    reshape,
     scatter,
 )
 from lazyten.ops import Op
@@ -131,24 +130,15 @@ def _reduce_mul(g: Node, node: Node, axes: tuple[int, ...]) -> Node:
 
 # ---- movement: each is linear, so its rule is its transpose --------------------------------------
 
-def _permute(g: Node, node: Node) -> Node:
-    order = node.arg
-    return move(Op.PERMUTE, g, tuple(sorted(range(len(order)), key=order.__getitem__)))
+def _moved_back(g: Node, node: Node) -> Node:
+    back = inverse(node.op, node.src[0].shape, node.arg)
+    assert back is not None
+    return move(back[0], g, back[1])
 
 
 def _expand(g: Node, node: Node) -> Node:
     sizes = zip(node.src[0].shape, g.shape, strict=True)
     return sum_over(g, tuple(axis for axis, (n, m) in enumerate(sizes) if n != m))
-
-
-def _pad(g: Node, node: Node) -> Node:
-    sizes = zip(node.arg, node.src[0].shape, strict=True)
-    return move(Op.SHRINK, g, tuple((before, before + n) for (before, _), n in sizes))
-
-
-def _shrink(g: Node, node: Node) -> Node:
-    sizes = zip(node.arg, node.src[0].shape, strict=True)
-    return move(Op.PAD, g, tuple((start, n - stop) for (start, stop), n in sizes))
 
 
 def shear_transpose(shape: Shape, arg: Shear) -> tuple[tuple[int, int], Shear]:
@@ -244,12 +234,12 @@ VJP: dict[Op, tuple[Rule | None, ...]] = {
                lambda g, n: elementwise(Op.WHERE, n.src[0], like(g, 0.0), g)),
     Op.MULACC: (lambda g, n: mul(g, n.src[1]), lambda g, n: mul(g, n.src[0]), _same),
     Op.REDUCE: (_reduce,),
-    Op.RESHAPE: (lambda g, n: reshape(g, n.src[0].shape),),
-    Op.PERMUTE: (_permute,),
+    Op.RESHAPE: (_moved_back,),
+    Op.PERMUTE: (_moved_back,),
     Op.EXPAND: (_expand,),
-    Op.PAD: (_pad,),
-    Op.SHRINK: (_shrink,),
-    Op.FLIP: (lambda g, n: move(Op.FLIP, g, n.arg),),
+    Op.PAD: (_moved_back,),
+    Op.SHRINK: (_moved_back,),
+    Op.FLIP: (_moved_back,),
     Op.SHEAR: (_shear,),
     Op.GATHER: (_gather, None),
     Op.SCATTER: (_scatter_base, None, _scatter_values),
