@@ -50,6 +50,7 @@ class Op(Enum):
     EXP2 = auto()
     LOG2 = auto()
     SIN = auto()
+    COS = auto()
     SQRT = auto()
     RECIPROCAL = auto()
     CAST = auto()             # dtype of the node is the target
@@ -191,6 +192,7 @@ SPECS: dict[Op, OpSpec] = {
     Op.EXP2: OpSpec(1, "f", _quiet(np.exp2), ulp=1.0),
     Op.LOG2: OpSpec(1, "f", _quiet(np.log2), ulp=2.0),
     Op.SIN: OpSpec(1, "f", _quiet(np.sin), ulp=2.0),
+    Op.COS: OpSpec(1, "f", _quiet(np.cos), ulp=2.0),
     Op.SQRT: OpSpec(1, "f", _quiet(np.sqrt)),
     Op.RECIPROCAL: OpSpec(1, "f", _quiet(lambda x: np.asarray(1, np.asarray(x).dtype) / x)),
     Op.CAST: OpSpec(1, "biuf", _quiet(lambda x: x), gives="any"),
