@@ -160,6 +160,8 @@ def _follow(op: Op, x: Node, arg: Any) -> Node:
 def _stretched(x: Node, axes: Set[int], sizes: Sequence[int]) -> Node:
     """x, which is constant along `axes`, in other sizes there."""
     axes = {a for a in axes if sizes[a] != x.shape[a]}
+    if x.op is Op.EXPAND and axes <= _grown(x):
+        return expand(x.src[0], tuple(sizes))
     one = move(Op.SHRINK, x, tuple((0, 1 if a in axes else n) for a, n in enumerate(x.shape)))
     return move(Op.EXPAND, one, tuple(sizes))
 
