@@ -59,7 +59,35 @@ def _replaced(roots: Sequence[Node], done: dict[Node, Node],
 # ---- merging -------------------------------------------------------------------------------------
 
 def merge_ranges(sink: Node) -> Node:
-    """Make one loop of two wherever every index steps through them as through one."""
+    """Make one loop of two wherever every index steps through them as through one, and two of one
+    that the indices of a reduction divide by a constant."""
+    sink = _merged(sink)
+    while (found := _divided(sink)) is not None:
+        sink = _merged(_split_divided(sink, *found))
+    return sink
+
+
+def _divided(sink: Node) -> tuple[Node, int] | None:
+    """A range and a divisor of its extent, by which an index within some reduction divides it."""
+    within = toposort([n.src[0] for n in toposort([sink]) if n.op is Op.ACCUMULATE])
+    for node in within:
+        if node.dtype is dt.INDEX and node.op in (Op.IDIV, Op.MOD) and node.src[1].op is Op.CONST:
+            divisor = int(node.src[1].value)
+            for r in affine(node.src[0])[0]:
+                if (r.op is Op.RANGE and r.arg.kind in ("loop", "reduce")
+                        and 1 < divisor < r.arg.extent and r.arg.extent % divisor == 0):
+                    return r, divisor
+    return None
+
+
+def _split_divided(sink: Node, r: Node, divisor: int) -> Node:
+    """Two loops in the place of one: over multiples of the divisor, and remainders."""
+    parts = (_part(r, 0, r.arg.extent // divisor, r.arg.kind), _part(r, 1, divisor, r.arg.kind))
+    value = elementwise(Op.ADD, elementwise(Op.MUL, parts[0], index(divisor)), parts[1])
+    return replace_ranges(sink, {r: value}, {r: parts})
+
+
+def _merged(sink: Node) -> Node:
     merged = True
     while merged:
         merged = False
