@@ -1,4 +1,4 @@
-"""Sliding windows, and what is made of them: convolutions and pooling over any number of axes.
+"""Sliding windows over any number of axes, and pooling; matrix products. See also convolutions.py.
 
 A window axis is a plain stride: EXPAND a new axis of taps, then SHEAR the input along it (see
 movement.py), so gradients are sums over shifted arrays and nothing is ever copied.
@@ -13,7 +13,7 @@ from lazyten import dtype as dt
 from lazyten import elementwise as ew
 from lazyten import reductions
 from lazyten.elementwise import broadcast_to
-from lazyten.errors import ArgumentError, DTypeError, ShapeError
+from lazyten.errors import DTypeError, ShapeError
 from lazyten.indexing import Chain, apply
 from lazyten.node import Node, const, expand, move, reduce, reshape
 from lazyten.ops import Op
@@ -112,62 +112,6 @@ def all_windows(x: Node, geometry: Geometry, value: float = 0.0) -> Node:
                              for n in (count, a.reach * a.tile))))
     return move(Op.SHRINK, x, (*whole, *(cut for count, a in zip(counts, axes, strict=True)
                                          for cut in ((0, count), (a.lead, a.lead + a.kernel)))))
-
-
-# ---- convolution ---------------------------------------------------------------------------------
-
-def convolution(x: Node, weight: Node, bias: Node | None, stride: tuple[int, ...],
-                padding: tuple[int, ...], dilation: tuple[int, ...], groups: int) -> Node:
-    """Cross-correlation of x (batch, in, *spatial) with weight (out, in / groups, *kernel).
-
-    Gives (batch, out, *windows): the sum over input channels of the group and taps of input times
-    weight, plus bias (out,). Raises ShapeError and DTypeError if they do not fit.
-    """
-    spatial = len(weight.shape) - 2
-    operation = f"conv{spatial}d"
-    _check_convolution(x, weight, bias, groups, operation)
-    geometry = Geometry(weight.shape[2:], stride, padding, dilation)
-    geometry.check(x.shape[2:], operation)
-    batch, channels, out = x.shape[0], x.shape[1], weight.shape[0]
-    x = reshape(x, (batch, groups, 1, channels // groups, *x.shape[2:]))
-    x = all_windows(x, geometry)  # batch, group, 1, channel, (window, taps) ...
-    counts, taps = x.shape[4::2], x.shape[5::2]
-    order = (0, 1, 2, *range(4, len(x.shape), 2), 3, *range(5, len(x.shape), 2))
-    x = move(Op.PERMUTE, x, order)  # batch, group, 1, windows ..., channel, taps ...
-    wide = (1, groups, out // groups, *(1,) * spatial, channels // groups, *taps)
-    full = (batch, groups, out // groups, *counts, channels // groups, *taps)
-    product = ew.mul(expand(x, full), expand(reshape(weight, wide), full))
-    total = reduce(product, Op.ADD, range(3 + spatial, len(full)))
-    total = reshape(total, (batch, out, *counts))
-    return total if bias is None else ew.add(total, reshape(bias, (out, *(1,) * spatial)))
-
-
-def _check_convolution(x: Node, weight: Node, bias: Node | None, groups: int,
-                       operation: str) -> None:
-    spatial = len(weight.shape) - 2
-    if len(x.shape) != spatial + 2:
-        raise ShapeError(f"{operation}: the input has shape {x.shape}; it needs {spatial + 2} axes "
-                         f"(batch, channels, {spatial} spatial) for a weight of {weight.shape}")
-    if x.dtype is not weight.dtype or not x.dtype.is_float:
-        raise DTypeError(f"{operation}: the input is {x.dtype.name} and the weight "
-                         f"{weight.dtype.name}; both must be of one float type")
-    if 0 in weight.shape[2:]:
-        raise ShapeError(f"{operation}: the weight has shape {weight.shape}; kernel sizes are 1 or "
-                         f"more")
-    if bias is not None and bias.dtype is not x.dtype:
-        raise DTypeError(f"{operation}: the bias is {bias.dtype.name} and the input "
-                         f"{x.dtype.name}; both must be of one float type")
-    out, per_group = weight.shape[:2]
-    if groups < 1 or x.shape[1] % groups or out % groups:
-        raise ArgumentError(f"{operation}: groups={groups} must divide the {x.shape[1]} input and "
-                            f"{out} output channels")
-    if x.shape[1] // groups != per_group:
-        raise ShapeError(f"{operation}: the input {x.shape} has {x.shape[1]} channels on axis 1, "
-                         f"but the weight {weight.shape} with groups={groups} is for "
-                         f"{per_group * groups}")
-    if bias is not None and bias.shape != (out,):
-        raise ShapeError(f"{operation}: the bias has shape {bias.shape}; it needs ({out},), one "
-                         f"element an output channel")
 
 
 # ---- pooling -------------------------------------------------------------------------------------
