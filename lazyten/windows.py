@@ -59,7 +59,7 @@ class _Axis:
     So a gradient with respect to the elements is a sum over tiles: an element gets only products
     that it has a part in, where a sum over elements would add a zero for each that the stride
     passes by. So that the elements themselves begin with a tile, windows have `lead` more taps in
-    front, which are cut off again.
+    front, which are cut off again; but not if they would reach over one more tile for it.
     """
 
     size: int
@@ -74,7 +74,8 @@ class _Axis:
 
     @property
     def lead(self) -> int:
-        return -self.padding % self.tile if self.kernel > self.tile else 0
+        lead = -self.padding % self.tile
+        return lead if lead <= -self.kernel % self.tile else 0
 
     @property
     def reach(self) -> int:
