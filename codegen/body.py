@@ -111,7 +111,7 @@ class VectorItem:
         return TAIL_UNITS * copied(copies, uneven) + masks * instances
 
     def _masked_units(self, access: Access) -> float:
-        """Units of a mask over the lanes; those that are no neighbours are then loaded one by one."""
+        """Units of a mask over the lanes, which loads those that are no neighbours one by one."""
         stride = access.strides.get(self.vector, 0) if self.vector is not None else 0
         return MASK_UNITS if stride in (0, 1) else GATHER_UNITS * self.lanes
 

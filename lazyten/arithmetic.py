@@ -90,7 +90,7 @@ def sum_over(x: Node, axes: tuple[int, ...]) -> Node:
         inner = inner.src[0]
     slid = any(m.op is Op.SHEAR for m in moves)
     if slid and inner.op is Op.REDUCE and inner.arg[0] is Op.ADD:
-        return _joined_sum(*inner.src, inner.arg[1], inner.shape, moves[::-1], axes)
+        return _joined_sum(inner.src[0], inner.arg[1], inner.shape, moves[::-1], axes)
     if slid and inner.op is Op.MUL:
         return _joined_sum(inner, (), inner.shape, moves[::-1], axes)
     return reduce(x, Op.ADD, axes)
