@@ -29,9 +29,6 @@ MOST = 1e15
 SCATTERED = 4.0
 """How much slower a reduction runs inside another one's loop than in a kernel of its own."""
 
-MASKED = 2.0
-"""How much slower a reduction reads padding that it must tell from elements at every step."""
-
 GATHER_WORK = 6.0
 """To hold a position inside the axis, and to read where it says."""
 SERIAL = 3.0
@@ -45,9 +42,6 @@ OP_WORK: dict[Op, float] = {
     Op.SQRT: 2.0, Op.DIV: 2.0, Op.RECIPROCAL: 2.0, Op.IDIV: 6.0, Op.MOD: 6.0,
 }
 """Elementwise ops that cost more than 1."""
-
-NESTED = {Op.REDUCE: SCATTERED, Op.PAD: MASKED}
-"""Ops that cost more within a reduction than in a kernel of their own."""
 
 AXIS_KEEPING = frozenset({Op.REDUCE, Op.EXPAND, Op.PAD, Op.SHRINK, Op.FLIP}) | ELEMENTWISE
 """Ops whose result's axis i is their source's axis i."""
@@ -216,7 +210,7 @@ class _Model:
 
     def inline_cost(self, node: Node) -> float:
         context = self.reads[node]
-        slower = NESTED.get(node.op, 1.0) if context.nested else 1.0
+        slower = SCATTERED if context.nested and node.op is Op.REDUCE else 1.0
         slower *= SERIAL if context.serial else 1.0
         return context.total * self.work[node] * slower
 
