@@ -6,6 +6,7 @@ and the number of registers, by a static model of the cycles that each candidate
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -30,6 +31,8 @@ from lazyten.ops import Op
 TILES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)
 MOST_STARTS = 6
 UNROLLS = (1, 2, 3, 4, 5, 6, 7, 8)
+MOST_WRITTEN_OUT = 32
+"""Elements of a reduction up to which it may do without loops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,15 +181,27 @@ def _improve(model: Model, start: Decisions, fewest: float) -> tuple[Decisions, 
         if cycles < fewest * 0.999:
             best, fewest = candidate, cycles
     for body in model.reductions:
-        for r in body.own:
-            for count in UNROLLS:
-                if r.arg.extent >= 2 * count * dict(best.lanes).get(r, 1):
-                    others = tuple(u for u in best.unroll if u[0] not in body.own)
-                    candidate = replace(best, unroll=(*others, (r, count)))
-                    cycles = model.cycles(candidate)
-                    if cycles < fewest * (1 - 0.03 / len(model.reductions)):
-                        best, fewest = candidate, cycles
+        others = tuple(u for u in best.unroll if u[0] not in body.own)
+        for unroll in _unrolls(body.own, dict(best.lanes)):
+            candidate = replace(best, unroll=(*others, *unroll))
+            cycles = model.cycles(candidate)
+            if cycles < fewest * (1 - 0.03 / len(model.reductions)):
+                best, fewest = candidate, cycles
     return best, fewest
+
+
+def _unrolls(ranges: Sequence[Node],
+             lanes: dict[Node, int]) -> Iterator[tuple[tuple[Node, int], ...]]:
+    """Several accumulators over one of a reduction's ranges, or no loops at all over a few
+    elements."""
+    for r in ranges:
+        for count in UNROLLS:
+            if r.arg.extent >= 2 * count * lanes.get(r, 1):
+                yield ((r, count),)
+    whole = tuple((r, r.arg.extent // lanes.get(r, 1)) for r in ranges)
+    if (math.prod(count for _, count in whole) <= MOST_WRITTEN_OUT
+            and all(r.arg.extent % lanes.get(r, 1) == 0 for r in ranges)):
+        yield tuple((r, count) for r, count in whole if count > 1)
 
 
 def _tiles(model: Model, start: Decisions) -> Iterator[tuple[tuple[Node, int], ...]]:

@@ -59,7 +59,46 @@ def _replaced(roots: Sequence[Node], done: dict[Node, Node],
 # ---- merging -------------------------------------------------------------------------------------
 
 def merge_ranges(sink: Node) -> Node:
-    """Make one loop of two wherever every index steps through them as through one."""
+    """Make one loop of two wherever every index steps through them as through one, and two of one
+    that the indices of a reduction divide by a constant."""
+    sink = _merged(sink)
+    while (found := _divided(sink)) is not None:
+        sink = _merged(_split_divided(sink, *found))
+    return sink
+
+
+def _divided(sink: Node) -> tuple[Node, int] | None:
+    """A range and what an index within some reduction divides it by: a divisor of its extent if the
+    range is itself summed over."""
+    within = toposort([n.src[0] for n in toposort([sink]) if n.op is Op.ACCUMULATE])
+    for node in within:
+        if node.dtype is dt.INDEX and node.op in (Op.IDIV, Op.MOD) and node.src[1].op is Op.CONST:
+            divisor = int(node.src[1].value)
+            for r in affine(node.src[0])[0]:
+                if r.op is Op.RANGE and 1 < divisor < r.arg.extent and (
+                        r.arg.kind == "loop" or
+                        r.arg.kind == "reduce" and r.arg.extent % divisor == 0):
+                    return r, divisor
+    return None
+
+
+def _split_divided(sink: Node, r: Node, divisor: int) -> Node:
+    """Two loops in the place of one: over multiples of the divisor, and over remainders.
+
+    Of an output whose last multiple has not all remainders, the last element of some remainders is
+    computed and stored twice, with equal values.
+    """
+    n = r.arg.extent
+    parts = _part(r, 0, -(-n // divisor), r.arg.kind), _part(r, 1, divisor, r.arg.kind)
+    multiple = parts[0]
+    if n % divisor:
+        last = elementwise(Op.IDIV, elementwise(Op.SUB, index(n - 1), parts[1]), index(divisor))
+        multiple = minimum(multiple, last)
+    value = elementwise(Op.ADD, elementwise(Op.MUL, multiple, index(divisor)), parts[1])
+    return replace_ranges(sink, {r: simplify(value)}, {r: parts})
+
+
+def _merged(sink: Node) -> Node:
     merged = True
     while merged:
         merged = False
