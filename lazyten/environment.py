@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import dis
 import sys
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import repeat
+from operator import is_
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -67,13 +69,7 @@ class _Watched:
     @property
     def is_plain(self) -> bool:
         """Whether the same object always means the same."""
-        return isinstance(self.seen, _Same) or isinstance(self.value, bool | int | float | str)
-
-    @property
-    def lookup(self) -> Callable[[str], object]:
-        """What gives the object that the name means now."""
-        holder: Any = self.holder
-        return partial(_look, holder) if isinstance(holder, CellType) else holder.get
+        return isinstance(self.seen, _Same) or _is_plain(self.value)
 
     def now(self) -> Hashable:
         """What the name means now."""
@@ -87,6 +83,40 @@ def _look(holder: Any, name: str) -> Any:
         return holder.cell_contents
     except ValueError:  # not assigned yet
         return _MISSING
+
+
+def _is_plain(value: object) -> bool:
+    if type(value) is tuple:
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, bool | int | float | str | bytes)
+
+
+def _changed_in(watched: Iterable[_Watched]) -> _Watched | None:
+    for w in watched:
+        if w.now() != w.seen:
+            return w
+    return None
+
+
+class _ByIdentity:
+    """Names that mean the same as long as they are the same objects, compared all at once."""
+
+    def __init__(self, watched: Sequence[_Watched]) -> None:
+        in_dicts = [w for w in watched if type(w.holder) is dict]
+        others = [w for w in watched if type(w.holder) is not dict]
+        self.dicts, self.names = [w.holder for w in in_dicts], [w.name for w in in_dicts]
+        self.values = [w.value for w in in_dicts]
+        self.others = [(w.holder, w.name, w.value) for w in others]
+
+    def still_holds(self) -> bool:
+        """Whether they are."""
+        found = map(dict.get, self.dicts, self.names, repeat(_MISSING))
+        if not all(map(is_, found, self.values)):
+            return False
+        for holder, name, value in self.others:
+            if _look(holder, name) is not value:
+                return False
+        return True
 
 
 class Environment:
@@ -103,25 +133,24 @@ class Environment:
             self._visit(value, "the call", names)
         self._seen.clear()
         self._kept.clear()  # a call's arguments are not to live as long as its program
-        self._plain = [(w.lookup, w.name, w.value) for w in self.watched if w.is_plain]
+        self._by_identity = _ByIdentity([w for w in self.watched if w.is_plain])
         self._deep = [w for w in self.watched if not w.is_plain]
+        self._holders = [below for below, _ in self.sizes]
+        self._sizes = [size for _, size in self.sizes]
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether some name means something else now."""
+        if list(map(len, self._holders)) == self._sizes and self._by_identity.still_holds():
+            return _changed_in(self._deep) is not None
+        return self.changed() is not None
 
     def changed(self) -> _Watched | None:
         """The first name that means something else now."""
         for below, size in self.sizes:
             if len(below) != size:
                 return _Watched(below, "__dict__", "a module", None, None)
-        for look, name, value in self._plain:
-            if look(name) is not value:
-                return self._changed_in(self.watched)
-        return self._changed_in(self._deep)
-
-    @staticmethod
-    def _changed_in(watched: Iterable[_Watched]) -> _Watched | None:
-        for w in watched:
-            if w.now() != w.seen:
-                return w
-        return None
+        return _changed_in(self.watched)
 
     def _watch(self, holder: Any, name: str, user: str, names: frozenset[str]) -> None:
         value = _look(holder, name)

@@ -58,7 +58,7 @@ class Jitted(Generic[P, R]):
         return sum(len(found) for found in self._cache.values())
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        if tracing.current() is not None:  # part of a larger trace
+        if tracing.active is not None and tracing.current() is not None:  # part of a larger trace
             return self.function(*args, **kwargs)
         call = _Call(args, kwargs)
         with self._lock:
@@ -112,21 +112,26 @@ class Jitted(Generic[P, R]):
 class _Call:
     """The arguments of one call, taken apart into tensors and a key for everything else."""
 
+    __slots__ = ("key", "leaves", "structure", "tensors")
+
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.leaves, self.structure = flatten((args, kwargs))
         self.tensors = [x for x in self.leaves if isinstance(x, Tensor)]
-        self._add_leaf_owners()
-        tensors: dict[int, int] = {}
-        storages: dict[Storage, int] = {}
-        key: list[Hashable] = [is_grad_enabled(), default_device(), self.structure,
-                               len(self.tensors)]
-        for t in self.tensors:
-            storage = t._storage
+        storages = [t._storage for t in self.tensors]
+        others: Hashable = None
+        if len(self.tensors) < len(self.leaves):
+            others = tuple([_TENSOR if isinstance(x, Tensor) else _static(x) for x in self.leaves])
+        if any([s.leaf_id is not None for s in storages]):
+            self._add_leaf_owners()
+            storages = [t._storage for t in self.tensors]
+        equal: Hashable = None
+        if len(set(storages)) < len(storages):
+            equal = _equal_ones(storages), _equal_ones(list(map(id, self.tensors)))
+        key: list[Hashable] = [is_grad_enabled(), default_device(), self.structure, others, equal]
+        for t, storage in zip(self.tensors, storages, strict=True):
             node = storage._node
-            key.append((tensors.setdefault(id(t), len(tensors)),
-                        storages.setdefault(storage, len(storages)), node.shape, node.dtype,
-                        storage.device, t._moves, t._detached, flags_of(storage)))
-        key += [_static(x) for x in self.leaves if not isinstance(x, Tensor)]
+            key += (node.shape, node.dtype, storage.device, t._moves, t._detached,
+                    flags_of(storage))
         self.key: Hashable = tuple(key)
 
     def _add_leaf_owners(self) -> None:
@@ -151,6 +156,16 @@ class _Call:
             raise JitError("a jitted function changes a list or dict that it was given, which a "
                            "replay would not do: return the new values instead")
         return result
+
+
+_TENSOR = object()
+"""Stands in a key where a tensor is among the arguments."""
+
+
+def _equal_ones(things: Sequence[Hashable]) -> Hashable:
+    """Which of these are equal: for each, the number of the first such."""
+    first: dict[Hashable, int] = {}
+    return tuple([first.setdefault(x, len(first)) for x in things])
 
 
 def _static(value: Any) -> Hashable:
