@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import repeat
+from itertools import chain
 from operator import is_
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -71,6 +71,12 @@ class _Watched:
         """Whether the same object always means the same."""
         return isinstance(self.seen, _Same) or _is_plain(self.value)
 
+    @property
+    def lookup(self) -> Callable[[str], object]:
+        """What gives the object that the name means now."""
+        holder: Any = self.holder
+        return partial(_look, holder) if isinstance(holder, CellType) else holder.get
+
     def now(self) -> Hashable:
         """What the name means now."""
         return snapshot(_look(self.holder, self.name))
@@ -101,20 +107,21 @@ def _changed_in(watched: Iterable[_Watched]) -> _Watched | None:
 class _ByIdentity:
     """Names that mean the same as long as they are the same objects, compared all at once."""
 
-    def __init__(self, watched: Sequence[_Watched]) -> None:
-        in_dicts = [w for w in watched if type(w.holder) is dict]
-        others = [w for w in watched if type(w.holder) is not dict]
-        self.dicts, self.names = [w.holder for w in in_dicts], [w.name for w in in_dicts]
-        self.values = [w.value for w in in_dicts]
-        self.others = [(w.holder, w.name, w.value) for w in others]
+    def __init__(self, watched: Iterable[_Watched], whole: Sequence[dict[str, Any]]) -> None:
+        """whole: dicts of which every name counts, and none may come or go."""
+        self.whole, self.names = whole, [*chain.from_iterable(whole)]
+        self.views = [below.values() for below in whole]
+        self.values = [*chain.from_iterable(self.views)]
+        rest = [w for w in watched if not any(w.holder is below for below in whole)]
+        self.rest = [(w.lookup, w.name, w.value) for w in rest]
 
     def still_holds(self) -> bool:
         """Whether they are."""
-        found = map(dict.get, self.dicts, self.names, repeat(_MISSING))
-        if not all(map(is_, found, self.values)):
+        if [*chain.from_iterable(self.whole)] != self.names or not all(
+                map(is_, chain.from_iterable(self.views), self.values)):
             return False
-        for holder, name, value in self.others:
-            if _look(holder, name) is not value:
+        for look, name, value in self.rest:
+            if look(name) is not value:
                 return False
         return True
 
@@ -133,15 +140,14 @@ class Environment:
             self._visit(value, "the call", names)
         self._seen.clear()
         self._kept.clear()  # a call's arguments are not to live as long as its program
-        self._by_identity = _ByIdentity([w for w in self.watched if w.is_plain])
+        plain = [w for w in self.watched if w.is_plain]
+        self._by_identity = _ByIdentity(plain, [below for below, _ in self.sizes])
         self._deep = [w for w in self.watched if not w.is_plain]
-        self._holders = [below for below, _ in self.sizes]
-        self._sizes = [size for _, size in self.sizes]
 
     @property
     def has_changed(self) -> bool:
         """Whether some name means something else now."""
-        if list(map(len, self._holders)) == self._sizes and self._by_identity.still_holds():
+        if self._by_identity.still_holds():
             return _changed_in(self._deep) is not None
         return self.changed() is not None
 

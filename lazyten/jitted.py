@@ -23,7 +23,7 @@ from lazyten.grad_mode import is_grad_enabled
 from lazyten.replay import Replay
 from lazyten.storage import Storage
 from lazyten.tensor import Tensor
-from lazyten.trees import flatten, unflatten
+from lazyten.trees import Branch, flatten, unflatten
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -115,7 +115,10 @@ class _Call:
     __slots__ = ("key", "leaves", "structure", "tensors")
 
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.leaves, self.structure = flatten((args, kwargs))
+        self.leaves: Sequence[Any] = args
+        self.structure: Branch | None = None  # of arguments without names that are no containers
+        if kwargs or any([isinstance(x, _CONTAINERS) for x in args]):
+            self.leaves, self.structure = flatten((args, kwargs))
         self.tensors = [x for x in self.leaves if isinstance(x, Tensor)]
         storages = [t._storage for t in self.tensors]
         others: Hashable = None
@@ -127,7 +130,8 @@ class _Call:
         equal: Hashable = None
         if len(set(storages)) < len(storages):
             equal = _equal_ones(storages), _equal_ones(list(map(id, self.tensors)))
-        key: list[Hashable] = [is_grad_enabled(), default_device(), self.structure, others, equal]
+        key: list[Hashable] = [is_grad_enabled(), default_device(), len(self.leaves), self.structure,
+                               others, equal]
         for t, storage in zip(self.tensors, storages, strict=True):
             node = storage._node
             key += (node.shape, node.dtype, storage.device, t._moves, t._detached,
@@ -147,7 +151,8 @@ class _Call:
         """Call the function with other tensors in place of the arguments'."""
         rest = iter(tensors)
         given = [next(rest) if isinstance(x, Tensor) else x for x in self.leaves]
-        args, kwargs = unflatten(iter(given), self.structure)
+        args, kwargs = (given, {}) if self.structure is None else \
+            unflatten(iter(given), self.structure)
         before = flatten((args, kwargs))
         result = function(*args, **kwargs)
         leaves, structure = flatten((args, kwargs))
@@ -157,6 +162,8 @@ class _Call:
                            "replay would not do: return the new values instead")
         return result
 
+
+_CONTAINERS = (list, tuple, dict)
 
 _TENSOR = object()
 """Stands in a key where a tensor is among the arguments."""

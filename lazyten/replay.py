@@ -7,6 +7,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -151,6 +152,10 @@ class Segment:
         return nodes[:count]
 
 
+_FLAGS = attrgetter("leaf_id", "keeps_graph", "was_freed")
+"""`flags_of`, for many storages at once."""
+
+
 class Replay:
     """A captured call, ready to run with other values."""
 
@@ -182,7 +187,7 @@ class Replay:
         self.moving = [(number, s) for number, s in enumerate(sources) if s.fixed is None]
         self.gradients = [s for _, s in self.moving if s.gradient]
         self.fixed = [s.fixed for s in sources if s.fixed is not None]
-        self.flags = [s.flags for s in sources if s.fixed is not None]
+        self.flags = list(map(_FLAGS, self.fixed))
 
     @functools.cached_property
     def fingerprint(self) -> Hashable:
@@ -203,7 +208,7 @@ class Replay:
         for found in self.gradients:  # an argument's flags are in its signature
             if flags_of(found.find(arguments)) != found.flags:
                 return False
-        if list(map(flags_of, self.fixed)) != self.flags or self.environment.has_changed:
+        if list(map(_FLAGS, self.fixed)) != self.flags or self.environment.has_changed:
             return False
         for look, seen in captured.guards:
             if look() != seen:
@@ -245,17 +250,26 @@ class Replay:
     def _results(self, arguments: Sequence[Tensor], storages: Sequence[Storage],
                  new: Sequence[Storage]) -> Any:
         """Leave the gradients behind, and build what the function gave."""
-        def tensor(spec: TensorSpec) -> Tensor:
-            if spec.same is not None:
-                return spec.same.find(arguments)
-            storage = new[spec.number] if spec.kind == "new" else storages[spec.number]
-            view = Tensor._view(storage, spec.moves, spec.detached)
-            return view.requires_grad_() if spec.leaf and not spec.detached else view
         for effect in self.captured.gradients:
-            effect.tensor.find(arguments)._grad = None if effect.spec is None else \
-                tensor(effect.spec)
-        leaves = (x.value if isinstance(x, Leaf) else tensor(x) for x in self.captured.leaves)
-        return unflatten(leaves, self.captured.structure)
+            tensor = effect.tensor.fixed
+            if tensor is None:
+                tensor = arguments[effect.tensor.argument]
+            spec = effect.spec
+            tensor._grad = None if spec is None else _made(spec, arguments, storages, new)
+        leaves = [x.value if isinstance(x, Leaf) else _made(x, arguments, storages, new)
+                  for x in self.captured.leaves]
+        structure = self.captured.structure
+        return leaves[0] if structure is None else unflatten(iter(leaves), structure)
+
+
+def _made(spec: TensorSpec, arguments: Sequence[Tensor], storages: Sequence[Storage],
+          new: Sequence[Storage]) -> Tensor:
+    """A tensor that a call gives."""
+    if spec.same is not None:
+        return spec.same.find(arguments)
+    storage = new[spec.number] if spec.kind == "new" else storages[spec.number]
+    view = Tensor._view(storage, spec.moves, spec.detached)
+    return view.requires_grad_() if spec.leaf and not spec.detached else view
 
 
 def _contents(given: Placeholder | Buffer) -> Hashable:
