@@ -109,6 +109,8 @@ class Tensor:
         result = object.__new__(Tensor)
         result._storage, result._moves, result._detached = storage, moves, detached
         result._grad = None
+        if detached and tracing.active is not None:
+            tracing.made(result)
         return result
 
     @staticmethod
@@ -370,7 +372,10 @@ class Tensor:
         self.requires_grad_(wanted)
 
     def requires_grad_(self, wanted: Flag = True) -> Tensor:
-        """Collect gradients for this tensor in `.grad`, or stop. Gives this tensor."""
+        """Collect gradients for this tensor in `.grad`, or stop. Gives this tensor.
+
+        What detach() gave gets a storage of its own: later writes to either are its own.
+        """
         if wanted == self.requires_grad:
             return self
         if not wanted:
@@ -382,10 +387,10 @@ class Tensor:
         if not self.dtype.is_float:
             raise GradientError(f"requires_grad of a tensor of {self.dtype.name}: only floats "
                                 f"have gradients; convert with .float() first")
-        if self._storage.requires_grad:
-            raise GradientError("requires_grad = True on a detached view of a tensor that requires "
-                                "gradients itself; use clone() first")
-        self._detached = False
+        if self._detached:
+            tracing.refuse_unless_made(self, "changing requires_grad of a tensor from outside")
+            self._storage, self._moves = Storage(self.node, self.device), ()
+            self._detached = False
         self._storage.become_leaf()
         self._own_leaf()
         return self
