@@ -118,14 +118,15 @@ for _name, _value in list(globals().items()):  # so that lt.exp(1.0) says what i
 def __getattr__(name: str) -> _Any:
     """Loads what not every program uses when it is first asked for."""
     if name == "jit":
-        from lazyten import jitted as home
-    elif name in ("load_safetensors", "save_safetensors"):
-        from lazyten import serialization as home
-    elif name in ("load_decisions", "tune"):
-        from lazyten import tuning as home
-    else:
-        raise AttributeError(f"module 'lazyten' has no attribute {name!r}")
-    return globals().setdefault(name, getattr(home, name))
+        from lazyten import jitted
+        return jitted.jit
+    if name in ("load_safetensors", "save_safetensors"):
+        from lazyten import serialization
+        return getattr(serialization, name)
+    if name in ("load_decisions", "tune"):
+        from lazyten import tuning
+        return getattr(tuning, name)
+    raise AttributeError(f"module 'lazyten' has no attribute {name!r}")
 
 
 __all__ = [

@@ -120,10 +120,7 @@ class _ByIdentity:
         if [*chain.from_iterable(self.whole)] != self.names or not all(
                 map(is_, chain.from_iterable(self.views), self.values)):
             return False
-        for look, name, value in self.rest:
-            if look(name) is not value:
-                return False
-        return True
+        return all(look(name) is value for look, name, value in self.rest)
 
 
 class Environment:

@@ -15,13 +15,11 @@ from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from lazyten import tracing
 from lazyten.capture import record
-from lazyten.captured import flags_of
 from lazyten.device import default_device
 from lazyten.environment import Environment
 from lazyten.errors import ArgumentError, JitError
 from lazyten.grad_mode import is_grad_enabled
 from lazyten.replay import Replay
-from lazyten.storage import Storage
 from lazyten.tensor import Tensor
 from lazyten.trees import Branch, flatten, unflatten
 
@@ -117,35 +115,37 @@ class _Call:
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.leaves: Sequence[Any] = args
         self.structure: Branch | None = None  # of arguments without names that are no containers
-        if kwargs or any([isinstance(x, _CONTAINERS) for x in args]):
+        if kwargs or any(isinstance(x, _CONTAINERS) for x in args):
             self.leaves, self.structure = flatten((args, kwargs))
-        self.tensors = [x for x in self.leaves if isinstance(x, Tensor)]
-        storages = [t._storage for t in self.tensors]
-        others: Hashable = None
-        if len(self.tensors) < len(self.leaves):
-            others = tuple([_TENSOR if isinstance(x, Tensor) else _static(x) for x in self.leaves])
-        if any([s.leaf_id is not None for s in storages]):
-            self._add_leaf_owners()
+        self.tensors: list[Tensor] = []
+        key: list[Hashable] = [is_grad_enabled(), default_device(), len(self.leaves),
+                               self.structure]
+        has_leaf = False
+        for x in self.leaves:
+            if isinstance(x, Tensor):
+                self.tensors.append(x)
+                key.append(_signature(x))
+                has_leaf = has_leaf or x._storage.leaf_id is not None
+            else:
+                key.append(_static(x))
+        if has_leaf:
+            key += map(_signature, self._leaf_owners())
+        if len(self.tensors) > 1:
             storages = [t._storage for t in self.tensors]
-        equal: Hashable = None
-        if len(set(storages)) < len(storages):
-            equal = _equal_ones(storages), _equal_ones(list(map(id, self.tensors)))
-        key: list[Hashable] = [is_grad_enabled(), default_device(), len(self.leaves), self.structure,
-                               others, equal]
-        for t, storage in zip(self.tensors, storages, strict=True):
-            node = storage._node
-            key += (node.shape, node.dtype, storage.device, t._moves, t._detached,
-                    flags_of(storage))
+            if len(set(storages)) < len(storages):
+                key += [_equal_ones(storages), _equal_ones(list(map(id, self.tensors)))]
         self.key: Hashable = tuple(key)
 
-    def _add_leaf_owners(self) -> None:
-        """Views of parameters bring the parameter along: its `.grad` may change."""
+    def _leaf_owners(self) -> list[Tensor]:
+        """Views of parameters bring the parameter along, as its `.grad` may change."""
         present = {id(t) for t in self.tensors}
-        for tensor in list(self.tensors):
+        given = len(self.tensors)
+        for tensor in self.tensors[:given]:
             owner = tensor._leaf_owner
             if owner is not None and id(owner) not in present:
                 present.add(id(owner))
                 self.tensors.append(owner)
+        return self.tensors[given:]
 
     def apply(self, function: Callable[..., Any], tensors: Sequence[Tensor]) -> Any:
         """Call the function with other tensors in place of the arguments'."""
@@ -165,8 +165,13 @@ class _Call:
 
 _CONTAINERS = (list, tuple, dict)
 
-_TENSOR = object()
-"""Stands in a key where a tensor is among the arguments."""
+
+def _signature(x: Tensor) -> Hashable:
+    """All that a trace depends on of a tensor that it is given."""
+    storage = x._storage
+    node = storage._node
+    return (node.shape, node.dtype, storage.device, x._moves, x._detached,
+            storage.leaf_id is not None, storage.keeps_graph, storage.was_freed)
 
 
 def _equal_ones(things: Sequence[Hashable]) -> Hashable:

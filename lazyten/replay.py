@@ -83,13 +83,13 @@ class Segment:
     def _order_arrays(self, hosts: Sequence[Buffer]) -> None:
         """The arrays as a launch gets them: from sources, always the same, and results."""
         made = self.plan.schedule
-        sources, fixed = [], []
-        for array, given in enumerate(self.inputs):
-            (sources if _is_source(given) else fixed).append(array)
-        self.sources = [p.number for p in self.inputs if _is_source(p)]
+        found = {a: p.number for a, p in enumerate(self.inputs)
+                 if isinstance(p, Placeholder) and p.kind == "source"}
+        fixed = [a for a in range(made.inputs) if a not in found]
+        self.sources = list(found.values())
         self.fixed = (*[_in_place_of(self.inputs[a], (), hosts).handle for a in fixed],
                       *[self.workspace[b].handle for b in made.blocks.values()])
-        self.arrays = (*sources, *fixed, *made.blocks, *self.fresh)
+        self.arrays = (*found, *fixed, *made.blocks, *self.fresh)
         self.programs, self.launch = self.plan.programs, self.plan.joined(self.device, self.arrays)
 
     def _homes(self) -> Homes:
@@ -210,10 +210,7 @@ class Replay:
                 return False
         if list(map(_FLAGS, self.fixed)) != self.flags or self.environment.has_changed:
             return False
-        for look, seen in captured.guards:
-            if look() != seen:
-                return False
-        return True
+        return all(look() == seen for look, seen in captured.guards)
 
     def run(self, arguments: Sequence[Tensor]) -> Any:
         """Do what the captured call did, with these arguments; gives what it gave."""
@@ -276,10 +273,6 @@ def _contents(given: Placeholder | Buffer) -> Hashable:
     if isinstance(given, Placeholder):
         return given.kind, given.number
     return given.numpy().tobytes()
-
-
-def _is_source(given: Placeholder | Buffer) -> bool:
-    return isinstance(given, Placeholder) and given.kind == "source"
 
 
 def _in_place_of(given: Placeholder | Buffer, sources: Sequence[Buffer],

@@ -13,7 +13,7 @@ class Variable:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._key: Any = os.environ.encodekey(name)  # type: ignore[attr-defined]
+        self._key: Any = os.environ.encodekey(name)
 
     @property
     def text(self) -> str:
