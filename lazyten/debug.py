@@ -5,7 +5,6 @@ this; docs/debug.md explains a dump line by line. Everything goes to standard ou
 """
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from itertools import groupby
@@ -16,6 +15,7 @@ from lazyten.kernel import Kernel
 from lazyten.node import dump, toposort
 from lazyten.ops import ELEMENTWISE, Op
 from lazyten.schedule import Schedule
+from lazyten.variables import Variable
 
 _FREE = frozenset({
     Op.CAST, Op.BITCAST, Op.WHERE, Op.NOT, Op.AND, Op.OR, Op.XOR, Op.CMPLT, Op.CMPNE,
@@ -25,9 +25,14 @@ _FREE = frozenset({
 _HEADER = f"{'kernel':<28} {'output':<24} {'us':>9} {'GFLOP/s':>8} {'GB/s':>7}  line"
 
 
+_DEBUG = Variable("DEBUG")
+
+
 def level() -> int:
     """The value of DEBUG: 0 nothing, 1 schedules, 2 kernels, 3 loops, 4 machine code."""
-    text = os.environ.get("DEBUG") or "0"
+    text = _DEBUG.text
+    if not text:
+        return 0
     if not text.isdecimal():
         raise ArgumentError(f"DEBUG={text!r}: it is a number, 0 to 4 (see docs/debug.md)")
     return int(text)

@@ -5,7 +5,6 @@ The only module that loads what lies above it (`lazyten.runtimes`), and by name 
 from __future__ import annotations
 
 import importlib
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,10 +15,13 @@ import numpy as np
 
 from lazyten.errors import DeviceError
 from lazyten.kernel import Kernel
+from lazyten.variables import Variable
 
 BUILT_IN = {"cpu": "lazyten.runtimes.cpu:CpuRuntime",
             "interpreter": "lazyten.runtimes.interpreter:InterpreterRuntime"}
 ENTRY_POINT_GROUP = "lazyten.runtimes"
+
+_DEVICE = Variable("DEVICE")
 
 Handle = Any  # whatever a runtime's alloc gives
 
@@ -124,7 +126,7 @@ class Executor(ABC):
 
 def default_device() -> str:
     """The device that new tensors live on: the environment variable DEVICE, or 'cpu'."""
-    return canonical(os.environ.get("DEVICE") or "cpu")
+    return canonical(_DEVICE.text or "cpu")
 
 
 def canonical(name: str) -> str:

@@ -200,6 +200,8 @@ class Graph:
 
     def _sources(self, node: Node) -> tuple[Node, ...]:
         """What a node reads; notes the node that is read in its place, if one is."""
+        if node.op is Op.BUFFER:
+            return ()
         found = self.realized.get(node)
         if found is None and node.op in IDENTITY_OPS:
             found = node.src[0]
@@ -215,7 +217,7 @@ class Graph:
             self.buffers.append(node.arg)
         elif node.op is Op.CONST:
             arg = (repr(node.value), node.shape)
-        return (node.op, node.dtype, arg, tuple(numbers[s] for s in node.src))
+        return (node.op, node.dtype, arg, tuple([numbers[s] for s in node.src]))
 
     def normalized(self) -> list[Node]:
         """The roots over BUFFER(Slot) leaves, without the nodes that were passed over."""

@@ -546,8 +546,6 @@ GRADIENTS = [
         G, "requires_grad", ("int64",), ".float()"),
     Bad("switching off what an operation made", lambda t: (t.leaf * 2).requires_grad_(False),
         G, "requires_grad", ("False",), "use detach()"),
-    Bad("switching on a detached view", lambda t: t.leaf.detach().requires_grad_(),
-        G, "requires_grad", ("detached view",), "clone()"),
     Bad("add_ on a leaf", lambda t: t.leaf.add_(1), G, "add_", ("leaf",), "inside no_grad()"),
     Bad("assignment into a leaf", lambda t: assign(t.leaf, 0, 1.0),
         G, "assignment", ("leaf",), "no_grad()"),
