@@ -7,10 +7,10 @@ from __future__ import annotations
 import importlib
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -54,8 +54,19 @@ class Program(ABC):
         return ""
 
 
+class Argument(NamedTuple):
+    """One argument of a launch: memory by number, from byte `offset` on."""
+
+    number: int
+    offset: int = 0
+
+
 class Executor(ABC):
     """What realizing needs of a device; to port, subclass `lazyten.runtimes.contract.Runtime`."""
+
+    has_offsets = False
+    """Whether there is `later`: kernels that differ only in where their inputs start are then
+    one."""
 
     def __init__(self, index: int = 0) -> None:
         self.index = index
@@ -106,15 +117,25 @@ class Executor(ABC):
         """Decisions that may make this kernel faster than those it has, the likeliest first."""
         return []
 
-    def sequence(self, launches: Sequence[tuple[Program, Sequence[int]]]) -> Callable[
+    def later(self, handle: Handle, nbytes: int) -> Handle:
+        """The same memory from byte `nbytes` on, a multiple of the size of its elements, for the
+        arguments of a launch; good as long as `handle` is."""
+        raise NotImplementedError
+
+    def located(self, buffers: Sequence[Handle] | Mapping[int, Handle],
+                arguments: Sequence[Argument]) -> list[Handle]:
+        """The arguments of a launch as handles."""
+        return [self.later(buffers[n], offset) if offset else buffers[n] for n, offset in arguments]
+
+    def sequence(self, launches: Sequence[tuple[Program, Sequence[Argument]]]) -> Callable[
             [Sequence[Handle]], None]:
-        """One function that launches these programs in order, each on the buffers of these numbers.
+        """One function that launches these programs in order, each on these of its buffers.
 
         A runtime that can launch many kernels at the cost of one call does it better than this.
         """
         def launch_all(buffers: Sequence[Handle]) -> None:
-            for program, numbers in launches:
-                program.launch([buffers[n] for n in numbers])
+            for program, arguments in launches:
+                program.launch(self.located(buffers, arguments))
         return launch_all
 
     @abstractmethod

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from lazyten.cost import Decision
+from lazyten.device import executor
 from lazyten.realization import Graph
 from lazyten.schedule import Schedule, Step, schedule
 from lazyten.storage import Storage
@@ -16,7 +17,8 @@ def explain_storages(storages: Iterable[Storage]) -> str:
     if not given:
         return "nothing to compute: no tensors were given"
     graph = Graph([s.value for s in given], given[0].device)
-    made = schedule(graph.normalized(), [(b.dtype, b.size) for b in graph.buffers])
+    made = schedule(graph.normalized(), [(b.dtype, b.size) for b in graph.buffers],
+                    executor(given[0].device).has_offsets)
     return explain_schedule(made)
 
 

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary, WeakSet
 from lazyten import debug, tracing, watching
 from lazyten import dtype as dt
 from lazyten.checks import index_checks, is_outside, outside_error, reach
-from lazyten.device import Handle, Program, executor
+from lazyten.device import Argument, Handle, Program, executor
 from lazyten.dtype import DType
 from lazyten.errors import DeviceError
 from lazyten.kernel import Slot
@@ -49,7 +49,7 @@ class Plan:
         """The programs as one function of the handles of these arrays, in this order."""
         position = {array: i for i, array in enumerate(arrays)}
         return executor(device).sequence([
-            (program, [position[a] for a in self.schedule.memory_of(step)])
+            (program, [Argument(position[a], n) for a, n in self.schedule.arguments_of(step)])
             for step, program in zip(self.schedule.steps, self.programs, strict=True)])
 
 
@@ -234,7 +234,7 @@ class Graph:
 
 def _make_plan(device: str, graph: Graph) -> Plan:
     inputs: list[tuple[DType, int]] = [(b.dtype, b.size) for b in graph.buffers]
-    made = schedule(graph.normalized(), inputs)
+    made = schedule(graph.normalized(), inputs, executor(device).has_offsets)
     plan = Plan(made, _programs(device, made))
     _live[plan] = device
     return plan
@@ -275,7 +275,7 @@ def run(device: str, plan: Plan, inputs: Sequence[Buffer], detail: int = 0) -> l
 
 def _launch_each(device: str, plan: Plan, handles: Mapping[int, Handle], detail: int) -> None:
     for step, program in zip(plan.schedule.steps, plan.programs, strict=True):
-        arguments = [handles[a] for a in plan.schedule.memory_of(step)]
+        arguments = executor(device).located(handles, plan.schedule.arguments_of(step))
         if detail >= 2:
             debug.show_launch(step.kernel, partial(program.launch, arguments),
                               executor(device).synchronize)

@@ -12,22 +12,26 @@ from dataclasses import dataclass
 from itertools import islice
 
 from lazyten.cost import Decision, stored_values
+from lazyten.device import Argument
 from lazyten.dtype import DType
 from lazyten.fusion import merge_kernels
 from lazyten.kernel import Kernel, Slot
 from lazyten.location import Location
 from lazyten.memory import Lifetime, share
 from lazyten.node import Node, make, reshape, rewrite, toposort, unshaped
+from lazyten.offsets import without_offsets
 from lazyten.ops import Op
 from lazyten.partial import split_reductions
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Run `kernel` on arrays `args`, outputs first."""
+    """Run `kernel` on arrays `args`, outputs first. offsets: how many bytes of each come before the
+    element that the kernel takes for its first."""
 
     kernel: Kernel
     args: tuple[int, ...]
+    offsets: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +72,22 @@ class Schedule:
         """For each argument of a step, the array whose memory it is: its own, or its host's."""
         return [self.guests.get(a, a) for a in step.args]
 
+    def arguments_of(self, step: Step) -> list[Argument]:
+        """What a step is launched on, by the numbers of the arrays whose memory it is."""
+        return list(map(Argument, self.memory_of(step), step.offsets))
+
     def largest_in(self, block: int) -> int:
         """The largest array of those that share a block, which decides its size."""
         return max((a for a, b in self.blocks.items() if b == block),
                    key=lambda a: self.arrays[a][0].itemsize * self.arrays[a][1])
 
 
-def schedule(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]]) -> Schedule:
-    """Steps that compute `roots`, whose leaves are BUFFER(Slot(i)) for input i."""
+def schedule(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]],
+             offsets: bool = True) -> Schedule:
+    """Steps that compute `roots`, whose leaves are BUFFER(Slot(i)) for input i.
+
+    offsets: whether a kernel may be launched on memory from a later byte on.
+    """
     roots = split_reductions(roots)
     arrays = list(inputs)
     place: dict[Node, int] = {}
@@ -87,7 +99,7 @@ def schedule(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]]) -> Sche
         arrays.append((decision.node.dtype, decision.node.numel))
     names = _Names()
     groups = [g for g in groups if g.decisions[0].node.numel]
-    steps = [_step([d.node for d in g.decisions], place, names) for g in groups]
+    steps = [_step([d.node for d in g.decisions], place, names, offsets) for g in groups]
     outputs = tuple(place[r] if r in place else _leaf_slot(r) for r in roots)
     guests, blocks, sizes = _plan_memory(arrays, len(inputs), steps, outputs)
     return Schedule(tuple(arrays), len(inputs), tuple(steps), outputs, guests, blocks, sizes,
@@ -132,7 +144,7 @@ class _Names:
         return self.kernels[key]
 
 
-def _step(nodes: Sequence[Node], place: dict[Node, int], names: _Names) -> Step:
+def _step(nodes: Sequence[Node], place: dict[Node, int], names: _Names, offsets: bool) -> Step:
     """The step that computes some stored nodes from inputs and other stored nodes.
 
     What one of them reads of another is that one's expression, so no kernel reads what it writes.
@@ -157,8 +169,13 @@ def _step(nodes: Sequence[Node], place: dict[Node, int], names: _Names) -> Step:
             memo[n] = argument(n.arg.slot, n)
     bodies = [n.src[0] if n.op is Op.CONTIGUOUS else n for n in nodes]
     outputs = [reshape(n, nodes[0].shape) for n in rewrite(bodies, lambda n: None, memo)]
+    starts: dict[int, int] = {}
+    if offsets:
+        outputs, starts = without_offsets(outputs)
     kernel = names.kernel(tuple(outputs), tuple(types), nodes[0].where)
-    return Step(kernel, (*(place[n] for n in nodes), *slots))
+    later = (starts.get(slot, 0) * dtype.itemsize for slot, (dtype, _) in
+             enumerate(types, len(nodes)))
+    return Step(kernel, (*(place[n] for n in nodes), *slots), (*(0 for _ in nodes), *later))
 
 
 def _plan_memory(arrays: Sequence[tuple[DType, int]], inputs: int, steps: Sequence[Step],
