@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,6 +60,10 @@ class Argument(NamedTuple):
 
     number: int
     offset: int = 0
+
+
+Launch = Sequence[tuple[Program, Sequence[Argument]]]
+"""Programs, each with its arguments, that may run in any order or at once."""
 
 
 class Executor(ABC):
@@ -127,14 +132,14 @@ class Executor(ABC):
         """The arguments of a launch as handles."""
         return [self.later(buffers[n], offset) if offset else buffers[n] for n, offset in arguments]
 
-    def sequence(self, launches: Sequence[tuple[Program, Sequence[Argument]]]) -> Callable[
-            [Sequence[Handle]], None]:
-        """One function that launches these programs in order, each on these of its buffers.
+    def sequence(self, launches: Sequence[Launch]) -> Callable[[Sequence[Handle]], None]:
+        """One function that makes these launches in order, on these of its buffers.
 
-        A runtime that can launch many kernels at the cost of one call does it better than this.
+        A runtime that can make many launches at the cost of one call, or run the programs of one
+        launch together, does it better than this.
         """
         def launch_all(buffers: Sequence[Handle]) -> None:
-            for program, arguments in launches:
+            for program, arguments in chain.from_iterable(launches):
                 program.launch(self.located(buffers, arguments))
         return launch_all
 

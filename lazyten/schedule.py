@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from lazyten.batching import Work, launches
 from lazyten.cost import Decision, stored_values
 from lazyten.device import Argument
 from lazyten.dtype import DType
-from lazyten.fusion import merge_kernels
+from lazyten.fusion import Group, merge_kernels
 from lazyten.kernel import Kernel, Slot
 from lazyten.location import Location
 from lazyten.memory import Lifetime, share
@@ -40,7 +41,8 @@ class Schedule:
 
     guests: for each array that lives in the memory of an output, as it is gone before that is
     written, the output. blocks: for each other array that is neither given nor an output, the
-    number of the memory block it lives in; block_sizes: their bytes. For explain(), decisions: why
+    number of the memory block it lives in; block_sizes: their bytes. launches: how many of the
+    steps each launch runs; those of one need nothing of each other. For explain(), decisions: why
     each of the steps' values is stored; saved: what each step saves against a kernel for each of
     its values.
     """
@@ -52,6 +54,7 @@ class Schedule:
     guests: dict[int, int]
     blocks: dict[int, int]
     block_sizes: tuple[int, ...]
+    launches: tuple[int, ...]
     decisions: tuple[Decision, ...]
     saved: tuple[float, ...]
 
@@ -100,10 +103,23 @@ def schedule(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]],
     names = _Names()
     groups = [g for g in groups if g.decisions[0].node.numel]
     steps = [_step([d.node for d in g.decisions], place, names, offsets) for g in groups]
+    together = launches([_work(g, s) for g, s in zip(groups, steps, strict=True)])
+    order = [number for launch in together for number in launch]
+    groups, steps = [groups[n] for n in order], [steps[n] for n in order]
     outputs = tuple(place[r] if r in place else _leaf_slot(r) for r in roots)
-    guests, blocks, sizes = _plan_memory(arrays, len(inputs), steps, outputs)
+    counts = tuple(map(len, together))
+    guests, blocks, sizes = _plan_memory(arrays, len(inputs), steps, counts, outputs)
     return Schedule(tuple(arrays), len(inputs), tuple(steps), outputs, guests, blocks, sizes,
-                    tuple(d for g in groups for d in g.decisions), tuple(g.saved for g in groups))
+                    counts, tuple(d for g in groups for d in g.decisions),
+                    tuple(g.saved for g in groups))
+
+
+def _work(group: Group, step: Step) -> Work:
+    """What batching.py wants to know of a kernel."""
+    count = len(step.kernel.outputs)
+    elements = sum(d.node.numel for d in group.decisions) + sum(n for _, n in step.kernel.inputs)
+    return Work(step.args[:count], step.args[count:], elements,
+                sum(d.own_cost for d in group.decisions))
 
 
 def _distinct(decisions: Sequence[Decision]) -> dict[Node, list[Decision]]:
@@ -179,18 +195,20 @@ def _step(nodes: Sequence[Node], place: dict[Node, int], names: _Names, offsets:
 
 
 def _plan_memory(arrays: Sequence[tuple[DType, int]], inputs: int, steps: Sequence[Step],
-                 outputs: Sequence[int]) -> tuple[
+                 counts: Sequence[int], outputs: Sequence[int]) -> tuple[
                      dict[int, int], dict[int, int], tuple[int, ...]]:
-    """Memory for the arrays between inputs and outputs: guests, blocks and block_sizes."""
+    """Memory for the arrays between inputs and outputs: guests, blocks and block_sizes. What the
+    steps of one launch read and write is there at the same time."""
     first: dict[int, int] = {}
     last: dict[int, int] = {}
-    for number, step in enumerate(steps):
+    launch_of = [number for number, count in enumerate(counts) for _ in range(count)]
+    for number, step in zip(launch_of, steps, strict=True):
         for array in step.args:
             first.setdefault(array, number)
             last[array] = number
     between = [a for a in range(inputs, len(arrays)) if a not in outputs and a in first]
     hosts = [a for a in dict.fromkeys(outputs) if a >= inputs and a in first]
-    last |= dict.fromkeys(hosts, len(steps))  # for ever
+    last |= dict.fromkeys(hosts, len(counts))  # for ever
     lifetimes = [Lifetime(arrays[a][0].itemsize * arrays[a][1], first[a], last[a])
                  for a in (*hosts, *between)]
     chosen, sizes = share(lifetimes[len(hosts):], lifetimes[:len(hosts)])

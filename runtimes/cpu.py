@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property, partial
-from itertools import dropwhile, zip_longest
+from itertools import chain, dropwhile, zip_longest
 from struct import Struct
 from typing import Any
 
@@ -19,7 +19,7 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from lazyten.codegen.generated import Generated
-from lazyten.device import Argument, MemoryStats, Program
+from lazyten.device import Argument, Launch, MemoryStats
 from lazyten.errors import CompileError
 from lazyten.kernel import Kernel
 from lazyten.runtimes import thread_pool
@@ -142,20 +142,20 @@ class CpuRuntime(Runtime):
     def later(self, handle: int, nbytes: int) -> int:
         return handle + nbytes
 
-    def sequence(self, launches: Sequence[tuple[Program, Sequence[Argument]]]) -> Callable[
-            [Sequence[int]], None]:
-        """Machine code goes through the list of launches: one call from Python for all.
+    def sequence(self, launches: Sequence[Launch]) -> Callable[[Sequence[int]], None]:
+        """Machine code goes through the list of programs: one call from Python for all.
 
         They share the scratch memory, whose pointers come first in the table.
         """
-        programs = [p for p, _ in launches if isinstance(p, LoadedProgram)]
-        if len(programs) < len(launches):  # some of another kind
+        in_order = list(chain.from_iterable(launches))
+        programs = [p for p, _ in in_order if isinstance(p, LoadedProgram)]
+        if len(programs) < len(in_order):  # some of another kind
             return super().sequence(launches)
         needed = [p.generated.scratch for p in programs]
         sizes = [max(group) for group in zip_longest(*needed, fillvalue=0)]
         calls = [(function.address, [*(Argument(n + len(sizes), offset) for n, offset in arguments),
                                      *map(Argument, range(len(scratch)))])
-                 for program, scratch, (_, arguments) in zip(programs, needed, launches,
+                 for program, scratch, (_, arguments) in zip(programs, needed, in_order,
                                                              strict=True)
                  for function in program.functions]
         largest = max(programs, key=lambda p: sum(p.generated.scratch), default=None)
