@@ -11,7 +11,6 @@ cost model, that a kernel joins a launch
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from lazyten.cost import LAUNCH
@@ -42,61 +41,50 @@ class Work(NamedTuple):
         return max(LAUNCH - WAITS * self.elements, 0.0) if LAUNCH > MATTERS * self.cost else 0.0
 
 
-@dataclass(slots=True, eq=False)
-class _Launch:
-    """Kernels to launch together, by number. own, before: bit i for kernel i of the stretch, if it
-    is one of them, or must have run before."""
-
-    kernels: list[int]
-    own: int
-    before: int
-
-
 def launches(work: Sequence[Work]) -> list[list[int]]:
     """The numbers of the kernels of each launch."""
     found: list[list[int]] = []
     for first in range(0, len(work), STRETCH):
-        found += ([first + n for n in launch.kernels]
-                  for launch in _in_order(_together(work[first:first + STRETCH])))
+        stretch = work[first:first + STRETCH]
+        found += ([first + n for n in launch] for launch in _in_order(stretch, _together(stretch)))
     return found
 
 
-def _together(work: Sequence[Work]) -> list[_Launch]:
-    """The launches of a stretch, in the order of their first kernels."""
-    made: list[_Launch] = []
-    owner: dict[int, _Launch] = {}
+def _together(work: Sequence[Work]) -> list[list[int]]:
+    """The launches of a stretch, in the order of their first kernels.
+
+    A small kernel joins the first launch of small ones that it may: none that it needs, however
+    indirectly, comes as late. So launch n needs no launch of small kernels but those before it.
+    """
+    made: list[list[int]] = []
+    small: list[list[int]] = []
+    after: dict[int, int] = {}  # how many of the launches of small kernels an array comes after
     for number, kernel in enumerate(work):
-        before = 0
-        for source in {owner[a] for a in kernel.reads if a in owner}:
-            before |= source.own | source.before
-        launch = next((m for m in made if not m.own & before and work[m.kernels[0]].saving
-                       and len(m.kernels) < MOST_TOGETHER), None) if kernel.saving else None
-        if launch is None:
-            launch = _Launch([number], 1 << number, before)
+        least = max((after.get(a, 0) for a in kernel.reads), default=0)
+        launch = [number]
+        if kernel.saving:
+            joined = next((n for n in range(least, len(small)) if len(small[n]) < MOST_TOGETHER),
+                          len(small))
+            if joined < len(small):
+                small[joined].append(number)
+                launch = []
+            else:
+                small.append(launch)
+            least = joined + 1
+        if launch:
             made.append(launch)
-        else:
-            _join(made, launch, number, before)
-        owner |= dict.fromkeys(kernel.writes, launch)
+        after |= dict.fromkeys(kernel.writes, least)
     return made
 
 
-def _join(made: Sequence[_Launch], launch: _Launch, number: int, before: int) -> None:
-    """One more kernel for a launch that it does not need: what needs that now waits for both."""
-    launch.kernels.append(number)
-    launch.own |= 1 << number
-    launch.before |= before
-    for other in made:
-        if other.before & launch.own:
-            other.before |= launch.own | launch.before
-
-
-def _in_order(made: Sequence[_Launch]) -> list[_Launch]:
+def _in_order(work: Sequence[Work], made: Sequence[list[int]]) -> list[list[int]]:
     """Each launch as soon as all it needs has run; of those, first what came first."""
-    order: list[_Launch] = []
-    waiting, done = list(made), 0
+    order: list[list[int]] = []
+    missing = {a for kernel in work for a in kernel.writes}
+    waiting = list(made)
     while waiting:
-        launch = next(m for m in waiting if not m.before & ~done)
+        launch = next(m for m in waiting if missing.isdisjoint(a for n in m for a in work[n].reads))
         waiting.remove(launch)
         order.append(launch)
-        done |= launch.own
+        missing.difference_update(a for n in launch for a in work[n].writes)
     return order
