@@ -1,4 +1,4 @@
-"""Which kernels are launched together, that each still runs after what it needs, and their values."""
+"""Which kernels are launched together, that each runs after what it needs, and their values."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -109,7 +109,7 @@ def test_an_optimizer_updates_all_parameters_in_one_launch(
 def test_explain_says_what_is_launched_together() -> None:
     x, y = lt.rand(4, 5).realize(), lt.rand(7).realize()
     text = lt.explain(x + 1, y * 2)
-    assert "   one launch for the last 2 kernels, which need nothing of each other, spares 1" in text
+    assert "one launch for the last 2 kernels, which need nothing of each other, spares 1" in text
     assert text.splitlines()[-1].startswith("2 kernels in 1 launch;")
 
 
