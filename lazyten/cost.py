@@ -57,6 +57,11 @@ class Decision:
     stored_cost: float
     inline_cost: float
 
+    @property
+    def own_cost(self) -> float:
+        """To compute and store the value, without the launch."""
+        return self.stored_cost - self.reads * LOAD - LAUNCH
+
 
 def stored_values(roots: Sequence[Node]) -> list[Decision]:
     """The values to store, in the order to compute them: the roots, and what is cheaper stored.
