@@ -23,6 +23,7 @@ from lazyten.codegen.ranges import (
     split_reduction,
 )
 from lazyten.codegen.stage import Staged, fill, mark, packable_loads
+from lazyten.codegen.summation import blocked_sums
 from lazyten.codegen.target import Target
 from lazyten.node import Node, toposort
 from lazyten.ops import Op
@@ -96,13 +97,14 @@ def decide(sink: Node, target: Target) -> Decisions:
 def apply(sink: Node, decisions: Decisions) -> Node:
     """Split the ranges as decided."""
     lanes, tile, unroll = (dict(d) for d in (decisions.lanes, decisions.tile, decisions.unroll))
-    ranges = sorted({*lanes, *tile, *unroll}, key=lambda r: r.arg.order)
+    sums = blocked_sums(sink, lambda r: unroll.get(r, 1) * lanes.get(r, 1))
+    ranges = sorted({*lanes, *tile, *unroll, *sums}, key=lambda r: r.arg.order)
     outputs = {r: (tile.get(r, 1), lanes.get(r, 1)) for r in ranges if r.arg.kind == "loop"}
     if outputs:
         sink = split_outputs(sink, outputs)
     for r in ranges:
         if r not in outputs:
-            sink = split_reduction(sink, r, unroll.get(r, 1), lanes.get(r, 1))
+            sink = split_reduction(sink, r, unroll.get(r, 1), lanes.get(r, 1), sums.get(r, ()))
     return sink if decisions.outer is None else make_outermost(sink, decisions.outer)
 
 
