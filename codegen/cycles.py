@@ -56,6 +56,7 @@ class Model:
         every = frozenset.intersection(*(self.free[store] for store in sink.src))
         self.shared_outputs = [r for r in self.outputs if r in every]
         self.reused_outputs = [r for r in self.outputs if self._is_reused(r)]
+        self.repeating_outputs = [r for r in self.outputs if self._is_repeating(r)]
         self._known: dict[Chosen, tuple[list[VectorBody], dict[Node, int]]] = {}
 
     # ---- summing the kernel up ----
@@ -116,6 +117,13 @@ class Model:
         return any(r in body.free and any(item.accesses and r not in item.free
                                           for item in body.items.values())
                    for body in self.reductions)
+
+    def _is_repeating(self, r: Node) -> bool:
+        """Whether a loop inside that of `r` computes what does not depend on `r`, again for every
+        value of it."""
+        inside = self.outputs[self.outputs.index(r) + 1:]
+        return any((item.arithmetic or item.divisions) and r not in item.free
+                   and not item.free.isdisjoint(inside) for item in self.stores.items.values())
 
     def lane_counts(self, r: Node) -> list[int]:
         """Vector lengths worth trying on a range."""

@@ -30,6 +30,8 @@ from lazyten.ops import Op
 
 TILES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)
 MOST_STARTS = 6
+MOST_ROWS = 4
+"""Iterations that work out a mask, or divide an index, once for all of them."""
 UNROLLS = (1, 2, 3, 4, 5, 6, 7, 8)
 
 
@@ -194,8 +196,12 @@ def _improve(model: Model, start: Decisions, fewest: float) -> tuple[Decisions, 
 def _tiles(model: Model, start: Decisions) -> Iterator[tuple[tuple[Node, int], ...]]:
     """Register tiles over pairs of the output ranges that the loads reuse, and of the vector axis:
     a reduction with one accumulator waits for each addition. Also such as let loads whose lanes
-    are far apart be read along the tile."""
+    are far apart be read along the tile. Without reductions, over loops around what they need not
+    repeat, such as masks."""
     lanes = dict(start.lanes)
+    if not model.reductions:
+        yield from (((r, n),) for r in model.repeating_outputs
+                    for n in _factors(r, lanes.get(r, 1)) if 1 < n <= MOST_ROWS)
     ranges = [r for r in model.outputs if r in model.reused_outputs or r in lanes
               and any(r in body.free for body in model.reductions)]
     for i, a in enumerate(ranges):

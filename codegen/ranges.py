@@ -98,7 +98,7 @@ def _join_reductions(sink: Node) -> Node:
             value, = substitute([b.src[0]], dict(values))
             left, right = _loads(a.src[0], a), _loads(value, a)
             if left and right and (left <= right or right <= left):
-                bound = {old: (new,) for old, new in values.items()}
+                bound: dict[Node, tuple[Node, ...]] = {b: (a,) for b, a in values.items()}
                 sink = replace_ranges(sink, values, bound)
                 joined = True
                 break
