@@ -28,9 +28,9 @@ Chosen = tuple[tuple[Node, int], ...]
 
 @dataclass(slots=True)
 class Body:
-    """The innermost code of the stores (node None) or of one ACCUMULATE."""
+    """The innermost code of the stores (results: 0), or of the ACCUMULATEs over some ranges."""
 
-    node: Node | None
+    results: int
     own: list[Node]
     free: frozenset[Node]
     chain: list[Node]
@@ -159,8 +159,9 @@ class VectorBody:
                 operands.append(instances)
         if most > MOST_INSTANCES:
             return math.inf
-        if self.body.node is not None:
-            tile, parts = copied(copies, self.body.free), copied(copies, self.body.ranges)
+        if self.body.results:
+            tile = copied(copies, self.body.free) * self.body.results
+            parts = copied(copies, self.body.ranges)
             outside = around[len(self.body.chain) - len(self.body.own)]
             if outside == iterations:  # no loops: one accumulator takes all elements in turn
                 parts = 1

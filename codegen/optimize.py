@@ -24,12 +24,15 @@ from lazyten.codegen.ranges import (
     split_reduction,
 )
 from lazyten.codegen.stage import Staged, fill, mark, packable_loads
+from lazyten.codegen.summation import blocked_sums
 from lazyten.codegen.target import Target
 from lazyten.node import Node, toposort
 from lazyten.ops import Op
 
 TILES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)
 MOST_STARTS = 6
+MOST_ROWS = 4
+"""Iterations that work out a mask, or divide an index, once for all of them."""
 UNROLLS = (1, 2, 3, 4, 5, 6, 7, 8)
 MOST_WRITTEN_OUT = 32
 """Elements of a reduction up to which it may do without loops."""
@@ -99,13 +102,14 @@ def decide(sink: Node, target: Target) -> Decisions:
 def apply(sink: Node, decisions: Decisions) -> Node:
     """Split the ranges as decided."""
     lanes, tile, unroll = (dict(d) for d in (decisions.lanes, decisions.tile, decisions.unroll))
-    ranges = sorted({*lanes, *tile, *unroll}, key=lambda r: r.arg.order)
+    sums = blocked_sums(sink, lambda r: unroll.get(r, 1) * lanes.get(r, 1))
+    ranges = sorted({*lanes, *tile, *unroll, *sums}, key=lambda r: r.arg.order)
     outputs = {r: (tile.get(r, 1), lanes.get(r, 1)) for r in ranges if r.arg.kind == "loop"}
     if outputs:
         sink = split_outputs(sink, outputs)
     for r in ranges:
         if r not in outputs:
-            sink = split_reduction(sink, r, unroll.get(r, 1), lanes.get(r, 1))
+            sink = split_reduction(sink, r, unroll.get(r, 1), lanes.get(r, 1), sums.get(r, ()))
     return sink if decisions.outer is None else make_outermost(sink, decisions.outer)
 
 
@@ -207,8 +211,12 @@ def _unrolls(ranges: Sequence[Node],
 def _tiles(model: Model, start: Decisions) -> Iterator[tuple[tuple[Node, int], ...]]:
     """Register tiles over pairs of the output ranges that the loads reuse, and of the vector axis:
     a reduction with one accumulator waits for each addition. Also such as let loads whose lanes
-    are far apart be read along the tile."""
+    are far apart be read along the tile. Without reductions, over loops around what they need not
+    repeat, such as masks."""
     lanes = dict(start.lanes)
+    if not model.reductions:
+        yield from (((r, n),) for r in model.repeating_outputs
+                    for n in _factors(r, lanes.get(r, 1)) if 1 < n <= MOST_ROWS)
     ranges = [r for r in model.outputs if r in model.reused_outputs or r in lanes
               and any(r in body.free for body in model.reductions)]
     for i, a in enumerate(ranges):

@@ -26,9 +26,10 @@ Shape = tuple[int, ...]
 class Range(NamedTuple):
     """RANGE's argument: a loop variable 0 <= i < extent.
 
-    kind: 'loop' a plain loop, 'reduce' a loop of an ACCUMULATE, 'unroll' one instance a value (a
-    register tile), 'vector' the lanes of a vector register, 'parallel' a loop that threads share,
-    'serial' a loop whose iterations may store to one place, and so stays as it is.
+    kind: 'loop' a plain loop, 'reduce' a loop of an ACCUMULATE, 'block' one whose iterations are
+    combined apart, 'unroll' one instance a value (a register tile), 'vector' the lanes of a vector
+    register, 'parallel' a loop that threads share, 'serial' a loop whose iterations may store to
+    one place, and so stays as it is.
     `order` sorts loops, outermost first.
     """
 
