@@ -181,6 +181,24 @@ def split_reduction(sink: Node, r: Node, unroll: int, lanes: int) -> Node:
     return _mask_reduction(sink, frozenset(made), elementwise(Op.CMPLT, value, index(n)))
 
 
+def block_reduction(sink: Node, r: Node, size: int) -> tuple[Node, Node]:
+    """(a SINK that reduces `r` in blocks of `size`, the range over the blocks): it is the outermost.
+
+    Where that does not divide the extent, the elements past the end count as the combiner's
+    identity.
+    """
+    n = r.arg.extent
+    count = -(-n // size)
+    blocks = make(Op.RANGE, r.dtype, (), Range((OUTERMOST - 1, *r.arg.order), count, "reduce"))
+    inner = _part(r, 0, size, "reduce")
+    value = simplify(elementwise(Op.ADD, elementwise(Op.MUL, blocks, index(size)), inner))
+    sink = replace_ranges(sink, {r: value}, {r: (blocks, inner)})
+    if n % size:
+        sink = _mask_reduction(sink, frozenset((blocks, inner)),
+                               elementwise(Op.CMPLT, value, index(n)))
+    return sink, blocks
+
+
 def block_range(r: Node, block: int) -> Node:
     """The range over the blocks that split_outputs makes of `r`; `r` itself if it is not split."""
     return r if block == 1 else _part(r, 0, -(-r.arg.extent // block), r.arg.kind)

@@ -8,7 +8,7 @@ iterations are done:
                             i64 iterations, i64 grain)
 
 How a launch goes. The launching thread takes the pool (`@owner`); if another has it, or one thread
-is asked for, it runs everything itself. It writes down the job, opens the gate, and takes chunks
+is asked for, it runs all chunks itself, in order. It writes down the job, opens the gate, and takes chunks
 from the counter `@next` as any worker does. It waits for nobody who has not come in: when the
 counter has run out it closes the gate, and waits for the workers inside to leave.
 
