@@ -42,7 +42,8 @@ class Operand:
         span = 1
         for r, stride in zip(ranges, strides, strict=True):
             span += elements if stride is None else abs(stride) * (r.arg.extent - 1)
-        return min(elements, span) * self.access.itemsize
+        size: int = min(elements, span) * self.access.itemsize
+        return size
 
 
 def operands(model: Model) -> list[Operand]:
@@ -91,7 +92,7 @@ def blocks(model: Model, choice: Choice) -> Chosen:
     copies, (_, *bodies), trips = model.loops(choice)
     if len(bodies) != 1 or not bodies[0].body.own:
         return ()
-    body, own = bodies[0].body, bodies[0].body.own
+    own = bodies[0].body.own
     if set(own) & {r for r, _ in (*choice.lanes, *copies)} or not is_carried(model.sink, own[0]):
         return ()
     order = _output_loops(model, trips)
@@ -105,7 +106,7 @@ def blocks(model: Model, choice: Choice) -> Chosen:
         return ()
     least = -(-step * extent // int(BLOCK_TILE * model.target.l1_bytes))
     count = next((n for n in range(least, 2 * least) if extent % n == 0), min(least, extent))
-    return ((own[0], -(-extent // count)),) if count > 1 else ()
+    return ((own[0], -(-extent // count)),) if 1 < count <= extent // 2 else ()
 
 
 def tile_bytes(body: VectorBody, copies: Chosen) -> int:

@@ -6,7 +6,6 @@ choice of vector axes, so one candidate costs microseconds.
 """
 from __future__ import annotations
 
-import math
 from typing import Protocol
 
 from lazyten import dtype as dt
@@ -18,7 +17,6 @@ from lazyten.codegen.target import Target
 from lazyten.cost import OP_WORK
 from lazyten.node import Node, toposort
 from lazyten.ops import ELEMENTWISE, Op
-
 
 MEMORY_BYTES = 4.0
 """What a core reads and writes beyond its second cache in half a cycle."""
@@ -57,7 +55,7 @@ class Model:
                  and n.src[0].op is Op.MUL and n.dtype.is_float}
         for node in order:
             self._count(node, fused)
-        self.touched = sum(n.dtype.itemsize * n.arg.size for n in order if n.op is Op.PARAM)
+        self.touched: int = sum(n.dtype.itemsize * n.arg.size for n in order if n.op is Op.PARAM)
         every = frozenset.intersection(*(self.free[store] for store in sink.src))
         self.shared_outputs = [r for r in self.outputs if r in every]
         self.reused_outputs = [r for r in self.outputs if self._is_reused(r)]
@@ -144,10 +142,11 @@ class Model:
         return sum([body.cycles(copies, trips, registers) for body in bodies])
 
     def least_time(self, choice: Choice) -> float:
-        """Half cycles with the time that memory takes for arrays that the second cache cannot hold."""
+        """Half cycles, or those that memory takes where the second cache cannot hold the arrays."""
         cycles = self.cycles(choice)
-        return cycles if self.touched <= self.target.l2_bytes else max(
-            cycles, self.touched / MEMORY_BYTES)
+        if self.touched <= self.target.l2_bytes:
+            return cycles
+        return max(cycles, self.touched / MEMORY_BYTES)
 
     def least_cycles(self, lanes: Chosen) -> float:
         """No choice with these vector axes takes fewer half cycles."""

@@ -202,14 +202,15 @@ def _block_problems(decisions: Decisions, sink: Node,
     for r, n in decisions.block:
         part = f"block({range_name(r)}:{n})"
         if r in outputs or not is_carried(sink, r):
-            yield part, ("only a sum (r...) that is the kernel's only reduction, and depends on all "
-                         "ranges of the output, can be computed block by block")
+            yield part, ("only a sum (r...) that is the kernel's only reduction, and depends on "
+                         "all ranges of the output, can be computed block by block")
         if len(decisions.block) > 1:
             yield part, "only one range has blocks"
         if r in split:
             yield part, "a range with lanes or accumulators of its own has no blocks"
-        if n >= r.arg.extent:
-            yield part, f"its extent, {r.arg.extent}, is no more than a block"
+        if not 1 < n < r.arg.extent:
+            yield part, (f"a block has at least 2 elements and less than the {r.arg.extent} there "
+                         "are")
 
 
 def _sharing_problems(decisions: Decisions, sink: Node, free: dict[Node, frozenset[Node]],

@@ -86,10 +86,11 @@ def optimize(sink: Node, target: Target, scratch: int,
     for r, size in decisions.block:
         marked, blocks = block_reduction(marked, r, size)
     fills, sink = fill(marked, decisions.staged, scratch)
-    done = [step for f in fills for step in optimize(f, target, scratch + len(fills))]
+    sums = scratch + len(fills)
+    done = [step for f in fills for step in optimize(f, target, sums + len(decisions.block))]
     sink = share(sink, decisions)
     if blocks is not None:
-        sink = carry(sink, blocks, scratch + len(fills))
+        sink = carry(sink, blocks, sums)
     return [*done, (sink, decisions)]
 
 

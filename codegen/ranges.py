@@ -182,10 +182,10 @@ def split_reduction(sink: Node, r: Node, unroll: int, lanes: int) -> Node:
 
 
 def block_reduction(sink: Node, r: Node, size: int) -> tuple[Node, Node]:
-    """(a SINK that reduces `r` in blocks of `size`, the range over the blocks): it is the outermost.
+    """(a SINK that reduces `r` in blocks of `size`, the range over the blocks).
 
-    Where that does not divide the extent, the elements past the end count as the combiner's
-    identity.
+    The blocks are the outermost loop. Where their size does not divide the extent, the elements
+    past the end count as the combiner's identity.
     """
     n = r.arg.extent
     count = -(-n // size)
