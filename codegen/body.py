@@ -189,7 +189,7 @@ def _vector_item(body: Body, item: Item, inner: Node | None, lanes: dict[Node, i
     far: list[tuple[Access, float, float]] = []
     for access in item.accesses:
         direct = access.direct_units(inner, target, vector, width)
-        if body.node is not None:
+        if body.results:
             fixed += access.streaming_units(target, width)
         if any(access.is_neighbour(r, vector, width) for r in access.strides):
             far.append((access, direct, direct - access.lane_units(vector, width)))

@@ -14,6 +14,7 @@ from lazyten.codegen.body import Chosen, VectorBody, copied
 from lazyten.codegen.carry import is_carried
 from lazyten.codegen.cycles import Choice, Model
 from lazyten.codegen.parallel import ENOUGH_CHUNKS, Sharing
+from lazyten.codegen.summation import LONGEST
 from lazyten.node import Node
 
 L2_SHARE = 0.5
@@ -105,7 +106,8 @@ def blocks(model: Model, choice: Choice) -> Chosen:
     if step * extent <= LONG_TILE * model.target.l2_bytes:
         return ()
     least = -(-step * extent // int(BLOCK_TILE * model.target.l1_bytes))
-    count = next((n for n in range(least, 2 * least) if extent % n == 0), min(least, extent))
+    least = min(least, LONGEST, extent)
+    count = next((n for n in range(least, 2 * least) if extent % n == 0), least)
     return ((own[0], -(-extent // count)),) if 1 < count <= extent // 2 else ()
 
 
