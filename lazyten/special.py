@@ -227,8 +227,9 @@ def _split_polynomial(x: Node, coefficients: Sequence[float]) -> Node:
 
 
 # Rational approximations of W. J. Cody, Math. Comp. 23 (1969), highest power first.
-_ERF_P = (1.85777706184603153e-1, 3.16112374387056560, 1.13864154151050156e2,
-          3.77485237685302021e2, 3.20937758913846947e3)
+# _ERF_P is his less _ERF_Q: what erf(x) is more than x loses nothing to the rounding of a product.
+_ERF_P = (-0.8142222938153968, -20.440167208473554, -130.16048378339403, -905.1312883920702,
+          365.14075569929884)
 _ERF_Q = (1.0, 2.36012909523441209e1, 2.44024637934444173e2, 1.28261652607737228e3,
           2.84423683343917062e3)
 _ERFC_P = (2.15311535474403846e-8, 5.64188496988670089e-1, 8.88314979438837594,
@@ -239,10 +240,11 @@ _ERFC_Q = (1.0, 1.57449261107098347e1, 1.17693950891312499e2, 5.3718110186200985
            3.43936767414372164e3, 1.23033935480374942e3)
 
 
-# Polynomials for float32, highest power first, fitted with mpmath (`chebyfit`): erf(t) / t of t**2
-# for t < 0.95, to 2**-30.5; log(erfc(t)) of t in [0.95, 4], to 2**-25.7, where erfc(t) < 2**-2.4.
+# Polynomials for float32, highest power first, fitted with mpmath (`chebyfit`): erf(t) / t - 1 of
+# t**2 for t < 0.95, to 2**-30.5; log(erfc(t)) of t in [0.95, 4], where erfc(t) < 2**-2.4, to
+# 2**-25.7.
 _ERF_NEAR = (8.204169716918841e-05, -0.0008102915599010885, 0.005197487305849791,
-             -0.026857959106564522, 0.11283669620752335, -0.37612631916999817, 1.128379225730896)
+             -0.026857959106564522, 0.11283669620752335, -0.37612631916999817, 0.12837916612625122)
 _LOG_ERFC = (1.6426789670731523e-06, -4.616478690877557e-05, 0.0005976772517897189,
              -0.00476350961253047, 0.026431642472743988, -0.1100972443819046, -0.6318095326423645,
              -1.130241870880127, 0.00032186624594032764)
@@ -259,13 +261,14 @@ def _erf32(x: Node) -> Node:
     """In float32: without a division, and with half the terms that float64 needs."""
     size = ew.where(ew.less(x, 0.0), ew.negative(x), x)
     size = ew.clip(size, None, 4.0)  # where erf is 1 in float32
-    near = ew.mul(x, _split_polynomial(square(size), _ERF_NEAR))
+    near = elementwise(Op.MULACC, x, _split_polynomial(square(size), _ERF_NEAR), x)
     return _erf_of_parts(x, near, size, exp(_split_polynomial(size, _LOG_ERFC)), 0.95)
 
 
 def _erf64(x: Node) -> Node:
     squared = square(ew.clip(x, -0.5, 0.5))
-    near = ew.mul(x, ew.true_divide(polynomial(squared, _ERF_P), polynomial(squared, _ERF_Q)))
+    ratio = ew.true_divide(polynomial(squared, _ERF_P), polynomial(squared, _ERF_Q))
+    near = elementwise(Op.MULACC, x, ratio, x)
     size = ew.minimum(ew.absolute(x), 6.0)  # where erf is 1 in float64
     tail = ew.true_divide(polynomial(size, _ERFC_P), polynomial(size, _ERFC_Q))
     return _erf_of_parts(x, near, size, ew.mul(exp(ew.negative(square(size))), tail), 0.5)

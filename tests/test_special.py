@@ -1,129 +1,45 @@
 """Accuracy of the special functions over wide ranges, in units in the last place (ulp).
 
-The oracle is mpmath, at 40 digits. docs/accuracy.md states the bounds of BOUNDS; run this file with
-LAZYTEN_ACCURACY_POINTS=20000 and -s for the errors measured at many more points.
+The oracle is mpmath, and the points are some of those of `python -m benchmarks.ulp`, which prints
+the table in docs/accuracy.md.
 """
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from typing import Any
-
-import mpmath
 import numpy as np
 import pytest
-from tensor_values import Array, as_tensor
+from tensor_values import as_tensor
 
 import lazyten as lt
+from benchmarks.ulp import FUNCTIONS, errors
 from lazyten import dtype as dt
 
-COUNT = int(os.environ.get("LAZYTEN_ACCURACY_POINTS", "400"))  # a function; mpmath is slow
-
-
-def spread(low: float, high: float, dtype: dt.DType) -> Array:
-    """Random points, evenly spread from low to high."""
-    points = np.random.default_rng(7).uniform(low, high, COUNT)
-    return points.astype(dtype.numpy)
-
-
-def magnitudes(least: float, most: float, dtype: dt.DType, signed: bool = True) -> Array:
-    """Random points of all magnitudes between two powers of ten."""
-    rng = np.random.default_rng(8)
-    points = 10 ** rng.uniform(least, most, COUNT)
-    return (points * rng.choice([-1, 1], COUNT) if signed else points).astype(dtype.numpy)
-
-
-def both(low: float, high: float, least: float) -> Callable[[dt.DType], Array]:
-    """Points evenly spread, and small ones of all magnitudes down to 10 ** least."""
-    top = np.log10(max(abs(low), abs(high)))
-    return lambda dtype: np.concatenate([
-        spread(low, high, dtype), np.clip(magnitudes(least, top, dtype), low, high)])
-
-
-def positive(least32: float, most32: float) -> Callable[[dt.DType], Array]:
-    """Positive normal numbers of all magnitudes, and those around 1."""
-    def points(dtype: dt.DType) -> Array:
-        scale = 1.0 if dtype is lt.float32 else 8.0
-        wide = magnitudes(least32 * scale, most32 * scale, dtype, signed=False)
-        return np.concatenate([wide, spread(0.5, 2.0, dtype)])
-    return points
-
-
-def mp_sigmoid(x: Any) -> Any:
-    return 1 / (1 + mpmath.exp(-x))
-
-
-def mp_gelu(x: Any) -> Any:
-    return x * mpmath.erfc(-x / mpmath.sqrt(2)) / 2
-
-
-def mp_gelu_tanh(x: Any) -> Any:
-    inner = mpmath.sqrt(2 / mpmath.pi) * (x + mpmath.mpf("0.044715") * x**3)
-    return x / (1 + mpmath.exp(-2 * inner))
-
-
-Row = tuple[Callable[[dt.DType], Array], Callable[[Any], Any], float, float]
-BOUNDS: dict[str, Row] = {  # points, oracle, bound in float32, bound in float64
-    "exp": (both(-80, 80, -6), mpmath.exp, 1.5, 1.5),
-    "exp2": (both(-120, 120, -6), lambda x: mpmath.mpf(2) ** x, 1.5, 1.5),
-    "expm1": (both(-20, 20, -6), mpmath.expm1, 4, 4),
-    "log": (positive(-37, 38), mpmath.log, 2, 2),
-    "log2": (positive(-37, 38), lambda x: mpmath.log(x, 2), 2, 2),
-    "log10": (positive(-37, 38), mpmath.log10, 3, 3),
-    "log1p": (both(-0.9, 30, -6), mpmath.log1p, 3, 3),
-    "sin": (both(-100, 100, -6), mpmath.sin, 2, 2),
-    "cos": (both(-100, 100, -6), mpmath.cos, 2, 2),
-    "tanh": (both(-10, 10, -6), mpmath.tanh, 2, 2),
-    "sigmoid": (both(-80, 80, -6), mp_sigmoid, 2, 2),
-    "erf": (both(-4, 4, -6), mpmath.erf, 4, 4),
-    "sqrt": (positive(-37, 38), mpmath.sqrt, 0.5, 0.5),
-    "rsqrt": (positive(-37, 38), lambda x: 1 / mpmath.sqrt(x), 1.5, 1.5),
-    "reciprocal": (positive(-37, 37), lambda x: 1 / x, 0.5, 0.5),
-}
-ABSOLUTE: dict[str, Row] = {  # errors in ulp of 1 (of x if that is larger): these cancel near zeros
-    "gelu": (both(-6, 6, -6), mp_gelu, 2, 2),
-    "gelu_tanh": (both(-6, 6, -6), mp_gelu_tanh, 2, 2),
-}
+COUNT = 400  # points a function; mpmath is slow
+BOUNDS: dict[str, float] = {
+    "exp": 1.5, "exp2": 1, "expm1": 4, "log": 2, "log2": 2, "log10": 3, "log1p": 3, "sin": 2,
+    "cos": 2, "tan": 3.5, "tanh": 2, "sigmoid": 2, "erf": 2, "x ** 1.75": 2, "sqrt": 0.5,
+    "rsqrt": 1.5, "reciprocal": 0.5, "gelu": 2, "gelu, tanh": 2}
 NUMPYS_OWN = {("exp", "float32"): 2.6, ("sigmoid", "float32"): 3.0}
 """Bounds of the interpreter where NumPy's own function, which it calls, is less exact."""
-METHODS: dict[str, Callable[[lt.Tensor], lt.Tensor]] = {
-    "gelu_tanh": lambda x: x.gelu("tanh")}
 
 
-def ulp_errors(found: Array, points: Array, oracle: Callable[[Any], Any],
-               absolute: bool) -> Array:
-    """Errors in ulp of the exact result, or of max(1, |x|) if `absolute`."""
-    errors = np.empty(len(points))
-    with mpmath.workdps(40):
-        for i, (x, y) in enumerate(zip(points.tolist(), found.tolist(), strict=True)):
-            exact = oracle(mpmath.mpf(x))
-            size = max(1.0, abs(x)) if absolute else float(exact)
-            unit = np.spacing(np.abs(found.dtype.type(size)))
-            errors[i] = float(abs(mpmath.mpf(y) - exact) / mpmath.mpf(float(unit)))
-    return errors
+def test_every_measured_function_has_a_bound() -> None:
+    assert set(BOUNDS) == set(FUNCTIONS)
 
 
 @pytest.mark.parametrize("dtype", [lt.float32, lt.float64], ids=lambda d: d.name)
 def test_errors_are_a_few_units_in_the_last_place(dtype: dt.DType, device: str) -> None:
-    names = list(BOUNDS | ABSOLUTE)
-    points = {n: (BOUNDS | ABSOLUTE)[n][0](dtype) for n in names}
-    results = {n: METHODS.get(n, getattr(lt.Tensor, n, None))(as_tensor(points[n], device))
-               for n in names}
+    points = {name: function.points(dtype, COUNT) for name, function in FUNCTIONS.items()}
+    results = {name: function.call(as_tensor(points[name], device))
+               for name, function in FUNCTIONS.items()}
     lt.realize(*results.values())
     wrong = []
-    for name in names:
-        _, oracle, bound32, bound64 = (BOUNDS | ABSOLUTE)[name]
-        bound = bound32 if dtype is lt.float32 else bound64
+    for name, bound in BOUNDS.items():
         if device == "interpreter":
             bound = NUMPYS_OWN.get((name, dtype.name), bound)
-        errors = ulp_errors(results[name].numpy(), points[name], oracle, name in ABSOLUTE)
-        worst = int(np.argmax(errors))
-        line = (f"{name:11} {dtype.name} {device:11} {errors[worst]:6.2f} ulp at "
-                f"{points[name][worst]!r}, bound {bound}")
-        if "LAZYTEN_ACCURACY_POINTS" in os.environ:
-            print(line)
-        if not errors[worst] <= bound:
-            wrong.append(line)
+        found = errors(name, points[name], results[name].numpy())
+        worst = int(np.argmax(found))
+        if not found[worst] <= bound:
+            wrong.append(f"{name} {found[worst]:.2f} ulp at {points[name][worst]!r}, not {bound}")
     assert not wrong, "\n".join(wrong)
 
 
