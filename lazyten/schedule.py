@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from lazyten.batching import Work, launches
 from lazyten.cost import Decision, stored_values
 from lazyten.device import Argument
 from lazyten.dtype import DType
 from lazyten.fusion import Group, merge_kernels
 from lazyten.kernel import Kernel, Slot
+from lazyten.launches import Work, launches
 from lazyten.location import Location
 from lazyten.memory import Lifetime, share
 from lazyten.node import Node, make, reshape, rewrite, toposort, unshaped
@@ -115,7 +115,7 @@ def schedule(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]],
 
 
 def _work(group: Group, step: Step) -> Work:
-    """What batching.py wants to know of a kernel."""
+    """What launches.py wants to know of a kernel."""
     count = len(step.kernel.outputs)
     elements = sum(d.node.numel for d in group.decisions) + sum(n for _, n in step.kernel.inputs)
     return Work(step.args[:count], step.args[count:], elements,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import lazyten as lt
 from lazyten import optim
-from lazyten.batching import MOST_TOGETHER, STRETCH, Work, launches
+from lazyten.launches import MOST_TOGETHER, STRETCH, Work, launches
 
 
 def small(writes: int, *reads: int) -> Work:
