@@ -5,7 +5,7 @@ recorded; printing, `.numpy()`, `.item()` and `realize()` compute, in few fused 
 """
 from __future__ import annotations
 
-from lazyten import nn, optim, testing
+from lazyten import func, nn, optim, testing
 from lazyten.arguments import takes_tensors as _takes_tensors
 from lazyten.device import Device
 from lazyten.dtype import (
@@ -37,6 +37,7 @@ from lazyten.errors import (
     LazytenError,
     ShapeError,
     StateError,
+    TransformError,
 )
 from lazyten.functions import (
     arange,
@@ -124,6 +125,7 @@ __all__ = [
     "ShapeError",
     "StateError",
     "Tensor",
+    "TransformError",
     "__version__",
     "_takes_tensors",
     "abs",
@@ -166,6 +168,7 @@ __all__ = [
     "from_numpy",
     "full",
     "full_like",
+    "func",
     "gather",
     "ge",
     "get_num_threads",
