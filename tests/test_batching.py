@@ -99,7 +99,7 @@ def test_gradients_of_random_graphs_are_what_a_loop_gives(graph, data) -> None:
                 rtol=1e-9)
 
 
-@pytest.mark.parametrize("op", list(VMAP), ids=lambda op: op.name)
+@pytest.mark.parametrize("op", [op for op in Op if op in VMAP], ids=lambda op: op.name)
 def test_each_row_is_used_by_an_op_of_its_name(op: Op) -> None:
     """What the rows above do not build: identities, bit operations, comparisons."""
     values = {0: np.arange(1, 7).reshape(2, 3), 1: np.arange(3, 9).reshape(2, 3)}
