@@ -147,6 +147,29 @@ def test_linearize_gives_a_linear_function_and_calls_the_function_once() -> None
     close(outer, np.sum(2 * 3 * 2 * np.array([1.0, 8.0])))
 
 
+def test_later_writes_do_not_change_what_was_recorded() -> None:
+    x, shared = double([1.0, 2.0]), double([3.0, 4.0])
+    output, pull = func.vjp(lambda x: (x * x * shared, shared), x)
+    _, push = func.linearize(lambda x: x * x * shared, x)
+    x.fill_(9.0)
+    shared.zero_()
+    close(output[0], [3, 16])
+    close(output[1], [3, 4])
+    ones = double([1.0, 1.0])
+    close(pull((ones, ones))[0], [6, 16])
+    close(push(ones), [6, 16])
+    output[0].zero_()
+    close(pull((ones, ones))[0], [6, 16])
+
+
+def test_what_is_given_besides_is_computed_with_the_gradient() -> None:
+    gradient, aux = func.grad(lambda x: (energy(x), x.exp()), has_aux=True)(double(NUMBERS))
+    with counted_plans() as made:
+        gradient.realize()
+        aux.realize()
+    assert len(made) <= 1
+
+
 def test_jacobians_and_hessians() -> None:
     def system(x: lt.Tensor, scale: lt.Tensor) -> tuple[lt.Tensor, lt.Tensor]:
         return (x.reshape(2, 2) @ x.reshape(2, 2)) * scale, x[:3].sum()
@@ -441,7 +464,7 @@ def test_vmap_over_integers_and_indices_and_no_examples() -> None:
     close(func.vmap(lambda line, i: line[i.reshape(1)][0], (None, 0))(table[0], lt.tensor([2, -3])),
           NUMBERS[0, [2, -3]])
     assert func.vmap(lambda x: x * 2 + 1)(lt.zeros(0, 3)).shape == (0, 3)
-    found = func.vmap(lambda i: table[i])(lt.tensor([1, 9]))
+    found = func.vmap(lambda i: table[i.reshape(1)])(lt.tensor([1, 9]))
     with pytest.raises(lt.IndexingError, match="index 9 is outside axis 0"):
         found.numpy()
 
@@ -473,8 +496,9 @@ def test_random_numbers_under_vmap_need_a_say() -> None:
 
 def test_different_random_numbers_are_those_that_a_loop_draws() -> None:
     x = double(NUMBERS)
-    for function in (draws, lambda x: x + lt.randn(3, dtype=lt.float64), lambda x: F.dropout(x, 0.5),
-                     lambda x: x[lt.randperm(3)], lambda x: x * lt.randint(0, 9, (2, 3))):
+    for function in (draws, lambda x: x + lt.randn(3, dtype=lt.float64),
+                     lambda x: F.dropout(x, 0.5), lambda x: x[lt.randperm(3)],
+                     lambda x: x * lt.randint(0, 9, (2, 3))):
         lt.manual_seed(1)
         found = func.vmap(function, randomness="different")(x)
         lt.manual_seed(1)
@@ -614,6 +638,15 @@ def test_jitted_random_numbers_go_on_as_without_jit() -> None:
     lt.manual_seed(4)
     for e in expected:
         np.testing.assert_array_equal(jitted(x).numpy(), e)
+
+
+def test_a_jitted_function_may_use_what_vjp_and_linearize_gave_outside() -> None:
+    x, t = double(NUMBERS), double(NUMBERS[::-1].copy())
+    pull = func.vjp(lambda x: x.sin() * x, x)[1]
+    push = func.linearize(lambda x: x.sin() * x, x)[1]
+    both = lt.jit(lambda t: pull(t)[0] + push(t))
+    for scale in (1.0, 2.0):
+        close(both(t * scale), pull(t * scale)[0] + push(t * scale))
 
 
 def test_a_branch_under_vmap_in_a_jitted_function_is_an_error_too() -> None:

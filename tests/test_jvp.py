@@ -75,7 +75,7 @@ def test_every_row_agrees_with_differences_and_with_vjp(op: Op, number: int) -> 
         check_tangent(inputs, output)
 
 
-@pytest.mark.parametrize("op", [op for op in VJP if op in JVP and op not in LOSSY], ids=lambda op: op.name)
+@pytest.mark.parametrize("op", [op for op in VJP if op not in LOSSY], ids=lambda op: op.name)
 def test_a_row_that_is_off_by_a_thousandth_fails_its_check(
         op: Op, monkeypatch: pytest.MonkeyPatch) -> None:
     for position, rule in enumerate(JVP[op]):
