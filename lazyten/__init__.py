@@ -5,6 +5,7 @@ recorded; printing, `.numpy()`, `.item()` and `realize()` compute, in few fused 
 """
 from __future__ import annotations
 
+from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 from typing import Any as _Any
 
@@ -40,6 +41,7 @@ from lazyten.errors import (
     LazytenError,
     ShapeError,
     StateError,
+    TransformError,
 )
 from lazyten.functions import (
     arange,
@@ -80,6 +82,7 @@ from lazyten.tensor import Tensor
 from lazyten.threads import get_num_threads, set_num_threads
 
 if TYPE_CHECKING:
+    from lazyten import func
     from lazyten.jitted import jit
     from lazyten.serialization import load_safetensors, save_safetensors
     from lazyten.tuning import load_decisions, tune
@@ -117,6 +120,8 @@ for _name, _value in list(globals().items()):  # so that lt.exp(1.0) says what i
 
 def __getattr__(name: str) -> _Any:
     """Loads what not every program uses when it is first asked for."""
+    if name == "func":
+        return _import_module("lazyten.func")
     if name == "jit":
         from lazyten import jitted
         return jitted.jit
@@ -145,6 +150,7 @@ __all__ = [
     "ShapeError",
     "StateError",
     "Tensor",
+    "TransformError",
     "__version__",
     "_takes_tensors",
     "abs",
@@ -187,6 +193,7 @@ __all__ = [
     "from_numpy",
     "full",
     "full_like",
+    "func",
     "gather",
     "ge",
     "get_num_threads",

@@ -109,18 +109,20 @@ def _joined_sum(wide: Node, summed: tuple[int, ...], shape: Shape, moves: list[N
     wide = _moved_product(Op.PERMUTE, wide, (*summed, *kept))
     wide = _moved_product(Op.RESHAPE, wide, front + shape)
     for m in moves:
-        wide = _moved_product(m.op, wide, _behind(front, m))
+        wide = _moved_product(m.op, wide, behind(front, m))
     total = reduce(wide, Op.ADD, (*range(len(front)), *(a + len(front) for a in axes)))
     return reshape(total, total.shape[len(front):])
 
 
-def _behind(front: Shape, moved: Node) -> tuple[object, ...]:
+def behind(front: Shape, moved: Node) -> tuple[object, ...]:
     """The argument of the same move on an array with the axes `front` before all others."""
     count, arg = len(front), moved.arg
-    if moved.op is Op.RESHAPE:
+    if moved.op in (Op.RESHAPE, Op.EXPAND):
         return (*front, *arg)
     if moved.op is Op.PERMUTE:
         return (*range(count), *(a + count for a in arg))
+    if moved.op is Op.FLIP:
+        return tuple(a + count for a in arg)
     if moved.op is Op.SHEAR:
         axis, by, *rest = arg
         return (axis + count, by + count, *rest)

@@ -42,6 +42,12 @@ class JitError(LazytenError, RuntimeError):
     computed yet, or change Python state that a replay would not change."""
 
 
+class TransformError(LazytenError, RuntimeError):
+    """What a function under a transform of lazyten.func must not do, with the line that does it:
+    write to a tensor from outside, branch on a value that vmap has many of, draw random numbers
+    without a say whether examples share them."""
+
+
 class StateError(LazytenError, KeyError):
     """Saved tensors that do not match a model: missing, unexpected, or of another shape."""
 

@@ -23,43 +23,61 @@ def vjp(output: Node, cotangent: Node, wanted: Sequence[Node]) -> list[Node | No
     on in a differentiable way. Cotangents from several uses of a node are added from the last use
     to the first. Gradient nodes belong to the user's line of the forward node.
     """
-    found = _pulled_back(*_walk(output), cotangent, frozenset(wanted))
+    return vjp_of_all([output], [cotangent], wanted)
+
+
+def vjp_of_all(outputs: Sequence[Node], cotangents: Sequence[Node],
+               wanted: Sequence[Node]) -> list[Node | None]:
+    """The sum of what `vjp` gives for each output, in one walk."""
+    found = _pulled_back(*_walk(outputs), outputs, cotangents, frozenset(wanted))
     return [found.get(w) for w in wanted]
 
 
 def leaf_gradients(output: Node, cotangent: Node) -> list[tuple[Node, Node]]:
     """Every LEAF node that `output` depends on, and its cotangent, in visit order."""
-    order, sources = _walk(output)
+    order, sources = _walk([output])
     leaves = [n for n in order if n.op is Op.LEAF]
-    found = _pulled_back(order, sources, cotangent, frozenset(leaves))
+    found = _pulled_back(order, sources, [output], [cotangent], frozenset(leaves))
     return [(leaf, found[leaf]) for leaf in leaves if leaf in found]
+
+
+def reach_leaves(outputs: Sequence[Node]) -> list[bool]:
+    """For each output whether it depends on a LEAF in a differentiable way."""
+    order, sources = _walk(outputs)
+    reaching: set[Node] = set()
+    for node in order:
+        if node.op is Op.LEAF or not reaching.isdisjoint(sources[node]):
+            reaching.add(node)
+    return [output in reaching for output in outputs]
 
 
 Sources = dict[Node, Sequence[Node]]
 
 
-def _walk(output: Node) -> tuple[list[Node], Sources]:
-    """The nodes that a cotangent of `output` may reach, sources first, and the sources of each."""
+def _walk(outputs: Sequence[Node]) -> tuple[list[Node], Sources]:
+    """The nodes that cotangents of outputs may reach, sources first, and the sources of each."""
     sources: Sources = {}
 
     def into(node: Node) -> Sequence[Node]:
-        found = sources[node] = _sources(node)
+        found = sources[node] = differentiable_sources(node)
         return found
 
-    return toposort([output], into), sources
+    return toposort(outputs, into), sources
 
 
-def _pulled_back(order: list[Node], sources: Sources, cotangent: Node,
-                 wanted: frozenset[Node]) -> dict[Node, Node]:
-    """The cotangents of all nodes between the last of `order`, the output, and the wanted ones."""
-    output = order[-1]
-    if (cotangent.shape, cotangent.dtype) != (output.shape, output.dtype):
-        raise InternalError(f"cotangent {cotangent} does not fit {output}")
+def _pulled_back(order: list[Node], sources: Sources, outputs: Sequence[Node],
+                 cotangents: Sequence[Node], wanted: frozenset[Node]) -> dict[Node, Node]:
+    """The cotangents of all nodes between the outputs and the wanted nodes."""
     active = {n for n in order if n in wanted and n.dtype.is_float}
     for node in order:
         if not active.isdisjoint(sources[node]):
             active.add(node)
-    found: dict[Node, Node] = {output: cotangent} if output in active else {}
+    found: dict[Node, Node] = {}
+    for output, cotangent in zip(outputs, cotangents, strict=True):
+        if (cotangent.shape, cotangent.dtype) != (output.shape, output.dtype):
+            raise InternalError(f"cotangent {cotangent} does not fit {output}")
+        if output in active:
+            _accumulate(output, cotangent, found)
     for node in reversed(order):
         total = found.get(node)
         if total is not None:
@@ -68,8 +86,8 @@ def _pulled_back(order: list[Node], sources: Sources, cotangent: Node,
     return found
 
 
-def _sources(node: Node) -> Sequence[Node]:
-    """The sources that a cotangent may flow to. Sources of other types than floats have none."""
+def differentiable_sources(node: Node) -> Sequence[Node]:
+    """The sources that a cotangent may flow to, and a tangent come from: floats alone."""
     if node.op is Op.CUSTOM_GRADIENT:
         return [s for s in node.src[1:] if s.dtype.is_float]
     rules = VJP.get(node.op)
@@ -81,7 +99,7 @@ def _sources(node: Node) -> Sequence[Node]:
 def _pass_back(node: Node, total: Node, active: set[Node], found: dict[Node, Node]) -> None:
     """Add what `node`, whose cotangent is `total`, contributes to its active sources."""
     if node.op is Op.CUSTOM_GRADIENT:
-        for source, part in zip(node.src[1:], _custom(node, total), strict=True):
+        for source, part in zip(node.src[1:], custom_cotangents(node, total), strict=True):
             if part is not None and source in active:
                 _accumulate(source, part, found)
         return
@@ -98,7 +116,7 @@ def _accumulate(source: Node, part: Node, found: dict[Node, Node]) -> None:
     found[source] = part if sofar is None else add(sofar, part)
 
 
-def _custom(node: Node, total: Node) -> Sequence[Node | None]:
+def custom_cotangents(node: Node, total: Node) -> Sequence[Node | None]:
     """What a user's gradient rule gives for its inputs. Raises GradientError if it does not fit."""
     inputs = node.src[1:]
     name = getattr(node.arg, "__name__", repr(node.arg))

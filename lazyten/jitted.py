@@ -13,7 +13,7 @@ from threading import RLock
 from types import MethodType
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
-from lazyten import tracing
+from lazyten import levels, tracing
 from lazyten.capture import record
 from lazyten.device import default_device
 from lazyten.environment import Environment
@@ -56,7 +56,8 @@ class Jitted(Generic[P, R]):
         return sum(len(found) for found in self._cache.values())
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        if tracing.active is not None and tracing.current() is not None:  # part of a larger trace
+        traced = tracing.active is not None and tracing.current() is not None
+        if traced or levels.under_way():  # part of something larger
             return self.function(*args, **kwargs)
         call = _Call(args, kwargs)
         with self._lock:

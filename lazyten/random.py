@@ -18,12 +18,15 @@ import numpy as np
 
 from lazyten import dtype as dt
 from lazyten import elementwise as ew
-from lazyten import special, tracing
+from lazyten import levels, special, tracing
 from lazyten.dtype import DType
-from lazyten.errors import ArgumentError, DTypeError
+from lazyten.errors import ArgumentError, DTypeError, TransformError
+from lazyten.levels import Level
+from lazyten.location import user_location
 from lazyten.node import Node, Shape, cast, const, elementwise, expand, iota, move, reshape
 from lazyten.ops import Op
 from lazyten.storage import Buffer
+from lazyten.unknown import unknown
 
 Array = np.ndarray[Any, Any]
 
@@ -96,18 +99,41 @@ def chosen(generator: Generator | None) -> Generator:
     return generator
 
 
-def _words(generator: Generator, count: int) -> Array:
-    """Key and first counter of `count` numbers, which nobody else gets."""
-    seed, first = generator.take(count)
-    return np.array([seed & 0xFFFFFFFF, seed >> 32, first & 0xFFFFFFFF, first >> 32], np.uint32)
+def _words(generator: Generator, count: int, examples: int) -> Array:
+    """Key and first counter of `count` numbers, which nobody else gets, for each example."""
+    seed, first = generator.take(count * examples)
+    starts = [first + count * i for i in range(examples)]
+    return np.array([[seed & 0xFFFFFFFF, seed >> 32, n & 0xFFFFFFFF, n >> 32] for n in starts],
+                    np.uint32)
 
 
-def _host_array(make_array: Callable[[], Array], dtype: DType, size: int, device: str) -> Node:
-    """An array that is made here, at each call of a jitted function."""
+def _host_array(make_array: Callable[[int], Array], dtype: DType, size: int, device: str) -> Node:
+    """`make_array(examples)`, of shape (examples, size), is made here, at each call of a jitted
+    function; under vmap this is the array of one example."""
+    return _drawn(make_array, dtype, size, device, levels.under_way(), 1)
+
+
+def _drawn(make_array: Callable[[int], Array], dtype: DType, size: int, device: str,
+           outer: tuple[Level, ...], examples: int) -> Node:
+    """The flat array for `examples` examples, as a function under the levels `outer` sees it."""
+    if outer:
+        *rest, level = outer
+        if level.randomness == "error":
+            raise TransformError(f"random numbers are drawn at {user_location()} in a function "
+                                 f"under vmap: say randomness='different' if each example shall "
+                                 f"have its own, or randomness='same' if all share one draw")
+        if level.randomness == "same":
+            return _drawn(make_array, dtype, size, device, tuple(rest), examples)
+        count = level.size * examples
+        whole = _drawn(make_array, dtype, size, device, tuple(rest), count)
+        one, _ = unknown((examples * size,), dtype)
+        level.drawn[one] = reshape(whole, (level.size, examples * size))
+        return one
+    make_now = partial(make_array, examples)
     trace = tracing.current()
     if trace is not None:
-        return trace.host_input(make_array, dtype, size, device)
-    return Buffer.from_numpy(make_array(), dtype, device).node((size,))
+        return trace.host_input(make_now, dtype, examples * size, device)
+    return Buffer.from_numpy(make_now(), dtype, device).node((examples * size,))
 
 
 def bits(count: int, device: str, generator: Generator | None) -> tuple[Node, Node]:
@@ -209,6 +235,9 @@ def permutation(count: int, device: str, generator: Generator | None = None) -> 
     return _host_array(partial(_order, chosen(generator), count), dt.int64, count, device)
 
 
-def _order(generator: Generator, count: int) -> Array:
-    seed, first = generator.take(count)
-    return np.random.default_rng((seed, first)).permutation(count)
+def _order(generator: Generator, count: int, examples: int) -> Array:
+    orders = []
+    for _ in range(examples):
+        seed, first = generator.take(count)
+        orders.append(np.random.default_rng((seed, first)).permutation(count))
+    return np.array(orders)

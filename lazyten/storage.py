@@ -12,7 +12,7 @@ from weakref import ReferenceType, WeakKeyDictionary, finalize
 
 import numpy as np
 
-from lazyten import ops, tracing
+from lazyten import levels, ops, tracing
 from lazyten.device import executor
 from lazyten.dtype import DType
 from lazyten.errors import DeviceError
@@ -61,6 +61,11 @@ node that reads no buffer is the same node on every device.)"""
 _leaf_ids = itertools.count()
 
 
+def new_leaf_id() -> int:
+    """The argument of a LEAF that is none other's."""
+    return next(_leaf_ids)
+
+
 class Storage:
     """The current value of a tensor and its views: a node of some natural (contiguous) shape.
 
@@ -69,10 +74,11 @@ class Storage:
     freed. was_freed: there was such a graph, and backward() has used it up. leaf_id: not None where
     a gradient is wanted; the value is then read through a LEAF node, which gives two parameters
     with equal values their identity. companions: values of the same backward pass, computed
-    together with this one so that they share its work. version counts in-place changes.
+    together with this one so that they share its work. version counts in-place changes. serial: a
+    storage made later has a larger one.
     """
 
-    __slots__ = ("__weakref__", "_node", "companions", "device", "keeps_graph", "leaf_id",
+    __slots__ = ("__weakref__", "_node", "companions", "device", "keeps_graph", "leaf_id", "serial",
                  "version", "was_freed")
 
     def __init__(self, node: Node, device: str, keeps_graph: bool = False) -> None:
@@ -81,6 +87,7 @@ class Storage:
         self.companions: tuple[ReferenceType[Storage], ...] = ()
         self.was_freed = False
         self.version = 0
+        self.serial = next(levels.serials)
         if tracing.active is not None:
             tracing.created(self)
 
@@ -112,7 +119,9 @@ class Storage:
             self.keeps_graph, self.was_freed = False, True
 
     def assign(self, node: Node, keeps_graph: bool = False) -> None:
-        """Change the value in place: every view sees it."""
+        """Change the value in place: every view sees it. TransformError for a storage from outside
+        of a function under a transform."""
+        levels.check_write(self.serial, self._node.shape)
         if tracing.active is not None:
             tracing.touched(self)
         self._node, self.keeps_graph, self.was_freed = node, keeps_graph, False
@@ -123,7 +132,7 @@ class Storage:
         """Want a gradient for this value from now on."""
         if self.leaf_id is None:
             tracing.touched(self)
-            self.leaf_id = next(_leaf_ids)
+            self.leaf_id = new_leaf_id()
 
     def cease_to_be_leaf(self) -> None:
         """Want no gradient for this value any more."""

@@ -21,6 +21,7 @@ from lazyten import gradient as _gradient
 from lazyten import (
     index_arrays,
     indexing,
+    levels,
     losses,
     printing,
     reductions,
@@ -488,6 +489,7 @@ class Tensor:
 
     def _collect(self, part: Node) -> Storage:
         """Add to `.grad`, in place if there is one."""
+        levels.check_write(self._storage.serial, self.shape, "calls backward() into .grad of")
         tracing.gradient_used(self)
         part = indexing.apply(self._moves, part)
         if self._grad is None:

@@ -1,4 +1,5 @@
-"""Nested lists, tuples and dicts as flat lists of leaves: what jitted functions take and give."""
+"""Nested lists, tuples and dicts as flat lists of leaves: what jitted and transformed functions
+take and give."""
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
@@ -44,3 +45,12 @@ def unflatten(leaves: Iterator[Any], structure: Branch | None) -> Any:
     if structure.keys is not None:
         return dict(zip(structure.keys, items, strict=True))
     return structure.kind(*items) if hasattr(structure.kind, "_fields") else structure.kind(items)
+
+
+def paths(structure: Branch | None, name: str) -> list[str]:
+    """What messages call each leaf of the value `name`: name['weight'][0]."""
+    if structure is None:
+        return [name]
+    keys = range(len(structure.items)) if structure.keys is None else structure.keys
+    return [path for key, item in zip(keys, structure.items, strict=True)
+            for path in paths(item, f"{name}[{key!r}]")]

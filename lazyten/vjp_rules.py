@@ -172,7 +172,7 @@ def _scatter_base(g: Node, node: Node) -> Node:
         return scatter(g, axis, positions, like(values, 0.0), None)
     if combiner is Op.ADD:
         return g
-    return elementwise(Op.WHERE, equal(base, node), div(g, _scatter_ties(node)), like(g, 0.0))
+    return elementwise(Op.WHERE, equal(base, node), div(g, scatter_ties(node)), like(g, 0.0))
 
 
 def _scatter_values(g: Node, node: Node) -> Node:
@@ -181,11 +181,11 @@ def _scatter_values(g: Node, node: Node) -> Node:
     if combiner is None or combiner is Op.ADD:
         return gather(g, axis, positions)
     mine = equal(values, gather(node, axis, positions))
-    shared = gather(div(g, _scatter_ties(node)), axis, positions)
+    shared = gather(div(g, scatter_ties(node)), axis, positions)
     return elementwise(Op.WHERE, mine, shared, like(values, 0.0))
 
 
-def _scatter_ties(node: Node) -> Node:
+def scatter_ties(node: Node) -> Node:
     """How many of the base's element and the values put there equal their maximum."""
     base, positions, values = node.src
     axis, _ = node.arg
