@@ -6,7 +6,6 @@ this; docs/debug.md explains a dump line by line. Everything goes to standard ou
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from itertools import groupby
 
@@ -89,13 +88,9 @@ def show_header() -> None:
 
 
 def show_launch(kernel: Kernel, launch: Callable[[], None],
-                synchronize: Callable[[], None]) -> None:
+                seconds_of: Callable[[Callable[[], None]], float]) -> None:
     """DEBUG=2: launch a kernel, wait for it, and print its row."""
-    synchronize()
-    start = time.perf_counter()
-    launch()
-    synchronize()
-    seconds = max(time.perf_counter() - start, 1e-9)
+    seconds = max(seconds_of(launch), 1e-9)
     print(f"{kernel.name:<28} {_outputs(kernel):<24} {seconds * 1e6:>9.1f} "
           f"{flops(kernel) / seconds / 1e9:>8.2f} {traffic(kernel) / seconds / 1e9:>7.2f}  "
           f"{kernel.where or '-'}")

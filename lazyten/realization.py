@@ -278,7 +278,7 @@ def _launch_each(device: str, plan: Plan, handles: Mapping[int, Handle], detail:
         arguments = [handles[a] for a in plan.schedule.memory_of(step)]
         if detail >= 2:
             debug.show_launch(step.kernel, partial(program.launch, arguments),
-                              executor(device).synchronize)
+                              executor(device).seconds)
         else:
             program.launch(arguments)
 

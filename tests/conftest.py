@@ -22,13 +22,16 @@ settings.load_profile("ci" if os.environ.get("CI") else "quick")
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true",
                      help="rewrite tests/golden/ and the outputs shown in README.md and docs/")
+    parser.addoption("--devices", help="what tests that take any device run on, for example "
+                                       "'opencl' or 'cpu,opencl:1'")
 
 
-@pytest.fixture(scope="session", params=["cpu", "interpreter"])
-def device(request: pytest.FixtureRequest) -> str:
-    """Each device that must give the same results, by name."""
-    name: str = request.param
-    return name
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """`device`: each device that must give the same results, by name."""
+    if "device" in metafunc.fixturenames:
+        given: str | None = metafunc.config.getoption("--devices")
+        metafunc.parametrize("device", given.split(",") if given else ["cpu", "interpreter"],
+                             scope="session")
 
 
 @pytest.fixture
