@@ -89,6 +89,12 @@ class Emitter(Protocol):
     def constant(self, operand: str) -> Scalar | None:
         """The value of an operand that is a literal; None if it is not."""
 
+    def mulacc(self, a: str, b: str, c: str) -> str:
+        """a * b + c of floats."""
+
+    def to_vector(self, kind: str, x: str) -> str:
+        """A vector converted to another type, of as many lanes."""
+
 
 Row = Callable[[Emitter, DType, int, tuple[str, ...]], str]
 
@@ -111,8 +117,8 @@ def _promoted(x: str, dtype: DType, lanes: int) -> str:
     return f"(uint){x}" if lanes == 1 and dtype.is_int and dtype.bits < 32 else x
 
 
-def _as_bool(comparison: str, lanes: int) -> str:
-    return comparison if lanes == 1 else f"convert_char{lanes}({comparison})"
+def _as_bool(out: Emitter, comparison: str, lanes: int) -> str:
+    return comparison if lanes == 1 else out.to_vector(f"char{lanes}", comparison)
 
 
 def _infix(symbol: str) -> Row:
@@ -137,13 +143,13 @@ def _less(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
     if dtype.kind == "b":
         return f"{_not(out, dtype, lanes, args)} & {args[1]}"
     a, b = (signed(x, dtype, lanes) for x in args)
-    return _as_bool(f"{a} < {b}", lanes)
+    return _as_bool(out, f"{a} < {b}", lanes)
 
 
 def _unequal(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
     if dtype.kind == "b":
         return f"{args[0]} ^ {args[1]}"
-    return _as_bool(f"{args[0]} != {args[1]}", lanes)
+    return _as_bool(out, f"{args[0]} != {args[1]}", lanes)
 
 
 def _shift_right(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
@@ -164,14 +170,14 @@ def _max(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
 def _where(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
     condition, a, b = args
     if lanes > 1 and dtype.bits > 8:
-        condition = f"convert_{mask_type(dtype, lanes)}({condition})"
+        condition = out.to_vector(mask_type(dtype, lanes), condition)
     return f"{condition} ? {a} : {b}"
 
 
 def _mulacc(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
     a, b, c = args
     if dtype.is_float:
-        return f"fma({a}, {b}, {c})"
+        return out.mulacc(a, b, c)
     return f"{_promoted(a, dtype, lanes)} * {b} + {c}"
 
 
@@ -257,22 +263,23 @@ def _mod(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
     return _int_division(out, dtype, lanes, args, modulo=True)
 
 
-def convert(source: DType, target: DType, lanes: int, x: str) -> str:
+def convert(out: Emitter, source: DType, target: DType, lanes: int, x: str) -> str:
     """CAST, where the value is within the target's range (decompose has seen to that)."""
     if source is target:
         return x
     if target.kind == "b":
-        return _as_bool(f"{x} != {literal(0, source, lanes)}", lanes)
+        return _as_bool(out, f"{x} != {literal(0, source, lanes)}", lanes)
     if lanes == 1:
         kind = element_type(target) if target.kind != "i" else _BY_BITS[target.bits]
         converted = f"({kind}){signed(x, source, lanes)}"
         return f"({element_type(target)}){converted}" if target.kind == "i" else converted
     if source.kind == "b":
-        return f"convert_{type_name(target, lanes)}({x} & (char{lanes})(1))"
+        return out.to_vector(type_name(target, lanes), f"{x} & (char{lanes})(1)")
     x = signed(x, source, lanes)
     if target.is_float or target.kind == "u" and source.kind != "i":
-        return f"convert_{type_name(target, lanes)}({x})"
-    return f"as_{type_name(target, lanes)}(convert_{_BY_BITS[target.bits]}{lanes}({x}))"
+        return out.to_vector(type_name(target, lanes), x)
+    converted = out.to_vector(f"{_BY_BITS[target.bits]}{lanes}", x)
+    return f"as_{type_name(target, lanes)}({converted})"
 
 
 ROWS: dict[Op, Row] = {

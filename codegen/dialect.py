@@ -5,7 +5,7 @@ unsigned types, whose arithmetic wraps as the op table asks; what depends on the
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,9 @@ class Dialect:
     what stands before a kernel's name. memory: the qualifier of pointers to buffers. restrict: of a
     pointer that nothing else reads or writes through. item: the number of the work item among all
     that were launched, an unsigned 64-bit integer. function: the qualifier of helper functions.
-    vectors: whether there are OpenCL's vector types.
+    mulacc: a * b + c of floats. load, store: a vector `kind` of lanes at a pointer `to`, aligned as
+    an element is. convert: a vector to one of type `kind`. unaligned: the type of such a vector in
+    memory, where a load or store names it.
     """
 
     name: str
@@ -27,7 +29,11 @@ class Dialect:
     restrict: str
     item: str
     function: str
-    vectors: bool
+    mulacc: str
+    load: str = ""
+    store: str = ""
+    convert: str = ""
+    unaligned: str = ""
 
 
 OPENCL = Dialect(
@@ -39,6 +45,20 @@ OPENCL = Dialect(
     restrict="restrict ",
     item="get_global_id(0)",
     function="static ",
-    vectors=True)
+    mulacc="fma({a}, {b}, {c})",
+    load="vload{lanes}(0, {to})",
+    store="vstore{lanes}({value}, 0, {to})",
+    convert="convert_{kind}({x})")
 """OpenCL C 1.2. Programs are built with correctly rounded division and square root, and without any
 option that lets the compiler change floats."""
+
+CLANG_OPENCL = replace(
+    OPENCL,
+    head=("#pragma OPENCL FP_CONTRACT ON",),
+    mulacc="{a} * {b} + {c}",
+    load="*(global const unaligned_{kind} *)({to})",
+    store="*(global unaligned_{kind} *)({to}) = {value}",
+    convert="__builtin_convertvector({x}, {kind})",
+    unaligned="typedef {kind} __attribute__((aligned({alignment}))) unaligned_{kind};")
+"""The same without calls of built-in functions, for the compilers of processors, all made from Clang:
+PoCL does not inline them. Contraction is within one expression, so in a `mulacc` alone."""

@@ -8,7 +8,7 @@ from functools import partial
 from lazyten.codegen import render_c, render_llvm
 from lazyten.codegen.decision_text import parse
 from lazyten.codegen.decompose import decompose
-from lazyten.codegen.dialect import OPENCL
+from lazyten.codegen.dialect import CLANG_OPENCL, OPENCL
 from lazyten.codegen.generated import Generated
 from lazyten.codegen.instructions import Function
 from lazyten.codegen.linearize import linearize
@@ -26,6 +26,7 @@ VERIFY = bool(os.environ.get("LAZYTEN_VERIFY"))
 RENDERERS: dict[str, Callable[[Function], tuple[str, tuple[str, ...]]]] = {
     "llvm": render_llvm.render,
     "opencl": partial(render_c.render, dialect=OPENCL),
+    "clang-opencl": partial(render_c.render, dialect=CLANG_OPENCL),
 }
 """By a target's language: a Function to its text, and the lines that must stand before it."""
 
@@ -44,7 +45,7 @@ def _generate(kernel: Kernel, target: Target) -> Generated:
     steps = optimize(_checked(lower(kernel)), target, arguments, given)
     names = [f"{kernel.name}_stage{i}" for i in range(len(steps) - 1)] + [kernel.name]
     texts: list[str] = []
-    declares: set[str] = set()
+    declares: dict[str, None] = {}
     loops: list[str] = []
     work_items: list[int] = []
     for name, (sink, decisions) in zip(names, steps, strict=True):
@@ -57,8 +58,8 @@ def _generate(kernel: Kernel, target: Target) -> Generated:
         text, declared = RENDERERS[target.language](function)
         work_items.append(function.work_items)
         texts.append(text)
-        declares.update(declared)
-    return Generated(kernel.name, "\n".join(texts), tuple(sorted(declares)), "\n\n".join(loops),
+        declares.update(dict.fromkeys(declared))
+    return Generated(kernel.name, "\n".join(texts), tuple(declares), "\n\n".join(loops),
                      kernel.where, tuple(names), _scratch_bytes(steps, arguments), tuple(work_items))
 
 

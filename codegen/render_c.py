@@ -46,6 +46,10 @@ MOST_SPAN = 4
 """Lanes within so many vectors of memory are loaded by whole vectors, not one by one."""
 
 
+_BITS = {2: "ushort", 4: "uint", 8: "ulong"}
+"""The type as wide as so many chars."""
+
+
 def function_name(name: str) -> str:
     """What a kernel is called in C, where a name like `exp` is taken."""
     return "kernel_" + re.sub(r"\W", "_", name)
@@ -60,10 +64,9 @@ def render(function: Function, dialect: Dialect) -> tuple[str, tuple[str, ...]]:
               for slot, (dtype, _) in enumerate(function.params)]
     start = f"{dialect.kernel} {function_name(function.name)}("
     head = start + (",\n" + " " * len(start)).join(params) + ") {"
-    declares = [*dialect.head, *sorted(renderer.helpers)]
-    if renderer.uses_float64:
-        declares += dialect.float64
-    return "\n".join([head, *renderer.lines, "}"]), tuple(sorted(declares))
+    declares = [*dialect.head, *(dialect.float64 if renderer.uses_float64 else ()),
+                *sorted(renderer.types), *sorted(renderer.helpers)]
+    return "\n".join([head, *renderer.lines, "}"]), tuple(declares)
 
 
 def _parameter(slot: int, dtype: DType, is_written: bool, dialect: Dialect) -> str:
@@ -77,6 +80,7 @@ class _Renderer:
         self.lines: list[str] = []
         self.names: dict[Value, str] = {}
         self.constants: dict[str, Scalar] = {}
+        self.types: set[str] = set()
         self.helpers: set[str] = set()
         self.uses_float64 = any(dtype is dt.float64 for dtype, _ in function.params)
         self.count = 0
@@ -91,6 +95,12 @@ class _Renderer:
 
     def constant(self, operand: str) -> Scalar | None:
         return self.constants.get(operand)
+
+    def mulacc(self, a: str, b: str, c: str) -> str:
+        return self.dialect.mulacc.format(a=a, b=b, c=c)
+
+    def to_vector(self, kind: str, x: str) -> str:
+        return self.dialect.convert.format(kind=kind, x=x)
 
     def line(self, text: str) -> None:
         self.lines.append("  " * self.depth + text)
@@ -180,7 +190,7 @@ class _Renderer:
         args = tuple(self.names[a] for a in item.args)
         source, target, lanes = item.args[-1].dtype, item.out.dtype, item.out.lanes
         if item.op is Op.CAST:
-            return convert(source, target, lanes, args[0])
+            return convert(self, source, target, lanes, args[0])
         if item.op is not Op.BITCAST:
             return ROWS[item.op](self, source, lanes, args)
         old, new = type_name(source, lanes), type_name(target, lanes)
@@ -225,7 +235,7 @@ class _Renderer:
             pointer = f"p{address.slot} + {self._place(address)}"
             if mask is not None:
                 return self._from_memory(dtype, lanes, self._masked(dtype, lanes, pointer, mask))
-            return self._from_memory(dtype, lanes, f"vload{lanes}(0, {pointer})")
+            return self._from_memory(dtype, lanes, self._whole(dtype, lanes, pointer))
         if mask is None and address.vector is None and \
                 lanes <= address.span <= MOST_SPAN * lanes:
             return self._picked(dtype, lanes, address)
@@ -249,7 +259,7 @@ class _Renderer:
             start = next(s for s in starts if s <= offset < s + lanes)
             if start not in wholes:
                 pointer = f"p{address.slot} + {self._place(address, start)}"
-                wholes[start] = self.let(kind, f"vload{lanes}(0, {pointer})")
+                wholes[start] = self.let(kind, self._whole(dtype, lanes, pointer))
             picked.append(wholes[start] + lane(offset - start))
         return self._from_memory(dtype, lanes, f"({kind})({', '.join(picked)})")
 
@@ -259,10 +269,25 @@ class _Renderer:
         zero = literal(0, dt.uint8 if dtype.kind == "b" else dtype)
         kind, name = f"{element}{lanes}", f"masked_{element}{lanes}"
         each = ", ".join(f"m{lane(i)} ? p[{i}] : {zero}" for i in range(lanes))
+        halves = ("m.lo", "m.hi") if lanes == 16 else ("m",)
+        whole = _BITS[min(lanes, 8)]
+        every = " & ".join(f"(as_{whole}({half}) == ({whole})-1)" for half in halves)
         self.helpers.add(
             f"{self.dialect.function}{kind} {name}({self.dialect.memory}const {element} *p, "
-            f"char{lanes} m) {{ return all(m) ? vload{lanes}(0, p) : ({kind})({each}); }}")
+            f"char{lanes} m) {{ return {every} ? {self._whole(dtype, lanes, 'p')} : "
+            f"({kind})({each}); }}")
         return f"{name}({pointer}, {mask})"
+
+    def _whole(self, dtype: DType, lanes: int, pointer: str) -> str:
+        """A vector that is read from neighbours in memory."""
+        kind = self._vector_in_memory(dtype, lanes)
+        return self.dialect.load.format(kind=kind, lanes=lanes, to=pointer)
+
+    def _vector_in_memory(self, dtype: DType, lanes: int) -> str:
+        kind = f"{element_type(dtype)}{lanes}"
+        if self.dialect.unaligned:
+            self.types.add(self.dialect.unaligned.format(kind=kind, alignment=dtype.itemsize))
+        return kind
 
     def _element(self, dtype: DType, slot: int, place: str) -> str:
         element = f"p{slot}[{place}]"
@@ -289,7 +314,10 @@ class _Renderer:
             if not address.is_contiguous:
                 order = [name + lane(address.offsets.index(i)) for i in range(lanes)]
                 name = f"({element_type(dtype)}{lanes})({', '.join(order)})"
-            self.line(f"vstore{lanes}({name}, 0, p{address.slot} + {self._place(address)});")
+            kind = self._vector_in_memory(dtype, lanes)
+            self.line(self.dialect.store.format(
+                kind=kind, lanes=lanes, value=name,
+                to=f"p{address.slot} + {self._place(address)}") + ";")
             return
         for i, place in enumerate(self._places(address, lanes)):
             self.line(f"p{address.slot}[{place}] = {name}{lane(i)};")

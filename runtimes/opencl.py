@@ -256,7 +256,7 @@ def capabilities_of(device: ClDevice) -> Capabilities:
     dtypes = frozenset(dt.ALL) - lacking
     if device.type & ~cl.device_type.DEFAULT == cl.device_type.CPU:
         width = max(device.native_vector_width_float, 1) * 4
-        return Capabilities("opencl-cpu", "opencl", width, 32 if width == 64 else 16, True, dtypes,
+        return Capabilities("opencl-cpu", "clang-opencl", width, 32 if width == 64 else 16, True, dtypes,
                             device.local_mem_size, 1, most_lanes=16)
     return Capabilities("opencl-gpu", "opencl", 4, GPU_REGISTERS, True, dtypes,
                         device.local_mem_size, min(GPU_GROUP, device.max_work_group_size),
@@ -266,7 +266,7 @@ def capabilities_of(device: ClDevice) -> Capabilities:
 def program_text(kernels: Sequence[Generated]) -> str:
     """One program of several kernels: what they declare, once, and their functions."""
     declares = dict.fromkeys(line for kernel in kernels for line in kernel.declares)
-    return "\n".join([*sorted(declares), *(kernel.source for kernel in kernels), ""])
+    return "\n".join([*declares, *(kernel.source for kernel in kernels), ""])
 
 
 def _divides_exactly(device: ClDevice) -> bool:
