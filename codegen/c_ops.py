@@ -265,11 +265,13 @@ def _mod(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
 
 def convert(out: Emitter, source: DType, target: DType, lanes: int, x: str) -> str:
     """CAST, where the value is within the target's range (decompose has seen to that)."""
-    if source is target:
+    if source is target or source.is_int and target.is_int and source.bits == target.bits:
         return x
     if target.kind == "b":
         return _as_bool(out, f"{x} != {literal(0, source, lanes)}", lanes)
     if lanes == 1:
+        if source.is_int and target.is_int and target.bits < source.bits:
+            return f"({element_type(target)}){x}"
         kind = element_type(target) if target.kind != "i" else _BY_BITS[target.bits]
         converted = f"({kind}){signed(x, source, lanes)}"
         return f"({element_type(target)}){converted}" if target.kind == "i" else converted

@@ -11,7 +11,13 @@ from dataclasses import dataclass, replace
 
 from lazyten.codegen.cycles import Model
 from lazyten.codegen.lower import FIRST_REDUCE
-from lazyten.codegen.parallel import ONE_THREAD, Sharing, choose_parallel
+from lazyten.codegen.parallel import (
+    ONE_THREAD,
+    Sharing,
+    choose_grid,
+    choose_parallel,
+    leaves_enough,
+)
 from lazyten.codegen.ranges import (
     OUTERMOST,
     block_range,
@@ -87,7 +93,8 @@ def decide(sink: Node, target: Target) -> Decisions:
     model = Model(sink, target)
     decisions = choose(model)
     if target.threads:
-        decisions = replace(decisions, parallel=choose_parallel(model, decisions))
+        share_loops = choose_parallel if target.work_group == 1 else choose_grid
+        decisions = replace(decisions, parallel=share_loops(model, decisions))
     loads = packable_loads(sink) if decisions.staged else {}
     return replace(decisions, staged=tuple(
         replace(s, number=loads[s.load.src[0].arg.slot].index(s.load)) for s in decisions.staged))
@@ -173,6 +180,8 @@ def _improve(model: Model, start: Decisions, fewest: float) -> tuple[Decisions, 
     """
     best = start
     for tile in _tiles(model, start):
+        if not leaves_enough(model, tile):
+            continue
         candidate = Decisions(start.lanes, tile)
         cycles = model.cycles(candidate)
         if cycles < fewest * 0.999:

@@ -160,7 +160,9 @@ class _Renderer:
         elif isinstance(item, Splat) and self.names[item.source] in self.constants:
             self._define_constant(item.out, self.constants[self.names[item.source]])
         else:
-            self.names[item.out] = self.let(kind, self._expression(item))
+            text = self._expression(item)
+            known = text.isidentifier() or text in self.constants
+            self.names[item.out] = text if known else self.let(kind, text)
 
     def _define_constant(self, out: Value, value: Scalar) -> None:
         text = self.names[out] = literal(value, out.dtype, out.lanes)

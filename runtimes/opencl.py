@@ -22,6 +22,7 @@ from lazyten.codegen.dialect import OPENCL
 from lazyten.codegen.generated import Generated
 from lazyten.codegen.render_c import function_name
 from lazyten.device import MemoryStats, Program
+from lazyten.dtype import DType
 from lazyten.errors import CompileError, DeviceError, DTypeError
 from lazyten.kernel import Kernel
 from lazyten.runtimes.contract import Capabilities, LoadedProgram, Runtime
@@ -252,15 +253,24 @@ class OpenCLRuntime(Runtime):
 def capabilities_of(device: ClDevice) -> Capabilities:
     """What kernels for a device may use, and how they are laid out."""
     cl = pyopencl()
-    lacking = frozenset() if device.double_fp_config else frozenset({dt.float64})
-    dtypes = frozenset(dt.ALL) - lacking
-    if device.type & ~cl.device_type.DEFAULT == cl.device_type.CPU:
-        width = max(device.native_vector_width_float, 1) * 4
-        return Capabilities("opencl-cpu", "clang-opencl", width, 32 if width == 64 else 16, True, dtypes,
-                            device.local_mem_size, 1, most_lanes=16)
-    return Capabilities("opencl-gpu", "opencl", 4, GPU_REGISTERS, True, dtypes,
-                        device.local_mem_size, min(GPU_GROUP, device.max_work_group_size),
-                        most_lanes=1)
+    if device.type & ~cl.device_type.DEFAULT != cl.device_type.CPU:
+        return gpu_capabilities(device)
+    width = max(device.native_vector_width_float, 1) * 4
+    return Capabilities("opencl-cpu", "clang-opencl", vector_bytes=width,
+                        vector_registers=32 if width == 64 else 16, threads=True,
+                        dtypes=_dtypes(device), local_memory=device.local_mem_size, most_lanes=16)
+
+
+def gpu_capabilities(device: ClDevice) -> Capabilities:
+    """For devices that are no processors: scalars, and a work item for each output block."""
+    return Capabilities("opencl-gpu", "opencl", vector_bytes=4, vector_registers=GPU_REGISTERS,
+                        threads=True, dtypes=_dtypes(device), local_memory=device.local_mem_size,
+                        work_group=min(GPU_GROUP, device.max_work_group_size), most_lanes=1)
+
+
+def _dtypes(device: ClDevice) -> frozenset[DType]:
+    """All element types, but for float64 where the device has none."""
+    return frozenset(dt.ALL if device.double_fp_config else set(dt.ALL) - {dt.float64})
 
 
 def program_text(kernels: Sequence[Generated]) -> str:

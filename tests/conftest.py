@@ -4,6 +4,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import opencl_grid
 import pytest
 from golden_text import Golden
 from hypothesis import settings
@@ -17,6 +18,8 @@ settings.register_profile("quick", deadline=None, max_examples=25, print_blob=Tr
 settings.register_profile("ci", settings.get_profile("quick"), derandomize=True)
 settings.register_profile("thorough", settings.get_profile("quick"), max_examples=2000)
 settings.load_profile("ci" if os.environ.get("CI") else "quick")
+
+opencl_grid.register()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
