@@ -1,4 +1,4 @@
-"""The dialects of C that render_c writes, each a record: what differs from one device's to another's.
+"""The dialects of C that render_c writes, each a record of what differs from the others.
 
 Values are scalars, or vectors where the dialect has them. Integers of either sign are held in
 unsigned types, whose arithmetic wraps as the op table asks; what depends on the sign casts.
@@ -60,5 +60,5 @@ CLANG_OPENCL = replace(
     store="*(global unaligned_{kind} *)({to}) = {value}",
     convert="__builtin_convertvector({x}, {kind})",
     unaligned="typedef {kind} __attribute__((aligned({alignment}))) unaligned_{kind};")
-"""The same without calls of built-in functions, for the compilers of processors, all made from Clang:
-PoCL does not inline them. Contraction is within one expression, so in a `mulacc` alone."""
+"""The same without calls of built-in functions, for the compilers of processors, which are made from
+Clang: PoCL does not inline them. Contraction is within one expression, so in a `mulacc` alone."""

@@ -61,7 +61,7 @@ def leaves_enough(model: Model, tile: Sequence[tuple[Node, int]]) -> bool:
     if model.target.work_group == 1:
         return True
     elements = math.prod(r.arg.extent for r in model.shared_outputs)
-    return elements >= LEAST_ITEMS * math.prod(n for _, n in tile)
+    return bool(elements >= LEAST_ITEMS * math.prod(n for _, n in tile))
 
 
 def choose_grid(model: Model, choice: Choice) -> Sharing:

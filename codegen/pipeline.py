@@ -60,7 +60,8 @@ def _generate(kernel: Kernel, target: Target) -> Generated:
         texts.append(text)
         declares.update(dict.fromkeys(declared))
     return Generated(kernel.name, "\n".join(texts), tuple(declares), "\n\n".join(loops),
-                     kernel.where, tuple(names), _scratch_bytes(steps, arguments), tuple(work_items))
+                     kernel.where, tuple(names), _scratch_bytes(steps, arguments),
+                     tuple(work_items))
 
 
 def _given(given: Given, target: Target, sink: Node) -> Decisions:

@@ -42,8 +42,8 @@ class Capabilities:
     name: as in messages. language: of the text that `compile` takes, a key of pipeline.RENDERERS.
     vector_bytes, vector_registers, threads: see Target. dtypes: element types that kernels may use.
     local_memory: bytes that the work items of a group share, 0 where there is no such memory.
-    work_group: most work items of a group, 1 where each is a flow of control of its own. most_lanes:
-    see Target.
+    work_group: most work items of a group, 1 where each is a flow of control of its own.
+    most_lanes: see Target.
     """
 
     name: str

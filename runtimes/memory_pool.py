@@ -171,8 +171,8 @@ class MemoryPool(Generic[H]):
                     self._evict(0)
         there = "an unknown amount of memory" if total is None else f"{total:,} bytes of memory"
         source = self.source
-        raise DeviceError(f"{source.device}: cannot allocate {nbytes:,} bytes: {source.machine} has "
-                          f"{there}, and tensors hold {self._in_use:,} bytes of it; free some "
+        raise DeviceError(f"{source.device}: cannot allocate {nbytes:,} bytes: {source.machine} "
+                          f"has {there}, and tensors hold {self._in_use:,} bytes of it; free some "
                           "tensors, or work on smaller pieces")
 
 

@@ -1,8 +1,8 @@
 """The opencl runtime: OpenCL C to whatever device has a driver, through pyopencl.
 
-The kernels of one `build` are one program. Everything is queued, in order, on one queue. A handle is
-a pyopencl Buffer, from a pool. On processors a work item is what a thread is to the cpu runtime: it
-runs a chunk of the outer loop, in vectors. On GPUs it is one of many that run one output block each.
+The kernels of one `build` are one program. Everything is queued, in order, on one queue. A handle
+is a pyopencl Buffer, from a pool. On processors a work item is what a thread is to the cpu runtime:
+it runs a chunk of the outer loop, in vectors. On GPUs it is one of many that run an output block.
 """
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ from lazyten.runtimes.contract import Capabilities, LoadedProgram, Runtime
 from lazyten.runtimes.memory_pool import Block, MemoryPool, Source
 from lazyten.runtimes.opencl_devices import (
     ClDevice,
+    check_usable,
     describe,
     device_number,
     device_of,
-    pyopencl,
+    package,
 )
 
 Array = np.ndarray[Any, Any]
@@ -57,7 +58,7 @@ class OpenCLFunction:
 
     def __init__(self, program: Any, name: str, items: int, group: int) -> None:
         self.program, self.name, self.items = program, name, items
-        self.kernel: ClKernel = pyopencl().Kernel(program, function_name(name))
+        self.kernel: ClKernel = package().Kernel(program, function_name(name))
         local = group if items > 1 else 1
         self.sizes = (-(-items // local) * local,), (local,)
         self.last: list[ClBuffer | None] = [None] * self.kernel.num_args
@@ -73,7 +74,7 @@ class OpenCLFunction:
             if last[i] is not buffer:
                 set_arg(i, buffer)
                 last[i] = buffer
-        return pyopencl().enqueue_nd_range_kernel(queue, self.kernel, *self.sizes)
+        return package().enqueue_nd_range_kernel(queue, self.kernel, *self.sizes)
 
 
 class OpenCLRuntime(Runtime):
@@ -81,8 +82,9 @@ class OpenCLRuntime(Runtime):
 
     def __init__(self, index: int = 0) -> None:
         super().__init__(index)
-        cl = pyopencl()
+        cl = package()
         self.device = device_of(index)
+        check_usable(self.device)
         self.label = f"opencl:{index}" if index else "opencl"
         self.capabilities = capabilities_of(self.device)
         self.context = cl.Context([self.device])
@@ -100,7 +102,7 @@ class OpenCLRuntime(Runtime):
     # ---- memory ----
 
     def _reserve(self, size: int) -> Block[ClBuffer]:
-        cl = pyopencl()
+        cl = package()
         try:
             buffer = cl.Buffer(self.context, cl.mem_flags.READ_WRITE, size)
         except cl.Error as error:
@@ -116,12 +118,12 @@ class OpenCLRuntime(Runtime):
     def copy_in(self, handle: ClBuffer, source: Array) -> None:
         if source.nbytes:
             with self._reporting("a copy to the device"):
-                pyopencl().enqueue_copy(self.queue, handle, source)
+                package().enqueue_copy(self.queue, handle, source)
 
     def copy_out(self, target: Array, handle: ClBuffer) -> None:
         with self._reporting("a kernel, or a copy from the device"):
             if target.nbytes:
-                pyopencl().enqueue_copy(self.queue, target, handle)
+                package().enqueue_copy(self.queue, target, handle)
             else:
                 self.queue.finish()
 
@@ -153,7 +155,7 @@ class OpenCLRuntime(Runtime):
         """The kernels as one built program, and the work items of each function."""
         if not kernels:
             return None
-        cl = pyopencl()
+        cl = package()
         source = program_text(kernels)
         try:
             with warnings.catch_warnings():
@@ -167,10 +169,11 @@ class OpenCLRuntime(Runtime):
         return program, items
 
     def _refused(self, kernel: Generated, source: str, error: Exception) -> CompileError:
-        with tempfile.NamedTemporaryFile("w", prefix="lazyten-", suffix=".cl", delete=False) as file:
-            file.write(source)
+        with tempfile.NamedTemporaryFile("w", prefix="lazyten-", suffix=".cl",
+                                         delete=False) as kept:
+            kept.write(source)
         return CompileError(f"the compiler of {describe(self.device)} refuses kernel {kernel.name} "
-                            f"(from {kernel.where}); its source is in {file.name}: "
+                            f"(from {kernel.where}); its source is in {kept.name}: "
                             f"{str(error).strip()}")
 
     def load(self, compiled: Any, names: Sequence[str]) -> list[OpenCLFunction]:
@@ -221,7 +224,7 @@ class OpenCLRuntime(Runtime):
 
     def seconds(self, launch: Callable[[], None]) -> float:
         """By the device's own clock, from the start of the first kernel to the end of the last."""
-        cl = pyopencl()
+        cl = package()
         with self._lock:
             self.synchronize()
             plain = self.queue
@@ -242,7 +245,7 @@ class OpenCLRuntime(Runtime):
 
     @contextmanager
     def _reporting(self, what: str) -> Iterator[None]:
-        cl = pyopencl()
+        cl = package()
         try:
             yield
         except cl.Error as error:
@@ -252,7 +255,7 @@ class OpenCLRuntime(Runtime):
 
 def capabilities_of(device: ClDevice) -> Capabilities:
     """What kernels for a device may use, and how they are laid out."""
-    cl = pyopencl()
+    cl = package()
     if device.type & ~cl.device_type.DEFAULT != cl.device_type.CPU:
         return gpu_capabilities(device)
     width = max(device.native_vector_width_float, 1) * 4
@@ -280,6 +283,6 @@ def program_text(kernels: Sequence[Generated]) -> str:
 
 
 def _divides_exactly(device: ClDevice) -> bool:
-    """Whether it can divide floats, and take square roots, without an error of more than 0.5 ulp."""
-    flag = pyopencl().device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
+    """Whether it can divide floats, and take square roots, to 0.5 ulp."""
+    flag = package().device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
     return bool(device.single_fp_config & flag)

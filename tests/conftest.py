@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 
 import opencl_grid
@@ -21,6 +22,17 @@ settings.load_profile("ci" if os.environ.get("CI") else "quick")
 
 opencl_grid.register()
 
+OPENCL_FILES = frozenset({"test_errors", "test_gather", "test_jit", "test_launch_sequence",
+                          "test_memory_stats", "test_runtimes", "test_special"})
+"""Where `device` is OpenCL too: what runtimes promise, replay, indices, transcendental functions.
+PoCL takes 60 ms to compile a kernel and 200 ms a program, so that the other files would take
+minutes; test_opencl.py has their ops, dtypes, views and kinds of kernel in programs of many
+kernels. All files pass with `--devices opencl`."""
+
+
+NEEDS_PYOPENCL = pytest.mark.skipif(find_spec("pyopencl") is None,
+                                    reason="the extra lazyten[opencl] is not installed")
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true",
@@ -33,8 +45,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """`device`: each device that must give the same results, by name."""
     if "device" in metafunc.fixturenames:
         given: str | None = metafunc.config.getoption("--devices")
-        metafunc.parametrize("device", given.split(",") if given else ["cpu", "interpreter"],
-                             scope="session")
+        names = given.split(",") if given else ["cpu", "interpreter"]
+        if not given and metafunc.module.__name__ in OPENCL_FILES:
+            names.append("opencl")
+        metafunc.parametrize("device", [
+            pytest.param(n, marks=NEEDS_PYOPENCL if n.startswith("opencl") else ()) for n in names],
+            scope="session")
 
 
 @pytest.fixture

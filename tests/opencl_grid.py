@@ -1,9 +1,8 @@
-"""The device `opencl-grid`: OpenCL's first device taken for a GPU, so that the mapping of kernels to
-thousands of work items, in groups, is tested where there is none."""
+"""The device `opencl-grid`: OpenCL's first device taken for a GPU, so that kernels for thousands of
+work items, in groups, are tested where there is no GPU."""
 from __future__ import annotations
 
 from dataclasses import replace
-
 from typing import Any
 
 from lazyten import device
@@ -11,16 +10,16 @@ from lazyten import device
 NAME = "opencl-grid"
 
 
-def GridRuntime(index: int = 0) -> Any:  # noqa: N802
+def runtime(index: int = 0) -> Any:
     """Every kernel in scalars, an output block a work item, 8 of them a group."""
-    from lazyten.runtimes.opencl import OpenCLRuntime, gpu_capabilities  # noqa: PLC0415
+    from lazyten.runtimes.opencl import OpenCLRuntime, gpu_capabilities
 
-    runtime = OpenCLRuntime(index)
-    runtime.capabilities = replace(gpu_capabilities(runtime.device), work_group=8)
-    return runtime
+    made = OpenCLRuntime(index)
+    made.capabilities = replace(gpu_capabilities(made.device), work_group=8)
+    return made
 
 
 def register() -> None:
     """Let `device=NAME` be this runtime."""
-    device.BUILT_IN[NAME] = f"{__name__}:GridRuntime"
+    device.BUILT_IN[NAME] = f"{__name__}:runtime"
     device.NEEDS[NAME] = "pyopencl"

@@ -48,6 +48,8 @@ from lazyten.runtimes.interpreter import evaluate
 from lazyten.runtimes.opencl import OpenCLRuntime, gpu_capabilities
 from lazyten.storage import Buffer
 
+pytest.importorskip("pyopencl", reason="the extra lazyten[opencl] is not installed")
+
 Array = np.ndarray[Any, Any]
 DEVICES = ["opencl", GRID]
 CPU = Target("opencl-cpu", 32, 16, threads=True, language="clang-opencl", most_lanes=16)
@@ -251,33 +253,30 @@ def test_a_device_is_found_by_number_and_by_name() -> None:
 
 
 def test_a_device_that_is_not_there_lists_those_that_are() -> None:
-    with pytest.raises(DeviceError, match=r"no OpenCL device is called so; there are: 'opencl:0' is"):
+    with pytest.raises(DeviceError, match=r"is called so; there are: 'opencl:0' is"):
         canonical("opencl:voodoo")
-    with pytest.raises(DeviceError, match=r"'opencl:99': there is no such OpenCL device; there are"):
+    with pytest.raises(DeviceError, match=r"'opencl:99': there is no such OpenCL device; there"):
         lt.zeros(1, device="opencl:99").numpy()
 
 
 @pytest.fixture
 def fresh_lists() -> Any:
-    """The lists of devices are made anew, here and afterwards."""
-    def clear() -> None:
-        opencl_devices.pyopencl.cache_clear()
-        opencl_devices.devices.cache_clear()
-    clear()
+    """The list of devices is made anew, here and afterwards."""
+    opencl_devices.devices.cache_clear()
     yield
-    clear()
+    opencl_devices.devices.cache_clear()
 
 
 def test_without_drivers_the_error_says_what_to_install(fresh_lists: None,
                                                         monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opencl_devices.pyopencl(), "get_platforms", list)
+    monkeypatch.setattr(opencl_devices.package(), "get_platforms", list)
     with pytest.raises(DeviceError, match=r"no OpenCL device is installed: pip install 'lazyten\["):
         OpenCLRuntime(0)
 
 
 def test_without_pyopencl_the_error_says_what_to_install(fresh_lists: None,
                                                          monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyopencl", None)
+    monkeypatch.setattr(opencl_devices, "pyopencl", None)
     with pytest.raises(DeviceError, match=r"needs the package pyopencl.*'lazyten\[opencl\]'"):
         OpenCLRuntime(0)
 
@@ -306,8 +305,8 @@ def test_what_the_compiler_refuses_names_the_kernel_and_keeps_the_source() -> No
     good, bad = (generate(Kernel(name, row_sums().outputs, row_sums().inputs,
                                  Location("train.py", 12)), CPU) for name in ("good", "bad"))
     object.__setattr__(bad, "source", bad.source + "\n!")
-    with pytest.raises(CompileError, match=r"refuses kernel bad \(from train.py:12\).*its source is "
-                                           r"in .*\.cl") as raised:
+    with pytest.raises(CompileError, match=r"kernel bad \(from train.py:12\).*its source is in "
+                                           r".*\.cl") as raised:
         runtime.compile([good, bad])
     path = Path(re.search(r"is in (\S+\.cl)", str(raised.value))[1])  # type: ignore[index]
     assert path.read_text().endswith("!\n")
