@@ -62,7 +62,7 @@ def literal(value: Scalar, dtype: DType, lanes: int = 1) -> str:
 
 
 def _float_literal(number: float, dtype: DType) -> str:
-    """Decimal where that is short and exact, hexadecimal elsewhere; the bits of NaN and infinity."""
+    """Decimal where that is short and exact, or else hexadecimal; the bits of NaN and infinity."""
     double = dtype.bits == 64
     try:
         bits = struct.pack("<d" if double else "<f", number)

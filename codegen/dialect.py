@@ -60,5 +60,5 @@ CLANG_OPENCL = replace(
     store="*(global unaligned_{kind} *)({to}) = {value}",
     convert="__builtin_convertvector({x}, {kind})",
     unaligned="typedef {kind} __attribute__((aligned({alignment}))) unaligned_{kind};")
-"""The same without calls of built-in functions, for the compilers of processors, which are made from
-Clang: PoCL does not inline them. Contraction is within one expression, so in a `mulacc` alone."""
+"""The same without calls of built-in functions, for compilers of processors, which are made from
+Clang: PoCL inlines none. Contraction is within one expression, so in a `mulacc` alone."""
