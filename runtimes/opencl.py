@@ -258,6 +258,11 @@ def capabilities_of(device: ClDevice) -> Capabilities:
     cl = package()
     if device.type & ~cl.device_type.DEFAULT != cl.device_type.CPU:
         return gpu_capabilities(device)
+    return cpu_capabilities(device)
+
+
+def cpu_capabilities(device: ClDevice) -> Capabilities:
+    """For processors: vectors, and a work item for each chunk of the outer loop."""
     width = max(device.native_vector_width_float, 1) * 4
     return Capabilities("opencl-cpu", "clang-opencl", vector_bytes=width,
                         vector_registers=32 if width == 64 else 16, threads=True,
