@@ -48,32 +48,21 @@ GPU_GROUP = 64
 
 
 class OpenCLFunction:
-    """A kernel's function in a built program, with what a launch needs.
+    """A kernel's function in a built program, with what a launch needs."""
 
-    Every launch that repeats has an instance of its own, whose arguments are set once; `last` are
-    those.
-    """
-
-    __slots__ = ("items", "kernel", "last", "name", "program", "sizes")
+    __slots__ = ("kernel", "name", "params", "sizes")
 
     def __init__(self, program: Any, name: str, items: int, group: int) -> None:
-        self.program, self.name, self.items = program, name, items
+        self.name = name
         self.kernel: ClKernel = package().Kernel(program, function_name(name))
+        self.params: int = self.kernel.num_args
         local = group if items > 1 else 1
         self.sizes = (-(-items // local) * local,), (local,)
-        self.last: list[ClBuffer | None] = [None] * self.kernel.num_args
-
-    def again(self) -> OpenCLFunction:
-        """The same function with arguments of its own."""
-        return OpenCLFunction(self.program, self.name, self.items, self.sizes[1][0])
 
     def enqueue(self, queue: Any, buffers: Sequence[ClBuffer]) -> Any:
-        """Queue a launch; gives its event. The caller sees to it that there is one at a time."""
-        last, set_arg = self.last, self.kernel.set_arg
-        for i, buffer in enumerate(buffers[:len(last)]):
-            if last[i] is not buffer:
-                set_arg(i, buffer)
-                last[i] = buffer
+        """Queue a launch; gives its event. Only one thread at a time may, as arguments belong to
+        the kernel until it is queued."""
+        self.kernel.set_args(*buffers[:self.params])
         return package().enqueue_nd_range_kernel(queue, self.kernel, *self.sizes)
 
 
@@ -193,14 +182,13 @@ class OpenCLRuntime(Runtime):
 
     def sequence(self, launches: Sequence[tuple[Program, Sequence[int]]]) -> Callable[
             [Sequence[ClBuffer]], None]:
-        """All launches under one lock, each with a function of its own, so that arguments are set
-        again only where they differ from the last call's. They share the scratch memory."""
+        """All launches under one lock; they share the scratch memory."""
         programs = [p for p, _ in launches if isinstance(p, LoadedProgram)]
         if len(programs) < len(launches):  # some of another kind
             return super().sequence(launches)
         needed = [p.generated.scratch for p in programs]
         sizes = [max(group) for group in zip_longest(*needed, fillvalue=0)]
-        calls = [(function.again(), [*(n + len(sizes) for n in numbers), *range(len(scratch))])
+        calls = [(function, [*(n + len(sizes) for n in numbers), *range(len(scratch))])
                  for program, scratch, (_, numbers) in zip(programs, needed, launches, strict=True)
                  for function in program.functions]
         largest = max(programs, key=lambda p: sum(p.generated.scratch), default=None)

@@ -1,5 +1,5 @@
-"""Kernels under Oclgrind, a simulator that watches each access: nothing outside a buffer is touched,
-nothing is read that was never written, no two work items race."""
+"""Kernels under Oclgrind, a simulator that watches each access: nothing outside a buffer is
+touched, nothing is read that was never written, no two work items race."""
 from __future__ import annotations
 
 import os
@@ -38,9 +38,10 @@ def results(device):
     (weights @ weights.T).softmax(1)[rows].sum().backward()
     outputs = [
         x @ w, (w.T @ x.T).contiguous(), (x @ w).softmax(1), t(33, 35).T.contiguous(), x.sum(),
-        x.max(0).values, x.argmax(1), x.cumsum(1), x.half() * 2, x.bfloat16() + x.bfloat16(), x.sin(),
-        (x > 0).any(1), (x * 100).int() // 7, x.double() ** 1.5, nn.functional.conv2d(image, filters),
-        nn.functional.max_pool2d(image, 2), x[rows], weights.grad, x.flip(1)[:, 3:] + 1,
+        x.max(0).values, x.argmax(1), x.cumsum(1), x.half() * 2, x.bfloat16() + x.bfloat16(),
+        x.sin(), (x > 0).any(1), (x * 100).int() // 7, x.double() ** 1.5,
+        nn.functional.conv2d(image, filters), nn.functional.max_pool2d(image, 2), x[rows],
+        weights.grad, x.flip(1)[:, 3:] + 1,
         lt.zeros(5, 19, device=device).index_add(0, rows, x[:3]), x.var(0), t(300).sum() + t(3)]
     lt.realize(*outputs)
     return [o.double().numpy() for o in outputs]
