@@ -9,7 +9,7 @@ import math
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
-from lazyten.codegen.access import MASK_UNITS, Access, Item
+from lazyten.codegen.access import GATHER_UNITS, MASK_UNITS, Access, Item
 from lazyten.codegen.target import Target
 from lazyten.node import Node
 
@@ -28,9 +28,9 @@ Chosen = tuple[tuple[Node, int], ...]
 
 @dataclass(slots=True)
 class Body:
-    """The innermost code of the stores (node None) or of one ACCUMULATE."""
+    """The innermost code of the stores (results: 0), or of the ACCUMULATEs over some ranges."""
 
-    node: Node | None
+    results: int
     own: list[Node]
     free: frozenset[Node]
     chain: list[Node]
@@ -106,8 +106,14 @@ class VectorItem:
         uneven = [r for r, extent, lanes in self.tail if extent % (lanes * copied(copies, (r,)))]
         if not uneven:
             return 0.0
-        return (TAIL_UNITS * copied(copies, uneven)
-                + MASK_UNITS * len(self.item.accesses) * instances)
+        masks = sum(self._masked_units(a) if self.vector in uneven else MASK_UNITS
+                    for a in self.item.accesses)
+        return TAIL_UNITS * copied(copies, uneven) + masks * instances
+
+    def _masked_units(self, access: Access) -> float:
+        """Units of a mask over the lanes, which loads those that are no neighbours one by one."""
+        stride = access.strides.get(self.vector, 0) if self.vector is not None else 0
+        return MASK_UNITS if stride in (0, 1) else GATHER_UNITS * self.lanes
 
 
 @dataclass(slots=True)
@@ -153,13 +159,16 @@ class VectorBody:
                 operands.append(instances)
         if most > MOST_INSTANCES:
             return math.inf
-        if self.body.node is not None:
-            tile, parts = copied(copies, self.body.free), copied(copies, self.body.ranges)
+        if self.body.results:
+            tile = copied(copies, self.body.free) * self.body.results
+            parts = copied(copies, self.body.ranges)
+            outside = around[len(self.body.chain) - len(self.body.own)]
+            if outside == iterations:  # no loops: one accumulator takes all elements in turn
+                parts = 1
             innermost = max(innermost, LATENCY_UNITS) if iterations > 1 else innermost
             over = tile * parts + min(operands, default=0) + 1 - registers
             if over > 0 and tile * parts > 1:
                 innermost += over * SPILL_UNITS
-            outside = around[len(self.body.chain) - len(self.body.own)]
             total += outside * (self.combining + parts - 1) * tile
         return total + iterations * (innermost + LOOP_UNITS)
 

@@ -46,8 +46,8 @@ class Model:
         self.outputs = sorted((r for r in self.free[sink] if r.arg.kind != "serial"),
                               key=lambda r: r.arg.order)
         order = toposort([sink])
-        self.stores = Body(None, [], self.free[sink], self.outputs, {}, frozenset())
-        self.reductions = [self._body(n) for n in order if n.op is Op.ACCUMULATE]
+        self.stores = Body(0, [], self.free[sink], self.outputs, {}, frozenset())
+        self.reductions = self._bodies([n for n in order if n.op is Op.ACCUMULATE])
         self.itemsize = self._itemsize(order)
         fused = {n.src[0] for n in order if n.op is Op.ACCUMULATE and n.arg is Op.ADD
                  and n.src[0].op is Op.MUL and n.dtype.is_float}
@@ -56,18 +56,26 @@ class Model:
         every = frozenset.intersection(*(self.free[store] for store in sink.src))
         self.shared_outputs = [r for r in self.outputs if r in every]
         self.reused_outputs = [r for r in self.outputs if self._is_reused(r)]
+        self.repeating_outputs = [r for r in self.outputs if self._is_repeating(r)]
         self._known: dict[Chosen, tuple[list[VectorBody], dict[Node, int]]] = {}
 
     # ---- summing the kernel up ----
 
-    def _body(self, node: Node) -> Body:
+    def _bodies(self, nodes: list[Node]) -> list[Body]:
+        """One for all ACCUMULATEs over the same ranges."""
+        groups: dict[frozenset[Node], list[Node]] = {}
+        for node in nodes:
+            groups.setdefault(frozenset(node.src[1:] or (node,)), []).append(node)
+        return [self._body(group[0], len(group)) for group in groups.values()]
+
+    def _body(self, node: Node, count: int) -> Body:
         own = sorted(node.src[1:], key=lambda r: r.arg.order)
         free = self.free[node]
         around = sorted(free, key=lambda r: r.arg.order)
         last = around[-1].arg.order if around else ()
         outer = [r for r in self.outputs if r.arg.order <= last]
         outer += [r for r in around if r not in self.outputs]
-        return Body(node, own, free, outer + own, {}, frozenset(own))
+        return Body(count, own, free, outer + own, {}, frozenset(own))
 
     def _body_of(self, free: frozenset[Node]) -> Body:
         """The body that computes a value: the last reduction that binds one of its ranges."""
@@ -109,6 +117,13 @@ class Model:
         return any(r in body.free and any(item.accesses and r not in item.free
                                           for item in body.items.values())
                    for body in self.reductions)
+
+    def _is_repeating(self, r: Node) -> bool:
+        """Whether a loop inside that of `r` computes what does not depend on `r`, again for every
+        value of it."""
+        inside = self.outputs[self.outputs.index(r) + 1:]
+        return any((item.arithmetic or item.divisions) and r not in item.free
+                   and not item.free.isdisjoint(inside) for item in self.stores.items.values())
 
     def lane_counts(self, r: Node) -> list[int]:
         """Vector lengths worth trying on a range."""

@@ -1,7 +1,7 @@
 """decompose: ops and types that machine code lacks become ones that it has.
 
 In: LOOP-level STORE nodes, after optimize. Out: the same with only what every renderer has a row
-for: no 16-bit floats, no EXP, EXP2, LOG2, SIN or POW, no conversion or shift out of range.
+for: no 16-bit floats, no EXP, EXP2, LOG2, SIN, COS or POW, no conversion or shift out of range.
 pipeline.py calls it. It works on nodes, not on target text, so that all targets compute the same
 bits.
 """
@@ -14,7 +14,7 @@ from lazyten.codegen.casts import guard_cast
 from lazyten.codegen.expression import UNSIGNED, less, shl, shr, where
 from lazyten.codegen.half import lower_halves
 from lazyten.codegen.power import power
-from lazyten.codegen.sine import sin
+from lazyten.codegen.sine import cos, sin
 from lazyten.codegen.transcendental import exp, exp2, log2
 from lazyten.node import Node, cast, rewrite
 from lazyten.ops import Op
@@ -49,6 +49,7 @@ _ROWS: dict[Op, Callable[[Node], Node | None]] = {
     Op.EXP2: lambda node: exp2(node.src[0]),
     Op.LOG2: lambda node: log2(node.src[0]),
     Op.SIN: lambda node: sin(node.src[0]),
+    Op.COS: lambda node: cos(node.src[0]),
     Op.POW: lambda node: power(*node.src),
     Op.CAST: guard_cast,
     Op.SHL: _guard_shift,

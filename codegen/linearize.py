@@ -1,22 +1,32 @@
 """linearize: LOOP expressions become instructions in nested loops.
 
-In: a SINK whose ranges are of five kinds: 'loop' and 'reduce' ranges become loops, a 'parallel'
-range a loop of which each call runs a chunk, 'unroll' ranges one instance of every value that
-depends on them (a register tile), a 'vector' range the lanes. Out: a Function. Every value is
+In: a SINK whose ranges are of several kinds: 'loop', 'reduce' and 'block' ranges become loops, a
+'parallel' range a loop of which each call runs a chunk, 'unroll' ranges one instance of every value
+that depends on them (a register tile), a 'vector' range the lanes. Out: a Function. Every value is
 computed once, in the outermost loop body its ranges allow, and an ACCUMULATE runs its loops as far
-out as its inputs let it.
+out as its inputs let it; ACCUMULATEs over the same ranges share them.
 """
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 from lazyten import dtype as dt
 from lazyten.affine import affine
 from lazyten.bounds import bounds
 from lazyten.codegen.access import MOST_SHUFFLED
 from lazyten.codegen.builder import Builder
-from lazyten.codegen.instructions import Address, Block, Carried, Function, Loop, Store, Value
+from lazyten.codegen.instructions import (
+    Address,
+    Block,
+    Carried,
+    Compute,
+    Function,
+    Loop,
+    Store,
+    Value,
+)
 from lazyten.codegen.ranges import free_ranges
 from lazyten.node import Node, index, substitute, toposort
 from lazyten.ops import SPECS, Op
@@ -38,6 +48,17 @@ def linearize(name: str, sink: Node, grain: int = 0) -> Function:
     return Function(name, slots, work.build.root, grain)
 
 
+@dataclass(slots=True)
+class _Level:
+    """A loop of an ACCUMULATE. after: what its parent does with what the loop carries."""
+
+    range: Node
+    body: Block
+    parent: Block
+    carried: list[Carried] = field(default_factory=list)
+    after: list[Compute] = field(default_factory=list)
+
+
 class _Linearizer:
     def __init__(self, sink: Node) -> None:
         self.build = Builder()
@@ -49,6 +70,10 @@ class _Linearizer:
         self.open: list[Node] = []
         self.values: dict[tuple[Node, Instance], Value] = {}
         self.done: set[Node] = set()
+        self.together: dict[frozenset[Node], list[Node]] = {}
+        for n in self.free:
+            if n.op is Op.ACCUMULATE:
+                self.together.setdefault(frozenset(n.src[1:] or (n,)), []).append(n)
 
     # ---- the loops around the stores ----
 
@@ -108,10 +133,12 @@ class _Linearizer:
         for node in toposort([root], lambda n: () if n in self.done else self._operands(n)):
             if node in self.done:
                 continue
-            self.done.add(node)
             if node.op is Op.ACCUMULATE:
-                self._accumulate(node)
+                together = self.together[frozenset(node.src[1:] or (node,))]
+                self.done.update(together)
+                self._accumulate(together)
                 continue
+            self.done.add(node)
             for env in self._instances(node):
                 instance = tuple(env[r] for r in self.unrolled[node])
                 self.values[node, instance] = self._emit(node, env)
@@ -264,33 +291,44 @@ class _Linearizer:
 
     # ---- reductions ----
 
-    def _accumulate(self, node: Node) -> None:
-        """The loops of an ACCUMULATE: an accumulator an instance, all in one nest."""
-        value, *ranges = node.src
+    def _accumulate(self, nodes: Sequence[Node]) -> None:
+        """The loops of ACCUMULATEs over the same ranges: an accumulator an instance of each, all in
+        one nest."""
+        first = nodes[0]
+        ranges = first.src[1:]
         loops = sorted((r for r in ranges if _is_loop(r)), key=lambda r: r.arg.order)
-        outer = self.build.deepest([self.counter[r] for r in self.free[node] if _is_loop(r)])
+        outer = self.build.deepest([self.counter[r] for r in self.free[first] if _is_loop(r)])
         blocks = [outer]
         for r in loops:
             blocks.append(self._enter(r, blocks[-1]))
-        own = _sorted_unrolled(ranges)
-        fused = node.arg is Op.ADD and value.op is Op.MUL and value.dtype.is_float
-        for operand in value.src if fused else (value,):
+        nest = [_Level(r, body, parent)
+                for r, body, parent in zip(loops, blocks[1:], blocks, strict=False)]
+        parts = [(n, instance, self._parts(n, nest, env)) for n in nodes
+                 for instance, env in self._accumulators(n)]
+        for level in reversed(nest):
+            counter, extent = self.counter[level.range], level.range.arg.extent
+            level.parent.items.append(Loop(counter, extent, level.body, tuple(level.carried)))
+            level.parent.items += level.after
+        for node, instance, accumulators in parts:
+            self.values[node, instance] = self._finish(node, accumulators)
+
+    def _accumulators(self, node: Node) -> Iterator[tuple[Instance, Env]]:
+        """The instances of an ACCUMULATE, once its operands are there."""
+        fused = _is_fused(node)
+        for operand in node.src[0].src if fused else node.src[:1]:
             self._need(operand)
+        for env in self._by_operand(node) if fused else self._instances(node):
+            yield tuple(env[r] for r in self.unrolled[node]), env
+
+    def _parts(self, node: Node, nest: Sequence[_Level], env: Env) -> list[Value]:
+        """The accumulators of one instance."""
+        value, *ranges = node.src
+        own = _sorted_unrolled(ranges)
         own_lanes = [r.arg.extent for r in ranges if r.arg.kind == "vector"]
         lanes = max(self._lanes(value), *own_lanes, 1)  # a value may not depend on its own lanes
-        carried: list[list[Carried]] = [[] for _ in loops]
-        parts: dict[Instance, list[Value]] = {}
-        for env in self._by_operand(node) if fused else self._instances(node):
-            instance = tuple(env[r] for r in self.unrolled[node])
-            parts[instance] = [
-                self._carry(node, blocks, carried, env | mine, lanes, fused)
-                for mine in _assignments(own)
-            ] if loops else [self._chain(node, env, own, lanes, fused)]
-        nest = list(zip(loops, blocks[1:], blocks[:-1], carried, strict=True))
-        for r, body, parent, values in reversed(nest):
-            parent.items.append(Loop(self.counter[r], r.arg.extent, body, tuple(values)))
-        for instance, accumulators in parts.items():
-            self.values[node, instance] = self._finish(node, accumulators)
+        if not nest:
+            return [self._chain(node, env, own, lanes)]
+        return [self._carry(node, nest, env | mine, lanes) for mine in _assignments(own)]
 
     def _by_operand(self, node: Node) -> list[Env]:
         """The instances of a sum of products, all that share an operand one after the other: the
@@ -299,10 +337,10 @@ class _Linearizer:
         outer = [r for r in self.unrolled[most] if r in self.unrolled[node]]
         return sorted(self._instances(node), key=lambda env: [env[r] for r in outer])
 
-    def _combine(self, node: Node, so_far: Value | None, env: Env, fused: bool) -> Value:
+    def _combine(self, node: Node, so_far: Value | None, env: Env) -> Value:
         """One more element into an accumulator (None: the first)."""
         value = node.src[0]
-        if fused:
+        if _is_fused(node):
             a, b = (self._value(s, env) for s in value.src)
             if so_far is None:
                 return self.build.compute(Op.MUL, value.dtype, a, b)
@@ -312,26 +350,30 @@ class _Linearizer:
             return element
         return self.build.compute(node.arg, node.dtype, so_far, element)
 
-    def _carry(self, node: Node, blocks: Sequence[Block], carried: list[list[Carried]], env: Env,
-               lanes: int, fused: bool) -> Value:
-        """One accumulator carried through all the loops; gives its final value."""
+    def _carry(self, node: Node, nest: Sequence[_Level], env: Env, lanes: int) -> Value:
+        """One accumulator carried through all the loops; gives its final value. Each iteration of
+        a 'block' loop begins with a new one, which is then added to that of the loop."""
         identity = SPECS[node.arg].identity
         assert identity is not None
         start = self.build.constant(identity(node.dtype), node.dtype, lanes)
-        phis = [self.build.value(node.dtype, lanes, block) for block in blocks[1:]]
-        result = self.build.splat(self._combine(node, phis[-1], env, fused), lanes)
-        for level in range(len(phis) - 1, -1, -1):
-            initial = phis[level - 1] if level else start
-            final = self.build.value(node.dtype, lanes, blocks[level])
-            carried[level].append(Carried(phis[level], initial, result, final))
+        phis = [self.build.value(node.dtype, lanes, level.body) for level in nest]
+        result = self.build.splat(self._combine(node, phis[-1], env), lanes)
+        for i, level in reversed(list(enumerate(nest))):
+            apart = i > 0 and nest[i - 1].range.arg.kind == "block"
+            initial = phis[i - 1] if i and not apart else start
+            final = self.build.value(node.dtype, lanes, level.parent)
+            level.carried.append(Carried(phis[i], initial, result, final))
             result = final
+            if apart:
+                result = self.build.value(node.dtype, lanes, level.parent)
+                level.after.append(Compute(result, node.arg, (phis[i - 1], final)))
         return result
 
-    def _chain(self, node: Node, env: Env, own: Sequence[Node], lanes: int, fused: bool) -> Value:
+    def _chain(self, node: Node, env: Env, own: Sequence[Node], lanes: int) -> Value:
         """No loops: the elements one after the other."""
         result: Value | None = None
         for mine in _assignments(own):
-            result = self.build.splat(self._combine(node, result, env | mine, fused), lanes)
+            result = self.build.splat(self._combine(node, result, env | mine), lanes)
         assert result is not None
         return result
 
@@ -361,7 +403,12 @@ def _sorted_unrolled(ranges: Iterable[Node]) -> tuple[Node, ...]:
 
 
 def _is_loop(r: Node) -> bool:
-    return r.arg.kind in ("parallel", "loop", "reduce", "serial")
+    return r.arg.kind in ("parallel", "loop", "block", "reduce", "serial")
+
+
+def _is_fused(node: Node) -> bool:
+    """Whether an ACCUMULATE adds up float products: a multiply-add each."""
+    return node.arg is Op.ADD and node.src[0].op is Op.MUL and node.src[0].dtype.is_float
 
 
 def _is_natural(node: Node) -> bool:

@@ -6,6 +6,7 @@ and the number of registers, by a static model of the cycles that each candidate
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -29,13 +30,18 @@ from lazyten.codegen.ranges import (
     split_reduction,
 )
 from lazyten.codegen.stage import Staged, fill, mark, packable_loads
+from lazyten.codegen.summation import blocked_sums
 from lazyten.codegen.target import Target
 from lazyten.node import Node, toposort
 from lazyten.ops import Op
 
 TILES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)
 MOST_STARTS = 6
+MOST_ROWS = 4
+"""Iterations that work out a mask, or divide an index, once for all of them."""
 UNROLLS = (1, 2, 3, 4, 5, 6, 7, 8)
+MOST_WRITTEN_OUT = 32
+"""Elements of a reduction up to which it may do without loops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +109,14 @@ def decide(sink: Node, target: Target) -> Decisions:
 def apply(sink: Node, decisions: Decisions) -> Node:
     """Split the ranges as decided."""
     lanes, tile, unroll = (dict(d) for d in (decisions.lanes, decisions.tile, decisions.unroll))
-    ranges = sorted({*lanes, *tile, *unroll}, key=lambda r: r.arg.order)
+    sums = blocked_sums(sink, lambda r: unroll.get(r, 1) * lanes.get(r, 1))
+    ranges = sorted({*lanes, *tile, *unroll, *sums}, key=lambda r: r.arg.order)
     outputs = {r: (tile.get(r, 1), lanes.get(r, 1)) for r in ranges if r.arg.kind == "loop"}
     if outputs:
         sink = split_outputs(sink, outputs)
     for r in ranges:
         if r not in outputs:
-            sink = split_reduction(sink, r, unroll.get(r, 1), lanes.get(r, 1))
+            sink = split_reduction(sink, r, unroll.get(r, 1), lanes.get(r, 1), sums.get(r, ()))
     return sink if decisions.outer is None else make_outermost(sink, decisions.outer)
 
 
@@ -187,22 +194,38 @@ def _improve(model: Model, start: Decisions, fewest: float) -> tuple[Decisions, 
         if cycles < fewest * 0.999:
             best, fewest = candidate, cycles
     for body in model.reductions:
-        for r in body.own:
-            for count in UNROLLS:
-                if r.arg.extent >= 2 * count * dict(best.lanes).get(r, 1):
-                    others = tuple(u for u in best.unroll if u[0] not in body.own)
-                    candidate = replace(best, unroll=(*others, (r, count)))
-                    cycles = model.cycles(candidate)
-                    if cycles < fewest * (1 - 0.03 / len(model.reductions)):
-                        best, fewest = candidate, cycles
+        others = tuple(u for u in best.unroll if u[0] not in body.own)
+        for unroll in _unrolls(body.own, dict(best.lanes)):
+            candidate = replace(best, unroll=(*others, *unroll))
+            cycles = model.cycles(candidate)
+            if cycles < fewest * (1 - 0.03 / len(model.reductions)):
+                best, fewest = candidate, cycles
     return best, fewest
+
+
+def _unrolls(ranges: Sequence[Node],
+             lanes: dict[Node, int]) -> Iterator[tuple[tuple[Node, int], ...]]:
+    """Several accumulators over one of a reduction's ranges, or no loops at all over a few
+    elements."""
+    for r in ranges:
+        for count in UNROLLS:
+            if r.arg.extent >= 2 * count * lanes.get(r, 1):
+                yield ((r, count),)
+    whole = tuple((r, r.arg.extent // lanes.get(r, 1)) for r in ranges)
+    if (math.prod(count for _, count in whole) <= MOST_WRITTEN_OUT
+            and all(r.arg.extent % lanes.get(r, 1) == 0 for r in ranges)):
+        yield tuple((r, count) for r, count in whole if count > 1)
 
 
 def _tiles(model: Model, start: Decisions) -> Iterator[tuple[tuple[Node, int], ...]]:
     """Register tiles over pairs of the output ranges that the loads reuse, and of the vector axis:
     a reduction with one accumulator waits for each addition. Also such as let loads whose lanes
-    are far apart be read along the tile."""
+    are far apart be read along the tile. Without reductions, over loops around what they need not
+    repeat, such as masks."""
     lanes = dict(start.lanes)
+    if not model.reductions:
+        yield from (((r, n),) for r in model.repeating_outputs
+                    for n in _factors(r, lanes.get(r, 1)) if 1 < n <= MOST_ROWS)
     ranges = [r for r in model.outputs if r in model.reused_outputs or r in lanes
               and any(r in body.free for body in model.reductions)]
     for i, a in enumerate(ranges):

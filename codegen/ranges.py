@@ -5,12 +5,24 @@ Each takes a SINK and gives a new one with the same meaning. optimize.py decides
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from itertools import combinations, pairwise
 
 from lazyten import dtype as dt
 from lazyten.affine import Affine, added, affine, build
-from lazyten.node import Node, Range, const, elementwise, index, make, rebuild, toposort
+from lazyten.codegen.summation import Loops
+from lazyten.index_moves import flatten
+from lazyten.node import (
+    Node,
+    Range,
+    const,
+    elementwise,
+    index,
+    make,
+    rebuild,
+    substitute,
+    toposort,
+)
 from lazyten.ops import SPECS, Op
 from lazyten.simplify import simplify, simplify_all
 
@@ -59,7 +71,46 @@ def _replaced(roots: Sequence[Node], done: dict[Node, Node],
 # ---- merging -------------------------------------------------------------------------------------
 
 def merge_ranges(sink: Node) -> Node:
-    """Make one loop of two wherever every index steps through them as through one."""
+    """Make one loop of two wherever every index steps through them as through one, two of one that
+    the indices of a reduction divide by a constant, and one of reductions over the same data."""
+    sink = _merged(sink)
+    while (found := _divided(sink)) is not None:
+        sink = _merged(_split_divided(sink, *found))
+    return _join_reductions(sink)
+
+
+def _divided(sink: Node) -> tuple[Node, int] | None:
+    """A range and what an index within some reduction divides it by: a divisor of its extent if the
+    range is itself summed over."""
+    within = toposort([n.src[0] for n in toposort([sink]) if n.op is Op.ACCUMULATE])
+    for node in within:
+        if node.dtype is dt.INDEX and node.op in (Op.IDIV, Op.MOD) and node.src[1].op is Op.CONST:
+            divisor = int(node.src[1].value)
+            for r in affine(node.src[0])[0]:
+                if r.op is Op.RANGE and 1 < divisor < r.arg.extent and (
+                        r.arg.kind == "loop" or
+                        r.arg.kind == "reduce" and r.arg.extent % divisor == 0):
+                    return r, divisor
+    return None
+
+
+def _split_divided(sink: Node, r: Node, divisor: int) -> Node:
+    """Two loops in the place of one: over multiples of the divisor, and over remainders.
+
+    Of an output whose last multiple has not all remainders, the last element of some remainders is
+    computed and stored twice, with equal values.
+    """
+    n = r.arg.extent
+    parts = _part(r, 0, -(-n // divisor), r.arg.kind), _part(r, 1, divisor, r.arg.kind)
+    multiple = parts[0]
+    if n % divisor:
+        last = elementwise(Op.IDIV, elementwise(Op.SUB, index(n - 1), parts[1]), index(divisor))
+        multiple = minimum(multiple, last)
+    value = elementwise(Op.ADD, elementwise(Op.MUL, multiple, index(divisor)), parts[1])
+    return replace_ranges(sink, {r: simplify(value)}, {r: parts})
+
+
+def _merged(sink: Node) -> Node:
     merged = True
     while merged:
         merged = False
@@ -72,6 +123,51 @@ def merge_ranges(sink: Node) -> Node:
                 merged = True
                 break
     return sink
+
+
+def _join_reductions(sink: Node) -> Node:
+    """Let ACCUMULATEs share ranges, and so loops, where neither needs the other and one reads
+    nothing that the other does not."""
+    joined = True
+    while joined:
+        joined = False
+        for a, b in _alike(sink):
+            values = dict(zip(_own(b), _own(a), strict=True))
+            value, = substitute([b.src[0]], dict(values))
+            left, right = _loads(a.src[0], a), _loads(value, a)
+            if left and right and (left <= right or right <= left):
+                bound: dict[Node, tuple[Node, ...]] = {b: (a,) for b, a in values.items()}
+                sink = replace_ranges(sink, values, bound)
+                joined = True
+                break
+    return sink
+
+
+def _alike(sink: Node) -> Iterator[tuple[Node, Node]]:
+    """Pairs of ACCUMULATEs over different ranges of equal extents, within the same loops, with
+    equally many others below them: so none needs the other, nor do others stand between."""
+    free = free_ranges(sink)
+    depth: dict[Node, int] = {}
+    groups: dict[Hashable, list[Node]] = {}
+    for n in toposort([sink]):
+        depth[n] = max((depth[s] for s in n.src), default=0) + (n.op is Op.ACCUMULATE)
+        if n.op is Op.ACCUMULATE:
+            key = depth[n], free[n], tuple(r.arg.extent for r in _own(n))
+            groups.setdefault(key, []).append(n)
+    for group in groups.values():
+        yield from ((a, b) for a, b in combinations(group, 2) if _own(a) != _own(b))
+
+
+def _own(node: Node) -> list[Node]:
+    """The ranges that an ACCUMULATE binds, the outermost first."""
+    return sorted(node.src[1:], key=lambda r: r.arg.order)
+
+
+def _loads(value: Node, node: Node) -> set[Node]:
+    """What is read for each element that `node` combines."""
+    own = {*node.src[1:]}
+    free = free_ranges(value)
+    return {n for n in free if n.op is Op.LOAD and free[n] & own}
 
 
 def _merge(sink: Node, outer: Node, inner: Node, roots: list[Node]) -> Node:
@@ -161,22 +257,21 @@ def outermost_range(r: Node) -> Node:
     return make(Op.RANGE, r.dtype, (), r.arg._replace(order=(OUTERMOST, *r.arg.order)))
 
 
-def split_reduction(sink: Node, r: Node, unroll: int, lanes: int) -> Node:
-    """Split a reduction range: `unroll` accumulators of `lanes` lanes, combined after the loop.
+def split_reduction(sink: Node, r: Node, unroll: int, lanes: int, loops: Loops = ()) -> Node:
+    """Split a reduction range: `unroll` accumulators of `lanes` lanes, combined after the loops.
 
-    Where that does not divide the extent, the elements past the end count as the combiner's
-    identity.
+    loops: extents and kinds of the loops over it, if not one. Where all that is more than the
+    extent, the elements past the end count as the combiner's identity.
     """
     n, block = r.arg.extent, unroll * lanes
-    count = -(-n // block)
-    parts = [_part(r, 0, count, "reduce"), _part(r, 1, unroll, "unroll"),
-             _part(r, 2, lanes, "vector")]
-    value = elementwise(Op.MUL, parts[0], index(block))
-    value = elementwise(Op.ADD, value, elementwise(Op.MUL, parts[1], index(lanes)))
-    value = simplify(elementwise(Op.ADD, value, parts[2]))
+    loops = loops or ((-(-n // block), "reduce"),)
+    sizes = [*(extent for extent, _ in loops), unroll, lanes]
+    parts = [_part(r, i, extent, kind) for i, (extent, kind)
+             in enumerate((*loops, (unroll, "unroll"), (lanes, "vector")))]
+    value = simplify(flatten(sizes, parts))
     made = tuple(p for p in parts if p.op is Op.RANGE)
     sink = replace_ranges(sink, {r: value}, {r: made})
-    if n % block == 0:
+    if math.prod(sizes) == n:
         return sink
     return _mask_reduction(sink, frozenset(made), elementwise(Op.CMPLT, value, index(n)))
 

@@ -1,6 +1,6 @@
-"""SIN of float32 and float64, right for huge arguments too: x/pi modulo 2 is exact enough.
+"""SIN and COS of float32 and float64, right for huge arguments too: x/pi modulo 2 is exact enough.
 
-In: a LOOP expression. Out: a LOOP expression without SIN and without branches. decompose calls it.
+In: a LOOP expression. Out: a LOOP expression without them and without branches. decompose calls it.
 Both reductions multiply by as many bits of 1/pi as matter, after M. Payne and R. Hanek, "Radian
 reduction for trigonometric functions" (1983); what is a multiple of 2 is left out as it arises.
 Polynomials: through the Chebyshev nodes, worked out with mpmath at 200 bits (`chebyfit`).
@@ -46,6 +46,11 @@ def sin(x: Node) -> Node:
     return _sin32(x) if x.dtype is dt.float32 else _sin64(x)
 
 
+def cos(x: Node) -> Node:
+    """cos(x) is the sine of pi/2 more; of an infinity NaN."""
+    return _cos32(x) if x.dtype is dt.float32 else _cos64(x)
+
+
 # ---- float32, in float64 -------------------------------------------------------------------------
 
 _CHUNK = 24
@@ -62,15 +67,30 @@ _SIN_PI = (-0.007028303855203096, 0.08205035020147247, -0.599252186531583, 2.550
 
 
 def _sin32(x: Node) -> Node:
-    wide = cast(absolute(x), dt.float64)
+    return _sine_of_turns(absolute(x), 0.0, bits_of(x))
+
+
+def _cos32(x: Node) -> Node:
+    return _sine_of_turns(absolute(x), 0.5, const(0, dt.uint32))
+
+
+def _sine_of_turns(x: Node, more: float, sign: Node) -> Node:
+    """sin(x + pi * more) of x >= 0, negated where the highest bit of `sign` is set.
+
+    `more` is a half at most: added to what is left of the first product, which has no bits below
+    2**-52 where x is so large that the result may be small, it is exact too.
+    """
+    wide = cast(x, dt.float64)
     turns = _without_even(mul(wide, _CHUNKS[0]))
+    if more:
+        turns = add(turns, more)
     for chunk in _CHUNKS[1:]:
         # Both terms are exact; even parts go before lower bits come, so that none are lost.
         turns = _without_even(add(turns, _without_even(mul(wide, chunk))))
     shifted = add(turns, _TO_INTEGER)
     rest = sub(turns, sub(shifted, _TO_INTEGER))
     result = cast(mul(rest, horner(mul(rest, rest), _SIN_PI)), dt.float32)
-    flipped = xor(bits_of(x), cast(shl(bits_of(shifted), 31), dt.uint32))
+    flipped = xor(sign, cast(shl(bits_of(shifted), 31), dt.uint32))
     return bitcast(xor(bits_of(result), both(flipped, 1 << 31)), dt.float32)
 
 
@@ -95,15 +115,23 @@ _SMALL = 0.5
 
 
 def _sin64(x: Node) -> Node:
-    size = absolute(x)
+    return _sine_of_quarters(absolute(x), 0, bits_of(x))
+
+
+def _cos64(x: Node) -> Node:
+    return _sine_of_quarters(absolute(x), 1, const(0, dt.uint64))
+
+
+def _sine_of_quarters(size: Node, more: int, sign: Node) -> Node:
+    """sin(size + pi/2 * more) of size >= 0, negated where the highest bit of `sign` is set."""
     reduced, quarter, minus = _reduce(bits_of(size))
     small = less(size, _SMALL)
-    quarter = where(small, 0, quarter)
+    quarter = add(where(small, 0, quarter), more << 62)
     rest = Pair(where(small, size, reduced.high), where(small, 0.0, reduced.low))
     across = differ(both(quarter, 1 << 62), 0)
     value = where(across, _cosine(rest), _sine(rest))
-    flipped = xor(xor(bits_of(x), quarter), where(either(across, small), 0, minus))
-    value = bitcast(xor(bits_of(value), both(flipped, 1 << 63)), x.dtype)
+    flipped = xor(xor(sign, quarter), where(either(across, small), 0, minus))
+    value = bitcast(xor(bits_of(value), both(flipped, 1 << 63)), size.dtype)
     return where(less(size, math.inf), value, math.nan)
 
 

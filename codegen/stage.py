@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from lazyten import dtype as dt
 from lazyten.affine import affine
@@ -19,6 +20,7 @@ from lazyten.node import (
     Node,
     Param,
     Range,
+    index,
     make,
     ranges_of,
     rewrite,
@@ -43,15 +45,39 @@ class Staged:
 
 def is_packable(load: Node) -> bool:
     """Whether a LOAD reads no element twice as its ranges run: packing then copies each once."""
-    terms, _ = affine(load.src[1])
-    if len(load.src) > 2 or not terms or any(t.op is not Op.RANGE for t in terms):
+    if len(load.src) > 2 or any(n.op is Op.LOAD for n in toposort(load.src[1:])):
         return False
-    reach = 1
-    for r, stride in sorted(terms.items(), key=lambda t: abs(t[1])):
-        if abs(stride) < reach:
+    ranges = list(ranges_of(load.src[1:]))
+    steps = [_steps(load.src[1], r) for r in ranges]
+    reach = 0
+    for found in sorted(s for s in steps if s is not None):
+        if found[0] <= reach:
             return False
-        reach = abs(stride) * r.arg.extent
-    return True
+        reach += found[1]
+    return bool(ranges) and None not in steps
+
+
+MOST_EVALUATED = 16
+"""Extent of a range up to which an index that divides it is worked out at every step."""
+
+
+def _steps(position: Node, r: Node) -> tuple[int, int] | None:
+    """The least distance between two positions as `r` alone runs, and the greatest; None if that
+    depends on other ranges, or is not known."""
+    terms = [(t, f) for t, f in affine(position)[0].items() if r in ranges_of([t])]
+    if [t for t, _ in terms] == [r]:
+        stride = abs(terms[0][1])
+        return stride, stride * (r.arg.extent - 1)
+    if r.arg.extent > MOST_EVALUATED or any(list(ranges_of([t])) != [r] for t, _ in terms):
+        return None
+    at = sorted(sum(f * _value_at(t, r, i) for t, f in terms) for i in range(r.arg.extent))
+    return min(b - a for a, b in pairwise(at)), at[-1] - at[0]
+
+
+def _value_at(term: Node, r: Node, i: int) -> int:
+    """An index expression of one range where that is `i`."""
+    value, = substitute([term], {r: index(i)})
+    return int(simplify(value).value)
 
 
 def packable_loads(sink: Node) -> dict[int, list[Node]]:
@@ -65,10 +91,7 @@ def packable_loads(sink: Node) -> dict[int, list[Node]]:
 
 def packed_size(load: Node) -> int:
     """How many elements a packable load reads."""
-    size = 1
-    for r in affine(load.src[1])[0]:
-        size *= r.arg.extent
-    return size
+    return math.prod(r.arg.extent for r in ranges_of(load.src[1:]))
 
 
 def mark(sink: Node, staged: Sequence[Staged], first_slot: int) -> Node:
@@ -110,7 +133,7 @@ def fill(sink: Node, staged: Sequence[Staged], first_slot: int) -> tuple[list[No
     return fills, rewrite([sink], lambda n: None, packed)[0] if packed else sink
 
 
-_INNER = {"loop": 0, "reduce": 0, "unroll": 1, "vector": 2}
+_INNER = {"loop": 0, "block": 0, "reduce": 0, "unroll": 1, "vector": 2}
 
 
 def _reading_order(r: Node) -> tuple[int, tuple[int, ...]]:

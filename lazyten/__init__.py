@@ -5,6 +5,9 @@ recorded; printing, `.numpy()`, `.item()` and `realize()` compute, in few fused 
 """
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+from typing import Any as _Any
+
 from lazyten import nn, optim, testing
 from lazyten.arguments import takes_tensors as _takes_tensors
 from lazyten.device import Device
@@ -71,13 +74,15 @@ from lazyten.functions import (
     zeros_like,
 )
 from lazyten.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
-from lazyten.jitted import jit
 from lazyten.memory_use import empty_cache, memory_stats, reset_peak
 from lazyten.random import Generator, manual_seed
-from lazyten.serialization import load_safetensors, save_safetensors
 from lazyten.tensor import Tensor
 from lazyten.threads import get_num_threads, set_num_threads
-from lazyten.tuning import load_decisions, tune
+
+if TYPE_CHECKING:
+    from lazyten.jitted import jit
+    from lazyten.serialization import load_safetensors, save_safetensors
+    from lazyten.tuning import load_decisions, tune
 
 __version__ = "0.1.0"
 
@@ -107,6 +112,22 @@ unbind, unsqueeze, var = Tensor.unbind, Tensor.unsqueeze, Tensor.var
 for _name, _value in list(globals().items()):  # so that lt.exp(1.0) says what it needs
     if getattr(_value, "__qualname__", "").startswith("Tensor."):
         globals()[_name] = _takes_tensors(_value)
+
+
+
+def __getattr__(name: str) -> _Any:
+    """Loads what not every program uses when it is first asked for."""
+    if name == "jit":
+        from lazyten import jitted
+        return jitted.jit
+    if name in ("load_safetensors", "save_safetensors"):
+        from lazyten import serialization
+        return getattr(serialization, name)
+    if name in ("load_decisions", "tune"):
+        from lazyten import tuning
+        return getattr(tuning, name)
+    raise AttributeError(f"module 'lazyten' has no attribute {name!r}")
+
 
 __all__ = [
     "ArgumentError",

@@ -72,7 +72,8 @@ def equal(a: Node, b: Node) -> Node:
 
 
 def sum_over(x: Node, axes: tuple[int, ...]) -> Node:
-    """The sum over `axes`, which keep size 1; one sum where x is a slid sum already.
+    """The sum over `axes`, which keep size 1; one sum where x is a slid sum already, and a sum of
+    slid factors where it is a slid product.
 
     A convolution's gradient for its input is a sum over output channels, slid (PAD and SHEAR), then
     summed over the taps. Sliding passes the channels by, so one sum over both at the end gives the
@@ -89,21 +90,24 @@ def sum_over(x: Node, axes: tuple[int, ...]) -> Node:
         inner = inner.src[0]
     slid = any(m.op is Op.SHEAR for m in moves)
     if slid and inner.op is Op.REDUCE and inner.arg[0] is Op.ADD:
-        return _joined_sum(inner, moves[::-1], axes)
+        return _joined_sum(inner.src[0], inner.arg[1], inner.shape, moves[::-1], axes)
+    if slid and inner.op is Op.MUL:
+        return _joined_sum(inner, (), inner.shape, moves[::-1], axes)
     return reduce(x, Op.ADD, axes)
 
 
 _PASSABLE = frozenset({Op.RESHAPE, Op.PERMUTE, Op.PAD, Op.SHRINK, Op.SHEAR})
 
 
-def _joined_sum(inner: Node, moves: list[Node], axes: tuple[int, ...]) -> Node:
-    """The sum over `axes` of `moves` of `inner`, which is a sum: the moves are made on what inner
-    sums, with inner's summed axes in front of all others, and everything is summed at the end."""
-    wide, summed = inner.src[0], inner.arg[1]
+def _joined_sum(wide: Node, summed: tuple[int, ...], shape: Shape, moves: list[Node],
+                axes: tuple[int, ...]) -> Node:
+    """The sum over `axes` of `moves` of the sum of `wide` over `summed`, which has `shape`: the
+    moves are made on `wide`, with its summed axes in front of all others, and everything is summed
+    at the end."""
     front = tuple(wide.shape[a] for a in summed)
     kept = [a for a in range(len(wide.shape)) if a not in summed]
     wide = _moved_product(Op.PERMUTE, wide, (*summed, *kept))
-    wide = _moved_product(Op.RESHAPE, wide, front + inner.shape)
+    wide = _moved_product(Op.RESHAPE, wide, front + shape)
     for m in moves:
         wide = _moved_product(m.op, wide, _behind(front, m))
     total = reduce(wide, Op.ADD, (*range(len(front)), *(a + len(front) for a in axes)))
@@ -160,6 +164,8 @@ def _follow(op: Op, x: Node, arg: Any) -> Node:
 def _stretched(x: Node, axes: Set[int], sizes: Sequence[int]) -> Node:
     """x, which is constant along `axes`, in other sizes there."""
     axes = {a for a in axes if sizes[a] != x.shape[a]}
+    if x.op is Op.EXPAND and axes <= _grown(x):
+        return expand(x.src[0], tuple(sizes))
     one = move(Op.SHRINK, x, tuple((0, 1 if a in axes else n) for a, n in enumerate(x.shape)))
     return move(Op.EXPAND, one, tuple(sizes))
 

@@ -74,6 +74,7 @@ class Capture(Observer):
         self.captured = Captured()
         self.before: dict[Storage, _Before] = {}
         self.fresh: WeakSet[Storage] = WeakSet()
+        self.given: WeakSet[Storage] = WeakSet()
         self.modules: set[int] = set()
         self.kept: list[object] = []  # so that no id in `modules` is used again
         self.undos: list[Callable[[], None]] = []
@@ -153,6 +154,9 @@ class Capture(Observer):
         self.gradients[id(tensor)] = _Gradient(tensor, source, before, stand_in, replaced)
         tensor._grad = stand_in
 
+    def gradients_given(self, storages: Sequence[Storage]) -> None:
+        self.given.update(storages)
+
     def host_input(self, refresh: Callable[[], Array], dtype: DType, size: int,
                    device: str) -> Node:
         number = len(self.captured.hosts)
@@ -209,7 +213,7 @@ class Capture(Observer):
             return TensorSpec("same", 0, same=TensorSource(None, self.numbers[id(tensor)]))
         storage, view = tensor._storage, (tensor._moves, tensor._detached)
         if storage in self.fresh:
-            if not tensor._detached:
+            if not tensor._detached and storage not in self.given:
                 _check_no_graph(storage, "gives or leaves behind")
             number = new.setdefault(storage, len(new))
             return TensorSpec("new", number, *view, leaf=storage.leaf_id is not None)

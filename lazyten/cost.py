@@ -38,7 +38,7 @@ DEEPEST = 500
 """How many operations deep the expression of one kernel may be."""
 
 OP_WORK: dict[Op, float] = {
-    Op.EXP: 3.0, Op.EXP2: 3.0, Op.LOG2: 6.0, Op.SIN: 8.0, Op.POW: 20.0,
+    Op.EXP: 3.0, Op.EXP2: 3.0, Op.LOG2: 6.0, Op.SIN: 8.0, Op.COS: 8.0, Op.POW: 20.0,
     Op.SQRT: 2.0, Op.DIV: 2.0, Op.RECIPROCAL: 2.0, Op.IDIV: 6.0, Op.MOD: 6.0,
 }
 """Elementwise ops that cost more than 1."""
@@ -56,6 +56,11 @@ class Decision:
     reads: float
     stored_cost: float
     inline_cost: float
+
+    @property
+    def own_cost(self) -> float:
+        """To compute and store the value, without the launch."""
+        return self.stored_cost - self.reads * LOAD - LAUNCH
 
 
 def stored_values(roots: Sequence[Node]) -> list[Decision]:

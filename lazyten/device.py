@@ -6,18 +6,19 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from lazyten.errors import DeviceError
 from lazyten.kernel import Kernel
+from lazyten.variables import Variable
 
 BUILT_IN = {"cpu": "lazyten.runtimes.cpu:CpuRuntime",
             "interpreter": "lazyten.runtimes.interpreter:InterpreterRuntime",
@@ -25,6 +26,8 @@ BUILT_IN = {"cpu": "lazyten.runtimes.cpu:CpuRuntime",
 NEEDS = {"opencl": "pyopencl"}
 """The package that a built-in runtime needs besides lazyten's own requirements."""
 ENTRY_POINT_GROUP = "lazyten.runtimes"
+
+_DEVICE = Variable("DEVICE")
 
 Handle = Any  # whatever a runtime's alloc gives
 
@@ -59,8 +62,23 @@ class Program(ABC):
         return ""
 
 
+class Argument(NamedTuple):
+    """One argument of a launch: memory by number, from byte `offset` on."""
+
+    number: int
+    offset: int = 0
+
+
+Launch = Sequence[tuple[Program, Sequence[Argument]]]
+"""Programs, each with its arguments, that may run in any order or at once."""
+
+
 class Executor(ABC):
     """What realizing needs of a device; to port, subclass `lazyten.runtimes.contract.Runtime`."""
+
+    has_offsets = False
+    """Whether there is `later`: kernels that differ only in where their inputs start are then
+    one."""
 
     def __init__(self, index: int = 0) -> None:
         self.index = index
@@ -119,15 +137,25 @@ class Executor(ABC):
         """Decisions that may make this kernel faster than those it has, the likeliest first."""
         return []
 
-    def sequence(self, launches: Sequence[tuple[Program, Sequence[int]]]) -> Callable[
-            [Sequence[Handle]], None]:
-        """One function that launches these programs in order, each on the buffers of these numbers.
+    def later(self, handle: Handle, nbytes: int) -> Handle:
+        """The same memory from byte `nbytes` on, a multiple of the size of its elements, for the
+        arguments of a launch; good as long as `handle` is."""
+        raise NotImplementedError
 
-        A runtime that can launch many kernels at the cost of one call does it better than this.
+    def located(self, buffers: Sequence[Handle] | Mapping[int, Handle],
+                arguments: Sequence[Argument]) -> list[Handle]:
+        """The arguments of a launch as handles."""
+        return [self.later(buffers[n], offset) if offset else buffers[n] for n, offset in arguments]
+
+    def sequence(self, launches: Sequence[Launch]) -> Callable[[Sequence[Handle]], None]:
+        """One function that makes these launches in order, on these of its buffers.
+
+        A runtime that can make many launches at the cost of one call, or run the programs of one
+        launch together, does it better than this.
         """
         def launch_all(buffers: Sequence[Handle]) -> None:
-            for program, numbers in launches:
-                program.launch([buffers[n] for n in numbers])
+            for program, arguments in chain.from_iterable(launches):
+                program.launch(self.located(buffers, arguments))
         return launch_all
 
     @abstractmethod
@@ -145,7 +173,7 @@ class Executor(ABC):
 
 def default_device() -> str:
     """The device that new tensors live on: the environment variable DEVICE, or 'cpu'."""
-    return canonical(os.environ.get("DEVICE") or "cpu")
+    return canonical(_DEVICE.text or "cpu")
 
 
 def canonical(name: str) -> str:

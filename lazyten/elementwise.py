@@ -26,6 +26,9 @@ def result_type(operands: Sequence[Operand]) -> DType:
     Tensors with axes decide; a zero-dim tensor and then a Python scalar change the result only
     where they are of a higher category (bool < int < float).
     """
+    nodes = [x.dtype for x in operands if isinstance(x, Node)]
+    if len(nodes) == len(operands) and nodes.count(nodes[0]) == len(nodes):
+        return nodes[0]
     levels: list[list[DType]] = [[], [], []]
     for x in operands:
         if isinstance(x, Node):
@@ -53,9 +56,11 @@ def broadcast_to(x: Node, shape: Shape) -> Node:
 
 def as_node(x: Operand, dtype: DType, shape: Shape) -> Node:
     """An operand in a dtype and shape that it promotes and broadcasts to."""
-    if isinstance(x, Node):
-        return broadcast_to(cast(x, dtype), shape)
-    return const(x, dtype, shape)
+    if not isinstance(x, Node):
+        return const(x, dtype, shape)
+    if x.dtype is not dtype:
+        x = cast(x, dtype)
+    return x if x.shape == shape else broadcast_to(x, shape)
 
 
 def common_shape(operands: Sequence[Operand], operation: str) -> Shape:

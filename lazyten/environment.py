@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import dis
 import sys
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
+from operator import is_
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -67,7 +69,7 @@ class _Watched:
     @property
     def is_plain(self) -> bool:
         """Whether the same object always means the same."""
-        return isinstance(self.seen, _Same) or isinstance(self.value, bool | int | float | str)
+        return isinstance(self.seen, _Same) or _is_plain(self.value)
 
     @property
     def lookup(self) -> Callable[[str], object]:
@@ -89,6 +91,38 @@ def _look(holder: Any, name: str) -> Any:
         return _MISSING
 
 
+def _is_plain(value: object) -> bool:
+    if type(value) is tuple:
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, bool | int | float | str | bytes)
+
+
+def _changed_in(watched: Iterable[_Watched]) -> _Watched | None:
+    for w in watched:
+        if w.now() != w.seen:
+            return w
+    return None
+
+
+class _ByIdentity:
+    """Names that mean the same as long as they are the same objects, compared all at once."""
+
+    def __init__(self, watched: Iterable[_Watched], whole: Sequence[dict[str, Any]]) -> None:
+        """whole: dicts of which every name counts, and none may come or go."""
+        self.whole, self.names = whole, [*chain.from_iterable(whole)]
+        self.views = [below.values() for below in whole]
+        self.values = [*chain.from_iterable(self.views)]
+        rest = [w for w in watched if not any(w.holder is below for below in whole)]
+        self.rest = [(w.lookup, w.name, w.value) for w in rest]
+
+    def still_holds(self) -> bool:
+        """Whether they are."""
+        if [*chain.from_iterable(self.whole)] != self.names or not all(
+                map(is_, chain.from_iterable(self.views), self.values)):
+            return False
+        return all(look(name) is value for look, name, value in self.rest)
+
+
 class Environment:
     """What was found for one function; `changed` compares it with now."""
 
@@ -103,25 +137,23 @@ class Environment:
             self._visit(value, "the call", names)
         self._seen.clear()
         self._kept.clear()  # a call's arguments are not to live as long as its program
-        self._plain = [(w.lookup, w.name, w.value) for w in self.watched if w.is_plain]
+        plain = [w for w in self.watched if w.is_plain]
+        self._by_identity = _ByIdentity(plain, [below for below, _ in self.sizes])
         self._deep = [w for w in self.watched if not w.is_plain]
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether some name means something else now."""
+        if self._by_identity.still_holds():
+            return _changed_in(self._deep) is not None
+        return self.changed() is not None
 
     def changed(self) -> _Watched | None:
         """The first name that means something else now."""
         for below, size in self.sizes:
             if len(below) != size:
                 return _Watched(below, "__dict__", "a module", None, None)
-        for look, name, value in self._plain:
-            if look(name) is not value:
-                return self._changed_in(self.watched)
-        return self._changed_in(self._deep)
-
-    @staticmethod
-    def _changed_in(watched: Iterable[_Watched]) -> _Watched | None:
-        for w in watched:
-            if w.now() != w.seen:
-                return w
-        return None
+        return _changed_in(self.watched)
 
     def _watch(self, holder: Any, name: str, user: str, names: frozenset[str]) -> None:
         value = _look(holder, name)

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from lazyten.cost import Decision
+from lazyten.debug import count_text
+from lazyten.device import executor
 from lazyten.realization import Graph
 from lazyten.schedule import Schedule, Step, schedule
 from lazyten.storage import Storage
@@ -16,7 +18,8 @@ def explain_storages(storages: Iterable[Storage]) -> str:
     if not given:
         return "nothing to compute: no tensors were given"
     graph = Graph([s.value for s in given], given[0].device)
-    made = schedule(graph.normalized(), [(b.dtype, b.size) for b in graph.buffers])
+    made = schedule(graph.normalized(), [(b.dtype, b.size) for b in graph.buffers],
+                    executor(given[0].device).has_offsets)
     return explain_schedule(made)
 
 
@@ -27,11 +30,17 @@ def explain_schedule(made: Schedule) -> str:
     shared = sum(made.block_sizes)
     between = (*made.blocks, *made.guests)
     alone = sum(made.arrays[a][0].itemsize * made.arrays[a][1] for a in between)
-    decisions = iter(made.decisions)
-    lines = [_paragraph(i, step, list(islice(decisions, len(step.kernel.outputs))), saved)
-             for i, (step, saved) in enumerate(zip(made.steps, made.saved, strict=True))]
-    count = len(made.steps)
-    lines.append(f"{count} kernel{'s' if count != 1 else ''}; intermediate values take {shared:,} "
+    decisions, saved = iter(made.decisions), iter(made.saved)
+    steps = enumerate(made.steps)
+    lines: list[str] = []
+    for count in made.launches:
+        for number, step in islice(steps, count):
+            own = list(islice(decisions, len(step.kernel.outputs)))
+            lines.append(_paragraph(number, step, own, next(saved)))
+        if count > 1:
+            lines.append(f"   one launch for the last {count} kernels, which need nothing of each "
+                         f"other, spares {count - 1}")
+    lines.append(f"{count_text(made)}; intermediate values take {shared:,} "
                  f"bytes ({alone:,} if none shared memory)")
     return "\n".join(lines)
 

@@ -10,7 +10,7 @@ import numpy as np
 from lazyten import dtype as dt
 from lazyten import elementwise as ew
 from lazyten import gradient as _gradient
-from lazyten import joining, shapes
+from lazyten import joining, shapes, tracing
 from lazyten import random as _random
 from lazyten import realization as _realization
 from lazyten.arguments import takes_tensors
@@ -302,7 +302,11 @@ def grad(outputs: Tensor, inputs: Sequence[Tensor] | Tensor,
             raise GradientError(f"grad: the output does not depend on input {number}, of shape "
                                 f"{wanted[number].shape}; compute it from this tensor, with its "
                                 f"requires_grad set, or leave the input out")
-    return tuple(Tensor._of(p, outputs.device, True) for p in parts if p is not None)
+    gradients = tuple(Tensor._of(p, outputs.device, True) for p in parts if p is not None)
+    trace = tracing.current()
+    if trace is not None:
+        trace.gradients_given([g._storage for g in gradients])
+    return gradients
 
 
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:

@@ -15,15 +15,13 @@ from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from lazyten import tracing
 from lazyten.capture import record
-from lazyten.captured import flags_of
 from lazyten.device import default_device
 from lazyten.environment import Environment
 from lazyten.errors import ArgumentError, JitError
 from lazyten.grad_mode import is_grad_enabled
 from lazyten.replay import Replay
-from lazyten.storage import Storage
 from lazyten.tensor import Tensor
-from lazyten.trees import flatten, unflatten
+from lazyten.trees import Branch, flatten, unflatten
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -58,7 +56,7 @@ class Jitted(Generic[P, R]):
         return sum(len(found) for found in self._cache.values())
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        if tracing.current() is not None:  # part of a larger trace
+        if tracing.active is not None and tracing.current() is not None:  # part of a larger trace
             return self.function(*args, **kwargs)
         call = _Call(args, kwargs)
         with self._lock:
@@ -112,37 +110,49 @@ class Jitted(Generic[P, R]):
 class _Call:
     """The arguments of one call, taken apart into tensors and a key for everything else."""
 
+    __slots__ = ("key", "leaves", "structure", "tensors")
+
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.leaves, self.structure = flatten((args, kwargs))
-        self.tensors = [x for x in self.leaves if isinstance(x, Tensor)]
-        self._add_leaf_owners()
-        tensors: dict[int, int] = {}
-        storages: dict[Storage, int] = {}
-        key: list[Hashable] = [is_grad_enabled(), default_device(), self.structure,
-                               len(self.tensors)]
-        for t in self.tensors:
-            storage = t._storage
-            node = storage._node
-            key.append((tensors.setdefault(id(t), len(tensors)),
-                        storages.setdefault(storage, len(storages)), node.shape, node.dtype,
-                        storage.device, t._moves, t._detached, flags_of(storage)))
-        key += [_static(x) for x in self.leaves if not isinstance(x, Tensor)]
+        self.leaves: Sequence[Any] = args
+        self.structure: Branch | None = None  # of arguments without names that are no containers
+        if kwargs or any(isinstance(x, _CONTAINERS) for x in args):
+            self.leaves, self.structure = flatten((args, kwargs))
+        self.tensors: list[Tensor] = []
+        key: list[Hashable] = [is_grad_enabled(), default_device(), len(self.leaves),
+                               self.structure]
+        has_leaf = False
+        for x in self.leaves:
+            if isinstance(x, Tensor):
+                self.tensors.append(x)
+                key.append(_signature(x))
+                has_leaf = has_leaf or x._storage.leaf_id is not None
+            else:
+                key.append(_static(x))
+        if has_leaf:
+            key += map(_signature, self._leaf_owners())
+        if len(self.tensors) > 1:
+            storages = [t._storage for t in self.tensors]
+            if len(set(storages)) < len(storages):
+                key += [_equal_ones(storages), _equal_ones(list(map(id, self.tensors)))]
         self.key: Hashable = tuple(key)
 
-    def _add_leaf_owners(self) -> None:
-        """Views of parameters bring the parameter along: its `.grad` may change."""
+    def _leaf_owners(self) -> list[Tensor]:
+        """Views of parameters bring the parameter along, as its `.grad` may change."""
         present = {id(t) for t in self.tensors}
-        for tensor in list(self.tensors):
+        given = len(self.tensors)
+        for tensor in self.tensors[:given]:
             owner = tensor._leaf_owner
             if owner is not None and id(owner) not in present:
                 present.add(id(owner))
                 self.tensors.append(owner)
+        return self.tensors[given:]
 
     def apply(self, function: Callable[..., Any], tensors: Sequence[Tensor]) -> Any:
         """Call the function with other tensors in place of the arguments'."""
         rest = iter(tensors)
         given = [next(rest) if isinstance(x, Tensor) else x for x in self.leaves]
-        args, kwargs = unflatten(iter(given), self.structure)
+        args, kwargs = (given, {}) if self.structure is None else \
+            unflatten(iter(given), self.structure)
         before = flatten((args, kwargs))
         result = function(*args, **kwargs)
         leaves, structure = flatten((args, kwargs))
@@ -151,6 +161,23 @@ class _Call:
             raise JitError("a jitted function changes a list or dict that it was given, which a "
                            "replay would not do: return the new values instead")
         return result
+
+
+_CONTAINERS = (list, tuple, dict)
+
+
+def _signature(x: Tensor) -> Hashable:
+    """All that a trace depends on of a tensor that it is given."""
+    storage = x._storage
+    node = storage._node
+    return (node.shape, node.dtype, storage.device, x._moves, x._detached,
+            storage.leaf_id is not None, storage.keeps_graph, storage.was_freed)
+
+
+def _equal_ones(things: Sequence[Hashable]) -> Hashable:
+    """Which of these are equal: for each, the number of the first such."""
+    first: dict[Hashable, int] = {}
+    return tuple([first.setdefault(x, len(first)) for x in things])
 
 
 def _static(value: Any) -> Hashable:

@@ -36,18 +36,22 @@ def _is_ours(name: str, file: str) -> bool:
         "<frozen ")
 
 
-def user_location() -> Location | None:
-    """The innermost frame that is not lazyten's own, or the one set by `attribute_to`."""
-    if _override.locations:
-        return _override.locations[-1]
-    frame: FrameType | None = sys._getframe(1)
+def user_location(above: int = 1) -> Location | None:
+    """The innermost frame that is not lazyten's own, or the one set by `attribute_to`.
+
+    above: how many callers up the search starts; those below are known to be lazyten's own.
+    """
+    locations = _override.locations
+    if locations:
+        return locations[-1]
+    frame: FrameType | None = sys._getframe(above)
     while frame is not None:
         file = frame.f_code.co_filename
         ours = _OURS.get(file)
         if ours is None:
             ours = _OURS[file] = _is_ours(frame.f_globals.get("__name__", ""), file)
         if not ours:
-            return Location(file, frame.f_lineno)
+            return tuple.__new__(Location, (file, frame.f_lineno))
         frame = frame.f_back
     return None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 from weakref import ref
 
@@ -26,9 +26,10 @@ Shape = tuple[int, ...]
 class Range(NamedTuple):
     """RANGE's argument: a loop variable 0 <= i < extent.
 
-    kind: 'loop' a plain loop, 'reduce' a loop of an ACCUMULATE, 'unroll' one instance a value (a
-    register tile), 'vector' the lanes of a vector register, 'parallel' a loop that threads share,
-    'serial' a loop whose iterations may store to one place, and so stays as it is.
+    kind: 'loop' a plain loop, 'reduce' a loop of an ACCUMULATE, 'block' one whose iterations are
+    combined apart, 'unroll' one instance a value (a register tile), 'vector' the lanes of a vector
+    register, 'parallel' a loop that threads share, 'serial' a loop whose iterations may store to
+    one place, and so stays as it is.
     `order` sorts loops, outermost first.
     """
 
@@ -44,7 +45,7 @@ class Param(NamedTuple):
     size: int
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True, init=False)
 class Node:
     """One value: `op` of `src`. Interned, so equal nodes are the same object; made by `make`.
 
@@ -73,6 +74,11 @@ class Node:
         return f"<{self.op.name} {self.dtype.name}{list(self.shape)}>"
 
 
+_SETTERS = [getattr(Node, f.name).__set__ for f in fields(Node)]
+_set_op, _set_dtype, _set_src, _set_arg, _set_shape, _set_where = _SETTERS
+"""A frozen dataclass's own __init__ takes four times as long."""
+
+
 class _Interned(ref[Node]):
     """A weak reference to a node that knows its key: a WeakValueDictionary, but quicker."""
 
@@ -94,13 +100,21 @@ def make(op: Op, dtype: DType, src: tuple[Node, ...] = (), arg: Any = None) -> N
 
     Argument mistakes of a user are caught before, in tensor.py, with a message for users.
     """
-    key = (op, dtype, src, arg) if op is not Op.CONST else (op, dtype, _bits(arg[0]), arg[1])
+    key: Hashable = (op, dtype, src, arg) if op is not Op.CONST else \
+        (op, dtype, _bits(arg[0]), arg[1])
     found = _interned.get(key)
     if found is not None:
         node = found()
         if node is not None:
             return node
-    node = Node(op, dtype, src, arg, _shape_of(op, dtype, src, arg), user_location())
+    shape = _shape_of(op, dtype, src, arg)
+    node = object.__new__(Node)
+    _set_op(node, op)
+    _set_dtype(node, dtype)
+    _set_src(node, src)
+    _set_arg(node, arg)
+    _set_shape(node, shape)
+    _set_where(node, user_location(2))
     entry = _interned[key] = _Interned(node, _forget)
     entry.key = key
     return node
@@ -114,18 +128,17 @@ def _bits(value: Scalar) -> Hashable:
 
 
 def _shape_of(op: Op, dtype: DType, src: tuple[Node, ...], arg: Any) -> Shape:
+    if op in MOVEMENT:
+        return movement.out_shape(op, src[0].shape, arg)
     spec = SPECS.get(op)
     if spec is not None:
         if len(src) != spec.arity:
             raise InternalError(f"{op.name} takes {spec.arity} operands, not {len(src)}: {src}")
-        shape = src[0].shape
-        operands = src[1:] if op is Op.WHERE else src
-        first = operands[0].dtype
+        shape, first = src[-1].shape, src[-1].dtype
         for s in src:
             if s.shape != shape:
                 raise InternalError(f"{op.name} of different shapes: {src}")
-        for s in operands:
-            if s.dtype is not first:
+            if s.dtype is not first and (op is not Op.WHERE or s is not src[0]):
                 raise InternalError(f"{op.name} of different dtypes: {src}")
         if first.kind not in spec.takes or (op is Op.WHERE and src[0].dtype is not dt.bool_):
             raise InternalError(f"{op.name} does not take {[s.dtype.name for s in src]}")
@@ -133,8 +146,6 @@ def _shape_of(op: Op, dtype: DType, src: tuple[Node, ...], arg: Any) -> Shape:
         if dtype is not wanted:
             raise InternalError(f"{op.name} of {first.name} does not give {dtype.name}")
         return shape
-    if op in MOVEMENT:
-        return movement.out_shape(op, src[0].shape, arg)
     if op is Op.CONST:
         return tuple(arg[1])
     if op is Op.IOTA:

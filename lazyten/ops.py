@@ -6,10 +6,9 @@ rows of `gradient.py`. Adding an elementwise op is a row here, a row there and a
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,70 +16,106 @@ from lazyten import dtype as dt
 from lazyten.dtype import DType, Scalar
 
 
-class Op(Enum):
-    """Everything a Node can be; see the sections of ARCHITECTURE.md."""
+class _Ops(type):
+    """Makes `Op` iterable, in the order of declaration."""
 
-    __hash__ = object.__hash__  # Enum's own hash is a Python call, and nodes hash their op a lot
+    def __iter__(cls) -> Iterator[Op]:
+        return (op for op in vars(cls).values() if isinstance(op, Op))
+
+
+class Op(metaclass=_Ops):
+    """Everything a Node can be; see the sections of ARCHITECTURE.md. Compared with `is`.
+
+    No Enum: passes do little else than look at ops, and Python 3.11 takes five times as long to
+    reach a member of an Enum.
+    """
+
+    __slots__ = ("name", "value")
+    name: str
+    value: int
+
+    def __repr__(self) -> str:
+        return f"Op.{self.name}"
+
+    def __reduce__(self) -> str:
+        return f"Op.{self.name}"
+
+    def __copy__(self) -> Op:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Op:
+        return self
 
     # GRAPH: whole arrays
-    BUFFER = auto()           # arg: Buffer; a flat array in device memory, shape (size,)
-    CONST = auto()            # arg: (value, shape); at LOOP level the shape is ()
-    IOTA = auto()             # arg: n; 0, 1, .. n-1, shape (n,)
-    COPY = auto()             # arg: (from device, to device); the same values there
-    CONTIGUOUS = auto()       # the same values, stored to memory
-    LEAF = auto()             # arg: leaf id; the same values, where a gradient is wanted
-    DETACH = auto()           # the same values, where gradients stop
-    CUSTOM_GRADIENT = auto()  # src: value, inputs...; arg: vjp rule; the value, its own gradient
-    CHECKED = auto()          # arg: (operation, axis, size); an index, checked when it is realized
-    REDUCE = auto()           # arg: (combiner, axes); reduced axes keep size 1
-    RESHAPE = auto()          # arg: new shape
-    PERMUTE = auto()          # arg: order; out.shape[i] == in.shape[order[i]]
-    EXPAND = auto()           # arg: new shape; axes of size 1 repeat
-    PAD = auto()              # arg: ((before, after), ...); zeros around
-    SHRINK = auto()           # arg: ((start, stop), ...)
-    FLIP = auto()             # arg: axes
-    SHEAR = auto()            # arg: (axis, by, factor, offset, size); see movement.py
-    GATHER = auto()           # src: x, index; arg: axis; x[.., index[.., j, ..], ..], 0 outside
-    SCATTER = auto()          # src: base, index, values; arg: (axis, combiner or None): base, with
-                              # values[.., j, ..] put in or combined at [.., index[.., j, ..], ..]
+    BUFFER: ClassVar[Op]           # arg: Buffer; a flat array in device memory, shape (size,)
+    CONST: ClassVar[Op]            # arg: (value, shape); at LOOP level the shape is ()
+    IOTA: ClassVar[Op]             # arg: n; 0, 1, .. n-1, shape (n,)
+    COPY: ClassVar[Op]             # arg: (from device, to device); the same values there
+    CONTIGUOUS: ClassVar[Op]       # the same values, stored to memory
+    LEAF: ClassVar[Op]             # arg: leaf id; the same values, where a gradient is wanted
+    DETACH: ClassVar[Op]           # the same values, where gradients stop
+    CUSTOM_GRADIENT: ClassVar[Op]  # src: value, inputs...; arg: vjp rule; the value, its own
+                                   # gradient
+    CHECKED: ClassVar[Op]          # arg: (operation, axis, size); an index, checked when it is
+                                   # realized
+    REDUCE: ClassVar[Op]           # arg: (combiner, axes); reduced axes keep size 1
+    RESHAPE: ClassVar[Op]          # arg: new shape
+    PERMUTE: ClassVar[Op]          # arg: order; out.shape[i] == in.shape[order[i]]
+    EXPAND: ClassVar[Op]           # arg: new shape; axes of size 1 repeat
+    PAD: ClassVar[Op]              # arg: ((before, after), ...); zeros around
+    SHRINK: ClassVar[Op]           # arg: ((start, stop), ...)
+    FLIP: ClassVar[Op]             # arg: axes
+    SHEAR: ClassVar[Op]            # arg: (axis, by, factor, offset, size); see movement.py
+    GATHER: ClassVar[Op]           # src: x, index; arg: axis; x[.., index[.., j, ..], ..], 0
+                                   # outside
+    SCATTER: ClassVar[Op]          # src: base, index, values; arg: (axis, combiner or None): base,
+                                   # with values[.., j, ..] put in or combined at
+                                   # [.., index[.., j, ..], ..]
 
     # ELEMENTWISE: GRAPH, LOOP and index arithmetic alike
-    NEG = auto()
-    EXP = auto()              # its own op: EXP2(x / ln 2) would lose |x| / 2 ulp
-    EXP2 = auto()
-    LOG2 = auto()
-    SIN = auto()
-    SQRT = auto()
-    RECIPROCAL = auto()
-    CAST = auto()             # dtype of the node is the target
-    BITCAST = auto()
-    NOT = auto()              # bitwise; logical for bool
-    ADD = auto()
-    SUB = auto()
-    MUL = auto()
-    DIV = auto()              # floats only
-    IDIV = auto()             # floor division; x // 0 is 0 for integers
-    MOD = auto()              # sign of the divisor; x % 0 is 0 for integers
-    POW = auto()
-    MAX = auto()              # NaN if either is
-    CMPLT = auto()
-    CMPNE = auto()
-    AND = auto()
-    OR = auto()
-    XOR = auto()
-    SHL = auto()              # 0 where the count is out of range
-    SHR = auto()              # arithmetic for signed types
-    WHERE = auto()            # condition, then, otherwise
-    MULACC = auto()           # a * b + c, rounded once or twice
+    NEG: ClassVar[Op]
+    EXP: ClassVar[Op]              # its own op: EXP2(x / ln 2) would lose |x| / 2 ulp
+    EXP2: ClassVar[Op]
+    LOG2: ClassVar[Op]
+    SIN: ClassVar[Op]
+    COS: ClassVar[Op]
+    SQRT: ClassVar[Op]
+    RECIPROCAL: ClassVar[Op]
+    CAST: ClassVar[Op]             # dtype of the node is the target
+    BITCAST: ClassVar[Op]
+    NOT: ClassVar[Op]              # bitwise; logical for bool
+    ADD: ClassVar[Op]
+    SUB: ClassVar[Op]
+    MUL: ClassVar[Op]
+    DIV: ClassVar[Op]              # floats only
+    IDIV: ClassVar[Op]             # floor division; x // 0 is 0 for integers
+    MOD: ClassVar[Op]              # sign of the divisor; x % 0 is 0 for integers
+    POW: ClassVar[Op]
+    MAX: ClassVar[Op]              # NaN if either is
+    CMPLT: ClassVar[Op]
+    CMPNE: ClassVar[Op]
+    AND: ClassVar[Op]
+    OR: ClassVar[Op]
+    XOR: ClassVar[Op]
+    SHL: ClassVar[Op]              # 0 where the count is out of range
+    SHR: ClassVar[Op]              # arithmetic for signed types
+    WHERE: ClassVar[Op]            # condition, then, otherwise
+    MULACC: ClassVar[Op]           # a * b + c, rounded once or twice
 
     # LOOP: one element of a kernel
-    PARAM = auto()            # arg: Param(slot, size); a kernel argument
-    RANGE = auto()            # arg: Range(id, extent, kind); a loop variable
-    LOAD = auto()             # src: param, index[, valid]; 0 where not valid
-    STORE = auto()            # src: param, index, value[, valid]; arg: combiner with what is there
-    ACCUMULATE = auto()       # src: value, range...; arg: combiner
-    SINK = auto()             # src: stores
+    PARAM: ClassVar[Op]            # arg: Param(slot, size); a kernel argument
+    RANGE: ClassVar[Op]            # arg: Range(id, extent, kind); a loop variable
+    LOAD: ClassVar[Op]             # src: param, index[, valid]; 0 where not valid
+    STORE: ClassVar[Op]            # src: param, index, value[, valid]; arg: combiner with what is
+                                   # there
+    ACCUMULATE: ClassVar[Op]       # src: value, range...; arg: combiner
+    SINK: ClassVar[Op]             # src: stores
 
+
+for _value, _name in enumerate((n for n in Op.__annotations__ if n.isupper()), 1):
+    _op = Op()
+    _op.name, _op.value = _name, _value
+    setattr(Op, _name, _op)
 
 MOVEMENT = frozenset({Op.RESHAPE, Op.PERMUTE, Op.EXPAND, Op.PAD, Op.SHRINK, Op.FLIP, Op.SHEAR})
 IDENTITY_OPS = frozenset({Op.LEAF, Op.DETACH, Op.CUSTOM_GRADIENT, Op.CHECKED})
@@ -191,6 +226,7 @@ SPECS: dict[Op, OpSpec] = {
     Op.EXP2: OpSpec(1, "f", _quiet(np.exp2), ulp=1.0),
     Op.LOG2: OpSpec(1, "f", _quiet(np.log2), ulp=2.0),
     Op.SIN: OpSpec(1, "f", _quiet(np.sin), ulp=2.0),
+    Op.COS: OpSpec(1, "f", _quiet(np.cos), ulp=2.0),
     Op.SQRT: OpSpec(1, "f", _quiet(np.sqrt)),
     Op.RECIPROCAL: OpSpec(1, "f", _quiet(lambda x: np.asarray(1, np.asarray(x).dtype) / x)),
     Op.CAST: OpSpec(1, "biuf", _quiet(lambda x: x), gives="any"),

@@ -98,11 +98,12 @@ class Optimizer:
         (Captures keep these alive, so that no id comes again.)"""
         seen: list[object] = []
         for group in self.param_groups:
-            seen += [list(map(id, v)) if k == "params" else
-                     tuple(v) if isinstance(v, list) else v for k, v in group.items() if k != "lr"]
-        for state in self.state.values():
-            seen.append(id(state))
-            seen += [id(v) for v in state.values() if isinstance(v, Tensor)]
+            seen += [tuple(v) if type(v) is list else v
+                     for k, v in group.items() if k not in ("lr", "params")]
+            seen += map(id, group["params"])
+        states = self.state.values()
+        seen += map(id, states)
+        seen += [id(v) for state in states for v in state.values() if isinstance(v, Tensor)]
         return seen
 
     def _new_state(self, p: Tensor, state: dict[str, Any], values: Callable[[], Group]) -> None:

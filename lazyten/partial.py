@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lazyten.node import Node, make, reduce, reshape, rewrite
+from lazyten.node import Node, elementwise, make, move, reduce, reshape, rewrite
 from lazyten.ops import Op
 
 FEW = 64
@@ -17,10 +17,14 @@ MANY = 1 << 20
 """Elements from which on a second kernel costs nothing beside the first."""
 MOST_PARTS = 64
 LEAST_PARTS = 4
+EVEN = 16
+"""So many equal parts are better than more parts and a rest."""
+LINE = 64
+"""Long parts have a multiple of so many elements, which needs no masks."""
 
 
 def split_reductions(roots: Sequence[Node]) -> list[Node]:
-    """Each REDUCE of at least MANY elements to fewer than FEW becomes a stored one and a second."""
+    """Each REDUCE of at least MANY elements to a few becomes a stored one and a second."""
     return rewrite(roots, _in_two)
 
 
@@ -30,17 +34,31 @@ def _in_two(node: Node) -> Node | None:
     if node.dtype.is_half:
         return None  # parts would be rounded to 16 bits
     x, (combiner, axes) = node.src[0], node.arg
-    axis = max(axes, key=lambda a: (_parts(x.shape[a]), -a))
-    parts = _parts(x.shape[axis])
+    axis = max(axes, key=lambda a: (_parts(x.shape[a])[0], -a))
+    parts, length = _parts(x.shape[axis])
     if parts < LEAST_PARTS:
         return None
-    shape = (*x.shape[:axis], parts, x.shape[axis] // parts, *x.shape[axis + 1:])
+    whole = _between(x, axis, 0, parts * length)
+    shape = (*x.shape[:axis], parts, length, *x.shape[axis + 1:])
     inner = (a if a < axis else a + 1 for a in axes)
-    partial = reduce(reshape(x, shape), combiner, inner)
-    stored = make(Op.CONTIGUOUS, node.dtype, (partial,))
-    return reshape(reduce(stored, combiner, [axis]), node.shape)
+    stored = make(Op.CONTIGUOUS, node.dtype, (reduce(reshape(whole, shape), combiner, inner),))
+    total = reshape(reduce(stored, combiner, [axis]), node.shape)
+    if parts * length == x.shape[axis]:
+        return total
+    rest = reduce(_between(x, axis, parts * length, x.shape[axis]), combiner, axes)
+    return elementwise(combiner, total, rest)
 
 
-def _parts(size: int) -> int:
-    """The most equal parts, up to MOST_PARTS, that an axis can be cut into."""
-    return next(d for d in range(MOST_PARTS, 0, -1) if size % d == 0)
+def _parts(size: int) -> tuple[int, int]:
+    """Into how many equal parts to cut an axis, and their length; a rest may remain."""
+    even = next(d for d in range(MOST_PARTS, 0, -1) if size % d == 0)
+    if even >= EVEN or size < MOST_PARTS * EVEN:
+        return even, size // even
+    length = size // MOST_PARTS
+    return MOST_PARTS, length if length < LINE * LINE else length // LINE * LINE
+
+
+def _between(x: Node, axis: int, start: int, stop: int) -> Node:
+    """The elements from `start` to `stop` along `axis`."""
+    return move(Op.SHRINK, x, tuple((start, stop) if a == axis else (0, n)
+                                    for a, n in enumerate(x.shape)))

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from weakref import WeakKeyDictionary, WeakSet
 
 from lazyten import debug, tracing, watching
 from lazyten import dtype as dt
 from lazyten.checks import index_checks, is_outside, outside_error, reach
-from lazyten.device import Handle, Program, executor
+from lazyten.device import Argument, Handle, Program, executor
 from lazyten.dtype import DType
 from lazyten.errors import DeviceError
-from lazyten.kernel import Slot
+from lazyten.kernel import Kernel, Slot
 from lazyten.location import user_location
 from lazyten.node import Node, make, rebuild, toposort
 from lazyten.ops import IDENTITY_OPS, Op
@@ -49,8 +50,15 @@ class Plan:
         """The programs as one function of the handles of these arrays, in this order."""
         position = {array: i for i, array in enumerate(arrays)}
         return executor(device).sequence([
-            (program, [position[a] for a in self.schedule.memory_of(step)])
-            for step, program in zip(self.schedule.steps, self.programs, strict=True)])
+            [(program, [Argument(position[a], n) for a, n in arguments])
+             for _, program, arguments in launch] for launch in self.launches()])
+
+    def launches(self) -> Iterator[list[tuple[Kernel, Program, list[Argument]]]]:
+        """What each launch runs: kernels with their programs, and on what memory."""
+        steps = zip(self.schedule.steps, self.programs, strict=True)
+        for count in self.schedule.launches:
+            yield [(step.kernel, program, self.schedule.arguments_of(step))
+                   for step, program in islice(steps, count)]
 
 
 RUNS = 4
@@ -200,6 +208,8 @@ class Graph:
 
     def _sources(self, node: Node) -> tuple[Node, ...]:
         """What a node reads; notes the node that is read in its place, if one is."""
+        if node.op is Op.BUFFER:
+            return ()
         found = self.realized.get(node)
         if found is None and node.op in IDENTITY_OPS:
             found = node.src[0]
@@ -215,7 +225,7 @@ class Graph:
             self.buffers.append(node.arg)
         elif node.op is Op.CONST:
             arg = (repr(node.value), node.shape)
-        return (node.op, node.dtype, arg, tuple(numbers[s] for s in node.src))
+        return (node.op, node.dtype, arg, tuple([numbers[s] for s in node.src]))
 
     def normalized(self) -> list[Node]:
         """The roots over BUFFER(Slot) leaves, without the nodes that were passed over."""
@@ -234,7 +244,7 @@ class Graph:
 
 def _make_plan(device: str, graph: Graph) -> Plan:
     inputs: list[tuple[DType, int]] = [(b.dtype, b.size) for b in graph.buffers]
-    made = schedule(graph.normalized(), inputs)
+    made = schedule(graph.normalized(), inputs, executor(device).has_offsets)
     plan = Plan(made, _programs(device, made))
     _live[plan] = device
     return plan
@@ -274,13 +284,14 @@ def run(device: str, plan: Plan, inputs: Sequence[Buffer], detail: int = 0) -> l
 
 
 def _launch_each(device: str, plan: Plan, handles: Mapping[int, Handle], detail: int) -> None:
-    for step, program in zip(plan.schedule.steps, plan.programs, strict=True):
-        arguments = [handles[a] for a in plan.schedule.memory_of(step)]
+    runtime = executor(device)
+    for launch in plan.launches():
+        ready = [partial(p.launch, runtime.located(handles, at)) for _, p, at in launch]
         if detail >= 2:
-            debug.show_launch(step.kernel, partial(program.launch, arguments),
-                              executor(device).seconds)
+            debug.show_launch([kernel for kernel, _, _ in launch], ready, runtime.seconds)
         else:
-            program.launch(arguments)
+            for run_one in ready:
+                run_one()
 
 
 # ---- memory --------------------------------------------------------------------------------------

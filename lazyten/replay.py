@@ -7,7 +7,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from sys import getrefcount
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,10 @@ from lazyten import debug, tracing, watching
 from lazyten.captured import Captured, HostInput, Placeholder, TensorSpec, flags_of, layout_of
 from lazyten.checks import index_checks, is_outside, outside_error, reach
 from lazyten.device import executor
-from lazyten.dtype import DType
 from lazyten.environment import Environment
 from lazyten.errors import DeviceError, JitError
-from lazyten.node import Node, Shape, make, substitute
+from lazyten.homes import Home, Homes
+from lazyten.node import Node, make, reshape, substitute
 from lazyten.ops import Op
 from lazyten.realization import (
     Graph,
@@ -45,35 +45,14 @@ class Root:
     was_freed: bool = False
 
 
-class Home:
-    """Memory for one result, with the node that reads it. It serves again once nobody but its
-    owner knows it: a tensor or a recorded operation that still reads it holds a reference."""
-
-    __slots__ = ("base", "base_count", "buffer", "buffer_count", "node", "node_count")
-
-    def __init__(self, device: str, dtype: DType, size: int, shape: Shape) -> None:
-        self.buffer = Buffer(device, dtype, size)
-        self.node = self.buffer.node(shape)
-        self.base = self.node.src[0] if self.node.op is Op.RESHAPE else self.node
-        self.node_count, self.base_count = getrefcount(self.node), getrefcount(self.base)
-        self.buffer_count = getrefcount(self.buffer)
-
-    @property
-    def is_free(self) -> bool:
-        """Whether there are no more references than when it was made."""
-        return getrefcount(self.node) == self.node_count and \
-            getrefcount(self.base) == self.base_count and \
-            getrefcount(self.buffer) == self.buffer_count
-
-
-HOMES = 3
-"""Homes that are kept for a result: two take turns where a tensor is updated in place."""
+TURNS = 2
+"""Sets of memory for the results of a call. One is enough as long as nobody keeps them."""
 
 
 class Segment:
     """The part of a captured call that one device computes."""
 
-    def __init__(self, device: str, roots: Sequence[Root]) -> None:
+    def __init__(self, device: str, roots: Sequence[Root], hosts: Sequence[Buffer]) -> None:
         self.device, self.roots = device, roots
         graph = Graph([r.node for r in roots], device, use_realized=False)
         if graph.copies:
@@ -90,38 +69,54 @@ class Segment:
         self.plan = plan_of(device, graph)
         made = self.plan.schedule
         self.workspace = reserve_blocks(device, made)
-        self.blocks = [self.workspace[b].handle for b in made.blocks.values()]
-        fresh = [a for a in dict.fromkeys(made.outputs) if a >= made.inputs]
-        self.arrays = (*range(made.inputs), *made.blocks, *fresh)
-        self.programs, self.launch = self.plan.programs, self.plan.joined(device, self.arrays)
+        self.fresh = [a for a in dict.fromkeys(made.outputs) if a >= made.inputs]
+        first = {a: made.outputs.index(a) for a in self.fresh}
+        self.kinds = [(*made.arrays[a], shapes[first[a]]) for a in self.fresh]
         self.shapes = shapes
-        first = {a: made.outputs.index(a) for a in fresh}
-        self.fresh = fresh
-        self.kinds = [(*made.arrays[a], self.shapes[first[a]]) for a in fresh]
-        self.homes: list[list[Home]] = [[] for _ in fresh]
         self.given = [a if a < made.inputs else None for a in made.outputs]
-        self.made = [fresh.index(a) if a >= made.inputs else -1 for a in made.outputs]
+        self.made = [self.fresh.index(a) if a >= made.inputs else -1 for a in made.outputs]
+        self.is_plain = list(made.outputs) == self.fresh
+        self.alternates = any(r.written is not None for r in roots)
+        self.turns: list[Homes] = []
+        self._order_arrays(hosts)
+
+    def _order_arrays(self, hosts: Sequence[Buffer]) -> None:
+        """The arrays as a launch gets them: from sources, always the same, and results."""
+        made = self.plan.schedule
+        found = {a: p.number for a, p in enumerate(self.inputs)
+                 if isinstance(p, Placeholder) and p.kind == "source"}
+        fixed = [a for a in range(made.inputs) if a not in found]
+        self.sources = list(found.values())
+        self.fixed = (*[_in_place_of(self.inputs[a], (), hosts).handle for a in fixed],
+                      *[self.workspace[b].handle for b in made.blocks.values()])
+        self.arrays = (*found, *fixed, *made.blocks, *self.fresh)
+        self.programs, self.launch = self.plan.programs, self.plan.joined(self.device, self.arrays)
+
+    def _homes(self) -> Homes:
+        """Memory for the results that nothing uses any more, or new memory. Two take turns; where
+        the function updates tensors in place, what the last call wrote is in use by them."""
+        turns = self.turns
+        if turns and not self.alternates and turns[0].are_free:
+            return turns[0]
+        if len(turns) < TURNS:
+            turns.insert(0, Homes(len(self.fresh), self._home))
+        else:
+            turns[-1].renew(self._home)
+            turns.insert(0, turns.pop())
+        return turns[0]
 
     def _home(self, number: int) -> Home:
-        """Memory for a result that nothing uses any more, or new memory."""
-        homes = self.homes[number]
-        for home in homes:
-            if home.is_free:
-                return home
+        """New memory for a result."""
         try:
-            home = Home(self.device, *self.kinds[number])
+            return Home(self.device, *self.kinds[number])
         except DeviceError as error:
             raise out_of_memory(self.plan.schedule, self.fresh[number], error) from error
-        homes.insert(0, home)
-        del homes[HOMES:]
-        return home
 
     def run(self, sources: Sequence[Buffer], hosts: Sequence[Buffer]) -> list[Node]:
         """The node that reads the value of each root. IndexingError for an index outside."""
-        inputs = [p if isinstance(p, Buffer) else (sources if p.kind == "source" else hosts)[
-            p.number] for p in self.inputs]
         detail = debug.level()
         if detail:
+            inputs = [_in_place_of(p, sources, hosts) for p in self.inputs]
             show(self.device, self.plan, None, detail)
             buffers = run(self.device, self.plan, inputs, detail)
             nodes = [b.node(shape) for b, shape in zip(buffers, self.shapes, strict=True)]
@@ -129,18 +124,20 @@ class Segment:
         if self.programs is not self.plan.programs:  # compiled anew
             self.launch = self.plan.joined(self.device, self.arrays)
             self.programs = self.plan.programs
-        homes = [self._home(number) for number in range(len(self.homes))]
+        homes = self._homes()
         if watching.watchers:
             watching.ran(self.device, self.plan)
-        self.launch([*[b.handle for b in inputs], *self.blocks, *[h.buffer.handle for h in homes]])
+        self.launch((*[sources[n].handle for n in self.sources], *self.fixed, *homes.handles))
+        if self.is_plain and not self.checks:
+            return homes.nodes
+        inputs = [_in_place_of(p, sources, hosts) for p in self.inputs]
         nodes = []
         for given, made, shape in zip(self.given, self.made, self.shapes, strict=True):
             if given is not None:
                 nodes.append(inputs[given].node(shape))
             else:
-                home = homes[made]
-                nodes.append(home.node if home.node.shape == shape else home.buffer.node(shape))
-        return self._checked(nodes, inputs) if self.checks else nodes
+                nodes.append(reshape(homes.nodes[made], shape))
+        return self._checked(nodes, inputs)
 
     def _checked(self, nodes: list[Node], inputs: Sequence[Buffer]) -> list[Node]:
         """The nodes of the roots, once the ones after them say that no index is outside."""
@@ -155,6 +152,10 @@ class Segment:
         return nodes[:count]
 
 
+_FLAGS = attrgetter("leaf_id", "keeps_graph", "was_freed")
+"""`flags_of`, for many storages at once."""
+
+
 class Replay:
     """A captured call, ready to run with other values."""
 
@@ -162,17 +163,31 @@ class Replay:
                  sources: Sequence[Storage]) -> None:
         self.environment = environment
         self.captured, self.replacements = captured, tracing.replacements
-        self.written = frozenset(number for number, _ in captured.written)
         roots = [Root(number, node, sources[number].device) for number, node in captured.written]
         roots += [Root(None, n.node, n.device, n.was_freed) for n in captured.new]
         devices = dict.fromkeys(r.device for r in roots)
-        self.segments = [Segment(d, [r for r in roots if r.device == d]) for d in devices]
         self.hosts = [Buffer(h.device, h.dtype, h.size) for h in captured.hosts]
-        self.order = [[i for i, r in enumerate(roots) if r.device == d] for d in devices]
-        self.fixed = [(s.fixed, s.flags) for s in captured.sources if s.fixed is not None]
-        self.moving = [s for s in captured.sources if s.fixed is None]
-        self.checked = False
+        self.segments = [Segment(d, [r for r in roots if r.device == d], self.hosts)
+                         for d in devices]
+        order = [i for d in devices for i, r in enumerate(roots) if r.device == d]
+        place = {i: position for position, i in enumerate(order)}
         self.targets = [(r.written, r.was_freed, r.device) for r in roots]
+        self.written = [(place[i], number) for i, (number, _) in enumerate(captured.written)]
+        self.new = [(place[i + len(self.written)], n.device, n.was_freed)
+                    for i, n in enumerate(captured.new)]
+        self.script = [_Refresh(item, self.hosts[item.number]) if isinstance(item, HostInput)
+                       else item for item in captured.script]
+        self._sort_sources()
+        self.checked = False
+
+    def _sort_sources(self) -> None:
+        """Storages that are always the same, and those that each call finds anew."""
+        sources = self.captured.sources
+        self.storages: list[Any] = [s.fixed for s in sources]
+        self.moving = [(number, s) for number, s in enumerate(sources) if s.fixed is None]
+        self.gradients = [s for _, s in self.moving if s.gradient]
+        self.fixed = [s.fixed for s in sources if s.fixed is not None]
+        self.flags = list(map(_FLAGS, self.fixed))
 
     @functools.cached_property
     def fingerprint(self) -> Hashable:
@@ -190,46 +205,40 @@ class Replay:
         for source, layout in captured.layouts:
             if layout_of(source.find(arguments)._grad) != layout:
                 return False
-        for storage, (leaf, graph, freed) in self.fixed:
-            if (storage.leaf_id is not None) is not leaf or storage.keeps_graph is not graph or \
-                    storage.was_freed is not freed:
-                return False
-        for found in self.moving:
+        for found in self.gradients:  # an argument's flags are in its signature
             if flags_of(found.find(arguments)) != found.flags:
                 return False
-        return self.environment.changed() is None and all(
-            look() == seen for look, seen in captured.guards)
+        if list(map(_FLAGS, self.fixed)) != self.flags or self.environment.has_changed:
+            return False
+        return all(look() == seen for look, seen in captured.guards)
 
     def run(self, arguments: Sequence[Tensor]) -> Any:
         """Do what the captured call did, with these arguments; gives what it gave."""
-        captured = self.captured
-        storages = [s.find(arguments) for s in captured.sources]
-        self._check_apart(storages)
+        storages = self.storages.copy()
+        for number, source in self.moving:
+            storages[number] = source.find(arguments)
+        if self.written:
+            self._check_apart(storages)
         sources = _buffers(storages)
-        for item in captured.script:
-            if isinstance(item, HostInput):
-                _refresh(item, self.hosts[item.number])
-            else:
-                item()
-        nodes: dict[int, Node] = {}
-        for segment, order in zip(self.segments, self.order, strict=True):
-            nodes.update(zip(order, segment.run(sources, self.hosts), strict=True))
+        for act in self.script:
+            act()
+        nodes: list[Node] = []
+        for segment in self.segments:
+            nodes += segment.run(sources, self.hosts)
+        for place, number in self.written:
+            storages[number].assign(nodes[place])
         new: list[Storage] = []
-        for i, (written, was_freed, device) in enumerate(self.targets):
-            node = nodes[i]
-            if written is not None:
-                storages[written].assign(node)
-            else:
-                storage = Storage(node, device)
-                storage.was_freed = was_freed
-                new.append(storage)
+        for place, device, was_freed in self.new:
+            storage = Storage(nodes[place], device)
+            storage.was_freed = was_freed
+            new.append(storage)
         return self._results(arguments, storages, new)
 
     def _check_apart(self, storages: Sequence[Storage]) -> None:
         """JitError if two sources that were apart are one now, and it is written."""
         if len(set(storages)) == len(storages):
             return
-        for number in self.written:
+        for _, number in self.written:
             if storages.count(storages[number]) > 1:
                 raise JitError(f"a tensor of shape {storages[number]._node.shape} that a jitted "
                                f"function changes in place reaches it in two ways, for example as "
@@ -238,17 +247,26 @@ class Replay:
     def _results(self, arguments: Sequence[Tensor], storages: Sequence[Storage],
                  new: Sequence[Storage]) -> Any:
         """Leave the gradients behind, and build what the function gave."""
-        def tensor(spec: TensorSpec) -> Tensor:
-            if spec.same is not None:
-                return spec.same.find(arguments)
-            storage = new[spec.number] if spec.kind == "new" else storages[spec.number]
-            view = Tensor._view(storage, spec.moves, spec.detached)
-            return view.requires_grad_() if spec.leaf and not spec.detached else view
         for effect in self.captured.gradients:
-            effect.tensor.find(arguments)._grad = None if effect.spec is None else \
-                tensor(effect.spec)
-        leaves = (x.value if isinstance(x, Leaf) else tensor(x) for x in self.captured.leaves)
-        return unflatten(leaves, self.captured.structure)
+            tensor = effect.tensor.fixed
+            if tensor is None:
+                tensor = arguments[effect.tensor.argument]
+            spec = effect.spec
+            tensor._grad = None if spec is None else _made(spec, arguments, storages, new)
+        leaves = [x.value if isinstance(x, Leaf) else _made(x, arguments, storages, new)
+                  for x in self.captured.leaves]
+        structure = self.captured.structure
+        return leaves[0] if structure is None else unflatten(iter(leaves), structure)
+
+
+def _made(spec: TensorSpec, arguments: Sequence[Tensor], storages: Sequence[Storage],
+          new: Sequence[Storage]) -> Tensor:
+    """A tensor that a call gives."""
+    if spec.same is not None:
+        return spec.same.find(arguments)
+    storage = new[spec.number] if spec.kind == "new" else storages[spec.number]
+    view = Tensor._view(storage, spec.moves, spec.detached)
+    return view.requires_grad_() if spec.leaf and not spec.detached else view
 
 
 def _contents(given: Placeholder | Buffer) -> Hashable:
@@ -257,22 +275,39 @@ def _contents(given: Placeholder | Buffer) -> Hashable:
     return given.numpy().tobytes()
 
 
+def _in_place_of(given: Placeholder | Buffer, sources: Sequence[Buffer],
+                 hosts: Sequence[Buffer]) -> Buffer:
+    """The memory that an input of a program stands for."""
+    if isinstance(given, Buffer):
+        return given
+    return (sources if given.kind == "source" else hosts)[given.number]
+
+
 def _buffers(storages: Sequence[Storage]) -> list[Buffer]:
     """The memory of each value, computed first where it is not yet."""
-    found = [_buffer(s) for s in storages]
-    if None in found:
-        realize(storages)
-        found = [s.buffer for s in storages]
-    return found  # type: ignore[return-value]  # realized
+    found: list[Buffer] = []
+    for storage in storages:
+        node = storage._node
+        if node.op is Op.RESHAPE:
+            node = node.src[0]
+        if node.op is not Op.BUFFER:
+            realize(storages)
+            return [s.buffer for s in storages]  # type: ignore[misc]  # realized
+        found.append(node.arg)
+    return found
 
 
-def _buffer(storage: Storage) -> Buffer | None:
-    node = storage._node
-    if node.op is Op.RESHAPE:
-        node = node.src[0]
-    return node.arg if node.op is Op.BUFFER else storage.buffer
+class _Refresh:
+    """Computes a host input, and copies it to the device where it differs from the last."""
 
+    __slots__ = ("buffer", "host", "last")
 
-def _refresh(host: HostInput, buffer: Buffer) -> None:
-    values = np.ascontiguousarray(host.refresh(), host.dtype.numpy).reshape(-1)
-    executor(host.device).copy_in(buffer.handle, values)
+    def __init__(self, host: HostInput, buffer: Buffer) -> None:
+        self.host, self.buffer, self.last = host, buffer, b""
+
+    def __call__(self) -> None:
+        values = np.ascontiguousarray(self.host.refresh(), self.host.dtype.numpy)
+        data = values.tobytes()
+        if data != self.last:
+            executor(self.host.device).copy_in(self.buffer.handle, values.reshape(-1))
+            self.last = data

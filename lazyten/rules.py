@@ -15,7 +15,6 @@ there. Every rule is a step towards less: `tests/test_rules.py` counts, and chec
 """
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
@@ -244,7 +243,8 @@ class Rule:
         constants = frozenset(v.name for v in _variables(self.find) if v.constant)
         object.__setattr__(self, "constants", constants)
         if self.where is not None:
-            object.__setattr__(self, "needs", tuple(inspect.signature(self.where).parameters))
+            code = self.where.__code__
+            object.__setattr__(self, "needs", code.co_varnames[:code.co_argcount])
 
     def apply(self, node: Node, make: Make) -> Node | None:
         """The replacement of `node`, its new nodes made by `make`; None where it does not match."""

@@ -11,23 +11,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from lazyten.batching import Work, launches
 from lazyten.cost import Decision, stored_values
+from lazyten.device import Argument
 from lazyten.dtype import DType
-from lazyten.fusion import merge_kernels
+from lazyten.fusion import Group, merge_kernels
 from lazyten.kernel import Kernel, Slot
 from lazyten.location import Location
 from lazyten.memory import Lifetime, share
 from lazyten.node import Node, make, reshape, rewrite, toposort, unshaped
+from lazyten.offsets import without_offsets
 from lazyten.ops import Op
 from lazyten.partial import split_reductions
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Run `kernel` on arrays `args`, outputs first."""
+    """Run `kernel` on arrays `args`, outputs first. offsets: how many bytes of each come before the
+    element that the kernel takes for its first."""
 
     kernel: Kernel
     args: tuple[int, ...]
+    offsets: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +41,8 @@ class Schedule:
 
     guests: for each array that lives in the memory of an output, as it is gone before that is
     written, the output. blocks: for each other array that is neither given nor an output, the
-    number of the memory block it lives in; block_sizes: their bytes. For explain(), decisions: why
+    number of the memory block it lives in; block_sizes: their bytes. launches: how many of the
+    steps each launch runs; those of one need nothing of each other. For explain(), decisions: why
     each of the steps' values is stored; saved: what each step saves against a kernel for each of
     its values.
     """
@@ -48,6 +54,7 @@ class Schedule:
     guests: dict[int, int]
     blocks: dict[int, int]
     block_sizes: tuple[int, ...]
+    launches: tuple[int, ...]
     decisions: tuple[Decision, ...]
     saved: tuple[float, ...]
 
@@ -68,14 +75,22 @@ class Schedule:
         """For each argument of a step, the array whose memory it is: its own, or its host's."""
         return [self.guests.get(a, a) for a in step.args]
 
+    def arguments_of(self, step: Step) -> list[Argument]:
+        """What a step is launched on, by the numbers of the arrays whose memory it is."""
+        return list(map(Argument, self.memory_of(step), step.offsets))
+
     def largest_in(self, block: int) -> int:
         """The largest array of those that share a block, which decides its size."""
         return max((a for a, b in self.blocks.items() if b == block),
                    key=lambda a: self.arrays[a][0].itemsize * self.arrays[a][1])
 
 
-def schedule(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]]) -> Schedule:
-    """Steps that compute `roots`, whose leaves are BUFFER(Slot(i)) for input i."""
+def schedule(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]],
+             offsets: bool = True) -> Schedule:
+    """Steps that compute `roots`, whose leaves are BUFFER(Slot(i)) for input i.
+
+    offsets: whether a kernel may be launched on memory from a later byte on.
+    """
     roots = split_reductions(roots)
     arrays = list(inputs)
     place: dict[Node, int] = {}
@@ -87,11 +102,24 @@ def schedule(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]]) -> Sche
         arrays.append((decision.node.dtype, decision.node.numel))
     names = _Names()
     groups = [g for g in groups if g.decisions[0].node.numel]
-    steps = [_step([d.node for d in g.decisions], place, names) for g in groups]
+    steps = [_step([d.node for d in g.decisions], place, names, offsets) for g in groups]
+    together = launches([_work(g, s) for g, s in zip(groups, steps, strict=True)])
+    order = [number for launch in together for number in launch]
+    groups, steps = [groups[n] for n in order], [steps[n] for n in order]
     outputs = tuple(place[r] if r in place else _leaf_slot(r) for r in roots)
-    guests, blocks, sizes = _plan_memory(arrays, len(inputs), steps, outputs)
+    counts = tuple(map(len, together))
+    guests, blocks, sizes = _plan_memory(arrays, len(inputs), steps, counts, outputs)
     return Schedule(tuple(arrays), len(inputs), tuple(steps), outputs, guests, blocks, sizes,
-                    tuple(d for g in groups for d in g.decisions), tuple(g.saved for g in groups))
+                    counts, tuple(d for g in groups for d in g.decisions),
+                    tuple(g.saved for g in groups))
+
+
+def _work(group: Group, step: Step) -> Work:
+    """What batching.py wants to know of a kernel."""
+    count = len(step.kernel.outputs)
+    elements = sum(d.node.numel for d in group.decisions) + sum(n for _, n in step.kernel.inputs)
+    return Work(step.args[:count], step.args[count:], elements,
+                sum(d.own_cost for d in group.decisions))
 
 
 def _distinct(decisions: Sequence[Decision]) -> dict[Node, list[Decision]]:
@@ -132,7 +160,7 @@ class _Names:
         return self.kernels[key]
 
 
-def _step(nodes: Sequence[Node], place: dict[Node, int], names: _Names) -> Step:
+def _step(nodes: Sequence[Node], place: dict[Node, int], names: _Names, offsets: bool) -> Step:
     """The step that computes some stored nodes from inputs and other stored nodes.
 
     What one of them reads of another is that one's expression, so no kernel reads what it writes.
@@ -157,23 +185,30 @@ def _step(nodes: Sequence[Node], place: dict[Node, int], names: _Names) -> Step:
             memo[n] = argument(n.arg.slot, n)
     bodies = [n.src[0] if n.op is Op.CONTIGUOUS else n for n in nodes]
     outputs = [reshape(n, nodes[0].shape) for n in rewrite(bodies, lambda n: None, memo)]
+    starts: dict[int, int] = {}
+    if offsets:
+        outputs, starts = without_offsets(outputs)
     kernel = names.kernel(tuple(outputs), tuple(types), nodes[0].where)
-    return Step(kernel, (*(place[n] for n in nodes), *slots))
+    later = (starts.get(slot, 0) * dtype.itemsize for slot, (dtype, _) in
+             enumerate(types, len(nodes)))
+    return Step(kernel, (*(place[n] for n in nodes), *slots), (*(0 for _ in nodes), *later))
 
 
 def _plan_memory(arrays: Sequence[tuple[DType, int]], inputs: int, steps: Sequence[Step],
-                 outputs: Sequence[int]) -> tuple[
+                 counts: Sequence[int], outputs: Sequence[int]) -> tuple[
                      dict[int, int], dict[int, int], tuple[int, ...]]:
-    """Memory for the arrays between inputs and outputs: guests, blocks and block_sizes."""
+    """Memory for the arrays between inputs and outputs: guests, blocks and block_sizes. What the
+    steps of one launch read and write is there at the same time."""
     first: dict[int, int] = {}
     last: dict[int, int] = {}
-    for number, step in enumerate(steps):
+    launch_of = [number for number, count in enumerate(counts) for _ in range(count)]
+    for number, step in zip(launch_of, steps, strict=True):
         for array in step.args:
             first.setdefault(array, number)
             last[array] = number
     between = [a for a in range(inputs, len(arrays)) if a not in outputs and a in first]
     hosts = [a for a in dict.fromkeys(outputs) if a >= inputs and a in first]
-    last |= dict.fromkeys(hosts, len(steps))  # for ever
+    last |= dict.fromkeys(hosts, len(counts))  # for ever
     lifetimes = [Lifetime(arrays[a][0].itemsize * arrays[a][1], first[a], last[a])
                  for a in (*hosts, *between)]
     chosen, sizes = share(lifetimes[len(hosts):], lifetimes[:len(hosts)])

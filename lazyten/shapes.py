@@ -105,6 +105,8 @@ def new_shape(given: Sequence[Any], operation: str) -> Shape:
 
 def broadcast(shapes: Sequence[Shape], operation: str) -> Shape:
     """The common shape: axes are matched from the last, a size of 1 or a missing axis repeats."""
+    if shapes and shapes.count(shapes[0]) == len(shapes):
+        return shapes[0]
     rank = max((len(s) for s in shapes), default=0)
     result = [1] * rank
     for shape in shapes:

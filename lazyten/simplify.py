@@ -93,7 +93,7 @@ def _improve(node: Node) -> Node:
     if node.op not in ELEMENTWISE:
         return _memory(node)
     if all(s.op is Op.CONST for s in node.src):
-        return _fold(node)
+        return folded(node)
     if SPECS[node.op].commutes and node.src[0].op is Op.CONST:
         node = make(node.op, node.dtype, node.src[::-1])
     if node.dtype is dt.INDEX and node.op in SUMS:
@@ -106,11 +106,12 @@ def _improve(node: Node) -> Node:
     return better or node
 
 
-def _fold(node: Node) -> Node:
-    """The constant that an operation on constants gives."""
+def folded(node: Node) -> Node:
+    """The constant that an elementwise operation on constants gives."""
     dtypes = [s.dtype for s in node.src]
     values = [ops.round_to(np.asarray(s.value, s.dtype.compute), s.dtype) for s in node.src]
-    return const(np.asarray(ops.evaluate(node.op, node.dtype, values, dtypes)).item(), node.dtype)
+    return const(np.asarray(ops.evaluate(node.op, node.dtype, values, dtypes)).item(), node.dtype,
+                 node.shape)
 
 
 def _memory(node: Node) -> Node:

@@ -92,15 +92,8 @@ def sin(x: Node) -> Node:
 
 
 def cos(x: Node) -> Node:
-    """The cosine of x radians: 1 - 2 sin(x/2)**2, exact to an absolute error also for large x."""
-    x = as_float(x)
-    half = sin(ew.mul(x, 0.5))
-    value = ew.sub(1.0, ew.mul(ew.mul(half, half), 2.0))
-    return with_gradient(value, (x,), _cos_gradient)
-
-
-def _cos_gradient(g: Node, node: Node) -> tuple[Node]:
-    return (ew.mul(g, ew.negative(sin(node.src[1]))),)
+    """The cosine of x radians."""
+    return elementwise(Op.COS, as_float(x))
 
 
 def tan(x: Node) -> Node:
@@ -180,9 +173,13 @@ def _relu_gradient(g: Node, node: Node) -> tuple[Node]:
 
 
 def sigmoid(x: Node) -> Node:
-    """1 / (1 + e ** -x)."""
+    """1 / (1 + e ** -x), from e ** -|x|, which neither overflows nor loses digits."""
     x = as_float(x)
-    value = reciprocal(ew.add(exp(ew.negative(x)), 1.0))
+    negative = ew.less(x, 0.0)
+    small = exp(ew.where(negative, x, ew.negative(x)))
+    rest = ew.true_divide(small, ew.add(small, 1.0))
+    below = ew.sub(small, ew.mul(small, rest))  # `rest` itself, rounded once less
+    value = ew.where(negative, below, ew.sub(1.0, rest))
     return with_gradient(value, (x,), _sigmoid_gradient)
 
 

@@ -109,6 +109,8 @@ class Tensor:
         result = object.__new__(Tensor)
         result._storage, result._moves, result._detached = storage, moves, detached
         result._grad = None
+        if detached and tracing.active is not None:
+            tracing.made(result)
         return result
 
     @staticmethod
@@ -119,11 +121,12 @@ class Tensor:
     @staticmethod
     def _result(node: Node, *operands: Tensor) -> Tensor:
         """What an operation on these tensors gives: it requires a gradient if one of them does."""
-        device = operands[0].device
-        requires = any(t.requires_grad for t in operands)
+        requires = False
+        for t in operands:
+            requires = requires or t.requires_grad
         if requires and not is_grad_enabled():
             node, requires = make(Op.DETACH, node.dtype, (node,)), False
-        return Tensor._of(node, device, requires and node.dtype.is_float)
+        return Tensor._of(node, operands[0]._storage.device, requires and node.dtype.is_float)
 
     @property
     def node(self) -> Node:
@@ -359,14 +362,20 @@ class Tensor:
     @property
     def requires_grad(self) -> Flag:
         """Whether gradients flow back through this tensor. Set it on leaves; see detach()."""
-        return not self._detached and self._storage.requires_grad and self.dtype.is_float
+        storage = self._storage
+        if tracing.active is not None:
+            tracing.touched(storage)
+        return not self._detached and storage.requires_grad and storage._node.dtype.is_float
 
     @requires_grad.setter
     def requires_grad(self, wanted: Flag) -> None:
         self.requires_grad_(wanted)
 
     def requires_grad_(self, wanted: Flag = True) -> Tensor:
-        """Collect gradients for this tensor in `.grad`, or stop. Gives this tensor."""
+        """Collect gradients for this tensor in `.grad`, or stop. Gives this tensor.
+
+        What detach() gave gets a storage of its own: later writes to either are its own.
+        """
         if wanted == self.requires_grad:
             return self
         if not wanted:
@@ -378,10 +387,10 @@ class Tensor:
         if not self.dtype.is_float:
             raise GradientError(f"requires_grad of a tensor of {self.dtype.name}: only floats "
                                 f"have gradients; convert with .float() first")
-        if self._storage.requires_grad:
-            raise GradientError("requires_grad = True on a detached view of a tensor that requires "
-                                "gradients itself; use clone() first")
-        self._detached = False
+        if self._detached:
+            tracing.refuse_unless_made(self, "changing requires_grad of a tensor from outside")
+            self._storage, self._moves = Storage(self.node, self.device), ()
+            self._detached = False
         self._storage.become_leaf()
         self._own_leaf()
         return self
@@ -623,7 +632,7 @@ class Tensor:
     def _operand(self, value: Any, operation: str) -> Tensor | Scalar:
         """The other operand, on this device. DTypeError for what is not a number or a tensor."""
         if isinstance(value, Tensor):
-            if value.device != self.device:
+            if value._storage.device != self._storage.device:
                 raise DeviceError(f"{operation} of tensors on {self.device!r} and "
                                   f"{value.device!r}: both must be on one device; move one with "
                                   f".to({self.device!r})")
@@ -647,9 +656,10 @@ class Tensor:
     def _binary(self, operation: str, function: Callable[..., Node], other: Any,
                 swapped: Flag = False) -> Tensor:
         right = self._operand(other, operation)
+        operands = (self, right) if isinstance(right, Tensor) else (self,)
         left_node, right_node = self.node, _node(right)
         node = function(right_node, left_node) if swapped else function(left_node, right_node)
-        return Tensor._result(node, self, *([right] if isinstance(right, Tensor) else []))
+        return Tensor._result(node, *operands)
 
     def _unary(self, function: Callable[[Node], Node]) -> Tensor:
         return Tensor._result(function(self.node), self)

@@ -35,6 +35,11 @@ class Kernels:
     def __len__(self) -> int:
         return sum(len(schedule.steps) for _, schedule in self.schedules)
 
+    @property
+    def launches(self) -> int:
+        """How many launches they took: small kernels that need nothing of each other share one."""
+        return sum(len(schedule.launches) for _, schedule in self.schedules)
+
     def explain(self) -> str:
         """What `lt.explain` says of each schedule that ran, in order."""
         parts = [f"schedule {number} on {device}:\n{explain_schedule(schedule)}"

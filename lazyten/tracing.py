@@ -6,7 +6,7 @@ way `active` is None and a report costs one comparison.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import get_ident
 from typing import Any
@@ -41,6 +41,10 @@ class Observer(ABC):
         """A tensor's `.grad` is about to be read, or to be replaced by another."""
 
     @abstractmethod
+    def gradients_given(self, storages: Sequence[Any]) -> None:
+        """`lazyten.grad` made these; the call may give them without the graph they have."""
+
+    @abstractmethod
     def host_input(self, refresh: Callable[[], Array], dtype: DType, size: int,
                    device: str) -> Node:
         """A flat array that the host computes anew for each call, in the order of these calls."""
@@ -59,11 +63,11 @@ class Observer(ABC):
 
     @abstractmethod
     def is_new(self, thing: object) -> bool:
-        """Whether this module was made during the trace."""
+        """Whether this module or detached view was made during the trace."""
 
     @abstractmethod
     def made(self, thing: object) -> None:
-        """A module was made."""
+        """A module or detached view was made."""
 
 
 active: Observer | None = None
@@ -97,6 +101,20 @@ def gradient_used(tensor: Any, replaced: bool = False) -> None:
     observer = current()
     if observer is not None:
         observer.gradient_used(tensor, replaced)
+
+
+def made(thing: object) -> None:
+    """Tell the trace under way, if there is one, that it has made this."""
+    observer = current()
+    if observer is not None:
+        observer.made(thing)
+
+
+def refuse_unless_made(thing: object, what: str) -> None:
+    """JitError, naming the user's line, for a change of what the trace under way has not made."""
+    observer = current()
+    if observer is not None and not observer.is_new(thing):
+        refuse(what, "do it outside")
 
 
 def storage_replaced() -> None:

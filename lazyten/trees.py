@@ -2,19 +2,16 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
+class Leaf(NamedTuple):
     """A value that is no container."""
 
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(NamedTuple):
     """A container: its type, its keys if it is a dict, and the structure of each item (None for a
     leaf)."""
 
@@ -32,9 +29,9 @@ def flatten(value: Any) -> tuple[list[Any], Branch | None]:
 def _flatten(value: Any, leaves: list[Any]) -> Branch | None:
     kind = type(value)
     if kind is dict:
-        return Branch(dict, tuple(value), tuple(_flatten(v, leaves) for v in value.values()))
+        return Branch(dict, tuple(value), tuple([_flatten(v, leaves) for v in value.values()]))
     if kind is list or kind is tuple or isinstance(value, tuple) and hasattr(value, "_fields"):
-        return Branch(kind, None, tuple(_flatten(v, leaves) for v in value))
+        return Branch(kind, None, tuple([_flatten(v, leaves) for v in value]))
     leaves.append(value)
     return None
 

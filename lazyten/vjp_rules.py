@@ -41,12 +41,6 @@ LOG2E = math.log2(math.e)
 
 # ---- elementwise rules ---------------------------------------------------------------------------
 
-def _cosine(x: Node) -> Node:
-    """cos x = 1 - 2 sin(x/2)**2: unlike sin(x + pi/2), as exact for large x as sin itself."""
-    half = elementwise(Op.SIN, scale(x, 0.5))
-    return elementwise(Op.SUB, like(x, 1.0), scale(elementwise(Op.MUL, half, half), 2.0))
-
-
 def _reciprocal(g: Node, node: Node) -> Node:
     return neg(mul(g, elementwise(Op.MUL, node, node)))
 
@@ -218,7 +212,8 @@ VJP: dict[Op, tuple[Rule | None, ...]] = {
     Op.EXP: (lambda g, n: mul(g, n),),
     Op.EXP2: (lambda g, n: scale(mul(g, n), LN2),),
     Op.LOG2: (lambda g, n: div(scale(g, LOG2E), n.src[0]),),
-    Op.SIN: (lambda g, n: mul(g, _cosine(n.src[0])),),
+    Op.SIN: (lambda g, n: mul(g, elementwise(Op.COS, n.src[0])),),
+    Op.COS: (lambda g, n: neg(mul(g, elementwise(Op.SIN, n.src[0]))),),
     Op.SQRT: (lambda g, n: div(scale(g, 0.5), n),),
     Op.RECIPROCAL: (_reciprocal,),
     Op.CAST: (lambda g, n: cast(g, n.src[0].dtype),),

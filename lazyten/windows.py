@@ -1,4 +1,4 @@
-"""Sliding windows, and what is made of them: convolutions and pooling over any number of axes.
+"""Sliding windows over any number of axes, and pooling; matrix products. See also convolutions.py.
 
 A window axis is a plain stride: EXPAND a new axis of taps, then SHEAR the input along it (see
 movement.py), so gradients are sums over shifted arrays and nothing is ever copied.
@@ -13,7 +13,7 @@ from lazyten import dtype as dt
 from lazyten import elementwise as ew
 from lazyten import reductions
 from lazyten.elementwise import broadcast_to
-from lazyten.errors import ArgumentError, DTypeError, ShapeError
+from lazyten.errors import DTypeError, ShapeError
 from lazyten.indexing import Chain, apply
 from lazyten.node import Node, const, expand, move, reduce, reshape
 from lazyten.ops import Op
@@ -39,19 +39,11 @@ class Geometry:
                     f"{self.padding[a]} on each side; use a smaller kernel or more padding")
 
 
-def padded(x: Node, padding: Sequence[int], value: float = 0.0) -> Node:
-    """x with `padding` elements of `value` on both sides of its last axes."""
-    around = ((0, 0),) * (len(x.shape) - len(padding)) + tuple((p, p) for p in padding)
-    return ew.padded(x, around, value)
-
-
 def windows(x: Node, axis: int, kernel: int, stride: int, dilation: int) -> Node:
     """Windows along `axis`, which becomes two axes: windows, and taps within one."""
     n = x.shape[axis]
-    count = (n - dilation * (kernel - 1) - 1) // stride + 1
-    if dilation == 1 and kernel <= stride:
-        return _tiles(x, axis, kernel, stride, count)
     before, after = x.shape[:axis], x.shape[axis + 1:]
+    count = (n - dilation * (kernel - 1) - 1) // stride + 1
     x = expand(reshape(x, (*before, n, 1, *after)), (*before, n, kernel, *after))
     x = move(Op.SHEAR, x, (axis, axis + 1, dilation, 0, (count - 1) * stride + 1))
     chain = Chain(x.shape)
@@ -59,83 +51,68 @@ def windows(x: Node, axis: int, kernel: int, stride: int, dilation: int) -> Node
     return apply(chain.moves, x)
 
 
-def _tiles(x: Node, axis: int, kernel: int, stride: int, count: int) -> Node:
-    """Windows that do not overlap: a reshape, and a cut of what lies between them."""
-    n, length = x.shape[axis], count * stride
-    x = move(Op.SHRINK, x, tuple((0, min(length, n) if a == axis else m)
-                                 for a, m in enumerate(x.shape)))
-    x = move(Op.PAD, x, tuple((0, max(length - n, 0) if a == axis else 0)
-                              for a in range(len(x.shape))))
-    split = (*x.shape[:axis], count, stride, *x.shape[axis + 1:])
-    x = reshape(x, split)
-    return move(Op.SHRINK, x, tuple((0, kernel if a == axis + 1 else m)
-                                    for a, m in enumerate(split)))
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """Windows along an axis of `size` elements as windows of whole tiles.
 
-
-def all_windows(x: Node, geometry: Geometry) -> Node:
-    """(..., *spatial) to (..., *(windows, taps) for each spatial axis)."""
-    spatial = len(geometry.kernel)
-    first = len(x.shape) - spatial
-    for a in reversed(range(spatial)):
-        x = windows(x, first + a, geometry.kernel[a], geometry.stride[a], geometry.dilation[a])
-    return x
-
-
-# ---- convolution ---------------------------------------------------------------------------------
-
-def convolution(x: Node, weight: Node, bias: Node | None, stride: tuple[int, ...],
-                padding: tuple[int, ...], dilation: tuple[int, ...], groups: int) -> Node:
-    """Cross-correlation of x (batch, in, *spatial) with weight (out, in / groups, *kernel).
-
-    Gives (batch, out, *windows): the sum over input channels of the group and taps of input times
-    weight, plus bias (out,). Raises ShapeError and DTypeError if they do not fit.
+    A tile is as long as the stride (1 where windows are dilated), and windows begin where tiles do.
+    So a gradient with respect to the elements is a sum over tiles: an element gets only products
+    that it has a part in, where a sum over elements would add a zero for each that the stride
+    passes by. So that the elements themselves begin with a tile, windows have `lead` more taps in
+    front, which are cut off again; but not if they would reach over one more tile for it.
     """
-    spatial = len(weight.shape) - 2
-    operation = f"conv{spatial}d"
-    _check_convolution(x, weight, bias, groups, operation)
-    geometry = Geometry(weight.shape[2:], stride, padding, dilation)
-    geometry.check(x.shape[2:], operation)
-    batch, channels, out = x.shape[0], x.shape[1], weight.shape[0]
-    x = padded(x, padding)
-    x = reshape(x, (batch, groups, 1, channels // groups, *x.shape[2:]))
-    x = all_windows(x, geometry)  # batch, group, 1, channel, (window, taps) ...
-    counts, taps = x.shape[4::2], x.shape[5::2]
-    order = (0, 1, 2, *range(4, len(x.shape), 2), 3, *range(5, len(x.shape), 2))
-    x = move(Op.PERMUTE, x, order)  # batch, group, 1, windows ..., channel, taps ...
-    wide = (1, groups, out // groups, *(1,) * spatial, channels // groups, *taps)
-    full = (batch, groups, out // groups, *counts, channels // groups, *taps)
-    product = ew.mul(expand(x, full), expand(reshape(weight, wide), full))
-    total = reduce(product, Op.ADD, range(3 + spatial, len(full)))
-    total = reshape(total, (batch, out, *counts))
-    return total if bias is None else ew.add(total, reshape(bias, (out, *(1,) * spatial)))
+
+    size: int
+    kernel: int
+    stride: int
+    padding: int
+    dilation: int
+
+    @property
+    def tile(self) -> int:
+        return self.stride if self.dilation == 1 else 1
+
+    @property
+    def lead(self) -> int:
+        lead = -self.padding % self.tile
+        return lead if lead <= -self.kernel % self.tile else 0
+
+    @property
+    def reach(self) -> int:
+        """Tiles in a window."""
+        return -(-(self.lead + self.kernel) // self.tile)
+
+    @property
+    def tiles(self) -> int:
+        """Tiles in the padded axis."""
+        if self.tile == 1:
+            return self.size + 2 * self.padding
+        return (self.size + 2 * self.padding - self.kernel) // self.stride + self.reach
+
+    @property
+    def around(self) -> tuple[int, int]:
+        """How many elements to pad the axis with so that it has all tiles."""
+        before = self.lead + self.padding
+        return before, max(self.tiles * self.tile - self.size - before, 0)
 
 
-def _check_convolution(x: Node, weight: Node, bias: Node | None, groups: int,
-                       operation: str) -> None:
-    spatial = len(weight.shape) - 2
-    if len(x.shape) != spatial + 2:
-        raise ShapeError(f"{operation}: the input has shape {x.shape}; it needs {spatial + 2} axes "
-                         f"(batch, channels, {spatial} spatial) for a weight of {weight.shape}")
-    if x.dtype is not weight.dtype or not x.dtype.is_float:
-        raise DTypeError(f"{operation}: the input is {x.dtype.name} and the weight "
-                         f"{weight.dtype.name}; both must be of one float type")
-    if 0 in weight.shape[2:]:
-        raise ShapeError(f"{operation}: the weight has shape {weight.shape}; kernel sizes are 1 or "
-                         f"more")
-    if bias is not None and bias.dtype is not x.dtype:
-        raise DTypeError(f"{operation}: the bias is {bias.dtype.name} and the input "
-                         f"{x.dtype.name}; both must be of one float type")
-    out, per_group = weight.shape[:2]
-    if groups < 1 or x.shape[1] % groups or out % groups:
-        raise ArgumentError(f"{operation}: groups={groups} must divide the {x.shape[1]} input and "
-                            f"{out} output channels")
-    if x.shape[1] // groups != per_group:
-        raise ShapeError(f"{operation}: the input {x.shape} has {x.shape[1]} channels on axis 1, "
-                         f"but the weight {weight.shape} with groups={groups} is for "
-                         f"{per_group * groups}")
-    if bias is not None and bias.shape != (out,):
-        raise ShapeError(f"{operation}: the bias has shape {bias.shape}; it needs ({out},), one "
-                         f"element an output channel")
+def all_windows(x: Node, geometry: Geometry, value: float = 0.0) -> Node:
+    """(..., *spatial), padded with `value`, to (..., *(windows, taps) for each spatial axis)."""
+    first = len(x.shape) - len(geometry.kernel)
+    axes = [_Axis(*a) for a in zip(x.shape[first:], geometry.kernel, geometry.stride,
+                                   geometry.padding, geometry.dilation, strict=True)]
+    rest = x.shape[:first]
+    none, whole = [(0, 0)] * first, [(0, n) for n in rest]
+    x = ew.padded(x, (*none, *(a.around for a in axes)), value)
+    x = move(Op.SHRINK, x, (*whole, *((0, a.tiles * a.tile) for a in axes)))
+    x = reshape(x, (*rest, *(n for a in axes for n in (a.tiles, a.tile))))
+    for i, a in reversed(list(enumerate(axes))):
+        x = windows(x, first + 2 * i, a.reach, a.stride // a.tile, a.dilation)
+    counts = x.shape[first::3]
+    x = reshape(x, (*rest, *(n for count, a in zip(counts, axes, strict=True)
+                             for n in (count, a.reach * a.tile))))
+    return move(Op.SHRINK, x, (*whole, *(cut for count, a in zip(counts, axes, strict=True)
+                                         for cut in ((0, count), (a.lead, a.lead + a.kernel)))))
 
 
 # ---- pooling -------------------------------------------------------------------------------------
@@ -145,9 +122,8 @@ def max_pool(x: Node, geometry: Geometry) -> Node:
 
     The gradient of a window goes to its first greatest element.
     """
-    low = x.dtype.min
-    x = padded(x, geometry.padding, -math.inf if x.dtype.is_float else float(low))
-    taps = _taps_last(all_windows(x, geometry), len(geometry.kernel))
+    low = -math.inf if x.dtype.is_float else float(x.dtype.min)
+    taps = _taps_last(all_windows(x, geometry, low), len(geometry.kernel))
     return reductions.extreme_along(taps, len(taps.shape) - 1, keepdim=False, least=False)
 
 
@@ -165,11 +141,11 @@ def average_pool(x: Node, geometry: Geometry, count_padding: bool) -> Node:
         raise DTypeError(f"avg_pool of {x.dtype.name}: a mean is a float; convert first with "
                          f".float()")
     spatial = len(geometry.kernel)
-    total = _window_sums(padded(x, geometry.padding), geometry)
+    total = _window_sums(x, geometry)
     if count_padding or not any(geometry.padding):
         return ew.mul(total, 1.0 / math.prod(geometry.kernel))
     ones = const(1.0, x.dtype, x.shape[len(x.shape) - spatial:])
-    counts = _window_sums(padded(ones, geometry.padding), geometry)
+    counts = _window_sums(ones, geometry)
     return ew.true_divide(total, broadcast_to(counts, total.shape))
 
 

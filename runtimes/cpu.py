@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
-from itertools import dropwhile, zip_longest
+from functools import cache, cached_property, partial
+from itertools import chain, dropwhile, zip_longest
 from struct import Struct
 from typing import Any
 
@@ -19,7 +19,7 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from lazyten.codegen.generated import Generated
-from lazyten.device import MemoryStats, Program
+from lazyten.device import Argument, Launch, MemoryStats
 from lazyten.errors import CompileError
 from lazyten.kernel import Kernel
 from lazyten.runtimes import thread_pool
@@ -27,6 +27,7 @@ from lazyten.runtimes.code_cache import open_cache
 from lazyten.runtimes.contract import Capabilities, LoadedProgram, Runtime
 from lazyten.runtimes.host import host_machine, host_target, processor
 from lazyten.runtimes.memory_pool import HOST, MemoryPool
+from lazyten.runtimes.sequence import SEQUENCE, packed
 
 OPTIMIZATION = 1
 """LLVM's level of code generation, 0 to 3. From 1 on kernels are equally fast (2 or more times as
@@ -36,6 +37,8 @@ Array = np.ndarray[Any, Any]
 ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
 """void kernel(table of pointers). The table travels as a bytes object: making one is cheaper than
 any other way to pass pointers, and it belongs to one launch, so threads share nothing."""
+RUN_LIST = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p)
+"""See sequence.py."""
 
 
 class CpuFunction:
@@ -76,6 +79,8 @@ def parse(kernel: Generated) -> llvm.ModuleRef:
 
 class CpuRuntime(Runtime):
     """Device 'cpu'. A handle is an address; launches are done when they return."""
+
+    has_offsets = True
 
     def __init__(self, index: int = 0) -> None:
         super().__init__(index)
@@ -134,34 +139,45 @@ class CpuRuntime(Runtime):
     def launch(self, function: CpuFunction, buffers: Sequence[int]) -> None:
         function.call(packer(len(buffers))(*buffers))
 
-    def sequence(self, launches: Sequence[tuple[Program, Sequence[int]]]) -> Callable[
-            [Sequence[int]], None]:
-        """Machine code that calls the kernels one after the other: one call from Python for all.
+    def later(self, handle: int, nbytes: int) -> int:
+        return handle + nbytes
+
+    def sequence(self, launches: Sequence[Launch]) -> Callable[[Sequence[int]], None]:
+        """Machine code goes through the list of programs: one call from Python for all.
 
         They share the scratch memory, whose pointers come first in the table.
         """
-        programs = [p for p, _ in launches if isinstance(p, LoadedProgram)]
-        if len(programs) < len(launches):  # some of another kind
+        in_order = list(chain.from_iterable(launches))
+        programs = [p for p, _ in in_order if isinstance(p, LoadedProgram)]
+        if len(programs) < len(in_order):  # some of another kind
             return super().sequence(launches)
         needed = [p.generated.scratch for p in programs]
         sizes = [max(group) for group in zip_longest(*needed, fillvalue=0)]
-        calls = [(function.address, [*(n + len(sizes) for n in numbers), *range(len(scratch))])
-                 for program, scratch, (_, numbers) in zip(programs, needed, launches, strict=True)
+        calls = [(function.address, [*(Argument(n + len(sizes), offset) for n, offset in arguments),
+                                     *map(Argument, range(len(scratch)))])
+                 for program, scratch, (_, arguments) in zip(programs, needed, in_order,
+                                                             strict=True)
                  for function in program.functions]
-        code = host_machine(OPTIMIZATION).emit_object(llvm.parse_assembly(sequence_text(calls)))
-        driver = self.load([code], ["sequence"])[0]
         largest = max(programs, key=lambda p: sum(p.generated.scratch), default=None)
         name = "" if largest is None else largest.name
-        return partial(self._launch_all, driver, sizes, name, programs)
+        return partial(self._launch_all, self._run_list, packed(calls), sizes, name, programs)
 
-    def _launch_all(self, driver: CpuFunction, sizes: Sequence[int], largest: str,
-                    programs: Sequence[LoadedProgram], buffers: Sequence[int]) -> None:
+    @cached_property
+    def _run_list(self) -> Callable[[bytes, bytes], None]:
+        """The code of sequence.py."""
+        code = host_machine(0).emit_object(llvm.parse_assembly(SEQUENCE))  # quickest to compile
+        self._list_code, = self.load([code], ["sequence"])  # an attribute, which keeps it alive
+        return RUN_LIST(self._list_code.address)
+
+    def _launch_all(self, run: Callable[[bytes, bytes], None], calls: bytes, sizes: Sequence[int],
+                    largest: str, programs: Sequence[LoadedProgram],
+                    buffers: Sequence[int]) -> None:
         """Call a sequence. largest: the kernel that needs most scratch memory, for messages.
         programs: its kernels, which live as long as it does."""
         scratch = self.workspace(sizes, largest)
         try:
             table = (*scratch, *buffers)
-            driver.call(packer(len(table))(*table))
+            run(calls, packer(len(table))(*table))
         finally:
             for handle in scratch:
                 self.free(handle)
@@ -176,20 +192,3 @@ class CpuRuntime(Runtime):
 
     def synchronize(self) -> None:
         pass
-
-
-def sequence_text(calls: Sequence[tuple[int, Sequence[int]]]) -> str:
-    """LLVM IR of `sequence`, which calls the kernels at these addresses, each with a table of the
-    pointers of these numbers in its own table."""
-    longest = max((len(numbers) for _, numbers in calls), default=0)
-    lines = ["define void @sequence(ptr %table) {", f"  %arguments = alloca ptr, i64 {longest + 1}"]
-    count = 0
-    for address, numbers in calls:
-        for position, number in enumerate(numbers):
-            lines += [f"  %from{count} = getelementptr ptr, ptr %table, i64 {number}",
-                      f"  %pointer{count} = load ptr, ptr %from{count}",
-                      f"  %to{count} = getelementptr ptr, ptr %arguments, i64 {position}",
-                      f"  store ptr %pointer{count}, ptr %to{count}"]
-            count += 1
-        lines.append(f"  call void inttoptr (i64 {address} to ptr)(ptr %arguments)")
-    return "\n".join([*lines, "  ret void", "}", ""])

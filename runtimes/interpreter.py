@@ -14,6 +14,7 @@ import numpy as np
 
 from lazyten import ops
 from lazyten.device import Executor, MemoryStats, Program
+from lazyten.dtype import DType
 from lazyten.errors import DeviceError
 from lazyten.kernel import Kernel
 from lazyten.node import Node, dump, toposort
@@ -118,6 +119,15 @@ def evaluate(outputs: Sequence[Node], leaves: dict[int, Array]) -> list[Array]:
     return [values[o] for o in outputs]
 
 
+def _elements(memory: Array, dtype: DType, size: int) -> Array:
+    """The elements of an argument; those past the end of its memory, which starts later than it
+    might, are not used."""
+    here = memory[:size * dtype.itemsize]
+    missing = size * dtype.itemsize - here.nbytes
+    whole = np.concatenate([here, np.zeros(missing, np.uint8)]) if missing else here
+    return whole.view(dtype.numpy)
+
+
 class InterpretedProgram(Program):
     """A kernel that is evaluated anew at each launch."""
 
@@ -128,7 +138,7 @@ class InterpretedProgram(Program):
     def launch(self, buffers: Sequence[Array]) -> None:
         outputs = self.kernel.outputs
         slots = len(outputs)
-        leaves = {slots + i: buffers[slots + i][:size * dtype.itemsize].view(dtype.numpy)
+        leaves = {slots + i: _elements(buffers[slots + i], dtype, size)
                   for i, (dtype, size) in enumerate(self.kernel.inputs)}
         for buffer, node, value in zip(buffers, outputs, evaluate(outputs, leaves), strict=False):
             stored = ops.encode(value, node.dtype).reshape(-1)
@@ -137,6 +147,8 @@ class InterpretedProgram(Program):
 
 class InterpreterRuntime(Executor):
     """Device 'interpreter': memory is NumPy byte arrays, counted and never kept for reuse."""
+
+    has_offsets = True
 
     def __init__(self, index: int = 0) -> None:
         super().__init__(index)
@@ -180,6 +192,9 @@ class InterpreterRuntime(Executor):
 
     def copy_out(self, target: Array, handle: Array) -> None:
         target.reshape(-1).view(np.uint8)[:] = handle[:target.nbytes]
+
+    def later(self, handle: Array, nbytes: int) -> Array:
+        return handle[nbytes:]
 
     def build(self, kernels: Sequence[Kernel]) -> list[Program]:
         return [InterpretedProgram(kernel) for kernel in kernels]

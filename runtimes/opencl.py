@@ -11,7 +11,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from threading import RLock
 from typing import Any
 
@@ -21,7 +21,7 @@ from lazyten import dtype as dt
 from lazyten.codegen.dialect import OPENCL
 from lazyten.codegen.generated import Generated
 from lazyten.codegen.render_c import function_name
-from lazyten.device import MemoryStats, Program
+from lazyten.device import Launch, MemoryStats
 from lazyten.dtype import DType
 from lazyten.errors import CompileError, DeviceError, DTypeError
 from lazyten.kernel import Kernel
@@ -180,16 +180,17 @@ class OpenCLRuntime(Runtime):
         if self._events is not None:
             self._events.append(event)
 
-    def sequence(self, launches: Sequence[tuple[Program, Sequence[int]]]) -> Callable[
-            [Sequence[ClBuffer]], None]:
+    def sequence(self, launches: Sequence[Launch]) -> Callable[[Sequence[ClBuffer]], None]:
         """All launches under one lock; they share the scratch memory."""
-        programs = [p for p, _ in launches if isinstance(p, LoadedProgram)]
-        if len(programs) < len(launches):  # some of another kind
+        in_order = list(chain.from_iterable(launches))
+        programs = [p for p, _ in in_order if isinstance(p, LoadedProgram)]
+        if len(programs) < len(in_order):  # some of another kind
             return super().sequence(launches)
         needed = [p.generated.scratch for p in programs]
         sizes = [max(group) for group in zip_longest(*needed, fillvalue=0)]
-        calls = [(function, [*(n + len(sizes) for n in numbers), *range(len(scratch))])
-                 for program, scratch, (_, numbers) in zip(programs, needed, launches, strict=True)
+        calls = [(function, [*(n + len(sizes) for n, _ in arguments), *range(len(scratch))])
+                 for program, scratch, (_, arguments) in zip(programs, needed, in_order,
+                                                             strict=True)
                  for function in program.functions]
         largest = max(programs, key=lambda p: sum(p.generated.scratch), default=None)
 

@@ -1,4 +1,4 @@
-"""EXP, EXP2, LOG2, SIN and POW keep the error bounds of the op table, against exact values.
+"""EXP, EXP2, LOG2, SIN, COS and POW keep the error bounds of the op table, against exact values.
 
 Each formula is checked twice: compiled, where multiply-adds are fused if the machine can, and with
 NumPy doing the decomposed ops one by one, where they never are.
@@ -89,7 +89,8 @@ def float32_arguments() -> Array:
 EXACT32 = {Op.EXP: lambda x: np.exp(x.astype(np.longdouble)),
            Op.EXP2: lambda x: np.exp2(x.astype(np.longdouble)),
            Op.LOG2: lambda x: np.log2(x.astype(np.longdouble)),
-           Op.SIN: lambda x: np.sin(x.astype(np.float64))}
+           Op.SIN: lambda x: np.sin(x.astype(np.float64)),
+           Op.COS: lambda x: np.cos(x.astype(np.float64))}
 
 
 @RUNNERS
@@ -140,12 +141,15 @@ HARDEST_SINE = 6381956970095103 * 2.0**797
 
 
 @RUNNERS
-def test_float64_sine_keeps_its_bound_everywhere(run: Runner) -> None:
+@pytest.mark.parametrize(("op", "exact"), [(Op.SIN, mpmath.sin), (Op.COS, mpmath.cos)],
+                         ids=["SIN", "COS"])
+def test_float64_sine_and_cosine_keep_their_bound_everywhere(
+        op: Op, exact: Callable[[mpmath.mpf], mpmath.mpf], run: Runner) -> None:
     rng = np.random.default_rng(2)
     near = [np.nextafter(k * np.pi / 2, side) for k in range(1, 40) for side in (0, k * 2)]
     x = np.concatenate([finite_patterns(700, 3), rng.uniform(-8, 8, 700), rng.uniform(-1, 1, 300),
                         np.pi / 2 * np.arange(1, 200), near, [0.5, -0.5, HARDEST_SINE]])
-    assert_within_of_mpmath(SPECS[Op.SIN].ulp, run(Op.SIN, dt.float64, x), mpmath.sin, x)
+    assert_within_of_mpmath(SPECS[op].ulp, run(op, dt.float64, x), exact, x)
 
 
 @RUNNERS

@@ -80,3 +80,11 @@ def test_a_candidate_takes_the_same_cycles_whatever_was_asked_before(sink: Node)
     forwards = [model.cycles(choice) for choice in choices]
     fresh = Model(sink, AVX2)
     assert forwards[::-1] == [fresh.cycles(choice) for choice in choices[::-1]]
+
+
+def test_rows_that_share_a_mask_are_computed_together() -> None:
+    padded = move(Op.PAD, array(1, 64, 16, 16), ((0, 0), (1, 1), (1, 1)))
+    scaled = elementwise(Op.MUL, array(1, 64, 100), expand(array(2, 64, 1), (64, 100)))
+    chosen = [choose(Model(merge_ranges(lower(Kernel("k", (output,), ()))), AVX2))
+              for output in (elementwise(Op.SQRT, padded), scaled)]
+    assert chosen[0].tile and not chosen[1].tile

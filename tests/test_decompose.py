@@ -66,7 +66,7 @@ def arguments(op: Op, dtype: DType) -> list[Array]:
     return [np.array(c, d.compute) for c, d in zip(columns, kinds, strict=True)]
 
 
-FUNCTIONS = (Op.EXP, Op.EXP2, Op.LOG2, Op.SIN, Op.POW)
+FUNCTIONS = (Op.EXP, Op.EXP2, Op.LOG2, Op.SIN, Op.COS, Op.POW)
 ARITHMETIC = sorted(ELEMENTWISE - {Op.CAST, Op.BITCAST}, key=lambda op: op.name)
 
 

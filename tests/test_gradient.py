@@ -74,6 +74,7 @@ ROWS: dict[Op, list[tuple[Build, list[tuple[float, float]]]]] = {
     Op.EXP2: [(ordinary(Op.EXP2), [(-2, 2)])],
     Op.LOG2: [(ordinary(Op.LOG2), [(0.3, 3)])],
     Op.SIN: [(ordinary(Op.SIN), [(-9, 9)])],
+    Op.COS: [(ordinary(Op.COS), [(-9, 9)])],
     Op.SQRT: [(ordinary(Op.SQRT), [(0.3, 3)])],
     Op.RECIPROCAL: [(ordinary(Op.RECIPROCAL), [(0.5, 2)]), (ordinary(Op.RECIPROCAL), [(-2, -0.5)])],
     Op.CAST: [(lambda x: cast(cast(cast(x, dt.float64), dt.float32), dt.float64), [(-2, 2)])],
@@ -157,7 +158,7 @@ def test_a_rule_that_is_off_by_a_thousandth_fails_its_check(op, monkeypatch):
                 check_gradients(inputs, output)
 
 
-SMOOTH = [Op.EXP, Op.EXP2, Op.LOG2, Op.SIN, Op.SQRT, Op.RECIPROCAL,
+SMOOTH = [Op.EXP, Op.EXP2, Op.LOG2, Op.SIN, Op.COS, Op.SQRT, Op.RECIPROCAL,
           Op.MUL, Op.DIV, Op.POW, Op.MULACC]
 
 

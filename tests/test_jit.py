@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import lazyten as lt
 from lazyten import nn
@@ -258,6 +260,34 @@ def test_globals_and_attributes_that_change_are_seen() -> None:
     assert equal(f(lt.ones(2)), [2, 2]) and f.cache_size == 2
 
 
+def test_attributes_that_exchange_their_values_are_told_apart() -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.plus, self.minus = True, False
+
+        def forward(self, x: lt.Tensor) -> lt.Tensor:
+            return x + 1 if self.plus and not self.minus else x - 1
+
+    net = Net()
+    f = lt.jit(net)
+    assert equal(f(lt.ones(1)), [2]) and equal(f(lt.ones(1)), [2])
+    del net.plus
+    net.minus = True
+    net.plus = False  # the values are what they were, in the same order
+    assert equal(f(lt.ones(1)), [0])
+
+
+def test_the_order_of_tensors_and_numbers_and_their_names_belong_to_a_signature() -> None:
+    f = lt.jit(lambda a, b, c=0: a - b + c)
+    x = lt.tensor([5.0])
+    for _ in range(3):
+        assert f(x, 3).tolist() == [2] and f(3, x).tolist() == [-2]
+        assert f(x, b=3).tolist() == [2] and f(x, 3, c=x).tolist() == [7]
+        assert f(x, x, 3).tolist() == [3] and f(x, x, x).tolist() == [5]
+    assert f.cache_size == 6
+
+
 def test_random_numbers_go_on_as_without_jit(device: str) -> None:
     own = lt.Generator(9)
 
@@ -332,6 +362,33 @@ def test_results_in_a_list_are_distinct_and_keep_their_structure() -> None:
         assert result["x"] is x
     results[3]["y"].zero_()  # the parts are views of it
     assert equal(results[3]["parts"][0], [0]) and equal(results[2]["y"], [4, 6])
+
+
+total = lt.zeros(3)
+KEPT: list[Callable[[lt.Tensor], tuple[lt.Tensor, ...]]] = [
+    lt.jit(lambda x: (x + 1, x.sum(), x * 3)),
+    lt.jit(lambda x: (x + 1, x.sum(), total.add_(x) * 3))]
+"""Memory takes turns in another way where a tensor is updated in place."""
+
+
+@settings(max_examples=40)
+@given(st.sampled_from(KEPT), st.lists(
+    st.tuples(st.booleans(), st.booleans(), st.booleans()), min_size=3, max_size=9))
+def test_results_that_are_kept_stay_what_they_are_whichever_others_are_dropped(
+        function: Callable[[lt.Tensor], tuple[lt.Tensor, ...]],
+        kept: list[tuple[bool, ...]]) -> None:
+    total.zero_()
+    seen: list[tuple[lt.Tensor, list[float]]] = []
+    for number, keep in enumerate(kept):
+        results = function(lt.full((3,), float(number)))
+        last = number * 3 if function is KEPT[0] else sum(range(number + 1)) * 3
+        wanted = [number + 1.0] * 3, [3.0 * number], [float(last)] * 3
+        for chosen, result, value in zip(keep, results, wanted, strict=True):
+            if chosen:
+                seen.append((result.reshape(-1) * 1 if number % 2 else result, value))
+        del result, results
+    for result, value in seen:
+        assert result.reshape(-1).tolist() == value
 
 
 def test_an_argument_or_constant_given_back_is_not_changed_by_later_calls() -> None:
@@ -503,6 +560,41 @@ def test_detached_results_and_new_leaves_are_given() -> None:
         leaf = g(lt.ones(1))
         (leaf * 5).sum().backward()
         assert leaf.is_leaf and leaf.grad is not None and leaf.grad.tolist() == [5]
+
+
+def test_what_lt_grad_gives_may_be_returned_without_its_graph(device: str) -> None:
+    w = lt.tensor([2.0, 5.0], device=device, requires_grad=True)
+    f = lt.jit(lambda x: (lt.grad((x * w * w).sum(), [w]), lt.grad((x * w).sum(), w)[0].flip(0)))
+    for k in (1.0, 2.0, 3.0):
+        (first,), second = f(lt.full((2,), k, device=device))
+        assert equal(first, [4 * k, 10 * k]) and equal(second, [k, k])
+        assert not first.requires_grad and not second.requires_grad
+    with pytest.raises(lt.JitError, match=r"return it detach\(\)ed"):
+        lt.jit(lambda x: lt.grad((x * w * w).sum(), w)[0] * 2)(lt.ones(2, device=device))
+
+
+def test_a_detached_argument_may_become_a_leaf_inside(device: str) -> None:
+    @lt.jit
+    def f(x: lt.Tensor) -> lt.Tensor:
+        leaf = x.detach().requires_grad_()
+        (leaf * leaf * leaf).sum().backward()
+        assert leaf.grad is not None
+        return leaf.grad
+
+    for requires_grad in (False, True):
+        for k in (1.0, 2.0, 3.0):
+            x = lt.full((2,), k, device=device).requires_grad_(requires_grad)
+            assert equal(f(x), [3 * k * k] * 2)
+            assert x.requires_grad is requires_grad and x.grad is None
+
+
+@pytest.mark.parametrize("from_outside", ["argument", "closed over"])
+def test_a_detached_view_from_outside_must_not_become_a_leaf_inside(from_outside: str) -> None:
+    w = lt.ones(2).detach()
+    f = lt.jit(lambda x: ((x if from_outside == "argument" else w).requires_grad_() * 2).detach())
+    with pytest.raises(lt.JitError, match=r"requires_grad of a tensor from outside at test_jit\."):
+        f(w)
+    assert not w.requires_grad
 
 
 def test_a_tensor_that_is_written_must_not_come_in_by_two_ways() -> None:

@@ -308,6 +308,20 @@ def test_realizing_between_changes_no_gradient(device: str) -> None:
     assert gradients[0] == gradients[1]
 
 
+def test_a_detached_tensor_that_becomes_a_leaf_is_a_tensor_of_its_own(device: str) -> None:
+    for x in (lt.tensor([1.0, 2.0], device=device, requires_grad=True),
+              lt.tensor([1.0, 2.0], device=device), lt.tensor([1.0, 2.0], device=device) * 1):
+        before = x.requires_grad
+        leaf = x.detach()[1:].detach().requires_grad_()
+        assert leaf.is_leaf and leaf.requires_grad and x.requires_grad is before
+        (leaf * leaf).sum().backward()
+        assert leaf.grad is not None and leaf.grad.tolist() == [4] and x.grad is None
+        with lt.no_grad():
+            leaf += 1
+            x *= 5
+        assert leaf.tolist() == [3] and x.tolist() == [5, 10]
+
+
 # ---- errors --------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize(("call", "word"), [
@@ -316,7 +330,6 @@ def test_realizing_between_changes_no_gradient(device: str) -> None:
     (lambda x: x.sum().backward(lt.ones(1)), "alike"),
     (lambda x: (x * 2).backward(lt.ones(3, dtype=lt.float64)), "alike"),
     (lambda x: setattr(x, "grad", lt.ones(2)), "must be like"),
-    (lambda x: x.detach().requires_grad_(), "clone"),
     (lambda x: lt.grad(x.sum(), [lt.ones(2, requires_grad=True)]), "depend")])
 def test_wrong_uses_are_explained(call: Callable[[Any], Any], word: str) -> None:
     with pytest.raises(lt.GradientError, match=word):

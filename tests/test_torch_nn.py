@@ -99,6 +99,84 @@ def test_conv1d_conv3d_and_inputs_without_a_batch_match_torch() -> None:
     compare(F.conv2d, TF.conv2d, normal(2, 5, 5), normal(3, 2, 2, 2))
 
 
+@st.composite
+def transposed_geometries(draw: st.DrawFn
+                          ) -> tuple[int, tuple[int, ...], tuple[int, ...], Options]:
+    """Spatial axes, shapes of input and weight, and options of a transposed convolution."""
+    spatial = draw(st.integers(1, 3))
+
+    def each(least: int, most: int) -> tuple[int, ...]:
+        return tuple(draw(st.integers(least, most)) for _ in range(spatial))
+    kernel, stride, dilation = each(1, 4), each(1, 3), each(1, 2)
+    reach = [d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)]
+    padding = tuple(draw(st.integers(0, (r - 1) // 2)) for r in reach)
+    more = tuple(draw(st.integers(0, max(s, d) - 1)) for s, d in zip(stride, dilation, strict=True))
+    groups, channels, out = (draw(st.integers(1, 2)) for _ in range(3))
+    options = {"stride": stride, "padding": padding, "output_padding": more, "groups": groups,
+               "dilation": dilation}
+    return (spatial, (2, groups * channels, *each(1, 4)), (groups * channels, out, *kernel),
+            options)
+
+
+@given(geometry=transposed_geometries())
+def test_transposed_convolutions_and_their_gradients_match_torch(
+        geometry: tuple[int, tuple[int, ...], tuple[int, ...], Options]) -> None:
+    spatial, shape, weight, options = geometry
+    name = f"conv_transpose{spatial}d"
+    compare(lambda *t: getattr(F, name)(*t, **options), lambda *t: getattr(TF, name)(*t, **options),
+            normal(*shape), normal(*weight, seed=1), normal(weight[1] * options["groups"], seed=2))
+
+
+TRANSPOSED: list[tuple[tuple[int, ...], tuple[int, ...], Options]] = [
+    ((2, 6, 5, 7), (6, 4, 3, 3), {"stride": 2, "padding": 1, "output_padding": 1}),
+    ((2, 4, 4, 8), (4, 3, 4, 4), {"stride": 2, "padding": 1, "groups": 2}),
+    ((2, 3, 16), (3, 4, 16), {"stride": 8, "padding": 4}),
+    ((1, 2, 3, 3, 4), (2, 3, 3, 2, 3), {"stride": (2, 1, 3), "dilation": (1, 2, 1)}),
+    ((4, 8), (4, 3, 3), {"stride": 3})]
+
+
+@pytest.mark.parametrize("case", TRANSPOSED)
+def test_compiled_transposed_convolutions_match_torch(
+        case: tuple[tuple[int, ...], tuple[int, ...], Options]) -> None:
+    shape, weight, options = case
+    name = f"conv_transpose{len(weight) - 2}d"
+    compare(lambda *t: getattr(F, name)(*t, **options), lambda *t: getattr(TF, name)(*t, **options),
+            normal(*shape), normal(*weight, seed=1), device="cpu")
+
+
+@pytest.mark.parametrize(("spatial", "size"), [(1, 16), (1, 15), (2, 12), (2, 9), (3, 6)])
+@pytest.mark.parametrize(("stride", "kernel", "padding"),
+                         [(2, 3, 1), (3, 5, 2), (4, 4, 0), (2, 1, 0)])
+def test_compiled_strided_convolutions_and_their_gradients_match_torch(
+        spatial: int, size: int, stride: int, kernel: int, padding: int) -> None:
+    name = f"conv{spatial}d"
+    compare(lambda x, w: getattr(F, name)(x, w, stride=stride, padding=padding),
+            lambda x, w: getattr(TF, name)(x, w, stride=stride, padding=padding),
+            normal(2, 5, *[size] * spatial), normal(8, 5, *[kernel] * spatial, seed=1),
+            device="cpu")
+
+
+@pytest.mark.parametrize(("name", "shape", "options"), [
+    ("Conv1d", (2, 4, 9), {"stride": 2, "padding": 1, "groups": 2}),
+    ("Conv2d", (2, 4, 9, 8), {"padding": "same", "dilation": 2}),
+    ("Conv3d", (1, 4, 5, 4, 6), {"bias": False}),
+    ("ConvTranspose1d", (2, 4, 9), {"stride": 2, "output_padding": 1, "groups": 2}),
+    ("ConvTranspose2d", (4, 5, 6), {"padding": 1, "dilation": 2}),
+    ("ConvTranspose3d", (1, 4, 3, 2, 3), {"stride": 2, "bias": False})])
+def test_convolution_layers_match_torch(name: str, shape: tuple[int, ...], options: Options
+                                        ) -> None:
+    ours = getattr(lt.nn, name)(4, 6, 3, **options)
+    theirs = getattr(torch.nn, name)(4, 6, 3, **options)
+    assert {k: v.shape for k, v in ours.state_dict().items()} == \
+        {k: tuple(v.shape) for k, v in theirs.state_dict().items()}
+    bound = max(float(p.detach().abs().max()) for p in theirs.parameters())
+    assert all(p.abs().max().item() < 1.3 * bound for p in ours.parameters())
+    ours.load_state_dict({k: lt.tensor(v.numpy()) for k, v in theirs.state_dict().items()})
+    x = normal(*shape).astype(np.float32)
+    np.testing.assert_allclose(ours(lt.tensor(x)).detach().numpy(),
+                               theirs(torch.tensor(x)).detach().numpy(), atol=1e-5)
+
+
 # ---- pooling -------------------------------------------------------------------------------------
 
 @st.composite

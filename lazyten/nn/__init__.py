@@ -1,9 +1,16 @@
 """Neural networks: modules with parameters, their layers, initial values and functions."""
 from lazyten.nn import functional, init
+from lazyten.nn.convolution_layers import (
+    Conv1d,
+    Conv2d,
+    Conv3d,
+    ConvTranspose1d,
+    ConvTranspose2d,
+    ConvTranspose3d,
+)
 from lazyten.nn.layers import (
     GELU,
     AvgPool2d,
-    Conv2d,
     Dropout,
     Embedding,
     Flatten,
@@ -23,7 +30,8 @@ from lazyten.nn.losses import CrossEntropyLoss, MSELoss
 from lazyten.nn.module import Module, Parameter
 
 __all__ = [
-    "GELU", "AvgPool2d", "Conv2d", "CrossEntropyLoss", "Dropout", "Embedding", "Flatten",
-    "Identity", "LayerNorm", "Linear", "LogSoftmax", "MSELoss", "MaxPool2d", "Module", "Parameter",
-    "ReLU", "Sequential", "SiLU", "Sigmoid", "Softmax", "Tanh", "functional", "init",
+    "GELU", "AvgPool2d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d",
+    "ConvTranspose3d", "CrossEntropyLoss", "Dropout", "Embedding", "Flatten", "Identity",
+    "LayerNorm", "Linear", "LogSoftmax", "MSELoss", "MaxPool2d", "Module", "Parameter", "ReLU",
+    "Sequential", "SiLU", "Sigmoid", "Softmax", "Tanh", "functional", "init",
 ]

@@ -10,6 +10,12 @@ from lazyten.arguments import takes_tensors
 from lazyten.dtype import Scalar
 from lazyten.errors import ArgumentError, DTypeError, ShapeError
 from lazyten.nn.attention import scaled_dot_product_attention as scaled_dot_product_attention
+from lazyten.nn.convolution import conv1d as conv1d
+from lazyten.nn.convolution import conv2d as conv2d
+from lazyten.nn.convolution import conv3d as conv3d
+from lazyten.nn.convolution import conv_transpose1d as conv_transpose1d
+from lazyten.nn.convolution import conv_transpose2d as conv_transpose2d
+from lazyten.nn.convolution import conv_transpose3d as conv_transpose3d
 from lazyten.tensor import Tensor
 from lazyten.windows import Geometry
 
@@ -34,63 +40,6 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
                          f"input.to(lazyten.{weight.dtype.name})")
     product = input @ weight.T
     return product if bias is None else product + bias
-
-
-def _convolution(input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sizes,
-                 padding: Sizes | str, dilation: Sizes, groups: int, spatial: int) -> Tensor:
-    name = f"conv{spatial}d"
-    if weight.ndim != spatial + 2:
-        raise ShapeError(f"{name}: the weight has shape {weight.shape}; it needs (out, in/groups, "
-                         f"{spatial} kernel sizes)")
-    if input.ndim == spatial + 1:  # no batch
-        return _convolution(input.unsqueeze(0), weight, bias, stride, padding, dilation, groups,
-                            spatial).squeeze(0)
-    groups = shapes.as_int(groups, name, "groups")
-    steps = shapes.pair(stride, spatial, name, "stride")
-    gaps = shapes.pair(dilation, spatial, name, "dilation")
-    if isinstance(padding, str):
-        input, around = _named_padding(input, weight, padding, steps, gaps, name)
-    else:
-        around = shapes.pair(padding, spatial, name, "padding", least=0)
-    node = windows.convolution(input.node, weight.node, None if bias is None else bias.node,
-                               steps, around, gaps, groups)
-    return Tensor._result(node, input, weight, *([] if bias is None else [bias]))
-
-
-def _named_padding(input: Tensor, weight: Tensor, padding: str, stride: tuple[int, ...],
-                   dilation: tuple[int, ...], name: str) -> tuple[Tensor, tuple[int, ...]]:
-    """'valid': none. 'same': as many outputs as inputs, an odd element after the end."""
-    none = (0,) * len(stride)
-    if padding == "valid":
-        return input, none
-    if padding != "same" or any(s != 1 for s in stride):
-        raise ArgumentError(f"{name}: padding {padding!r} with stride {stride}: it is a number, "
-                            f"'valid', or 'same' with stride 1")
-    totals = [d * (k - 1) for d, k in zip(dilation, weight.shape[2:], strict=True)]
-    pairs = [side for t in reversed(totals) for side in (t // 2, t - t // 2)]
-    return input.pad(pairs), none
-
-
-@takes_tensors
-def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1,
-           padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1) -> Tensor:
-    """input (batch, in, length), weight (out, in/groups, taps): (batch, out, windows)."""
-    return _convolution(input, weight, bias, stride, padding, dilation, groups, 1)
-
-
-@takes_tensors
-def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1,
-           padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1) -> Tensor:
-    """input (batch, in, height, width), weight (out, in/groups, kernel height, kernel width):
-    (batch, out, rows, columns), each the sum over a window of input times weight, plus bias."""
-    return _convolution(input, weight, bias, stride, padding, dilation, groups, 2)
-
-
-@takes_tensors
-def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1,
-           padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1) -> Tensor:
-    """conv2d with one more spatial axis."""
-    return _convolution(input, weight, bias, stride, padding, dilation, groups, 3)
 
 
 def _geometry(input: Tensor, kernel_size: Sizes, stride: Sizes | None, padding: Sizes,

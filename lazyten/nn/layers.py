@@ -25,8 +25,8 @@ a kernel for."""
 _flatten = takes_tensors(Tensor.flatten)
 
 
-def _uniform(shape: Sequence[int], fan_in: int, device: str | None,
-             dtype: DTypeLike | None) -> Tensor:
+def uniform_parameter(shape: Sequence[int], fan_in: int, device: str | None,
+                      dtype: DTypeLike | None) -> Tensor:
     """PyTorch's default for weights and biases: uniform up to 1 / sqrt(fan_in)."""
     bound = 1 / math.sqrt(fan_in) if fan_in else 0.0
     value = functions.empty(shape, device=device, dtype=dtype)
@@ -48,8 +48,8 @@ class Linear(Module):
                 raise ArgumentError(f"Linear({in_features}, {out_features}): features must be 0 or "
                                     f"more")
         self.in_features, self.out_features = in_features, out_features
-        self.weight = _uniform((out_features, in_features), in_features, device, dtype)
-        self.bias = _uniform((out_features,), in_features, device, dtype) if bias else None
+        self.weight = uniform_parameter((out_features, in_features), in_features, device, dtype)
+        self.bias = uniform_parameter((out_features,), in_features, device, dtype) if bias else None
 
     def forward(self, input: Tensor) -> Tensor:
         return F.linear(input, self.weight, self.bias)
@@ -86,43 +86,6 @@ class Embedding(Module):
     def extra_repr(self) -> str:
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
         return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
-
-
-class Conv2d(Module):
-    """functional.conv2d with a weight (out, in/groups, height, width) and a bias (out,)."""
-
-    def __init__(self, in_channels: int, out_channels: int, kernel_size: Sizes, stride: Sizes = 1,
-                 padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1, bias: bool = True,
-                 device: str | None = None, dtype: DTypeLike | None = None) -> None:
-        super().__init__()
-        name = f"Conv2d({in_channels}, {out_channels})"
-        for number in (in_channels, out_channels, groups):
-            if shapes.as_int(number, name, "a number of channels or groups") < 1:
-                raise ArgumentError(f"{name}: channels and groups={groups} must be 1 or more")
-        if isinstance(padding, str) and padding not in ("valid", "same"):
-            raise ArgumentError(f"{name}: padding {padding!r} must be a number, 'valid' or 'same'")
-        if not isinstance(padding, str):
-            shapes.pair(padding, 2, "Conv2d", "padding", least=0)
-        if in_channels % groups or out_channels % groups:
-            raise ArgumentError(f"Conv2d({in_channels}, {out_channels}): groups={groups} must "
-                                f"divide both numbers of channels")
-        self.in_channels, self.out_channels = in_channels, out_channels
-        self.kernel_size = shapes.pair(kernel_size, 2, "Conv2d", "kernel_size")
-        self.stride = shapes.pair(stride, 2, "Conv2d", "stride")
-        self.dilation = shapes.pair(dilation, 2, "Conv2d", "dilation")
-        self.padding, self.groups = padding, groups
-        shape = (out_channels, in_channels // groups, *self.kernel_size)
-        fan_in = math.prod(shape[1:])
-        self.weight = _uniform(shape, fan_in, device, dtype)
-        self.bias = _uniform((out_channels,), fan_in, device, dtype) if bias else None
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.conv2d(input, self.weight, self.bias, self.stride, self.padding, self.dilation,
-                        self.groups)
-
-    def extra_repr(self) -> str:
-        return (f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, "
-                f"stride={self.stride}")
 
 
 class MaxPool2d(Module):

@@ -1,0 +1,125 @@
+"""Convolutions over any number of axes, and transposed ones, which are gradients of those."""
+from __future__ import annotations
+
+from lazyten import elementwise as ew
+from lazyten.errors import ArgumentError, DTypeError, ShapeError
+from lazyten.gradient import vjp
+from lazyten.node import Node, const, expand, make, move, reduce, reshape
+from lazyten.ops import Op
+from lazyten.windows import Geometry, all_windows
+
+Sizes = tuple[int, ...]
+
+
+def convolution(x: Node, weight: Node, bias: Node | None, stride: Sizes, padding: Sizes,
+                dilation: Sizes, groups: int) -> Node:
+    """Cross-correlation of x (batch, in, *spatial) with weight (out, in / groups, *kernel).
+
+    Gives (batch, out, *windows): the sum over input channels of the group and taps of input times
+    weight, plus bias (out,). Raises ShapeError and DTypeError if they do not fit.
+    """
+    spatial = len(weight.shape) - 2
+    operation = f"conv{spatial}d"
+    _check_convolution(x, weight, bias, groups, operation)
+    geometry = Geometry(weight.shape[2:], stride, padding, dilation)
+    geometry.check(x.shape[2:], operation)
+    batch, channels, out = x.shape[0], x.shape[1], weight.shape[0]
+    x = reshape(x, (batch, groups, 1, channels // groups, *x.shape[2:]))
+    x = all_windows(x, geometry)  # batch, group, 1, channel, (window, taps) ...
+    counts, taps = x.shape[4::2], x.shape[5::2]
+    order = (0, 1, 2, *range(4, len(x.shape), 2), 3, *range(5, len(x.shape), 2))
+    x = move(Op.PERMUTE, x, order)  # batch, group, 1, windows ..., channel, taps ...
+    wide = (1, groups, out // groups, *(1,) * spatial, channels // groups, *taps)
+    full = (batch, groups, out // groups, *counts, channels // groups, *taps)
+    product = ew.mul(expand(x, full), expand(reshape(weight, wide), full))
+    total = reduce(product, Op.ADD, range(3 + spatial, len(full)))
+    return _plus_bias(reshape(total, (batch, out, *counts)), bias)
+
+
+def transposed(x: Node, weight: Node, bias: Node | None, stride: Sizes, padding: Sizes,
+               output_padding: Sizes, dilation: Sizes, groups: int) -> Node:
+    """The gradient of a convolution by `weight` with respect to its input, where x is the output's.
+
+    x (batch, in, *spatial) and weight (in, out / groups, *kernel) give (batch, out, *sizes), each
+    size (n - 1) * stride - 2 * padding + dilation * (kernel - 1) + output_padding + 1, and bias
+    (out,) is added. Raises ShapeError, DTypeError and ArgumentError if they do not fit.
+    """
+    operation = f"conv_transpose{len(weight.shape) - 2}d"
+    _check_operands(x, weight, operation)
+    channels, per_group = weight.shape[:2]
+    if groups < 1 or channels % groups:
+        raise ArgumentError(f"{operation}: groups={groups} must divide the {channels} input "
+                            f"channels of the weight {weight.shape}")
+    if x.shape[1] != channels:
+        raise ShapeError(f"{operation}: the input {x.shape} has {x.shape[1]} channels on axis 1, "
+                         f"but the weight {weight.shape} is for {channels}")
+    _check_bias(x, bias, per_group * groups, operation)
+    sizes = _transposed_sizes(x.shape[2:], Geometry(weight.shape[2:], stride, padding, dilation),
+                              output_padding, operation)
+    input = make(Op.LEAF, x.dtype, (const(0.0, x.dtype, (x.shape[0], per_group * groups, *sizes)),),
+                 operation)
+    output = convolution(input, weight, None, stride, padding, dilation, groups)
+    past = tuple((0, m - n) for n, m in zip(x.shape, output.shape, strict=True))
+    total, = vjp(output, move(Op.PAD, x, past), [input])
+    assert total is not None
+    return _plus_bias(total, bias)
+
+
+def _transposed_sizes(sizes: Sizes, geometry: Geometry, output_padding: Sizes,
+                      operation: str) -> Sizes:
+    found = []
+    for n, kernel, stride, padding, dilation, more in zip(
+            sizes, geometry.kernel, geometry.stride, geometry.padding, geometry.dilation,
+            output_padding, strict=True):
+        if more >= max(stride, dilation):
+            raise ArgumentError(f"{operation}: output_padding {more} must be smaller than stride "
+                                f"{stride} or dilation {dilation}")
+        size = (n - 1) * stride - 2 * padding + dilation * (kernel - 1) + more + 1
+        if n < 1 or size < 1:
+            raise ShapeError(f"{operation}: a spatial axis of {n} with kernel {kernel}, stride "
+                             f"{stride} and padding {padding} gives a size of {size}; use less "
+                             f"padding, or a larger input")
+        found.append(size)
+    return tuple(found)
+
+
+def _plus_bias(x: Node, bias: Node | None) -> Node:
+    if bias is None:
+        return x
+    return ew.add(x, reshape(bias, (*bias.shape, *(1,) * (len(x.shape) - 2))))
+
+
+def _check_convolution(x: Node, weight: Node, bias: Node | None, groups: int,
+                       operation: str) -> None:
+    _check_operands(x, weight, operation)
+    out, per_group = weight.shape[:2]
+    if groups < 1 or x.shape[1] % groups or out % groups:
+        raise ArgumentError(f"{operation}: groups={groups} must divide the {x.shape[1]} input and "
+                            f"{out} output channels")
+    if x.shape[1] // groups != per_group:
+        raise ShapeError(f"{operation}: the input {x.shape} has {x.shape[1]} channels on axis 1, "
+                         f"but the weight {weight.shape} with groups={groups} is for "
+                         f"{per_group * groups}")
+    _check_bias(x, bias, out, operation)
+
+
+def _check_operands(x: Node, weight: Node, operation: str) -> None:
+    spatial = len(weight.shape) - 2
+    if len(x.shape) != spatial + 2:
+        raise ShapeError(f"{operation}: the input has shape {x.shape}; it needs {spatial + 2} axes "
+                         f"(batch, channels, {spatial} spatial) for a weight of {weight.shape}")
+    if x.dtype is not weight.dtype or not x.dtype.is_float:
+        raise DTypeError(f"{operation}: the input is {x.dtype.name} and the weight "
+                         f"{weight.dtype.name}; both must be of one float type")
+    if 0 in weight.shape[2:]:
+        raise ShapeError(f"{operation}: the weight has shape {weight.shape}; kernel sizes are 1 or "
+                         f"more")
+
+
+def _check_bias(x: Node, bias: Node | None, out: int, operation: str) -> None:
+    if bias is not None and bias.dtype is not x.dtype:
+        raise DTypeError(f"{operation}: the bias is {bias.dtype.name} and the input "
+                         f"{x.dtype.name}; both must be of one float type")
+    if bias is not None and bias.shape != (out,):
+        raise ShapeError(f"{operation}: the bias has shape {bias.shape}; it needs ({out},), one "
+                         f"element an output channel")

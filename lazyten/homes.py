@@ -1,0 +1,55 @@
+"""Memory for the results of a jitted function, which serves again once nobody reads it any more.
+
+`replay.py` asks for it at each call. Whether it is free is seen from reference counts.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from sys import getrefcount
+
+from lazyten.dtype import DType
+from lazyten.node import Shape, unshaped
+from lazyten.storage import Buffer
+
+
+class Home:
+    """Memory for one result, with the node that reads it."""
+
+    __slots__ = ("base", "buffer", "node")
+
+    def __init__(self, device: str, dtype: DType, size: int, shape: Shape) -> None:
+        self.buffer = Buffer(device, dtype, size)
+        self.node = self.buffer.node(shape)
+        self.base = unshaped(self.node)
+
+
+class Homes:
+    """Memory for each result of one call. It is free while nobody but this knows it: a tensor or a
+    recorded operation that still reads it holds a reference."""
+
+    __slots__ = ("_counts", "_homes", "_known", "handles", "nodes")
+
+    def __init__(self, count: int, make: Callable[[int], Home]) -> None:
+        self._homes = [make(number) for number in range(count)]
+        self._note()
+
+    def _note(self) -> None:
+        self.nodes = [h.node for h in self._homes]
+        self.handles = tuple([h.buffer.handle for h in self._homes])
+        self._known = [x for h in self._homes for x in (h.node, h.base, h.buffer)]
+        self._counts = list(map(getrefcount, self._known))
+
+    @property
+    def are_free(self) -> bool:
+        """Whether there are no more references than when they were made."""
+        return list(map(getrefcount, self._known)) == self._counts
+
+    def renew(self, make: Callable[[int], Home]) -> None:
+        """Leave what is in use to its users, and take new memory in its place."""
+        counts = list(map(getrefcount, self._known))
+        if counts != self._counts:
+            for number in range(len(self._homes)):
+                here = slice(3 * number, 3 * number + 3)
+                if counts[here] != self._counts[here]:
+                    self._homes[number] = make(number)
+            self._note()
