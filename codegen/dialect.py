@@ -62,3 +62,22 @@ CLANG_OPENCL = replace(
     unaligned="typedef {kind} __attribute__((aligned({alignment}))) unaligned_{kind};")
 """The same without calls of built-in functions, for compilers of processors, which are made from
 Clang: PoCL inlines none. Contraction is within one expression, so in a `mulacc` alone."""
+
+CUDA = Dialect(
+    name="cuda",
+    head=("typedef unsigned char uchar; typedef unsigned short ushort; typedef unsigned int uint; "
+          "typedef unsigned long ulong;",
+          "static __device__ inline float as_float(uint x) { return __uint_as_float(x); }",
+          "static __device__ inline uint as_uint(float x) { return __float_as_uint(x); }",
+          "static __device__ inline double as_double(ulong x) "
+          "{ return __longlong_as_double(x); }",
+          "static __device__ inline ulong as_ulong(double x) "
+          "{ return __double_as_longlong(x); }"),
+    float64=(),
+    kernel='extern "C" __global__ void',
+    memory="",
+    restrict="__restrict__ ",
+    item="(blockIdx.x * (ulong)blockDim.x + threadIdx.x)",
+    function="static __device__ inline ",
+    mulacc="fma({a}, {b}, {c})")
+"""CUDA C++ for NVRTC, without vectors, to be compiled with -fmad=false."""

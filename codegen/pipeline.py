@@ -8,7 +8,7 @@ from functools import partial
 from lazyten.codegen import render_c, render_llvm
 from lazyten.codegen.decision_text import parse
 from lazyten.codegen.decompose import decompose
-from lazyten.codegen.dialect import CLANG_OPENCL, OPENCL
+from lazyten.codegen.dialect import CLANG_OPENCL, CUDA, OPENCL
 from lazyten.codegen.generated import Generated
 from lazyten.codegen.instructions import Function
 from lazyten.codegen.linearize import linearize
@@ -27,6 +27,7 @@ RENDERERS: dict[str, Callable[[Function], tuple[str, tuple[str, ...]]]] = {
     "llvm": render_llvm.render,
     "opencl": partial(render_c.render, dialect=OPENCL),
     "clang-opencl": partial(render_c.render, dialect=CLANG_OPENCL),
+    "cuda": partial(render_c.render, dialect=CUDA),
 }
 """By a target's language: a Function to its text, and the lines that must stand before it."""
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from c_kernels import every_op, leaf
 from golden_text import Golden
 from graphs import SIZES, arrays, expressions
 from hypothesis import given, settings
@@ -29,20 +30,10 @@ from lazyten.codegen.target import Target
 from lazyten.device import canonical, executor
 from lazyten.dtype import DType
 from lazyten.errors import CompileError, DeviceError, DTypeError
-from lazyten.kernel import Kernel, Slot
+from lazyten.kernel import Kernel
 from lazyten.location import Location
-from lazyten.node import (
-    Node,
-    cast,
-    const,
-    expand,
-    make,
-    reduce,
-    reshape,
-    substitute,
-    toposort,
-)
-from lazyten.ops import SPECS, Op
+from lazyten.node import cast, const, expand, make, reduce, reshape
+from lazyten.ops import Op
 from lazyten.runtimes import opencl_devices
 from lazyten.runtimes.interpreter import evaluate
 from lazyten.runtimes.opencl import OpenCLRuntime, gpu_capabilities
@@ -54,10 +45,6 @@ Array = np.ndarray[Any, Any]
 DEVICES = ["opencl", GRID]
 CPU = Target("opencl-cpu", 32, 16, threads=True, language="clang-opencl", most_lanes=16)
 GPU = Target("opencl-gpu", 4, 64, threads=True, language="opencl", most_lanes=1, work_group=64)
-
-
-def leaf(slot: int, shape: tuple[int, ...], dtype: DType) -> Node:
-    return reshape(make(Op.BUFFER, dtype, (), Slot(slot, int(np.prod(shape)))), shape)
 
 
 def run_all(device: str, kernels: list[Kernel], inputs: list[list[Array]]) -> list[list[Array]]:
@@ -119,33 +106,6 @@ def edges(dtype: DType, count: int) -> Array:
         bits[:count // 2] = bits[:count // 2] % dtype.numpy.type(11)
     bits[:len(special)] = ops.encode(np.array(special, dtype.compute), dtype)
     return rng.permutation(bits)
-
-
-def every_op(dtype: DType, size: int) -> list[Kernel]:
-    """Kernels that do all elementwise ops on a dtype, and all conversions from it: one for each
-    number of operands, and one for those with a condition."""
-    kinds: dict[tuple[DType, ...], list[Node]] = {}
-    for op, spec in SPECS.items():
-        if dtype.kind not in spec.takes:
-            continue
-        targets = [dtype] if spec.gives == "same" else [dt.bool_]
-        if op is Op.CAST:
-            targets = [t for t in dt.ALL if t is not dtype]
-        elif op is Op.BITCAST:
-            targets = [t for t in dt.ALL if t.bits == dtype.bits and t is not dtype]
-        operands = (dt.bool_, dtype, dtype) if op is Op.WHERE else (dtype,) * spec.arity
-        kinds.setdefault(operands, []).extend(
-            make(op, target, tuple(leaf(i, (size,), d) for i, d in enumerate(operands)))
-            for target in targets)
-    return [Kernel(f"ops_of_{len(operands)}", tuple(_after_outputs(nodes)),
-                   tuple((d, size) for d in operands)) for operands, nodes in kinds.items()]
-
-
-def _after_outputs(nodes: list[Node]) -> list[Node]:
-    """The nodes with their leaves numbered after as many outputs."""
-    leaves = {n: make(Op.BUFFER, n.dtype, (), Slot(len(nodes) + n.arg.slot, n.arg.size))
-              for n in toposort(nodes) if n.op is Op.BUFFER}
-    return substitute(nodes, leaves)
 
 
 @pytest.mark.parametrize("on", DEVICES)
