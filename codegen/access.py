@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from lazyten.affine import affine
 from lazyten.codegen.ranges import AFFINE
 from lazyten.codegen.stage import is_packable, packed_size
+from lazyten.codegen.target import Target
 from lazyten.node import Node, toposort
 from lazyten.ops import Op
 
@@ -26,6 +27,12 @@ PACK_UNITS = 4.0
 """Packing an element: reading it alone, and a share of a vector store."""
 MISS_UNITS = 2.0
 """A vector load that the first cache misses, mostly hidden."""
+FAR_STORE_UNITS = 8.0
+"""A lane of a store that is alone in its line, in an array larger than the second cache."""
+ROW_UNITS = 3.0
+"""The first load from a line of an operand that is much larger than the second cache."""
+STREAM_UNITS = 3.0
+"""A line of an operand that the first cache does not keep from one register tile to the next."""
 LINE, WAYS = 64, 8
 MASK_UNITS = 1.5
 
@@ -60,12 +67,32 @@ class Access:
             return Access(known, divided, units, masked, size)
         return Access(known, divided, units, masked, size, node, packed_size(node) * PACK_UNITS)
 
-    def direct_units(self, inner: Node | None, l1_bytes: int, r: Node | None, lanes: int) -> float:
+    def direct_units(self, inner: Node | None, target: Target, r: Node | None,
+                     lanes: int) -> float:
         """Units a use where the operand is, with what the innermost reduction loop misses."""
         units = self.lane_units(r, lanes)
-        if inner is None or inner is r or not self.misses(inner, l1_bytes):
+        if r is not None and self.units == STORE_UNITS and self._reach(r) > target.l2_bytes:
+            return units + FAR_STORE_UNITS * lanes
+        if inner is None or inner is r:
             return units
-        return units + MISS_UNITS
+        if self.misses(inner, target.l1_bytes):
+            return units + MISS_UNITS
+        if self.load is not None and packed_size(self.load) * self.itemsize > 2 * target.l2_bytes:
+            step = abs(self.strides.get(inner) or 0) * self.itemsize
+            return units + ROW_UNITS * min(step / LINE, 1.0)
+        return units
+
+    def streaming_units(self, target: Target, lanes: int) -> float:
+        """Units a use of reading `lanes` elements from beyond the first cache: those of an operand
+        that has each element once and takes half of the second cache or more."""
+        if self.load is None or 2 * packed_size(self.load) * self.itemsize < target.l2_bytes:
+            return 0.0
+        return STREAM_UNITS * lanes * self.itemsize / LINE
+
+    def _reach(self, r: Node) -> int:
+        """Bytes from the first to the last step of a range in whole lines; 0 within a line."""
+        step = abs(self.strides.get(r) or 0) * self.itemsize
+        return step * r.arg.extent if step >= LINE else 0
 
     def misses(self, inner: Node, l1_bytes: int) -> bool:
         """Whether the rows that a loop over `inner` steps through do not stay in the first cache:

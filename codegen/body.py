@@ -188,7 +188,9 @@ def _vector_item(body: Body, item: Item, inner: Node | None, lanes: dict[Node, i
     fixed, packable = item.arithmetic + item.division_units(vector, width), {}
     far: list[tuple[Access, float, float]] = []
     for access in item.accesses:
-        direct = access.direct_units(inner, target.l1_bytes, vector, width)
+        direct = access.direct_units(inner, target, vector, width)
+        if body.results:
+            fixed += access.streaming_units(target, width)
         if any(access.is_neighbour(r, vector, width) for r in access.strides):
             far.append((access, direct, direct - access.lane_units(vector, width)))
         elif direct > access.units and access.load is not None:

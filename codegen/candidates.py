@@ -12,8 +12,8 @@ from dataclasses import replace
 from lazyten.codegen.cycles import Model
 from lazyten.codegen.decision_text import check, parse
 from lazyten.codegen.lower import lower
-from lazyten.codegen.optimize import Decisions, decide
-from lazyten.codegen.parallel import ONE_THREAD, Sharing, choose_parallel
+from lazyten.codegen.optimize import Decisions, decide, in_caches
+from lazyten.codegen.parallel import ONE_THREAD, Sharing
 from lazyten.codegen.ranges import merge_ranges
 from lazyten.codegen.stage import Staged, packable_loads
 from lazyten.codegen.target import Target
@@ -24,6 +24,8 @@ from lazyten.node import Node, ranges_of
 STEPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 14)
 """Register tiles and numbers of accumulators that are tried."""
 COARSE = (1, 2, 4, 6)
+BLOCKS = (256, 512, 1024)
+"""Blocks of a reduction that are tried."""
 BEST = 6
 """How many of the model's favourites are tried."""
 
@@ -58,10 +60,7 @@ def _finished(model: Model, sink: Node, decisions: Decisions) -> Decisions:
     loads = packable_loads(sink)
     staged = tuple(replace(s, number=loads[s.load.src[0].arg.slot].index(s.load))
                    for s in model.staged(decisions))
-    decisions = replace(decisions, staged=staged, outer=model.outermost(decisions))
-    if not model.target.threads:
-        return decisions
-    return replace(decisions, parallel=choose_parallel(model, decisions))
+    return in_caches(model, replace(decisions, staged=staged))
 
 
 def _favourites(model: Model) -> Iterator[Decisions]:
@@ -92,6 +91,9 @@ def _neighbours(model: Model, sink: Node, base: Decisions) -> Iterator[Decisions
             if len(dict(kept)) == len(kept):
                 yield replace(base, lanes=kept)
     yield from _staged(sink, base)
+    for size in (0, *BLOCKS):
+        for r in (r for body in model.reductions for r in body.own[:1]):
+            yield replace(base, block=_counts({r: size}))
     for outer in (None, *model.outputs):
         yield replace(base, outer=outer)
     ranges, grain = base.parallel.ranges, base.parallel.grain

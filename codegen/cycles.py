@@ -6,7 +6,6 @@ choice of vector axes, so one candidate costs microseconds.
 """
 from __future__ import annotations
 
-import math
 from typing import Protocol
 
 from lazyten import dtype as dt
@@ -18,6 +17,9 @@ from lazyten.codegen.target import Target
 from lazyten.cost import OP_WORK
 from lazyten.node import Node, toposort
 from lazyten.ops import ELEMENTWISE, Op
+
+MEMORY_BYTES = 4.0
+"""What a core reads and writes beyond its second cache in half a cycle."""
 
 
 class Choice(Protocol):
@@ -37,11 +39,11 @@ class Model:
     """Estimates of one kernel.
 
     outputs: ranges of the stores; shared_outputs: those of every store; reductions: bodies of
-    ACCUMULATEs.
+    ACCUMULATEs; touched: bytes of all arrays.
     """
 
     def __init__(self, sink: Node, target: Target) -> None:
-        self.target = target
+        self.sink, self.target = sink, target
         self.free = free_ranges(sink)
         self.outputs = sorted((r for r in self.free[sink] if r.arg.kind != "serial"),
                               key=lambda r: r.arg.order)
@@ -53,6 +55,7 @@ class Model:
                  and n.src[0].op is Op.MUL and n.dtype.is_float}
         for node in order:
             self._count(node, fused)
+        self.touched: int = sum(n.dtype.itemsize * n.arg.size for n in order if n.op is Op.PARAM)
         every = frozenset.intersection(*(self.free[store] for store in sink.src))
         self.shared_outputs = [r for r in self.outputs if r in every]
         self.reused_outputs = [r for r in self.outputs if self._is_reused(r)]
@@ -149,9 +152,16 @@ class Model:
 
     def cycles(self, choice: Choice) -> float:
         """Half cycles that the kernel would take."""
-        copies, bodies, trips = self._loops(choice)
+        copies, bodies, trips = self.loops(choice)
         registers = self.target.vector_registers
         return sum([body.cycles(copies, trips, registers) for body in bodies])
+
+    def least_time(self, choice: Choice) -> float:
+        """Half cycles, or those that memory takes where the second cache cannot hold the arrays."""
+        cycles = self.cycles(choice)
+        if self.touched <= self.target.l2_bytes:
+            return cycles
+        return max(cycles, self.touched / MEMORY_BYTES)
 
     def least_cycles(self, lanes: Chosen) -> float:
         """No choice with these vector axes takes fewer half cycles."""
@@ -160,11 +170,11 @@ class Model:
 
     def repeated_cycles(self, choice: Choice, r: Node) -> float:
         """Half cycles of the reductions that every thread must do if threads share `r`."""
-        copies, (_, *reductions), trips = self._loops(choice)
+        copies, (_, *reductions), trips = self.loops(choice)
         return sum([b.cycles(copies, trips, self.target.vector_registers) for b in reductions
                     if r not in b.body.chain])
 
-    def _loops(self, choice: Choice) -> tuple[Chosen, list[VectorBody], dict[Node, int]]:
+    def loops(self, choice: Choice) -> tuple[Chosen, list[VectorBody], dict[Node, int]]:
         """Copies of ranges, the bodies, and how often the loop of each range is run through."""
         bodies, trips = self._vectorized(choice.lanes)
         copies = (*choice.tile, *choice.unroll)
@@ -185,7 +195,7 @@ class Model:
 
     def staged(self, choice: Choice) -> list[Staged]:
         """The operands that are packed before the loops."""
-        copies, bodies, trips = self._loops(choice)
+        copies, bodies, trips = self.loops(choice)
         found: dict[Node, Staged] = {}
         for body in bodies:
             around = body.around(trips)
@@ -194,31 +204,3 @@ class Model:
                 for load in item.staged(uses, copies):
                     found[load] = Staged(load, item.vector)
         return list(found.values())
-
-    def outermost(self, choice: Choice) -> Node | None:
-        """The output range whose loop is better run outside the others; None if they are fine.
-
-        An operand is read anew for each iteration of a loop around its own loops that it does not
-        depend on; that counts where it is too large for the second cache.
-        """
-        trips = self._loops(choice)[2]
-        loops = [r for r in self.outputs if trips.get(r, 1) > 1]
-        best, least = None, 0.8 * self._traffic(loops, trips)
-        for r in loops[1:]:
-            traffic = self._traffic([r, *(o for o in loops if o is not r)], trips)
-            if traffic < least:
-                best, least = r, traffic
-        return best
-
-    def _traffic(self, loops: list[Node], trips: dict[Node, int]) -> float:
-        """Bytes that reductions read from beyond the second cache, with the output loops in this
-        order."""
-        total = 0.0
-        for body in self.reductions:
-            for item in body.items.values():
-                last = max((i for i, r in enumerate(loops) if r in item.free), default=-1)
-                again = math.prod(trips[r] for r in loops[:last + 1] if r not in item.free)
-                for access in item.accesses:
-                    size = math.prod(r.arg.extent for r in item.free) * access.itemsize
-                    total += size * again if size > self.target.l2_bytes // 2 else 0
-        return total

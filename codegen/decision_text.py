@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import NoReturn
 
 from lazyten.codegen.body import MOST_INSTANCES
+from lazyten.codegen.carry import is_carried
 from lazyten.codegen.optimize import Decisions, range_name
 from lazyten.codegen.parallel import Sharing
 from lazyten.codegen.ranges import free_ranges
@@ -135,6 +136,7 @@ _PARTS: dict[str, Callable[[_Reader, Decisions, str], Decisions]] = {
     "tile": lambda reader, d, inside: replace(d, tile=reader.counts(inside)),
     "unroll": lambda reader, d, inside: replace(d, unroll=reader.counts(inside)),
     "vector": lambda reader, d, inside: replace(d, lanes=reader.counts(inside)),
+    "block": lambda reader, d, inside: replace(d, block=reader.counts(inside)),
     "outermost": lambda reader, d, inside: replace(d, outer=reader.range(inside)),
     "stage": _Reader.staged,
     "parallel": _Reader.shared,
@@ -174,6 +176,7 @@ def _problems(decisions: Decisions, sink: Node, free: dict[Node, frozenset[Node]
     if decisions.outer is not None and decisions.outer not in outputs:
         yield (f"outermost({range_name(decisions.outer)})", "only ranges of the output (i...) can "
                                                             "be moved")
+    yield from _block_problems(decisions, sink, outputs)
     yield from _sharing_problems(decisions, sink, free, target)
     if len({s.load for s in decisions.staged}) < len(decisions.staged):
         yield "stage", "an operand comes twice"
@@ -192,6 +195,23 @@ def _too_much(sink: Node, free: dict[Node, frozenset[Node]], lanes: dict[Node, i
         if instances > MOST_INSTANCES:
             yield ("tile and unroll", f"some instructions would be written out {instances} times; "
                                       f"the limit is {MOST_INSTANCES}")
+
+
+def _block_problems(decisions: Decisions, sink: Node,
+                    outputs: frozenset[Node]) -> Iterable[tuple[str, str]]:
+    split = dict(decisions.lanes) | dict(decisions.unroll)
+    for r, n in decisions.block:
+        part = f"block({range_name(r)}:{n})"
+        if r in outputs or not is_carried(sink, r):
+            yield part, ("only a sum (r...) that is the kernel's only reduction, and depends on "
+                         "all ranges of the output, can be computed block by block")
+        if len(decisions.block) > 1:
+            yield part, "only one range has blocks"
+        if r in split:
+            yield part, "a range with lanes or accumulators of its own has no blocks"
+        if not 1 < n < r.arg.extent:
+            yield part, (f"a block has at least 2 elements and less than the {r.arg.extent} there "
+                         "are")
 
 
 def _sharing_problems(decisions: Decisions, sink: Node, free: dict[Node, frozenset[Node]],

@@ -10,6 +10,8 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from lazyten.codegen import caches
+from lazyten.codegen.carry import carry
 from lazyten.codegen.cycles import Model
 from lazyten.codegen.lower import FIRST_REDUCE
 from lazyten.codegen.parallel import (
@@ -22,6 +24,7 @@ from lazyten.codegen.parallel import (
 from lazyten.codegen.ranges import (
     OUTERMOST,
     block_range,
+    block_reduction,
     make_outermost,
     merge_ranges,
     outermost_range,
@@ -49,8 +52,9 @@ class Decisions:
     """What becomes of a kernel's ranges.
 
     lanes: vector ranges and their lanes. tile: output ranges in registers, in elements or vectors.
-    unroll: reduction ranges and how many accumulators each has. parallel: the output ranges whose
-    loops threads share as if they were one.
+    unroll: reduction ranges and how many accumulators each has. block: a reduction range and how
+    many of its elements are summed before the loops of the output start anew, for caches' sake.
+    parallel: the output ranges whose loops threads share as if they were one.
     """
 
     lanes: tuple[tuple[Node, int], ...] = ()
@@ -58,12 +62,13 @@ class Decisions:
     unroll: tuple[tuple[Node, int], ...] = ()
     staged: tuple[Staged, ...] = ()
     outer: Node | None = None
+    block: tuple[tuple[Node, int], ...] = ()
     parallel: Sharing = ONE_THREAD
 
     def __str__(self) -> str:
         parts = [f"{name}({', '.join(f'{range_name(r)}:{n}' for r, n in chosen)})"
                  for name, chosen in (("tile", self.tile), ("unroll", self.unroll),
-                                      ("vector", self.lanes)) if chosen]
+                                      ("vector", self.lanes), ("block", self.block)) if chosen]
         if self.outer is not None:
             parts.append(f"outermost({range_name(self.outer)})")
         parts += [f"stage(argument {s.load.src[0].arg.slot}"
@@ -90,17 +95,18 @@ def optimize(sink: Node, target: Target, scratch: int,
     decisions = decide(sink, target) if given is None else given(sink)
     marked = apply(mark(sink, decisions.staged, scratch), decisions)
     fills, sink = fill(marked, decisions.staged, scratch)
-    done = [step for f in fills for step in optimize(f, target, scratch + len(fills))]
-    return [*done, (share(sink, decisions), decisions)]
+    sums = scratch + len(fills)
+    done = [step for f in fills for step in optimize(f, target, sums + len(decisions.block))]
+    sink = share(sink, decisions)
+    if decisions.block:
+        sink = carry(sink, sums)
+    return [*done, (sink, decisions)]
 
 
 def decide(sink: Node, target: Target) -> Decisions:
     """All decisions for a kernel whose ranges are merged."""
     model = Model(sink, target)
-    decisions = choose(model)
-    if target.threads:
-        share_loops = choose_parallel if target.work_group == 1 else choose_grid
-        decisions = replace(decisions, parallel=share_loops(model, decisions))
+    decisions = in_caches(model, choose(model))
     loads = packable_loads(sink) if decisions.staged else {}
     return replace(decisions, staged=tuple(
         replace(s, number=loads[s.load.src[0].arg.slot].index(s.load)) for s in decisions.staged))
@@ -109,8 +115,13 @@ def decide(sink: Node, target: Target) -> Decisions:
 def apply(sink: Node, decisions: Decisions) -> Node:
     """Split the ranges as decided."""
     lanes, tile, unroll = (dict(d) for d in (decisions.lanes, decisions.tile, decisions.unroll))
-    sums = blocked_sums(sink, lambda r: unroll.get(r, 1) * lanes.get(r, 1))
+    sums = blocked_sums(sink, lambda r: unroll.get(r, 1) * lanes.get(r, 1), dict(decisions.block))
     ranges = sorted({*lanes, *tile, *unroll, *sums}, key=lambda r: r.arg.order)
+    for r, size in decisions.block:
+        sink, inner = block_reduction(sink, r, size)
+        if r in sums:
+            sink = split_reduction(sink, inner, 1, 1, sums[r])
+            ranges.remove(r)
     outputs = {r: (tile.get(r, 1), lanes.get(r, 1)) for r in ranges if r.arg.kind == "loop"}
     if outputs:
         sink = split_outputs(sink, outputs)
@@ -133,7 +144,23 @@ def share(sink: Node, decisions: Decisions) -> Node:
 def choose(model: Model) -> Decisions:
     """The candidate that the model expects to take the fewest cycles; the first of equals."""
     best = _fewest_cycles(model)
-    return replace(best, staged=tuple(model.staged(best)), outer=model.outermost(best))
+    return replace(best, staged=tuple(model.staged(best)))
+
+
+def in_caches(model: Model, decisions: Decisions) -> Decisions:
+    """With the order of the loops, a reduction's blocks, and what threads share; or, for a device
+    of many work items, with one for each output block."""
+    if model.target.work_group > 1:
+        return replace(decisions, parallel=choose_grid(model, decisions))
+    decisions = replace(decisions, outer=caches.outermost(model, decisions),
+                        block=caches.blocks(model, decisions))
+    if not model.target.threads:
+        return decisions
+    sharing = choose_parallel(model, decisions)
+    chunks = caches.chunks(model, decisions, decisions.block, sharing)
+    if chunks is not None:
+        return replace(decisions, outer=None, parallel=chunks)
+    return replace(decisions, parallel=sharing)
 
 
 def _fewest_cycles(model: Model) -> Decisions:

@@ -45,7 +45,7 @@ ONE_THREAD = Sharing()
 
 def choose_parallel(model: Model, choice: Choice) -> Sharing:
     """The loop that makes enough chunks, outermost first; or two where none does alone."""
-    units = model.cycles(choice)
+    units = model.least_time(choice)
     if not LEAST_UNITS <= units < math.inf:
         return ONE_THREAD
     best, most = ONE_THREAD, 1

@@ -276,6 +276,28 @@ def split_reduction(sink: Node, r: Node, unroll: int, lanes: int, loops: Loops =
     return _mask_reduction(sink, frozenset(made), elementwise(Op.CMPLT, value, index(n)))
 
 
+CARRIED = OUTERMOST - 1
+"""What the order of a range over blocks begins with: carry.py makes it the outermost loop."""
+
+
+def block_reduction(sink: Node, r: Node, size: int) -> tuple[Node, Node]:
+    """(a SINK that reduces `r` in blocks of `size`, the range within a block).
+
+    The blocks are the outermost loop. Where their size does not divide the extent, the elements
+    past the end count as the combiner's identity.
+    """
+    n = r.arg.extent
+    count = -(-n // size)
+    blocks = make(Op.RANGE, r.dtype, (), Range((CARRIED, *r.arg.order), count, "reduce"))
+    inner = _part(r, 0, size, "reduce")
+    value = simplify(elementwise(Op.ADD, elementwise(Op.MUL, blocks, index(size)), inner))
+    sink = replace_ranges(sink, {r: value}, {r: (blocks, inner)})
+    if n % size:
+        sink = _mask_reduction(sink, frozenset((blocks, inner)),
+                               elementwise(Op.CMPLT, value, index(n)))
+    return sink, inner
+
+
 def block_range(r: Node, block: int) -> Node:
     """The range over the blocks that split_outputs makes of `r`; `r` itself if it is not split."""
     return r if block == 1 else _part(r, 0, -(-r.arg.extent // block), r.arg.kind)

@@ -119,28 +119,28 @@ def fill(sink: Node, staged: Sequence[Staged], first_slot: int) -> tuple[list[No
         number = load.src[0].arg.slot - first_slot
         if number < 0:
             continue
-        ranges = sorted(ranges_of(load.src[1:]), key=_reading_order)
+        ranges = sorted(ranges_of(load.src[1:]), key=reading_order)
         size = math.prod(r.arg.extent for r in ranges)
         scratch = make(Op.PARAM, load.dtype, (), Param(first_slot + number, size))
-        packed[load] = make(Op.LOAD, load.dtype, (scratch, _position(ranges)))
+        packed[load] = make(Op.LOAD, load.dtype, (scratch, position(ranges)))
         fresh = {r: make(Op.RANGE, dt.INDEX, (), Range((i,), r.arg.extent, "loop"))
                  for i, r in enumerate(ranges)}
         source = make(Op.LOAD, load.dtype, (staged[number].load.src[0], *load.src[1:]))
         value, = substitute([source], dict(fresh))
-        position = _position([fresh[r] for r in ranges])
-        store = make(Op.STORE, dt.bool_, (scratch, position, value))
+        place = position([fresh[r] for r in ranges])
+        store = make(Op.STORE, dt.bool_, (scratch, place, value))
         fills.append(make(Op.SINK, dt.bool_, tuple(simplify_all([store]))))
     return fills, rewrite([sink], lambda n: None, packed)[0] if packed else sink
 
 
-_INNER = {"loop": 0, "block": 0, "reduce": 0, "unroll": 1, "vector": 2}
+_INNER = {"loop": 0, "parallel": 0, "block": 0, "reduce": 0, "unroll": 1, "vector": 2}
 
 
-def _reading_order(r: Node) -> tuple[int, tuple[int, ...]]:
+def reading_order(r: Node) -> tuple[int, tuple[int, ...]]:
     """Loops from the outermost inwards, then what one iteration reads."""
     return _INNER[r.arg.kind], r.arg.order
 
 
-def _position(ranges: Sequence[Node]) -> Node:
+def position(ranges: Sequence[Node]) -> Node:
     """The row-major position of loop variables."""
     return simplify(flatten([r.arg.extent for r in ranges], ranges))

@@ -8,7 +8,7 @@ from the kernel and the width of vectors alone.
 """
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from lazyten.node import Node, toposort
 from lazyten.ops import Op
@@ -23,18 +23,20 @@ Loops = tuple[tuple[int, str], ...]
 """Extents and kinds, the outermost first: 'block' loops around a 'reduce' loop."""
 
 
-def blocked_sums(sink: Node, step: Callable[[Node], int]) -> dict[Node, Loops]:
+def blocked_sums(sink: Node, step: Callable[[Node], int],
+                 carried: Mapping[Node, int]) -> dict[Node, Loops]:
     """The loops that the ranges of long sums become, where that is more than one 'reduce' loop.
 
-    step: how many elements of a range its loop takes at a time. Loops may run past the end of their
-    range, which must be masked.
+    step: how many elements of a range its loop takes at a time. carried: of how many elements the
+    loops are where only so many are summed before the sum is stored. Loops may run past the end of
+    their range, which must be masked.
     """
     found: dict[Node, Loops] = {}
     for node in toposort([sink]):
         if node.op is Op.ACCUMULATE and node.arg is Op.ADD and node.dtype.is_float:
             inside = 1
             for r in sorted(node.src[1:], key=lambda r: r.arg.order, reverse=True):
-                loops, inside = _levels(r.arg.extent, step(r), inside)
+                loops, inside = _levels(carried.get(r, r.arg.extent), step(r), inside)
                 if loops != ((loops[0][0], "reduce"),):
                     found[r] = loops
     return found

@@ -154,7 +154,7 @@ def position(node: Node) -> Position:
 
 def _position(node: Node) -> Position:
     orders: set[tuple[int, ...]] = {node.arg.order} if node.op is Op.RANGE else set()
-    digests = [node.op.value, node.dtype.bits]
+    digests = [crc32(node.op.name.encode()), node.dtype.bits]
     if node.arg is not None:
         digests.append(crc32(repr(node.arg).encode()))
     for s in node.src:

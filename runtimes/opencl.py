@@ -230,7 +230,7 @@ class OpenCLRuntime(Runtime):
                 self.queue, self._events = plain, None
         if not events:
             return spent
-        return sum(e.profile.end - e.profile.start for e in events) * 1e-9
+        return float(sum(e.profile.end - e.profile.start for e in events)) * 1e-9
 
     @contextmanager
     def _reporting(self, what: str) -> Iterator[None]:

@@ -8,9 +8,9 @@ iterations are done:
                             i64 iterations, i64 grain)
 
 How a launch goes. The launching thread takes the pool (`@owner`); if another has it, or one thread
-is asked for, it runs everything itself. It writes down the job, opens the gate, and takes chunks
-from the counter `@next` as any worker does. It waits for nobody who has not come in: when the
-counter has run out it closes the gate, and waits for the workers inside to leave.
+is asked for, it runs all chunks itself, in order. It writes down the job, opens the gate, and
+takes chunks from the counter `@next` as any worker does. It waits for nobody who has not come in:
+when the counter has run out it closes the gate, and waits for the workers inside to leave.
 
 `@gate` is one word, so that a late worker can never mix up two launches: bits 33 and up number the
 launch, bit 32 says open, bits 16-31 how many workers may come in, bits 0-15 how many are inside. A

@@ -4,8 +4,18 @@ from __future__ import annotations
 from string import Template
 
 ALONE = """
+declare i64 @llvm.umin.i64(i64, i64)
 define void @lazyten_run_chunks(ptr %chunk, ptr %args, i64 %count, i64 %grain) nounwind {
-  call void %chunk(ptr %args, i64 0, i64 %count)
+entry:
+  br label %alone
+alone:
+  %begin = phi i64 [ 0, %entry ], [ %stop, %alone ]
+  %far = add i64 %begin, %grain
+  %stop = call i64 @llvm.umin.i64(i64 %far, i64 %count)
+  call void %chunk(ptr %args, i64 %begin, i64 %stop)
+  %rest = icmp ult i64 %stop, %count
+  br i1 %rest, label %alone, label %finished
+finished:
   ret void
 }
 define void @reset() nounwind {
@@ -63,7 +73,13 @@ try:
   %mine = extractvalue { i64, i1 } %taken, 1
   br i1 %mine, label %together, label %alone
 alone:
-  call void %chunk(ptr %args, i64 0, i64 %count)
+  %begin = phi i64 [ 0, %entry ], [ 0, %try ], [ %stop, %alone ]
+  %far = add i64 %begin, %grain
+  %stop = call i64 @llvm.umin.i64(i64 %far, i64 %count)
+  call void %chunk(ptr %args, i64 %begin, i64 %stop)
+  %rest = icmp ult i64 %stop, %count
+  br i1 %rest, label %alone, label %finished
+finished:
   ret void
 together:
   call void @start_workers(i64 %helpers)

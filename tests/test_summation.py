@@ -62,7 +62,7 @@ def test_strided_sums_means_variances_and_products_of_vectors_are_as_exact() -> 
 @st.composite
 def shapes_and_axes(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int, ...]]:
     rank = draw(st.integers(1, 3))
-    largest = {1: 200_000, 2: 3000, 3: 90}[rank]
+    largest = {1: 200_000, 2: 1000, 3: 90}[rank]  # squares sum to less than 2**24
     shape = tuple(draw(st.integers(1, largest)) for _ in range(rank))
     axes = draw(st.sets(st.integers(0, rank - 1), min_size=1))
     return shape, tuple(sorted(axes))
@@ -99,7 +99,7 @@ def test_no_accumulator_adds_more_than_so_many_numbers_in_a_row(
     x = array(1, *extents)
     sink = lower(Kernel("k", (reduce(x, Op.ADD, range(len(extents))),), ()))
     steps = {r: data.draw(st.sampled_from([1, 3, 8, 32])) for r in ranges_of([sink])}
-    found = blocked_sums(sink, steps.__getitem__)
+    found = blocked_sums(sink, steps.__getitem__, {})
     row = 1
     for r in sorted(steps, key=lambda r: r.arg.order, reverse=True):
         count = -(-r.arg.extent // steps[r])
@@ -113,7 +113,7 @@ def test_no_accumulator_adds_more_than_so_many_numbers_in_a_row(
 @pytest.mark.parametrize("count", [513, 1024, 4096, 100_000])
 def test_blocks_that_divide_a_sum_need_no_mask(count: int) -> None:
     sink = lower(Kernel("k", (reduce(array(1, count * 32), Op.ADD, [0]),), ()))
-    loops, = blocked_sums(sink, lambda r: 32).values()
+    loops, = blocked_sums(sink, lambda r: 32, {}).values()
     assert math.prod(n for n, _ in loops) == count
 
 

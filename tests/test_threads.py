@@ -258,7 +258,7 @@ def test_a_launch_beside_another_runs_on_its_own_thread() -> None:
     run_chunks(lambda first, last: seen.append((threading.get_ident(), first, last)), 10, 1)
     go_on.set()
     first_launch.join()
-    assert seen == [(threading.get_ident(), 0, 10)]
+    assert seen == [(threading.get_ident(), i, i + 1) for i in range(10)]
 
 
 def test_several_python_threads_compute_at_once() -> None:
