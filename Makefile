@@ -31,7 +31,8 @@ help:
 	@echo "make dev          only set up .venv"
 	@echo "make clean        remove what was built; make distclean removes .venv too"
 
-lenet: $(RUN)
+# OpenCL is among the packages of the tests.
+lenet: $(if $(findstring opencl,$(ARGS) $(DEVICE)),$(DEV),$(RUN))
 	$(BIN)/python examples/lenet.py $(ARGS)
 
 test: $(DEV)

@@ -130,7 +130,7 @@ class Model:
 
     def lane_counts(self, r: Node) -> list[int]:
         """Vector lengths worth trying on a range."""
-        most = max(self.target.vector_bytes // self.itemsize, 1)
+        most = min(max(self.target.vector_bytes // self.itemsize, 1), self.target.most_lanes)
         counts = [most >> i for i in range(3)]
         return [c for c in counts if 2 <= c <= r.arg.extent]
 

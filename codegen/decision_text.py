@@ -157,10 +157,11 @@ def _problems(decisions: Decisions, sink: Node, free: dict[Node, frozenset[Node]
     lanes = dict(decisions.lanes)
     copies = dict(decisions.tile) | dict(decisions.unroll)
     outputs = free[sink]
+    most = min(target.vector_bytes, target.most_lanes)
     for r, n in decisions.lanes:
-        if n < 2 or n & (n - 1) or n > target.vector_bytes:
+        if n < 2 or n & (n - 1) or n > most:
             yield (f"vector({range_name(r)}:{n})",
-                   f"lanes are a power of two, from 2 to {target.vector_bytes} on this target")
+                   f"lanes are a power of two, from 2 to {most} on this target")
     wrong = [("tile", r, n) for r, n in decisions.tile if r not in outputs]
     wrong += [("unroll", r, n) for r, n in decisions.unroll if r in outputs]
     for name, r, n in wrong:

@@ -14,7 +14,8 @@ class Generated:
     stand before it in its module, once however many kernels need them. loops: the decisions and
     the loop nest, for people. where: the user's line, for messages. entries: the functions of the
     text in the order to call them, each with the same arguments. scratch: bytes of memory that they
-    share, as arguments after the kernel's own, for the time of one launch.
+    share, as arguments after the kernel's own, for the time of one launch. work_items: of each
+    entry, for devices that launch many of one function.
     """
 
     name: str
@@ -24,3 +25,4 @@ class Generated:
     where: Location | None = None
     entries: tuple[str, ...] = ()
     scratch: tuple[int, ...] = ()
+    work_items: tuple[int, ...] = ()

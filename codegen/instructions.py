@@ -5,6 +5,7 @@ from one iteration to the next, so a renderer may use SSA phis or mutable variab
 """
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -165,6 +166,20 @@ class Function:
     params: tuple[tuple[DType, int], ...]
     body: Block
     grain: int = 0
+
+    @property
+    def work_items(self) -> int:
+        """How many chunks the parallel loop has; 1 without one."""
+        return max((-(-item.extent // self.grain) for item in instructions_of(self.body)
+                    if isinstance(item, Loop) and item.parallel), default=1)
+
+
+def instructions_of(block: Block) -> Iterator[Instruction]:
+    """All instructions of a block and of the loops in it."""
+    for item in block.items:
+        yield item
+        if isinstance(item, Loop):
+            yield from instructions_of(item.body)
 
 
 def format_block(block: Block, indent: str = "") -> str:

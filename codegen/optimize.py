@@ -14,7 +14,13 @@ from lazyten.codegen import caches
 from lazyten.codegen.carry import carry
 from lazyten.codegen.cycles import Model
 from lazyten.codegen.lower import FIRST_REDUCE
-from lazyten.codegen.parallel import ONE_THREAD, Sharing, choose_parallel
+from lazyten.codegen.parallel import (
+    ONE_THREAD,
+    Sharing,
+    choose_grid,
+    choose_parallel,
+    leaves_enough,
+)
 from lazyten.codegen.ranges import (
     OUTERMOST,
     block_range,
@@ -142,7 +148,10 @@ def choose(model: Model) -> Decisions:
 
 
 def in_caches(model: Model, decisions: Decisions) -> Decisions:
-    """With the order of the loops, a reduction's blocks, and what threads share."""
+    """With the order of the loops, a reduction's blocks, and what threads share; or, for a device
+    of many work items, with one for each output block."""
+    if model.target.work_group > 1:
+        return replace(decisions, parallel=choose_grid(model, decisions))
     decisions = replace(decisions, outer=caches.outermost(model, decisions),
                         block=caches.blocks(model, decisions))
     if not model.target.threads:
@@ -205,6 +214,8 @@ def _improve(model: Model, start: Decisions, fewest: float) -> tuple[Decisions, 
     """
     best = start
     for tile in _tiles(model, start):
+        if not leaves_enough(model, tile):
+            continue
         candidate = Decisions(start.lanes, tile)
         cycles = model.cycles(candidate)
         if cycles < fewest * 0.999:

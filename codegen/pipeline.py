@@ -2,15 +2,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import partial
 
+from lazyten.codegen import render_c, render_llvm
 from lazyten.codegen.decision_text import parse
 from lazyten.codegen.decompose import decompose
+from lazyten.codegen.dialect import CLANG_OPENCL, CUDA, OPENCL
 from lazyten.codegen.generated import Generated
+from lazyten.codegen.instructions import Function
 from lazyten.codegen.linearize import linearize
 from lazyten.codegen.lower import lower
 from lazyten.codegen.optimize import Decisions, loop_nest, optimize
-from lazyten.codegen.render_llvm import render
 from lazyten.codegen.target import Target
 from lazyten.kernel import Given, Kernel
 from lazyten.location import attribute_to
@@ -19,6 +22,14 @@ from lazyten.ops import Op
 
 VERIFY = bool(os.environ.get("LAZYTEN_VERIFY"))
 """Check every stage's nodes; tests turn it on."""
+
+RENDERERS: dict[str, Callable[[Function], tuple[str, tuple[str, ...]]]] = {
+    "llvm": render_llvm.render,
+    "opencl": partial(render_c.render, dialect=OPENCL),
+    "clang-opencl": partial(render_c.render, dialect=CLANG_OPENCL),
+    "cuda": partial(render_c.render, dialect=CUDA),
+}
+"""By a target's language: a Function to its text, and the lines that must stand before it."""
 
 
 def generate(kernel: Kernel, target: Target) -> Generated:
@@ -35,8 +46,9 @@ def _generate(kernel: Kernel, target: Target) -> Generated:
     steps = optimize(_checked(lower(kernel)), target, arguments, given)
     names = [f"{kernel.name}_stage{i}" for i in range(len(steps) - 1)] + [kernel.name]
     texts: list[str] = []
-    declares: set[str] = set()
+    declares: dict[str, None] = {}
     loops: list[str] = []
+    work_items: list[int] = []
     for name, (sink, decisions) in zip(names, steps, strict=True):
         nest = loop_nest(_checked(sink))
         title = f"{decisions} (given)" if given and name == kernel.name else str(decisions)
@@ -44,11 +56,13 @@ def _generate(kernel: Kernel, target: Target) -> Generated:
         stores = decompose(sink.src)
         function = linearize(name, _checked(make(sink.op, sink.dtype, tuple(stores))),
                              decisions.parallel.grain)
-        text, declared = render(function)
+        text, declared = RENDERERS[target.language](function)
+        work_items.append(function.work_items)
         texts.append(text)
-        declares.update(declared)
-    return Generated(kernel.name, "\n".join(texts), tuple(sorted(declares)), "\n\n".join(loops),
-                     kernel.where, tuple(names), _scratch_bytes(steps, arguments))
+        declares.update(dict.fromkeys(declared))
+    return Generated(kernel.name, "\n".join(texts), tuple(declares), "\n\n".join(loops),
+                     kernel.where, tuple(names), _scratch_bytes(steps, arguments),
+                     tuple(work_items))
 
 
 def _given(given: Given, target: Target, sink: Node) -> Decisions:

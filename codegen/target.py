@@ -15,7 +15,9 @@ class Target:
     name: for messages. vector_bytes: width of a vector register. vector_registers: how many there
     are; a register tile that needs more is spilled to memory. l1_bytes, l2_bytes: data caches of a
     core, the first of 64-byte lines in 8 ways. threads: whether it has `lazyten_run_chunks`, with
-    which a large kernel runs on several threads (see render_llvm).
+    which a large kernel runs on several threads (see render_llvm), or work items, which take the
+    place of threads (see render_c). language: of the text. most_lanes: of a vector, whatever its
+    elements. work_group: work items that run together, 1 where each has a core of its own.
     """
 
     name: str = "generic"
@@ -24,6 +26,9 @@ class Target:
     l1_bytes: int = 32 << 10
     l2_bytes: int = 512 << 10
     threads: bool = False
+    language: str = "llvm"
+    most_lanes: int = 64
+    work_group: int = 1
 
     @property
     def label(self) -> str:

@@ -5,7 +5,6 @@ this; docs/debug.md explains a dump line by line. Everything goes to standard ou
 """
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
@@ -98,14 +97,12 @@ def show_header() -> None:
 
 
 def show_launch(kernels: Sequence[Kernel], programs: Sequence[Callable[[], None]],
-                synchronize: Callable[[], None]) -> None:
+                seconds_of: Callable[[Callable[[], None]], float]) -> None:
     """DEBUG=2: run the programs of a launch, wait for them, and print its row."""
-    synchronize()
-    start = time.perf_counter()
-    for launch in programs:
-        launch()
-    synchronize()
-    seconds = max(time.perf_counter() - start, 1e-9)
+    def launch_all() -> None:
+        for launch in programs:
+            launch()
+    seconds = max(seconds_of(launch_all), 1e-9)
     made = [output for kernel in kernels for output in kernel.outputs]
     print(f"{launch_name(kernels):<28} {_types(made):<24} {seconds * 1e6:>9.1f} "
           f"{sum(map(flops, kernels)) / seconds / 1e9:>8.2f} "

@@ -5,6 +5,8 @@ The only module that loads what lies above it (`lazyten.runtimes`), and by name 
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +21,10 @@ from lazyten.kernel import Kernel
 from lazyten.variables import Variable
 
 BUILT_IN = {"cpu": "lazyten.runtimes.cpu:CpuRuntime",
-            "interpreter": "lazyten.runtimes.interpreter:InterpreterRuntime"}
+            "interpreter": "lazyten.runtimes.interpreter:InterpreterRuntime",
+            "opencl": "lazyten.runtimes.opencl:OpenCLRuntime"}
+NEEDS = {"opencl": "pyopencl"}
+"""The package that a built-in runtime needs besides lazyten's own requirements."""
 ENTRY_POINT_GROUP = "lazyten.runtimes"
 
 _DEVICE = Variable("DEVICE")
@@ -77,6 +82,14 @@ class Executor(ABC):
 
     def __init__(self, index: int = 0) -> None:
         self.index = index
+
+    @classmethod
+    def find(cls, name: str) -> int | None:
+        """The number of the device that a user calls `name`; None where devices have only numbers.
+
+        DeviceError if there is none of this name.
+        """
+        return None
 
     @abstractmethod
     def alloc(self, nbytes: int) -> Handle:
@@ -149,6 +162,14 @@ class Executor(ABC):
     def synchronize(self) -> None:
         """Return when every launch is done."""
 
+    def seconds(self, launch: Callable[[], None]) -> float:
+        """How long what `launch` launches takes."""
+        self.synchronize()
+        start = time.perf_counter()
+        launch()
+        self.synchronize()
+        return time.perf_counter() - start
+
 
 def default_device() -> str:
     """The device that new tensors live on: the environment variable DEVICE, or 'cpu'."""
@@ -171,7 +192,11 @@ def _canonical(name: str) -> str:
                           f"{', '.join(available())}. Another runtime is found once its package is "
                           f"installed (entry point group {ENTRY_POINT_GROUP!r})")
     if index and not index.isdigit():
-        raise DeviceError(f"device {name!r}: what follows the colon is a number, as in '{kind}:0'")
+        number = _runtime(kind).find(index)
+        if number is None:
+            raise DeviceError(f"device {name!r}: what follows the colon is a number, as in "
+                              f"'{kind}:0'")
+        index = str(number)
     return kind if not index or int(index) == 0 else f"{kind}:{int(index)}"
 
 
@@ -185,7 +210,8 @@ def _entry_points() -> Sequence[Any]:
 def available() -> tuple[str, ...]:
     """Names of all runtimes that are installed, built-in ones first."""
     outside = sorted(e.name.lower() for e in _entry_points())
-    return (*BUILT_IN, *(n for n in outside if n not in BUILT_IN))
+    inside = [n for n in BUILT_IN if n not in NEEDS or importlib.util.find_spec(NEEDS[n])]
+    return (*inside, *(n for n in outside if n not in BUILT_IN))
 
 
 @cache
@@ -193,12 +219,7 @@ def executor(name: str) -> Executor:
     """The runtime of a canonical device name, started on first use."""
     kind, _, index = name.partition(":")
     try:
-        if kind in BUILT_IN:
-            module, _, attribute = BUILT_IN[kind].partition(":")
-            runtime = getattr(importlib.import_module(module), attribute)
-        else:
-            runtime = next(e for e in _entry_points() if e.name.lower() == kind).load()
-        started: Executor = runtime(int(index or 0))
+        started = _runtime(kind)(int(index or 0))
     except DeviceError:
         raise
     except Exception as error:
@@ -206,6 +227,17 @@ def executor(name: str) -> Executor:
         raise DeviceError(f"device {name!r} cannot be used here: {error}. "
                           f"Others that are installed: {others}") from error
     return started
+
+
+def _runtime(kind: str) -> type[Executor]:
+    """The class that runs this kind of device."""
+    found: type[Executor]
+    if kind in BUILT_IN:
+        module, _, attribute = BUILT_IN[kind].partition(":")
+        found = getattr(importlib.import_module(module), attribute)
+    else:
+        found = next(e for e in _entry_points() if e.name.lower() == kind).load()
+    return found
 
 
 class Device:

@@ -288,7 +288,7 @@ def _launch_each(device: str, plan: Plan, handles: Mapping[int, Handle], detail:
     for launch in plan.launches():
         ready = [partial(p.launch, runtime.located(handles, at)) for _, p, at in launch]
         if detail >= 2:
-            debug.show_launch([kernel for kernel, _, _ in launch], ready, runtime.synchronize)
+            debug.show_launch([kernel for kernel, _, _ in launch], ready, runtime.seconds)
         else:
             for run_one in ready:
                 run_one()

@@ -52,16 +52,17 @@ class CodeCache:
 
     def _find(self, key: str, kernel: Kernel) -> tuple[Generated, bytes] | None:
         parts = self.disk.get(f"{self.context}\n{key}") if self.disk is not None else None
-        if parts is None or len(parts) != 6:
+        if parts is None or len(parts) != 7:
             return None
-        source, declares, loops, entries, scratch = (part.decode() for part in parts[:5])
+        source, declares, loops, entries, scratch, items = (part.decode() for part in parts[:6])
         return Generated(kernel.name, source, tuple(declares.splitlines()), loops, kernel.where,
-                         tuple(entries.split()), tuple(map(int, scratch.split()))), parts[5]
+                         tuple(entries.split()), tuple(map(int, scratch.split())),
+                         tuple(map(int, items.split()))), parts[6]
 
     def _keep(self, key: str, text: Generated, code: bytes) -> None:
         if self.disk is not None:
             texts = (text.source, "\n".join(text.declares), text.loops, " ".join(text.entries),
-                     " ".join(map(str, text.scratch)))
+                     " ".join(map(str, text.scratch)), " ".join(map(str, text.work_items)))
             self.disk.put(f"{self.context}\n{key}", [*(t.encode() for t in texts), code])
 
 

@@ -39,10 +39,11 @@ Function = Any  # whatever a runtime's load gives for one kernel
 class Capabilities:
     """What a device can do; the defaults fit a CPU without vector unit.
 
-    name: as in messages. language: of the text that `compile` takes; 'llvm' is the one there is.
+    name: as in messages. language: of the text that `compile` takes, a key of pipeline.RENDERERS.
     vector_bytes, vector_registers, threads: see Target. dtypes: element types that kernels may use.
     local_memory: bytes that the work items of a group share, 0 where there is no such memory.
-    work_group: most work items of a group, 1 where a kernel is one flow of control.
+    work_group: most work items of a group, 1 where each is a flow of control of its own.
+    most_lanes: see Target.
     """
 
     name: str
@@ -53,11 +54,14 @@ class Capabilities:
     dtypes: frozenset[DType] = frozenset(dt.ALL)
     local_memory: int = 0
     work_group: int = 1
+    most_lanes: int = 64
 
     @property
     def target(self) -> Target:
         """What the code generator needs of this."""
-        return Target(self.name, self.vector_bytes, self.vector_registers, threads=self.threads)
+        return Target(self.name, self.vector_bytes, self.vector_registers, threads=self.threads,
+                      language=self.language, most_lanes=self.most_lanes,
+                      work_group=self.work_group)
 
 
 class LoadedProgram(Program):

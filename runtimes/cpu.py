@@ -26,7 +26,7 @@ from lazyten.runtimes import thread_pool
 from lazyten.runtimes.code_cache import open_cache
 from lazyten.runtimes.contract import Capabilities, LoadedProgram, Runtime
 from lazyten.runtimes.host import host_machine, host_target, processor
-from lazyten.runtimes.memory_pool import MemoryPool
+from lazyten.runtimes.memory_pool import HOST, MemoryPool
 from lazyten.runtimes.sequence import SEQUENCE, packed
 
 OPTIMIZATION = 1
@@ -89,7 +89,7 @@ class CpuRuntime(Runtime):
         target = host_target()
         self.capabilities = Capabilities("cpu", vector_bytes=target.vector_bytes,
                                          vector_registers=target.vector_registers, threads=True)
-        self.pool = MemoryPool()
+        self.pool = MemoryPool(HOST)
         self.code = open_cache(f"{compiler_version()}\n{self.capabilities.target}")
 
     # ---- memory ----

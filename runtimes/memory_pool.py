@@ -1,4 +1,4 @@
-"""Aligned host memory that is reused: what the cpu runtime allocates from.
+"""Memory that is reused: what the cpu and opencl runtimes allocate from, and aligned host memory.
 
 A training step allocates the same sizes again and again, and memory fresh from the system costs a
 page fault every 4 KiB. Freed blocks are therefore kept, sorted by size, up to a limit.
@@ -9,8 +9,10 @@ import ctypes
 import mmap
 import os
 from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from threading import RLock
+from typing import Generic, TypeVar
 
 from lazyten.device import MemoryStats
 from lazyten.errors import ArgumentError, DeviceError
@@ -24,13 +26,31 @@ STEPS = 8
 """Sizes between a power of two and the next: a block is at most 1/8 larger than asked."""
 
 
+H = TypeVar("H", bound=Hashable)
+"""What a runtime knows memory by: an address, or a buffer object."""
+
+
 @dataclass(frozen=True, slots=True)
-class Block:
+class Block(Generic[H]):
     """`size` bytes at `address`; the memory is given back to the system with `memory`."""
 
-    address: int
+    address: H
     size: int
     memory: object
+
+
+@dataclass(frozen=True, slots=True)
+class Source(Generic[H]):
+    """Where a pool's memory comes from.
+
+    device, machine: as messages name them. total: bytes there are, None if unknown. reserve: a
+    block of new memory; it may raise MemoryError, OSError, OverflowError or ValueError.
+    """
+
+    device: str
+    machine: str
+    total: Callable[[], int | None]
+    reserve: Callable[[int], Block[H]]
 
 
 def block_size(nbytes: int) -> int:
@@ -52,8 +72,8 @@ def default_limit() -> int:
     return int(text)
 
 
-class MemoryPool:
-    """Blocks of memory by address. All methods may be called from several threads.
+class MemoryPool(Generic[H]):
+    """Blocks of a source's memory by address. All methods may be called from several threads.
 
     `free` is also called by finalizers, so at any point of a garbage collection, in a thread that
     may hold any lock: it must not wait. It notes the address, and who holds the lock next sorts it
@@ -61,17 +81,18 @@ class MemoryPool:
     is harmless as each step below leaves the tables whole.
     """
 
-    def __init__(self, limit: int | None = None) -> None:
+    def __init__(self, source: Source[H], limit: int | None = None) -> None:
+        self.source = source
         self.limit = default_limit() if limit is None else limit
         self._lock = RLock()
-        self._freed: deque[int] = deque()
-        self._used: dict[int, Block] = {}
-        self._spare: dict[int, dict[int, Block]] = {}
-        self._oldest: OrderedDict[int, Block] = OrderedDict()  # all that is spare, in order of age
+        self._freed: deque[H] = deque()
+        self._used: dict[H, Block[H]] = {}
+        self._spare: dict[int, dict[H, Block[H]]] = {}
+        self._oldest: OrderedDict[H, Block[H]] = OrderedDict()  # all that is spare, by age
         self._in_use = self._pooled = self._peak = 0
 
-    def alloc(self, nbytes: int) -> int:
-        """The address of at least `nbytes` bytes, uninitialized, at a multiple of ALIGNMENT.
+    def alloc(self, nbytes: int) -> H:
+        """The address of at least `nbytes` bytes, uninitialized.
 
         Raises DeviceError, with the numbers, if there is no such memory.
         """
@@ -84,7 +105,7 @@ class MemoryPool:
             self._peak = max(self._peak, self._in_use)
         return block.address
 
-    def free(self, address: int) -> None:
+    def free(self, address: H) -> None:
         """Take a block back; never waits."""
         self._freed.append(address)
         if self._lock.acquire(blocking=False):
@@ -111,7 +132,7 @@ class MemoryPool:
             self._sort_freed()
             self._evict(0)
 
-    def _take(self, size: int) -> Block | None:
+    def _take(self, size: int) -> Block[H] | None:
         """The spare block of this size that was freed last, as it may still be in cache."""
         try:
             address, block = self._spare[size].popitem()
@@ -137,25 +158,27 @@ class MemoryPool:
             del self._spare[block.size][address]
             self._pooled -= block.size
 
-    def _reserve(self, size: int, nbytes: int) -> Block:
+    def _reserve(self, size: int, nbytes: int) -> Block[H]:
         """New memory from the system; at need, what is kept for reuse makes room."""
-        total = total_memory()
+        total = self.source.total()
         if total is not None:
             self._evict(max(total - self._in_use - size, 0))
         if total is None or self._in_use + size <= total:
             for _ in range(2):
                 try:
-                    return reserve(size)
+                    return self.source.reserve(size)
                 except (MemoryError, OSError, OverflowError, ValueError):
                     self._evict(0)
-        machine = "an unknown amount of memory" if total is None else f"{total:,} bytes of memory"
-        raise DeviceError(f"cpu: cannot allocate {nbytes:,} bytes: this machine has {machine}, and "
-                          f"tensors hold {self._in_use:,} bytes of it; free some tensors, or work "
-                          "on smaller pieces")
+        there = "an unknown amount of memory" if total is None else f"{total:,} bytes of memory"
+        source = self.source
+        raise DeviceError(f"{source.device}: cannot allocate {nbytes:,} bytes: {source.machine} "
+                          f"has {there}, and tensors hold {self._in_use:,} bytes of it; free some "
+                          "tensors, or work on smaller pieces")
 
 
-def reserve(size: int) -> Block:
-    """A block of new memory: large ones mapped on their own, huge pages welcome."""
+def reserve(size: int) -> Block[int]:
+    """A block of new host memory at a multiple of ALIGNMENT: large ones mapped on their own, huge
+    pages welcome."""
     alignment = ALIGNMENT if size < HUGE else HUGE
     memory = bytearray(size + alignment) if size < HUGE else _map(size + alignment)
     start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
@@ -172,3 +195,6 @@ def _map(size: int) -> mmap.mmap:
         except OSError:  # a kernel built without huge pages
             return mapped
     return mapped
+
+
+HOST = Source("cpu", "this machine", total_memory, reserve)

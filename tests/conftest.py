@@ -2,8 +2,10 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 
+import opencl_grid
 import pytest
 from golden_text import Golden
 from hypothesis import settings
@@ -18,17 +20,37 @@ settings.register_profile("ci", settings.get_profile("quick"), derandomize=True)
 settings.register_profile("thorough", settings.get_profile("quick"), max_examples=2000)
 settings.load_profile("ci" if os.environ.get("CI") else "quick")
 
+opencl_grid.register()
+
+OPENCL_FILES = frozenset({"test_errors", "test_gather", "test_jit", "test_launch_sequence",
+                          "test_memory_stats", "test_runtimes", "test_special"})
+"""Where `device` is OpenCL too: what runtimes promise, replay, indices, transcendental functions.
+PoCL takes 60 ms to compile a kernel and 200 ms a program, so that the other files would take
+minutes; test_opencl.py has their ops, dtypes, views and kinds of kernel in programs of many
+kernels. All files pass with `--devices opencl`."""
+
+
+NEEDS_PYOPENCL = pytest.mark.skipif(find_spec("pyopencl") is None,
+                                    reason="the extra lazyten[opencl] is not installed")
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true",
                      help="rewrite tests/golden/ and the outputs shown in README.md and docs/")
+    parser.addoption("--devices", help="what tests that take any device run on, for example "
+                                       "'opencl' or 'cpu,opencl:1'")
 
 
-@pytest.fixture(scope="session", params=["cpu", "interpreter"])
-def device(request: pytest.FixtureRequest) -> str:
-    """Each device that must give the same results, by name."""
-    name: str = request.param
-    return name
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """`device`: each device that must give the same results, by name."""
+    if "device" in metafunc.fixturenames:
+        given: str | None = metafunc.config.getoption("--devices")
+        names = given.split(",") if given else ["cpu", "interpreter"]
+        if not given and metafunc.module.__name__ in OPENCL_FILES:
+            names.append("opencl")
+        metafunc.parametrize("device", [
+            pytest.param(n, marks=NEEDS_PYOPENCL if n.startswith("opencl") else ()) for n in names],
+            scope="session")
 
 
 @pytest.fixture

@@ -139,8 +139,9 @@ def ranges_named(kernel: Kernel) -> str:
 # ---- files ---------------------------------------------------------------------------------------
 
 @pytest.fixture
-def fresh() -> Iterator[None]:
-    """No test sees the decisions of another."""
+def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No test sees the decisions of another. They are about the cpu's kernels."""
+    monkeypatch.setenv("DEVICE", "cpu")
     yield
     decisions.restore({})
     realization.rebuild_plans()

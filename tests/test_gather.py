@@ -424,7 +424,7 @@ def test_a_shape_that_depends_on_values_is_refused_in_a_jitted_function(device: 
 
 def test_reading_rows_of_a_large_table_costs_what_the_rows_cost() -> None:
     """One kernel, without a loop over the table, also where the table is an expression."""
-    table = lt.zeros(1_000_000, 8).contiguous().realize()
+    table = lt.zeros(1_000_000, 8, device="cpu").contiguous().realize()
     index = as_tensor(np.arange(1000) * 999, "cpu")
     for source in (table, table * 2 + 1):
         graph = Graph([source[index].node], "cpu")
@@ -437,7 +437,7 @@ def test_reading_rows_of_a_large_table_costs_what_the_rows_cost() -> None:
 
 
 def test_the_gradient_of_a_row_costs_no_pass_over_the_table_for_each() -> None:
-    table = lt.zeros(5000, 8).contiguous().realize().requires_grad_()
+    table = lt.zeros(5000, 8, device="cpu").contiguous().realize().requires_grad_()
     index = as_tensor(np.arange(300), "cpu")
     gradient, = lt.grad((table[index] ** 2).sum(), [table])
     graph = Graph([gradient.node], "cpu")
@@ -448,10 +448,10 @@ def test_the_gradient_of_a_row_costs_no_pass_over_the_table_for_each() -> None:
 
 def test_costly_values_are_computed_before_they_are_scattered() -> None:
     """The loop that puts them in their places runs on one thread, without vectors."""
-    a, b = (lt.ones(200, 300).contiguous().realize() for _ in range(2))
+    a, b = (lt.ones(200, 300, device="cpu").contiguous().realize() for _ in range(2))
     index = as_tensor(np.arange(200) % 7, "cpu")
     for values in (a @ b.T, (a[:, :200] + 1).exp().sin()):
-        graph = Graph([lt.zeros(7, 200).index_add(0, index, values).node], "cpu")
+        graph = Graph([lt.zeros(7, 200, device="cpu").index_add(0, index, values).node], "cpu")
         kernels = [step.kernel for step in plan_of("cpu", graph).schedule.steps]
         assert [k.outputs[0].op is Op.SCATTER for k in kernels] == [False, True]
 

@@ -124,7 +124,7 @@ def test_debug_prints_a_row_for_each_launch(monkeypatch: pytest.MonkeyPatch,
     assert "2 kernels in 1 launch" in printed
     rows = [line for line in printed.splitlines() if line.startswith("map_4_5 and 1 more ")]
     assert len(rows) == 1 and "float32[4, 5], float32[7]" in rows[0]
-    rows_of_equal = lt.rand(3, 4, 2).realize()
+    rows_of_equal = lt.rand(3, 4, 2, device="cpu").realize()
     capsys.readouterr()
     lt.realize(*(rows_of_equal[:, t].exp() for t in range(4)))
     assert "4 x map_3_2 " in capsys.readouterr().out

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from lazyten.device import MemoryStats
 from lazyten.errors import ArgumentError, DeviceError
-from lazyten.runtimes import memory_pool
-from lazyten.runtimes.memory_pool import HUGE, Block, MemoryPool, block_size
+from lazyten.runtimes.memory_pool import HOST, HUGE, Block, MemoryPool, block_size
 
 MIB = 1 << 20
 
@@ -29,7 +28,7 @@ def test_a_block_is_large_enough_and_wastes_at_most_an_eighth(nbytes: int) -> No
 
 @pytest.mark.parametrize("nbytes", [0, 1, 63, 64, 65, 5000, HUGE - 1, HUGE, 3 * MIB + 5])
 def test_blocks_are_aligned_and_can_be_written_to_the_last_byte(nbytes: int) -> None:
-    pool = MemoryPool(0)
+    pool = MemoryPool(HOST, 0)
     addresses = [pool.alloc(nbytes) for _ in range(3)]
     for i, address in enumerate(addresses):
         assert address % 64 == 0
@@ -39,17 +38,17 @@ def test_blocks_are_aligned_and_can_be_written_to_the_last_byte(nbytes: int) -> 
 
 
 def test_blocks_of_no_bytes_have_addresses_of_their_own() -> None:
-    pool = MemoryPool(0)
+    pool = MemoryPool(HOST, 0)
     assert len({pool.alloc(0) for _ in range(5)}) == 5
 
 
 def test_large_blocks_start_at_a_huge_page() -> None:
-    assert MemoryPool(0).alloc(HUGE) % HUGE == 0
+    assert MemoryPool(HOST, 0).alloc(HUGE) % HUGE == 0
 
 
 @pytest.mark.parametrize("nbytes", [0, 1000, 4 * MIB])
 def test_a_freed_block_is_handed_out_again_for_the_same_size(nbytes: int) -> None:
-    pool = MemoryPool(64 * MIB)
+    pool = MemoryPool(HOST, 64 * MIB)
     first = pool.alloc(nbytes)
     pool.free(first)
     assert pool.alloc(nbytes) == first
@@ -57,7 +56,7 @@ def test_a_freed_block_is_handed_out_again_for_the_same_size(nbytes: int) -> Non
 
 
 def test_stats_count_bytes_in_use_and_pooled_and_the_peak() -> None:
-    pool = MemoryPool(10 * MIB)
+    pool = MemoryPool(HOST, 10 * MIB)
     a, b = pool.alloc(MIB), pool.alloc(2 * MIB)
     assert pool.stats() == MemoryStats(3 * MIB, 0, 3 * MIB)
     pool.free(a)
@@ -70,7 +69,7 @@ def test_stats_count_bytes_in_use_and_pooled_and_the_peak() -> None:
 
 
 def test_beyond_the_limit_the_blocks_that_lay_idle_longest_go() -> None:
-    pool = MemoryPool(3 * MIB)
+    pool = MemoryPool(HOST, 3 * MIB)
     old, middle, new = pool.alloc(MIB), pool.alloc(MIB // 2), pool.alloc(2 * MIB)
     for address in (old, middle, new):
         pool.free(address)
@@ -80,24 +79,24 @@ def test_beyond_the_limit_the_blocks_that_lay_idle_longest_go() -> None:
 
 
 def test_a_limit_of_zero_keeps_nothing() -> None:
-    pool = MemoryPool(0)
+    pool = MemoryPool(HOST, 0)
     pool.free(pool.alloc(MIB))
     assert pool.stats() == MemoryStats(0, 0, MIB)
 
 
 def test_the_limit_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAZYTEN_POOL_BYTES", "12345")
-    assert MemoryPool().limit == 12345
+    assert MemoryPool(HOST).limit == 12345
     monkeypatch.setenv("LAZYTEN_POOL_BYTES", "2GB")
     with pytest.raises(ArgumentError, match=r"LAZYTEN_POOL_BYTES='2GB'.*number of bytes"):
-        MemoryPool()
+        MemoryPool(HOST)
     monkeypatch.delenv("LAZYTEN_POOL_BYTES")
-    assert MemoryPool().limit >= 64 * MIB
+    assert MemoryPool(HOST).limit >= 64 * MIB
 
 
 @pytest.mark.parametrize("nbytes", [1 << 50, 1 << 70])
 def test_an_absurd_size_says_what_was_asked_and_what_is_there(nbytes: int) -> None:
-    pool = MemoryPool(64 * MIB)
+    pool = MemoryPool(HOST, 64 * MIB)
     pool.alloc(MIB)
     with pytest.raises(DeviceError, match=rf"{nbytes:,} bytes: this machine has [\d,]+ bytes of "
                                           r"memory, and tensors hold 1,048,576 bytes"):
@@ -105,25 +104,23 @@ def test_an_absurd_size_says_what_was_asked_and_what_is_there(nbytes: int) -> No
     assert pool.stats() == MemoryStats(MIB, 0, MIB)
 
 
-def test_when_memory_is_out_what_was_kept_is_given_back_first(
-        monkeypatch: pytest.MonkeyPatch) -> None:
-    pool = MemoryPool(64 * MIB)
+def test_when_memory_is_out_what_was_kept_is_given_back_first() -> None:
+    pool = MemoryPool(HOST, 64 * MIB)
     pool.free(pool.alloc(4 * MIB))
 
     failures = [MemoryError()]
 
-    def scarce(size: int, reserve: Callable[[int], Block] = memory_pool.reserve) -> Block:
+    def scarce(size: int) -> Block[int]:
         if failures:
             raise failures.pop()
-        return reserve(size)
-    monkeypatch.setattr(memory_pool, "reserve", scarce)
+        return HOST.reserve(size)
+    pool.source = replace(HOST, reserve=scarce)
     pool.alloc(MIB)
     assert pool.stats() == MemoryStats(MIB, 0, 4 * MIB)
 
 
-def test_blocks_in_use_and_kept_never_exceed_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory_pool, "total_memory", lambda: 8 * MIB)
-    pool = MemoryPool(64 * MIB)
+def test_blocks_in_use_and_kept_never_exceed_the_machine() -> None:
+    pool = MemoryPool(replace(HOST, total=lambda: 8 * MIB), 64 * MIB)
     small, large = pool.alloc(MIB), pool.alloc(4 * MIB)
     pool.free(large)
     pool.free(small)
@@ -134,7 +131,7 @@ def test_blocks_in_use_and_kept_never_exceed_the_machine(monkeypatch: pytest.Mon
 
 
 def test_threads_never_share_a_block() -> None:
-    pool = MemoryPool(MIB)
+    pool = MemoryPool(HOST, MIB)
     wrong: list[int] = []
 
     def work(mark: int) -> None:
@@ -155,17 +152,17 @@ def test_threads_never_share_a_block() -> None:
     assert pool.stats().in_use == 0
 
 
-def test_freeing_never_waits_for_an_allocation(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_freeing_never_waits_for_an_allocation() -> None:
     """A finalizer runs in a thread that may hold any lock, so waiting could be a deadlock."""
-    pool = MemoryPool(MIB)
+    pool = MemoryPool(HOST, MIB)
     address = pool.alloc(100)
     inside, go_on = threading.Event(), threading.Event()
 
-    def slow(size: int, reserve: Callable[[int], Block] = memory_pool.reserve) -> Block:
+    def slow(size: int) -> Block[int]:
         inside.set()
         assert go_on.wait(10)
-        return reserve(size)
-    monkeypatch.setattr(memory_pool, "reserve", slow)
+        return HOST.reserve(size)
+    pool.source = replace(HOST, reserve=slow)
     allocating = threading.Thread(target=pool.alloc, args=(5000,))
     freeing = threading.Thread(target=pool.free, args=(address,))
     allocating.start()
@@ -180,15 +177,15 @@ def test_freeing_never_waits_for_an_allocation(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_finalizer_inside_an_allocation_may_free_and_allocate(
         monkeypatch: pytest.MonkeyPatch) -> None:
-    pool = MemoryPool(MIB)
+    pool = MemoryPool(HOST, MIB)
     garbage = [pool.alloc(100)]
 
-    def collecting(size: int, reserve: Callable[[int], Block] = memory_pool.reserve) -> Block:
+    def collecting(size: int) -> Block[int]:
         while garbage:
             pool.free(garbage.pop())
             pool.free(pool.alloc(700))
-        return reserve(size)
-    monkeypatch.setattr(memory_pool, "reserve", collecting)
+        return HOST.reserve(size)
+    pool.source = replace(HOST, reserve=collecting)
     allocating = threading.Thread(target=pool.alloc, args=(5000,), daemon=True)
     allocating.start()
     allocating.join(5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,6 @@ from numpy.testing import assert_array_equal
 import lazyten as lt
 from lazyten.device import Executor, MemoryStats, executor
 from lazyten.errors import DeviceError
-from lazyten.runtimes import memory_pool
 from lazyten.runtimes.cpu import CpuRuntime
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -92,11 +92,18 @@ def test_a_runtime_that_does_not_count_says_so() -> None:
 
 # ---- out of memory -------------------------------------------------------------------------------
 
+def limit_memory(total: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the cpu have so many bytes."""
+    runtime = executor("cpu")
+    assert isinstance(runtime, CpuRuntime)
+    monkeypatch.setattr(runtime.pool, "source", replace(runtime.pool.source, total=lambda: total))
+
+
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A machine with 4 MiB more than what is in use now."""
     total = in_use() + 4 * MIB
-    monkeypatch.setattr(memory_pool, "total_memory", lambda: total)
+    limit_memory(total, monkeypatch)
     yield
     lt.empty_cache("cpu")
 
@@ -216,7 +223,7 @@ def test_memory_that_a_kernel_works_in_is_given_back_if_there_is_not_all_of_it(
     runtime = executor("cpu")
     assert isinstance(runtime, CpuRuntime)
     before = in_use()
-    monkeypatch.setattr(memory_pool, "total_memory", lambda: before + 2 * MIB)
+    limit_memory(before + 2 * MIB, monkeypatch)
     message = failure(lambda: runtime.workspace([MIB, MIB, MIB], "reduce_7"))
     assert "kernel reduce_7 needs 3,145,728 bytes to work in: cpu: cannot allocate" in message
     assert in_use() <= before

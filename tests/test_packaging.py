@@ -26,7 +26,7 @@ EXTRAS = {name: re.findall(r"^[a-z].*$", text, re.MULTILINE)
 def pins(name: str) -> dict[str, str]:
     """Package to version, of a requirements file."""
     lines = (CHECKOUT / name).read_text().splitlines()
-    pairs = (line.split("==") for line in lines if line and line[0] not in "#-")
+    pairs = (line.partition(";")[0].split("==") for line in lines if line and line[0] not in "#-")
     return {package.lower().replace("_", "-"): version for package, version in pairs}
 
 
@@ -53,7 +53,8 @@ def test_setup_cfg_lists_every_package() -> None:
     assert set(CONFIG["options"]["packages"].split()) == packages
 
 
-@pytest.mark.parametrize("requirement", [*CORE, *EXTRAS["examples"], *EXTRAS["dev"]])
+@pytest.mark.parametrize("requirement", [*CORE, *EXTRAS["examples"], *EXTRAS["opencl"],
+                                         *EXTRAS["dev"]])
 def test_pins_fit_what_setup_cfg_asks_for(requirement: str) -> None:
     wanted = Requirement(requirement)
     pinned = pins("requirements.txt") | pins("requirements-dev.txt")

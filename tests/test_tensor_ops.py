@@ -321,7 +321,7 @@ def test_integers_multiply_as_matrices_and_wrap(device: str) -> None:
 
 
 @pytest.mark.parametrize(("call", "error", "words"), [
-    (lambda x: x + lt.ones(4), lt.ShapeError, ["add", "(2, 3)", "(4,)", "axis"]),
+    (lambda x: x + lt.ones(4, device=x.device), lt.ShapeError, ["add", "(2, 3)", "(4,)", "axis"]),
     (lambda x: x + "a", lt.DTypeError, ["add", "str"]),
     (lambda x: x & x, lt.DTypeError, ["bitwise_and", "float32"]),
     (lambda x: ~x, lt.DTypeError, ["bitwise_not"]),

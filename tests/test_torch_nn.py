@@ -289,7 +289,8 @@ def test_cross_entropy_of_probabilities_matches_torch(reduction: str, smoothing:
 
 
 def test_compiled_cross_entropy_matches_torch() -> None:
-    compare(lambda x: F.cross_entropy(x, lt.tensor(LABELS), ignore_index=1, label_smoothing=0.1),
+    compare(lambda x: F.cross_entropy(x, lt.tensor(LABELS, device=x.device), ignore_index=1,
+                                      label_smoothing=0.1),
             lambda x: TF.cross_entropy(x, torch.tensor(LABELS), ignore_index=1,
                                        label_smoothing=0.1), LOGITS, device="cpu")
 

@@ -30,8 +30,9 @@ from lazyten.tuning_worker import Handler
 
 
 @pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
-    """No test leaves decisions to another."""
+def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No test leaves decisions to another. They are about the cpu's kernels."""
+    monkeypatch.setenv("DEVICE", "cpu")
     yield
     decisions.restore({})
     realization.rebuild_plans()

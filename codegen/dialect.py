@@ -1,0 +1,83 @@
+"""The dialects of C that render_c writes, each a record of what differs from the others.
+
+Values are scalars, or vectors where the dialect has them. Integers of either sign are held in
+unsigned types, whose arithmetic wraps as the op table asks; what depends on the sign casts.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One dialect of C.
+
+    head: lines that every program begins with. float64: lines that it needs to use doubles. kernel:
+    what stands before a kernel's name. memory: the qualifier of pointers to buffers. restrict: of a
+    pointer that nothing else reads or writes through. item: the number of the work item among all
+    that were launched, an unsigned 64-bit integer. function: the qualifier of helper functions.
+    mulacc: a * b + c of floats. load, store: a vector `kind` of lanes at a pointer `to`, aligned as
+    an element is. convert: a vector to one of type `kind`. unaligned: the type of such a vector in
+    memory, where a load or store names it.
+    """
+
+    name: str
+    head: tuple[str, ...]
+    float64: tuple[str, ...]
+    kernel: str
+    memory: str
+    restrict: str
+    item: str
+    function: str
+    mulacc: str
+    load: str = ""
+    store: str = ""
+    convert: str = ""
+    unaligned: str = ""
+
+
+OPENCL = Dialect(
+    name="opencl",
+    head=("#pragma OPENCL FP_CONTRACT OFF",),
+    float64=("#pragma OPENCL EXTENSION cl_khr_fp64 : enable",),
+    kernel="kernel void",
+    memory="global ",
+    restrict="restrict ",
+    item="get_global_id(0)",
+    function="static ",
+    mulacc="fma({a}, {b}, {c})",
+    load="vload{lanes}(0, {to})",
+    store="vstore{lanes}({value}, 0, {to})",
+    convert="convert_{kind}({x})")
+"""OpenCL C 1.2. Programs are built with correctly rounded division and square root, and without any
+option that lets the compiler change floats."""
+
+CLANG_OPENCL = replace(
+    OPENCL,
+    head=("#pragma OPENCL FP_CONTRACT ON",),
+    mulacc="{a} * {b} + {c}",
+    load="*(global const unaligned_{kind} *)({to})",
+    store="*(global unaligned_{kind} *)({to}) = {value}",
+    convert="__builtin_convertvector({x}, {kind})",
+    unaligned="typedef {kind} __attribute__((aligned({alignment}))) unaligned_{kind};")
+"""The same without calls of built-in functions, for compilers of processors, which are made from
+Clang: PoCL inlines none. Contraction is within one expression, so in a `mulacc` alone."""
+
+CUDA = Dialect(
+    name="cuda",
+    head=("typedef unsigned char uchar; typedef unsigned short ushort; typedef unsigned int uint; "
+          "typedef unsigned long ulong;",
+          "static __device__ inline float as_float(uint x) { return __uint_as_float(x); }",
+          "static __device__ inline uint as_uint(float x) { return __float_as_uint(x); }",
+          "static __device__ inline double as_double(ulong x) "
+          "{ return __longlong_as_double(x); }",
+          "static __device__ inline ulong as_ulong(double x) "
+          "{ return __double_as_longlong(x); }"),
+    float64=(),
+    kernel='extern "C" __global__ void',
+    memory="",
+    restrict="__restrict__ ",
+    item="(blockIdx.x * (ulong)blockDim.x + threadIdx.x)",
+    function="static __device__ inline ",
+    mulacc="fma({a}, {b}, {c})")
+"""CUDA C++ for NVRTC, without vectors, to be compiled with -fmad=false."""

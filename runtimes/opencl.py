@@ -1,0 +1,282 @@
+"""The opencl runtime: OpenCL C to whatever device has a driver, through pyopencl.
+
+The kernels of one `build` are one program. Everything is queued, in order, on one queue. A handle
+is a pyopencl Buffer, from a pool. On processors a work item is what a thread is to the cpu runtime:
+it runs a chunk of the outer loop, in vectors. On GPUs it is one of many that run an output block.
+"""
+from __future__ import annotations
+
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain, zip_longest
+from threading import RLock
+from typing import Any
+
+import numpy as np
+
+from lazyten import dtype as dt
+from lazyten.codegen.dialect import OPENCL
+from lazyten.codegen.generated import Generated
+from lazyten.codegen.render_c import function_name
+from lazyten.device import Launch, MemoryStats
+from lazyten.dtype import DType
+from lazyten.errors import CompileError, DeviceError, DTypeError
+from lazyten.kernel import Kernel
+from lazyten.runtimes.contract import Capabilities, LoadedProgram, Runtime
+from lazyten.runtimes.memory_pool import Block, MemoryPool, Source
+from lazyten.runtimes.opencl_devices import (
+    ClDevice,
+    check_usable,
+    describe,
+    device_number,
+    device_of,
+    package,
+)
+
+Array = np.ndarray[Any, Any]
+ClBuffer = Any
+ClKernel = Any
+
+OPTIONS = ("-cl-std=CL1.2",)
+ROUNDED = "-cl-fp32-correctly-rounded-divide-sqrt"
+GPU_REGISTERS = 64
+"""Registers of a work item that a register tile may fill."""
+GPU_GROUP = 64
+
+
+class OpenCLFunction:
+    """A kernel's function in a built program, with what a launch needs."""
+
+    __slots__ = ("kernel", "name", "params", "sizes")
+
+    def __init__(self, program: Any, name: str, items: int, group: int) -> None:
+        self.name = name
+        self.kernel: ClKernel = package().Kernel(program, function_name(name))
+        self.params: int = self.kernel.num_args
+        local = group if items > 1 else 1
+        self.sizes = (-(-items // local) * local,), (local,)
+
+    def enqueue(self, queue: Any, buffers: Sequence[ClBuffer]) -> Any:
+        """Queue a launch; gives its event. Only one thread at a time may, as arguments belong to
+        the kernel until it is queued."""
+        self.kernel.set_args(*buffers[:self.params])
+        return package().enqueue_nd_range_kernel(queue, self.kernel, *self.sizes)
+
+
+class OpenCLRuntime(Runtime):
+    """Device 'opencl', or 'opencl:1' and so on."""
+
+    def __init__(self, index: int = 0) -> None:
+        super().__init__(index)
+        cl = package()
+        self.device = device_of(index)
+        check_usable(self.device)
+        self.label = f"opencl:{index}" if index else "opencl"
+        self.capabilities = capabilities_of(self.device)
+        self.context = cl.Context([self.device])
+        self.queue = cl.CommandQueue(self.context)
+        self.options = [*OPTIONS, *([ROUNDED] if _divides_exactly(self.device) else [])]
+        self.pool: MemoryPool[ClBuffer] = MemoryPool(Source(
+            self.label, describe(self.device), lambda: self.device.global_mem_size, self._reserve))
+        self._lock = RLock()
+        self._events: list[Any] | None = None
+
+    @classmethod
+    def find(cls, name: str) -> int:
+        return device_number(name)
+
+    # ---- memory ----
+
+    def _reserve(self, size: int) -> Block[ClBuffer]:
+        cl = package()
+        try:
+            buffer = cl.Buffer(self.context, cl.mem_flags.READ_WRITE, size)
+        except cl.Error as error:
+            raise MemoryError(str(error)) from error
+        return Block(buffer, size, buffer)
+
+    def alloc(self, nbytes: int) -> ClBuffer:
+        return self.pool.alloc(nbytes)
+
+    def free(self, handle: ClBuffer) -> None:
+        self.pool.free(handle)
+
+    def copy_in(self, handle: ClBuffer, source: Array) -> None:
+        if source.nbytes:
+            with self._reporting("a copy to the device"):
+                package().enqueue_copy(self.queue, handle, source)
+
+    def copy_out(self, target: Array, handle: ClBuffer) -> None:
+        with self._reporting("a kernel, or a copy from the device"):
+            if target.nbytes:
+                package().enqueue_copy(self.queue, target, handle)
+            else:
+                self.queue.finish()
+
+    def memory_stats(self) -> MemoryStats:
+        return self.pool.stats()
+
+    def reset_peak(self, at_least: int = 0) -> None:
+        self.pool.reset_peak(at_least)
+
+    def empty_cache(self) -> None:
+        self.pool.release()
+
+    # ---- code ----
+
+    def generate(self, kernels: Sequence[Kernel]) -> list[Generated]:
+        generated = super().generate(kernels)
+        if dt.float64 not in self.capabilities.dtypes:
+            for kernel in generated:
+                self._refuse_float64(kernel)
+        return generated
+
+    def _refuse_float64(self, kernel: Generated) -> None:
+        if set(OPENCL.float64) & set(kernel.declares):
+            raise DTypeError(f"kernel {kernel.name} (from {kernel.where}) computes in float64, as "
+                             "sin and powers of float32 do too, and OpenCL device "
+                             f"{describe(self.device)} has none; compute it on another device")
+
+    def compile(self, kernels: Sequence[Generated]) -> Any:
+        """The kernels as one built program, and the work items of each function."""
+        if not kernels:
+            return None
+        cl = package()
+        source = program_text(kernels)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", cl.CompilerWarning)
+                program = cl.Program(self.context, source).build(self.options, cache_dir=False)
+        except cl.Error as error:
+            for kernel in kernels if len(kernels) > 1 else ():
+                self.compile([kernel])  # that which is at fault has the error
+            raise self._refused(kernels[0], source, error) from error
+        items = {name: n for k in kernels for name, n in zip(k.entries, k.work_items, strict=True)}
+        return program, items
+
+    def _refused(self, kernel: Generated, source: str, error: Exception) -> CompileError:
+        with tempfile.NamedTemporaryFile("w", prefix="lazyten-", suffix=".cl",
+                                         delete=False) as kept:
+            kept.write(source)
+        return CompileError(f"the compiler of {describe(self.device)} refuses kernel {kernel.name} "
+                            f"(from {kernel.where}); its source is in {kept.name}: "
+                            f"{str(error).strip()}")
+
+    def load(self, compiled: Any, names: Sequence[str]) -> list[OpenCLFunction]:
+        if compiled is None:
+            return []
+        program, items = compiled
+        group = self.capabilities.work_group
+        return [OpenCLFunction(program, name, items[name], group) for name in names]
+
+    def launch(self, function: OpenCLFunction, buffers: Sequence[ClBuffer]) -> None:
+        with self._lock, self._reporting(f"kernel {function.name}"):
+            self._note(function.enqueue(self.queue, buffers))
+
+    def _note(self, event: Any) -> None:
+        if self._events is not None:
+            self._events.append(event)
+
+    def sequence(self, launches: Sequence[Launch]) -> Callable[[Sequence[ClBuffer]], None]:
+        """All launches under one lock; they share the scratch memory."""
+        in_order = list(chain.from_iterable(launches))
+        programs = [p for p, _ in in_order if isinstance(p, LoadedProgram)]
+        if len(programs) < len(in_order):  # some of another kind
+            return super().sequence(launches)
+        needed = [p.generated.scratch for p in programs]
+        sizes = [max(group) for group in zip_longest(*needed, fillvalue=0)]
+        calls = [(function, [*(n + len(sizes) for n, _ in arguments), *range(len(scratch))])
+                 for program, scratch, (_, arguments) in zip(programs, needed, in_order,
+                                                             strict=True)
+                 for function in program.functions]
+        largest = max(programs, key=lambda p: sum(p.generated.scratch), default=None)
+
+        def launch_all(buffers: Sequence[ClBuffer]) -> None:
+            scratch = self.workspace(sizes, "" if largest is None else largest.name)
+            table = (*scratch, *buffers)
+            try:
+                with self._lock, self._reporting("a sequence of kernels"):
+                    for function, numbers in calls:
+                        self._note(function.enqueue(self.queue, [table[n] for n in numbers]))
+                    self.queue.flush()
+            finally:
+                for handle in scratch:
+                    self.free(handle)
+        return launch_all
+
+    def synchronize(self) -> None:
+        with self._reporting("a kernel"):
+            self.queue.finish()
+
+    def seconds(self, launch: Callable[[], None]) -> float:
+        """By the device's own clock: what its kernels take, one after the other."""
+        cl = package()
+        with self._lock:
+            self.synchronize()
+            plain = self.queue
+            self.queue = cl.CommandQueue(
+                self.context, properties=cl.command_queue_properties.PROFILING_ENABLE)
+            self._events = []
+            try:
+                start = time.perf_counter()
+                launch()
+                self.synchronize()
+                spent = time.perf_counter() - start
+                events = self._events
+            finally:
+                self.queue, self._events = plain, None
+        if not events:
+            return spent
+        return float(sum(e.profile.end - e.profile.start for e in events)) * 1e-9
+
+    @contextmanager
+    def _reporting(self, what: str) -> Iterator[None]:
+        cl = package()
+        try:
+            yield
+        except cl.Error as error:
+            raise DeviceError(f"{self.label} ({describe(self.device)}): {what} failed: "
+                              f"{str(error).strip()}") from error
+
+
+def capabilities_of(device: ClDevice) -> Capabilities:
+    """What kernels for a device may use, and how they are laid out."""
+    cl = package()
+    if device.type & ~cl.device_type.DEFAULT != cl.device_type.CPU:
+        return gpu_capabilities(device)
+    return cpu_capabilities(device)
+
+
+def cpu_capabilities(device: ClDevice) -> Capabilities:
+    """For processors: vectors, and a work item for each chunk of the outer loop."""
+    width = max(device.native_vector_width_float, 1) * 4
+    return Capabilities("opencl-cpu", "clang-opencl", vector_bytes=width,
+                        vector_registers=32 if width == 64 else 16, threads=True,
+                        dtypes=_dtypes(device), local_memory=device.local_mem_size, most_lanes=16)
+
+
+def gpu_capabilities(device: ClDevice) -> Capabilities:
+    """For devices that are no processors: scalars, and a work item for each output block."""
+    return Capabilities("opencl-gpu", "opencl", vector_bytes=4, vector_registers=GPU_REGISTERS,
+                        threads=True, dtypes=_dtypes(device), local_memory=device.local_mem_size,
+                        work_group=min(GPU_GROUP, device.max_work_group_size), most_lanes=1)
+
+
+def _dtypes(device: ClDevice) -> frozenset[DType]:
+    """All element types, but for float64 where the device has none."""
+    return frozenset(dt.ALL if device.double_fp_config else set(dt.ALL) - {dt.float64})
+
+
+def program_text(kernels: Sequence[Generated]) -> str:
+    """One program of several kernels: what they declare, once, and their functions."""
+    declares = dict.fromkeys(line for kernel in kernels for line in kernel.declares)
+    return "\n".join([*declares, *(kernel.source for kernel in kernels), ""])
+
+
+def _divides_exactly(device: ClDevice) -> bool:
+    """Whether it can divide floats, and take square roots, to 0.5 ulp."""
+    flag = package().device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
+    return bool(device.single_fp_config & flag)

@@ -1,0 +1,40 @@
+"""NVIDIA's run-time compiler through ctypes: CUDA C++ to machine code, without driver or GPU."""
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+
+@cache
+def library() -> ctypes.CDLL | None:
+    """The library of the package nvidia-cuda-nvrtc; None if it is not installed."""
+    spec = find_spec("nvidia")
+    for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
+        found = sorted(p for p in Path(folder).rglob("libnvrtc.so.*") if "alt" not in p.name)
+        if found:
+            return ctypes.CDLL(str(found[0]))
+    return None
+
+
+def compile_cuda(source: str, options: Sequence[str]) -> bytes:
+    """The machine code of a program. AssertionError with the compiler's log if it is refused."""
+    nvrtc = library()
+    assert nvrtc is not None
+    program, size = ctypes.c_void_p(), ctypes.c_size_t()
+    assert nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernels.cu", 0,
+                                    None, None) == 0
+    given = (ctypes.c_char_p * len(options))(*(o.encode() for o in options))
+    failed = nvrtc.nvrtcCompileProgram(program, len(options), given)
+    if failed:
+        nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+        log = ctypes.create_string_buffer(size.value)
+        nvrtc.nvrtcGetProgramLog(program, log)
+        raise AssertionError(log.value.decode())
+    assert nvrtc.nvrtcGetCUBINSize(program, ctypes.byref(size)) == 0
+    code = ctypes.create_string_buffer(size.value)
+    assert nvrtc.nvrtcGetCUBIN(program, code) == 0
+    nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+    return code.raw
