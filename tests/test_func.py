@@ -252,6 +252,15 @@ def test_no_grad_outside_does_not_matter_and_inside_it_does() -> None:
     leaf, = lt.grad(func.vmap(partly)(x.reshape(1, 1)).sum(), x)
     close(leaf, [2])
 
+    def through_a_gradient(x: lt.Tensor) -> lt.Tensor:
+        slope = func.grad(lambda x: x * x)(x)
+        with lt.no_grad():
+            factor = slope * 1
+        return x * factor
+
+    leaf, = lt.grad(func.vmap(through_a_gradient)(x).sum(), x)
+    close(leaf, [4])
+
 
 def test_a_function_may_branch_on_values_that_it_can_read() -> None:
     def chosen(x: lt.Tensor) -> lt.Tensor:
