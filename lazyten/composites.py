@@ -106,10 +106,9 @@ def radians(x: Node) -> Node:
 
 
 def heaviside(x: Node, at_zero: Operand) -> Node:
-    """0 below 0, 1 above, `at_zero` at 0."""
+    """0 below 0 and for NaN, 1 above, `at_zero` at 0."""
     step = cast(ew.greater(x, 0), x.dtype)
-    value = ew.where(ew.equal(x, 0), at_zero, step)
-    return ew.where(ew.not_equal(x, x), x, value) if x.dtype.is_float else value
+    return ew.where(ew.equal(x, 0), at_zero, step)
 
 
 def fmax(a: Operand, b: Operand) -> Node:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, NoReturn, TypeVar
 
 from lazyten import dtype as dt
@@ -171,5 +172,8 @@ class _Never:
 
 def once_differentiable(backward: F) -> F:
     """Decorates a backward(): differentiating its results again is an error."""
-    backward._once = True  # type: ignore[attr-defined]
-    return backward
+    @wraps(backward)
+    def once(*args: Any) -> Any:
+        return backward(*args)
+    once._once = True  # type: ignore[attr-defined]
+    return once  # type: ignore[return-value]

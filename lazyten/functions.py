@@ -47,9 +47,10 @@ def from_dlpack(data: Any) -> Tensor:
     """A tensor with a copy of what another library gives by DLPack, from a CPU's memory."""
     try:
         return Tensor(np.array(np.from_dlpack(data)))
-    except (AttributeError, BufferError, RuntimeError, TypeError) as error:
-        raise DTypeError(f"from_dlpack of a {type(data).__name__}: it cannot be read in a CPU's "
-                         f"memory as a type that NumPy has ({error}); convert it first") from None
+    except (AttributeError, BufferError, RuntimeError, TypeError):
+        raise DTypeError(f"from_dlpack of a {type(data).__name__}: it gives no DLPack capsule in a "
+                         f"CPU's memory of a type that NumPy has; convert it first, and detach it "
+                         f"from gradients") from None
 
 
 def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:

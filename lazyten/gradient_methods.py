@@ -55,7 +55,7 @@ class GradientMethods:
             if tensor is not None:
                 tensor._collect(gradient)
 
-        hooks.register(node, collect)
+        hooks.register(node, collect, last=True)
         self._retains = True
 
     @property

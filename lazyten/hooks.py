@@ -6,6 +6,7 @@ same way from the same values are one here.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -16,7 +17,8 @@ Hook = Callable[[Node], Node | None]
 _of_values: WeakKeyDictionary[Node, dict[int, Hook]] = WeakKeyDictionary()
 _of_leaves: dict[int, dict[int, Hook]] = {}
 _after: dict[int, dict[int, Callable[[Any], None]]] = {}
-_numbers = iter(range(1 << 62))
+_numbers = count()
+_LAST = 1 << 62
 
 
 class RemovableHandle:
@@ -30,11 +32,12 @@ class RemovableHandle:
         self._hooks.pop(self._number, None)
 
 
-def register(node: Node, hook: Hook) -> RemovableHandle:
-    """Have `hook` called with each gradient of `node`; what it gives, if not None, replaces it."""
+def register(node: Node, hook: Hook, last: bool = False) -> RemovableHandle:
+    """Have `hook` called with each gradient of `node`; what it gives, if not None, replaces it.
+    last: after all others, which are called in the order in which they were registered."""
     if node.op is Op.LEAF:
         return _registered(_of_leaves.setdefault(node.arg, {}), hook)
-    return _registered(_of_values.setdefault(node, {}), hook)
+    return _registered(_of_values.setdefault(node, {}), hook, _LAST if last else 0)
 
 
 def register_after(leaf_id: int, hook: Callable[[Any], None]) -> RemovableHandle:
@@ -42,8 +45,8 @@ def register_after(leaf_id: int, hook: Callable[[Any], None]) -> RemovableHandle
     return _registered(_after.setdefault(leaf_id, {}), hook)
 
 
-def _registered(hooks: dict[int, Any], hook: Any) -> RemovableHandle:
-    number = next(_numbers)
+def _registered(hooks: dict[int, Any], hook: Any, start: int = 0) -> RemovableHandle:
+    number = start + next(_numbers)
     hooks[number] = hook
     return RemovableHandle(hooks, number)
 
@@ -59,7 +62,7 @@ def passed(node: Node, gradient: Node) -> Node:
     if not _of_leaves and not _of_values:
         return gradient
     found = _of_leaves.get(node.arg) if node.op is Op.LEAF else _of_values.get(node)
-    for hook in list((found or {}).values()):
+    for _, hook in sorted((found or {}).items()):
         gradient = hook(gradient) or gradient
     return gradient
 

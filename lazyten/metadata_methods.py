@@ -161,13 +161,13 @@ class MetadataMethods:
         """The values as a DLPack capsule: of the device 'cpu' the memory itself, unless `copy`. It
         must not be written to: other tensors may have the same value, and share it."""
         if self.requires_grad:
-            raise ArgumentError("__dlpack__ of a tensor that requires gradients: they cannot be "
+            raise ArgumentError("DLPack of a tensor that requires gradients: they cannot be "
                                 "followed outside; use detach()")
         if self.dtype is dt.bfloat16:
-            raise DTypeError("__dlpack__ of bfloat16: NumPy, which makes the capsule, has no such "
+            raise DTypeError("DLPack of bfloat16: NumPy, which makes the capsule, has no such "
                              "type; convert with .float()")
         if dl_device not in (None, CPU):
-            raise ArgumentError(f"__dlpack__ to device {dl_device}: values are given in a CPU's "
+            raise ArgumentError(f"DLPack to device {dl_device}: values are given in a CPU's "
                                 f"memory, {CPU}")
         array = self.numpy() if copy or self.device != "cpu" else _alias(self)
         return array.__dlpack__(max_version=max_version)

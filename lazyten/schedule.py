@@ -20,6 +20,7 @@ from lazyten.memory import Lifetime, share
 from lazyten.node import Node, make, reshape, rewrite, toposort, unshaped
 from lazyten.ops import Op
 from lazyten.partial import split_reductions
+from lazyten.step_order import Use, ordered
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,10 @@ def schedule(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]]) -> Sche
     groups = [g for g in groups if g.decisions[0].node.numel]
     steps = [_step([d.node for d in g.decisions], place, names) for g in groups]
     outputs = tuple(place[r] if r in place else _leaf_slot(r) for r in roots)
+    order = ordered([Use(s.args[:len(s.kernel.outputs)], s.args[len(s.kernel.outputs):])
+                     for s in steps], [dtype.itemsize * size for dtype, size in arrays],
+                    frozenset((*range(len(inputs)), *outputs)))
+    groups, steps = [groups[i] for i in order], [steps[i] for i in order]
     guests, blocks, sizes = _plan_memory(arrays, len(inputs), steps, outputs)
     return Schedule(tuple(arrays), len(inputs), tuple(steps), outputs, guests, blocks, sizes,
                     tuple(d for g in groups for d in g.decisions), tuple(g.saved for g in groups))
