@@ -16,7 +16,7 @@ from lazyten.functions import arange, cat, einsum, stack, tensor
 from lazyten.tensor import Tensor
 
 
-class LazytenBackend(AbstractBackend):  # type: ignore[misc]  # einops is untyped
+class LazytenBackend(AbstractBackend):
     """What einops asks of a library."""
 
     framework_name = "lazyten"

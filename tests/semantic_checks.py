@@ -166,10 +166,11 @@ VIEWS: dict[str, Check] = {
 
 IN_PLACE: dict[str, Check] = {
     **{f"{name}_": lambda m, t, name=name: written(t.u, lambda x: getattr(x, f"{name}_")())
-       for name in ("abs neg sign square exp exp2 expm1 sin cos tan asin acos atan sinh cosh asinh "
-                    "atanh floor ceil trunc round frac erf relu sigmoid tanh").split()},
+       for name in ["abs", "neg", "sign", "square", "exp", "exp2", "expm1", "sin", "cos",
+                    "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "atanh", "floor",
+                    "ceil", "trunc", "round", "frac", "erf", "relu", "sigmoid", "tanh"]},
     **{f"{name}_": lambda m, t, name=name: written(t.p, lambda x: getattr(x, f"{name}_")())
-       for name in "sqrt rsqrt reciprocal log log2 log10 log1p".split()},
+       for name in ["sqrt", "rsqrt", "reciprocal", "log", "log2", "log10", "log1p"]},
     "masked_fill_": lambda m, t: written(t.f, lambda x: x.masked_fill_(t.b, 9)),
     "lerp_": lambda m, t: written(t.f, lambda x: x.lerp_(t.g, 0.25)),
     "addcmul_ and addcdiv_": lambda m, t: written(
@@ -324,20 +325,22 @@ ORDER: dict[str, Check] = {
 
 ELEMENTWISE: dict[str, Check] = {
     **{name: lambda m, t, name=name: (getattr(t.u, name)(), getattr(t.n, name)())
-       for name in ("asin acos atan sinh cosh asinh atanh arcsin arctan sinc frac signbit isposinf "
-                    "isneginf absolute negative fix rad2deg deg2rad").split()},
+       for name in ["asin", "acos", "atan", "sinh", "cosh", "asinh", "atanh", "arcsin",
+                    "arctan", "sinc", "frac", "signbit", "isposinf", "isneginf", "absolute",
+                    "negative", "fix", "rad2deg", "deg2rad"]},
     "sgn": lambda m, t: (t.f.sgn(), t.i.sgn()),
     "acosh, logit": lambda m, t: (t.p.acosh(), (t.p / 5).logit()),
     **{name: lambda m, t, name=name: (getattr(t.f, name)(t.g), getattr(t.n, name)(t.n.flip(0)))
-       for name in ("atan2 hypot logaddexp fmod copysign fmax fmin multiply true_divide greater "
-                    "less not_equal greater_equal less_equal").split()},
+       for name in ["atan2", "hypot", "logaddexp", "fmod", "copysign", "fmax", "fmin",
+                    "multiply", "true_divide", "greater", "less", "not_equal", "greater_equal",
+                    "less_equal"]},
     **{f"the gradient of {name}": lambda m, t, name=name: gradient_of(
         t.u, lambda x: getattr(x, name)() * t.g)
-       for name in "asin acos atan sinh cosh asinh atanh sinc".split()},
+       for name in ["asin", "acos", "atan", "sinh", "cosh", "asinh", "atanh", "sinc"]},
     **{f"the gradients of {name}": lambda m, t, name=name: (
         gradient_of(t.f, lambda x: getattr(x, name)(t.g) * t.u),
         gradient_of(t.f, lambda x: getattr(t.g, name)(x) * t.u))
-       for name in "atan2 hypot logaddexp fmod".split()},
+       for name in ["atan2", "hypot", "logaddexp", "fmod"]},
     "the gradient of copysign": lambda m, t: gradient_of(t.f, lambda x: x.copysign(t.g)),
     "fmod of integers": lambda m, t: (t.i.fmod(t.j), t.i.fmod(2), t.i.fmod(-3)),
     "xlogy": lambda m, t: (t.f.xlogy(t.p), (t.f * 0).xlogy(t.f)),

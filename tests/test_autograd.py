@@ -1,4 +1,4 @@
-"""autograd beside PyTorch: hooks, grad(), hand-written gradients, checks, anomalies, checkpoints."""
+"""autograd beside PyTorch: hooks, grad(), Function, gradcheck, anomalies, checkpoints."""
 from __future__ import annotations
 
 import gc

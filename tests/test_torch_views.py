@@ -77,7 +77,8 @@ def test_view_is_refused_where_torch_refuses_it(shape: tuple[int, ...], move: Ca
 # ---- views of one storage, and writes through them -----------------------------------------------
 
 WRITES: dict[str, Callable[[Any, Any], Any]] = {
-    "add_": lambda x, y: x.add_(3), "mul_": lambda x, y: x.mul_(-2), "fill_": lambda x, y: x.fill_(7),
+    "add_": lambda x, y: x.add_(3), "mul_": lambda x, y: x.mul_(-2),
+    "fill_": lambda x, y: x.fill_(7),
     "zero_": lambda x, y: x.zero_(), "relu_": lambda x, y: x.relu_(), "neg_": lambda x, y: x.neg_(),
     "add_ of itself": lambda x, y: x.add_(x), "copy_": lambda x, y: x.copy_(y.sum()),
     "add_ of another alias": lambda x, y: x.add_(y.max()), "clamp_": lambda x, y: x.clamp_(-5, 50),
