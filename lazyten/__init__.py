@@ -11,6 +11,7 @@ from typing import Any as _Any
 
 from lazyten import nn, optim, testing
 from lazyten.arguments import takes_tensors as _takes_tensors
+from lazyten.checkpointing import checkpoint
 from lazyten.device import Device
 from lazyten.dtype import (
     DType,
@@ -45,18 +46,27 @@ from lazyten.errors import (
 )
 from lazyten.functions import (
     arange,
+    as_tensor,
+    asarray,
     broadcast_tensors,
+    bucketize,
     cat,
     concat,
+    dstack,
+    einsum,
     empty,
     empty_like,
     explain,
     eye,
+    from_dlpack,
     from_numpy,
     full,
     full_like,
     grad,
+    hstack,
+    isin,
     linspace,
+    meshgrid,
     ones,
     ones_like,
     rand,
@@ -66,23 +76,36 @@ from lazyten.functions import (
     randn_like,
     randperm,
     realize,
-    roll,
+    searchsorted,
     stack,
     tensor,
-    tril,
-    triu,
+    vstack,
     where,
     zeros,
     zeros_like,
 )
-from lazyten.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from lazyten.grad_mode import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+from lazyten.limits import (
+    can_cast,
+    finfo,
+    get_default_dtype,
+    iinfo,
+    result_type,
+    set_default_dtype,
+)
 from lazyten.memory_use import empty_cache, memory_stats, reset_peak
 from lazyten.random import Generator, manual_seed
 from lazyten.tensor import Tensor
 from lazyten.threads import get_num_threads, set_num_threads
 
 if TYPE_CHECKING:
-    from lazyten import func
+    from lazyten import autograd, func
     from lazyten.jitted import jit
     from lazyten.serialization import load_safetensors, save_safetensors
     from lazyten.tuning import load_decisions, tune
@@ -111,17 +134,56 @@ softmax, split, sqrt, square = Tensor.softmax, Tensor.split, Tensor.sqrt, Tensor
 squeeze, std, sub, sum = Tensor.squeeze, Tensor.std, Tensor.sub, Tensor.sum
 tan, tanh, transpose, trunc = Tensor.tan, Tensor.tanh, Tensor.transpose, Tensor.trunc
 unbind, unsqueeze, var = Tensor.unbind, Tensor.unsqueeze, Tensor.var
+absolute, acos, acosh, addcdiv = Tensor.absolute, Tensor.acos, Tensor.acosh, Tensor.addcdiv
+addcmul, addmm, addmv, allclose = Tensor.addcmul, Tensor.addmm, Tensor.addmv, Tensor.allclose
+aminmax, arccos, arccosh, arcsin = Tensor.aminmax, Tensor.arccos, Tensor.arccosh, Tensor.arcsin
+arcsinh, arctan, arctan2, arctanh = Tensor.arcsinh, Tensor.arctan, Tensor.arctan2, Tensor.arctanh
+argsort, asin, asinh, as_strided = Tensor.argsort, Tensor.asin, Tensor.asinh, Tensor.as_strided
+atan, atan2, atanh, baddbmm = Tensor.atan, Tensor.atan2, Tensor.atanh, Tensor.baddbmm
+bincount, bitwise_and = Tensor.bincount, Tensor.bitwise_and
+bitwise_left_shift, bitwise_not = Tensor.bitwise_left_shift, Tensor.bitwise_not
+bitwise_or, bitwise_right_shift = Tensor.bitwise_or, Tensor.bitwise_right_shift
+bitwise_xor, bmm, broadcast_to = Tensor.bitwise_xor, Tensor.bmm, Tensor.broadcast_to
+chunk, clamp_max, clamp_min, clip = Tensor.chunk, Tensor.clamp_max, Tensor.clamp_min, Tensor.clip
+clone, copysign, cosh = Tensor.clone, Tensor.copysign, Tensor.cosh
+count_nonzero, cross, cummax = Tensor.count_nonzero, Tensor.cross, Tensor.cummax
+cummin, cumprod, deg2rad, diag = Tensor.cummin, Tensor.cumprod, Tensor.deg2rad, Tensor.diag
+diag_embed, diagonal, diff, divide = Tensor.diag_embed, Tensor.diagonal, Tensor.diff, Tensor.divide
+dsplit, equal, fix, fliplr = Tensor.dsplit, Tensor.equal, Tensor.fix, Tensor.fliplr
+flipud, floor_divide, fmax, fmin = Tensor.flipud, Tensor.floor_divide, Tensor.fmax, Tensor.fmin
+fmod, frac, ger, greater = Tensor.fmod, Tensor.frac, Tensor.ger, Tensor.greater
+greater_equal, heaviside, hsplit = Tensor.greater_equal, Tensor.heaviside, Tensor.hsplit
+hypot, index_fill, inner = Tensor.hypot, Tensor.index_fill, Tensor.inner
+is_complex, is_floating_point = Tensor.is_complex, Tensor.is_floating_point
+is_nonzero, isclose, isneginf = Tensor.is_nonzero, Tensor.isclose, Tensor.isneginf
+isposinf, kron, kthvalue, lerp = Tensor.isposinf, Tensor.kron, Tensor.kthvalue, Tensor.lerp
+less, less_equal, logaddexp = Tensor.less, Tensor.less_equal, Tensor.logaddexp
+logical_and, logical_not, logical_or = Tensor.logical_and, Tensor.logical_not, Tensor.logical_or
+logical_xor, logit, masked_fill = Tensor.logical_xor, Tensor.logit, Tensor.masked_fill
+masked_scatter, median, mm = Tensor.masked_scatter, Tensor.median, Tensor.mm
+moveaxis, movedim, msort, multiply = Tensor.moveaxis, Tensor.movedim, Tensor.msort, Tensor.multiply
+mv, nan_to_num, nanmean, nansum = Tensor.mv, Tensor.nan_to_num, Tensor.nanmean, Tensor.nansum
+narrow, negative, norm, not_equal = Tensor.narrow, Tensor.negative, Tensor.norm, Tensor.not_equal
+outer, quantile, rad2deg, ravel = Tensor.outer, Tensor.quantile, Tensor.rad2deg, Tensor.ravel
+repeat_interleave, roll, rot90 = Tensor.repeat_interleave, Tensor.roll, Tensor.rot90
+select, sgn, signbit, sinc = Tensor.select, Tensor.sgn, Tensor.signbit, Tensor.sinc
+sinh, sort, std_mean, swapaxes = Tensor.sinh, Tensor.sort, Tensor.std_mean, Tensor.swapaxes
+swapdims, t, take, tensor_split = Tensor.swapdims, Tensor.t, Tensor.take, Tensor.tensor_split
+tensordot, tile, topk, trace = Tensor.tensordot, Tensor.tile, Tensor.topk, Tensor.trace
+tril, triu, true_divide, unflatten = Tensor.tril, Tensor.triu, Tensor.true_divide, Tensor.unflatten
+unique, unique_consecutive, var_mean = Tensor.unique, Tensor.unique_consecutive, Tensor.var_mean
+vdot, vsplit, xlogy = Tensor.vdot, Tensor.vsplit, Tensor.xlogy
 
 for _name, _value in list(globals().items()):  # so that lt.exp(1.0) says what it needs
-    if getattr(_value, "__qualname__", "").startswith("Tensor."):
+    if getattr(Tensor, _name, None) is _value and callable(_value):
         globals()[_name] = _takes_tensors(_value)
 
 
 
 def __getattr__(name: str) -> _Any:
     """Loads what not every program uses when it is first asked for."""
-    if name == "func":
-        return _import_module("lazyten.func")
+    if name in ("autograd", "func"):
+        return _import_module(f"lazyten.{name}")
     if name == "jit":
         from lazyten import jitted
         return jitted.jit
@@ -154,64 +216,159 @@ __all__ = [
     "__version__",
     "_takes_tensors",
     "abs",
+    "absolute",
+    "acos",
+    "acosh",
     "add",
+    "addcdiv",
+    "addcmul",
+    "addmm",
+    "addmv",
     "all",
+    "allclose",
     "amax",
     "amin",
+    "aminmax",
     "any",
     "arange",
+    "arccos",
+    "arccosh",
+    "arcsin",
+    "arcsinh",
+    "arctan",
+    "arctan2",
+    "arctanh",
     "argmax",
     "argmin",
+    "argsort",
+    "as_strided",
+    "as_tensor",
+    "asarray",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "autograd",
+    "baddbmm",
     "bfloat16",
+    "bincount",
+    "bitwise_and",
+    "bitwise_left_shift",
+    "bitwise_not",
+    "bitwise_or",
+    "bitwise_right_shift",
+    "bitwise_xor",
+    "bmm",
     "bool_",
     "broadcast_tensors",
+    "broadcast_to",
+    "bucketize",
+    "can_cast",
     "cat",
     "ceil",
+    "checkpoint",
+    "chunk",
     "clamp",
+    "clamp_max",
+    "clamp_min",
+    "clip",
+    "clone",
     "concat",
+    "copysign",
     "cos",
+    "cosh",
+    "count_nonzero",
+    "cross",
+    "cummax",
+    "cummin",
+    "cumprod",
     "cumsum",
+    "deg2rad",
+    "diag",
+    "diag_embed",
+    "diagonal",
+    "diff",
     "div",
+    "divide",
     "dot",
+    "dsplit",
+    "dstack",
+    "einsum",
     "empty",
     "empty_cache",
     "empty_like",
     "enable_grad",
     "eq",
+    "equal",
     "erf",
     "exp",
     "exp2",
     "explain",
     "expm1",
     "eye",
+    "finfo",
+    "fix",
     "flatten",
     "flip",
+    "fliplr",
+    "flipud",
     "float16",
     "float32",
     "float64",
     "floor",
+    "floor_divide",
+    "fmax",
+    "fmin",
+    "fmod",
+    "frac",
+    "from_dlpack",
     "from_numpy",
     "full",
     "full_like",
     "func",
     "gather",
     "ge",
+    "ger",
+    "get_default_dtype",
     "get_num_threads",
     "grad",
+    "greater",
+    "greater_equal",
     "gt",
+    "heaviside",
+    "hsplit",
+    "hstack",
+    "hypot",
+    "iinfo",
     "index_add",
     "index_copy",
+    "index_fill",
     "index_select",
+    "inference_mode",
+    "inner",
     "int8",
     "int16",
     "int32",
     "int64",
+    "is_complex",
+    "is_floating_point",
     "is_grad_enabled",
+    "is_nonzero",
+    "isclose",
     "isfinite",
+    "isin",
     "isinf",
     "isnan",
+    "isneginf",
+    "isposinf",
     "jit",
+    "kron",
+    "kthvalue",
     "le",
+    "lerp",
+    "less",
+    "less_equal",
     "linspace",
     "load_decisions",
     "load_safetensors",
@@ -220,71 +377,120 @@ __all__ = [
     "log2",
     "log10",
     "log_softmax",
+    "logaddexp",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "logit",
     "logsumexp",
     "lt",
     "manual_seed",
+    "masked_fill",
+    "masked_scatter",
     "masked_select",
     "matmul",
     "max",
     "maximum",
     "mean",
+    "median",
     "memory_stats",
+    "meshgrid",
     "min",
     "minimum",
+    "mm",
+    "moveaxis",
+    "movedim",
+    "msort",
     "mul",
+    "multiply",
+    "mv",
+    "nan_to_num",
+    "nanmean",
+    "nansum",
+    "narrow",
     "ne",
     "neg",
+    "negative",
     "nn",
     "no_grad",
     "nonzero",
+    "norm",
+    "not_equal",
     "ones",
     "ones_like",
     "optim",
+    "outer",
     "permute",
     "pow",
     "prod",
     "promote_types",
+    "quantile",
+    "rad2deg",
     "rand",
     "rand_like",
     "randint",
     "randn",
     "randn_like",
     "randperm",
+    "ravel",
     "realize",
     "reciprocal",
     "relu",
     "remainder",
+    "repeat_interleave",
     "reset_peak",
     "reshape",
+    "result_type",
     "roll",
+    "rot90",
     "round",
     "rsqrt",
     "save_safetensors",
     "scatter",
     "scatter_add",
     "scatter_reduce",
+    "searchsorted",
+    "select",
+    "set_default_dtype",
     "set_grad_enabled",
     "set_num_threads",
+    "sgn",
     "sigmoid",
     "sign",
+    "signbit",
     "sin",
+    "sinc",
+    "sinh",
     "softmax",
+    "sort",
     "split",
     "sqrt",
     "square",
     "squeeze",
     "stack",
     "std",
+    "std_mean",
     "sub",
     "sum",
+    "swapaxes",
+    "swapdims",
+    "t",
+    "take",
     "take_along_dim",
     "tan",
     "tanh",
     "tensor",
+    "tensor_split",
+    "tensordot",
     "testing",
+    "tile",
+    "topk",
+    "trace",
     "transpose",
     "tril",
     "triu",
+    "true_divide",
     "trunc",
     "tune",
     "uint8",
@@ -292,9 +498,17 @@ __all__ = [
     "uint32",
     "uint64",
     "unbind",
+    "unflatten",
+    "unique",
+    "unique_consecutive",
     "unsqueeze",
     "var",
+    "var_mean",
+    "vdot",
+    "vsplit",
+    "vstack",
     "where",
+    "xlogy",
     "zeros",
     "zeros_like",
 ]

@@ -16,6 +16,9 @@ from lazyten.tensor import Tensor
 P = ParamSpec("P")
 R = TypeVar("R")
 
+OPTIONAL = ("Tensor | None", "T | None")
+"""How a parameter that may be None is annotated; T is a tensor in the groups of methods."""
+
 
 def takes_tensors(function: Callable[P, R]) -> Callable[P, R]:
     """`function`, which first checks every parameter that is annotated as a Tensor, and `self`.
@@ -24,9 +27,9 @@ def takes_tensors(function: Callable[P, R]) -> Callable[P, R]:
     """
     operation = function.__name__
     parameters = inspect.signature(function).parameters
-    places = [(place, name, parameter.annotation == "Tensor | None")
+    places = [(place, name, parameter.annotation in OPTIONAL)
               for place, (name, parameter) in enumerate(parameters.items())
-              if name == "self" or parameter.annotation in ("Tensor", "Tensor | None")]
+              if name == "self" or parameter.annotation in (*OPTIONAL, "Tensor", "T")]
 
     @wraps(function)
     def checked(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -22,7 +22,7 @@ def buffer_node(data: Any, dtype: DType | None, device: str) -> Node:
     DTypeError and ShapeError for what is not a rectangle of numbers, ArgumentError for Python
     numbers that the dtype cannot hold; arrays are converted as by a cast.
     """
-    if _has_numpy(data):
+    if has_numpy(data):
         tracing.refuse("making a tensor of a NumPy array", "its numbers would never change again; "
                        "pass it as an argument, as a tensor")
     array, kind = to_array(data, dt.default_float if dtype is None else dt.float64)
@@ -54,7 +54,7 @@ def to_array(data: Any, floats: DType) -> tuple[Array, DType]:
         raise DTypeError(f"tensor: cannot make a tensor of {type(data).__name__} "
                          f"{_short(data)}; it takes numbers, bools, nested sequences of them, and "
                          f"NumPy arrays")
-    if array.dtype.kind == "f" and not _has_numpy(data) or array.size == 0 and not _has_numpy(data):
+    if array.dtype.kind == "f" and not has_numpy(data) or array.size == 0 and not has_numpy(data):
         array = array.astype(floats.numpy)
     kind = dt.from_numpy(array.dtype)
     return array.astype(kind.compute, copy=False), kind
@@ -74,7 +74,7 @@ def _check_fits(array: Array, target: DType) -> None:
                             f"which is {target.min} to {target.max}; use a wider type")
 
 
-def _has_numpy(data: Any) -> bool:
+def has_numpy(data: Any) -> bool:
     """Whether the numbers are NumPy's, whose type is kept, rather than Python's."""
     while isinstance(data, list | tuple) and data:
         data = data[0]

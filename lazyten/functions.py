@@ -10,7 +10,7 @@ import numpy as np
 from lazyten import dtype as dt
 from lazyten import elementwise as ew
 from lazyten import gradient as _gradient
-from lazyten import joining, shapes, tracing
+from lazyten import joining, ordering, products, shapes, tracing
 from lazyten import random as _random
 from lazyten import realization as _realization
 from lazyten.arguments import takes_tensors
@@ -18,7 +18,6 @@ from lazyten.device import canonical, default_device
 from lazyten.dtype import DType, Scalar
 from lazyten.errors import ArgumentError, DTypeError, GradientError, ShapeError
 from lazyten.explanation import explain_storages
-from lazyten.indexing import Chain, apply
 from lazyten.node import Node, Shape, cast, const, iota, reshape
 from lazyten.random import Generator
 from lazyten.tensor import DTypeLike, Tensor
@@ -33,8 +32,29 @@ def tensor(data: Any, dtype: DTypeLike | None = None, device: str | None = None,
     return Tensor(data, dtype, device, requires_grad)
 
 
+def as_tensor(data: Any, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
+    """`data` itself if it is a tensor of this dtype on this device, otherwise a new tensor of it.
+    Arrays are copied."""
+    if isinstance(data, Tensor):
+        return data.to(dtype=dtype, device=device)
+    return Tensor(data, dtype, device)
+
+
+asarray = as_tensor
+
+
+def from_dlpack(data: Any) -> Tensor:
+    """A tensor with a copy of what another library gives by DLPack, from a CPU's memory."""
+    try:
+        return Tensor(np.array(np.from_dlpack(data)))
+    except (AttributeError, BufferError, RuntimeError, TypeError):
+        raise DTypeError(f"from_dlpack of a {type(data).__name__}: it gives no DLPack capsule in a "
+                         f"CPU's memory of a type that NumPy has; convert it first, and detach it "
+                         f"from gradients") from None
+
+
 def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
-    """A tensor with a copy of a NumPy array."""
+    """A tensor with a copy of a NumPy array: later changes of the array do not show."""
     if not isinstance(array, np.ndarray):
         raise DTypeError(f"from_numpy takes a NumPy array, not {type(array).__name__}; "
                          f"use tensor()")
@@ -148,30 +168,6 @@ def eye(n: int, m: int | None = None, dtype: DTypeLike | None = None,
     rows, columns = shapes.new_shape([n, n if m is None else m], "eye")
     diagonal = ew.equal(reshape(iota(rows), (rows, 1)), reshape(iota(columns), (1, columns)))
     return _new(cast(diagonal, _type(dtype, dt.default_float)), device, False)
-
-
-@takes_tensors
-def tril(x: Tensor, diagonal: int = 0) -> Tensor:
-    """0 above a diagonal of the last two axes."""
-    return _triangle(x, diagonal, lower=True)
-
-
-@takes_tensors
-def triu(x: Tensor, diagonal: int = 0) -> Tensor:
-    """0 below a diagonal of the last two axes."""
-    return _triangle(x, diagonal, lower=False)
-
-
-def _triangle(x: Tensor, diagonal: int, lower: bool) -> Tensor:
-    if x.ndim < 2:
-        raise ShapeError(f"{'tril' if lower else 'triu'} of shape {x.shape}: a matrix has at least "
-                         f"2 axes")
-    rows, columns = x.shape[-2:]
-    diagonal = shapes.as_int(diagonal, "tril" if lower else "triu", "the diagonal")
-    row, column = reshape(iota(rows), (rows, 1)), reshape(iota(columns), (1, columns))
-    limit = ew.add(row, diagonal)
-    keep = ew.less_equal(column, limit) if lower else ew.greater_equal(column, limit)
-    return Tensor._result(ew.where(keep, x.node, 0), x)
 
 
 # ---- random tensors ------------------------------------------------------------------------------
@@ -316,17 +312,83 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     return tuple(t.expand(shape) for t in tensors)
 
 
+def einsum(equation: str, *operands: Any) -> Tensor:
+    """The sum of products that an equation says, such as 'bij,bjk->bik'."""
+    one = len(operands) == 1 and isinstance(operands[0], list | tuple)
+    tensors = _tensors(list(operands[0] if one else operands), "einsum")
+    for t in tensors[1:]:
+        tensors[0]._operand(t, "einsum")
+    return Tensor._result(products.einsum(equation, [t.node for t in tensors]), *tensors)
+
+
+def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
+    """Vectors expanded to a grid, one axis each; indexing 'xy' exchanges the first two axes."""
+    given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors
+    lines = _tensors(list(given), "meshgrid")
+    if indexing not in ("ij", "xy"):
+        raise ArgumentError(f"meshgrid: indexing={indexing!r} is neither 'ij' nor 'xy'")
+    if any(t.ndim > 1 for t in lines):
+        raise ShapeError(f"meshgrid of shapes {[t.shape for t in lines]}: give vectors")
+    order = list(range(len(lines)))
+    if indexing == "xy" and len(order) > 1:
+        order[:2] = 1, 0
+    shape = [lines[i].numel() for i in order]
+    grids = []
+    for number, t in enumerate(lines):
+        place = order.index(number)
+        grids.append(t.reshape([-1 if a == place else 1 for a in range(len(order))]).expand(shape))
+    return tuple(grids)
+
+
+def _joined(name: str, tensors: Sequence[Tensor], least: int, axis: int) -> Tensor:
+    """cat along an axis, of tensors that get at least `least` axes."""
+    wide = []
+    for t in _tensors(tensors, name):
+        if least == 3:
+            shape = (1, *t.shape, 1) if t.ndim == 1 else t.shape + (1,) * (3 - t.ndim)
+        else:
+            shape = (1,) * (least - t.ndim) + t.shape
+        wide.append(t.reshape(shape))
+    return cat(wide, axis if wide and wide[0].ndim > axis else 0)
+
+
+def hstack(tensors: Sequence[Tensor]) -> Tensor:
+    """The tensors side by side: along axis 1, of vectors along axis 0."""
+    return _joined("hstack", tensors, 1, 1)
+
+
+def vstack(tensors: Sequence[Tensor]) -> Tensor:
+    """The tensors on top of each other, vectors as rows."""
+    return _joined("vstack", tensors, 2, 0)
+
+
+def dstack(tensors: Sequence[Tensor]) -> Tensor:
+    """The tensors behind each other, along axis 2."""
+    return _joined("dstack", tensors, 3, 2)
+
+
 @takes_tensors
-def roll(x: Tensor, shifts: int, dim: int) -> Tensor:
-    """Elements moved along an axis by `shifts`, those that leave the end coming in at the start."""
-    axis = shapes.axis(dim, x.ndim, "roll")
-    n, shifts = x.shape[axis], shapes.as_int(shifts, "roll", "the shift")
-    cut = n - shifts % n if n else 0
-    first, last = Chain(x.shape), Chain(x.shape)
-    first.shrink(axis, cut, n)
-    last.shrink(axis, 0, cut)
-    parts = [apply(first.moves, x.node), apply(last.moves, x.node)]
-    return Tensor._result(joining.cat(parts, axis), x)
+def searchsorted(sorted_sequence: Tensor, input: Any, right: bool = False) -> Tensor:
+    """Where each value goes in a sorted vector to keep it sorted: before equal ones, or after."""
+    if sorted_sequence.ndim != 1:
+        raise ShapeError(f"searchsorted in shape {sorted_sequence.shape}: give a sorted vector")
+    given = sorted_sequence._operand(input, "searchsorted")
+    values = given if isinstance(given, Tensor) else full((), given, None, sorted_sequence.device)
+    return Tensor._result(ordering.found_places(sorted_sequence.node, values.node, right),
+                          sorted_sequence, values)
+
+
+@takes_tensors
+def bucketize(input: Tensor, boundaries: Tensor, right: bool = False) -> Tensor:
+    """searchsorted, the other way round."""
+    return searchsorted(boundaries, input, right)
+
+
+@takes_tensors
+def isin(elements: Tensor, test_elements: Tensor) -> Tensor:
+    """Whether each element is one of `test_elements`."""
+    wide = elements.unsqueeze(-1) == test_elements.reshape(-1)
+    return wide.any(-1)
 
 
 # ---- computing -----------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ def is_grad_enabled() -> bool:
     return _mode.enabled
 
 
-class set_grad_enabled:
+class _GradMode:
     """Within this block, or within the function it decorates, record for gradients or not."""
 
     def __init__(self, enabled: bool) -> None:
@@ -39,20 +39,45 @@ class set_grad_enabled:
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         @functools.wraps(function)
         def inside(*args: P.args, **kwargs: P.kwargs) -> R:
-            with set_grad_enabled(self.enabled):
+            with _GradMode(self.enabled):
                 return function(*args, **kwargs)
         return inside
 
 
-class no_grad(set_grad_enabled):
+class no_grad(_GradMode):
     """Within this block nothing is recorded for gradients: results do not require them."""
 
     def __init__(self) -> None:
         super().__init__(False)
 
 
-class enable_grad(set_grad_enabled):
+class enable_grad(_GradMode):
     """Within this block gradients are recorded again, inside a no_grad."""
 
     def __init__(self) -> None:
         super().__init__(True)
+
+
+class inference_mode(_GradMode):
+    """no_grad(), by another name; inference_mode(False) changes nothing."""
+
+    def __init__(self, mode: bool = True) -> None:
+        super().__init__(is_grad_enabled() and not mode)
+
+
+class set_grad_enabled(_GradMode):
+    """Record for gradients or not: from here on; as a block, only within it; and decorating a
+    function, only within that."""
+
+    def __init__(self, enabled: bool) -> None:
+        super().__init__(enabled)
+        self._outside = _mode.enabled
+        _mode.enabled = enabled
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        self._before[-1] = self._outside
+
+    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
+        _mode.enabled = self._outside
+        return super().__call__(function)

@@ -6,8 +6,9 @@ in `vjp_rules.py`; this module only walks, and only between the output and the w
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from lazyten import hooks
 from lazyten.arithmetic import add
 from lazyten.errors import GradientError, InternalError
 from lazyten.location import attribute_to
@@ -52,6 +53,10 @@ def reach_leaves(outputs: Sequence[Node]) -> list[bool]:
 
 
 Sources = dict[Node, Sequence[Node]]
+Step = tuple[Node, Node, Node]
+"""A node, one of its sources, and what the source's cotangent gets from the node."""
+observer: Callable[[Sequence[Step]], None] | None = None
+"""Is shown the steps of each walk, in their order: anomaly.py looks for NaN in them."""
 
 
 def _walk(outputs: Sequence[Node]) -> tuple[list[Node], Sources]:
@@ -78,12 +83,23 @@ def _pulled_back(order: list[Node], sources: Sources, outputs: Sequence[Node],
             raise InternalError(f"cotangent {cotangent} does not fit {output}")
         if output in active:
             _accumulate(output, cotangent, found)
+    steps: list[Step] = []
     for node in reversed(order):
         total = found.get(node)
         if total is not None:
+            total = found[node] = hooks.passed(node, total)
             with attribute_to(node.where):
-                _pass_back(node, total, active, found)
+                for source, part in _pass_back(node, total, active):
+                    steps.append((node, source, part))
+                    _accumulate(source, part, found)
+    if observer is not None:
+        observer(steps)
     return found
+
+
+def _accumulate(source: Node, part: Node, found: dict[Node, Node]) -> None:
+    sofar = found.get(source)
+    found[source] = part if sofar is None else add(sofar, part)
 
 
 def differentiable_sources(node: Node) -> Sequence[Node]:
@@ -96,24 +112,20 @@ def differentiable_sources(node: Node) -> Sequence[Node]:
     return [s for s, rule in zip(node.src, rules, strict=True) if rule and s.dtype.is_float]
 
 
-def _pass_back(node: Node, total: Node, active: set[Node], found: dict[Node, Node]) -> None:
-    """Add what `node`, whose cotangent is `total`, contributes to its active sources."""
+def _pass_back(node: Node, total: Node, active: set[Node]) -> list[tuple[Node, Node]]:
+    """What `node`, whose cotangent is `total`, contributes to each of its active sources."""
     if node.op is Op.CUSTOM_GRADIENT:
-        for source, part in zip(node.src[1:], custom_cotangents(node, total), strict=True):
-            if part is not None and source in active:
-                _accumulate(source, part, found)
-        return
+        return [(source, part)
+                for source, part in zip(node.src[1:], custom_cotangents(node, total), strict=True)
+                if part is not None and source in active]
+    parts = []
     for source, rule in zip(node.src, VJP.get(node.op, ()), strict=False):
         if rule is not None and source in active:
             part = rule(total, node)
             if part.shape != source.shape or part.dtype is not source.dtype:
                 raise InternalError(f"{node.op.name}'s gradient for {source} is {part}")
-            _accumulate(source, part, found)
-
-
-def _accumulate(source: Node, part: Node, found: dict[Node, Node]) -> None:
-    sofar = found.get(source)
-    found[source] = part if sofar is None else add(sofar, part)
+            parts.append((source, part))
+    return parts
 
 
 def custom_cotangents(node: Node, total: Node) -> Sequence[Node | None]:
@@ -130,3 +142,13 @@ def custom_cotangents(node: Node, total: Node) -> Sequence[Node | None]:
                                 f"{source}; a cotangent has its input's shape and dtype")
     result: Sequence[Node | None] = parts
     return result
+
+
+def operation_name(node: Node) -> str:
+    """What a node's gradient rule is called, for people: 'MulBackward', 'SigmoidBackward'."""
+    name = node.op.name
+    if node.op is Op.CUSTOM_GRADIENT:
+        name = getattr(node.arg, "__name__", type(node.arg).__name__).removesuffix("_gradient")
+        if name.strip("_").lower() != name.strip("_"):
+            return f"{name.strip('_')}Backward"
+    return "".join(part.capitalize() for part in name.strip("_").split("_")) + "Backward"

@@ -38,6 +38,11 @@ class Chain:
         if (start, stop) != (0, self.shape[axis]):
             self.on_axis(Op.SHRINK, axis, (start, stop), lambda n: (0, n))
 
+    def cut(self, axis: int, start: int, stop: int) -> Moves:
+        """The moves so far, and start <= i < stop of an axis."""
+        self.shrink(axis, start, stop)
+        return tuple(self.moves)
+
     def every(self, axis: int, step: int) -> None:
         """Keep every `step`-th element, the first included."""
         n = self.shape[axis]

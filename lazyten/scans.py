@@ -1,4 +1,4 @@
-"""Cumulative sums along an axis, in a few passes over memory.
+"""Cumulative sums, products and maxima along an axis, in a few passes over memory.
 
 In: a GRAPH node and an axis. Out: a GRAPH node of the same shape. The axis is cut into blocks of
 BLOCK elements: sums within blocks, plus the cumulative sum of the blocks' totals, which is a
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from lazyten import dtype as dt
 from lazyten import elementwise as ew
 from lazyten.elementwise import with_gradient
-from lazyten.node import Node, cast, expand, make, move, reduce, reshape
-from lazyten.ops import Op
-from lazyten.reductions import sum_type
+from lazyten.node import Node, cast, elementwise, expand, make, move, reduce, reshape
+from lazyten.ops import SPECS, Op
+from lazyten.reductions import positions, sum_type
 
 BLOCK = 8
 """Elements that one kernel sums directly; a power of two."""
@@ -26,8 +26,27 @@ def cumulative_sum(x: Node, axis: int) -> Node:
     if not x.shape or x.shape[axis] <= 1:
         return x
     wide = cast(x, dt.float32) if x.dtype.is_half else x
-    total = cast(_scan(wide, axis), x.dtype)
+    total = cast(_scan(wide, axis, Op.ADD), x.dtype)
     return with_gradient(total, (x,), _ReversedSums(axis)) if x.dtype.is_float else total
+
+
+def cumulative_product(x: Node, axis: int) -> Node:
+    """Products of the elements up to each one; 16-bit floats are multiplied in float32."""
+    x = cast(x, sum_type(x.dtype))
+    if not x.shape:
+        return x
+    wide = cast(x, dt.float32) if x.dtype.is_half else x
+    return cast(_scan(wide, axis, Op.MUL), x.dtype)
+
+
+def cumulative_argmax(x: Node, axis: int, least: bool) -> Node:
+    """The position along `axis` of the greatest (least) element up to each one: of the last of
+    equal ones, and of the last NaN from the first NaN on."""
+    ordered = ew.inverted(x) if least else x
+    top = _scan(ordered, axis, Op.MAX)
+    here = ew.bitwise_or(ew.equal(ordered, top), ew.not_equal(x, x))
+    place = ew.where(here, positions(x.shape, axis, dt.INDEX), -1)
+    return _scan(place, axis, Op.MAX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,25 +60,27 @@ class _ReversedSums:
         return (move(Op.FLIP, cumulative_sum(backwards, self.axis), (self.axis,)),)
 
 
-def _scan(x: Node, axis: int) -> Node:
+def _scan(x: Node, axis: int, op: Op) -> Node:
     n = x.shape[axis]
+    if n <= 1:
+        return x
     blocks = -(-n // BLOCK)
-    padded = _padded(x, axis, 0, blocks * BLOCK - n)
+    padded = _padded(x, axis, 0, blocks * BLOCK - n, op)
     split = reshape(padded, (*x.shape[:axis], blocks, BLOCK, *x.shape[axis + 1:]))
-    sums = _sums_within(split, axis + 1)
+    sums = _sums_within(split, axis + 1, op)
     if blocks > 1:
-        totals = _stored(reduce(_part(split, axis, blocks - 1), Op.ADD, (axis + 1,)))
-        before = _stored(_scan(totals, axis))
-        sums = ew.add(sums, expand(_padded(before, axis, 1, 0), split.shape))
+        totals = _stored(reduce(_part(split, axis, blocks - 1), op, (axis + 1,)))
+        before = _stored(_scan(totals, axis, op))
+        sums = elementwise(op, sums, expand(_padded(before, axis, 1, 0, op), split.shape))
     return _part(reshape(sums, padded.shape), axis, n)
 
 
-def _sums_within(x: Node, axis: int) -> Node:
+def _sums_within(x: Node, axis: int, op: Op) -> Node:
     """Sums up to each element of a short axis: a tree of shifted copies, for one kernel."""
     n = x.shape[axis]
-    terms = [_padded(_part(x, axis, n - step), axis, step, 0) for step in range(n)]
+    terms = [_padded(_part(x, axis, n - step), axis, step, 0, op) for step in range(n)]
     while len(terms) > 1:
-        pairs = [ew.add(a, b) for a, b in zip(terms[::2], terms[1::2], strict=False)]
+        pairs = [elementwise(op, a, b) for a, b in zip(terms[::2], terms[1::2], strict=False)]
         terms = pairs + terms[len(pairs) * 2:]
     return terms[0]
 
@@ -69,10 +90,12 @@ def _part(x: Node, axis: int, stop: int) -> Node:
     return move(Op.SHRINK, x, tuple((0, stop if a == axis else n) for a, n in enumerate(x.shape)))
 
 
-def _padded(x: Node, axis: int, before: int, after: int) -> Node:
-    """`x` with zeros before and after it along `axis`."""
-    return move(Op.PAD, x, tuple((before, after) if a == axis else (0, 0)
-                                 for a in range(len(x.shape))))
+def _padded(x: Node, axis: int, before: int, after: int, op: Op) -> Node:
+    """`x` with elements that `op` does nothing with before and after it along `axis`."""
+    around = tuple((before, after) if a == axis else (0, 0) for a in range(len(x.shape)))
+    identity = SPECS[op].identity
+    assert identity is not None
+    return ew.padded(x, around, identity(x.dtype))
 
 
 def _stored(x: Node) -> Node:

@@ -23,6 +23,7 @@ from lazyten.node import Node, make, reshape, rewrite, toposort, unshaped
 from lazyten.offsets import without_offsets
 from lazyten.ops import Op
 from lazyten.partial import split_reductions
+from lazyten.step_order import Use, ordered
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +104,14 @@ def schedule(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]],
     names = _Names()
     groups = [g for g in groups if g.decisions[0].node.numel]
     steps = [_step([d.node for d in g.decisions], place, names, offsets) for g in groups]
+    outputs = tuple(place[r] if r in place else _leaf_slot(r) for r in roots)
+    order = ordered([Use(s.args[:len(s.kernel.outputs)], s.args[len(s.kernel.outputs):])
+                     for s in steps], [dtype.itemsize * size for dtype, size in arrays],
+                    frozenset((*range(len(inputs)), *outputs)))
+    groups, steps = [groups[n] for n in order], [steps[n] for n in order]
     together = launches([_work(g, s) for g, s in zip(groups, steps, strict=True)])
     order = [number for launch in together for number in launch]
     groups, steps = [groups[n] for n in order], [steps[n] for n in order]
-    outputs = tuple(place[r] if r in place else _leaf_slot(r) for r in roots)
     counts = tuple(map(len, together))
     guests, blocks, sizes = _plan_memory(arrays, len(inputs), steps, counts, outputs)
     return Schedule(tuple(arrays), len(inputs), tuple(steps), outputs, guests, blocks, sizes,

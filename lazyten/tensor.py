@@ -19,6 +19,7 @@ from lazyten import dtype as dt
 from lazyten import elementwise as ew
 from lazyten import gradient as _gradient
 from lazyten import (
+    hooks,
     index_arrays,
     indexing,
     levels,
@@ -33,6 +34,8 @@ from lazyten import (
 from lazyten import random as _random
 from lazyten import realization as _realization
 from lazyten import windows as _windows
+from lazyten.arrangement_methods import ArrangementMethods
+from lazyten.creation_methods import CreationMethods
 from lazyten.device import canonical, default_device
 from lazyten.dtype import DType, Scalar
 from lazyten.errors import (
@@ -44,14 +47,23 @@ from lazyten.errors import (
     ShapeError,
 )
 from lazyten.grad_mode import is_grad_enabled, no_grad
+from lazyten.gradient_methods import GradientMethods
+from lazyten.in_place_methods import InPlaceMethods
 from lazyten.index_arrays import Indexed, Selection, select
 from lazyten.indexing import Moves
-from lazyten.movement import inverse, is_noop, out_shape
+from lazyten.math_methods import MathMethods
+from lazyten.metadata_methods import MetadataMethods
+from lazyten.movement import is_noop, out_shape
 from lazyten.node import Node, Shape, cast, const, elementwise, make, move, reshape
 from lazyten.ops import Op
+from lazyten.order_methods import OrderMethods
+from lazyten.product_methods import ProductMethods
 from lazyten.shapes import Axes
 from lazyten.storage import Storage
+from lazyten.strided import written_through
+from lazyten.tensor_like import ValuesAndIndices
 from lazyten.view import ShapeTracker
+from lazyten.view_methods import ViewMethods
 
 # inside Tensor, bool, int and float are methods
 Flag: TypeAlias = bool
@@ -69,24 +81,18 @@ class _Array(NamedTuple):
         return "array"
 
 
-class ValuesAndIndices(NamedTuple):
-    """What `max(axis)` and `min(axis)` give: extremes, and where they are (int64)."""
-
-    values: Tensor
-    indices: Tensor
-
-
 _leaves: WeakValueDictionary[int, Tensor] = WeakValueDictionary()
 """The tensor whose `.grad` a LEAF node's gradient goes to."""
 
 
-class Tensor:
+class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, ArrangementMethods,
+             OrderMethods, ProductMethods, InPlaceMethods, GradientMethods):
     """An array of numbers that is computed when it is needed.
 
     Tensor(data) copies numbers, nested sequences or a NumPy array; see `tensor`.
     """
 
-    __slots__ = ("__weakref__", "_detached", "_grad", "_moves", "_storage")
+    __slots__ = ("__weakref__", "_detached", "_grad", "_moves", "_retains", "_storage")
     __array_priority__ = 1000  # NumPy leaves `array + tensor` to the tensor
 
     def __init__(self, data: Any, dtype: DTypeLike | None = None, device: str | None = None,
@@ -128,6 +134,18 @@ class Tensor:
         if requires and not is_grad_enabled():
             node, requires = make(Op.DETACH, node.dtype, (node,)), False
         return Tensor._of(node, operands[0]._storage.device, requires and node.dtype.is_float)
+
+    def _given(self, node: Node, *others: Tensor) -> Tensor:
+        """What an operation on this tensor and others gives."""
+        return Tensor._result(node, self, *others)
+
+    def _fresh(self, value: Node | np.ndarray[Any, Any], device: str | None = None) -> Tensor:
+        """A new tensor that no gradient flows through, on this device or another."""
+        where = self.device if device is None else canonical(device)
+        return Tensor._of(value, where) if isinstance(value, Node) else Tensor(value, device=where)
+
+    def _cast(self, dtype: DType) -> Tensor:
+        return self.to(dtype=dtype)
 
     @property
     def node(self) -> Node:
@@ -444,6 +462,23 @@ class Tensor:
         if required:
             self.requires_grad_()
 
+    def __copy__(self) -> Tensor:
+        return Tensor._view(self._storage, self._moves, self._detached)
+
+    def __deepcopy__(self, memo: dict[Integer, Any]) -> Tensor:
+        if not self.is_leaf:
+            raise GradientError("deepcopy of a tensor that an operation made and gradients flow "
+                                "through: only leaves can be copied; use detach() or clone()")
+        storage = memo.get(id(self._storage))
+        if storage is None:
+            storage = memo[id(self._storage)] = Storage(self._storage.value, self.device)
+        result = memo[id(self)] = Tensor._view(storage, self._moves, False)
+        if self.requires_grad:
+            result.requires_grad_()
+        if self._grad is not None:
+            result.grad = self._grad.__deepcopy__(memo)
+        return result
+
     def detach(self) -> Tensor:
         """The same values (the same storage), through which no gradient flows."""
         return Tensor._view(self._storage, self._moves, True)
@@ -461,6 +496,7 @@ class Tensor:
             owner = _leaves.get(leaf.arg)
             if owner is not None:
                 touched.append(owner._collect(part))
+                hooks.accumulated(leaf.arg, owner)
         if not retain_graph:
             self._storage.free_graph()
         group = tuple(ref(s) for s in touched)
@@ -505,7 +541,7 @@ class Tensor:
         storage = self._storage
         old = storage.value
         if self._moves:
-            value = _written_through(self._moves, old, value)
+            value = written_through(self._moves, old, value)
         if storage.keeps_graph and not requires_grad:  # what gradients passed by, they still do
             value = ew.with_gradient(make(Op.DETACH, value.dtype, (value,)), (old,), _passed_by)
         storage.assign(value, requires_grad or storage.keeps_graph)
@@ -573,7 +609,7 @@ class Tensor:
         """self **= other, in place."""
         return self._in_place("pow_", ew.power, other)
 
-    __iadd__, __isub__, __imul__, __itruediv__ = add_, sub_, mul_, div_
+    __iadd__, __isub__, __imul__, __itruediv__, __ipow__ = add_, sub_, mul_, div_, pow_
 
     def clamp_(self, min: Scalar | None = None, max: Scalar | None = None) -> Tensor:
         """Hold the elements between min and max, in place."""
@@ -1032,23 +1068,25 @@ class Tensor:
     @overload
     def max(self, dim: None = None, keepdim: Flag = False) -> Tensor: ...
     @overload
-    def max(self, dim: Integer, keepdim: Flag = False) -> ValuesAndIndices: ...
+    def max(self, dim: Integer, keepdim: Flag = False) -> ValuesAndIndices[Tensor]: ...
 
-    def max(self, dim: Integer | None = None, keepdim: Flag = False) -> Tensor | ValuesAndIndices:
+    def max(self, dim: Integer | None = None,
+            keepdim: Flag = False) -> Tensor | ValuesAndIndices[Tensor]:
         """The greatest of all; along one axis (values, indices) of the first greatest."""
         return self._extreme(dim, keepdim, least=False)
 
     @overload
     def min(self, dim: None = None, keepdim: Flag = False) -> Tensor: ...
     @overload
-    def min(self, dim: Integer, keepdim: Flag = False) -> ValuesAndIndices: ...
+    def min(self, dim: Integer, keepdim: Flag = False) -> ValuesAndIndices[Tensor]: ...
 
-    def min(self, dim: Integer | None = None, keepdim: Flag = False) -> Tensor | ValuesAndIndices:
+    def min(self, dim: Integer | None = None,
+            keepdim: Flag = False) -> Tensor | ValuesAndIndices[Tensor]:
         """The least of all; along one axis (values, indices) of the first least."""
         return self._extreme(dim, keepdim, least=True)
 
     def _extreme(self, dim: Integer | None, keepdim: Flag,
-                 least: Flag) -> Tensor | ValuesAndIndices:
+                 least: Flag) -> Tensor | ValuesAndIndices[Tensor]:
         if dim is None:
             return self.amin() if least else self.amax()
         name = "min" if least else "max"
@@ -1093,6 +1131,10 @@ class Tensor:
                 kept.append((op, arg))
                 shape = out_shape(op, shape, arg)
         return Tensor._view(self._storage, (*self._moves, *kept), detached)
+
+    def _restrided(self, moves: Moves) -> Tensor:
+        """Another view of the storage."""
+        return Tensor._view(self._storage, (), self._detached)._moved(*moves)
 
     def reshape(self, *shape: Any) -> Tensor:
         """The same elements in row-major order in another shape; one size may be -1. A view where
@@ -1217,9 +1259,9 @@ class Tensor:
         return wide.reshape([r * n for r, n in zip(times, shape, strict=True)])
 
     def flip(self, *dims: Any) -> Tensor:
-        """The elements of some axes in reverse order; a view."""
+        """The elements of some axes in reverse order; x[::-1] is a view of them."""
         axes = shapes.axes(list(shapes.sizes(dims, "flip")), self.ndim, "flip")
-        return self._moved((Op.FLIP, axes))
+        return Tensor._result(move(Op.FLIP, self.node, axes), self)
 
     def pad(self, padding: Sequence[Integer], value: Scalar = 0) -> Tensor:
         """`value` around the last axes: (before, after) of the last axis, then of the one before,
@@ -1493,7 +1535,6 @@ class Tensor:
         return Tensor._result(_windows.matmul(self.node, right.node), self, right)
 
     __matmul__ = matmul
-    mm = bmm = matmul
 
     def __rmatmul__(self, other: Any) -> Tensor:
         return Tensor(other, device=self.device).matmul(self)
@@ -1550,26 +1591,6 @@ def _has_arrays(index: Any) -> bool:
 def _adder(dtype: DType) -> Op:
     """What += does to elements: of bools it is `or`."""
     return Op.MAX if dtype is dt.bool_ else Op.ADD
-
-
-def _written_through(moves: Moves, base: Node, value: Node) -> Node:
-    """The value of `base` after `value` is written through a view of it.
-
-    The moves are undone on `value`, and on a mask of where it lands. Raises ShapeError for a view
-    that shows an element more than once.
-    """
-    steps, shape = [], base.shape
-    for op, arg in moves:
-        steps.append((op, arg, shape))
-        shape = out_shape(op, shape, arg)
-    mask = const(True, dt.bool_, value.shape)
-    for op, arg, before in reversed(steps):
-        back = inverse(op, before, arg)
-        if back is None:
-            raise ShapeError(f"writing to a view of shape {value.shape} that shows elements more "
-                             f"than once (made by expand); clone() it first")
-        value, mask = (move(back[0], x, back[1]) for x in (value, mask))
-    return value if mask.op is Op.CONST and mask.value else elementwise(Op.WHERE, mask, value, base)
 
 
 def _passed_by(g: Node, node: Node) -> tuple[Node]:

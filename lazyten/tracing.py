@@ -125,6 +125,13 @@ def storage_replaced() -> None:
     replacements += 1
 
 
+def default_changed() -> None:
+    """The default dtype is about to change: what was captured before is stale."""
+    global replacements
+    refuse("set_default_dtype", "call it before the jitted function")
+    replacements += 1
+
+
 def refuse(what: str, remedy: str) -> None:
     """JitError, naming the user's line, if a trace is under way in this thread."""
     if current() is not None:

@@ -1,0 +1,181 @@
+"""Methods that repeat, shift, cut and fill, and reductions to several values."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lazyten import arrangements, composites, index_arrays, reductions, scans, shapes, special
+from lazyten import dtype as dt
+from lazyten import elementwise as ew
+from lazyten.dtype import Scalar
+from lazyten.errors import ArgumentError, DTypeError, ShapeError
+from lazyten.node import Node, const, reshape
+from lazyten.shapes import Axes
+from lazyten.tensor_like import T, combined
+
+
+class LeastAndGreatest(NamedTuple):
+    """What aminmax gives."""
+
+    min: Any
+    max: Any
+
+
+class ArrangementMethods:
+    """Repeating, shifting, cutting and filling."""
+
+    __slots__ = ()
+
+    def tile(self: T, *repeats: Any) -> T:
+        """The tensor side by side, `repeats` times along the last axes."""
+        times = shapes.new_shape(repeats, "tile")
+        return self._unary(lambda x: arrangements.tile(x, times))
+
+    def repeat_interleave(self: T, repeats: Any, dim: int | None = None) -> T:
+        """Each element (of an axis, or of all) repeated; by a number, or by one each, which is
+        computed at once."""
+        x = self._reshaped((self.numel(),)) if dim is None else self
+        axis = 0 if dim is None else shapes.axis(dim, self.ndim, "repeat_interleave")
+        if not hasattr(repeats, "shape") or repeats.shape == ():
+            times = shapes.as_int(repeats, "repeat_interleave", "repeats")
+            if times < 0:
+                raise ArgumentError(f"repeat_interleave: {times} times; give 0 or more")
+            return x._unary(lambda node: arrangements.repeated(node, axis, times))
+        counts = np.asarray(repeats.numpy())
+        if counts.ndim != 1 or counts.dtype.kind not in "iu" or counts.size not in (
+                1, x.shape[axis]) or (counts < 0).any():
+            raise ArgumentError(f"repeat_interleave: repeats of shape {counts.shape} for axis "
+                                f"{axis} of size {x.shape[axis]}; give a whole number of at least "
+                                f"0 for each position")
+        index = self._fresh(np.repeat(np.arange(x.shape[axis]), counts).astype(np.int64))
+        chosen = index_arrays.select(x.shape, [index_arrays.Indexed(axis, axis, index.node)],
+                                     "repeat_interleave")
+        return x._given(chosen.read(x.node))
+
+    def roll(self: T, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> T:
+        """The elements moved along axes; what leaves at one end comes in at the other. Without
+        dims, along all elements in one axis."""
+        return self._unary(lambda x: arrangements.roll(x, shifts, dims))
+
+    def diff(self: T, n: int = 1, dim: int = -1) -> T:
+        """Differences of neighbours along an axis, n times."""
+        axis = shapes.axis(dim, self.ndim, "diff")
+        times = shapes.as_int(n, "diff", "n")
+        if not self.shape or times < 0:
+            raise ShapeError(f"diff of shape {self.shape}, {times} times: it needs an axis and 0 "
+                             f"times or more")
+        return self._unary(lambda x: arrangements.differences(x, axis, times))
+
+    def fliplr(self: T) -> T:
+        """Axis 1 in reverse order."""
+        if self.ndim < 2:
+            raise ShapeError(f"fliplr of shape {self.shape}: it needs at least 2 axes; use flip()")
+        return self._unary(lambda x: arrangements.flip(x, (1,)))
+
+    def flipud(self: T) -> T:
+        """Axis 0 in reverse order."""
+        if not self.shape:
+            raise ShapeError("flipud of a zero-dim tensor: it needs at least 1 axis")
+        return self._unary(lambda x: arrangements.flip(x, (0,)))
+
+    def rot90(self: T, k: int = 1, dims: Sequence[int] = (0, 1)) -> T:
+        """The plane of two axes turned by k quarters, from the first towards the second."""
+        turns = shapes.as_int(k, "rot90", "the number of quarters") % 4
+        return self._unary(lambda x: arrangements.turned(x, turns, dims))
+
+    def tril(self: T, diagonal: int = 0) -> T:
+        """0 above a diagonal of the last two axes."""
+        return self._unary(lambda x: arrangements.triangle(x, diagonal, lower=True))
+
+    def triu(self: T, diagonal: int = 0) -> T:
+        """0 below a diagonal of the last two axes."""
+        return self._unary(lambda x: arrangements.triangle(x, diagonal, lower=False))
+
+    def take(self: T, index: T) -> T:
+        """The elements at these positions in row-major order, in the index' shape."""
+        chosen = self._tensor(index, "take")
+        flat = reshape(chosen.node, (chosen.numel(),))
+        node = index_arrays.along(reshape(self.node, (self.numel(),)), 0, flat)
+        return self._given(reshape(node, chosen.shape), chosen)
+
+    def index_fill(self: T, dim: int, index: T, value: Scalar) -> T:
+        """These elements, with lines index[j] of an axis set to a number."""
+        axis = shapes.axis(dim, self.ndim, "index_fill")
+        chosen = self._tensor(index, "index_fill")
+        number = shapes.as_element(value, self.dtype, "index_fill")
+        lines = tuple(chosen.numel() if a == axis else n for a, n in enumerate(self.shape))
+        node = index_arrays.added_lines(self.node, axis, chosen.node,
+                                        const(number, self.dtype, lines), None, "index_fill")
+        return self._given(node, chosen)
+
+    def masked_scatter(self: T, mask: T, source: T) -> T:
+        """The elements of `source`, in order, where the bool mask holds, else these."""
+        chosen, given = self._tensor(mask, "masked_scatter"), self._tensor(source, "masked_scatter")
+        if chosen.dtype is not dt.bool_ or given.dtype is not self.dtype:
+            raise DTypeError(f"masked_scatter of {given.dtype.name} by a mask of "
+                             f"{chosen.dtype.name} into {self.dtype.name}: the mask must be bool, "
+                             f"and the others of one type")
+
+        def placed(x: Node, where: Node, values: Node) -> Node:
+            wide = ew.broadcast_to(where, shapes.broadcast([x.shape, where.shape],
+                                                           "masked_scatter"))
+            flat = reshape(wide, (wide.numel,))
+            place = ew.sub(scans.cumulative_sum(flat, 0), 1)
+            place = ew.where(flat, place, 0)
+            taken = index_arrays.along(reshape(values, (values.numel,)), 0, place)
+            return ew.where(wide, reshape(taken, wide.shape), x)
+
+        return combined(self, "masked_scatter", placed, chosen, given)
+
+    # ---- reductions ------------------------------------------------------------------------------
+
+    def var_mean(self: T, dim: Axes = None, correction: float = 1,
+                 keepdim: bool = False) -> tuple[T, T]:
+        """(variance, mean) over some axes, or all."""
+        axes = shapes.axes(dim, self.ndim, "var_mean")
+        return (self._unary(lambda x: reductions.var(x, axes, keepdim, correction)),
+                self._unary(lambda x: reductions.mean(x, axes, keepdim)))
+
+    def std_mean(self: T, dim: Axes = None, correction: float = 1,
+                 keepdim: bool = False) -> tuple[T, T]:
+        """(standard deviation, mean) over some axes, or all."""
+        axes = shapes.axes(dim, self.ndim, "std_mean")
+        return (self._unary(lambda x: special.sqrt(reductions.var(x, axes, keepdim, correction))),
+                self._unary(lambda x: reductions.mean(x, axes, keepdim)))
+
+    def aminmax(self: T, dim: int | None = None, keepdim: bool = False) -> LeastAndGreatest:
+        """The least and the greatest, over an axis or all."""
+        axes = shapes.axes(dim, self.ndim, "aminmax")
+        return LeastAndGreatest(self._unary(lambda x: reductions.amin(x, axes, keepdim)),
+                                self._unary(lambda x: reductions.amax(x, axes, keepdim)))
+
+    def nansum(self: T, dim: Axes = None, keepdim: bool = False) -> T:
+        """The sum without NaN."""
+        axes = shapes.axes(dim, self.ndim, "nansum")
+        return self._unary(lambda x: reductions.sum(arrangements.without_nan(x), axes, keepdim))
+
+    def nanmean(self: T, dim: Axes = None, keepdim: bool = False) -> T:
+        """The mean without NaN."""
+        axes = shapes.axes(dim, self.ndim, "nanmean")
+        return self._unary(lambda x: arrangements.nan_mean(x, axes, keepdim))
+
+    def equal(self: T, other: T) -> bool:
+        """Whether shapes and all elements are equal. Computes both."""
+        right = self._tensor(other, "equal")
+        if self.shape != right.shape:
+            return False
+        same = combined(self, "equal", ew.equal, right)
+        axes = tuple(range(same.ndim))
+        return bool(same._unary(lambda x: reductions.all(x, axes)).item())
+
+    def allclose(self: T, other: T, rtol: float = 1e-5, atol: float = 1e-8,
+                 equal_nan: bool = False) -> bool:
+        """Whether isclose holds everywhere. Computes both."""
+        close = combined(self, "allclose", lambda a, b: composites.isclose(
+            a, b, rtol, atol, equal_nan), self._tensor(other, "allclose"))
+        axes = tuple(range(close.ndim))
+        return bool(close._unary(lambda x: reductions.all(x, axes)).item())
+
+

@@ -1,0 +1,81 @@
+"""Methods that look at gradients on their way: hooks, and gradients of what is no leaf."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from weakref import finalize, ref
+
+from lazyten import hooks
+from lazyten.errors import DTypeError, GradientError
+from lazyten.hooks import RemovableHandle
+from lazyten.node import Node
+from lazyten.ops import Op
+from lazyten.tensor_like import T
+
+
+class GradientMethods:
+    """Hooks."""
+
+    __slots__ = ()
+
+    def register_hook(self: T, hook: Callable[[T], T | None]) -> RemovableHandle:
+        """Have `hook` called with this tensor's gradient in each backward pass. What it gives, if
+        not None, goes on in its place."""
+        make, device, shape, dtype = type(self)._of, self.device, self.shape, self.dtype
+
+        def on_node(gradient: Node) -> Node | None:
+            result = hook(make(gradient, device))
+            if result is None:
+                return None
+            if result.shape != shape or result.dtype is not dtype:
+                raise GradientError(f"a hook of a tensor of {dtype.name} {shape} gave a gradient "
+                                    f"of {result.dtype.name} {result.shape}; they must be alike")
+            return result.detach().node
+
+        return hooks.register(_hooked(self, "register_hook", hook), on_node)
+
+    def register_post_accumulate_grad_hook(self: T, hook: Callable[[T], None]) -> RemovableHandle:
+        """Have `hook` called with this leaf after each time that backward() added to its
+        `.grad`."""
+        node = _hooked(self, "register_post_accumulate_grad_hook", hook)
+        if node.op is not Op.LEAF:
+            raise GradientError("register_post_accumulate_grad_hook of a tensor that an operation "
+                                "made: it has no .grad; use register_hook()")
+        return hooks.register_after(node.arg, hook)
+
+    def retain_grad(self: T) -> None:
+        """Collect this tensor's gradient in `.grad` too, though it is no leaf."""
+        node = _hooked(self, "retain_grad", print)
+        if node.op is Op.LEAF or self.retains_grad:
+            return
+        owner = ref(self)
+
+        def collect(gradient: Node) -> None:
+            tensor = owner()
+            if tensor is not None:
+                tensor._collect(gradient)
+
+        hooks.register(node, collect, last=True)
+        self._retains = True
+
+    @property
+    def retains_grad(self: T) -> bool:
+        """Whether `.grad` collects the gradient of this tensor, which is no leaf."""
+        return getattr(self, "_retains", False)
+
+
+def _hooked(x: T, operation: str, hook: Any) -> Node:
+    """The node whose gradient is meant."""
+    if not callable(hook):
+        raise DTypeError(f"{operation}: {hook!r:.40} cannot be called; give a function of the "
+                         f"gradient")
+    if not x.requires_grad:
+        raise GradientError(f"{operation} of a tensor of shape {x.shape} that does not require "
+                            f"gradients: set requires_grad on a leaf it is computed from")
+    if x._moves:
+        raise GradientError(f"{operation} of a view of shape {x.shape}: gradients flow to the "
+                            f"tensor it is a view of; use clone() first, and go on with the clone")
+    node = x.node
+    if node.op is Op.LEAF:
+        finalize(x._storage, hooks.forget, node.arg).atexit = False
+    return node

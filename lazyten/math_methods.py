@@ -1,0 +1,129 @@
+"""Elementwise methods beyond the operators of tensor.py: a table, and those that need more than an
+operand."""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from lazyten import composites, scans, shapes, special
+from lazyten import dtype as dt
+from lazyten import elementwise as ew
+from lazyten import inverse_functions as inverse
+from lazyten.dtype import Scalar
+from lazyten.errors import ArgumentError
+from lazyten.node import const, gather
+from lazyten.tensor_like import T, ValuesAndIndices, binary, combined, unary
+
+
+class MathMethods:
+    """Elementwise functions, and cumulative ones."""
+
+    __slots__ = ()
+
+    atan = arctan = unary("atan", inverse.atan, "The angle whose tangent is x.")
+    asin = arcsin = unary("asin", inverse.asin, "The angle whose sine is x.")
+    acos = arccos = unary("acos", inverse.acos, "The angle whose cosine is x.")
+    sinh = unary("sinh", inverse.sinh, "The hyperbolic sine.")
+    cosh = unary("cosh", inverse.cosh, "The hyperbolic cosine.")
+    asinh = arcsinh = unary("asinh", inverse.asinh, "The number whose sinh is x.")
+    acosh = arccosh = unary("acosh", inverse.acosh, "The number >= 0 whose cosh is x.")
+    atanh = arctanh = unary("atanh", inverse.atanh, "The number whose tanh is x.")
+    sinc = unary("sinc", composites.sinc, "sin(pi x) / (pi x), and 1 at 0.")
+    logit = unary("logit", composites.logit, "log(x / (1 - x)).")
+    rad2deg = unary("rad2deg", composites.degrees, "Radians in degrees.")
+    deg2rad = unary("deg2rad", composites.radians, "Degrees in radians.")
+    frac = unary("frac", composites.frac, "x - trunc(x).")
+    bitwise_not = unary("bitwise_not", ew.invert, "Every bit turned; logical not of bools.")
+    absolute = unary("absolute", ew.absolute, "|x|.")
+    negative = unary("negative", ew.negative, "-x.")
+    fix = unary("fix", special.trunc, "x without its fraction.")
+    sgn = unary("sgn", ew.sign, "-1, 0 or 1; NaN for NaN.")
+    isposinf = unary("isposinf", lambda x: ew.equal(x, math.inf), "Whether infinity.")
+    isneginf = unary("isneginf", lambda x: ew.equal(x, -math.inf), "Whether -infinity.")
+
+    atan2 = arctan2 = binary("atan2", inverse.atan2, "The angle of the point (other, self).")
+    hypot = binary("hypot", inverse.hypot, "sqrt(self ** 2 + other ** 2).")
+    logaddexp = binary("logaddexp", inverse.logaddexp, "log(e ** self + e ** other).")
+    fmod = binary("fmod", inverse.fmod, "What a division rounded towards 0 leaves.")
+    copysign = binary("copysign", inverse.copysign, "|self| with the sign of other.")
+    xlogy = binary("xlogy", inverse.xlogy, "self * log(other), and 0 where self is 0.")
+    heaviside = binary("heaviside", composites.heaviside, "0 below 0, 1 above, other at 0.")
+    fmax = binary("fmax", composites.fmax, "The greater; a number rather than NaN.")
+    fmin = binary("fmin", composites.fmin, "The lesser; a number rather than NaN.")
+    multiply = binary("multiply", ew.mul, "self * other.")
+    true_divide = binary("true_divide", ew.true_divide, "self / other in a float type.")
+    greater = binary("greater", ew.greater, "self > other, as bool.")
+    greater_equal = binary("greater_equal", ew.greater_equal, "self >= other, as bool.")
+    less = binary("less", ew.less, "self < other, as bool.")
+    less_equal = binary("less_equal", ew.less_equal, "self <= other, as bool.")
+    not_equal = binary("not_equal", ew.not_equal, "self != other, as bool.")
+    bitwise_and = binary("bitwise_and", ew.bitwise_and, "Bit by bit and.")
+    bitwise_or = binary("bitwise_or", ew.bitwise_or, "Bit by bit or.")
+    bitwise_xor = binary("bitwise_xor", ew.bitwise_xor, "Bit by bit exclusive or.")
+    bitwise_left_shift = binary("bitwise_left_shift", ew.shift_left, "self * 2 ** other.")
+    bitwise_right_shift = binary("bitwise_right_shift", ew.shift_right, "self // 2 ** other.")
+    clamp_min = binary("clamp_min", lambda x, low: ew.clip(x, low, None), "At least other.")
+    clamp_max = binary("clamp_max", lambda x, high: ew.clip(x, None, high), "At most other.")
+
+    def signbit(self: T) -> T:
+        """Whether below 0, also -0.0."""
+        return self._unary(inverse.signbit)
+
+    def divide(self: T, other: Any, rounding_mode: str | None = None) -> T:
+        """self / other; rounding_mode 'floor' or 'trunc' rounds, and keeps integers."""
+        if rounding_mode not in (None, "floor", "trunc"):
+            raise ArgumentError(f"divide: rounding_mode={rounding_mode!r} is not None, 'floor' or "
+                                f"'trunc'")
+        return combined(self, "divide", lambda a, b: composites.rounded_quotient(
+            a, b, rounding_mode), other)
+
+    def lerp(self: T, end: T, weight: Any) -> T:
+        """self + weight * (end - self); weight is a number or a tensor."""
+        return combined(self, "lerp", composites.lerp, self._tensor(end, "lerp"), weight)
+
+    def addcmul(self: T, tensor1: T, tensor2: T, *, value: Scalar = 1) -> T:
+        """self + value * tensor1 * tensor2."""
+        number = shapes.as_number(value, "addcmul", "value")
+        return combined(self, "addcmul", lambda x, a, b: composites.addcmul(x, a, b, number),
+                        tensor1, tensor2)
+
+    def addcdiv(self: T, tensor1: T, tensor2: T, *, value: Scalar = 1) -> T:
+        """self + value * tensor1 / tensor2."""
+        number = shapes.as_number(value, "addcdiv", "value")
+        return combined(self, "addcdiv", lambda x, a, b: composites.addcdiv(x, a, b, number),
+                        tensor1, tensor2)
+
+    def nan_to_num(self: T, nan: Scalar = 0.0, posinf: Scalar | None = None,
+                   neginf: Scalar | None = None) -> T:
+        """NaN and infinities replaced by numbers; None is the greatest (least) finite one."""
+        for value in (nan, posinf, neginf):
+            if value is not None:
+                shapes.as_number(value, "nan_to_num", "what takes the place")
+        return self._unary(lambda x: composites.nan_to_num(x, nan, posinf, neginf))
+
+    def isclose(self: T, other: T, rtol: float = 1e-5, atol: float = 1e-8,
+                equal_nan: bool = False) -> T:
+        """Whether |self - other| <= atol + rtol * |other|, element by element."""
+        return combined(self, "isclose", lambda a, b: composites.isclose(
+            a, b, rtol, atol, equal_nan), self._tensor(other, "isclose"))
+
+    def cumprod(self: T, dim: int) -> T:
+        """Products of the elements up to each one, along an axis."""
+        axis = shapes.axis(dim, self.ndim, "cumprod")
+        return self._unary(lambda x: scans.cumulative_product(x, axis))
+
+    def cummax(self: T, dim: int) -> ValuesAndIndices[T]:
+        """The greatest up to each element along an axis, and where the last such one is."""
+        return _extremes(self, dim, False)
+
+    def cummin(self: T, dim: int) -> ValuesAndIndices[T]:
+        """The least up to each element along an axis, and where the last such one is."""
+        return _extremes(self, dim, True)
+
+
+def _extremes(x: T, dim: int, least: bool) -> ValuesAndIndices[T]:
+    axis = shapes.axis(dim, x.ndim, "cummin" if least else "cummax")
+    if not x.shape:
+        return ValuesAndIndices(x._given(x.node), x._fresh(const(0, dt.INDEX)))
+    index = scans.cumulative_argmax(x.node, axis, least)
+    return ValuesAndIndices(x._given(gather(x.node, axis, index)), x._given(index))

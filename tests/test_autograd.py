@@ -1,0 +1,312 @@
+"""autograd beside PyTorch: hooks, grad(), Function, gradcheck, anomalies, checkpoints."""
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lazyten as lt
+from lazyten import autograd
+from lazyten.testing import peak_bytes
+
+torch = pytest.importorskip("torch")
+
+VALUES = np.array([0.5, -1.5, 2.0])
+
+
+def leaf(device: str) -> lt.Tensor:
+    return lt.tensor(VALUES, device=device, requires_grad=True)
+
+
+def torch_leaf() -> Any:
+    return torch.tensor(VALUES, requires_grad=True)
+
+
+# ---- hooks ---------------------------------------------------------------------------------------
+
+def hooked(x: Any) -> list[Any]:
+    """What hooks see and change, as lists."""
+    seen: list[Any] = []
+    x.register_hook(lambda g: seen.append(("leaf", g.tolist())))
+    h = x * 2
+    h.retain_grad()
+    first = h.register_hook(lambda g: g * 10)
+    h.register_hook(lambda g: seen.append(("second", g.tolist())))
+    x.register_post_accumulate_grad_hook(lambda t: seen.append(("after", t.grad.tolist())))
+    loss = (h * h).sum()
+    loss.backward(retain_graph=True)
+    seen.append((h.grad.tolist(), x.grad.tolist(), h.retains_grad, x.retains_grad))
+    first.remove()
+    loss.backward()
+    seen.append((h.grad.tolist(), x.grad.tolist()))
+    return seen
+
+
+def test_hooks_and_retained_gradients_are_torchs(device: str) -> None:
+    assert hooked(leaf(device)) == hooked(torch_leaf())
+
+
+def test_a_hook_sees_the_sum_over_all_uses(device: str) -> None:
+    for x in (leaf(device), torch_leaf()):
+        seen: list[Any] = []
+        h = x * 3
+        h.register_hook(lambda g, seen=seen: seen.append(g.tolist()))
+        (h.sum() + (h * 2).sum()).backward()
+        assert seen == [[3.0, 3.0, 3.0]]
+
+
+def test_hooks_do_not_keep_a_tensor_alive(device: str) -> None:
+    h = leaf(device) * 2
+    h.retain_grad()
+    h.register_hook(lambda g: g)
+    there = weakref.ref(h)
+    node = weakref.ref(h.node)
+    del h
+    gc.collect()
+    assert there() is None
+    assert node() is None
+
+
+# ---- grad() --------------------------------------------------------------------------------------
+
+def both_grads(call: Any, device: str) -> tuple[Any, Any]:
+    """What a call of (library, leaf, other leaf) gives, as lists."""
+    return tuple([None if g is None else g.tolist() for g in call(m, *xs)] for m, xs in (
+        (lt, (leaf(device), leaf(device))), (torch, (torch_leaf(), torch_leaf()))))
+
+
+GRADS = {
+    "one": lambda m, x, y: m.autograd.grad((x * x).sum(), x),
+    "several outputs": lambda m, x, y: m.autograd.grad([(x * y).sum(), (x ** 2).sum()], [x, y]),
+    "weights": lambda m, x, y: m.autograd.grad(x * y, [x, y], grad_outputs=y.detach() * 2),
+    "unused": lambda m, x, y: m.autograd.grad(x.sum(), [x, y], allow_unused=True),
+    "zeros": lambda m, x, y: m.autograd.grad(x.sum(), [x, y], materialize_grads=True),
+    "twice": lambda m, x, y: m.autograd.grad(
+        m.autograd.grad((x ** 3 * y).sum(), x, create_graph=True)[0].sum(), [x, y]),
+    "of an inner value": lambda m, x, y: (lambda h: m.autograd.grad((h * h).sum(), h))(x * y),
+}
+
+
+@pytest.mark.parametrize("name", GRADS)
+def test_grad_gives_what_torch_gives(name: str, device: str) -> None:
+    mine, other = both_grads(GRADS[name], device)
+    assert mine == other
+
+
+def test_grad_without_create_graph_ends_the_graph(device: str) -> None:
+    x = leaf(device)
+    loss = (x ** 2).sum()
+    g, = autograd.grad(loss, x, retain_graph=True)
+    assert g is not None and not g.requires_grad
+    autograd.grad(loss, x)
+    with pytest.raises(lt.GradientError, match="retain_graph"):
+        autograd.grad(loss, x)
+    assert x.grad is None
+
+
+def test_backward_of_several_tensors(device: str) -> None:
+    x = leaf(device)
+    autograd.backward([x.sum(), x * 2], [None, lt.ones(3, dtype=lt.float64, device=device)])
+    assert x.grad is not None and x.grad.tolist() == [3.0, 3.0, 3.0]
+
+
+def test_modes_switch_recording_as_torch_does() -> None:
+    for m in (lt, torch):
+        m.set_grad_enabled(False)
+        assert not m.is_grad_enabled()
+        m.set_grad_enabled(True)
+        with m.set_grad_enabled(False):
+            assert not m.is_grad_enabled()
+        assert m.is_grad_enabled()
+        decorated = m.set_grad_enabled(False)(m.is_grad_enabled)
+        assert m.is_grad_enabled()
+        assert not decorated()
+        with m.inference_mode():
+            assert not (m.ones(2, requires_grad=True) * 2).requires_grad
+        with m.no_grad(), m.inference_mode(False), m.enable_grad():
+            assert m.is_grad_enabled()
+
+
+# ---- hand-written gradients ----------------------------------------------------------------------
+
+class Exponential(autograd.Function):
+    """Saves what it gives."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        result = x.exp()
+        ctx.save_for_backward(result)
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        result, = ctx.saved_tensors
+        return g * result
+
+
+class ProductAndSum(autograd.Function):
+    """Two outputs, an argument that is no tensor, and a separate setup_context."""
+
+    @staticmethod
+    def forward(a: Any, b: Any, factor: float) -> Any:
+        return a * b * factor, a + b
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_backward(*inputs[:2])
+        ctx.factor = inputs[2]
+
+    @staticmethod
+    def backward(ctx: Any, g: Any, h: Any) -> Any:
+        a, b = ctx.saved_tensors
+        assert ctx.needs_input_grad[2] is False
+        return g * b * ctx.factor + h, g * a * ctx.factor + h, None
+
+
+class Once(Exponential):
+    """May not be differentiated twice."""
+
+    backward = staticmethod(autograd.once_differentiable(Exponential.backward))
+
+
+class Wrong(Exponential):
+    """Its gradient is off."""
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return g * ctx.saved_tensors[0] * 1.01
+
+
+class TooMany(Exponential):
+    """Gives two gradients for one argument."""
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return g, g
+
+
+def test_functions_pass_gradcheck_and_gradgradcheck(device: str) -> None:
+    x, y = leaf(device), lt.tensor(VALUES + 1, device=device, requires_grad=True)
+    assert autograd.gradcheck(Exponential.apply, (x,))
+    assert autograd.gradgradcheck(Exponential.apply, (x,))
+    assert autograd.gradcheck(lambda a, b: ProductAndSum.apply(a, b, 3.0), (x, y))
+    assert autograd.gradgradcheck(lambda a, b: ProductAndSum.apply(a, b, 3.0), (x, y))
+
+
+def test_gradcheck_finds_a_wrong_gradient(device: str) -> None:
+    x = leaf(device)
+    with pytest.raises(lt.GradientError, match="differences"):
+        autograd.gradcheck(Wrong.apply, x)
+    assert not autograd.gradcheck(Wrong.apply, x, raise_exception=False)
+    assert not autograd.gradgradcheck(Wrong.apply, x, raise_exception=False)
+
+
+def test_a_function_may_be_differentiated_once_only(device: str) -> None:
+    x = leaf(device)
+    first, = autograd.grad(Once.apply(x).sum(), x, create_graph=True)
+    assert first is not None
+    np.testing.assert_allclose(first.detach().numpy(), np.exp(VALUES), rtol=1e-14)
+    with pytest.raises(lt.GradientError, match="once_differentiable"):
+        autograd.grad(first.sum(), x)
+
+
+def test_a_function_that_gives_too_many_gradients_is_named(device: str) -> None:
+    with pytest.raises(lt.GradientError, match=r"TooMany.backward gave 2 gradients for 1"):
+        TooMany.apply(leaf(device)).sum().backward()
+
+
+def test_what_a_function_saves_is_not_changed_by_writes(device: str) -> None:
+    x = leaf(device)
+    y = Exponential.apply(x)
+    loss = y.sum()
+    with lt.no_grad():
+        y.detach().zero_()
+    loss.backward()
+    assert x.grad is not None
+    np.testing.assert_allclose(x.grad.numpy(), np.exp(VALUES), rtol=1e-14)
+
+
+def test_functions_work_inside_jit(device: str) -> None:
+    @lt.jit
+    def step(x: lt.Tensor) -> Any:
+        return autograd.grad(Exponential.apply(x * 2).sum(), x)
+
+    for shift in (0.0, 1.0, 2.0):
+        x = lt.tensor(VALUES + shift, device=device, requires_grad=True)
+        np.testing.assert_allclose(step(x)[0].numpy(), 2 * np.exp(2 * (VALUES + shift)), rtol=1e-13)
+
+
+# ---- anomalies -----------------------------------------------------------------------------------
+
+def test_anomaly_mode_names_the_line_whose_gradient_is_the_first_nan(device: str) -> None:
+    x = lt.tensor([0.0, 1.0], device=device, requires_grad=True)
+    with autograd.detect_anomaly():
+        root = x.sqrt()  # the culprit
+        later = (root * 0).sum()
+        with pytest.raises(lt.GradientError, match="SqrtBackward gave NaN") as caught:
+            later.backward()
+        (x + 1).sum().backward()
+    line = test_anomaly_mode_names_the_line_whose_gradient_is_the_first_nan.__code__.co_firstlineno
+    assert f"test_autograd.py:{line + 3}" in str(caught.value)
+    assert x.grad is not None and x.grad.tolist() == [1.0, 1.0]
+    (x.sqrt() * 0).sum().backward()  # the mode is off again
+
+
+# ---- checkpoints ---------------------------------------------------------------------------------
+
+def training_step(checkpointed: bool, device: str, width: int, depth: int) -> Any:
+    """A function that gives the loss and all gradients of a deep network."""
+    lt.manual_seed(0)
+    layers = [lt.nn.Linear(width, width).to(device) for _ in range(depth)]
+    parameters = [p for layer in layers for p in layer.parameters()]
+    x = lt.rand(16 * width, width, device=device)
+    lt.realize(x, *parameters)
+
+    def segment(start: int) -> Any:
+        def run(x: lt.Tensor) -> lt.Tensor:
+            for layer in layers[start:start + 4]:
+                x = lt.nn.functional.dropout(layer(x), 0.1).tanh()
+            return x
+        return run
+
+    def step() -> list[lt.Tensor]:
+        lt.manual_seed(1)
+        y = x
+        for start in range(0, depth, 4):
+            y = lt.checkpoint(segment(start), y) if checkpointed else segment(start)(y)
+        loss = (y * y).mean()
+        for p in parameters:
+            p.grad = None
+        loss.backward()
+        return [loss, *[p.grad for p in parameters if p.grad is not None]]
+
+    return step
+
+
+def test_a_checkpointed_network_has_the_same_loss_and_gradients(device: str) -> None:
+    plain, again = (training_step(on, device, 8, 8)() for on in (False, True))
+    lt.realize(*plain, *again)
+    assert len(plain) == len(again) == 17
+    for a, b in zip(plain, again, strict=True):
+        np.testing.assert_allclose(b.detach().numpy(), a.detach().numpy(), rtol=2e-5, atol=1e-7)
+
+
+def test_a_checkpointed_network_takes_less_memory() -> None:
+    plain, again = (training_step(on, "cpu", 128, 24) for on in (False, True))
+    assert peak_bytes(again, "cpu") < 0.7 * peak_bytes(plain, "cpu")
+
+
+def test_checkpoints_can_be_differentiated_twice(device: str) -> None:
+    x, y = leaf(device), leaf(device)
+    assert autograd.gradgradcheck(lambda a, b: lt.checkpoint(lambda c: (c * b).sin() * c, a),
+                                  (x, y))
+
+
+def test_a_checkpoint_gives_what_its_function_gives(device: str) -> None:
+    x = leaf(device)
+    a, rest = lt.checkpoint(lambda v, k: (v * k, {"b": [v + 1, 5]}), x, k=2)
+    (a.sum() + rest["b"][0].sum()).backward()
+    assert x.grad is not None and x.grad.tolist() == [3.0] * 3 and rest["b"][1] == 5

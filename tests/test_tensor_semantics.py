@@ -1,0 +1,180 @@
+"""What tensors say of themselves, their copies, and other libraries' views of them."""
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+
+import numpy as np
+import pytest
+
+import lazyten as lt
+
+torch = pytest.importorskip("torch")
+
+
+def test_views_share_a_storage_and_clones_do_not(device: str) -> None:
+    x = lt.arange(6, device=device).reshape(2, 3)
+    same = x.untyped_storage()
+    for view in (x[0], x.T, x.detach(), x.diagonal(), x.view(6), x.expand(4, 2, 3)):
+        assert view.untyped_storage() == same
+        assert hash(view.untyped_storage()) == hash(same)
+    for other in (x.clone(), x + 0, x.T.reshape(6), x.flip(0)):
+        assert other.untyped_storage() != same
+    assert same.nbytes() == 48
+
+
+def test_describe_says_what_is_known_without_computing(device: str) -> None:
+    x = lt.ones(2, 3, device=device, requires_grad=True)
+    y = (x * 2).exp()[:, ::2]
+    text = y.describe()
+    for words in ("(2, 2)", "lazyten.float32", device, "(3, 2)", "not computed yet", "test_tensor"):
+        assert words in text
+    assert y._storage.buffer is None
+    assert "yes, a leaf" in x.describe()
+    y.realize()
+    assert "not computed" not in y.describe()
+
+
+def test_data_ptr_is_the_address_of_the_first_element() -> None:
+    x = lt.arange(6, device="cpu").reshape(2, 3)
+    assert x[1].data_ptr() == x.data_ptr() + 24
+    with pytest.raises(lt.ArgumentError, match=r"cpu\(\)"):
+        lt.ones(2, device="interpreter").data_ptr()
+
+
+# ---- NumPy arrays of all kinds -------------------------------------------------------------------
+
+BASE = np.arange(12, dtype=np.float32).reshape(3, 4)
+FROZEN = BASE.copy()
+FROZEN.flags.writeable = False
+KINDS = {"read-only": FROZEN, "negative strides": BASE[::-1, ::-2], "transposed": BASE.T,
+         "byte-swapped": BASE.astype(">f4"), "byte-swapped integers": np.arange(5).astype(">i2"),
+         "overlapping": np.lib.stride_tricks.as_strided(BASE, (3, 3), (4, 4)),
+         "a field": np.array([(1.5, 2), (3.5, 4)], [("a", "f4"), ("b", "i8")])["a"],
+         "zero-dim": np.array(3.0), "empty": np.zeros((0, 2), np.int8), "half": BASE.astype("f2")}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("make", [lt.tensor, lt.from_numpy, lt.as_tensor])
+def test_an_array_of_any_layout_is_copied(kind: str, make: object) -> None:
+    array = KINDS[kind]
+    x = make(array)  # type: ignore[operator]
+    assert x.dtype is lt.promote_types(array.dtype.name, array.dtype.name)
+    np.testing.assert_array_equal(x.numpy(), array)
+
+
+def test_a_change_of_the_array_does_not_show() -> None:
+    array = np.ones(3)
+    tensors = [lt.tensor(array), lt.from_numpy(array), lt.as_tensor(array), lt.from_dlpack(array)]
+    array[:] = 5
+    assert [x.tolist() for x in tensors] == [[1.0] * 3] * 4
+
+
+# ---- DLPack --------------------------------------------------------------------------------------
+
+VIEWS = [lambda x: x, lambda x: x.T, lambda x: x[1:, ::2], lambda x: x[0, 0], lambda x: x[:0],
+         lambda x: x[:, ::-1]]
+TYPES = ["float32", "float64", "float16", "int8", "int64", "uint8", "bool"]
+
+
+@pytest.mark.parametrize("number", range(len(VIEWS)))
+@pytest.mark.parametrize("dtype", TYPES)
+def test_dlpack_gives_numpy_and_torch_the_values(number: int, dtype: str, device: str) -> None:
+    x = VIEWS[number](lt.arange(12, device=device).reshape(3, 4).to(dtype=dtype))
+    assert x.__dlpack_device__() == (1, 0)
+    found = np.from_dlpack(x)
+    assert found.dtype.name == dtype
+    np.testing.assert_array_equal(found, x.numpy())
+    if number < 5:  # torch has no negative strides
+        assert torch.from_dlpack(x).tolist() == x.tolist()
+    back = lt.from_dlpack(found)
+    assert back.tolist() == x.tolist() and back.dtype is x.dtype
+
+
+def test_dlpack_does_not_copy_and_keeps_the_memory() -> None:
+    x = lt.arange(1000, device="cpu") * 3
+    array, other = np.from_dlpack(x[10:]), torch.from_dlpack(x)
+    assert array.ctypes.data == x[10:].data_ptr()
+    assert other.data_ptr() == x.data_ptr()
+    assert torch.from_dlpack(lt.ones(3, device="cpu")).tolist() == [1.0] * 3
+    del x
+    gc.collect()
+    noise = [lt.full((1000,), 7, device="cpu").clone().add_(1).realize() for _ in range(5)]
+    assert len(noise) == 5
+    assert array.tolist() == [3 * n for n in range(10, 1000)]
+
+
+def test_a_tensor_comes_from_torch_by_dlpack() -> None:
+    assert lt.from_dlpack(torch.arange(6).reshape(2, 3).T).tolist() == [[0, 3], [1, 4], [2, 5]]
+    with pytest.raises(lt.DTypeError, match="Tensor"):
+        lt.from_dlpack(torch.ones(2, dtype=torch.bfloat16))
+
+
+# ---- copies --------------------------------------------------------------------------------------
+
+def test_a_deep_copy_has_a_storage_of_its_own_and_keeps_aliases(device: str) -> None:
+    x = lt.arange(6.0, device=device).requires_grad_()
+    x.grad = lt.ones(6, device=device)
+    view = x.detach()[2:]
+    y, other = copy.deepcopy([x, view])
+    with lt.no_grad():
+        x.zero_()
+    assert y.requires_grad and y.is_leaf and y.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+    assert other.untyped_storage() == y.untyped_storage()
+    assert y.grad is not None and y.grad.tolist() == [1.0] * 6
+    assert copy.copy(view).untyped_storage() == view.untyped_storage()
+
+
+def test_a_deep_copy_of_a_module_trains_on_its_own(device: str) -> None:
+    model = lt.nn.Sequential(lt.nn.Linear(2, 3), lt.nn.ReLU(), lt.nn.Linear(3, 1)).to(device)
+    twin = copy.deepcopy(model)
+    x = lt.ones(4, 2, device=device)
+    before = model(x).tolist()
+    assert twin(x).tolist() == before
+    optimizer = lt.optim.SGD(twin.parameters(), lr=0.5)
+    twin(x).sum().backward()
+    optimizer.step()
+    assert model(x).tolist() == before
+    assert all(p.grad is None for p in model.parameters())
+    assert all(p.grad is not None for p in twin.parameters())
+
+
+def test_pickling_is_refused(device: str) -> None:
+    for thing in (lt.ones(2, device=device), {"a": [lt.ones(2, device=device)]}):
+        with pytest.raises(lt.ArgumentError, match="save_safetensors"):
+            pickle.dumps(thing)
+
+
+# ---- sorting what is long ------------------------------------------------------------------------
+
+@pytest.mark.parametrize("n", [1, 7, 1024, 1025, 5000])
+def test_sorting_is_numpys_stable_one_at_any_length(n: int, device: str) -> None:
+    values = np.random.default_rng(n).integers(0, n // 3 + 2, (2, n)).astype(np.float32)
+    x = lt.tensor(values, device=device)
+    found = x.sort(1)
+    np.testing.assert_array_equal(found.indices.numpy(), np.argsort(values, 1, kind="stable"))
+    np.testing.assert_array_equal(found.values.numpy(), np.sort(values, 1))
+    down = x.sort(1, descending=True)
+    expected = torch.sort(torch.tensor(values), dim=1, descending=True, stable=True)
+    np.testing.assert_array_equal(down.indices.numpy(), expected.indices.numpy())
+
+
+def test_short_axes_are_sorted_inside_jit_and_long_ones_refused() -> None:
+    top = lt.jit(lambda x: x.topk(2).values)
+    for shift in (0, 3):
+        assert top(lt.arange(8) * 3 % 8 + shift).tolist() == [7 + shift, 6 + shift]
+    with pytest.raises(lt.JitError):
+        top(lt.arange(2000))
+
+
+def test_the_default_dtype_makes_a_jitted_function_trace_again() -> None:
+    made = lt.jit(lambda x: x + lt.ones(2))
+    x = lt.zeros(2, dtype=lt.int32)
+    assert made(x).dtype is lt.float32
+    lt.set_default_dtype(lt.float64)
+    try:
+        assert made(x).dtype is lt.float64
+    finally:
+        lt.set_default_dtype(lt.float32)
+    assert made(x).dtype is lt.float32

@@ -1,0 +1,55 @@
+"""Named semantic checks beside PyTorch, on each device."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import semantic_checks
+from semantic_checks import Both
+
+import lazyten as lt
+
+torch = pytest.importorskip("torch")
+
+
+def plain(result: Any) -> Any:
+    """A result of either library as nested tuples of arrays with their dtype's name, and of what is
+    no tensor."""
+    if isinstance(result, lt.Tensor | torch.Tensor):
+        name = str(result.dtype).rpartition(".")[2]
+        return name, result.detach().cpu().numpy()
+    if isinstance(result, list | tuple):
+        return tuple(plain(x) for x in result)
+    return result
+
+
+def assert_alike(found: Any, expected: Any) -> None:
+    """Equal shapes, dtypes and signs of zeros; values to a few units in the last place."""
+    assert type(found) is type(expected)
+    if isinstance(expected, np.ndarray):
+        assert found.shape == expected.shape
+        if expected.dtype.kind != "f":
+            np.testing.assert_array_equal(found, expected)
+            return
+        np.testing.assert_allclose(found, expected, rtol=2e-6, atol=2e-7)
+        zero = (expected == 0) & (found == 0)
+        np.testing.assert_array_equal(np.signbit(found[zero]), np.signbit(expected[zero]))
+    elif isinstance(expected, tuple):
+        assert len(found) == len(expected)
+        for mine, other in zip(found, expected, strict=True):
+            assert_alike(mine, other)
+    else:
+        assert found == expected
+
+
+@pytest.mark.parametrize("name", semantic_checks.ALL)
+def test_a_check_gives_what_pytorch_gives(name: str, device: str) -> None:
+    check = semantic_checks.ALL[name]
+    expected = plain(check(torch, Both(torch.from_numpy)))
+    found = plain(check(lt, Both(lambda array: lt.tensor(array, device=device))))
+    assert_alike(found, expected)
+
+
+def test_there_are_as_many_checks_as_promised() -> None:
+    assert len(semantic_checks.ALL) >= 150
