@@ -133,7 +133,7 @@ def fill(sink: Node, staged: Sequence[Staged], first_slot: int) -> tuple[list[No
     return fills, rewrite([sink], lambda n: None, packed)[0] if packed else sink
 
 
-_INNER = {"loop": 0, "parallel": 0, "block": 0, "reduce": 0, "unroll": 1, "vector": 2}
+_INNER = {"loop": 0, "parallel": 0, "serial": 0, "block": 0, "reduce": 0, "unroll": 1, "vector": 2}
 
 
 def reading_order(r: Node) -> tuple[int, tuple[int, ...]]:

@@ -10,10 +10,13 @@ from typing import Any
 
 from lazyten.errors import DeviceError
 
+installed: Any = None
+"""The package pyopencl, if it is there."""
 try:
     import pyopencl
-except ImportError:  # an extra, see INSTALL
-    pyopencl = None
+    installed = pyopencl
+except ImportError:
+    pass
 
 INSTALL = "pip install 'lazyten[opencl]'"
 """What brings pyopencl, and PoCL, which makes a device of any Linux machine's processor."""
@@ -22,9 +25,9 @@ ClDevice = Any  # a pyopencl.Device: the package has no types
 
 def package() -> Any:
     """The package pyopencl. DeviceError, with what to install, if it is not there."""
-    if pyopencl is None:
+    if installed is None:
         raise DeviceError(f"device 'opencl' needs the package pyopencl: install it with {INSTALL}")
-    return pyopencl
+    return installed
 
 
 @cache

@@ -248,7 +248,7 @@ def test_without_drivers_the_error_says_what_to_install(fresh_lists: None,
 
 def test_without_pyopencl_the_error_says_what_to_install(fresh_lists: None,
                                                          monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opencl_devices, "pyopencl", None)
+    monkeypatch.setattr(opencl_devices, "installed", None)
     with pytest.raises(DeviceError, match=r"needs the package pyopencl.*'lazyten\[opencl\]'"):
         OpenCLRuntime(0)
 
