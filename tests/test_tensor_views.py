@@ -84,7 +84,7 @@ def draw_move(draw: st.DrawFn, x: Pair, views_only: bool) -> Pair:
         other = draw(st.integers(0, a.ndim - 1))
         return t.transpose(axis, other), a.swapaxes(axis, other)
     if kind == "flip":
-        return t[(*(slice(None),) * axis, slice(None, None, -1))], np.flip(a, axis)
+        return t[(*(slice(None),) * (axis % a.ndim), slice(None, None, -1))], np.flip(a, axis)
     if kind == "split":
         size = draw(st.integers(1, 4))
         parts = t.split(size, axis)
