@@ -75,6 +75,7 @@ def sample(name: str, threads: int, steps: bool) -> Sample:
     result = Sample()
     with tempfile.TemporaryDirectory() as cache:
         environment = os.environ | dict.fromkeys(CACHE_VARIABLES, cache)
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # as packages are installed: compiled
         code = TIME_STEP.format(name, threads)
         try:
             result.seconds[IMPORT] = float(run(TIME_IMPORT.format(name), environment))
@@ -103,6 +104,8 @@ def measure(rows: Sequence[str], names: Sequence[str], rounds: int, threads: int
     """Those of ROWS that are asked for, the frameworks taken in turns."""
     samples: dict[str, list[Sample]] = {name: [] for name in names}
     steps = any(row not in QUICK_ROWS for row in rows)
+    for name in names:
+        sample(name, threads, steps)  # not counted: modules may have no bytecode yet
     with tqdm(total=rounds * len(names), desc="new processes", unit="run", leave=False,
               disable=None) as bar:
         for i in range(rounds):

@@ -30,7 +30,11 @@ def pure() -> Iterator[None]:
     try:
         yield
     finally:
-        sys.setprofile(before)
+        if before is None or callable(before):
+            sys.setprofile(before)
+        else:  # cProfile's: it sits where the hook does, and is no function
+            sys.setprofile(None)
+            before.enable()
 
 
 def _check(frame: FrameType, event: str, called: Any) -> None:

@@ -1,8 +1,11 @@
 """lt.jit: calling the jitted function is the same as calling the function, or it raises."""
 from __future__ import annotations
 
+import cProfile
 import itertools
+import pstats
 import random
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -560,6 +563,24 @@ def test_detached_results_and_new_leaves_are_given() -> None:
         leaf = g(lt.ones(1))
         (leaf * 5).sum().backward()
         assert leaf.is_leaf and leaf.grad is not None and leaf.grad.tolist() == [5]
+
+
+def test_a_profiler_sees_what_is_before_and_after_a_trace() -> None:
+    step = lt.jit(lambda x: x * 2)
+    profile = cProfile.Profile()
+    found = profile.runcall(lambda: [step(lt.ones(2)).tolist() for _ in range(2)])
+    assert found == [[2, 2], [2, 2]]
+    names = {name for _, _, name in pstats.Stats(profile).stats}  # type: ignore[attr-defined]
+    assert {"ones", "tolist"} <= names
+    seen: list[str] = []
+    sys.setprofile(lambda frame, event, argument: seen.append(event))
+    try:
+        lt.jit(lambda x: x * 3)(lt.ones(2))
+        before = len(seen)
+        lt.ones(2)
+    finally:
+        sys.setprofile(None)
+    assert len(seen) > before
 
 
 def test_what_lt_grad_gives_may_be_returned_without_its_graph(device: str) -> None:
