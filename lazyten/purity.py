@@ -25,7 +25,7 @@ _GENERATORS = (("random", "Random"), ("numpy.random", "Generator"), ("numpy.rand
 @contextmanager
 def pure() -> Iterator[None]:
     """Within this block JitError names the line that does what happens only while tracing."""
-    before = sys.getprofile()
+    before: Any = sys.getprofile()
     sys.setprofile(_check)
     try:
         yield
