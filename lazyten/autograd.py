@@ -3,7 +3,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lazyten import arithmetic
 from lazyten import gradient as _gradient
 from lazyten.anomaly import detect_anomaly, set_detect_anomaly
 from lazyten.custom_function import Function, FunctionContext, once_differentiable
@@ -44,17 +43,14 @@ def grad(outputs: Given, inputs: Given,
             raise GradientError(f"grad: input {number}, of shape {t.shape}, does not require "
                                 f"gradients; set requires_grad before the outputs are computed "
                                 f"from it")
-    sums: list[Node | None] = [None] * len(wanted)
-    for root, weight in zip(roots, _weights(grad_outputs, len(roots)), strict=True):
-        cotangent = root._cotangent(weight)
-        parts = _gradient.vjp(root.node, cotangent, [t.node for t in wanted])
-        sums = [b if a is None else a if b is None else arithmetic.add(a, b)
-                for a, b in zip(sums, parts, strict=True)]
+    weights = _weights(grad_outputs, len(roots))
+    cotangents = [root._cotangent(w) for root, w in zip(roots, weights, strict=True)]
+    parts = _gradient.vjp_of_all([r.node for r in roots], cotangents, [t.node for t in wanted])
     if not (create_graph if retain_graph is None else retain_graph):
         for root in roots:
             root._storage.free_graph()
     return tuple(_result(number, t, part, create_graph, allow_unused, materialize_grads)
-                 for number, (t, part) in enumerate(zip(wanted, sums, strict=True)))
+                 for number, (t, part) in enumerate(zip(wanted, parts, strict=True)))
 
 
 def _result(number: int, t: Tensor, part: Node | None, create_graph: bool,

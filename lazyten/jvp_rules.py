@@ -4,9 +4,10 @@ In: a tangent (the slope of a source's value as some number grows) and the node.
 tangent as far as it comes through that source, of the node's shape and dtype. `forward_mode.jvp`
 walks the graph and adds the parts up.
 
-An elementwise op's Jacobian is diagonal, so it is its own transpose and the row is that of
-`vjp_rules.py`; movements and sums are linear, so a tangent goes the way the value goes. Ties and
-edges are those of the VJP table: the two are transposes of each other, also there.
+The Jacobian of an elementwise op, and a SCATTER's for its base, is diagonal, so it is its own
+transpose and the row is that of `vjp_rules.py`; movements and sums are linear, so a tangent goes
+the way the value goes. Ties and edges are those of the VJP table: the two are transposes of each
+other, also there.
 """
 from __future__ import annotations
 
@@ -45,16 +46,6 @@ def _gather(t: Node, node: Node) -> Node:
     return gather(t, node.arg, node.src[1])
 
 
-def _scatter_base(t: Node, node: Node) -> Node:
-    base, positions, values = node.src
-    axis, combiner = node.arg
-    if combiner is None:
-        return scatter(t, axis, positions, like(values, 0.0), None)
-    if combiner is Op.ADD:
-        return t
-    return elementwise(Op.WHERE, equal(base, node), div(t, scatter_ties(node)), like(t, 0.0))
-
-
 def _scatter_values(t: Node, node: Node) -> Node:
     base, positions, values = node.src
     axis, combiner = node.arg
@@ -75,7 +66,7 @@ JVP: dict[Op, tuple[Rule | None, ...]] = {
     Op.CAST: (lambda t, n: cast(t, n.dtype),),
     Op.REDUCE: (_reduce,),
     Op.GATHER: (_gather, None),
-    Op.SCATTER: (_scatter_base, None, _scatter_values),
+    Op.SCATTER: (VJP[Op.SCATTER][0], None, _scatter_values),
     Op.CONTIGUOUS: (_same,),
     Op.COPY: (_copy,),
     Op.LEAF: (_same,),
