@@ -84,8 +84,6 @@ class CpuRuntime(Runtime):
 
     def __init__(self, index: int = 0) -> None:
         super().__init__(index)
-        llvm.initialize_native_target()
-        llvm.initialize_native_asmprinter()
         target = host_target()
         self.capabilities = Capabilities("cpu", vector_bytes=target.vector_bytes,
                                          vector_registers=target.vector_registers, threads=True)

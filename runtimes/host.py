@@ -63,6 +63,8 @@ def host_machine(level: int) -> llvm.TargetMachine:
 
     Never give one to two engines: an engine frees the one it has.
     """
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
     name, features = processor()
     return llvm.Target.from_default_triple().create_target_machine(
         cpu=name, features=features, opt=level, jit=True)

@@ -3,19 +3,28 @@ from __future__ import annotations
 
 from string import Template
 
-ALONE = """
+ONE_BY_ONE = """
 declare i64 @llvm.umin.i64(i64, i64)
-define void @lazyten_run_chunks(ptr %chunk, ptr %args, i64 %count, i64 %grain) nounwind {
+
+; Runs all chunks on the calling thread, in their order.
+define internal void @one_by_one(ptr %chunk, ptr %args, i64 %count, i64 %grain) nounwind {
 entry:
-  br label %alone
-alone:
-  %begin = phi i64 [ 0, %entry ], [ %stop, %alone ]
+  br label %run
+run:
+  %begin = phi i64 [ 0, %entry ], [ %stop, %run ]
   %far = add i64 %begin, %grain
   %stop = call i64 @llvm.umin.i64(i64 %far, i64 %count)
   call void %chunk(ptr %args, i64 %begin, i64 %stop)
   %rest = icmp ult i64 %stop, %count
-  br i1 %rest, label %alone, label %finished
-finished:
+  br i1 %rest, label %run, label %done
+done:
+  ret void
+}
+"""
+
+ALONE = ONE_BY_ONE + """
+define void @lazyten_run_chunks(ptr %chunk, ptr %args, i64 %count, i64 %grain) nounwind {
+  call void @one_by_one(ptr %chunk, ptr %args, i64 %count, i64 %grain)
   ret void
 }
 define void @reset() nounwind {
@@ -40,7 +49,7 @@ declare i32 @sched_yield()
 declare i32 @clock_gettime(i32, ptr)
 """
 
-POOL = Template("""
+POOL = Template(ONE_BY_ONE + """
 %line = type { i64, [120 x i8] }            ; a word in cache lines of its own
 %job = type { ptr, ptr, i64, i64, [96 x i8] }   ; chunk, args, iterations, grain
 
@@ -56,7 +65,6 @@ POOL = Template("""
 @wake = internal global [256 x i8] zeroinitializer, align 128
 
 $declares
-declare i64 @llvm.umin.i64(i64, i64)
 
 define void @lazyten_run_chunks(ptr %chunk, ptr %args, i64 %count, i64 %grain) nounwind {
 entry:
@@ -73,13 +81,7 @@ try:
   %mine = extractvalue { i64, i1 } %taken, 1
   br i1 %mine, label %together, label %alone
 alone:
-  %begin = phi i64 [ 0, %entry ], [ 0, %try ], [ %stop, %alone ]
-  %far = add i64 %begin, %grain
-  %stop = call i64 @llvm.umin.i64(i64 %far, i64 %count)
-  call void %chunk(ptr %args, i64 %begin, i64 %stop)
-  %rest = icmp ult i64 %stop, %count
-  br i1 %rest, label %alone, label %finished
-finished:
+  call void @one_by_one(ptr %chunk, ptr %args, i64 %count, i64 %grain)
   ret void
 together:
   call void @start_workers(i64 %helpers)
