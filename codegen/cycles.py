@@ -89,7 +89,7 @@ class Model:
 
     @staticmethod
     def _itemsize(order: list[Node]) -> int:
-        sizes = [4 if n.dtype.is_half else n.dtype.itemsize for n in order
+        sizes = [4 if n.dtype.is_narrow else n.dtype.itemsize for n in order
                  if n.op in (Op.PARAM, Op.ACCUMULATE) and n.dtype is not dt.bool_]
         return max(sizes, default=1)
 

@@ -1,9 +1,9 @@
-"""The 16-bit floats in float32: machine code has no float16 or bfloat16.
+"""The 8- and 16-bit floats in float32: machine code has none of them.
 
-In: LOOP-level STORE nodes. Out: the same stores without 16-bit floats: their memory is uint16,
-decoded after a load and encoded before a store; every op on them is computed in float32 and its
-result rounded to what the 16-bit type can hold, as the op table's `round_to` says. decompose calls
-it first.
+In: LOOP-level STORE nodes. Out: the same stores without narrow floats: their memory is uint8 or
+uint16, decoded after a load and encoded before a store; every op on them is computed in float32 and
+its result rounded to what the narrow type can hold, as the op table's `round_to` says. decompose
+calls it first.
 """
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from lazyten import dtype as dt
 from lazyten import ops
 from lazyten.codegen.casts import round_to_odd
 from lazyten.codegen.expression import (
+    UNSIGNED,
     absolute,
     add,
     bitcast,
@@ -40,39 +41,72 @@ from lazyten.ops import ELEMENTWISE, Op
 
 # ---- formats -------------------------------------------------------------------------------------
 
+@dataclass(frozen=True, slots=True)
+class _Format:
+    """How a narrow float is laid out: a sign, an exponent, and `fraction` bits after the point.
+
+    beyond: the code, without its sign, of what is past the greatest number. special: the first
+    code that is an infinity or NaN, and nan: the one that a NaN gets.
+    """
+
+    fraction: int
+    bias: int
+    beyond: int
+    special: int
+    nan: int
+
+    @property
+    def dropped(self) -> int:
+        """How many bits of a float32's fraction it does not have."""
+        return 23 - self.fraction
+
+
+_FORMATS = {dt.float16: _Format(10, 15, 0x7C00, 0x7C00, 0x7E00),
+            dt.float8_e5m2: _Format(2, 15, 0x7C, 0x7C, 0x7E),
+            dt.float8_e4m3fn: _Format(3, 7, 0x7E, 0x7F, 0x7F)}
+"""float8_e4m3fn has no infinity: its greatest number stands for it. (bfloat16 is a float32 cut off,
+and has rows of its own.)"""
+
+
 def decode(pattern: Node, dtype: DType) -> Node:
-    """The float32 value of a uint16 pattern of a 16-bit float."""
+    """The float32 value of the pattern of a narrow float."""
     wide = cast(pattern, dt.uint32)
     if dtype is dt.bfloat16:
         return bitcast(shl(wide, 16), dt.float32)
-    magnitude = shl(both(wide, 0x7FFF), 13)
-    normal = add(magnitude, (127 - 15) << 23)
-    infinite = add(magnitude, (255 - 31) << 23)
-    lifted = sub(bitcast(add(magnitude, (127 - 14) << 23), dt.float32), 2.0**-14)
+    form, top = _FORMATS[dtype], 1 << dtype.bits - 1
+    magnitude = shl(both(wide, top - 1), form.dropped)
+    normal = add(magnitude, (127 - form.bias) << 23)
+    special = either(normal, 255 << 23)
+    lifted = sub(bitcast(add(magnitude, (128 - form.bias) << 23), dt.float32),
+                 2.0 ** (1 - form.bias))
     value = where(less(magnitude, 1 << 23), bits_of(lifted),
-                  where(less(magnitude, 31 << 23), normal, infinite))
-    return bitcast(either(value, shl(both(wide, 0x8000), 16)), dt.float32)
+                  where(less(magnitude, form.special << form.dropped), normal, special))
+    return bitcast(either(value, shl(both(wide, top), 32 - dtype.bits)), dt.float32)
 
 
 def encode(value: Node, dtype: DType) -> Node:
-    """The uint16 pattern of a float32, rounded to nearest even; a NaN is kept and made quiet."""
+    """The pattern of a float32, rounded to nearest even; a NaN is kept and made quiet."""
     pattern = bits_of(value)
     if dtype is dt.bfloat16:
         rounded = where(differ(value, value), either(shr(pattern, 16), 0x40),
                         shr(_round_bits(pattern, 16), 16))
         return cast(rounded, dt.uint16)
+    form, top = _FORMATS[dtype], 1 << dtype.bits - 1
     magnitude = both(pattern, 0x7FFF_FFFF)
-    normal = shr(sub(_round_bits(magnitude, 13), (127 - 15) << 23), 13)
-    normal = where(less(normal, 0x7C00), normal, 0x7C00)
-    lifted = bits_of(add(bitcast(magnitude, dt.float32), 0.5))  # rounds at 2**-24
-    finite = where(less(magnitude, (127 - 14) << 23), sub(lifted, 126 << 23), normal)
-    payload = either(both(shr(magnitude, 13), 0x3FF), 0x7E00)
+    normal = shr(sub(_round_bits(magnitude, form.dropped), (127 - form.bias) << 23), form.dropped)
+    normal = where(less(normal, form.beyond), normal, form.beyond)
+    unit = 24 - form.bias - form.fraction  # adding 2**unit rounds at the least subnormal
+    lifted = sub(bits_of(add(bitcast(magnitude, dt.float32), 2.0**unit)), (127 + unit) << 23)
+    finite = where(less(magnitude, (128 - form.bias) << 23), lifted, normal)
+    payload = either(both(shr(magnitude, form.dropped), (1 << form.fraction) - 1), form.nan)
     result = where(less(255 << 23, magnitude), payload, finite)
-    return cast(either(result, both(shr(pattern, 16), 0x8000)), dt.uint16)
+    return cast(either(result, both(shr(pattern, 32 - dtype.bits), top)), UNSIGNED[dtype.bits])
 
 
 def round_value(value: Node, dtype: DType) -> Node:
     """A float32 rounded to what `dtype` can hold, as a float32."""
+    if dtype.is_stored:
+        return decode(encode(value, dtype), dtype)
     if dtype is dt.bfloat16:
         pattern = bits_of(value)
         rounded = both(_round_bits(pattern, 16), 0xFFFF_0000)
@@ -96,10 +130,10 @@ def _round_bits(pattern: Node, dropped: int) -> Node:
 
 @dataclass(frozen=True, slots=True)
 class _Half:
-    """A 16-bit float value, in the forms that are at hand.
+    """A narrow float value, in the forms that are at hand.
 
     raw: a float32 that rounds to it. rounded: the float32 equal to it, None until somebody needs
-    it. pattern: its uint16, where that takes no encoding.
+    it. pattern: what memory holds, where that takes no encoding.
     """
 
     dtype: DType
@@ -109,9 +143,9 @@ class _Half:
 
 
 def lower_halves(stores: Sequence[Node]) -> list[Node]:
-    """The same stores, with 16-bit floats in memory only, as uint16."""
+    """The same stores, with narrow floats in memory only, as unsigned integers."""
     order = toposort(stores)
-    if not any(n.dtype.is_half for n in order):
+    if not any(n.dtype.is_narrow for n in order):
         return list(stores)
     work = _Halves()
     for node in order:
@@ -120,7 +154,7 @@ def lower_halves(stores: Sequence[Node]) -> list[Node]:
 
 
 class _Halves:
-    """What each node has become: in `halves` if it has a 16-bit type, otherwise in `plain`."""
+    """What each node has become: in `halves` if it is a narrow float, otherwise in `plain`."""
 
     def __init__(self) -> None:
         self.plain: dict[Node, Node] = {}
@@ -132,9 +166,9 @@ class _Halves:
             self.plain[node] = make(Op.PARAM, _stored(node.dtype), (), node.arg)
         elif node.op is Op.STORE:
             self.plain[node] = self._store(node)
-        elif node.dtype.is_half:
+        elif node.dtype.is_narrow:
             self.halves[node] = self._half(node)
-        elif node.op is Op.BITCAST and node.src[0].dtype.is_half:
+        elif node.op is Op.BITCAST and node.src[0].dtype.is_narrow:
             self.plain[node] = bitcast(self._pattern(node.src[0]), node.dtype)
         elif node.op is Op.CAST:
             self.plain[node] = cast(self._value(node.src[0]), node.dtype)
@@ -159,7 +193,7 @@ class _Halves:
 
     def _store(self, node: Node) -> Node:
         param, index, value, *valid = node.src
-        stored = self._pattern(value) if value.dtype.is_half else self.plain[value]
+        stored = self._pattern(value) if value.dtype.is_narrow else self.plain[value]
         rest = (self.plain[v] for v in valid)
         sources = (self.plain[param], self.plain[index], stored, *rest)
         return make(Op.STORE, node.dtype, sources, node.arg)
@@ -168,7 +202,7 @@ class _Halves:
         dtype = node.dtype
         if node.op is Op.LOAD:
             sources = tuple(self.plain[s] for s in node.src)
-            return _exact_pattern(make(Op.LOAD, dt.uint16, sources), dtype)
+            return _exact_pattern(make(Op.LOAD, _stored(dtype), sources), dtype)
         if node.op is Op.CONST:
             return _constant(node)
         if node.op is Op.ACCUMULATE:
@@ -177,8 +211,8 @@ class _Halves:
             return _Half(dtype, raw, raw if node.arg is Op.MAX else None)
         if node.op is Op.BITCAST:
             source = node.src[0]
-            pattern = self._pattern(source) if source.dtype.is_half else self.plain[source]
-            return _exact_pattern(bitcast(pattern, dt.uint16), dtype)
+            pattern = self._pattern(source) if source.dtype.is_narrow else self.plain[source]
+            return _exact_pattern(bitcast(pattern, _stored(dtype)), dtype)
         if node.op is Op.CAST:
             source = self._value(node.src[0])
             wide = source.dtype is dt.float64
@@ -210,7 +244,7 @@ class _Halves:
 
 
 def _stored(dtype: DType) -> DType:
-    return dt.uint16 if dtype.is_half else dtype
+    return UNSIGNED[dtype.bits] if dtype.is_narrow else dtype
 
 
 def _exact_pattern(pattern: Node, dtype: DType) -> _Half:
@@ -221,5 +255,5 @@ def _exact_pattern(pattern: Node, dtype: DType) -> _Half:
 def _constant(node: Node) -> _Half:
     dtype = node.dtype
     pattern = ops.encode(np.asarray(node.value, np.float32), dtype)
-    value = const(float(ops.decode(pattern, dtype)), dt.float32)
-    return _Half(dtype, value, value, const(int(pattern.view(np.uint16)), dt.uint16))
+    value, stored = const(float(ops.decode(pattern, dtype)), dt.float32), _stored(dtype)
+    return _Half(dtype, value, value, const(int(pattern.view(stored.numpy)), stored))

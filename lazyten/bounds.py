@@ -25,7 +25,7 @@ _known: WeakKeyDictionary[Node, Interval] = WeakKeyDictionary()
 def bounds(node: Node) -> Interval | None:
     """(least, greatest) value of an integer or bool node; None for a float. Bools are 0 and 1."""
     found = _known.get(node)
-    if found is not None or node.dtype.kind == "f":
+    if found is not None or node.dtype.is_float:
         return found
     simple = all(s in _known for s in _operands(node))  # as in a pass from the sources up
     for n in (node,) if simple else toposort([node], _operands):
@@ -47,7 +47,7 @@ def _operands(node: Node) -> Sequence[Node]:
     used = node.src[1:] if node.op is Op.WHERE else node.src
     if node.op is Op.ACCUMULATE:
         used = node.src[:1]
-    return () if used and used[0].dtype.kind == "f" else used
+    return () if used and used[0].dtype.is_float else used
 
 
 def _work_out(node: Node) -> Interval:

@@ -54,9 +54,11 @@ def nan_to_num(x: Node, nan: Scalar, high: Scalar | None, low: Scalar | None) ->
 
 def largest(dtype: DType) -> float:
     """The greatest finite number of a float type."""
-    pattern = {"float16": 0x7BFF, "bfloat16": 0x7F7F}.get(dtype.name)
+    pattern = {"float8_e4m3fn": 0x7E, "float8_e5m2": 0x7B, "float16": 0x7BFF,
+               "bfloat16": 0x7F7F}.get(dtype.name)
     if pattern is not None:
-        return float(ops.decode(np.array([pattern], np.uint16).view(dtype.numpy), dtype)[0])
+        bits = np.array([pattern], f"uint{dtype.bits}")
+        return float(ops.decode(bits.view(dtype.numpy), dtype)[0])
     return float(np.finfo(dtype.numpy.name).max)
 
 

@@ -19,9 +19,9 @@ Scalar = bool | int | float
 class DType:
     """One element type. Compared with `is`.
 
-    kind: 'b' bool, 'i' signed, 'u' unsigned, 'f' float.
+    kind: 'b' bool, 'i' signed, 'u' unsigned, 'f' float, 's' a float that is only stored.
     numpy: the NumPy type whose bytes a buffer of this type holds (uint16 for bfloat16).
-    compute: the NumPy type that the reference semantics computes in (float32 for the 16-bit floats,
+    compute: the NumPy type that the reference semantics computes in (float32 for narrower floats,
     whose results are then rounded to nearest even).
     """
 
@@ -38,7 +38,12 @@ class DType:
 
     @property
     def is_float(self) -> bool:
-        return self.kind == "f"
+        return self.kind in "fs"
+
+    @property
+    def is_stored(self) -> bool:
+        """An 8-bit float: it is moved and converted, and has no arithmetic."""
+        return self.kind == "s"
 
     @property
     def is_int(self) -> bool:
@@ -51,14 +56,20 @@ class DType:
         return self.kind == "f" and self.bits == 16
 
     @property
+    def is_narrow(self) -> bool:
+        """A float of 8 or 16 bits: kernels decode it to float32."""
+        return self.is_float and self.bits < 32
+
+    @property
     def significand_bits(self) -> int:
         """Of a float: how many bits its significand has, the leading one among them."""
-        return {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}[self.name]
+        return {"float8_e4m3fn": 4, "float8_e5m2": 3, "float16": 11, "bfloat16": 8,
+                "float32": 24, "float64": 53}[self.name]
 
     @property
     def min(self) -> Scalar:
         """The least value: -inf for floats."""
-        if self.kind == "f":
+        if self.is_float:
             return float("-inf")
         if self.kind == "b":
             return False
@@ -67,7 +78,7 @@ class DType:
     @property
     def max(self) -> Scalar:
         """The greatest value: inf for floats."""
-        if self.kind == "f":
+        if self.is_float:
             return float("inf")
         if self.kind == "b":
             return True
@@ -99,6 +110,8 @@ uint8 = _make("uint8", "u", 8, "uint8")
 uint16 = _make("uint16", "u", 16, "uint16")
 uint32 = _make("uint32", "u", 32, "uint32")
 uint64 = _make("uint64", "u", 64, "uint64")
+float8_e4m3fn = _make("float8_e4m3fn", "s", 8, "uint8", "float32")
+float8_e5m2 = _make("float8_e5m2", "s", 8, "uint8", "float32")
 float16 = _make("float16", "f", 16, "float16", "float32")
 bfloat16 = _make("bfloat16", "f", 16, "uint16", "float32")
 float32 = _make("float32", "f", 32, "float32")
@@ -108,9 +121,10 @@ INDEX = int64
 """The type of index arithmetic inside kernels."""
 
 ALL: tuple[DType, ...] = (bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
-                          float16, bfloat16, float32, float64)
+                          float8_e4m3fn, float8_e5m2, float16, bfloat16, float32, float64)
 BY_NAME: dict[str, DType] = {d.name: d for d in ALL}
-FLOATS: tuple[DType, ...] = tuple(d for d in ALL if d.is_float)
+ARITHMETIC: tuple[DType, ...] = tuple(d for d in ALL if not d.is_stored)
+FLOATS: tuple[DType, ...] = tuple(d for d in ARITHMETIC if d.is_float)
 INTS: tuple[DType, ...] = tuple(d for d in ALL if d.is_int)
 
 default_float = float32
@@ -153,7 +167,7 @@ def of_scalar(value: Scalar) -> DType:
     return default_int if isinstance(value, int) else default_float
 
 
-_CATEGORY = {"b": 0, "i": 1, "u": 1, "f": 2}
+_CATEGORY = {"b": 0, "i": 1, "u": 1, "f": 2, "s": 2}
 
 
 def category(dtype: DType) -> int:
@@ -167,10 +181,13 @@ def promote(a: DType, b: DType) -> DType:
     A float and an integer give the float; two floats the wider (float16 with bfloat16: float32);
     a signed and an unsigned integer the next wider signed one. uint64, uint32 and uint16 with a
     signed type no wider than themselves have no common type in PyTorch; here they give the next
-    wider signed type, and int64 for uint64.
+    wider signed type, and int64 for uint64. DTypeError for an 8-bit float and another type.
     """
     if a is b:
         return a
+    if a.is_stored or b.is_stored:
+        raise DTypeError(f"{a.name} and {b.name} have no common type: 8-bit floats only store "
+                         f"numbers; convert first, for example with .float()")
     if category(a) != category(b):
         return a if category(a) > category(b) else b
     if a.is_float:

@@ -20,15 +20,20 @@ GradientRule = Callable[[Node, Node], Sequence[Node | None]]
 
 # ---- operands ------------------------------------------------------------------------------------
 
-def result_type(operands: Sequence[Operand]) -> DType:
+def result_type(operands: Sequence[Operand], operation: str = "result_type") -> DType:
     """The dtype that operands promote to.
 
     Tensors with axes decide; a zero-dim tensor and then a Python scalar change the result only
-    where they are of a higher category (bool < int < float).
+    where they are of a higher category (bool < int < float). DTypeError for an 8-bit float and
+    another type.
     """
     nodes = [x.dtype for x in operands if isinstance(x, Node)]
     if len(nodes) == len(operands) and nodes.count(nodes[0]) == len(nodes):
         return nodes[0]
+    for kind in nodes:
+        if kind.is_stored and nodes.count(kind) != len(nodes):
+            raise DTypeError(f"{operation} of {' and '.join(d.name for d in nodes)}: 8-bit floats "
+                             f"only store numbers; convert first, for example with .float()")
     levels: list[list[DType]] = [[], [], []]
     for x in operands:
         if isinstance(x, Node):
@@ -71,7 +76,7 @@ def common_shape(operands: Sequence[Operand], operation: str) -> Shape:
 def _apply(op: Op, operation: str, operands: Sequence[Operand], dtype: DType | None = None) -> Node:
     """`op` of the operands, promoted (to `dtype` if given) and broadcast."""
     if dtype is None:
-        dtype = result_type(operands)
+        dtype = result_type(operands, operation)
     if dtype.kind not in SPECS[op].takes:
         raise DTypeError(_refusal(operation, operands, dtype, SPECS[op].takes))
     shape = common_shape(operands, operation)
@@ -83,6 +88,9 @@ _KINDS = {"b": "bool", "i": "integer", "u": "integer", "f": "float"}
 
 def _refusal(operation: str, operands: Sequence[Operand], dtype: DType, takes: str) -> str:
     names = " and ".join(x.dtype.name if isinstance(x, Node) else repr(x) for x in operands)
+    if dtype.is_stored:
+        return (f"{operation} of {names}: 8-bit floats only store numbers; convert first, for "
+                f"example with .float()")
     wanted = " or ".join(dict.fromkeys(_KINDS[k] for k in takes))
     better = "float32" if "f" in takes else "int64"
     return (f"{operation} of {names}: {dtype.name} has no {operation}, it is for {wanted} types; "
@@ -107,7 +115,7 @@ def with_gradient(value: Node, inputs: tuple[Node, ...], rule: GradientRule) -> 
 
 def add(a: Operand, b: Operand) -> Node:
     """a + b; of bools, or."""
-    dtype = result_type([a, b])
+    dtype = result_type([a, b], "add")
     return _apply(Op.OR if dtype is dt.bool_ else Op.ADD, "add", [a, b], dtype)
 
 
@@ -118,13 +126,13 @@ def sub(a: Operand, b: Operand) -> Node:
 
 def mul(a: Operand, b: Operand) -> Node:
     """a * b; of bools, and."""
-    dtype = result_type([a, b])
+    dtype = result_type([a, b], "mul")
     return _apply(Op.AND if dtype is dt.bool_ else Op.MUL, "mul", [a, b], dtype)
 
 
 def true_divide(a: Operand, b: Operand) -> Node:
     """a / b in a float type."""
-    dtype = result_type([a, b])
+    dtype = result_type([a, b], "div")
     return _apply(Op.DIV, "div", [a, b], dtype if dtype.is_float else dt.default_float)
 
 
@@ -153,7 +161,7 @@ def maximum(a: Operand, b: Operand) -> Node:
 
 def minimum(a: Operand, b: Operand) -> Node:
     """The lesser; NaN if either is."""
-    dtype = result_type([a, b])
+    dtype = result_type([a, b], "minimum")
     shape = common_shape([a, b], "minimum")
     return inverted(elementwise(Op.MAX, *[inverted(as_node(x, dtype, shape)) for x in (a, b)]))
 
@@ -212,7 +220,7 @@ def greater(a: Operand, b: Operand) -> Node:
 
 def less_equal(a: Operand, b: Operand) -> Node:
     """a <= b; False with a NaN."""
-    if result_type([a, b]).is_float:
+    if result_type([a, b], "le").is_float:
         return elementwise(Op.OR, less(a, b), equal(a, b))
     return elementwise(Op.NOT, greater(a, b))
 
@@ -293,7 +301,7 @@ def where(condition: Node, a: Operand, b: Operand) -> Node:
     if condition.dtype is not dt.bool_:
         raise DTypeError(f"where: the condition is {condition.dtype.name}; make it bool first, for "
                          f"example with `condition != 0`")
-    dtype = result_type([a, b])
+    dtype = result_type([a, b], "where")
     shape = common_shape([condition, a, b], "where")
     return elementwise(Op.WHERE, broadcast_to(condition, shape), as_node(a, dtype, shape),
                        as_node(b, dtype, shape))

@@ -176,8 +176,9 @@ def _random_tensor(make_node: Callable[[Shape, DType, str, Generator | None], No
                    name: str, size: Sequence[Any], dtype: DTypeLike | None, device: str | None,
                    generator: Generator | None, requires_grad: bool) -> Tensor:
     kind = _type(dtype, dt.default_float)
-    if not kind.is_float:
-        raise DTypeError(f"{name}: {kind.name} is not a float type; use randint for integers")
+    if kind.kind != "f":
+        raise DTypeError(f"{name}: {kind.name} is no float type with arithmetic; use randint for "
+                         f"integers, and convert to 8-bit floats afterwards")
     where = _device(device)
     node = make_node(shapes.new_shape(size, name), kind, where, generator)
     return _new(node, where, requires_grad)

@@ -20,13 +20,14 @@ class finfo:
         kind = dt.default_float if dtype is None else dt.as_dtype(dtype)
         if not kind.is_float:
             raise DTypeError(f"finfo of {kind.name}: it is for floats; use iinfo")
-        least_exponent = {"float16": -14, "float64": -1022}.get(kind.name, -126)
+        least_exponent = {"float8_e4m3fn": -6, "float8_e5m2": -14, "float16": -14,
+                          "float64": -1022}.get(kind.name, -126)
         self.dtype, self.bits = kind.name, kind.bits
         self.eps = 2.0 ** (1 - kind.significand_bits)
         self.max = composites.largest(kind)
         self.min = -self.max
         self.tiny = self.smallest_normal = 2.0 ** least_exponent
-        digits = {"float16": 3, "bfloat16": 2, "float32": 6, "float64": 15}[kind.name]
+        digits = {"float16": 3, "bfloat16": 2, "float32": 6, "float64": 15}.get(kind.name, 0)
         self.resolution = 10.0 ** -digits
 
     def __repr__(self) -> str:

@@ -88,7 +88,7 @@ class MetadataMethods:
 
     def is_signed(self: T) -> bool:
         """Whether the elements can be below 0."""
-        return self.dtype.kind in "if"
+        return self.dtype.kind in "ifs"
 
     def is_nonzero(self: T) -> bool:
         """Whether the one element is not 0. ShapeError for another number of elements."""
@@ -163,9 +163,9 @@ class MetadataMethods:
         if self.requires_grad:
             raise ArgumentError("DLPack of a tensor that requires gradients: they cannot be "
                                 "followed outside; use detach()")
-        if self.dtype is dt.bfloat16:
-            raise DTypeError("DLPack of bfloat16: NumPy, which makes the capsule, has no such "
-                             "type; convert with .float()")
+        if self.dtype is dt.bfloat16 or self.dtype.is_stored:
+            raise DTypeError(f"DLPack of {self.dtype.name}: NumPy, which makes the capsule, has no "
+                             f"such type; convert with .float()")
         if dl_device not in (None, CPU):
             raise ArgumentError(f"DLPack to device {dl_device}: values are given in a CPU's "
                                 f"memory, {CPU}")

@@ -16,7 +16,7 @@ from weakref import ref
 from lazyten import dtype as dt
 from lazyten import movement
 from lazyten.dtype import DType, Scalar
-from lazyten.errors import InternalError
+from lazyten.errors import DTypeError, InternalError
 from lazyten.location import Location, user_location
 from lazyten.ops import COMBINERS, IDENTITY_OPS, LOOP_ONLY, MOVEMENT, SPECS, Op
 
@@ -141,6 +141,7 @@ def _shape_of(op: Op, dtype: DType, src: tuple[Node, ...], arg: Any) -> Shape:
             if s.dtype is not first and (op is not Op.WHERE or s is not src[0]):
                 raise InternalError(f"{op.name} of different dtypes: {src}")
         if first.kind not in spec.takes or (op is Op.WHERE and src[0].dtype is not dt.bool_):
+            _refuse_stored(op.name.lower(), first)
             raise InternalError(f"{op.name} does not take {[s.dtype.name for s in src]}")
         wanted = first if spec.gives == "same" else dt.bool_ if spec.gives == "bool" else dtype
         if dtype is not wanted:
@@ -155,6 +156,7 @@ def _shape_of(op: Op, dtype: DType, src: tuple[Node, ...], arg: Any) -> Shape:
     if op is Op.REDUCE:
         combiner, axes = arg
         if combiner not in COMBINERS or src[0].dtype.kind not in SPECS[combiner].takes:
+            _refuse_stored({Op.ADD: "sum", Op.MUL: "prod"}.get(combiner, "max"), src[0].dtype)
             raise InternalError(f"cannot reduce {src[0]} by {combiner}")
         return tuple(1 if i in axes else n for i, n in enumerate(src[0].shape))
     if op is Op.GATHER:
@@ -168,6 +170,13 @@ def _shape_of(op: Op, dtype: DType, src: tuple[Node, ...], arg: Any) -> Shape:
     raise InternalError(f"no shape rule for {op.name}")
 
 
+def _refuse_stored(operation: str, dtype: DType) -> None:
+    """DTypeError for arithmetic on an 8-bit float: only here all of it is seen."""
+    if dtype.is_stored:
+        raise DTypeError(f"{operation} of {dtype.name}: 8-bit floats only store numbers; convert "
+                         f"first, for example with .float()")
+
+
 def _gather_shape(src: tuple[Node, ...], axis: int) -> Shape:
     x, positions = src
     if not positions.dtype.is_int or not fits_beside(positions.shape, x.shape, axis):
@@ -177,6 +186,8 @@ def _gather_shape(src: tuple[Node, ...], axis: int) -> Shape:
 
 def _scatter_shape(src: tuple[Node, ...], axis: int, combiner: Op | None) -> Shape:
     base, positions, values = src
+    if combiner is not None:
+        _refuse_stored("scatter", base.dtype)
     combines = combiner is None or (combiner in (Op.ADD, Op.MAX) and not base.dtype.is_half
                                     and base.dtype.kind in SPECS[combiner].takes)
     if not (positions.dtype.is_int and combines and values.dtype is base.dtype

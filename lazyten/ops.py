@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -130,7 +131,7 @@ Array = Any  # np.ndarray or np.generic: the table's functions take and give bot
 class OpSpec:
     """One row: what an elementwise op takes, gives and means.
 
-    takes: kinds ('b', 'i', 'u', 'f') that the operands may have; all operands have one dtype, but
+    takes: kinds ('b', 'i', 'u', 'f', 's') that the operands may have; all operands have one dtype, but
     for WHERE's condition (bool). gives: 'same' as the operands, 'bool', or 'any' (CAST, BITCAST).
     numpy: the meaning, called with arrays of the operands' compute type. ulp: largest error of a
     float32 or float64 result in units in the last place, against the exact result (0.5 is correctly
@@ -229,8 +230,8 @@ SPECS: dict[Op, OpSpec] = {
     Op.COS: OpSpec(1, "f", _quiet(np.cos), ulp=2.0),
     Op.SQRT: OpSpec(1, "f", _quiet(np.sqrt)),
     Op.RECIPROCAL: OpSpec(1, "f", _quiet(lambda x: np.asarray(1, np.asarray(x).dtype) / x)),
-    Op.CAST: OpSpec(1, "biuf", _quiet(lambda x: x), gives="any"),
-    Op.BITCAST: OpSpec(1, "iuf", _quiet(lambda x: x), gives="any", ulp=0),
+    Op.CAST: OpSpec(1, "biufs", _quiet(lambda x: x), gives="any"),
+    Op.BITCAST: OpSpec(1, "iufs", _quiet(lambda x: x), gives="any", ulp=0),
     Op.NOT: OpSpec(1, "biu", _quiet(np.invert), ulp=0),
     Op.ADD: OpSpec(2, "iuf", _quiet(np.add), commutes=True, identity=_float_identity(0)),
     Op.SUB: OpSpec(2, "iuf", _quiet(np.subtract)),
@@ -248,7 +249,7 @@ SPECS: dict[Op, OpSpec] = {
     Op.XOR: OpSpec(2, "biu", _quiet(np.bitwise_xor), ulp=0, commutes=True),
     Op.SHL: OpSpec(2, "iu", _quiet(_shift_left), ulp=0),
     Op.SHR: OpSpec(2, "iu", _quiet(_shift_right), ulp=0),
-    Op.WHERE: OpSpec(3, "biuf", _quiet(np.where), ulp=0),
+    Op.WHERE: OpSpec(3, "biufs", _quiet(np.where), ulp=0),
     Op.MULACC: OpSpec(3, "iuf", _quiet(lambda a, b, c: a * b + c), ulp=1.0),
 }
 ELEMENTWISE = frozenset(SPECS)
@@ -259,7 +260,7 @@ def round_to(values: Array, dtype: DType) -> Array:
     if dtype is dt.float16:
         with np.errstate(all="ignore"):
             return np.asarray(values).astype(np.float16).astype(np.float32)
-    if dtype is dt.bfloat16:
+    if dtype is dt.bfloat16 or dtype.is_stored:
         return decode(encode(values, dtype), dtype)
     return values
 
@@ -267,6 +268,8 @@ def round_to(values: Array, dtype: DType) -> Array:
 def encode(values: Array, dtype: DType) -> Array:
     """Compute-type values to the bytes that a buffer holds."""
     with np.errstate(all="ignore"):
+        if dtype.is_stored:
+            return _encode_byte(values, dtype)
         if dtype is not dt.bfloat16:
             return np.asarray(values).astype(dtype.numpy)
         wide = np.ascontiguousarray(values, dtype=np.float32)
@@ -276,8 +279,47 @@ def encode(values: Array, dtype: DType) -> Array:
         return np.where(np.isnan(wide), quiet, rounded).reshape(np.shape(values))
 
 
+def _encode_byte(values: Array, dtype: DType) -> Array:
+    """float32 to an 8-bit float: to the nearest, ties to an even code, by the table of all codes.
+
+    Past the greatest number float8_e5m2 rounds to infinity; float8_e4m3fn, which has none, gives
+    the greatest number, for infinity too, as PyTorch does.
+    """
+    wide = np.ascontiguousarray(values, np.float32).reshape(np.shape(values))
+    table = _byte_values(dtype)[:0x80].astype(np.float64)
+    finite = table[np.isfinite(table)]
+    step = finite[-1] - finite[-2]
+    has_infinity = bool(np.isinf(table).any())
+    ends = np.append(finite, finite[-1] + step) if has_infinity else finite
+    halfway = (ends[:-1] + ends[1:]) / 2
+    size = np.abs(wide).astype(np.float64)
+    code = np.searchsorted(halfway, size, "left")
+    tie = (code < len(halfway)) & (halfway[np.minimum(code, len(halfway) - 1)] == size)
+    code = np.where(tie & (code % 2 == 1), code + 1, code)
+    payload = wide.view(np.uint32) >> 21 & 3  # of a NaN
+    nan = np.where(payload, 0x7C | payload, 0x7E) if has_infinity else 0x7F
+    code = np.where(np.isnan(wide), nan, code)
+    return (code + np.signbit(wide) * 0x80).astype(np.uint8)
+
+
+@cache
+def _byte_values(dtype: DType) -> Array:
+    """The float32 value of each code of an 8-bit float."""
+    codes = np.arange(256, dtype=np.uint8)
+    if dtype is dt.float8_e5m2:  # the upper half of a float16
+        values = (codes.astype(np.uint16) << 8).view(np.float16).astype(np.float32)
+        bits = (codes.astype(np.uint32) & 0x80) << 24 | 0x7F80_0000 | (codes & np.uint32(3)) << 21
+        return np.where((codes & 0x7F) > 0x7C, bits, values.view(np.uint32)).view(np.float32)
+    exponent, fraction = (codes >> 3 & 15).astype(np.int32), (codes & 7).astype(np.float32)
+    size = np.where(exponent == 0, np.ldexp(fraction, -9), np.ldexp(8 + fraction, exponent - 10))
+    size = np.where((codes & 0x7F) == 0x7F, np.nan, size)
+    return np.where(codes & 0x80, -size, size).astype(np.float32)
+
+
 def decode(stored: Array, dtype: DType) -> Array:
     """What a buffer holds to compute-type values."""
+    if dtype.is_stored:
+        return _byte_values(dtype)[np.asarray(stored)]
     if dtype is dt.bfloat16:
         flat = np.ascontiguousarray(stored, dtype=np.uint16).astype(np.uint32) << np.uint32(16)
         return flat.view(np.float32).reshape(np.shape(stored))
@@ -288,7 +330,7 @@ def cast(values: Array, source: DType, target: DType) -> Array:
     """CAST's meaning on compute-type values.
 
     Integers wrap; a float goes to an integer by truncation towards zero, saturating at the type's
-    limits, NaN to 0; anything to bool is `!= 0`; float64 to a 16-bit float rounds once.
+    limits, NaN to 0; anything to bool is `!= 0`; float64 to a narrower float rounds once.
     """
     with np.errstate(all="ignore"):
         values = np.asarray(values)
@@ -298,7 +340,7 @@ def cast(values: Array, source: DType, target: DType) -> Array:
             return _saturate(values, target)
         if target is dt.float16:
             return values.astype(np.float16).astype(np.float32)
-        if target is dt.bfloat16:
+        if target is dt.bfloat16 or target.is_stored:
             narrow = _round_to_odd(values) if source is dt.float64 else values.astype(np.float32)
             return round_to(narrow, target)
         return values.astype(target.compute)

@@ -23,7 +23,7 @@ except ImportError:
 
 _NAMES = {"BOOL": dt.bool_, "I8": dt.int8, "I16": dt.int16, "I32": dt.int32, "I64": dt.int64,
           "U8": dt.uint8, "U16": dt.uint16, "U32": dt.uint32, "U64": dt.uint64,
-          "F16": dt.float16, "BF16": dt.bfloat16, "F32": dt.float32, "F64": dt.float64}
+          "F8_E4M3": dt.float8_e4m3fn, "F8_E5M2": dt.float8_e5m2, "F16": dt.float16, "BF16": dt.bfloat16, "F32": dt.float32, "F64": dt.float64}
 
 
 def _library() -> ModuleType:
@@ -40,7 +40,7 @@ def save_safetensors(tensors: Mapping[str, Tensor], path: str | os.PathLike[str]
     entries: dict[str, Any] = {}
     kept = []  # the library reads the memory, so it must live until then
     for name, t in tensors.items():
-        stored = np.ascontiguousarray(ops.encode(t.detach().numpy(), t.dtype))
+        stored = np.ascontiguousarray(ops.encode(t.detach()._values(), t.dtype))
         kept.append(stored)
         entries[name] = library.TensorSpec(dtype=t.dtype.name, shape=list(t.shape),
                                            data_ptr=stored.ctypes.data, data_len=stored.nbytes)

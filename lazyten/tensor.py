@@ -242,7 +242,15 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         return self
 
     def numpy(self) -> np.ndarray[Any, Any]:
-        """The values as a new NumPy array (bfloat16 as float32, which NumPy lacks)."""
+        """The values as a new NumPy array (bfloat16 as float32, which NumPy lacks). DTypeError for
+        8-bit floats."""
+        if self.dtype.is_stored:
+            raise DTypeError(f"numpy of {self.dtype.name}: NumPy has no such type; use "
+                             f".float().numpy()")
+        return self._values()
+
+    def _values(self) -> np.ndarray[Any, Any]:
+        """The values as a new NumPy array, of float32 where NumPy lacks the type."""
         self.realize()
         values = self._storage.read()
         if self.dtype is dt.float16:
@@ -259,14 +267,14 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
 
     def tolist(self) -> Any:
         """The values as nested lists of Python numbers; a number for a zero-dim tensor."""
-        return self.numpy().tolist()
+        return self._values().tolist()
 
     def item(self) -> Scalar:
         """The value of a tensor of one element. ShapeError for any other."""
         if self.numel() != 1:
             raise ShapeError(f"item of a tensor of shape {self.shape}: it has {self.numel()} "
                              f"elements, and item() is for one; use tolist()")
-        value: Scalar = self.numpy().reshape(()).item()
+        value: Scalar = self._values().reshape(()).item()
         return value
 
     def __bool__(self) -> bool:
@@ -293,7 +301,7 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
 
     def __repr__(self) -> str:
         with no_grad():
-            values = self.detach().numpy()
+            values = self.detach()._values()
         suffixes = []
         if not values.size and values.ndim != 1:
             suffixes.append(f"size={self.shape}")
@@ -1573,9 +1581,9 @@ def _node(x: Tensor | Scalar) -> Node | Scalar:
 
 
 def _float_type(dtype: DType, operation: str) -> DType:
-    if not dtype.is_float:
-        raise DTypeError(f"{operation} on a tensor of {dtype.name}: it is for floats; convert with "
-                         f".float()")
+    if dtype.kind != "f":
+        raise DTypeError(f"{operation} on a tensor of {dtype.name}: it is for floats of 16 bits or "
+                         f"more; convert with .float()")
     return dtype
 
 

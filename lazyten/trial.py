@@ -162,9 +162,7 @@ def tolerance(outputs: Sequence[Node]) -> float:
 
 
 def _epsilon(dtype: DType) -> float:
-    if dtype.name == "bfloat16":
-        return 2.0 ** -7
-    return {16: 2.0 ** -10, 32: 2.0 ** -23, 64: 2.0 ** -52}[dtype.bits]
+    return 2.0 ** (1 - dtype.significand_bits)
 
 
 def agree(wanted: Array, got: Array, tolerance: float) -> bool:

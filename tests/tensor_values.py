@@ -16,7 +16,7 @@ Array = np.ndarray[Any, Any]
 
 FLOAT_EDGES = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.5, -2.5, 3.7, -3.7, 1e-3, 100.25, np.inf, -np.inf,
                np.nan]
-NUMPY_TYPES = [d for d in dt.ALL if d is not dt.bfloat16]
+NUMPY_TYPES = [d for d in dt.ARITHMETIC if d is not dt.bfloat16]
 """The dtypes that NumPy has too."""
 
 

@@ -57,7 +57,7 @@ def test_sums_and_extremes_of_many_sizes_match_numpy(shape: tuple[int, ...], dev
 
 
 def test_results_have_torchs_dtypes() -> None:
-    for dtype in dt.ALL:
+    for dtype in dt.ARITHMETIC:
         x = lt.ones(2, 2, dtype=dtype)
         assert x.sum().dtype is (dtype if dtype.is_float else lt.int64)
         assert x.prod(0).dtype is (dtype if dtype.is_float else lt.int64)
