@@ -102,12 +102,13 @@ from lazyten.limits import (
     set_default_dtype,
 )
 from lazyten.memory_use import empty_cache, memory_stats, reset_peak
+from lazyten.mixed_precision import autocast, is_autocast_enabled
 from lazyten.random import Generator, manual_seed
 from lazyten.tensor import Tensor
 from lazyten.threads import get_num_threads, set_num_threads
 
 if TYPE_CHECKING:
-    from lazyten import autograd, func
+    from lazyten import amp, autograd, func
     from lazyten.jitted import jit
     from lazyten.serialization import load_safetensors, save_safetensors
     from lazyten.tuning import load_decisions, tune
@@ -184,7 +185,7 @@ for _name, _value in list(globals().items()):  # so that lt.exp(1.0) says what i
 
 def __getattr__(name: str) -> _Any:
     """Loads what not every program uses when it is first asked for."""
-    if name in ("autograd", "func"):
+    if name in ("amp", "autograd", "func"):
         return _import_module(f"lazyten.{name}")
     if name == "jit":
         from lazyten import jitted
@@ -251,6 +252,7 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
+    "autocast",
     "autograd",
     "baddbmm",
     "bfloat16",
@@ -355,6 +357,7 @@ __all__ = [
     "int16",
     "int32",
     "int64",
+    "is_autocast_enabled",
     "is_complex",
     "is_floating_point",
     "is_grad_enabled",

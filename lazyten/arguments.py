@@ -11,6 +11,7 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from lazyten.errors import DTypeError
+from lazyten.mixed_precision import casting
 from lazyten.tensor import Tensor
 
 P = ParamSpec("P")
@@ -49,4 +50,4 @@ def takes_tensors(function: Callable[P, R]) -> Callable[P, R]:
             first._operand(value, operation)
         return function(*args, **kwargs)
 
-    return checked
+    return casting(checked)

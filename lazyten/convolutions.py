@@ -4,7 +4,7 @@ from __future__ import annotations
 from lazyten import elementwise as ew
 from lazyten.errors import ArgumentError, DTypeError, ShapeError
 from lazyten.gradient import vjp
-from lazyten.node import Node, const, expand, make, move, reduce, reshape
+from lazyten.node import Node, cast, const, expand, make, move, reduce, reshape
 from lazyten.ops import Op
 from lazyten.windows import Geometry, all_windows
 
@@ -16,7 +16,8 @@ def convolution(x: Node, weight: Node, bias: Node | None, stride: Sizes, padding
     """Cross-correlation of x (batch, in, *spatial) with weight (out, in / groups, *kernel).
 
     Gives (batch, out, *windows): the sum over input channels of the group and taps of input times
-    weight, plus bias (out,). Raises ShapeError and DTypeError if they do not fit.
+    weight, plus bias (out,); of 16-bit floats in float32, rounded once. Raises ShapeError and
+    DTypeError if they do not fit.
     """
     spatial = len(weight.shape) - 2
     operation = f"conv{spatial}d"
@@ -24,7 +25,8 @@ def convolution(x: Node, weight: Node, bias: Node | None, stride: Sizes, padding
     geometry = Geometry(weight.shape[2:], stride, padding, dilation)
     geometry.check(x.shape[2:], operation)
     batch, channels, out = x.shape[0], x.shape[1], weight.shape[0]
-    x = reshape(x, (batch, groups, 1, channels // groups, *x.shape[2:]))
+    dtype, weight = x.dtype, ew.wide(weight)
+    x = reshape(ew.wide(x), (batch, groups, 1, channels // groups, *x.shape[2:]))
     x = all_windows(x, geometry)  # batch, group, 1, channel, (window, taps) ...
     counts, taps = x.shape[4::2], x.shape[5::2]
     order = (0, 1, 2, *range(4, len(x.shape), 2), 3, *range(5, len(x.shape), 2))
@@ -33,7 +35,7 @@ def convolution(x: Node, weight: Node, bias: Node | None, stride: Sizes, padding
     full = (batch, groups, out // groups, *counts, channels // groups, *taps)
     product = ew.mul(expand(x, full), expand(reshape(weight, wide), full))
     total = reduce(product, Op.ADD, range(3 + spatial, len(full)))
-    return _plus_bias(reshape(total, (batch, out, *counts)), bias)
+    return cast(_plus_bias(reshape(total, (batch, out, *counts)), bias), dtype)
 
 
 def transposed(x: Node, weight: Node, bias: Node | None, stride: Sizes, padding: Sizes,

@@ -102,6 +102,11 @@ def as_float(x: Node) -> Node:
     return x if x.dtype.is_float else cast(x, dt.default_float)
 
 
+def wide(x: Node) -> Node:
+    """x itself; in float32 if it is a 16-bit float: what sums are computed in."""
+    return cast(x, dt.float32) if x.dtype.is_half else x
+
+
 def with_gradient(value: Node, inputs: tuple[Node, ...], rule: GradientRule) -> Node:
     """`value`, whose gradient for `inputs` is given by `rule(cotangent, node)`, one an input.
 

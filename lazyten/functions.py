@@ -18,6 +18,7 @@ from lazyten.device import canonical, default_device
 from lazyten.dtype import DType, Scalar
 from lazyten.errors import ArgumentError, DTypeError, GradientError, ShapeError
 from lazyten.explanation import explain_storages
+from lazyten.mixed_precision import casting
 from lazyten.node import Node, Shape, cast, const, iota, reshape
 from lazyten.random import Generator
 from lazyten.tensor import DTypeLike, Tensor
@@ -313,6 +314,7 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     return tuple(t.expand(shape) for t in tensors)
 
 
+@casting
 def einsum(equation: str, *operands: Any) -> Tensor:
     """The sum of products that an equation says, such as 'bij,bjk->bik'."""
     one = len(operands) == 1 and isinstance(operands[0], list | tuple)

@@ -17,14 +17,9 @@ from lazyten.ops import Op
 REDUCTIONS = ("mean", "sum", "none")
 
 
-def _wide(x: Node) -> Node:
-    x = as_float(x)
-    return cast(x, dt.float32) if x.dtype.is_half else x
-
-
 def softmax(x: Node, axis: int) -> Node:
     """e ** x over its sum along `axis`."""
-    wide = _wide(x)
+    wide = ew.wide(as_float(x))
     if not x.shape or wide.shape[axis] == 0:
         return wide if x.shape else ew.add(ew.mul(wide, 0.0), 1.0)
     powers = special.exp(ew.sub(wide, reductions.finite_max(wide, (axis,))))
@@ -34,7 +29,7 @@ def softmax(x: Node, axis: int) -> Node:
 
 def log_softmax(x: Node, axis: int) -> Node:
     """The logarithm of softmax, without the loss of taking it afterwards."""
-    wide = _wide(x)
+    wide = ew.wide(as_float(x))
     if not x.shape or wide.shape[axis] == 0:
         return wide if x.shape else ew.mul(wide, 0.0)
     below = ew.sub(wide, reductions.finite_max(wide, (axis,)))

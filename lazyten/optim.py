@@ -19,6 +19,7 @@ from lazyten import realization as _realization
 from lazyten import shapes, tracing
 from lazyten.dtype import DType
 from lazyten.errors import ArgumentError, DTypeError, GradientError, StateError
+from lazyten.functions import where
 from lazyten.grad_mode import no_grad
 from lazyten.node import reshape
 from lazyten.tensor import Tensor
@@ -47,6 +48,7 @@ class Optimizer:
         self.state: dict[Tensor, dict[str, Any]] = {}
         self._scalars: dict[tuple[str, int, DType, str], tuple[float, Tensor]] = {}
         self._traced_scalars: dict[tuple[str, int, DType, str], Tensor] = {}
+        self._skipped: Tensor | None = None
         seen: set[int] = set()
         for group in self.param_groups:
             self._check_options(group)
@@ -87,11 +89,42 @@ class Optimizer:
                         state = self.state.setdefault(p, {})
                         changed += self._update(p, p.grad, state, group, number)
                         changed += [p, p.grad]
+        if self._skipped is not None:
+            changed.append(self._skipped)
         _realization.realize([t._storage for t in changed])
         self._traced_scalars.clear()
         if trace is not None:
             trace.observe(self._depended_on)
         return loss
+
+    def step_unless(self, skipped: Tensor) -> None:
+        """step(), in which nothing changes if the zero-dim bool tensor `skipped` holds. It is not
+        looked at: each new value is a choice between what was there and what the step makes."""
+        self._skipped = skipped
+        try:
+            self.step()
+        finally:
+            self._skipped = None
+
+    def _set(self, tensor: Tensor, value: Tensor) -> None:
+        """Write a parameter or a part of its state, unless the step is skipped."""
+        tensor.copy_(value if self._skipped is None else where(self._skipped, tensor, value))
+
+    def _steps_taken(self, state: dict[str, Any], like: Tensor) -> Tensor | None:
+        """How many steps a parameter has taken, this one with it, where some may be skipped: then
+        only the device knows. None where none was or is."""
+        if self._skipped is None and not isinstance(state.get("step"), Tensor):
+            return None
+        if not isinstance(state.get("step"), Tensor):
+            before = state.get("step", int("momentum_buffer" in state))
+            trace = tracing.current()
+            if trace is not None:
+                trace.undo(partial(state.update, {"step": before}))
+            with tracing.listening(None):
+                state["step"] = Tensor(float(before), dt.float32, like.device)
+        taken = state["step"] + 1
+        self._set(state["step"], taken)
+        return taken.to(_scalar_type(like))
 
     def _depended_on(self) -> list[object]:
         """What the graph of a step depends on: the options but 'lr', and which tensors there are.
@@ -122,7 +155,7 @@ class Optimizer:
     def _scalar(self, name: str, number: int, like: Tensor,
                 compute: Callable[[], float]) -> Tensor:
         """A number as a zero-dim tensor: a kernel input, made anew only when it changes."""
-        dtype = dt.float64 if like.dtype is dt.float64 else dt.float32
+        dtype = _scalar_type(like)
         key = (name, number, dtype, like.device)
         trace = tracing.current()
         if trace is None:
@@ -194,7 +227,7 @@ def _check_state(number: int, values: dict[str, Any], order: list[Tensor]) -> No
                          f"{len(order)} parameters; the optimizer must be built as the saved one "
                          f"was")
     for name, value in values.items():
-        if isinstance(value, Tensor) and value.shape != order[number].shape:
+        if isinstance(value, Tensor) and value.shape not in ((), order[number].shape):
             raise StateError(f"load_state_dict: {name} of parameter {number} has shape "
                              f"{value.shape}, but the parameter {order[number].shape}; they must "
                              f"be equal")
@@ -216,6 +249,11 @@ def _check_parameter(name: str, p: object, seen: set[int]) -> None:
 def _check_positive(name: str, option: str, value: float) -> None:
     if not shapes.as_number(value, name, option) >= 0:
         raise ArgumentError(f"{name}: {option}={value!r} must be a number, 0 or more")
+
+
+def _scalar_type(like: Tensor) -> DType:
+    """What numbers beside a parameter are computed in."""
+    return dt.float64 if like.dtype is dt.float64 else dt.float32
 
 
 def _zeros(like: Tensor) -> Tensor:
@@ -249,15 +287,20 @@ class SGD(Optimizer):
         changed: list[Tensor] = []
         if group["momentum"]:
             kept = 1.0 - group["dampening"] if self._has_momentum(state, group) else 1.0
+            taken = self._steps_taken(state, p) if group["dampening"] else None
             if "momentum_buffer" not in state:
                 self._new_state(p, state, lambda: {"momentum_buffer": _zeros(p)})
             buffer = state["momentum_buffer"]
-            share = grad if group["dampening"] == 0 else \
-                grad * self._scalar(f"kept {kept}", number, p, lambda: kept)
-            buffer.copy_(buffer * group["momentum"] + share)
+            if taken is not None:
+                share = grad * where(taken == 1, 1.0, 1.0 - group["dampening"])
+                changed.append(state["step"])
+            else:
+                share = grad if group["dampening"] == 0 else \
+                    grad * self._scalar(f"kept {kept}", number, p, lambda: kept)
+            self._set(buffer, buffer * group["momentum"] + share)
             grad = grad + buffer * group["momentum"] if group["nesterov"] else buffer
             changed.append(buffer)
-        p.copy_(p - grad * self._scalar("lr", number, p, lambda: group["lr"]))
+        self._set(p, p - grad * self._scalar("lr", number, p, lambda: group["lr"]))
         return changed
 
     def _has_momentum(self, state: dict[str, Any], group: Group) -> bool:
@@ -294,7 +337,7 @@ class Adam(Optimizer):
         if not state:
             self._new_state(p, state,
                             lambda: {"step": 0, "exp_avg": _zeros(p), "exp_avg_sq": _zeros(p)})
-        decay, step = group["weight_decay"], self._advance(state)
+        decay = group["weight_decay"]
         value: Tensor = p.detach()
         if decay and self.decoupled:
             value = value * self._scalar("shrink", number, p,
@@ -302,14 +345,27 @@ class Adam(Optimizer):
         elif decay:
             grad = grad + p * decay
         first, second = state["exp_avg"], state["exp_avg_sq"]
-        first.copy_(first * beta1 + grad * (1 - beta1))
-        second.copy_(second * beta2 + grad * grad * (1 - beta2))
+        mean, square = first * beta1 + grad * (1 - beta1), second * beta2 + grad * grad * (1 - beta2)
+        self._set(first, mean)
+        self._set(second, square)
+        root, size = self._corrections(p, state, group, number)
+        self._set(p, value - mean / (square.sqrt() / root + group["eps"]) * size)
+        return [first, second, *([state["step"]] if isinstance(state["step"], Tensor) else [])]
+
+    def _corrections(self, p: Tensor, state: dict[str, Any], group: Group,
+                     number: int) -> tuple[Tensor, Tensor]:
+        """The root of what the mean square lacks as it began at 0, and the size of a step."""
+        beta1, beta2 = group["betas"]
+        taken = self._steps_taken(state, p)
+        if taken is not None:
+            rate = self._scalar("lr", number, p, lambda: group["lr"])
+            return _reached(beta2, taken).sqrt(), rate / _reached(beta1, taken)
+        step = self._advance(state)
         root = self._scalar(f"root{step}", number, p,
                             lambda: math.sqrt(1 - beta2**state["step"]))
         size = self._scalar(f"size{step}", number, p,
                             lambda: group["lr"] / (1 - beta1**state["step"]))
-        p.copy_(value - first / (second.sqrt() / root + group["eps"]) * size)
-        return [first, second]
+        return root, size
 
     def _advance(self, state: dict[str, Any]) -> int:
         """Count a step of one parameter. Parameters with equal counts share scalars."""
@@ -332,6 +388,11 @@ class Adam(Optimizer):
         if trace is not None:
             trace.observe(partial(_differences, self._counted))
         return loss
+
+
+def _reached(beta: float, taken: Tensor) -> Tensor:
+    """1 - beta ** taken, without the loss of the difference."""
+    return -(taken * math.log(beta)).expm1() if beta else taken * 0 + 1
 
 
 def _count(state: dict[str, Any]) -> None:

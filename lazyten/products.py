@@ -13,7 +13,7 @@ from lazyten import elementwise as ew
 from lazyten import shapes, strided
 from lazyten.errors import ArgumentError, DTypeError, ShapeError
 from lazyten.indexing import apply
-from lazyten.node import Node, expand, move, reduce, reshape
+from lazyten.node import Node, cast, expand, move, reduce, reshape
 from lazyten.ops import Op
 
 Labels = tuple[str, ...]
@@ -45,17 +45,18 @@ def einsum(equation: str, operands: Sequence[Node]) -> Node:
 
 def contract(a: Node, left: Labels, b: Node | None, right: Labels, kept: set[str],
              sizes: dict[str, int]) -> tuple[Node, Labels]:
-    """The product of two arrays, summed over the labels that are not kept."""
+    """The product of two arrays, summed over the labels that are not kept; of 16-bit floats in
+    float32, and rounded once."""
     labels = (*left, *(label for label in right if label not in left))
     shape = tuple(sizes[label] for label in labels)
-    value = _aligned(a, left, labels, shape)
+    value = _aligned(ew.wide(a), left, labels, shape)
     if b is not None:
-        value = ew.mul(value, _aligned(b, right, labels, shape))
+        value = ew.mul(value, _aligned(ew.wide(b), right, labels, shape))
     gone = tuple(i for i, label in enumerate(labels) if label not in kept)
     if gone:
         value = reduce(value, Op.ADD if value.dtype is not dt.bool_ else Op.MAX, gone)
     rest = tuple(label for label in labels if label in kept)
-    return reshape(value, tuple(sizes[label] for label in rest)), rest
+    return cast(reshape(value, tuple(sizes[label] for label in rest)), a.dtype), rest
 
 
 def _aligned(x: Node, own: Labels, labels: Labels, shape: tuple[int, ...]) -> Node:

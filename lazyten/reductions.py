@@ -67,7 +67,7 @@ def mean(x: Node, axes: Axes, keepdim: bool = False) -> Node:
     if not x.dtype.is_float:
         raise DTypeError(f"mean of {x.dtype.name}: a mean is a float; convert first with "
                          f".float()")
-    wide = cast(x, dt.float32) if x.dtype.is_half else x
+    wide = ew.wide(x)
     total = sum(wide, axes, keepdim)
     n = count(x.shape, axes)
     value = ew.mul(total, 1.0 / n) if _is_power_of_two(n) else ew.true_divide(total, float(n))
@@ -105,7 +105,7 @@ def var(x: Node, axes: Axes, keepdim: bool = False, correction: float = 1) -> No
     if not x.dtype.is_float:
         raise DTypeError(f"var of {x.dtype.name}: a variance is a float; convert first with "
                          f".float()")
-    wide = cast(x, dt.float32) if x.dtype.is_half else x
+    wide = ew.wide(x)
     centred = ew.sub(wide, mean(wide, axes, keepdim=True))
     total = sum(special.square(centred), axes, keepdim)
     freedom = max(count(x.shape, axes) - correction, 0.0)

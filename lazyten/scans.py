@@ -25,7 +25,7 @@ def cumulative_sum(x: Node, axis: int) -> Node:
     x = cast(x, sum_type(x.dtype))
     if not x.shape or x.shape[axis] <= 1:
         return x
-    wide = cast(x, dt.float32) if x.dtype.is_half else x
+    wide = ew.wide(x)
     total = cast(_scan(wide, axis, Op.ADD), x.dtype)
     return with_gradient(total, (x,), _ReversedSums(axis)) if x.dtype.is_float else total
 
@@ -35,7 +35,7 @@ def cumulative_product(x: Node, axis: int) -> Node:
     x = cast(x, sum_type(x.dtype))
     if not x.shape:
         return x
-    wide = cast(x, dt.float32) if x.dtype.is_half else x
+    wide = ew.wide(x)
     return cast(_scan(wide, axis, Op.MUL), x.dtype)
 
 

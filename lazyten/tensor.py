@@ -53,6 +53,7 @@ from lazyten.index_arrays import Indexed, Selection, select
 from lazyten.indexing import Moves
 from lazyten.math_methods import MathMethods
 from lazyten.metadata_methods import MetadataMethods
+from lazyten.mixed_precision import casting_methods
 from lazyten.movement import is_noop, out_shape
 from lazyten.node import Node, Shape, cast, const, elementwise, make, move, reshape
 from lazyten.ops import Op
@@ -85,6 +86,7 @@ _leaves: WeakValueDictionary[int, Tensor] = WeakValueDictionary()
 """The tensor whose `.grad` a LEAF node's gradient goes to."""
 
 
+@casting_methods
 class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, ArrangementMethods,
              OrderMethods, ProductMethods, InPlaceMethods, GradientMethods):
     """An array of numbers that is computed when it is needed.
@@ -1553,7 +1555,7 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         if self.ndim != 1 or self.shape != other.shape:
             raise ShapeError(f"dot of shapes {self.shape} and {other.shape}: both must have one "
                              f"axis, of one size; use matmul")
-        return self.matmul(other)
+        return self._binary("dot", _windows.matmul, other)
 
     # ---- random ----------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from lazyten import reductions
 from lazyten.elementwise import broadcast_to
 from lazyten.errors import DTypeError, ShapeError
 from lazyten.indexing import Chain, apply
-from lazyten.node import Node, const, expand, move, reduce, reshape
+from lazyten.node import Node, cast, const, expand, move, reduce, reshape
 from lazyten.ops import Op
 
 
@@ -159,7 +159,8 @@ def _window_sums(x: Node, geometry: Geometry) -> Node:
 def matmul(a: Node, b: Node) -> Node:
     """The matrix product of the last two axes, the others broadcast; vectors as in NumPy.
 
-    (.., m, k) @ (.., k, n) -> (.., m, n). Raises ShapeError if k differs, or for a zero-dim
+    (.., m, k) @ (.., k, n) -> (.., m, n). 16-bit floats are multiplied and summed in float32, and
+    rounded once. Raises ShapeError if k differs, or for a zero-dim
     operand; DTypeError for different types.
     """
     if not a.shape or not b.shape:
@@ -185,13 +186,13 @@ def matmul(a: Node, b: Node) -> Node:
         raise ShapeError(f"matmul of shapes {a.shape} and {b.shape}: the batch axes do not "
                          f"broadcast: {error}") from None
     m, k, n = left.shape[-2], left.shape[-1], right.shape[-1]
-    rows = broadcast_to(reshape(left, (*left.shape[:-1], 1, k)), (*batch, m, n, k))
-    columns = transposed(right)
+    rows = broadcast_to(reshape(ew.wide(left), (*left.shape[:-1], 1, k)), (*batch, m, n, k))
+    columns = transposed(ew.wide(right))
     columns = reshape(columns, (*columns.shape[:-2], 1, n, k))
     product = ew.mul(rows, broadcast_to(columns, (*batch, m, n, k)))
     total = reduce(product, Op.ADD, (len(batch) + 2,))
     shape = batch + (m,) * (len(a.shape) > 1) + (n,) * (len(b.shape) > 1)
-    return reshape(total, shape)
+    return cast(reshape(total, shape), a.dtype)
 
 
 def transposed(x: Node) -> Node:
