@@ -2,6 +2,8 @@
 
     python examples/lenet.py                    1,797 small digits that come with the example
     python examples/lenet.py --mnist DIR        MNIST, from its four original files in DIR
+    python examples/lenet.py --dtype bfloat16   mixed precision: convolutions and products in
+                                                bfloat16, weights and the loss in float32
 
 Needs the extra packages of lazyten[examples]: tqdm, matplotlib, safetensors. The network is that of
 LeCun, Bottou, Bengio and Haffner, "Gradient-based learning applied to document recognition", 1998,
@@ -51,6 +53,7 @@ class Trainer:
         self.epochs, self.rate = args.epochs, args.lr
         self.model = lenet().to(self.device)
         self.optimizer = lt.optim.Adam(self.model.parameters(), lr=args.lr)
+        self.autocast = lt.autocast(self.device, lt.bfloat16, enabled=args.dtype == "bfloat16")
         self.learn = lt.jit(self._learn)  # recorded once, then one native call a step
 
     def epoch(self, number: int, title: str) -> Epoch:
@@ -86,8 +89,9 @@ class Trainer:
 
     def _learn(self, images: lt.Tensor, labels: lt.Tensor) -> tuple[lt.Tensor, lt.Tensor]:
         """One step of training: the loss and the predictions before it."""
-        logits = self.model(images)
-        loss = nn.functional.cross_entropy(logits, labels)
+        with self.autocast:
+            logits = self.model(images)
+            loss = nn.functional.cross_entropy(logits, labels)
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()
@@ -98,7 +102,7 @@ class Trainer:
         count = len(self.test)
         size = min(TEST_BATCH, count)
         predicted = np.empty(count, np.int64)
-        with lt.no_grad():
+        with lt.no_grad(), self.autocast:
             for start in range(0, count, size):
                 part = slice(min(start, count - size), min(start + size, count))  # always full
                 logits = self.model(lt.tensor(self.test.images[part], device=self.device))

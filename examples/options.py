@@ -28,6 +28,8 @@ def lenet_options(default_device: str) -> Parser:
         help="images in a step (default: %(default)s)")
     add("--lr", type=_positive, default=3e-3,
         help="Adam's learning rate at the start; it falls to 0 (default: %(default)s)")
+    add("--dtype", choices=("float32", "bfloat16"), default="float32",
+        help="what products are computed in; the rest is float32 (default: %(default)s)")
     add("--seed", type=_not_negative, default=0,
         help="of the weights, the order and the shifts of images (default: %(default)s)")
     add("--mnist", type=Path, metavar="DIR",

@@ -286,17 +286,17 @@ class SGD(Optimizer):
             grad = grad + p * group["weight_decay"]
         changed: list[Tensor] = []
         if group["momentum"]:
-            kept = 1.0 - group["dampening"] if self._has_momentum(state, group) else 1.0
             taken = self._steps_taken(state, p) if group["dampening"] else None
+            started = taken is None and self._has_momentum(state, group)
             if "momentum_buffer" not in state:
                 self._new_state(p, state, lambda: {"momentum_buffer": _zeros(p)})
-            buffer = state["momentum_buffer"]
+            buffer, share = state["momentum_buffer"], grad
             if taken is not None:
                 share = grad * where(taken == 1, 1.0, 1.0 - group["dampening"])
                 changed.append(state["step"])
-            else:
-                share = grad if group["dampening"] == 0 else \
-                    grad * self._scalar(f"kept {kept}", number, p, lambda: kept)
+            elif group["dampening"]:
+                kept = 1.0 - group["dampening"] if started else 1.0
+                share = grad * self._scalar(f"kept {kept}", number, p, lambda: kept)
             self._set(buffer, buffer * group["momentum"] + share)
             grad = grad + buffer * group["momentum"] if group["nesterov"] else buffer
             changed.append(buffer)
