@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from example_counts import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import lazyten as lt
@@ -374,7 +375,7 @@ KEPT: list[Callable[[lt.Tensor], tuple[lt.Tensor, ...]]] = [
 """Memory takes turns in another way where a tensor is updated in place."""
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.sampled_from(KEPT), st.lists(
     st.tuples(st.booleans(), st.booleans(), st.booleans()), min_size=3, max_size=9))
 def test_results_that_are_kept_stay_what_they_are_whichever_others_are_dropped(

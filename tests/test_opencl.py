@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 import pytest
 from c_kernels import every_op, leaf
+from example_counts import examples
 from golden_text import Golden
 from graphs import SIZES, arrays, expressions
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from opencl_grid import NAME as GRID
 
@@ -75,7 +76,7 @@ def kernels(draw: st.DrawFn, dtype: DType) -> tuple[Kernel, list[Array]]:
 @pytest.mark.parametrize("on", DEVICES)
 @pytest.mark.parametrize("dtype", dt.ALL, ids=lambda d: d.name)
 @given(data=st.data())
-@settings(max_examples=2)
+@examples(2)
 def test_random_kernels_agree_with_the_interpreter(on: str, dtype: DType,
                                                    data: st.DataObject) -> None:
     drawn = data.draw(st.lists(kernels(dtype), min_size=12, max_size=12))
