@@ -38,7 +38,7 @@ class GradientMethods:
         """Have `hook` called with this leaf after each time that backward() added to its
         `.grad`."""
         node = _hooked(self, "register_post_accumulate_grad_hook", hook)
-        if node.op is not Op.LEAF:
+        if not self.is_leaf:
             raise GradientError("register_post_accumulate_grad_hook of a tensor that an operation "
                                 "made: it has no .grad; use register_hook()")
         return hooks.register_after(node.arg, hook)
@@ -46,7 +46,7 @@ class GradientMethods:
     def retain_grad(self: T) -> None:
         """Collect this tensor's gradient in `.grad` too, though it is no leaf."""
         node = _hooked(self, "retain_grad", print)
-        if node.op is Op.LEAF or self.retains_grad:
+        if self.is_leaf or self.retains_grad:
             return
         owner = ref(self)
 
@@ -55,13 +55,20 @@ class GradientMethods:
             if tensor is not None:
                 tensor._collect(gradient)
 
-        hooks.register(node, collect, last=True)
-        self._retains = True
+        self._retains = hooks.register(node, collect, last=True)
+
+    def _retain_new_value(self: T) -> None:
+        """After a write in place, `.grad` collects the gradient of the new value."""
+        if self.retains_grad:
+            assert self._retains is not None
+            self._retains.remove()
+            self._retains = None
+            self.retain_grad()
 
     @property
     def retains_grad(self: T) -> bool:
         """Whether `.grad` collects the gradient of this tensor, which is no leaf."""
-        return getattr(self, "_retains", False)
+        return getattr(self, "_retains", None) is not None
 
 
 def _hooked(x: T, operation: str, hook: Any) -> Node:
@@ -72,9 +79,6 @@ def _hooked(x: T, operation: str, hook: Any) -> Node:
     if not x.requires_grad:
         raise GradientError(f"{operation} of a tensor of shape {x.shape} that does not require "
                             f"gradients: set requires_grad on a leaf it is computed from")
-    if x._moves:
-        raise GradientError(f"{operation} of a view of shape {x.shape}: gradients flow to the "
-                            f"tensor it is a view of; use clone() first, and go on with the clone")
     node = x.node
     if node.op is Op.LEAF:
         finalize(x._storage, hooks.forget, node.arg).atexit = False

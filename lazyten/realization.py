@@ -84,6 +84,15 @@ def realize(storages: Iterable[Storage]) -> None:
         _realize_on(device, [s for s in pending if s.device == device])
 
 
+def assign(storage: Storage, node: Node, keeps_graph: bool) -> None:
+    """Change a storage's value in place. Where it shares memory, the value is computed now."""
+    if storage.shared is not None:
+        value = Storage(node, storage.device, keeps_graph)
+        realize([value])
+        node = value.value
+    storage.assign(node, keeps_graph)
+
+
 def _with_companions(storages: Iterable[Storage]) -> list[Storage]:
     """These storages and what came out of the same backward passes, each once."""
     found: dict[Storage, None] = {}

@@ -104,6 +104,9 @@ class CpuRuntime(Runtime):
     def copy_out(self, target: Array, handle: int) -> None:
         ctypes.memmove(target.ctypes.data, handle, target.nbytes)
 
+    def view(self, handle: int, nbytes: int) -> Array:
+        return np.frombuffer((ctypes.c_byte * nbytes).from_address(handle), np.uint8)
+
     def memory_stats(self) -> MemoryStats:
         return self.pool.stats()
 

@@ -434,8 +434,9 @@ DTYPES = [
         D, "bitcast", ("float32", "float64"), "the same number of bits"),
     Bad("a float as a Python index", lambda t: [1, 2, 3][t.z], D, "index", ("float32",), ".long()"),
     Bad("rand_like of integers", lambda t: lt.rand_like(t.i), D, "rand", ("int64",), "use randint"),
-    Bad("a NumPy array that shares memory", lambda t: np.array(t.f, copy=False),
-        A, "NumPy", ("copy=False",), "leave out"),
+    Bad("a NumPy array of another type without a copy",
+        lambda t: np.array(t.f, dtype="f8", copy=False),
+        A, "NumPy", ("float32", "copy=False"), "leave out"),
 ]
 
 INDICES = [
@@ -690,11 +691,11 @@ GRADIENTS = [
     Bad("a .grad that is a number", lambda t: set_grad(t.leaf, 1.0),
         D, "grad =", ("1.0",), "lazyten.tensor()"),
     Bad("grad of an unrelated input", lambda t: lt.grad(t.leaf.sum(), [t.leaf, t.f]),
-        G, "grad", ("input 1", "(2, 3)"), "leave the input out"),
+        G, "grad", ("input 1", "(2, 3)"), "set requires_grad"),
     Bad("grad for a number", lambda t: lt.grad(t.leaf.sum(), 1.0),
-        D, "grad", ("inputs", "1.0"), "tensor"),
+        D, "grad", ("inputs", "1.0"), "give tensors"),
     Bad("grad of a number", lambda t: lt.grad(1.0, t.leaf),
-        D, "grad", ("outputs", "1.0"), "lazyten.tensor()"),
+        D, "grad", ("outputs", "1.0"), "give tensors"),
     Bad("grad of many elements", lambda t: lt.grad(t.leaf * 2, t.leaf),
         G, "", ("(2, 3)",), "reduce first"),
 ]
