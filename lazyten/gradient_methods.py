@@ -48,27 +48,30 @@ class GradientMethods:
         node = _hooked(self, "retain_grad", print)
         if self.is_leaf or self.retains_grad:
             return
-        owner = ref(self)
-
-        def collect(gradient: Node) -> None:
-            tensor = owner()
-            if tensor is not None:
-                tensor._collect(gradient)
-
-        self._retains = hooks.register(node, collect, last=True)
+        self._retains = _collected(self, node)
+        self._storage.retaining += (ref(self),)
 
     def _retain_new_value(self: T) -> None:
         """After a write in place, `.grad` collects the gradient of the new value."""
-        if self.retains_grad:
-            assert self._retains is not None
-            self._retains.remove()
-            self._retains = None
-            self.retain_grad()
+        self._retains.remove()
+        self._retains = _collected(self, _hooked(self, "retain_grad", print))
 
     @property
     def retains_grad(self: T) -> bool:
         """Whether `.grad` collects the gradient of this tensor, which is no leaf."""
-        return getattr(self, "_retains", None) is not None
+        return hasattr(self, "_retains")
+
+
+def _collected(x: T, node: Node) -> RemovableHandle:
+    """Have the gradients of `node`, the value of `x`, added to its `.grad`."""
+    owner = ref(x)
+
+    def collect(gradient: Node) -> None:
+        tensor = owner()
+        if tensor is not None:
+            tensor._collect(gradient)
+
+    return hooks.register(node, collect, last=True)
 
 
 def _hooked(x: T, operation: str, hook: Any) -> Node:
@@ -82,4 +85,6 @@ def _hooked(x: T, operation: str, hook: Any) -> Node:
     node = x.node
     if node.op is Op.LEAF:
         finalize(x._storage, hooks.forget, node.arg).atexit = False
+    elif x._moves:  # hooks go with their node, which a view does not keep
+        x._hooked = (*getattr(x, "_hooked", ()), node)
     return node

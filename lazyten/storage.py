@@ -88,16 +88,18 @@ class Storage:
     with equal values their identity. companions: values of the same backward pass, computed
     together with this one so that they share its work. version counts in-place changes. serial: a
     storage made later has a larger one. shared: memory outside that has the value too, and may be
-    changed there; such a storage is always computed.
+    changed there; such a storage is always computed. retaining: tensors that want the gradient of
+    this value though they are no leaves.
     """
 
-    __slots__ = ("__weakref__", "_node", "companions", "device", "keeps_graph", "leaf_id", "serial",
-                 "shared", "version", "was_freed")
+    __slots__ = ("__weakref__", "_node", "companions", "device", "keeps_graph", "leaf_id",
+                 "retaining", "serial", "shared", "version", "was_freed")
 
     def __init__(self, node: Node, device: str, keeps_graph: bool = False) -> None:
         self._node, self.device, self.keeps_graph = node, device, keeps_graph
         self.leaf_id: int | None = None
         self.companions: tuple[ReferenceType[Storage], ...] = ()
+        self.retaining: tuple[ReferenceType[Any], ...] = ()
         self.shared: SharedMemory | None = None
         self.was_freed = False
         self.version = 0

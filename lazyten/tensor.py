@@ -92,7 +92,8 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
     Tensor(data) copies numbers, nested sequences or a NumPy array; see `tensor`.
     """
 
-    __slots__ = ("__weakref__", "_detached", "_grad", "_moves", "_retains", "_storage")
+    __slots__ = ("__weakref__", "_detached", "_grad", "_hooked", "_moves", "_retains",
+                 "_storage")
     __array_priority__ = 1000  # NumPy leaves `array + tensor` to the tensor
 
     def __init__(self, data: Any, dtype: DTypeLike | None = None, device: str | None = None,
@@ -543,7 +544,10 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         if storage.keeps_graph and not requires_grad:  # what gradients passed by, they still do
             value = ew.written_over(old, value)
         _realization.assign(storage, value, requires_grad or storage.keeps_graph)
-        self._retain_new_value()
+        for reference in storage.retaining:
+            tensor = reference()
+            if tensor is not None:
+                tensor._retain_new_value()
         return self
 
     def _update(self, operation: str, value: Node, *others: Tensor) -> Tensor:

@@ -20,7 +20,8 @@ class TensorLike(Protocol):
 
     _storage: Storage
     _moves: tuple[tuple[Op, Any], ...]
-    _retains: RemovableHandle | None
+    _hooked: tuple[Node, ...]
+    _retains: RemovableHandle
 
     @staticmethod
     def _of(node: Node, device: str) -> Any: ...
