@@ -312,3 +312,15 @@ def test_lenet_trains_on_opencl() -> None:
     done = subprocess.run([sys.executable, "-c", LENET], cwd=examples, text=True,
                           capture_output=True, env=os.environ | {"PYTHONPATH": str(examples)})
     assert done.stdout == "True\n", done.stderr
+
+
+@pytest.mark.parametrize("on", DEVICES)
+def test_arrays_are_copied_to_memory_that_is_not_the_hosts(on: str) -> None:
+    array = np.ones(3)
+    x = lt.as_tensor(array, device=on)
+    given = np.from_dlpack(x)
+    array[:] = 5
+    x.add_(1)
+    assert x.tolist() == [2, 2, 2] and given.tolist() == [1, 1, 1]
+    with pytest.raises(lt.ArgumentError, match="host's memory"):
+        np.asarray(x, copy=False)

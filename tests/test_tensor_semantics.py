@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import copy
-import gc
 import pickle
 
 import numpy as np
@@ -41,6 +40,8 @@ def test_data_ptr_is_the_address_of_the_first_element() -> None:
     assert x[1].data_ptr() == x.data_ptr() + 24
     with pytest.raises(lt.ArgumentError, match=r"cpu\(\)"):
         lt.ones(2, device="interpreter").data_ptr()
+    array = np.zeros(2)
+    assert lt.as_tensor(array, device="interpreter").data_ptr() == array.ctypes.data
 
 
 # ---- copies --------------------------------------------------------------------------------------
