@@ -17,6 +17,8 @@ class GradientMethods:
     """Hooks."""
 
     __slots__ = ()
+    _hooked: tuple[Node, ...]
+    _retains: RemovableHandle
 
     def register_hook(self: T, hook: Callable[[T], T | None]) -> RemovableHandle:
         """Have `hook` called with this tensor's gradient in each backward pass. What it gives, if
@@ -54,7 +56,8 @@ class GradientMethods:
     def _retain_new_value(self: T) -> None:
         """After a write in place, `.grad` collects the gradient of the new value."""
         self._retains.remove()
-        self._retains = _collected(self, _hooked(self, "retain_grad", print))
+        if self.requires_grad:
+            self._retains = _collected(self, _hooked(self, "retain_grad", print))
 
     @property
     def retains_grad(self: T) -> bool:

@@ -84,13 +84,11 @@ def realize(storages: Iterable[Storage]) -> None:
         _realize_on(device, [s for s in pending if s.device == device])
 
 
-def assign(storage: Storage, node: Node, keeps_graph: bool) -> None:
-    """Change a storage's value in place. Where it shares memory, the value is computed now."""
-    if storage.shared is not None:
-        value = Storage(node, storage.device, keeps_graph)
-        realize([value])
-        node = value.value
-    storage.assign(node, keeps_graph)
+def computed(node: Node, device: str, keeps_graph: bool) -> Node:
+    """The node once its value is in memory; a read of that memory unless it keeps its graph."""
+    value = Storage(node, device, keeps_graph)
+    realize([value])
+    return value.value
 
 
 def _with_companions(storages: Iterable[Storage]) -> list[Storage]:

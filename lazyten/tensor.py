@@ -543,7 +543,10 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
             value = written_through(self._moves, old, value)
         if storage.keeps_graph and not requires_grad:  # what gradients passed by, they still do
             value = ew.written_over(old, value)
-        _realization.assign(storage, value, requires_grad or storage.keeps_graph)
+        keeps_graph = requires_grad or storage.keeps_graph
+        if storage.shared is not None:
+            value = _realization.computed(value, storage.device, keeps_graph)
+        storage.assign(value, keeps_graph)
         for reference in storage.retaining:
             tensor = reference()
             if tensor is not None:

@@ -105,7 +105,8 @@ class CpuRuntime(Runtime):
         ctypes.memmove(target.ctypes.data, handle, target.nbytes)
 
     def view(self, handle: int, nbytes: int) -> Array:
-        return np.frombuffer((ctypes.c_byte * nbytes).from_address(handle), np.uint8)
+        memory: Any = (ctypes.c_byte * nbytes).from_address(handle)
+        return np.frombuffer(memory, np.uint8)
 
     def memory_stats(self) -> MemoryStats:
         return self.pool.stats()

@@ -553,7 +553,7 @@ VIEWS = [
         D, "result_type", ("'a'",), "a number"),
     Bad("a tensor of a structured array",
         lambda t: lt.tensor(np.zeros(2, [("a", "f4"), ("b", "i4")])),
-        D, "tensor", ("'a'",), ".astype("),
+        D, "tensor", ("'a'",), "give one of them"),
     Bad("from_dlpack of a list", lambda t: lt.from_dlpack([1.0]),
         D, "from_dlpack", ("list",), "convert it first"),
     Bad("DLPack of a leaf", lambda t: t.leaf.__dlpack__(),

@@ -94,6 +94,15 @@ def test_a_retained_gradient_is_of_the_value_after_writes(device: str) -> None:
     assert rewritten(leaf(device)) == rewritten(torch_leaf())
 
 
+def test_what_retains_a_gradient_may_be_written_once_its_graph_is_used(device: str) -> None:
+    h = leaf(device) * 2
+    h.retain_grad()
+    h.sum().backward()
+    with lt.no_grad():
+        h.zero_()
+    assert h.tolist() == [0, 0, 0] and h.grad is not None and h.grad.tolist() == [1, 1, 1]
+
+
 def test_hooks_do_not_keep_a_tensor_alive(device: str) -> None:
     h = leaf(device) * 2
     h.retain_grad()
