@@ -20,11 +20,12 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP := $(BIN)/python -m pip --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help dev lenet test bench lint wheel wheel-check clean distclean
+.PHONY: help dev lenet test test-thorough bench lint wheel wheel-check clean distclean
 
 help:
 	@echo "make lenet        train LeNet-5 on handwritten digits"
 	@echo "make test         run the test suite"
+	@echo "make test-thorough  the same with 1,000 examples a property; takes an hour or more"
 	@echo "make bench        compare speed with numpy and whatever else is installed"
 	@echo "make lint         ruff, and mypy --strict on the built tree"
 	@echo "make wheel-check  build the wheel, install it alone and train one batch with it"
@@ -37,6 +38,10 @@ lenet: $(if $(findstring opencl,$(ARGS) $(DEVICE)),$(DEV),$(RUN))
 
 test: $(DEV)
 	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+
+# A test that runs for minutes is no hang here.
+test-thorough: $(DEV)
+	$(BIN)/python -m pytest -n $(WORKERS) --hypothesis-profile=thorough -o faulthandler_timeout=0 $(ARGS)
 
 bench: $(DEV)
 	$(BIN)/python -m benchmarks $(ARGS)

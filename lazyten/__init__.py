@@ -48,8 +48,6 @@ from lazyten.errors import (
 )
 from lazyten.functions import (
     arange,
-    as_tensor,
-    asarray,
     broadcast_tensors,
     bucketize,
     cat,
@@ -60,11 +58,8 @@ from lazyten.functions import (
     empty_like,
     explain,
     eye,
-    from_dlpack,
-    from_numpy,
     full,
     full_like,
-    grad,
     hstack,
     isin,
     linspace,
@@ -93,6 +88,7 @@ from lazyten.grad_mode import (
     no_grad,
     set_grad_enabled,
 )
+from lazyten.interop import as_tensor, asarray, from_dlpack, from_numpy, frombuffer
 from lazyten.limits import (
     can_cast,
     finfo,
@@ -109,6 +105,7 @@ from lazyten.threads import get_num_threads, set_num_threads
 
 if TYPE_CHECKING:
     from lazyten import amp, autograd, func
+    from lazyten.autograd import grad
     from lazyten.jitted import jit
     from lazyten.serialization import load_safetensors, save_safetensors
     from lazyten.tuning import load_decisions, tune
@@ -187,6 +184,9 @@ def __getattr__(name: str) -> _Any:
     """Loads what not every program uses when it is first asked for."""
     if name in ("amp", "autograd", "func"):
         return _import_module(f"lazyten.{name}")
+    if name == "grad":
+        from lazyten.autograd import grad
+        return grad
     if name == "jit":
         from lazyten import jitted
         return jitted.jit
@@ -330,6 +330,7 @@ __all__ = [
     "frac",
     "from_dlpack",
     "from_numpy",
+    "frombuffer",
     "full",
     "full_like",
     "func",

@@ -45,7 +45,7 @@ def grad(outputs: Given, inputs: Given,
                                 f"from it")
     weights = _weights(grad_outputs, len(roots))
     cotangents = [root._cotangent(w) for root, w in zip(roots, weights, strict=True)]
-    parts = _gradient.vjp_of_all([r.node for r in roots], cotangents, [t.node for t in wanted])
+    parts = _gradient.gradients_for([r.node for r in roots], cotangents, [t.node for t in wanted])
     if not (create_graph if retain_graph is None else retain_graph):
         for root in roots:
             root._storage.free_graph()
@@ -76,7 +76,7 @@ def backward(tensors: Given, grad_tensors: Tensor | Sequence[Tensor | None] | No
 
 
 def _tensors(given: Given, what: str) -> list[Tensor]:
-    found = [given] if isinstance(given, Tensor) else list(given)
+    found = [given] if isinstance(given, Tensor) or not isinstance(given, Sequence) else list(given)
     for t in found:
         if not isinstance(t, Tensor):
             raise DTypeError(f"grad: {what} holds {type(t).__name__} {t!r:.40}; give tensors")

@@ -32,6 +32,7 @@ from lazyten.grad_mode import is_grad_enabled
 from lazyten.location import user_location
 from lazyten.node import Node
 from lazyten.purity import pure
+from lazyten.shared_memory import SharedMemory
 from lazyten.storage import Storage
 from lazyten.tensor import Tensor
 from lazyten.tracing import Observer, listening
@@ -52,6 +53,7 @@ class _Before:
     companions: Any
     was_freed: bool
     version: int
+    shared: SharedMemory | None
 
 
 @dataclass(slots=True)
@@ -74,7 +76,6 @@ class Capture(Observer):
         self.captured = Captured()
         self.before: dict[Storage, _Before] = {}
         self.fresh: WeakSet[Storage] = WeakSet()
-        self.given: WeakSet[Storage] = WeakSet()
         self.modules: set[int] = set()
         self.kept: list[object] = []  # so that no id in `modules` is used again
         self.undos: list[Callable[[], None]] = []
@@ -114,8 +115,8 @@ class Capture(Observer):
         stand_in = Placeholder("source", number, node.dtype, node.numel).node(node.shape)
         self.before[storage] = _Before(number, stand_in, node, storage.keeps_graph,
                                        storage.leaf_id, storage.companions, storage.was_freed,
-                                       storage.version)
-        storage._node = stand_in
+                                       storage.version, storage.shared)
+        storage._node, storage.shared = stand_in, None
 
     # ---- reports -----------------------------------------------------------------------------
 
@@ -153,9 +154,6 @@ class Capture(Observer):
                 stand_in = Tensor._view(storage, before._moves, before._detached)
         self.gradients[id(tensor)] = _Gradient(tensor, source, before, stand_in, replaced)
         tensor._grad = stand_in
-
-    def gradients_given(self, storages: Sequence[Storage]) -> None:
-        self.given.update(storages)
 
     def host_input(self, refresh: Callable[[], Array], dtype: DType, size: int,
                    device: str) -> Node:
@@ -213,7 +211,7 @@ class Capture(Observer):
             return TensorSpec("same", 0, same=TensorSource(None, self.numbers[id(tensor)]))
         storage, view = tensor._storage, (tensor._moves, tensor._detached)
         if storage in self.fresh:
-            if not tensor._detached and storage not in self.given:
+            if not tensor._detached:
                 _check_no_graph(storage, "gives or leaves behind")
             number = new.setdefault(storage, len(new))
             return TensorSpec("new", number, *view, leaf=storage.leaf_id is not None)
@@ -227,7 +225,7 @@ class Capture(Observer):
         for storage, b in self.before.items():
             storage._node, storage.keeps_graph, storage.leaf_id = b.node, b.keeps_graph, b.leaf_id
             storage.companions, storage.was_freed = b.companions, b.was_freed
-            storage.version = b.version
+            storage.version, storage.shared = b.version, b.shared
         for used in self.gradients.values():
             used.tensor._grad = used.before
         if failed:

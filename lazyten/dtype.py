@@ -135,6 +135,10 @@ def from_numpy(dtype: np.dtype[np.generic] | type | str) -> DType:
     """The element type of a NumPy array. Raises DTypeError for what lazyten cannot hold."""
     found = BY_NAME.get(np.dtype(dtype).name)
     if found is None:
+        names = np.dtype(dtype).names
+        if names:
+            raise DTypeError(f"tensor: NumPy type {np.dtype(dtype)} has fields, and a tensor "
+                             f"none; give one of them, for example array[{names[0]!r}]")
         raise DTypeError(f"tensor: NumPy type {np.dtype(dtype)} has no lazyten equivalent; convert "
                          f"the array first, for example with .astype('float32'). "
                          f"Types: {', '.join(BY_NAME)}")

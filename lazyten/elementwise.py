@@ -116,6 +116,15 @@ def with_gradient(value: Node, inputs: tuple[Node, ...], rule: GradientRule) -> 
     return make(Op.CUSTOM_GRADIENT, value.dtype, (value, *inputs), rule)
 
 
+def written_over(old: Node, value: Node) -> Node:
+    """`value`, written in place of `old` without gradients: those that passed it by still do."""
+    return with_gradient(make(Op.DETACH, value.dtype, (value,)), (old,), _passed_by)
+
+
+def _passed_by(g: Node, node: Node) -> tuple[Node]:
+    return (g,)
+
+
 # ---- arithmetic ----------------------------------------------------------------------------------
 
 def add(a: Operand, b: Operand) -> Node:

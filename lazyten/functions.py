@@ -5,18 +5,15 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from lazyten import dtype as dt
 from lazyten import elementwise as ew
-from lazyten import gradient as _gradient
-from lazyten import joining, ordering, products, shapes, tracing
+from lazyten import joining, ordering, products, shapes
 from lazyten import random as _random
 from lazyten import realization as _realization
 from lazyten.arguments import takes_tensors
 from lazyten.device import canonical, default_device
 from lazyten.dtype import DType, Scalar
-from lazyten.errors import ArgumentError, DTypeError, GradientError, ShapeError
+from lazyten.errors import ArgumentError, DTypeError, ShapeError
 from lazyten.explanation import explain_storages
 from lazyten.mixed_precision import casting
 from lazyten.node import Node, Shape, cast, const, iota, reshape
@@ -31,35 +28,6 @@ def tensor(data: Any, dtype: DTypeLike | None = None, device: str | None = None,
     Python floats become float32 and integers int64; arrays keep their type unless `dtype` is given.
     """
     return Tensor(data, dtype, device, requires_grad)
-
-
-def as_tensor(data: Any, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
-    """`data` itself if it is a tensor of this dtype on this device, otherwise a new tensor of it.
-    Arrays are copied."""
-    if isinstance(data, Tensor):
-        return data.to(dtype=dtype, device=device)
-    return Tensor(data, dtype, device)
-
-
-asarray = as_tensor
-
-
-def from_dlpack(data: Any) -> Tensor:
-    """A tensor with a copy of what another library gives by DLPack, from a CPU's memory."""
-    try:
-        return Tensor(np.array(np.from_dlpack(data)))
-    except (AttributeError, BufferError, RuntimeError, TypeError):
-        raise DTypeError(f"from_dlpack of a {type(data).__name__}: it gives no DLPack capsule in a "
-                         f"CPU's memory of a type that NumPy has; convert it first, and detach it "
-                         f"from gradients") from None
-
-
-def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
-    """A tensor with a copy of a NumPy array: later changes of the array do not show."""
-    if not isinstance(array, np.ndarray):
-        raise DTypeError(f"from_numpy takes a NumPy array, not {type(array).__name__}; "
-                         f"use tensor()")
-    return Tensor(array)
 
 
 # ---- constant tensors ----------------------------------------------------------------------------
@@ -282,29 +250,6 @@ def where(condition: Tensor, a: Any, b: Any) -> Tensor:
     nodes = [v.node if isinstance(v, Tensor) else v for v in values]
     tensors = [v for v in values if isinstance(v, Tensor)]
     return Tensor._result(ew.where(condition.node, nodes[0], nodes[1]), condition, *tensors)
-
-
-def grad(outputs: Tensor, inputs: Sequence[Tensor] | Tensor,
-         grad_outputs: Tensor | None = None) -> tuple[Tensor, ...]:
-    """The gradient of one tensor for each of `inputs`, as tensors; `.grad` is left alone.
-
-    The gradients can be differentiated again. Raises GradientError for an input that `outputs`
-    does not depend on.
-    """
-    wanted = _tensors([inputs] if isinstance(inputs, Tensor) else inputs, "grad: inputs")
-    _tensors([outputs], "grad: outputs")
-    cotangent = outputs._cotangent(grad_outputs)
-    parts = _gradient.vjp(outputs.node, cotangent, [t.node for t in wanted])
-    for number, part in enumerate(parts):
-        if part is None:
-            raise GradientError(f"grad: the output does not depend on input {number}, of shape "
-                                f"{wanted[number].shape}; compute it from this tensor, with its "
-                                f"requires_grad set, or leave the input out")
-    gradients = tuple(Tensor._of(p, outputs.device, True) for p in parts if p is not None)
-    trace = tracing.current()
-    if trace is not None:
-        trace.gradients_given([g._storage for g in gradients])
-    return gradients
 
 
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:

@@ -6,7 +6,9 @@ in `vjp_rules.py`; this module only walks, and only between the output and the w
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from functools import reduce
+from itertools import chain
 
 from lazyten import hooks
 from lazyten.arithmetic import add
@@ -32,6 +34,21 @@ def vjp_of_all(outputs: Sequence[Node], cotangents: Sequence[Node],
     """The sum of what `vjp` gives for each output, in one walk."""
     found = _pulled_back(*_walk(outputs), outputs, cotangents, frozenset(wanted))
     return [found.get(w) for w in wanted]
+
+
+def gradients_for(outputs: Sequence[Node], cotangents: Sequence[Node],
+                  wanted: Sequence[Node]) -> list[Node | None]:
+    """What `vjp_of_all` gives, where a LEAF stands for all values that the leaf had when it was
+    read: it may have been written since."""
+    order, sources = _walk(outputs)
+    leaves: dict[Hashable, list[Node]] = {}
+    for node in order:
+        if node.op is Op.LEAF:
+            leaves.setdefault(node.arg, []).append(node)
+    meant = [leaves.get(w.arg, []) if w.op is Op.LEAF else [w] for w in wanted]
+    found = _pulled_back(order, sources, outputs, cotangents, frozenset(chain.from_iterable(meant)))
+    return [reduce(add, parts) if parts else None
+            for parts in ([found[n] for n in nodes if n in found] for nodes in meant)]
 
 
 def leaf_gradients(output: Node, cotangent: Node) -> list[tuple[Node, Node]]:

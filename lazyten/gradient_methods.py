@@ -17,6 +17,8 @@ class GradientMethods:
     """Hooks."""
 
     __slots__ = ()
+    _hooked: tuple[Node, ...]
+    _retains: RemovableHandle
 
     def register_hook(self: T, hook: Callable[[T], T | None]) -> RemovableHandle:
         """Have `hook` called with this tensor's gradient in each backward pass. What it gives, if
@@ -38,7 +40,7 @@ class GradientMethods:
         """Have `hook` called with this leaf after each time that backward() added to its
         `.grad`."""
         node = _hooked(self, "register_post_accumulate_grad_hook", hook)
-        if node.op is not Op.LEAF:
+        if not self.is_leaf:
             raise GradientError("register_post_accumulate_grad_hook of a tensor that an operation "
                                 "made: it has no .grad; use register_hook()")
         return hooks.register_after(node.arg, hook)
@@ -46,22 +48,33 @@ class GradientMethods:
     def retain_grad(self: T) -> None:
         """Collect this tensor's gradient in `.grad` too, though it is no leaf."""
         node = _hooked(self, "retain_grad", print)
-        if node.op is Op.LEAF or self.retains_grad:
+        if self.is_leaf or self.retains_grad:
             return
-        owner = ref(self)
+        self._retains = _collected(self, node)
+        self._storage.retaining += (ref(self),)
 
-        def collect(gradient: Node) -> None:
-            tensor = owner()
-            if tensor is not None:
-                tensor._collect(gradient)
-
-        hooks.register(node, collect, last=True)
-        self._retains = True
+    def _retain_new_value(self: T) -> None:
+        """After a write in place, `.grad` collects the gradient of the new value."""
+        self._retains.remove()
+        if self.requires_grad:
+            self._retains = _collected(self, _hooked(self, "retain_grad", print))
 
     @property
     def retains_grad(self: T) -> bool:
         """Whether `.grad` collects the gradient of this tensor, which is no leaf."""
-        return getattr(self, "_retains", False)
+        return hasattr(self, "_retains")
+
+
+def _collected(x: T, node: Node) -> RemovableHandle:
+    """Have the gradients of `node`, the value of `x`, added to its `.grad`."""
+    owner = ref(x)
+
+    def collect(gradient: Node) -> None:
+        tensor = owner()
+        if tensor is not None:
+            tensor._collect(gradient)
+
+    return hooks.register(node, collect, last=True)
 
 
 def _hooked(x: T, operation: str, hook: Any) -> Node:
@@ -72,10 +85,9 @@ def _hooked(x: T, operation: str, hook: Any) -> Node:
     if not x.requires_grad:
         raise GradientError(f"{operation} of a tensor of shape {x.shape} that does not require "
                             f"gradients: set requires_grad on a leaf it is computed from")
-    if x._moves:
-        raise GradientError(f"{operation} of a view of shape {x.shape}: gradients flow to the "
-                            f"tensor it is a view of; use clone() first, and go on with the clone")
     node = x.node
     if node.op is Op.LEAF:
         finalize(x._storage, hooks.forget, node.arg).atexit = False
+    elif x._moves:  # hooks go with their node, which a view does not keep
+        x._hooked = (*getattr(x, "_hooked", ()), node)
     return node

@@ -35,9 +35,9 @@ class RemovableHandle:
 def register(node: Node, hook: Hook, last: bool = False) -> RemovableHandle:
     """Have `hook` called with each gradient of `node`; what it gives, if not None, replaces it.
     last: after all others, which are called in the order in which they were registered."""
-    if node.op is Op.LEAF:
-        return _registered(_of_leaves.setdefault(node.arg, {}), hook)
-    return _registered(_of_values.setdefault(node, {}), hook, _LAST if last else 0)
+    of_node = (_of_leaves.setdefault(node.arg, {}) if node.op is Op.LEAF
+               else _of_values.setdefault(node, {}))
+    return _registered(of_node, hook, _LAST if last else 0)
 
 
 def register_after(leaf_id: int, hook: Callable[[Any], None]) -> RemovableHandle:

@@ -2,7 +2,6 @@
 of it, and how other libraries see it."""
 from __future__ import annotations
 
-import ctypes
 from typing import Any, NoReturn
 
 import numpy as np
@@ -13,9 +12,10 @@ from lazyten.errors import ArgumentError, DTypeError, ShapeError
 from lazyten.location import Location
 from lazyten.node import toposort
 from lazyten.ops import Op
-from lazyten.storage import Buffer, Storage
+from lazyten.storage import Storage
 from lazyten.tensor_like import T
 
+Array = np.ndarray[Any, Any]
 CPU = (1, 0)
 """DLPack's name of a CPU's memory."""
 
@@ -110,9 +110,17 @@ class MetadataMethods:
                 and self.stride() == other.stride())
 
     def data_ptr(self: T) -> int:
-        """The address of the first element. Computes the tensor. It changes with each write: to ask
-        whether tensors share memory, compare untyped_storage()."""
-        address: int = _buffer(self, "data_ptr").handle
+        """The address of the first element. Computes the tensor. It changes with each write, unless
+        memory is shared: to ask whether tensors share memory, compare untyped_storage()."""
+        storage = _computed(self, "data_ptr")
+        if storage.shared is not None:
+            array = _view_of(self, storage.shared.array)
+            if array is not None:
+                return int(array.ctypes.data)
+        address = None if storage.buffer is None else storage.buffer.handle
+        if not isinstance(address, int):
+            raise ArgumentError(f"data_ptr: memory of {self.device!r} has no addresses; move the "
+                                f"tensor with .cpu()")
         return address + self.storage_offset() * self.dtype.itemsize
 
     @property
@@ -158,8 +166,8 @@ class MetadataMethods:
 
     def __dlpack__(self: T, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
                    copy: bool | None = None) -> Any:
-        """The values as a DLPack capsule: of the device 'cpu' the memory itself, unless `copy`. It
-        must not be written to: other tensors may have the same value, and share it."""
+        """The values as a DLPack capsule: memory that the tensor shares from now on, if its device
+        is the host and unless `copy`."""
         if self.requires_grad:
             raise ArgumentError("DLPack of a tensor that requires gradients: they cannot be "
                                 "followed outside; use detach()")
@@ -169,30 +177,52 @@ class MetadataMethods:
         if dl_device not in (None, CPU):
             raise ArgumentError(f"DLPack to device {dl_device}: values are given in a CPU's "
                                 f"memory, {CPU}")
-        array = self.numpy() if copy or self.device != "cpu" else _alias(self)
+        array = self.numpy() if copy else _shared(self, "__dlpack__", copy is False)
         return array.__dlpack__(max_version=max_version)
 
+    def __array__(self: T, dtype: Any = None, copy: bool | None = None) -> Array:
+        """The values as a NumPy array: a copy, but with copy=False memory that the tensor shares
+        from now on. ArgumentError where it cannot."""
+        if copy is not False:
+            array: Array = self.numpy()
+            return array if dtype is None else array.astype(dtype, copy=False)
+        array = _shared(self, "__array__", True)
+        if self.dtype is dt.bfloat16 or dtype is not None and np.dtype(dtype) != array.dtype:
+            raise ArgumentError(f"a tensor of {self.dtype.name} as a NumPy array of another type "
+                                f"needs a copy; leave out copy=False")
+        return array
 
-def _buffer(x: T, operation: str) -> Buffer:
+
+def _computed(x: T, operation: str) -> Storage:
     tracing.refuse(operation, "call it outside")
-    buffer = x.realize()._storage.buffer
-    assert buffer is not None, "realize gives every storage a buffer"
-    if not isinstance(buffer.handle, int):
-        raise ArgumentError(f"{operation}: memory of {x.device!r} has no addresses; move the "
-                            f"tensor with .cpu()")
-    return buffer
+    storage = x.realize()._storage
+    storage.refresh()
+    return storage
 
 
-def _alias(x: T) -> np.ndarray[Any, Any]:
-    """An array over the tensor's own memory, which lives as long as the array does."""
-    buffer = _buffer(x, "__dlpack__")
-    if not buffer.size or not x.numel():
-        return np.empty(x.shape, x.dtype.numpy)
-    nbytes = buffer.size * buffer.dtype.itemsize
-    memory: Any = (ctypes.c_byte * nbytes).from_address(buffer.handle)
-    memory.owner = buffer
-    flat = np.frombuffer(memory, buffer.dtype.numpy)
-    return np.lib.stride_tricks.as_strided(flat[x.storage_offset():], x.shape, [
-        s * x.dtype.itemsize for s in x.stride()])
+def _shared(x: T, operation: str, required: bool) -> Array:
+    """An array over memory that the tensor shares from now on, or else, unless required, a copy."""
+    storage = _computed(x, operation)
+    array = None
+    if storage.shared is not None or storage.share():
+        assert storage.shared is not None
+        array = _view_of(x, storage.shared.array)
+    if array is None and required and x.numel():
+        raise ArgumentError(f"{operation} without a copy, of a tensor of shape {x.shape} on "
+                            f"{x.device!r}: it is not evenly spaced in the host's memory; allow a "
+                            f"copy")
+    copied: Array = x.numpy() if array is None else array
+    return copied
 
 
+def _view_of(x: T, whole: Array) -> Array | None:
+    """The part that `x` is of its whole storage; None where it is not evenly spaced in it."""
+    if not x._moves:
+        return whole[...]
+    if not whole.flags.c_contiguous or not x.numel():
+        return None
+    try:
+        strides = [s * whole.itemsize for s in x.stride()]
+    except ShapeError:
+        return None
+    return np.ndarray(x.shape, whole.dtype, whole, x.storage_offset() * whole.itemsize, strides)

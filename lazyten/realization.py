@@ -84,6 +84,13 @@ def realize(storages: Iterable[Storage]) -> None:
         _realize_on(device, [s for s in pending if s.device == device])
 
 
+def computed(node: Node, device: str, keeps_graph: bool) -> Node:
+    """The node once its value is in memory; a read of that memory unless it keeps its graph."""
+    value = Storage(node, device, keeps_graph)
+    realize([value])
+    return value.value
+
+
 def _with_companions(storages: Iterable[Storage]) -> list[Storage]:
     """These storages and what came out of the same backward passes, each once."""
     found: dict[Storage, None] = {}

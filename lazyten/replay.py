@@ -287,6 +287,8 @@ def _buffers(storages: Sequence[Storage]) -> list[Buffer]:
     """The memory of each value, computed first where it is not yet."""
     found: list[Buffer] = []
     for storage in storages:
+        if storage.shared is not None:
+            storage.refresh()
         node = storage._node
         if node.op is Op.RESHAPE:
             node = node.src[0]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
+from collections.abc import Callable
 from typing import Any
 from weakref import ReferenceType, WeakKeyDictionary, finalize
 
@@ -15,10 +16,14 @@ import numpy as np
 from lazyten import levels, ops, tracing
 from lazyten.device import executor
 from lazyten.dtype import DType
+from lazyten.elementwise import written_over
 from lazyten.errors import DeviceError
 from lazyten.location import user_location
 from lazyten.node import Node, Shape, make, reshape, unshaped
 from lazyten.ops import Op
+from lazyten.shared_memory import SharedMemory
+
+Array = np.ndarray[Any, Any]
 
 
 class Buffer:
@@ -34,13 +39,14 @@ class Buffer:
 
     @staticmethod
     def from_numpy(values: np.ndarray[Any, Any], dtype: DType, device: str) -> Buffer:
-        """A new buffer with a copy of `values` (of dtype.numpy)."""
+        """A new buffer with a copy of `values` (of dtype.numpy, in any byte order)."""
         try:
             buffer = Buffer(device, dtype, values.size)
         except DeviceError as error:
             raise DeviceError(f"cannot store the values given at {user_location()}, {dtype.name}"
                               f"{list(values.shape)}: {error}") from error
-        executor(device).copy_in(buffer.handle, np.ascontiguousarray(values).reshape(-1))
+        native = np.ascontiguousarray(values, dtype.numpy)
+        executor(device).copy_in(buffer.handle, native.reshape(-1))
         return buffer
 
     def numpy(self) -> np.ndarray[Any, Any]:
@@ -48,6 +54,12 @@ class Buffer:
         out = np.empty(self.size, self.dtype.numpy)
         executor(self.device).copy_out(out, self.handle)
         return out
+
+    def view(self) -> np.ndarray[Any, Any] | None:
+        """The contents themselves, flat, as stored, to be read while this object lives; None where
+        they are not in the host's memory."""
+        found = executor(self.device).view(self.handle, self.size * self.dtype.itemsize)
+        return None if found is None else found.view(self.dtype.numpy)
 
     def node(self, shape: Shape) -> Node:
         """The GRAPH node that reads this buffer as an array of `shape`."""
@@ -75,16 +87,20 @@ class Storage:
     a gradient is wanted; the value is then read through a LEAF node, which gives two parameters
     with equal values their identity. companions: values of the same backward pass, computed
     together with this one so that they share its work. version counts in-place changes. serial: a
-    storage made later has a larger one.
+    storage made later has a larger one. shared: memory outside that has the value too, and may be
+    changed there; such a storage is always computed. retaining: tensors that want the gradient of
+    this value though they are no leaves.
     """
 
-    __slots__ = ("__weakref__", "_node", "companions", "device", "keeps_graph", "leaf_id", "serial",
-                 "version", "was_freed")
+    __slots__ = ("__weakref__", "_node", "companions", "device", "keeps_graph", "leaf_id",
+                 "retaining", "serial", "shared", "version", "was_freed")
 
     def __init__(self, node: Node, device: str, keeps_graph: bool = False) -> None:
         self._node, self.device, self.keeps_graph = node, device, keeps_graph
         self.leaf_id: int | None = None
         self.companions: tuple[ReferenceType[Storage], ...] = ()
+        self.retaining: tuple[ReferenceType[Any], ...] = ()
+        self.shared: SharedMemory | None = None
         self.was_freed = False
         self.version = 0
         self.serial = next(levels.serials)
@@ -119,14 +135,55 @@ class Storage:
             self.keeps_graph, self.was_freed = False, True
 
     def assign(self, node: Node, keeps_graph: bool = False) -> None:
-        """Change the value in place: every view sees it. TransformError for a storage from outside
-        of a function under a transform."""
+        """Change the value in place: every view sees it, and memory that is shared, for which the
+        node must be computed. TransformError for a storage from outside of a function under a
+        transform, ArgumentError for shared memory that cannot be written."""
         levels.check_write(self.serial, self._node.shape)
+        if self.shared is not None:
+            self.shared.check_writable()
         if tracing.active is not None:
             tracing.touched(self)
         self._node, self.keeps_graph, self.was_freed = node, keeps_graph, False
         self.companions = ()
         self.version += 1
+        if self.shared is not None:
+            self.shared.write(self._contents())
+
+    def share(self, array: Array | None = None) -> bool:
+        """Share memory from now on: that of `array`, which has the value, or new memory. False
+        where the device is not the host, or there is nothing to share."""
+        buffer = self.buffer
+        if buffer is None or not buffer.size or buffer.view() is None:
+            return False
+        self.shared = SharedMemory(buffer.numpy().reshape(self._node.shape) if array is None
+                                   else array)
+        return True
+
+    def refresh(self, part: Callable[[Array], Array] | None = None) -> None:
+        """Take over what was written to shared memory from outside, if there is any. part: chooses,
+        from the flat contents, what is about to be read."""
+        tracing.touched(self)  # a trace has a stand-in read, which shares nothing
+        shared = self.shared
+        if shared is None:
+            return
+        is_private = shared.is_private
+        if not shared.holds(self._contents(), None if is_private else part):
+            buffer = Buffer.from_numpy(shared.array, self._node.dtype, self.device)
+            stored = buffer.node(self._node.shape)
+            if self.keeps_graph:
+                self._node = written_over(self._node, stored)
+                REALIZED[self.device][self._node] = stored
+            else:
+                self._node = stored
+        if is_private:
+            self.shared = None
+
+    def _contents(self) -> Array:
+        """The computed value as it is stored, in the natural shape."""
+        buffer = self.buffer
+        values = None if buffer is None else buffer.view()
+        assert values is not None, "what is shared is computed, and in the host's memory"
+        return values.reshape(self._node.shape)
 
     def become_leaf(self) -> None:
         """Want a gradient for this value from now on."""
@@ -155,6 +212,7 @@ class Storage:
 
     def read(self) -> np.ndarray[Any, Any]:
         """The realized value as a fresh array of compute type, in the natural shape."""
+        self.refresh()
         tracing.refuse("reading a tensor's value (print, item(), numpy(), bool() or a branch)",
                        "return the tensor and read it outside, or use where() for a choice")
         buffer = self.buffer

@@ -94,7 +94,8 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
     Tensor(data) copies numbers, nested sequences or a NumPy array; see `tensor`.
     """
 
-    __slots__ = ("__weakref__", "_detached", "_grad", "_moves", "_retains", "_storage")
+    __slots__ = ("__weakref__", "_detached", "_grad", "_hooked", "_moves", "_retains",
+                 "_storage")
     __array_priority__ = 1000  # NumPy leaves `array + tensor` to the tensor
 
     def __init__(self, data: Any, dtype: DTypeLike | None = None, device: str | None = None,
@@ -152,6 +153,8 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
     @property
     def node(self) -> Node:
         """The GRAPH node of the current value."""
+        if self._storage.shared is not None:
+            self._storage.refresh(lambda flat: self._tracker.numpy_view(flat))
         node = indexing.apply(self._moves, self._storage.node)
         if self._detached and self._storage.requires_grad:
             node = make(Op.DETACH, node.dtype, (node,))
@@ -260,12 +263,6 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         if not self._moves:
             return values
         return np.array(self._tracker.numpy_view(values.reshape(-1)))
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        if copy is False:
-            raise ArgumentError("a lazyten tensor cannot share its memory with NumPy; leave out "
-                                "copy=False")
-        return self.numpy() if dtype is None else self.numpy().astype(dtype)
 
     def tolist(self) -> Any:
         """The values as nested lists of Python numbers; a number for a zero-dim tensor."""
@@ -481,6 +478,7 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
                                 "through: only leaves can be copied; use detach() or clone()")
         storage = memo.get(id(self._storage))
         if storage is None:
+            self._storage.refresh()
             storage = memo[id(self._storage)] = Storage(self._storage.value, self.device)
         result = memo[id(self)] = Tensor._view(storage, self._moves, False)
         if self.requires_grad:
@@ -505,7 +503,7 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         for leaf, part in _gradient.leaf_gradients(node, cotangent):
             owner = _leaves.get(leaf.arg)
             if owner is not None:
-                touched.append(owner._collect(part))
+                touched.append(owner._collect(indexing.apply(owner._moves, part)))
                 hooks.accumulated(leaf.arg, owner)
         if not retain_graph:
             self._storage.free_graph()
@@ -534,10 +532,10 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         return given.detach().node
 
     def _collect(self, part: Node) -> Storage:
-        """Add to `.grad`, in place if there is one."""
+        """Add to `.grad`, in place if there is one. No gradient flows through it."""
         levels.check_write(self._storage.serial, self.shape, "calls backward() into .grad of")
         tracing.gradient_used(self)
-        part = indexing.apply(self._moves, part)
+        part = make(Op.DETACH, part.dtype, (part,))
         if self._grad is None:
             self._grad = Tensor._of(part, self.device)
         else:
@@ -549,12 +547,20 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
     def _write(self, value: Node, requires_grad: Flag) -> Tensor:
         """Make `value` (of this tensor's shape and dtype) the value, seen by all views."""
         storage = self._storage
+        storage.refresh()
         old = storage.value
         if self._moves:
             value = written_through(self._moves, old, value)
         if storage.keeps_graph and not requires_grad:  # what gradients passed by, they still do
-            value = ew.with_gradient(make(Op.DETACH, value.dtype, (value,)), (old,), _passed_by)
-        storage.assign(value, requires_grad or storage.keeps_graph)
+            value = ew.written_over(old, value)
+        keeps_graph = requires_grad or storage.keeps_graph
+        if storage.shared is not None:
+            value = _realization.computed(value, storage.device, keeps_graph)
+        storage.assign(value, keeps_graph)
+        for reference in storage.retaining:
+            tensor = reference()
+            if tensor is not None:
+                tensor._retain_new_value()
         return self
 
     def _update(self, operation: str, value: Node, *others: Tensor) -> Tensor:
@@ -1601,8 +1607,3 @@ def _has_arrays(index: Any) -> bool:
 def _adder(dtype: DType) -> Op:
     """What += does to elements: of bools it is `or`."""
     return Op.MAX if dtype is dt.bool_ else Op.ADD
-
-
-def _passed_by(g: Node, node: Node) -> tuple[Node]:
-    """A write that no gradient is recorded for leaves the gradient of what was there."""
-    return (g,)

@@ -6,7 +6,7 @@ way `active` is None and a report costs one comparison.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import get_ident
 from typing import Any
@@ -39,10 +39,6 @@ class Observer(ABC):
     @abstractmethod
     def gradient_used(self, tensor: Any, replaced: bool) -> None:
         """A tensor's `.grad` is about to be read, or to be replaced by another."""
-
-    @abstractmethod
-    def gradients_given(self, storages: Sequence[Any]) -> None:
-        """`lazyten.grad` made these; the call may give them without the graph they have."""
 
     @abstractmethod
     def host_input(self, refresh: Callable[[], Array], dtype: DType, size: int,

@@ -104,6 +104,10 @@ class CpuRuntime(Runtime):
     def copy_out(self, target: Array, handle: int) -> None:
         ctypes.memmove(target.ctypes.data, handle, target.nbytes)
 
+    def view(self, handle: int, nbytes: int) -> Array:
+        memory: Any = (ctypes.c_byte * nbytes).from_address(handle)
+        return np.frombuffer(memory, np.uint8)
+
     def memory_stats(self) -> MemoryStats:
         return self.pool.stats()
 

@@ -193,6 +193,9 @@ class InterpreterRuntime(Executor):
     def copy_out(self, target: Array, handle: Array) -> None:
         target.reshape(-1).view(np.uint8)[:] = handle[:target.nbytes]
 
+    def view(self, handle: Array, nbytes: int) -> Array:
+        return handle[:nbytes]
+
     def later(self, handle: Array, nbytes: int) -> Array:
         return handle[nbytes:]
 

@@ -14,10 +14,10 @@ os.environ.setdefault("LAZYTEN_VERIFY", "1")  # every pass checks what it is giv
 os.environ["LAZYTEN_CACHE"] = "0"  # and runs: no test meets the code of an earlier run
 
 # Examples are few by default so that the suite stays quick, and the same ones every time in CI.
-# Look harder with: pytest --hypothesis-profile=thorough
+# Look harder with: make test-thorough
 settings.register_profile("quick", deadline=None, max_examples=25, print_blob=True)
 settings.register_profile("ci", settings.get_profile("quick"), derandomize=True)
-settings.register_profile("thorough", settings.get_profile("quick"), max_examples=2000)
+settings.register_profile("thorough", settings.get_profile("quick"), max_examples=1000)
 settings.load_profile("ci" if os.environ.get("CI") else "quick")
 
 opencl_grid.register()

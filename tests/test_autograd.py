@@ -58,6 +58,51 @@ def test_a_hook_sees_the_sum_over_all_uses(device: str) -> None:
         assert seen == [[3.0, 3.0, 3.0]]
 
 
+def hooked_views(x: Any) -> list[Any]:
+    """What hooks of views of a leaf and of a result see and change, as lists."""
+    seen: list[Any] = []
+    h = x * 2
+    rows, part, same = h.reshape(3, 1), x[1:], x[:2]
+    for name, view in (("rows", rows), ("part", part)):
+        view.retain_grad()
+        view.register_hook(lambda g, name=name: seen.append((name, g.tolist())))
+    same.register_hook(lambda g: g * 10)
+    (rows * rows * 3).sum().backward(retain_graph=True)
+    (part * part).sum().backward()
+    (same * same + rows[:2].reshape(2)).sum().backward()
+    seen.append((rows.is_leaf, part.retains_grad, part.grad.tolist()))
+    return [*seen, rows.grad.tolist(), x.grad.tolist()]
+
+
+def test_hooks_and_retained_gradients_of_views_are_torchs(device: str) -> None:
+    assert hooked_views(leaf(device)) == hooked_views(torch_leaf())
+
+
+def rewritten(x: Any) -> list[Any]:
+    """Retained gradients of what is written in place, itself or through another view."""
+    found = []
+    for write in (lambda h: h.mul_(3), lambda h: h[0].mul_(3), lambda h: h[1:].add_(x[1:])):
+        h = x * 2
+        h.retain_grad()
+        write(h)
+        (h * h).sum().backward()
+        found.append((h.grad.tolist(), x.grad.tolist()))
+    return found
+
+
+def test_a_retained_gradient_is_of_the_value_after_writes(device: str) -> None:
+    assert rewritten(leaf(device)) == rewritten(torch_leaf())
+
+
+def test_what_retains_a_gradient_may_be_written_once_its_graph_is_used(device: str) -> None:
+    h = leaf(device) * 2
+    h.retain_grad()
+    h.sum().backward()
+    with lt.no_grad():
+        h.zero_()
+    assert h.tolist() == [0, 0, 0] and h.grad is not None and h.grad.tolist() == [1, 1, 1]
+
+
 def test_hooks_do_not_keep_a_tensor_alive(device: str) -> None:
     h = leaf(device) * 2
     h.retain_grad()
@@ -68,6 +113,26 @@ def test_hooks_do_not_keep_a_tensor_alive(device: str) -> None:
     gc.collect()
     assert there() is None
     assert node() is None
+
+
+# ---- where gradients stop ------------------------------------------------------------------------
+
+def through_grad(m: Any, x: Any, w: Any) -> list[Any]:
+    """Gradients of what is computed from `.grad`, which is no part of the graph."""
+    (x ** 3).sum().backward()
+    (w * x.grad.clone()).sum().backward()
+    z = (x.grad * 1).requires_grad_()
+    (z * z * w).sum().backward()
+    with m.no_grad():
+        u = x * 2
+    (u.requires_grad_() ** 2).sum().backward()
+    return [t.grad.tolist() for t in (x, w, z, u)]
+
+
+def test_no_gradient_flows_through_grad_or_past_a_leaf(device: str) -> None:
+    found, expected = (through_grad(m, make(), make()) for m, make in (
+        (lt, lambda: leaf(device)), (torch, torch_leaf)))
+    assert found == expected
 
 
 # ---- grad() --------------------------------------------------------------------------------------
@@ -86,8 +151,19 @@ GRADS = {
     "zeros": lambda m, x, y: m.autograd.grad(x.sum(), [x, y], materialize_grads=True),
     "twice": lambda m, x, y: m.autograd.grad(
         m.autograd.grad((x ** 3 * y).sum(), x, create_graph=True)[0].sum(), [x, y]),
+    "a leaf that was written since": lambda m, x, y: written_since(m, x),
+    "a view of a leaf": lambda m, x, y: (lambda v: m.autograd.grad((v * x[0]).sum(), [v, x]))(
+        x[1:]),
     "of an inner value": lambda m, x, y: (lambda h: m.autograd.grad((h * h).sum(), h))(x * y),
 }
+
+
+def written_since(m: Any, x: Any) -> Any:
+    """The gradient for a leaf that was written after it was used."""
+    y = (x * 3).sum()
+    with m.no_grad():
+        x.add_(1)
+    return m.autograd.grad(y + (x * x).sum(), x)
 
 
 @pytest.mark.parametrize("name", GRADS)

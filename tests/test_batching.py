@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from example_counts import examples
 from graphs import Array, arrays, expressions
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numeric_gradients import Inputs
 from test_gradient import CASES, build
@@ -75,7 +76,7 @@ def array_node(slot: int, values: Array, dtype: dt.DType) -> Node:
     return reshape(make(Op.BUFFER, dtype, (), Slot(slot, values.size)), values.shape)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.data())
 def test_random_expressions_are_what_a_loop_gives(data) -> None:
     """Integers and bools too: all ops without gradients, and empty arrays."""
@@ -88,7 +89,7 @@ def test_random_expressions_are_what_a_loop_gives(data) -> None:
     check_batch(outputs, values, mapped)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(graphs_of_leaves(), st.data())
 def test_gradients_of_random_graphs_are_what_a_loop_gives(graph, data) -> None:
     inputs, output = graph

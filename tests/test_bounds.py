@@ -3,7 +3,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from example_counts import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from loop_values import evaluate_at, grid
 
@@ -60,7 +61,7 @@ def integer_expressions(draw: st.DrawFn, ranges: list[Node]) -> Node:
 
 
 @given(data=st.data())
-@settings(max_examples=300)
+@examples(300)
 def test_bounds_contain_every_value(data: st.DataObject) -> None:
     ranges = [loop(n, data.draw(st.sampled_from([1, 2, 5, 16, 60]))) for n in range(2)]
     root = data.draw(integer_expressions(ranges))
@@ -71,7 +72,7 @@ def test_bounds_contain_every_value(data: st.DataObject) -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=100)
+@examples(100)
 def test_bounds_contain_every_value_of_data(data: st.DataObject) -> None:
     """Loaded values may be anything, so nearly everything wraps."""
     root = data.draw(integer_expressions([loop(0, 4)]))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from example_counts import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import lazyten as lt
@@ -23,7 +24,7 @@ SIZES = st.integers(1, 40) | st.sampled_from([64, 65, 100, 128, 130])
 
 @given(m=SIZES, n=SIZES, k=SIZES, batch=st.sampled_from([None, 1, 3]), flips=st.integers(0, 3),
        seed=st.integers(0, 9), double=st.booleans())
-@settings(max_examples=40)
+@examples(40)
 def test_matrix_products_of_any_size_and_transpose_match_numpy(
         m: int, n: int, k: int, batch: int | None, flips: int, seed: int, double: bool) -> None:
     rng = np.random.default_rng(seed)

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from example_counts import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from lenet_steps import lenet
 from tensor_values import counted_plans
@@ -432,7 +433,7 @@ def steps(x: lt.Tensor, y: lt.Tensor) -> lt.Tensor:
     return (x.flip(0) * total.take_along_dim(best, -1) + y.max()).sigmoid()
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(mappings())
 def test_vmap_is_a_loop_over_examples_on_any_axes(case) -> None:
     dims, out, shapes = case

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from example_counts import examples
 from graphs import compute, expressions, leaf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numeric_gradients import Inputs, check_gradients
 from tensor_values import as_tensor, assert_same
@@ -90,7 +91,7 @@ def test_the_interpreter_s_gather_and_scatter_are_the_plain_loops(
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.name)
 @given(line=lines(), index_dtype=st.sampled_from([dt.int8, dt.int32, dt.int64]))
-@settings(max_examples=12)
+@examples(12)
 def test_gather_and_scatter_of_every_dtype_match_the_plain_loops(
         dtype: dt.DType, line: tuple[Array, int, Array], index_dtype: dt.DType) -> None:
     x, axis, index = line
@@ -106,7 +107,7 @@ def test_gather_and_scatter_of_every_dtype_match_the_plain_loops(
 
 
 @given(data=st.data(), line=lines())
-@settings(max_examples=60)
+@examples(60)
 def test_gathers_and_scatters_fuse_with_what_is_around_them(data: st.DataObject,
                                                             line: tuple[Array, int, Array]) -> None:
     """Random expressions before and behind, the index computed as well, on both devices."""
@@ -162,7 +163,7 @@ def test_an_index_may_be_computed_by_a_reduction_and_by_another_gather(device: s
 
 @pytest.mark.parametrize("at_end", [True, False])
 @given(line=lines(), wild=st.sampled_from([0, 10**6, -10**6, 2**62, -2**63]))
-@settings(max_examples=25)
+@examples(25)
 def test_no_index_makes_a_kernel_touch_memory_outside(at_end: bool, wild: int,
                                                       line: tuple[Array, int, Array]) -> None:
     x, axis, index = line
@@ -225,7 +226,7 @@ def converted(index: tuple[Any, ...], make: Callable[[Array], Any]) -> tuple[Any
 
 
 @given(data=st.data(), shape=SHAPES)
-@settings(max_examples=80)
+@examples(80)
 def test_reading_through_index_arrays_matches_pytorch(data: st.DataObject,
                                                       shape: tuple[int, ...]) -> None:
     values = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
@@ -237,7 +238,7 @@ def test_reading_through_index_arrays_matches_pytorch(data: st.DataObject,
 
 
 @given(data=st.data(), shape=SHAPES, accumulate=st.booleans())
-@settings(max_examples=60)
+@examples(60)
 def test_writing_through_index_arrays_matches_pytorch(data: st.DataObject, accumulate: bool,
                                                       shape: tuple[int, ...]) -> None:
     """Where several are put in one place, PyTorch leaves it open which one stays: all are alike."""
@@ -277,7 +278,7 @@ def test_integers_beside_arrays_are_taken_first_as_in_pytorch(device: str) -> No
 
 
 @given(data=st.data(), shape=SHAPES, include=st.booleans())
-@settings(max_examples=60)
+@examples(60)
 def test_the_scatter_family_matches_pytorch(data: st.DataObject, shape: tuple[int, ...],
                                             include: bool) -> None:
     axis = data.draw(st.integers(0, len(shape) - 1))

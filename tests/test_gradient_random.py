@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from example_counts import examples
 from graphs import moves
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -56,7 +57,7 @@ def assert_transposed(inputs: Inputs, output: Node) -> None:
     assert np.sum(value * cotangent) == np.sum(inputs.values[0] * found)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(shears())
 def test_the_gradient_of_a_shear_is_its_transpose(case):
     shape, arg = case
@@ -65,7 +66,7 @@ def test_the_gradient_of_a_shear_is_its_transpose(case):
     assert_transposed(inputs, move(Op.SHEAR, x, arg))
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(data=st.data(), shape=shapes)
 def test_the_gradient_of_a_chain_of_movements_and_sums_is_its_transpose(data, shape):
     inputs = Inputs()
@@ -182,7 +183,7 @@ def agree(a: float, b: float) -> bool:
     return abs(a - b) <= 1e-5 * (1 + abs(a) + abs(b))
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(graphs_of_leaves())
 def test_gradients_of_random_graphs_agree_with_directional_differences(graph):
     by_vjp, numeric = slopes(*graph)

@@ -3,7 +3,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from example_counts import examples
+from hypothesis import assume, given
 from numeric_gradients import Array, Inputs
 from test_gradient import CASES, LOSSY, build
 from test_gradient_random import agree, along, graphs_of_leaves
@@ -131,7 +132,7 @@ def test_what_does_not_vary_has_no_tangent() -> None:
     assert found == [None, None, None, tangent]
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(graphs_of_leaves())
 def test_tangents_of_random_graphs_agree_with_differences(graph) -> None:
     inputs, output = graph
@@ -142,7 +143,7 @@ def test_tangents_of_random_graphs_agree_with_differences(graph) -> None:
     assert agree(float(slope(inputs, output, steps)), fine)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(graphs_of_leaves())
 def test_jvp_is_the_transpose_of_vjp_on_random_graphs(graph) -> None:
     """Beside kinks too: there the two take the same side."""

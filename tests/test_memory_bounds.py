@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from example_counts import examples
 from graphs import SIZES, arrays, expressions
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lazyten import dtype as dt
@@ -83,7 +84,7 @@ def leaf(slot: int, shape: tuple[int, ...], dtype: DType) -> Node:
 @pytest.mark.parametrize("dtype", [dt.float32, dt.int8, dt.float64, dt.bfloat16],
                          ids=lambda d: d.name)
 @given(data=st.data())
-@settings(max_examples=15)
+@examples(15)
 def test_random_kernels_stay_inside_their_arguments(dtype: DType, at_end: bool,
                                                     data: st.DataObject) -> None:
     shapes = data.draw(st.lists(st.lists(SIZES, min_size=1, max_size=3).map(tuple), min_size=1,

@@ -90,6 +90,61 @@ def test_a_runtime_that_does_not_count_says_so() -> None:
     runtime.empty_cache()
 
 
+def trained(device: str, jit: bool, optimizer: type) -> Callable[[], object]:
+    """A training step of a small network, with what it updates."""
+    model = lt.nn.Sequential(lt.nn.Linear(8, 16), lt.nn.ReLU(), lt.nn.Linear(16, 4)).to(device)
+    steps = optimizer(model.parameters(), lr=0.01)
+    x, y = lt.rand(4, 8, device=device).realize(), lt.zeros(4, 4, device=device).realize()
+
+    def step() -> lt.Tensor:
+        steps.zero_grad()
+        loss = ((model(x) - y) ** 2).mean()
+        loss.backward()
+        steps.step()
+        return loss.detach()
+
+    return lt.jit(step) if jit else step
+
+
+@pytest.mark.parametrize("optimizer", [lt.optim.SGD, lt.optim.Adam])
+@pytest.mark.parametrize("jit", [False, True], ids=["eager", "jit"])
+def test_steady_training_takes_no_new_memory(device: str, jit: bool, optimizer: type,
+                                             monkeypatch: pytest.MonkeyPatch) -> None:
+    step = trained(device, jit, optimizer)
+    for _ in range(8):
+        step()
+    taken: list[int] = []
+    if device == "cpu":
+        pool = executor("cpu").pool  # type: ignore[attr-defined]
+        reserve = pool.source.reserve
+        monkeypatch.setattr(pool, "source", replace(
+            pool.source, reserve=lambda size: (taken.append(size), reserve(size))[1]))
+    before = in_use(device)
+    lt.reset_peak(device)
+    peaks = set()
+    for _ in range(5):
+        step()
+        peaks.add(lt.memory_stats(device).peak)
+        assert in_use(device) == before
+    assert len(peaks) == 1
+    assert taken == []
+
+
+@pytest.mark.parametrize("jit", [False, True], ids=["eager", "jit"])
+@pytest.mark.parametrize("host", ["cpu", "interpreter"])
+def test_steady_updates_of_shared_memory_take_no_more_of_it(host: str, jit: bool) -> None:
+    array = np.zeros(1024, np.float32)
+    x = lt.as_tensor(array, device=host)
+    step = lt.jit(lambda x: x.add_(1)) if jit else (lambda x: x.add_(1))
+    used = []
+    for number in range(8):
+        array[0] = 7 * number
+        step(x)
+        used.append(in_use(host))
+    assert len(set(used[4:])) == 1
+    assert array[:2].tolist() == [50, 8]
+
+
 # ---- out of memory -------------------------------------------------------------------------------
 
 def limit_memory(total: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,8 +5,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from example_counts import examples
 from graphs import Array, arrays, compute, expressions, leaf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import lazyten as lt
@@ -267,7 +268,7 @@ def together(nodes: list[Node], device: str) -> list[Array]:
 @pytest.mark.parametrize("dtype", [dt.float32, dt.float64, dt.int64, dt.uint8, dt.bfloat16],
                          ids=lambda d: d.name)
 @given(data=st.data())
-@settings(max_examples=20)
+@examples(20)
 def test_values_computed_together_equal_those_computed_alone(
         dtype: DType, device: str, data: st.DataObject) -> None:
     shape = data.draw(st.sampled_from([(3, 4), (17,), (2, 9, 5), (1, 33), (8, 16), (), (0, 3)]))

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 import pytest
 from c_kernels import every_op, leaf
+from example_counts import examples
 from golden_text import Golden
 from graphs import SIZES, arrays, expressions
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from opencl_grid import NAME as GRID
 
@@ -75,7 +76,7 @@ def kernels(draw: st.DrawFn, dtype: DType) -> tuple[Kernel, list[Array]]:
 @pytest.mark.parametrize("on", DEVICES)
 @pytest.mark.parametrize("dtype", dt.ARITHMETIC, ids=lambda d: d.name)
 @given(data=st.data())
-@settings(max_examples=2)
+@examples(2)
 def test_random_kernels_agree_with_the_interpreter(on: str, dtype: DType,
                                                    data: st.DataObject) -> None:
     drawn = data.draw(st.lists(kernels(dtype), min_size=12, max_size=12))
@@ -311,3 +312,15 @@ def test_lenet_trains_on_opencl() -> None:
     done = subprocess.run([sys.executable, "-c", LENET], cwd=examples, text=True,
                           capture_output=True, env=os.environ | {"PYTHONPATH": str(examples)})
     assert done.stdout == "True\n", done.stderr
+
+
+@pytest.mark.parametrize("on", DEVICES)
+def test_arrays_are_copied_to_memory_that_is_not_the_hosts(on: str) -> None:
+    array = np.ones(3)
+    x = lt.as_tensor(array, device=on)
+    given = np.from_dlpack(x)
+    array[:] = 5
+    x.add_(1)
+    assert x.tolist() == [2, 2, 2] and given.tolist() == [1, 1, 1]
+    with pytest.raises(lt.ArgumentError, match="host's memory"):
+        np.asarray(x, copy=False)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from example_counts import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import lazyten as lt
@@ -20,7 +21,7 @@ SIZES = st.integers(0, 3) | st.sampled_from([BLOCK - 1, BLOCK, BLOCK + 1, 63, 64
 
 
 @given(shape=st.lists(SIZES, min_size=1, max_size=3), data=st.data())
-@settings(max_examples=40)
+@examples(40)
 def test_integer_sums_are_exact_along_any_axis(shape: list[int], data: st.DataObject) -> None:
     axis = data.draw(st.integers(-len(shape), len(shape) - 1))
     rng = np.random.default_rng(sum(shape))

@@ -9,7 +9,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from example_counts import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from loop_values import Values, evaluate_at, grid
 
@@ -255,7 +256,7 @@ def assert_same_values(root: Node, points: Values) -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=100)
+@examples(100)
 def test_random_index_expressions_keep_their_values(data: st.DataObject) -> None:
     ranges = [loop(n, data.draw(st.sampled_from([1, 2, 3, 4, 6, 7, 8, 12, 20]))) for n in range(3)]
     index_expression = data.draw(index_expressions(ranges))
@@ -266,7 +267,7 @@ def test_random_index_expressions_keep_their_values(data: st.DataObject) -> None
 
 
 @given(data=st.data())
-@settings(max_examples=100)
+@examples(100)
 def test_index_expressions_of_any_int64_keep_their_values(data: st.DataObject) -> None:
     """Nothing is known of loaded values, so wrapping must be reckoned with."""
     loads = [x, Expression(make(Op.LOAD, dt.INDEX, (x.node.src[0], index(1))))]

@@ -7,7 +7,8 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from example_counts import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import lazyten as lt
@@ -48,7 +49,7 @@ def test_a_depthwise_gradient_pads_no_products(stride: int) -> None:
 
 @given(tiles=st.integers(2, 6), size=st.integers(2, 5), start=st.integers(0, 4),
        cut=st.integers(0, 4), taps=st.integers(1, 3))
-@settings(max_examples=30)
+@examples(30)
 def test_a_reduction_read_in_tiles_from_anywhere_is_right(tiles: int, size: int, start: int,
                                                           cut: int, taps: int) -> None:
     rng = np.random.default_rng(0)

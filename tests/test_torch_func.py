@@ -149,6 +149,59 @@ def test_lenets_second_derivatives_of_a_bias_are_torchs(models: Any) -> None:
     agree([of(*m) for m in models], 1e-4)
 
 
+def small_lenet(nn: Any) -> Any:
+    """LeNet's layers for images of 10 x 10, with 187 parameters."""
+    return nn.Sequential(
+        nn.Conv2d(1, 2, 3), nn.Tanh(), nn.MaxPool2d(2), nn.Conv2d(2, 3, 3), nn.Sigmoid(),
+        nn.Flatten(), nn.Linear(12, 6), nn.Tanh(), nn.Linear(6, 4))
+
+
+@pytest.fixture
+def small_models() -> list[tuple[Any, Any, dict[str, Any], Any, Any]]:
+    """For each library: it, a small LeNet in float64, its parameters, images and labels."""
+    theirs = small_lenet(torch.nn).double()
+    ours = small_lenet(lt.nn).to("cpu").to(dtype=lt.float64)
+    values = {n: rng.normal(size=tuple(p.shape)) for n, p in theirs.named_parameters()}
+    theirs.load_state_dict({n: torch.tensor(v) for n, v in values.items()})
+    ours.load_state_dict({n: lt.tensor(v) for n, v in values.items()})
+    images, labels = rng.normal(size=(3, 1, 10, 10)), np.array([0, 3, 1])
+    return [(library, model, {n: p.detach() for n, p in model.named_parameters()},
+             library.tensor(images), library.tensor(labels))
+            for library, model in ((lt, ours), (torch, theirs))]
+
+
+def product_with_hessian(library: Any, loss: Callable[..., Any]) -> Callable[..., Any]:
+    def of(p: Any, x: Any, y: Any) -> Any:
+        gradient = library.func.grad(lambda p: loss(p, x, y))
+        return library.func.jvp(gradient, (p,), ({n: v.cos() for n, v in p.items()},))[1]
+    return of
+
+
+SECOND_ORDER: dict[str, Callable[..., Callable[..., Any]]] = {
+    "the whole Hessian": lambda library, loss: library.func.hessian(loss),
+    "a Hessian-vector product": product_with_hessian,
+    "gradients of each example": lambda library, loss: library.func.vmap(library.func.grad(
+        lambda p, x, y: loss(p, x[None], y[None])), in_dims=(None, 0, 0)),
+    "the Hessian's diagonal block of each example": lambda library, loss: library.func.vmap(
+        lambda p, x, y: library.func.hessian(
+            lambda b: loss(p | {"8.bias": b}, x[None], y[None]))(p["8.bias"]),
+        in_dims=(None, 0, 0))}
+
+
+@pytest.mark.parametrize("name", SECOND_ORDER)
+def test_all_derivatives_of_a_small_lenets_loss_are_torchs_also_with_jit(
+        name: str, small_models: Any) -> None:
+    (_, *ours), (_, *theirs) = small_models
+    expected = SECOND_ORDER[name](torch, loss_of(torch, theirs[0]))(*theirs[1:])
+    function = SECOND_ORDER[name](lt, loss_of(lt, ours[0]))
+    found = function(*ours[1:])
+    compare(found, expected, 1e-9)
+    jitted = lt.jit(function)
+    for _ in range(3):
+        compare(jitted(*ours[1:]), expected, 1e-9)
+    assert jitted.cache_size == 1
+
+
 def test_lenets_losses_and_tangents_are_torchs(models: Any) -> None:
     def of(library: Any, model: Any, parameters: Any, images: Any, labels: Any) -> Any:
         loss = lambda x: library.nn.functional.cross_entropy(model(x), labels)  # noqa: E731

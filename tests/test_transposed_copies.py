@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from example_counts import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import lazyten as lt
@@ -24,7 +25,7 @@ DTYPES = [np.float32, np.float64, np.float16, np.int32, np.int64, np.uint8, np.b
 
 @given(shape=st.lists(SIZES, min_size=2, max_size=3), dtype=st.sampled_from(DTYPES),
        data=st.data())
-@settings(max_examples=40)
+@examples(40)
 def test_permuted_copies_match_numpy(shape: list[int], dtype: type, data: st.DataObject) -> None:
     order = data.draw(st.permutations(range(len(shape))))
     values = (np.arange(np.prod(shape)) * 7 % 251).astype(dtype).reshape(shape)
@@ -33,7 +34,7 @@ def test_permuted_copies_match_numpy(shape: list[int], dtype: type, data: st.Dat
 
 
 @given(m=SIZES, n=SIZES, flip=st.booleans(), start=st.integers(0, 3))
-@settings(max_examples=30)
+@examples(30)
 def test_sums_with_a_transpose_of_a_part_match_numpy(m: int, n: int, flip: bool,
                                                      start: int) -> None:
     rng = np.random.default_rng(m * 100 + n)

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from example_counts import examples
 from graphs import moves
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lazyten import dtype as dt
@@ -27,7 +28,7 @@ Chain = tuple[Shape, list[tuple[Op, Any]]]
 SHAPES = st.lists(st.sampled_from([1, 2, 2, 3, 3, 4, 6]), max_size=4).map(tuple)
 
 
-MANY = settings(max_examples=max(75, settings.default.max_examples))
+MANY = examples(75)
 
 
 def paddings(shape: Shape) -> st.SearchStrategy[tuple[Op, Any]]:
