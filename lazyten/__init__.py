@@ -32,6 +32,7 @@ from lazyten.dtype import (
 )
 from lazyten.errors import (
     ArgumentError,
+    CheckError,
     CompileError,
     DeviceError,
     DTypeError,
@@ -84,6 +85,7 @@ from lazyten.functions import (
     zeros,
     zeros_like,
 )
+from lazyten.check_mode import check
 from lazyten.grad_mode import (
     enable_grad,
     inference_mode,
@@ -198,6 +200,7 @@ def __getattr__(name: str) -> _Any:
 
 __all__ = [
     "ArgumentError",
+    "CheckError",
     "CompileError",
     "DType",
     "DTypeError",
@@ -267,6 +270,7 @@ __all__ = [
     "can_cast",
     "cat",
     "ceil",
+    "check",
     "checkpoint",
     "chunk",
     "clamp",
