@@ -132,7 +132,8 @@ class _Checker:
             mask = self.compute(Op.AND, dt.bool_, inside, item.mask)
         zero = self.constant(0, dt.int64, lanes)
         if lanes == 1:
-            address = Address(address.slot, self.compute(Op.WHERE, dt.INDEX, inside, position, zero))
+            safe = self.compute(Op.WHERE, dt.INDEX, inside, position, zero)
+            address = Address(address.slot, safe)
         elif not address.is_contiguous:
             address = Address(address.slot, None, vector=position)
         self.items.append(replace(item, address=address, mask=mask))

@@ -1,9 +1,9 @@
 """Checks of values, as stores of the LOOP level: NaN, infinities and integers out of range.
 
 In: the SINK of optimize, before decompose. Out: the same with STOREs to the report (report.py).
-Each STORE gets one for each kind of check, in the same loops and over the same lanes: the key of its
-site where the stored element is affected, else 0. Overflow is followed from where it happens to what
-is stored: a WHERE passes on only that of the value it takes.
+Each STORE gets one for each kind of check, in the same loops and over the same lanes: the key of
+its site where the stored element is affected, else 0. Overflow is followed from where it happens to
+what is stored: a WHERE passes on only that of the value it takes.
 """
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _fits(x: Node, target: DType) -> Node:
 
 
 def below(dtype: DType, target: DType) -> float:
-    """The greatest float of this type whose truncation is less than the least integer of `target`."""
+    """The greatest float of this type that truncation leaves below the integers of `target`."""
     kind, least = dtype.compute.type, int(target.min)
     beneath = kind(least - 1)
     return float(beneath if int(beneath) < least else np.nextafter(kind(least), kind(-np.inf)))

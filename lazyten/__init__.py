@@ -11,6 +11,7 @@ from typing import Any as _Any
 
 from lazyten import nn, optim, testing
 from lazyten.arguments import takes_tensors as _takes_tensors
+from lazyten.check_mode import check
 from lazyten.checkpointing import checkpoint
 from lazyten.device import Device
 from lazyten.dtype import (
@@ -85,7 +86,6 @@ from lazyten.functions import (
     zeros,
     zeros_like,
 )
-from lazyten.check_mode import check
 from lazyten.grad_mode import (
     enable_grad,
     inference_mode,
@@ -93,6 +93,7 @@ from lazyten.grad_mode import (
     no_grad,
     set_grad_enabled,
 )
+from lazyten.launch_dump import dump_kernels
 from lazyten.limits import (
     can_cast,
     finfo,
@@ -298,6 +299,7 @@ __all__ = [
     "dot",
     "dsplit",
     "dstack",
+    "dump_kernels",
     "einsum",
     "empty",
     "empty_cache",

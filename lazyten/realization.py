@@ -11,9 +11,12 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
+from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
-from lazyten import check_mode, debug, tracing, watching
+import numpy as np
+
+from lazyten import check_mode, debug, launch_dump, tracing, watching
 from lazyten import dtype as dt
 from lazyten.checks import index_checks, is_outside, outside_error, reach
 from lazyten.device import Argument, Handle, Program, executor
@@ -286,7 +289,7 @@ def run(device: str, plan: Plan, inputs: Sequence[Buffer], detail: int = 0) -> l
     if watching.watchers:
         watching.ran(device, plan)
     plan.runs += 1
-    if plan.runs > RUNS and detail < 2:
+    if plan.runs > RUNS and detail < 2 and not launch_dump.folder():
         plan.launch_all(device, handles)
     else:
         _launch_each(device, plan, handles, detail)
@@ -294,14 +297,32 @@ def run(device: str, plan: Plan, inputs: Sequence[Buffer], detail: int = 0) -> l
 
 
 def _launch_each(device: str, plan: Plan, handles: Mapping[int, Handle], detail: int) -> None:
-    runtime = executor(device)
+    runtime, folder = executor(device), launch_dump.folder()
     for launch in plan.launches():
+        for kernel, program, at in launch if folder else ():
+            inputs = _inputs_of(device, plan.schedule, kernel, at, handles)
+            kernel = replace(kernel, checks=plan.checks)
+            launch_dump.dump(folder, device, kernel, program, inputs)
         ready = [partial(p.launch, runtime.located(handles, at)) for _, p, at in launch]
         if detail >= 2:
             debug.show_launch([kernel for kernel, _, _ in launch], ready, runtime.seconds)
         else:
             for run_one in ready:
                 run_one()
+
+
+def _inputs_of(device: str, made: Schedule, kernel: Kernel, at: Sequence[Argument],
+               handles: Mapping[int, Handle]) -> list[np.ndarray[Any, Any]]:
+    """The inputs of a launch as they are stored; 0 past the end of memory, which is not read."""
+    runtime = executor(device)
+    inputs = []
+    for argument, (dtype, size) in zip(at[len(kernel.outputs):], kernel.inputs, strict=True):
+        stored, count = made.arrays[argument.number]
+        there = (stored.itemsize * count - argument.offset) // dtype.itemsize
+        values = np.zeros(size, dtype.numpy)
+        runtime.copy_out(values[:there], runtime.located(handles, [argument])[0])
+        inputs.append(values)
+    return inputs
 
 
 # ---- memory --------------------------------------------------------------------------------------

@@ -102,7 +102,8 @@ def evaluate_all(outputs: Sequence[Node], leaves: Mapping[int, Array]) -> dict[N
 def value_of(node: Node, args: Sequence[Array], leaves: Mapping[int, Array]) -> Array:
     """The value of one node, given those of its sources."""
     if node.op is Op.BUFFER:
-        return ops.decode(leaves[node.arg.slot], node.dtype)
+        stored: Array = ops.decode(leaves[node.arg.slot], node.dtype)
+        return stored
     if node.op is Op.CONST:
         scalar = ops.round_to(np.asarray(node.value, node.dtype.compute), node.dtype)
         return np.broadcast_to(scalar, node.shape)

@@ -27,7 +27,7 @@ class Origin(NamedTuple):
     """The op that made a value, the element, and what it was made from (of elementwise ops)."""
 
     node: Node
-    index: tuple[int, ...]
+    place: tuple[int, ...]
     operands: tuple[Any, ...]
 
 

@@ -97,7 +97,7 @@ def _made(kernel: Kernel, kind: str, made: Origin | None) -> str:
     """Who made it, and what to do."""
     who = "" if made is None else f"; {_operation(made.node)} at {made.node.where} made it"
     if made is not None and made.operands:
-        who += f" of {', '.join(map(str, made.operands))}, element {list(made.index)}"
+        who += f" of {', '.join(map(str, made.operands))}, element {list(made.place)}"
     remedy = "use a wider type, or clamp the values" if kind == "overflow" else \
         "keep the values away from there (clamp them, or choose others with where())"
     return f"{who}: {remedy}, or check less with lazyten.check"
