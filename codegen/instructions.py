@@ -91,8 +91,8 @@ class Load:
 class Store:
     """Write `value` at `address`, combined with what is there if there is a combiner.
 
-    Where the mask is false the element, which must be inside the array, keeps its value. A store
-    with a combiner or a mask is scalar.
+    Where the mask is false the element keeps its value; that of a scalar must be inside the array.
+    A store with a combiner is scalar.
     """
 
     address: Address

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import partial
 
 from lazyten.codegen import render_c, render_llvm
+from lazyten.codegen.check_accesses import check_accesses
+from lazyten.codegen.check_values import check_values
 from lazyten.codegen.decision_text import parse
 from lazyten.codegen.decompose import decompose
 from lazyten.codegen.dialect import CLANG_OPENCL, CUDA, OPENCL
@@ -17,7 +19,7 @@ from lazyten.codegen.optimize import Decisions, loop_nest, optimize
 from lazyten.codegen.target import Target
 from lazyten.kernel import Given, Kernel
 from lazyten.location import attribute_to
-from lazyten.node import Node, make, toposort, verify
+from lazyten.node import Node, make, ranges_of, toposort, verify
 from lazyten.ops import Op
 
 VERIFY = bool(os.environ.get("LAZYTEN_VERIFY"))
@@ -41,7 +43,7 @@ def generate(kernel: Kernel, target: Target) -> Generated:
 def _generate(kernel: Kernel, target: Target) -> Generated:
     if VERIFY:
         verify(kernel.outputs, "graph")
-    arguments = len(kernel.outputs) + len(kernel.inputs)
+    arguments = len(kernel.outputs) + len(kernel.inputs) + bool(kernel.checks)
     given = None if kernel.decisions is None else partial(_given, kernel.decisions, target)
     steps = optimize(_checked(lower(kernel)), target, arguments, given)
     names = [f"{kernel.name}_stage{i}" for i in range(len(steps) - 1)] + [kernel.name]
@@ -49,20 +51,33 @@ def _generate(kernel: Kernel, target: Target) -> Generated:
     declares: dict[str, None] = {}
     loops: list[str] = []
     work_items: list[int] = []
+    records = max(map(_work_items, steps)) if kernel.checks else 0
     for name, (sink, decisions) in zip(names, steps, strict=True):
         nest = loop_nest(_checked(sink))
         title = f"{decisions} (given)" if given and name == kernel.name else str(decisions)
         loops.append(f"{title}\n{nest}" if nest else title)
+        if kernel.checks:
+            sink = check_values(sink, arguments - 1, len(kernel.outputs), records,
+                                decisions.parallel.grain, kernel.checks)
         stores = decompose(sink.src)
         function = linearize(name, _checked(make(sink.op, sink.dtype, tuple(stores))),
                              decisions.parallel.grain)
+        if kernel.checks:
+            function = check_accesses(function, arguments - 1, records, "bounds" in kernel.checks)
         text, declared = RENDERERS[target.language](function)
         work_items.append(function.work_items)
         texts.append(text)
         declares.update(dict.fromkeys(declared))
     return Generated(kernel.name, "\n".join(texts), tuple(declares), "\n\n".join(loops),
                      kernel.where, tuple(names), _scratch_bytes(steps, arguments),
-                     tuple(work_items))
+                     tuple(work_items), records)
+
+
+def _work_items(step: tuple[Node, Decisions]) -> int:
+    """How many records the work items of a function need."""
+    sink, decisions = step
+    return max((-(-r.arg.extent // decisions.parallel.grain) for r in ranges_of([sink])
+                if r.arg.kind == "parallel"), default=1)
 
 
 def _given(given: Given, target: Target, sink: Node) -> Decisions:

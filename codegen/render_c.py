@@ -312,6 +312,11 @@ class _Renderer:
             return
         if dtype.kind == "b":
             name = self.let(f"uchar{lanes}", f"as_uchar{lanes}({name} & (char{lanes})(1))")
+        if item.mask is not None:
+            for i, place in enumerate(self._places(address, lanes)):
+                condition = f"if ({self.names[item.mask]}{lane(i)}) "
+                self.line(f"{condition}p{address.slot}[{place}] = {name}{lane(i)};")
+            return
         if address.vector is None and sorted(address.offsets) == list(range(lanes)):
             if not address.is_contiguous:
                 order = [name + lane(address.offsets.index(i)) for i in range(lanes)]

@@ -285,7 +285,8 @@ class _Renderer:
     def _store(self, item: Store) -> None:
         value, address = item.value, item.address
         dtype, lanes, name = value.dtype, value.lanes, self.names[value]
-        if item.combiner is not None or item.mask is not None:
+        mask = None if item.mask is None or lanes == 1 else self.names[item.mask]
+        if item.combiner is not None or (item.mask is not None and mask is None):
             name = self._updated(item)
         if dtype.kind == "b":
             name = convert(self, dt.bool_, dt.uint8, lanes, name)
@@ -297,9 +298,25 @@ class _Renderer:
                 name = self._shuffle(stored, lanes, name, order)
             base = None if address.base is None else self.names[address.base]
             pointer = self._pointer(dtype, address, base, address.offset)
+            if mask is not None:
+                self._masked_store(stored, lanes, name, pointer, mask)
+                return
             self.lines.append(f"  store {kind} {name}, ptr {pointer}, align {dtype.itemsize}")
             return
-        for i, pointer in enumerate(self._lane_pointers(dtype, address, lanes, None)):
+        for i, pointer in enumerate(self._lane_pointers(dtype, address, lanes, mask)):
             element = self.line(f"extractelement {kind} {name}, i64 {i}")
+            if mask is not None:
+                there = self.line(f"load {memory_type(dtype)}, ptr {pointer}")
+                on = self.line(f"extractelement <{lanes} x i1> {mask}, i64 {i}")
+                element = self.line(f"select i1 {on}, {memory_type(dtype)} {element}, "
+                                    f"{memory_type(dtype)} {there}")
             self.lines.append(f"  store {memory_type(dtype)} {element}, ptr {pointer}")
+
+    def _masked_store(self, stored: DType, lanes: int, name: str, pointer: str, mask: str) -> None:
+        """A vector to neighbours in memory, where the mask is true."""
+        kind, bits = f"<{lanes} x {memory_type(stored)}>", f"<{lanes} x i1>"
+        function = f"@llvm.masked.store.{suffix(stored, lanes)}.p0"
+        self.declared.add(f"declare void {function}({kind}, ptr, i32, {bits})")
+        self.lines.append(f"  call void {function}({kind} {name}, ptr {pointer}, "
+                          f"i32 {stored.itemsize}, {bits} {mask})")
 

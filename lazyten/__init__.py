@@ -11,6 +11,7 @@ from typing import Any as _Any
 
 from lazyten import nn, optim, testing
 from lazyten.arguments import takes_tensors as _takes_tensors
+from lazyten.check_mode import check
 from lazyten.checkpointing import checkpoint
 from lazyten.device import Device
 from lazyten.dtype import (
@@ -34,6 +35,7 @@ from lazyten.dtype import (
 )
 from lazyten.errors import (
     ArgumentError,
+    CheckError,
     CompileError,
     DeviceError,
     DTypeError,
@@ -89,6 +91,7 @@ from lazyten.grad_mode import (
     set_grad_enabled,
 )
 from lazyten.interop import as_tensor, asarray, from_dlpack, from_numpy, frombuffer
+from lazyten.launch_dump import dump_kernels
 from lazyten.limits import (
     can_cast,
     finfo,
@@ -201,6 +204,7 @@ def __getattr__(name: str) -> _Any:
 
 __all__ = [
     "ArgumentError",
+    "CheckError",
     "CompileError",
     "DType",
     "DTypeError",
@@ -271,6 +275,7 @@ __all__ = [
     "can_cast",
     "cat",
     "ceil",
+    "check",
     "checkpoint",
     "chunk",
     "clamp",
@@ -298,6 +303,7 @@ __all__ = [
     "dot",
     "dsplit",
     "dstack",
+    "dump_kernels",
     "einsum",
     "empty",
     "empty_cache",

@@ -29,6 +29,11 @@ class CompileError(LazytenError, RuntimeError):
     """A kernel that the device's compiler refused; names the kernel and the user's line."""
 
 
+class CheckError(LazytenError, RuntimeError):
+    """What a kernel compiled with checks found (see `lazyten.check`): an access outside an array,
+    which is a bug in lazyten, or a NaN, an infinity or an overflow in the program's values."""
+
+
 class GradientError(LazytenError, RuntimeError):
     """A gradient that cannot be had: no graph, a freed graph, a non-scalar output."""
 

@@ -13,7 +13,7 @@ from threading import RLock
 from types import MethodType
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
-from lazyten import levels, mixed_precision, tracing
+from lazyten import check_mode, levels, mixed_precision, tracing
 from lazyten.capture import record
 from lazyten.device import default_device
 from lazyten.environment import Environment
@@ -119,8 +119,8 @@ class _Call:
         if kwargs or any(isinstance(x, _CONTAINERS) for x in args):
             self.leaves, self.structure = flatten((args, kwargs))
         self.tensors: list[Tensor] = []
-        key: list[Hashable] = [is_grad_enabled(), default_device(), mixed_precision.state(),
-                               len(self.leaves), self.structure]
+        key: list[Hashable] = [is_grad_enabled(), default_device(), check_mode.active(),
+                               mixed_precision.state(), len(self.leaves), self.structure]
         has_leaf = False
         for x in self.leaves:
             if isinstance(x, Tensor):

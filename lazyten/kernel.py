@@ -32,7 +32,8 @@ class Kernel:
     outputs: GRAPH expressions whose BUFFER leaves have Slot arguments. Argument i of the launch is
     where outputs[i] is written, flat and contiguous; the inputs' arguments follow, in slot order.
     inputs: dtype and size of each input, slots len(outputs) onwards. decisions: how to optimize it,
-    where that is not left to the code generator.
+    where that is not left to the code generator. checks: what to look for while it runs, some of
+    check_mode.KINDS.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Kernel:
     inputs: tuple[tuple[DType, int], ...]
     where: Location | None = None
     decisions: Given | None = None
+    checks: tuple[str, ...] = ()
 
 
 Plain = tuple[Any, ...]
@@ -52,22 +54,23 @@ def to_plain(kernel: Kernel) -> Plain:
     numbers = {node: number for number, node in enumerate(order)}
     nodes = [(n.op, n.dtype, tuple(numbers[s] for s in n.src), n.arg) for n in order]
     return (kernel.name, nodes, tuple(numbers[o] for o in kernel.outputs), kernel.inputs,
-            kernel.decisions)
+            kernel.decisions, kernel.checks)
 
 
 def from_plain(plain: Plain) -> Kernel:
     """The kernel that `to_plain` took apart."""
-    name, nodes, outputs, inputs, decisions = plain
+    name, nodes, outputs, inputs, decisions, checks = plain
     made: list[Node] = []
     for op, dtype, src, arg in nodes:
         made.append(make(op, dtype, tuple(made[s] for s in src), arg))
-    return Kernel(name, tuple(made[o] for o in outputs), inputs, None, decisions)
+    return Kernel(name, tuple(made[o] for o in outputs), inputs, None, decisions, checks)
 
 
 def structure(kernel: Kernel) -> str:
     """All that a kernel's code depends on, as text: equal on every machine and in every process."""
     given = "" if kernel.decisions is None else f"\ngiven: {kernel.decisions.text}"
-    return f"{kernel.name}: {computation(kernel)}{given}"
+    checks = f"\nchecks: {' '.join(kernel.checks)}" if kernel.checks else ""
+    return f"{kernel.name}: {computation(kernel)}{given}{checks}"
 
 
 def computation(kernel: Kernel) -> str:

@@ -95,9 +95,11 @@ def _forget(reference: ref[Node]) -> None:
         del _interned[reference.key]
 
 
-def make(op: Op, dtype: DType, src: tuple[Node, ...] = (), arg: Any = None) -> Node:
+def make(op: Op, dtype: DType, src: tuple[Node, ...] = (), arg: Any = None,
+         where: Location | None = None) -> Node:
     """The node with these fields, new or already there. Checks them: InternalError if they are off.
 
+    where: the line it belongs to if it is new, in place of the one that is asking.
     Argument mistakes of a user are caught before, in tensor.py, with a message for users.
     """
     key: Hashable = (op, dtype, src, arg) if op is not Op.CONST else \
@@ -114,7 +116,7 @@ def make(op: Op, dtype: DType, src: tuple[Node, ...] = (), arg: Any = None) -> N
     _set_src(node, src)
     _set_arg(node, arg)
     _set_shape(node, shape)
-    _set_where(node, user_location(2))
+    _set_where(node, where or user_location(2))
     entry = _interned[key] = _Interned(node, _forget)
     entry.key = key
     return node
@@ -249,8 +251,8 @@ def reduce(x: Node, combiner: Op, axes: Iterable[int]) -> Node:
     return make(Op.REDUCE, x.dtype, (x,), (combiner, axes))
 
 
-def move(op: Op, x: Node, arg: Any) -> Node:
-    """A movement node, or something simpler with the same values.
+def move(op: Op, x: Node, arg: Any, where: Location | None = None) -> Node:
+    """A movement node, or something simpler with the same values. where: as in `make`.
 
     Constants change shape only (unless padded), moves that change nothing vanish, and two reshapes,
     permutes, expands or pads in a row become one.
@@ -260,15 +262,15 @@ def move(op: Op, x: Node, arg: Any) -> Node:
     if x.op is Op.CONST and (op is not Op.PAD or x.value == 0 and math.copysign(1, x.value) > 0):
         return make(Op.CONST, x.dtype, (), (x.value, movement.out_shape(op, x.shape, arg)))
     if op is x.op is Op.RESHAPE:
-        return move(op, x.src[0], arg)
+        return move(op, x.src[0], arg, where)
     if op is x.op is Op.PERMUTE:
-        return move(op, x.src[0], tuple(x.arg[i] for i in arg))
+        return move(op, x.src[0], tuple(x.arg[i] for i in arg), where)
     if op is x.op is Op.EXPAND:
         x = x.src[0]
     if op is x.op is Op.PAD:
         both = zip(arg, x.arg, strict=True)
         x, arg = x.src[0], tuple((b + d, a + c) for (b, a), (d, c) in both)
-    return make(op, x.dtype, (x,), arg)
+    return make(op, x.dtype, (x,), arg, where)
 
 
 def reshape(x: Node, shape: Shape) -> Node:
@@ -345,12 +347,12 @@ def toposort(roots: Iterable[Node],
 
 
 def rebuild(node: Node, src: tuple[Node, ...]) -> Node:
-    """The same op on other sources; the node itself if they are the same."""
+    """The same op, of the same line, on other sources; the node itself if they are the same."""
     if src == node.src:  # the same objects: nodes are equal only to themselves
         return node
     if node.op in MOVEMENT:
-        return move(node.op, src[0], node.arg)
-    return make(node.op, node.dtype, src, node.arg)
+        return move(node.op, src[0], node.arg, node.where)
+    return make(node.op, node.dtype, src, node.arg, node.where)
 
 
 def rewrite(roots: Sequence[Node], rule: Callable[[Node], Node | None],

@@ -8,12 +8,15 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
+from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
-from lazyten import debug, tracing, watching
+import numpy as np
+
+from lazyten import check_mode, debug, launch_dump, tracing, watching
 from lazyten import dtype as dt
 from lazyten.checks import index_checks, is_outside, outside_error, reach
 from lazyten.device import Argument, Handle, Program, executor
@@ -31,11 +34,13 @@ from lazyten.storage import REALIZED, Buffer, Storage
 class Plan:
     """A schedule with its compiled programs, one a kernel step.
 
-    runs: how often it was run. launch: all programs as one function, once that pays.
+    checks: what the programs look for. runs: how often it was run. launch: all programs as one
+    function, once that pays.
     """
 
     schedule: Schedule
     programs: tuple[Program, ...]
+    checks: check_mode.Kinds = ()
     runs: int = 0
     launch: Callable[[Sequence[Handle]], None] | None = None
 
@@ -134,7 +139,7 @@ def _checked_graph(roots: Sequence[Node], device: str) -> tuple[Graph, list[Node
 
 def plan_of(device: str, graph: Graph) -> Plan:
     """The plan for graphs of this structure, made if it is new."""
-    key = (device, graph.key)
+    key = _plan_key(device, graph)
     plan = _plans.get(key)
     if plan is None:
         plan = _plans[key] = _make_plan(device, graph)
@@ -143,9 +148,13 @@ def plan_of(device: str, graph: Graph) -> Plan:
     return plan
 
 
+def _plan_key(device: str, graph: Graph) -> Hashable:
+    return device, graph.key, check_mode.active()
+
+
 def _realize_on(device: str, storages: Sequence[Storage]) -> None:
     graph, checks = _checked_graph([s.value for s in storages], device)
-    known = (device, graph.key) in _plans
+    known = _plan_key(device, graph) in _plans
     start = time.perf_counter()
     plan = plan_of(device, graph)
     spent = None if known else time.perf_counter() - start
@@ -251,22 +260,26 @@ class Graph:
 
 def _make_plan(device: str, graph: Graph) -> Plan:
     inputs: list[tuple[DType, int]] = [(b.dtype, b.size) for b in graph.buffers]
-    made = schedule(graph.normalized(), inputs, executor(device).has_offsets)
-    plan = Plan(made, _programs(device, made))
+    checks = check_mode.active()
+    offsets = executor(device).has_offsets and not checks  # an input's bounds are those of memory
+    made = schedule(graph.normalized(), inputs, offsets)
+    plan = Plan(made, _programs(device, made, checks), checks)
     _live[plan] = device
     return plan
 
 
-def _programs(device: str, made: Schedule) -> tuple[Program, ...]:
+def _programs(device: str, made: Schedule, checks: check_mode.Kinds) -> tuple[Program, ...]:
     kernels = list(dict.fromkeys(step.kernel for step in made.steps))
-    programs = dict(zip(kernels, executor(device).build(kernels), strict=True))
+    checked = [replace(k, checks=checks) for k in kernels] if checks else kernels
+    programs = dict(zip(kernels, executor(device).build(checked), strict=True))
     return tuple(programs[step.kernel] for step in made.steps)
 
 
 def rebuild_plans() -> None:
     """Compile anew what is in use, for decisions that were given since; all of it or, where one
     does not fit, nothing."""
-    made = [(plan, _programs(device, plan.schedule)) for plan, device in list(_live.items())]
+    made = [(plan, _programs(device, plan.schedule, plan.checks))
+            for plan, device in list(_live.items())]
     for plan, programs in made:
         if programs != plan.programs:
             plan.programs, plan.launch = programs, None
@@ -283,7 +296,7 @@ def run(device: str, plan: Plan, inputs: Sequence[Buffer], detail: int = 0) -> l
     if watching.watchers:
         watching.ran(device, plan)
     plan.runs += 1
-    if plan.runs > RUNS and detail < 2:
+    if plan.runs > RUNS and detail < 2 and not launch_dump.folder():
         plan.launch_all(device, handles)
     else:
         _launch_each(device, plan, handles, detail)
@@ -291,14 +304,32 @@ def run(device: str, plan: Plan, inputs: Sequence[Buffer], detail: int = 0) -> l
 
 
 def _launch_each(device: str, plan: Plan, handles: Mapping[int, Handle], detail: int) -> None:
-    runtime = executor(device)
+    runtime, folder = executor(device), launch_dump.folder()
     for launch in plan.launches():
+        for kernel, program, at in launch if folder else ():
+            inputs = _inputs_of(device, plan.schedule, kernel, at, handles)
+            kernel = replace(kernel, checks=plan.checks)
+            launch_dump.dump(folder, device, kernel, program, inputs)
         ready = [partial(p.launch, runtime.located(handles, at)) for _, p, at in launch]
         if detail >= 2:
             debug.show_launch([kernel for kernel, _, _ in launch], ready, runtime.seconds)
         else:
             for run_one in ready:
                 run_one()
+
+
+def _inputs_of(device: str, made: Schedule, kernel: Kernel, at: Sequence[Argument],
+               handles: Mapping[int, Handle]) -> list[np.ndarray[Any, Any]]:
+    """The inputs of a launch as they are stored; 0 past the end of memory, which is not read."""
+    runtime = executor(device)
+    inputs = []
+    for argument, (dtype, size) in zip(at[len(kernel.outputs):], kernel.inputs, strict=True):
+        stored, count = made.arrays[argument.number]
+        there = (stored.itemsize * count - argument.offset) // dtype.itemsize
+        values = np.zeros(size, dtype.numpy)
+        runtime.copy_out(values[:there], runtime.located(handles, [argument])[0])
+        inputs.append(values)
+    return inputs
 
 
 # ---- memory --------------------------------------------------------------------------------------

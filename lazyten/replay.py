@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from lazyten import debug, tracing, watching
+from lazyten import debug, launch_dump, tracing, watching
 from lazyten.captured import Captured, HostInput, Placeholder, TensorSpec, flags_of, layout_of
 from lazyten.checks import index_checks, is_outside, outside_error, reach
 from lazyten.device import executor
@@ -115,9 +115,10 @@ class Segment:
     def run(self, sources: Sequence[Buffer], hosts: Sequence[Buffer]) -> list[Node]:
         """The node that reads the value of each root. IndexingError for an index outside."""
         detail = debug.level()
-        if detail:
+        if detail or launch_dump.folder():
             inputs = [_in_place_of(p, sources, hosts) for p in self.inputs]
-            show(self.device, self.plan, None, detail)
+            if detail:
+                show(self.device, self.plan, None, detail)
             buffers = run(self.device, self.plan, inputs, detail)
             nodes = [b.node(shape) for b, shape in zip(buffers, self.shapes, strict=True)]
             return self._checked(nodes, inputs)

@@ -30,6 +30,7 @@ from lazyten.dtype import DType
 from lazyten.errors import DeviceError, DTypeError
 from lazyten.kernel import Kernel, structure
 from lazyten.node import toposort
+from lazyten.runtimes.checked import CheckedProgram
 
 Compiled = Any  # whatever a runtime's compile gives
 Function = Any  # whatever a runtime's load gives for one kernel
@@ -115,7 +116,7 @@ class Runtime(Executor):
 
     def __init__(self, index: int = 0) -> None:
         super().__init__(index)
-        self._programs: WeakValueDictionary[str, LoadedProgram] = WeakValueDictionary()
+        self._programs: WeakValueDictionary[str, Program] = WeakValueDictionary()
 
     @abstractmethod
     def compile(self, kernels: Sequence[Generated]) -> Compiled:
@@ -156,14 +157,17 @@ class Runtime(Executor):
         """One program a kernel; a program that is still in use serves equal kernels again."""
         decided = [self._with_decisions(k) for k in with_distinct_names(kernels)]
         keyed = {structure(k): k for k in decided}
-        programs = {key: p for key in keyed if (p := self._programs.get(key)) is not None}
+        programs: dict[str, Program] = {
+            key: p for key in keyed if (p := self._programs.get(key)) is not None}
         missing = {key: kernel for key, kernel in keyed.items() if key not in programs}
         if missing:
             generated, compiled = self.translate(missing)
             names = [entry for g in generated for entry in g.entries]
             functions = dict(zip(names, self.load(compiled, names), strict=True))
             for key, text in zip(missing, generated, strict=True):
-                program = LoadedProgram(self, text, [functions[e] for e in text.entries])
+                loaded = LoadedProgram(self, text, [functions[e] for e in text.entries])
+                program = CheckedProgram(self, keyed[key], loaded, text.records) \
+                    if text.records else loaded
                 programs[key] = self._programs[key] = program
         return [programs[key] for key in keyed]
 

@@ -11,7 +11,7 @@ from lazyten.gradient import vjp
 from lazyten.kernel import Slot
 from lazyten.node import Node, make, reshape, verify
 from lazyten.ops import Op
-from lazyten.runtimes.interpreter import evaluate
+from lazyten.runtimes.evaluation import evaluate
 
 Array = np.ndarray[Any, Any]
 

@@ -21,7 +21,7 @@ from lazyten.gradient import vjp
 from lazyten.kernel import Slot
 from lazyten.node import Node, const, make, reshape, toposort, unshaped, verify
 from lazyten.ops import LOOP_ONLY, Op
-from lazyten.runtimes.interpreter import evaluate
+from lazyten.runtimes.evaluation import evaluate
 from lazyten.vmap_rules import SAME_FOR_ALL, VMAP
 
 SIZE = 3

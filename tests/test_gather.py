@@ -33,8 +33,8 @@ from lazyten.node import (
 )
 from lazyten.ops import Op
 from lazyten.realization import Graph, plan_of
-from lazyten.runtimes.interpreter import gather as gather_reference
-from lazyten.runtimes.interpreter import scatter as scatter_reference
+from lazyten.runtimes.evaluation import gather as gather_reference
+from lazyten.runtimes.evaluation import scatter as scatter_reference
 
 Array = np.ndarray[Any, Any]
 DTYPES = [dt.float32, dt.int64, dt.int8, dt.bool_, dt.float16, dt.bfloat16, dt.float64]

@@ -23,7 +23,7 @@ from lazyten.kernel import Kernel, Slot
 from lazyten.node import Node, make, reduce, reshape
 from lazyten.ops import Op
 from lazyten.runtimes.cpu import CpuRuntime
-from lazyten.runtimes.interpreter import evaluate
+from lazyten.runtimes.evaluation import evaluate
 
 Array = np.ndarray[Any, Any]
 PAGE = mmap.PAGESIZE

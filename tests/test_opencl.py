@@ -36,7 +36,7 @@ from lazyten.location import Location
 from lazyten.node import cast, const, expand, make, reduce, reshape
 from lazyten.ops import Op
 from lazyten.runtimes import opencl_devices
-from lazyten.runtimes.interpreter import evaluate
+from lazyten.runtimes.evaluation import evaluate
 from lazyten.runtimes.opencl import OpenCLRuntime, gpu_capabilities
 from lazyten.storage import Buffer
 
