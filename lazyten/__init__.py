@@ -231,6 +231,7 @@ __all__ = [
     "allclose",
     "amax",
     "amin",
+    "amp",
     "aminmax",
     "any",
     "arange",
