@@ -1,9 +1,9 @@
 """decompose: ops and types that machine code lacks become ones that it has.
 
 In: LOOP-level STORE nodes, after optimize. Out: the same with only what every renderer has a row
-for: no 16-bit floats, no EXP, EXP2, LOG2, SIN, COS or POW, no conversion or shift out of range.
-pipeline.py calls it. It works on nodes, not on target text, so that all targets compute the same
-bits.
+for: no 8- or 16-bit floats, no EXP, EXP2, LOG2, SIN, COS or POW, no conversion or shift out of
+range. pipeline.py calls it. It works on nodes, not on target text, so that all targets compute the
+same bits.
 """
 from __future__ import annotations
 

@@ -236,6 +236,7 @@ __all__ = [
     "amax",
     "amin",
     "aminmax",
+    "amp",
     "any",
     "arange",
     "arccos",

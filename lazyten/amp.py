@@ -161,7 +161,7 @@ class GradScaler:
         trace = tracing.current()
         if trace is not None and (pending.seen is None or pending.seen() is not trace):
             pending.seen = ref(trace)
-            trace.observe(lambda known=pending: known.stage)
+            trace.observe(partial(getattr, pending, "stage"))
         return pending
 
     def _enter(self, pending: _Pending, stage: str) -> None:

@@ -131,11 +131,11 @@ Array = Any  # np.ndarray or np.generic: the table's functions take and give bot
 class OpSpec:
     """One row: what an elementwise op takes, gives and means.
 
-    takes: kinds ('b', 'i', 'u', 'f', 's') that the operands may have; all operands have one dtype, but
-    for WHERE's condition (bool). gives: 'same' as the operands, 'bool', or 'any' (CAST, BITCAST).
-    numpy: the meaning, called with arrays of the operands' compute type. ulp: largest error of a
-    float32 or float64 result in units in the last place, against the exact result (0.5 is correctly
-    rounded). combines: its identity element by dtype, if REDUCE may use it.
+    takes: kinds (of 'biufs', see DType) that the operands may have; all operands have one dtype,
+    but for WHERE's condition (bool). gives: 'same' as the operands, 'bool', or 'any' (CAST,
+    BITCAST). numpy: the meaning, called with arrays of the operands' compute type. ulp: largest
+    error of a float32 or float64 result in units in the last place, against the exact result (0.5
+    is correctly rounded). combines: its identity element by dtype, if REDUCE may use it.
     """
 
     arity: int

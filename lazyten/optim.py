@@ -113,17 +113,17 @@ class Optimizer:
     def _steps_taken(self, state: dict[str, Any], like: Tensor) -> Tensor | None:
         """How many steps a parameter has taken, this one with it, where some may be skipped: then
         only the device knows. None where none was or is."""
-        if self._skipped is None and not isinstance(state.get("step"), Tensor):
-            return None
-        if not isinstance(state.get("step"), Tensor):
-            before = state.get("step", int("momentum_buffer" in state))
+        count = state.get("step", int("momentum_buffer" in state))
+        if not isinstance(count, Tensor):
+            if self._skipped is None:
+                return None
             trace = tracing.current()
             if trace is not None:
-                trace.undo(partial(state.update, {"step": before}))
+                trace.undo(partial(state.update, {"step": count}))
             with tracing.listening(None):
-                state["step"] = Tensor(float(before), dt.float32, like.device)
-        taken = state["step"] + 1
-        self._set(state["step"], taken)
+                count = state["step"] = Tensor(float(count), dt.float32, like.device)
+        taken = count + 1
+        self._set(count, taken)
         return taken.to(_scalar_type(like))
 
     def _depended_on(self) -> list[object]:
@@ -345,7 +345,8 @@ class Adam(Optimizer):
         elif decay:
             grad = grad + p * decay
         first, second = state["exp_avg"], state["exp_avg_sq"]
-        mean, square = first * beta1 + grad * (1 - beta1), second * beta2 + grad * grad * (1 - beta2)
+        mean = first * beta1 + grad * (1 - beta1)
+        square = second * beta2 + grad * grad * (1 - beta2)
         self._set(first, mean)
         self._set(second, square)
         root, size = self._corrections(p, state, group, number)

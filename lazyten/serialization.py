@@ -23,7 +23,8 @@ except ImportError:
 
 _NAMES = {"BOOL": dt.bool_, "I8": dt.int8, "I16": dt.int16, "I32": dt.int32, "I64": dt.int64,
           "U8": dt.uint8, "U16": dt.uint16, "U32": dt.uint32, "U64": dt.uint64,
-          "F8_E4M3": dt.float8_e4m3fn, "F8_E5M2": dt.float8_e5m2, "F16": dt.float16, "BF16": dt.bfloat16, "F32": dt.float32, "F64": dt.float64}
+          "F8_E4M3": dt.float8_e4m3fn, "F8_E5M2": dt.float8_e5m2,
+          "F16": dt.float16, "BF16": dt.bfloat16, "F32": dt.float32, "F64": dt.float64}
 
 
 def _library() -> ModuleType:
