@@ -1245,7 +1245,9 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
 
     @property
     def mT(self) -> Tensor:
-        """The last two axes exchanged; a view."""
+        """The last two axes exchanged; a view. A zero-dim tensor is itself."""
+        if not self.shape:
+            return self
         if self.ndim < 2:
             raise ShapeError(f"mT of shape {self.shape}: a matrix has at least 2 axes")
         return self.transpose(-2, -1)

@@ -139,6 +139,7 @@ VIEWS: dict[str, Check] = {
     "the gradient of as_strided": lambda m, t: gradient_of(
         t.v, lambda x: x.as_strided((2, 2), (1, 1)) * 3),
     "the gradient of unfold": lambda m, t: gradient_of(t.c, lambda x: x.unfold(2, 3, 1) ** 2),
+    "mT of a number and of a vector": lambda m, t: (t.z.mT, error_of(lambda: t.v.mT)),
     "movedim": lambda m, t: t.c.movedim(0, -1),
     "movedim of two": lambda m, t: t.c.movedim((0, 2), (1, 0)),
     "moveaxis, swapaxes, swapdims": lambda m, t: (t.c.moveaxis(2, 0), t.c.swapaxes(0, 1),
@@ -213,6 +214,19 @@ CREATION: dict[str, Check] = {
     "as_tensor of numbers": lambda m, t: m.as_tensor([1, 2]) + 0,
     "as_tensor of a byte-swapped column of an array": lambda m, t: m.as_tensor(
         np.arange(6, dtype=np.int32).reshape(2, 3)[:, 1].copy()),
+    "from_numpy shares": lambda m, t: sharing(m.from_numpy),
+    "as_tensor shares": lambda m, t: sharing(m.as_tensor),
+    "from_dlpack shares": lambda m, t: sharing(m.from_dlpack),
+    "frombuffer shares": lambda m, t: sharing(
+        lambda a: m.frombuffer(a, dtype=m.float64).view(2, 3)),
+    "tensor copies": lambda m, t: sharing(m.tensor),
+    "as_tensor of another dtype copies": lambda m, t: sharing(
+        lambda a: m.as_tensor(a, dtype=m.float32)),
+    "the strides of a transposed array": lambda m, t: tuple(
+        m.from_numpy(ARRAYS["c"].copy().transpose(2, 0, 1)).stride()),
+    "from_numpy of objects, structures, text": lambda m, t: [
+        error_of(lambda a=a: m.from_numpy(a)) for a in (
+            np.array([None]), np.zeros(2, "f4,i4"), np.array(["x"]))],
     "clone is a tensor of its own": lambda m, t: written(t.f, lambda x: x.clone().zero_()),
     "detach shares": lambda m, t: written(t.f, lambda x: x.detach().zero_()),
     "the gradient flows through clone": lambda m, t: gradient_of(t.f, lambda x: x.clone() * 3),
@@ -232,6 +246,18 @@ CREATION: dict[str, Check] = {
     "roll of two axes": lambda m, t: t.f.roll((1, -1), (0, 1)),
     "set_default_dtype": lambda m, t: with_default(m),
 }
+
+
+def sharing(make: Callable[[np.ndarray[Any, Any]], Any]) -> Any:
+    """What shows of writes to an array and to what is made of it."""
+    array = np.arange(6.0).reshape(2, 3)
+    x = make(array)
+    before, view = x + 1, x[1]
+    array[1] = 7
+    after = x.clone()
+    view.mul_(2)
+    x[:, 0].fill_(-1)
+    return before, after, x, view, array.tolist()
 
 
 def with_default(m: Any) -> Any:
