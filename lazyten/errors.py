@@ -31,7 +31,12 @@ class CompileError(LazytenError, RuntimeError):
 
 class CheckError(LazytenError, RuntimeError):
     """What a kernel compiled with checks found (see `lazyten.check`): an access outside an array,
-    which is a bug in lazyten, or a NaN, an infinity or an overflow in the program's values."""
+    which is a bug in lazyten, or a NaN, an infinity or an overflow in the program's values. kind:
+    which of these, as CHECK names it."""
+
+    def __init__(self, message: str, kind: str = "") -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 class GradientError(LazytenError, RuntimeError):

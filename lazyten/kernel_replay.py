@@ -17,7 +17,7 @@ import numpy as np
 from lazyten import ops
 from lazyten.device import Handle, canonical, executor
 from lazyten.dtype import DType
-from lazyten.errors import LazytenError
+from lazyten.errors import CheckError, LazytenError
 from lazyten.kernel import Kernel, computation
 from lazyten.kernel_shrink import shrink
 from lazyten.launch_dump import Launch, load, save
@@ -105,9 +105,11 @@ def _unchecked(launch: Launch) -> Launch:
 
 
 def outcome(launch: Launch, device: str, against: str, exact: bool = False) -> str:
-    """'differs' or 'agrees', or the name of the error that a launch gives."""
+    """'differs' or 'agrees', or what error a launch gives."""
     try:
         found = compare(launch.kernel, run(launch, device), run(launch, against), exact)
+    except CheckError as error:
+        return f"CheckError ({error.kind})"
     except LazytenError as error:
         return type(error).__name__
     return "differs" if found else "agrees"
@@ -162,7 +164,8 @@ def _main(given: argparse.Namespace) -> int:
             return outcome(smaller, device, against, given.exact) == was
         small = shrink(launch, fails, lambda made: run(_unchecked(made), against))
         save(small, given.shrink)
-        print(f"\n{given.shrink}: smaller, and it {was if was == 'differs' else f'gives {was}'}\n"
+        says = was if was == "differs" else f"gives {was}"
+        print(f"\n{given.shrink}: smaller, and it {says}\n"
               f"{computation(small.kernel)}")
         for number, values in enumerate(small.inputs):
             print(f"input {number}: {np.array2string(values, threshold=16)}")

@@ -31,9 +31,9 @@ def raise_first(kernel: Kernel, found: Mapping[str, Finding], read: Read) -> Non
     """CheckError for the first of the findings, one a kind, that is an error."""
     for kind in (k for k in KINDS if k in found):
         if kind == "bounds":
-            raise CheckError(_stray(kernel, found[kind]))
+            raise CheckError(_stray(kernel, found[kind]), kind)
         if kind == "overflow" or not _is_given(kernel, kind, read):
-            raise CheckError(_wrong(kernel, kind, found[kind], read))
+            raise CheckError(_wrong(kernel, kind, found[kind], read), kind)
 
 
 def _is_given(kernel: Kernel, kind: str, read: Read) -> bool:

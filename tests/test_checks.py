@@ -204,7 +204,6 @@ def integer_kernels(draw: st.DrawFn) -> tuple[Kernel, list[Array]]:
 
 
 @given(integer_kernels())
-@settings(max_examples=60)
 def test_machine_code_finds_the_overflows_that_the_interpreter_finds(
         made: tuple[Kernel, list[Array]]) -> None:
     assert message("cpu", *made) == message("interpreter", *made)
@@ -262,14 +261,14 @@ KERNELS: dict[str, tuple[Node, list[tuple[DType, int]]]] = {
     "copy": (elementwise(Op.NEG, leaf(1, (1003,), dt.float32)), [(dt.float32, 1003)]),
     "bytes": (elementwise(Op.NOT, leaf(1, (100,), dt.bool_)), [(dt.bool_, 100)]),
     "halves": (elementwise(Op.NEG, leaf(1, (5, 33), dt.float16)), [(dt.float16, 165)]),
-    "transpose": (transposed(40, 24), [(dt.float32, 960)]),
+    "transpose": (transposed(20, 12), [(dt.float32, 240)]),
     "sum": (reduce(leaf(1, (7, 133), dt.float64), Op.ADD, (1,)), [(dt.float64, 931)]),
     "product": (products(9, 21, 17), [(dt.float32, 189), (dt.float32, 357)]),
     "large": (elementwise(Op.EXP, leaf(1, (300_001,), dt.float32)), [(dt.float32, 300_001)]),
 }
 
 
-@pytest.mark.parametrize("by", [-1, 1, 5000, 10**9, -10**12])
+@pytest.mark.parametrize("by", [-1, 1, 10**9])
 @pytest.mark.parametrize("op", [Op.LOAD, Op.STORE], ids=["load", "store"])
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_wrong_index_is_reported_and_touches_nothing(
@@ -282,14 +281,17 @@ def test_a_wrong_index_is_reported_and_touches_nothing(
     verb, size = ("loads", inputs[0][1]) if op is Op.LOAD else ("stores", node.numel)
     first = max(by, size) if by > 0 else by
     position = rf"element {first} of (out|in)put 0, \w+\[{size}\]: there is none; nothing was"
+    runtime = CpuRuntime(0)
+    program = runtime.build([kernel])  # which run_guarded finds
     for at_end in (True, False):
         with pytest.raises(CheckError, match=f"kernel checked .* {verb} {position}"):
-            run_guarded(CpuRuntime(0), kernel, values, at_end)
+            run_guarded(runtime, kernel, values, at_end)
+    del program
 
 
 @pytest.mark.parametrize("mapping", ["opencl", "opencl-grid"])
 @pytest.mark.parametrize("op", [Op.LOAD, Op.STORE], ids=["load", "store"])
-@pytest.mark.parametrize("name", ["copy", "bytes", "transpose", "product"])
+@pytest.mark.parametrize("name", ["copy", "bytes", "product"])
 def test_a_wrong_index_is_reported_by_opencl_devices(
         monkeypatch: pytest.MonkeyPatch, name: str, op: Op, mapping: str) -> None:
     pytest.importorskip("pyopencl", reason="the extra lazyten[opencl] is not installed")
@@ -302,7 +304,7 @@ def test_a_wrong_index_is_reported_by_opencl_devices(
 
 @pytest.mark.parametrize("dtype", [dt.float32, dt.int8, dt.bfloat16], ids=lambda d: d.name)
 @given(data=st.data())
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_checks_change_no_result_and_find_nothing_in_good_kernels(dtype: DType,
                                                                   data: st.DataObject) -> None:
     shape = tuple(data.draw(st.lists(SIZES.filter(bool), min_size=1, max_size=3)))

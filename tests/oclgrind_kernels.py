@@ -1,0 +1,212 @@
+"""Runs kernels of every kind on Oclgrind: `python oclgrind_kernels.py vectors|grid|wrong`.
+
+Results are compared with the interpreter's; what Oclgrind sees is in its log. test_oclgrind.py
+starts this. Memory has the size that was asked for, to the byte, so that nothing stray goes into
+what a pool has left over.
+"""
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyopencl
+from c_kernels import every_op, leaf
+from graphs import SIZES, expressions
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+import lazyten as lt
+from lazyten import dtype as dt
+from lazyten import nn, ops
+from lazyten.codegen import pipeline
+from lazyten.device import canonical, executor
+from lazyten.errors import CheckError
+from lazyten.kernel import Given, Kernel
+from lazyten.node import Node, elementwise, expand, index, make, reduce, reshape, rewrite
+from lazyten.ops import Op
+from lazyten.runtimes.evaluation import evaluate
+from lazyten.runtimes.opencl import OpenCLRuntime, cpu_capabilities
+from lazyten.trial import random_values
+
+Array = np.ndarray[Any, Any]
+LEAST = 8
+"""Bytes of memory that is asked for with fewer: its first element may be read whatever its size."""
+
+
+def started(mapping: str) -> OpenCLRuntime:
+    """Oclgrind, with kernels as a GPU gets them or, for 'vectors', as a processor does."""
+    runtime = executor(canonical("opencl:oclgrind"))
+    assert isinstance(runtime, OpenCLRuntime)
+    runtime.options.append("-cl-opt-disable")  # it cannot run some optimized instructions
+    if mapping == "vectors":
+        # It takes sums of the halves of 16 lanes, even written by hand, for uninitialized.
+        runtime.capabilities = replace(cpu_capabilities(runtime.device), vector_bytes=32,
+                                       most_lanes=8)
+    flags = pyopencl.mem_flags.READ_WRITE
+    kept: list[Any] = []  # Oclgrind frees memory that queued kernels are going to use
+
+    def exact(nbytes: int) -> Any:
+        kept.append(pyopencl.Buffer(runtime.context, flags, max(nbytes, LEAST)))
+        return kept[-1]
+    runtime.alloc, runtime.free = exact, lambda handle: None  # type: ignore[method-assign]
+    return runtime
+
+
+# ---- kernels -------------------------------------------------------------------------------------
+
+def products(m: int, k: int, n: int) -> Node:
+    """A matrix product of arguments 1 and 2."""
+    a = expand(leaf(1, (m, 1, k), dt.float32), (m, n, k))
+    b = expand(make(Op.PERMUTE, dt.float32, (leaf(2, (1, k, n), dt.float32),), (0, 2, 1)),
+               (m, n, k))
+    return reshape(reduce(make(Op.MUL, dt.float32, (a, b)), Op.ADD, (2,)), (m, n))
+
+
+DECISIONS = ("tile(i0:3) vector(i1:8)", "vector(i1:8) stage(argument 2)",
+             "tile(i0:2) vector(i1:4) stage(argument 1)", "unroll(r0.2:2) vector(r0.2:4)",
+             "vector(i1:8) block(r0.2:8)", "vector(i1:8) outermost(i1)",
+             "vector(i1:4) parallel(i0:2)",
+             "tile(i0:4) vector(i1:8) parallel(i0*i1:2)", "plain loops")
+
+
+def decided(mapping: str) -> list[Kernel]:
+    """A product with tails on all sides, by every kind of decision."""
+    given_texts = DECISIONS if mapping == "vectors" else ("plain loops", "tile(i0:2, i1:3)")
+    inputs = ((dt.float32, 11 * 21), (dt.float32, 21 * 17))
+    return [Kernel(f"product_{n}", (products(11, 21, 17),), inputs, None, Given(text))
+            for n, text in enumerate(given_texts)]
+
+
+def drawn(dtype: dt.DType, count: int) -> list[Kernel]:
+    """Kernels of random moves, ops and reductions, the same ones every time."""
+    found: list[Kernel] = []
+
+    @settings(max_examples=count, derandomize=True, database=None, phases=[Phase.generate],
+              deadline=None)
+    @given(data=st.data())
+    def draw(data: st.DataObject) -> None:
+        shapes = data.draw(st.lists(st.lists(SIZES.filter(bool), min_size=1, max_size=3).map(tuple),
+                                    min_size=1, max_size=2))
+        shapes = [s if np.prod(s) <= 600 else (3, 17) for s in shapes]
+        leaves = [leaf(1 + i, s, dtype) for i, s in enumerate(shapes)]
+        node = data.draw(expressions(dtype, leaves))
+        if node.numel:
+            found.append(Kernel("drawn", (node,), tuple((dtype, int(np.prod(s))) for s in shapes)))
+    draw()
+    return found
+
+
+def kernels(mapping: str) -> list[Kernel]:
+    """All that are run one by one."""
+    found = decided(mapping)
+    for dtype in (dt.float32, dt.int32, dt.int64, dt.uint8, dt.bool_, dt.float16, dt.bfloat16):
+        found += every_op(dtype, 19)
+    for dtype in (dt.float32, dt.int16, dt.bool_, dt.float16):
+        found += drawn(dtype, 15)
+    return found
+
+
+def run(runtime: OpenCLRuntime, made: list[Kernel]) -> None:
+    """Launch kernels on small whole numbers, and compare what they give."""
+    rng = np.random.default_rng(0)
+    for kernel, program in zip(made, runtime.build(made), strict=True):
+        values = [random_values(rng, dtype, size) if dtype.kind != "f"
+                  else ops.encode(rng.integers(-3, 4, size).astype(dtype.compute), dtype)
+                  for dtype, size in kernel.inputs]
+        outputs = [np.empty(o.numel, o.dtype.numpy) for o in kernel.outputs]
+        handles = [runtime.alloc(v.nbytes) for v in (*outputs, *values)]
+        for handle, value in zip(handles[len(outputs):], values, strict=True):
+            runtime.copy_in(handle, value)
+        program.launch(handles)
+        leaves = {len(outputs) + i: v for i, v in enumerate(values)}
+        for node, got, handle, wanted in zip(kernel.outputs, outputs, handles,
+                                             evaluate(kernel.outputs, leaves), strict=False):
+            runtime.copy_out(got, handle)
+            np.testing.assert_allclose(ops.decode(got, node.dtype).astype(np.float64),
+                                       wanted.reshape(-1).astype(np.float64), rtol=1e-2, atol=1e-3,
+                                       err_msg=f"{kernel.name} {node}")
+
+
+# ---- programs ------------------------------------------------------------------------------------
+
+def results(device: str) -> list[Array]:
+    """What programs on tensors give: convolutions, gradients, indices, several outputs a kernel."""
+    r = np.random.default_rng(0)
+
+    def t(*shape: int) -> Any:
+        return lt.tensor(r.normal(size=shape).astype(np.float32), device=device)
+    x, w, image, filters = t(5, 19), t(19, 7), t(2, 3, 9, 11), t(4, 3, 3, 3)
+    rows = lt.tensor([0, 3, 3], device=device)
+    weights = t(9, 9).requires_grad_()
+    (weights @ weights.T).softmax(1)[rows].sum().backward()
+    filters.requires_grad_()
+    nn.functional.conv2d(image, filters, stride=2, padding=1).relu().sum().backward()
+    outputs = [
+        x @ w, (w.T @ x.T).contiguous(), (x @ w).softmax(1), t(33, 35).T.contiguous(), x.sum(),
+        *x.max(0), x.argmax(1), x.cumsum(1), x.half() * 2, x.bfloat16() + x.bfloat16(),
+        x.sin(), (x > 0).any(1), (x * 100).int() // 7, x.double() ** 1.5,
+        nn.functional.conv2d(image, filters), nn.functional.max_pool2d(image, 2), x[rows],
+        weights.grad, filters.grad, x.flip(1)[:, 3:] + 1, x.unfold(1, 4, 3).sum(2),
+        x.sort(1).values,
+        lt.zeros(5, 19, device=device).index_add(0, rows, x[:3]), *lt.var_mean(x, 0),
+        t(300).sum() + t(3), x.gather(1, (x > 0).long()), lt.cat([x, x * 2], 1)[:, ::2],
+        nn.functional.layer_norm(x, (19,)), x.sum(0), (x * x).sum(0)]
+    lt.realize(*outputs)
+    return [o.detach().double().numpy() for o in outputs]
+
+
+def misplaced(runtime: OpenCLRuntime) -> None:
+    """Checked kernels whose index is wrong: they tell, and touch nothing."""
+    right = pipeline.lower
+    nodes = {"product": (products(9, 21, 17), ((dt.float32, 189), (dt.float32, 357))),
+             "copy": (elementwise(Op.NEG, leaf(1, (37,), dt.float16)), ((dt.float16, 37),)),
+             "transpose": (make(Op.PERMUTE, dt.float32, (leaf(1, (17, 9), dt.float32),), (1, 0)),
+                           ((dt.float32, 153),))}
+    for op in (Op.LOAD, Op.STORE):
+        def off(node: Node, op: Op = op) -> Node | None:
+            if node.op is not op:
+                return None
+            place = elementwise(Op.ADD, node.src[1], index(3))
+            return make(op, node.dtype, (node.src[0], place, *node.src[2:]), node.arg)
+        pipeline.lower = lambda kernel, off=off: rewrite([right(kernel)], off)[0]
+        for name, (node, inputs) in nodes.items():
+            kernel = Kernel(f"{name}_{op.name.lower()}", (node,), inputs, None, None, ("bounds",))
+            program, = runtime.build([kernel])
+            handles = [runtime.alloc(node.numel * node.dtype.itemsize)]
+            for dtype, size in inputs:
+                handles.append(runtime.alloc(size * dtype.itemsize))
+                runtime.copy_in(handles[-1], np.zeros(size, dtype.numpy))
+            try:
+                program.launch(handles)
+            except CheckError:
+                continue
+            raise AssertionError(f"{name}: a stray {op.name} went unseen")
+    pipeline.lower = right
+
+
+def stray(runtime: OpenCLRuntime) -> None:
+    """A kernel that no check guards, to see that Oclgrind tells."""
+    source = "kernel void wrong(global float *p) { p[1000] = p[1]; }"
+    kernel = pyopencl.Program(runtime.context, source).build().wrong
+    kernel(runtime.queue, (1,), (1,), pyopencl.Buffer(runtime.context, 1, 64))
+    runtime.synchronize()
+
+
+def main(mapping: str) -> None:
+    """Run what there is for a mapping; 'wrong' is the stray kernel alone."""
+    runtime = started(mapping)
+    if mapping == "wrong":
+        stray(runtime)
+        return
+    run(runtime, kernels(mapping))
+    oclgrind = canonical("opencl:oclgrind")
+    pairs = zip(results(oclgrind), results("interpreter"), strict=True)
+    for number, (got, wanted) in enumerate(pairs):
+        np.testing.assert_allclose(got, wanted, rtol=1e-2, atol=1e-3, err_msg=str(number))
+    misplaced(runtime)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
