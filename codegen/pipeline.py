@@ -48,7 +48,7 @@ def _generate(kernel: Kernel, target: Target) -> Generated:
     texts: list[str] = []
     declares: dict[str, None] = {}
     loops: list[str] = []
-    work_items: list[int] = []
+    functions: list[Function] = []
     for name, (sink, decisions) in zip(names, steps, strict=True):
         nest = loop_nest(_checked(sink))
         title = f"{decisions} (given)" if given and name == kernel.name else str(decisions)
@@ -57,12 +57,12 @@ def _generate(kernel: Kernel, target: Target) -> Generated:
         function = linearize(name, _checked(make(sink.op, sink.dtype, tuple(stores))),
                              decisions.parallel.grain)
         text, declared = RENDERERS[target.language](function)
-        work_items.append(function.work_items)
+        functions.append(function)
         texts.append(text)
         declares.update(dict.fromkeys(declared))
     return Generated(kernel.name, "\n".join(texts), tuple(declares), "\n\n".join(loops),
                      kernel.where, tuple(names), _scratch_bytes(steps, arguments),
-                     tuple(work_items))
+                     tuple(f.work_items for f in functions), tuple(f.group for f in functions))
 
 
 def _given(given: Given, target: Target, sink: Node) -> Decisions:

@@ -61,7 +61,7 @@ class Capabilities:
         """What the code generator needs of this."""
         return Target(self.name, self.vector_bytes, self.vector_registers, threads=self.threads,
                       language=self.language, most_lanes=self.most_lanes,
-                      work_group=self.work_group)
+                      work_group=self.work_group, local_memory=self.local_memory)
 
 
 class LoadedProgram(Program):

@@ -52,11 +52,10 @@ class OpenCLFunction:
 
     __slots__ = ("kernel", "name", "params", "sizes")
 
-    def __init__(self, program: Any, name: str, items: int, group: int) -> None:
+    def __init__(self, program: Any, name: str, items: int, local: int) -> None:
         self.name = name
         self.kernel: ClKernel = package().Kernel(program, function_name(name))
         self.params: int = self.kernel.num_args
-        local = group if items > 1 else 1
         self.sizes = (-(-items // local) * local,), (local,)
 
     def enqueue(self, queue: Any, buffers: Sequence[ClBuffer]) -> Any:
@@ -141,7 +140,7 @@ class OpenCLRuntime(Runtime):
                              f"{describe(self.device)} has none; compute it on another device")
 
     def compile(self, kernels: Sequence[Generated]) -> Any:
-        """The kernels as one built program, and the work items of each function."""
+        """The kernels as one built program, and the work items and group of each function."""
         if not kernels:
             return None
         cl = package()
@@ -154,8 +153,9 @@ class OpenCLRuntime(Runtime):
             for kernel in kernels if len(kernels) > 1 else ():
                 self.compile([kernel])  # that which is at fault has the error
             raise self._refused(kernels[0], source, error) from error
-        items = {name: n for k in kernels for name, n in zip(k.entries, k.work_items, strict=True)}
-        return program, items
+        sizes = {name: (items, group) for k in kernels
+                 for name, items, group in zip(k.entries, k.work_items, k.groups, strict=True)}
+        return program, sizes
 
     def _refused(self, kernel: Generated, source: str, error: Exception) -> CompileError:
         with tempfile.NamedTemporaryFile("w", prefix="lazyten-", suffix=".cl",
@@ -168,9 +168,10 @@ class OpenCLRuntime(Runtime):
     def load(self, compiled: Any, names: Sequence[str]) -> list[OpenCLFunction]:
         if compiled is None:
             return []
-        program, items = compiled
-        group = self.capabilities.work_group
-        return [OpenCLFunction(program, name, items[name], group) for name in names]
+        program, sizes = compiled
+        most = self.capabilities.work_group
+        return [OpenCLFunction(program, name, items, group or min(items, most))
+                for name, (items, group) in ((name, sizes[name]) for name in names)]
 
     def launch(self, function: OpenCLFunction, buffers: Sequence[ClBuffer]) -> None:
         with self._lock, self._reporting(f"kernel {function.name}"):
