@@ -6,7 +6,6 @@ it runs a chunk of the outer loop, in vectors. On GPUs it is one of many that ru
 """
 from __future__ import annotations
 
-import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +24,13 @@ from lazyten.device import Launch, MemoryStats
 from lazyten.dtype import DType
 from lazyten.errors import CompileError, DeviceError, DTypeError
 from lazyten.kernel import Kernel
-from lazyten.runtimes.contract import Capabilities, LoadedProgram, Runtime
+from lazyten.runtimes.contract import (
+    Capabilities,
+    LoadedProgram,
+    Runtime,
+    program_text,
+    refusal,
+)
 from lazyten.runtimes.memory_pool import Block, MemoryPool, Source
 from lazyten.runtimes.opencl_devices import (
     ClDevice,
@@ -158,12 +163,7 @@ class OpenCLRuntime(Runtime):
         return program, sizes
 
     def _refused(self, kernel: Generated, source: str, error: Exception) -> CompileError:
-        with tempfile.NamedTemporaryFile("w", prefix="lazyten-", suffix=".cl",
-                                         delete=False) as kept:
-            kept.write(source)
-        return CompileError(f"the compiler of {describe(self.device)} refuses kernel {kernel.name} "
-                            f"(from {kernel.where}); its source is in {kept.name}: "
-                            f"{str(error).strip()}")
+        return refusal(f"the compiler of {describe(self.device)}", kernel, source, ".cl", error)
 
     def load(self, compiled: Any, names: Sequence[str]) -> list[OpenCLFunction]:
         if compiled is None:
@@ -269,12 +269,6 @@ def gpu_capabilities(device: ClDevice) -> Capabilities:
 def _dtypes(device: ClDevice) -> frozenset[DType]:
     """All element types, but for float64 where the device has none."""
     return frozenset(dt.ALL if device.double_fp_config else set(dt.ALL) - {dt.float64})
-
-
-def program_text(kernels: Sequence[Generated]) -> str:
-    """One program of several kernels: what they declare, once, and their functions."""
-    declares = dict.fromkeys(line for kernel in kernels for line in kernel.declares)
-    return "\n".join([*declares, *(kernel.source for kernel in kernels), ""])
 
 
 def _divides_exactly(device: ClDevice) -> bool:
