@@ -1,9 +1,9 @@
-"""Device memory in blocks that are split and merged: what the cuda and opencl runtimes allocate from.
+"""Device memory in blocks that are split and merged: what the cuda and opencl runtimes use.
 
-Asking a driver for memory is slow, and giving it back waits for the device. Memory is therefore taken
-in large segments. A segment is a row of blocks; a free block that is larger than what is asked for
-is split, and one that becomes free is merged with its free neighbours. Small blocks have segments of
-their own, so that one that lives long does not keep a large segment in pieces.
+Asking a driver for memory is slow, and giving it back waits for the device. Memory is therefore
+taken in large segments. A segment is a row of blocks; a free block that is larger than what is
+asked for is split, and one that becomes free is merged with its free neighbours. Small blocks have
+segments of their own, so that one that lives long does not keep a large segment in pieces.
 """
 from __future__ import annotations
 

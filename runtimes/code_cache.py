@@ -54,7 +54,7 @@ class CodeCache:
 
     def translate_together(self, kernels: Mapping[str, Kernel], generate: Generate,
                            compile: CompileProgram) -> tuple[list[Generated], bytes]:
-        """The same where several kernels are compiled to one program. An entry is then a program."""
+        """The same where several kernels are compiled to one program, which is an entry."""
         key = "\n\n".join(kernels)
         parts = self._read(key, len(kernels))
         if parts is not None:

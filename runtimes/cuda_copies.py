@@ -39,7 +39,7 @@ class Staging:
         return self._parts[self._next], self._copied[self._next]
 
     def copy_in(self, device: int, source: Array) -> None:
-        """Copy an array to the device; it may be changed on return, when the GPU may not be done."""
+        """Copy an array to the device. It may be changed on return, though the GPU may be at it."""
         start = source.ctypes.data
         for offset in range(0, source.nbytes, PART):
             nbytes = min(PART, source.nbytes - offset)

@@ -50,9 +50,12 @@ _LASTING = frozenset(f"CUDA_ERROR_{name}" for name in (
 
 @dataclass(frozen=True, slots=True)
 class Properties:
-    """What a GPU has. architecture: 90 for compute capability 9.0. memory: bytes. local_memory: bytes
-    of shared memory that a block gets without asking for more. registers: 32-bit ones of a
-    multiprocessor. l2: bytes of the cache that all share."""
+    """What a GPU has.
+
+    architecture: 90 for compute capability 9.0. memory: bytes. local_memory: bytes of shared memory
+    that a block gets without asking for more. registers: 32-bit ones of a multiprocessor. l2: bytes
+    of the cache that all share.
+    """
 
     name: str
     architecture: int

@@ -5,6 +5,7 @@ import os
 from importlib.util import find_spec
 from pathlib import Path
 
+import cuda_on_cpu
 import opencl_grid
 import pytest
 from golden_text import Golden
@@ -21,6 +22,7 @@ settings.register_profile("thorough", settings.get_profile("quick"), max_example
 settings.load_profile("ci" if os.environ.get("CI") else "quick")
 
 opencl_grid.register()
+cuda_on_cpu.register()
 
 OPENCL_FILES = frozenset({"test_errors", "test_gather", "test_jit", "test_launch_sequence",
                           "test_memory_stats", "test_runtimes", "test_special"})

@@ -124,7 +124,8 @@ static bool release_block(Failure &failure) {
     if (t.state != AT_BLOCK) return false;
     if (line && t.line != line)
       snprintf(failure.text, sizeof failure.text,
-               "threads of a block wait at different barriers: lines %d and %d", line, t.line);
+               "threads of a block wait at different barriers: lines %d and %d",
+               std::min(line, t.line), std::max(line, t.line));
     line = t.line;
   }
   for (Thread &t : threads) if (t.state == AT_BLOCK) t.state = READY;

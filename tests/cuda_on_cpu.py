@@ -1,9 +1,9 @@
 """The device `cuda-on-cpu`: the cuda runtime, whole, where there is no GPU.
 
-NVIDIA's bindings get a driver made for tests (fake_cuda_driver.cpp), and g++ stands in for NVRTC, with
-a header that has what CUDA C++ adds to C++ (cuda_on_cpu.h). Threads of a block run in the order that
-`run_in_order` sets. This is a pytest plugin, too: with tests/ in PYTHONPATH, `-p cuda_on_cpu` makes
-the device known to any test run.
+NVIDIA's bindings get a driver made for tests (fake_cuda_driver.cpp), and g++ stands in for NVRTC,
+with a header that has what CUDA C++ adds to C++ (cuda_on_cpu.h). Threads of a block run in the
+order that `run_in_order` sets. This is a pytest plugin, too: with tests/ in PYTHONPATH,
+`-p cuda_on_cpu` makes the device known to any test run.
 """
 from __future__ import annotations
 
@@ -25,6 +25,9 @@ import nvrtc
 from lazyten import device
 
 NAME = "cuda-on-cpu"
+ON_GPU = os.environ.get("LAZYTEN_TEST_GPU") == "1"
+"""Whether tests are to run on a GPU. A process has one driver, so those that need the other are
+skipped."""
 HERE = Path(__file__).parent
 COMPILER = ("g++", "-std=c++20", "-O1", "-fPIC", "-w")
 FLAGS = ("-ffp-contract=off", "-fno-math-errno", "-fno-strict-aliasing", "-U_FORTIFY_SOURCE")
@@ -34,6 +37,8 @@ ORDERS = (0, 1, 7)
 
 def missing() -> str | None:
     """What is not here that this needs."""
+    if ON_GPU:
+        return "this run is on a GPU, with its own driver"
     if shutil.which("g++") is None:
         return "g++ is not installed"
     try:
@@ -90,20 +95,22 @@ def driver() -> ctypes.CDLL:
 
 
 def run_in_order(seed: int) -> None:
-    """The order of blocks, of threads, and of what may run at once: 0 as numbered, 1 backwards, others
-    at random."""
-    driver().fake_set_order(seed)
+    """The order of blocks, of threads, and of what may run at once: 0 as numbered, 1 backwards,
+    others at random. A GPU has its own."""
+    if not ON_GPU:
+        driver().fake_set_order(seed)
 
 
 def shared_library(source: str) -> bytes:
-    """A CUDA program as the driver for tests loads it. AssertionError with the log if g++ refuses."""
+    """A CUDA program as the driver for tests loads it. AssertionError with g++'s log if it is
+    refused."""
     names = re.findall(r'extern "C" __global__ void(?: __launch_bounds__\(\d+\))? (\w+)\(', source)
     text = "\n".join([source, *(f"CUDA_ON_CPU_KERNEL({name})" for name in names), ""])
     with tempfile.TemporaryDirectory() as folder:
         path, made = Path(folder, "program.cpp"), Path(folder, "program.so")
         path.write_text(text)
-        done = subprocess.run([*COMPILER, *FLAGS, "-shared", "-include", header(), "-o", made, path],
-                              text=True, capture_output=True)
+        done = subprocess.run([*COMPILER, *FLAGS, "-shared", "-include", header(), "-o", made,
+                               path], text=True, capture_output=True)
         assert done.returncode == 0, done.stderr
         return made.read_bytes()
 
