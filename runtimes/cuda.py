@@ -20,7 +20,7 @@ import numpy as np
 from lazyten.codegen.generated import Generated
 from lazyten.codegen.render_c import function_name
 from lazyten.device import Launch, MemoryStats
-from lazyten.errors import CompileError, DeviceError
+from lazyten.errors import DeviceError
 from lazyten.kernel import Kernel
 from lazyten.runtimes import cuda_compiler, cuda_driver
 from lazyten.runtimes.allocator import CachingAllocator
@@ -185,10 +185,8 @@ class CudaRuntime(Runtime):
         except cuda_compiler.RefusedError as error:
             for kernel in kernels if len(kernels) > 1 else ():
                 self.machine_code([kernel])  # that which is at fault has the error
-            raise self._refused(kernels[0], source, error) from error
-
-    def _refused(self, kernel: Generated, source: str, error: Exception) -> CompileError:
-        return refusal(f"NVRTC, for {self.properties.name},", kernel, source, ".cu", error)
+            raise refusal(f"NVRTC, for {self.properties.name},", kernels[0], source, ".cu",
+                          error) from error
 
     def compile_text(self, source: str) -> bytes:
         """Machine code for this GPU. RefusedError has the compiler's log."""

@@ -132,9 +132,9 @@ GOOD, BAD = (Generated(name, f'extern "C" __global__ void kernel_{name}(int *p0)
 
 
 def test_what_the_compiler_refuses_names_the_kernel_and_keeps_the_source() -> None:
-    with pytest.raises(CompileError, match=r"(?s)Processor 0, refuses kernel bad \(from train"
-                                           r"\.py:12\); its source is in .*\.cu: .*nonsense") as raised:
-        runtime: Any = executor(NAME)
+    runtime: Any = executor(NAME)
+    with pytest.raises(CompileError, match=r"(?s)Processor 0, refuses kernel bad \(from train\.py:"
+                                           r"12\); its source is in .*\.cu: .*nonsen") as raised:
         runtime.compile([GOOD, BAD])
     path = Path(re.search(r"is in (\S+\.cu)", str(raised.value))[1])  # type: ignore[index]
     assert "nonsense" in path.read_text()

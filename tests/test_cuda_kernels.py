@@ -1,5 +1,5 @@
-"""Kernels, copies and training on the device `cuda-on-cpu`, threads in any order; or on a GPU, where
-`make test-gpu` runs the tests."""
+"""Kernels, copies and training on the device `cuda-on-cpu`, with threads in any order; or on a GPU,
+where `make test-gpu` runs the tests."""
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -27,13 +27,15 @@ from lazyten import dtype as dt
 from lazyten.codegen.pipeline import generate
 from lazyten.codegen.target import Target
 from lazyten.device import canonical, executor
+from lazyten.disk_cache import DiskCache
 from lazyten.dtype import DType
 from lazyten.errors import CompileError, DeviceError, DTypeError
-from lazyten.kernel import Kernel
+from lazyten.kernel import Kernel, structure
 from lazyten.location import Location
 from lazyten.node import cast, const, expand, make, reduce, reshape
 from lazyten.ops import Op
 from lazyten.runtimes import opencl_devices
+from lazyten.runtimes.code_cache import CodeCache
 from lazyten.runtimes.opencl import OpenCLRuntime, gpu_capabilities
 
 pytest.importorskip("pyopencl", reason="the extra lazyten[opencl] is not installed")
@@ -195,8 +197,55 @@ def test_memory_is_counted_and_given_back() -> None:
     del x
     gc.collect()
     lt.empty_cache("opencl")
-    stats = lt.memory_stats("opencl")
-    assert (stats.in_use, stats.pooled) == (before, 0)
+    assert lt.memory_stats("opencl").in_use == before
+
+
+def test_an_empty_cache_leaves_nothing_that_is_free_as_a_whole() -> None:
+    runtime = OpenCLRuntime()
+    handles = [runtime.alloc(n) for n in (100, 5000, 3 << 20)]
+    for handle in handles:
+        runtime.free(handle)
+    assert runtime.memory_stats().pooled >= 3 << 20
+    runtime.empty_cache()
+    assert (runtime.memory_stats().in_use, runtime.memory_stats().pooled) == (0, 0)
+
+
+def test_programs_are_kept_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.arange(80, dtype=np.float32), np.arange(20, dtype=np.float32)
+    expected = np.maximum(values[0].reshape(4, 20), 0) @ values[1]
+    kernel = row_sums()
+    built = []
+    for compiles in (True, False, True):
+        runtime = OpenCLRuntime()
+        runtime.code = CodeCache("test", DiskCache(tmp_path))
+        if not compiles:
+            monkeypatch.setattr(runtime, "_built", None)  # nothing is compiled
+        program, = runtime.build([kernel])
+        handles = [runtime.alloc(n) for n in (16, 320, 80)]
+        for handle, array in zip(handles[1:], values, strict=True):
+            runtime.copy_in(handle, array)
+        program.launch(handles)
+        out = np.empty(4, np.float32)
+        runtime.copy_out(out, handles[0])
+        np.testing.assert_array_equal(out, expected)
+        built.append(program)
+        if not compiles:
+            entry, = tmp_path.glob("*.entry")
+            entry.write_bytes(entry.read_bytes()[:-1] + b"x")  # is not to be trusted any more
+            again = OpenCLRuntime()
+            again.code = runtime.code
+            monkeypatch.setattr(again, "_built", None)
+            with pytest.raises(TypeError, match="not callable"):
+                again.build([kernel])
+
+
+def test_a_binary_that_the_driver_refuses_is_compiled_anew(tmp_path: Path) -> None:
+    runtime = OpenCLRuntime()
+    runtime.code = CodeCache("test", DiskCache(tmp_path))
+    given = {structure(k): k for k in [row_sums()]}
+    runtime.code.translate_together(given, runtime.generate, lambda kernels: b"no binary")
+    program, = runtime.build(list(given.values()))
+    assert program.name == "row_sums"
 
 
 def test_out_of_memory_names_the_value_and_the_device() -> None:
