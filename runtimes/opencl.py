@@ -2,8 +2,8 @@
 
 The kernels of one `build` are one program, whose binary is kept on disk. Everything is queued, in
 order, on one queue. A handle is a pyopencl Buffer, most often a part of a larger one. On processors
-a work item is what a thread is to the cpu runtime: it runs a chunk of the outer loop, in vectors. On
-GPUs it is one of many that run an output block.
+a work item is what a thread is to the cpu runtime: it runs a chunk of the outer loop, in vectors.
+On GPUs it is one of many that run an output block.
 """
 from __future__ import annotations
 
