@@ -24,7 +24,7 @@ BUILT_IN = {"cpu": "lazyten.runtimes.cpu:CpuRuntime",
             "interpreter": "lazyten.runtimes.interpreter:InterpreterRuntime",
             "opencl": "lazyten.runtimes.opencl:OpenCLRuntime",
             "cuda": "lazyten.runtimes.cuda:CudaRuntime"}
-NEEDS = {"opencl": "pyopencl", "cuda": "cuda.bindings"}
+NEEDS = {"opencl": "pyopencl", "cuda": "cuda"}
 """The package that a built-in runtime needs besides lazyten's own requirements."""
 ENTRY_POINT_GROUP = "lazyten.runtimes"
 
@@ -211,15 +211,8 @@ def _entry_points() -> Sequence[Any]:
 def available() -> tuple[str, ...]:
     """Names of all runtimes that are installed, built-in ones first."""
     outside = sorted(e.name.lower() for e in _entry_points())
-    inside = [n for n in BUILT_IN if n not in NEEDS or _is_installed(NEEDS[n])]
+    inside = [n for n in BUILT_IN if n not in NEEDS or importlib.util.find_spec(NEEDS[n])]
     return (*inside, *(n for n in outside if n not in BUILT_IN))
-
-
-def _is_installed(package: str) -> bool:
-    try:
-        return importlib.util.find_spec(package) is not None
-    except ModuleNotFoundError:  # the package that it is a part of
-        return False
 
 
 @cache

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -32,6 +33,10 @@ minutes; test_opencl.py has their ops, dtypes, views and kinds of kernel in prog
 kernels. All files pass with `--devices opencl`."""
 
 
+CUDA_FILES = frozenset({"test_launch_sequence", "test_memory_stats", "test_runtimes"})
+"""Where it is the cuda runtime too, on the CPU. The same holds of g++; test_cuda_kernels.py has ops,
+dtypes and kinds of kernel."""
+
 NEEDS_PYOPENCL = pytest.mark.skipif(find_spec("pyopencl") is None,
                                     reason="the extra lazyten[opencl] is not installed")
 
@@ -50,9 +55,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         names = given.split(",") if given else ["cpu", "interpreter"]
         if not given and metafunc.module.__name__ in OPENCL_FILES:
             names.append("opencl")
-        metafunc.parametrize("device", [
-            pytest.param(n, marks=NEEDS_PYOPENCL if n.startswith("opencl") else ()) for n in names],
-            scope="session")
+        if not given and metafunc.module.__name__ in CUDA_FILES:
+            names.append(cuda_on_cpu.NAME)
+        metafunc.parametrize("device", [pytest.param(n, marks=_needs(n)) for n in names],
+                             scope="session")
+
+
+def _needs(name: str) -> Sequence[pytest.MarkDecorator]:
+    """Skips a device that is not installed."""
+    lacking = cuda_on_cpu.missing() if name == cuda_on_cpu.NAME else None
+    if lacking is not None:
+        return [pytest.mark.skip(reason=lacking)]
+    return [NEEDS_PYOPENCL] if name.startswith("opencl") else []
 
 
 @pytest.fixture

@@ -31,6 +31,8 @@ skipped."""
 HERE = Path(__file__).parent
 COMPILER = ("g++", "-std=c++20", "-O1", "-fPIC", "-w")
 FLAGS = ("-ffp-contract=off", "-fno-math-errno", "-fno-strict-aliasing", "-U_FORTIFY_SOURCE")
+ARCHITECTURES = ("sm_80", "sm_90")
+"""GPUs that NVRTC compiles for whatever runs on this device."""
 ORDERS = (0, 1, 7)
 """The first thread first, the last first, and a random order: see `run_in_order`."""
 
@@ -119,15 +121,17 @@ def runtime(index: int = 0) -> Any:
     """The cuda runtime on the driver for tests."""
     driver()
     from lazyten.runtimes.cuda import CudaRuntime
-    from lazyten.runtimes.cuda_compiler import RefusedError
+    from lazyten.runtimes.cuda_compiler import OPTIONS, RefusedError
 
     class CudaOnCpu(CudaRuntime):
-        """Its programs are compiled by g++."""
+        """Its programs are compiled by g++. NVRTC, if it is here, must take them, too."""
 
         kind = NAME
 
         def compile_text(self, source: str) -> bytes:
             try:
+                for architecture in ARCHITECTURES if nvrtc.library() is not None else ():
+                    nvrtc.compile_cuda(source, [f"-arch={architecture}", *OPTIONS])
                 return shared_library(source)
             except AssertionError as error:
                 raise RefusedError(str(error)) from error
@@ -137,7 +141,7 @@ def runtime(index: int = 0) -> Any:
 def register() -> None:
     """Let `device=NAME` be this runtime."""
     device.BUILT_IN[NAME] = f"{__name__}:runtime"
-    device.NEEDS[NAME] = "cuda.bindings"
+    device.NEEDS[NAME] = "cuda"
 
 
 def pytest_configure() -> None:

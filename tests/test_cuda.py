@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import cuda_on_cpu
@@ -21,7 +22,7 @@ from numpy.testing import assert_allclose
 import lazyten as lt
 from lazyten import dtype as dt
 from lazyten.codegen.generated import Generated
-from lazyten.device import canonical, executor
+from lazyten.device import Argument, canonical, executor
 from lazyten.errors import CompileError, DeviceError
 from lazyten.location import Location
 from lazyten.runtimes.code_cache import CodeCache
@@ -102,6 +103,23 @@ def test_a_captured_step_is_one_graph_launch() -> None:
     assert counts()[0] - ran >= 4  # kernels, in two launches
 
 
+def test_programs_of_a_launch_have_scratch_memory_of_their_own() -> None:
+    from lazyten.runtimes.cuda_graphs import stages_of
+
+    def program(*scratch: int) -> Any:
+        function = SimpleNamespace(address=1, grid=(1, 1, 1), block=(1, 1, 1))
+        return SimpleNamespace(generated=SimpleNamespace(scratch=scratch), functions=[function] * 2)
+    given = [Argument(0), Argument(2, 8)]
+    stages, scratch = stages_of([[(program(100, 600), given), (program(), given)],
+                                 [(program(5), given), (program(513), given)]])
+    assert scratch == 512 + 1024
+    arguments = [[[step.arguments for step in chain] for chain in stage] for stage in stages]
+    own = (Argument(1), Argument(3, 8))  # the table begins with the scratch memory
+    assert arguments == [
+        [[(*own, Argument(0, 0), Argument(0, 512))] * 2, [own] * 2],
+        [[(*own, Argument(0, 0))] * 2, [(*own, Argument(0, 512))] * 2]]
+
+
 def test_graphs_and_programs_go_when_nothing_uses_them() -> None:
     def use(number: int) -> None:
         step = lt.jit(lambda x: ((x @ x.T).softmax(1) @ x).sum(0) + number)
@@ -111,14 +129,14 @@ def test_graphs_and_programs_go_when_nothing_uses_them() -> None:
     use(-1)
     gc.collect()
     lt.realization._plans.clear()
-    executor(NAME).load(executor(NAME).compile([]), [])  # which drops what is noted
+    runtime: Any = executor(NAME)
+    runtime._bury()
     before = counts()
     for number in range(3):
         use(number)
     assert counts()[1] > before[1]
     lt.realization._plans.clear()
     gc.collect()
-    runtime: Any = executor(NAME)
     runtime._bury()
     assert counts()[1] == before[1]
     assert counts()[3] <= before[3]
