@@ -1,8 +1,14 @@
 """The allocator of devices: blocks that are split and merged, in segments."""
 from __future__ import annotations
 
+import sys
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
+from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -176,6 +182,63 @@ def test_a_finalizer_inside_an_allocation_may_free_and_allocate() -> None:
     blocks = [pool.alloc(5 * MIB), *garbage_made]
     check(memory, pool, {address: pool._used[address].size for address in blocks})
     assert len(set(blocks)) == 3
+
+
+@pytest.mark.parametrize("action", ["alloc", "free", "release"])
+def test_a_finalizer_may_free_and_allocate_at_any_line_of_a_call(action: str) -> None:
+    for number in count(1):
+        memory = Memory()
+        pool = allocator(memory, 5 * MIB)
+        blocks = [pool.alloc(n) for n in (700, 800, 3 * MIB, 100, 900, 2 * MIB)]
+        for freed in (blocks.pop(1), blocks.pop(1)):
+            pool.free(freed)
+
+        def finalize(pool: CachingAllocator[int] = pool, blocks: list[int] = blocks) -> None:
+            pool.free(blocks.pop(0))
+            blocks.append(pool.alloc(800))
+            blocks.append(pool.alloc(3 * MIB))
+        last = blocks.pop() if action == "free" else 0
+        with interrupted(number, finalize) as reached:
+            if action == "alloc":
+                blocks.append(pool.alloc(750))
+            elif action == "free":
+                pool.free(last)
+            else:
+                pool.release()
+        check(memory, pool, {address: pool._used[address].size for address in blocks})
+        assert len(set(blocks)) == len(blocks)
+        for address in blocks:
+            pool.free(address)
+        assert pool.stats().pooled == sum(memory.segments.values())
+        assert len(pool._whole) == len(memory.segments)
+        if not reached:
+            break
+    assert number > 10
+
+
+@contextmanager
+def interrupted(number: int, act: Callable[[], None]) -> Iterator[list[int]]:
+    """Call `act` before the line of the pool's code that comes as `number`th; gives whether one
+    did."""
+    reached: list[int] = []
+    lines = count(1)
+
+    def trace(frame: FrameType, event: str, argument: object) -> Any:
+        ours = Path(frame.f_code.co_filename).name in ("allocator.py", "memory_pool.py")
+        if ours and event == "line":
+            line = next(lines)
+            if line == number:
+                reached.append(line)
+                sys.settrace(None)
+                act()
+                sys.settrace(trace)
+        return trace
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield reached
+    finally:
+        sys.settrace(before)
 
 
 def test_freeing_never_waits_for_an_allocation() -> None:

@@ -15,6 +15,7 @@ import cuda_on_cpu
 import numpy as np
 import nvrtc
 import pytest
+from c_kernels import leaf
 from cuda_on_cpu import NAME, ORDERS
 from kernel_checks import values
 from numpy.testing import assert_allclose
@@ -24,7 +25,10 @@ from lazyten import dtype as dt
 from lazyten.codegen.generated import Generated
 from lazyten.device import Argument, canonical, executor
 from lazyten.errors import CompileError, DeviceError
+from lazyten.kernel import Kernel
 from lazyten.location import Location
+from lazyten.node import make
+from lazyten.ops import Op
 from lazyten.runtimes.code_cache import CodeCache
 
 pytestmark = pytest.mark.skipif(cuda_on_cpu.missing() is not None,
@@ -118,6 +122,29 @@ def test_programs_of_a_launch_have_scratch_memory_of_their_own() -> None:
     assert arguments == [
         [[(*own, Argument(0, 0), Argument(0, 512))] * 2, [own] * 2],
         [[(*own, Argument(0, 0))] * 2, [(*own, Argument(0, 512))] * 2]]
+
+
+def test_a_sequence_keeps_graphs_for_a_few_sets_of_addresses() -> None:
+    runtime: Any = cuda_on_cpu.runtime()
+    node = make(Op.ADD, dt.int32, (leaf(1, (40,), dt.int32),) * 2)
+    program, = runtime.build([Kernel("twice", (node,), ((dt.int32, 40),))])
+    launch = runtime.sequence([[(program, [Argument(1), Argument(0)])],
+                               [(program, [Argument(2), Argument(1)])]])
+    source, middle, *results = (runtime.alloc(160) for _ in range(12))
+    runtime.copy_in(source, np.arange(40, dtype=np.int32))
+    graphs, launched = counts()[1:3]
+    out = np.zeros(40, np.int32)
+    for result in results:
+        for _ in range(3):
+            launch([source, middle, result])
+            runtime.copy_out(out, result)
+            assert_array_equal(out, np.arange(40) * 4)
+    runtime._bury()
+    assert counts()[1] == graphs + 4
+    assert counts()[2] == launched + 2 * len(results)
+    del launch
+    runtime._bury()
+    assert counts()[1] == graphs
 
 
 def test_graphs_and_programs_go_when_nothing_uses_them() -> None:
