@@ -174,8 +174,9 @@ class Function:
     @property
     def work_items(self) -> int:
         """How many items the chunks of the parallel loop take; without one it is one chunk."""
-        return max(self.group, 1) * max((-(-item.extent // self.grain) for item in instructions_of(self.body)
-                    if isinstance(item, Loop) and item.parallel), default=1)
+        chunks = (-(-item.extent // self.grain) for item in instructions_of(self.body)
+                  if isinstance(item, Loop) and item.parallel)
+        return max(self.group, 1) * max(chunks, default=1)
 
 
 def instructions_of(block: Block) -> Iterator[Instruction]:

@@ -34,8 +34,8 @@ kernels. All files pass with `--devices opencl`."""
 
 
 CUDA_FILES = frozenset({"test_launch_sequence", "test_memory_stats", "test_runtimes"})
-"""Where it is the cuda runtime too, on the CPU. g++ is no quicker than PoCL; test_cuda_kernels.py has
-ops, dtypes and kinds of kernel."""
+"""Where it is the cuda runtime too, on the CPU. g++ is no quicker than PoCL; test_cuda_kernels.py
+has ops, dtypes and kinds of kernel."""
 
 NEEDS_PYOPENCL = pytest.mark.skipif(find_spec("pyopencl") is None,
                                     reason="the extra lazyten[opencl] is not installed")

@@ -18,7 +18,7 @@ import pytest
 from c_kernels import leaf
 from cuda_on_cpu import NAME, ORDERS
 from kernel_checks import values
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 import lazyten as lt
 from lazyten import dtype as dt
