@@ -15,8 +15,10 @@ class Generated:
     the loop nest, for people. where: the user's line, for messages. entries: the functions of the
     text in the order to call them, each with the same arguments. scratch: bytes of memory that they
     share, as arguments after the kernel's own, for the time of one launch. work_items: of each
-    entry, for devices that launch many of one function. records: of the report that a checked
-    kernel has for its last argument before those (report.py); 0 without one.
+    entry, for devices that launch many of one function. groups: of each entry, how many work items
+    make a group that shares local memory, a divisor of work_items; 0 where it does not matter.
+    records: of the report that a checked kernel has for its last argument before those (report.py);
+    0 without one.
     """
 
     name: str
@@ -27,4 +29,5 @@ class Generated:
     entries: tuple[str, ...] = ()
     scratch: tuple[int, ...] = ()
     work_items: tuple[int, ...] = ()
+    groups: tuple[int, ...] = ()
     records: int = 0

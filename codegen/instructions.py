@@ -159,19 +159,24 @@ class Function:
     """A kernel in instructions.
 
     params: each argument's element type and size, in slot order. grain: iterations of the parallel
-    loop that a thread takes at a time; 0 where there is no such loop.
+    loop that a thread takes at a time; 0 where there is no such loop. group: work items that run an
+    iteration of the parallel loop together; 0 where each has chunks of its own. arrays: element
+    types and sizes of what a group has in local memory.
     """
 
     name: str
     params: tuple[tuple[DType, int], ...]
     body: Block
     grain: int = 0
+    group: int = 0
+    arrays: tuple[tuple[DType, int], ...] = ()
 
     @property
     def work_items(self) -> int:
-        """How many chunks the parallel loop has; 1 without one."""
-        return max((-(-item.extent // self.grain) for item in instructions_of(self.body)
-                    if isinstance(item, Loop) and item.parallel), default=1)
+        """How many items the chunks of the parallel loop take; without one it is one chunk."""
+        chunks = (-(-item.extent // self.grain) for item in instructions_of(self.body)
+                  if isinstance(item, Loop) and item.parallel)
+        return max(self.group, 1) * max(chunks, default=1)
 
 
 def instructions_of(block: Block) -> Iterator[Instruction]:

@@ -50,7 +50,7 @@ def _generate(kernel: Kernel, target: Target) -> Generated:
     texts: list[str] = []
     declares: dict[str, None] = {}
     loops: list[str] = []
-    work_items: list[int] = []
+    functions: list[Function] = []
     records = max(map(_work_items, steps)) if kernel.checks else 0
     for name, (sink, decisions) in zip(names, steps, strict=True):
         nest = loop_nest(_checked(sink))
@@ -65,12 +65,13 @@ def _generate(kernel: Kernel, target: Target) -> Generated:
         if kernel.checks:
             function = check_accesses(function, arguments - 1, records, "bounds" in kernel.checks)
         text, declared = RENDERERS[target.language](function)
-        work_items.append(function.work_items)
+        functions.append(function)
         texts.append(text)
         declares.update(dict.fromkeys(declared))
     return Generated(kernel.name, "\n".join(texts), tuple(declares), "\n\n".join(loops),
                      kernel.where, tuple(names), _scratch_bytes(steps, arguments),
-                     tuple(work_items), records)
+                     tuple(f.work_items for f in functions), tuple(f.group for f in functions),
+                     records)
 
 
 def _work_items(step: tuple[Node, Decisions]) -> int:

@@ -17,7 +17,8 @@ class Target:
     core, the first of 64-byte lines in 8 ways. threads: whether it has `lazyten_run_chunks`, with
     which a large kernel runs on several threads (see render_llvm), or work items, which take the
     place of threads (see render_c). language: of the text. most_lanes: of a vector, whatever its
-    elements. work_group: work items that run together, 1 where each has a core of its own.
+    elements. work_group: most work items of a group, 1 where each has a core of its own.
+    local_memory: bytes that the items of a group share. warp: items that run in step.
     """
 
     name: str = "generic"
@@ -29,6 +30,8 @@ class Target:
     language: str = "llvm"
     most_lanes: int = 64
     work_group: int = 1
+    local_memory: int = 0
+    warp: int = 32
 
     @property
     def label(self) -> str:

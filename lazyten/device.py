@@ -22,8 +22,9 @@ from lazyten.variables import Variable
 
 BUILT_IN = {"cpu": "lazyten.runtimes.cpu:CpuRuntime",
             "interpreter": "lazyten.runtimes.interpreter:InterpreterRuntime",
-            "opencl": "lazyten.runtimes.opencl:OpenCLRuntime"}
-NEEDS = {"opencl": "pyopencl"}
+            "opencl": "lazyten.runtimes.opencl:OpenCLRuntime",
+            "cuda": "lazyten.runtimes.cuda:CudaRuntime"}
+NEEDS = {"opencl": "pyopencl", "cuda": "cuda"}
 """The package that a built-in runtime needs besides lazyten's own requirements."""
 ENTRY_POINT_GROUP = "lazyten.runtimes"
 

@@ -1,8 +1,9 @@
 """Compiled kernels on disk, so that the next process compiles nothing that this one did.
 
 A runtime whose `compile` gives bytes, one for each kernel, lets `CodeCache.translate` stand before
-it. An entry is keyed by the kernel's structure and by `context`: all else that its code depends on.
-A hit skips the code generator as well as the device's compiler.
+it; one whose compiler makes one program of several, `translate_together`. An entry is keyed by the
+structure of its kernels and by `context`: all else that its code depends on. A hit skips the code
+generator as well as the device's compiler.
 """
 from __future__ import annotations
 
@@ -30,6 +31,7 @@ FOLDERS = tuple(Path(str(module.__file__)).parent for module in (node, pipeline,
 
 Generate = Callable[[Sequence[Kernel]], list[Generated]]
 Compile = Callable[[Sequence[Generated]], list[bytes]]
+CompileProgram = Callable[[Sequence[Generated]], bytes]
 
 
 class CodeCache:
@@ -47,25 +49,53 @@ class CodeCache:
         generated = generate([kernels[key] for key in missing])
         for key, text, code in zip(missing, generated, compile(generated), strict=True):
             found[key] = text, code
-            self._keep(key, text, code)
+            self._write(key, [text], code)
         return [found[key][0] for key in kernels], [found[key][1] for key in kernels]
 
-    def _find(self, key: str, kernel: Kernel) -> tuple[Generated, bytes] | None:
-        parts = self.disk.get(f"{self.context}\n{key}") if self.disk is not None else None
-        if parts is None or len(parts) != 8:
-            return None
-        texts = [part.decode() for part in parts[:7]]
-        source, declares, loops, entries, scratch, items, records = texts
-        return Generated(kernel.name, source, tuple(declares.splitlines()), loops, kernel.where,
-                         tuple(entries.split()), tuple(map(int, scratch.split())),
-                         tuple(map(int, items.split())), int(records)), parts[7]
+    def translate_together(self, kernels: Mapping[str, Kernel], generate: Generate,
+                           compile: CompileProgram) -> tuple[list[Generated], bytes]:
+        """The same where several kernels are compiled to one program, which is an entry."""
+        key = "\n\n".join(kernels)
+        parts = self._read(key, len(kernels))
+        if parts is not None:
+            return [_from_texts(parts[i * TEXTS:(i + 1) * TEXTS], kernel)
+                    for i, kernel in enumerate(kernels.values())], parts[-1]
+        generated = generate(list(kernels.values()))
+        code = compile(generated)
+        self._write(key, generated, code)
+        return generated, code
 
-    def _keep(self, key: str, text: Generated, code: bytes) -> None:
+    def _find(self, key: str, kernel: Kernel) -> tuple[Generated, bytes] | None:
+        parts = self._read(key, 1)
+        return None if parts is None else (_from_texts(parts[:-1], kernel), parts[-1])
+
+    def _read(self, key: str, kernels: int) -> list[bytes] | None:
+        parts = self.disk.get(f"{self.context}\n{key}") if self.disk is not None else None
+        return parts if parts is not None and len(parts) == kernels * TEXTS + 1 else None
+
+    def _write(self, key: str, kernels: Sequence[Generated], code: bytes) -> None:
         if self.disk is not None:
-            texts = (text.source, "\n".join(text.declares), text.loops, " ".join(text.entries),
-                     " ".join(map(str, text.scratch)), " ".join(map(str, text.work_items)),
-                     str(text.records))
-            self.disk.put(f"{self.context}\n{key}", [*(t.encode() for t in texts), code])
+            texts = [part for kernel in kernels for part in _texts_of(kernel)]
+            self.disk.put(f"{self.context}\n{key}", [*texts, code])
+
+
+TEXTS = 8
+"""Parts of an entry for each kernel."""
+
+
+def _texts_of(kernel: Generated) -> list[bytes]:
+    """What an entry keeps of a kernel besides its code."""
+    numbers = (kernel.scratch, kernel.work_items, kernel.groups, (kernel.records,))
+    texts = (kernel.source, "\n".join(kernel.declares), kernel.loops, " ".join(kernel.entries),
+             *(" ".join(map(str, n)) for n in numbers))
+    return [text.encode() for text in texts]
+
+
+def _from_texts(parts: Sequence[bytes], kernel: Kernel) -> Generated:
+    source, declares, loops, entries, *numbers = (part.decode() for part in parts)
+    scratch, items, groups, records = (tuple(map(int, n.split())) for n in numbers)
+    return Generated(kernel.name, source, tuple(declares.splitlines()), loops, kernel.where,
+                     tuple(entries.split()), scratch, items, groups, records[0])
 
 
 def open_cache(context: str) -> CodeCache:

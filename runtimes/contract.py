@@ -13,6 +13,7 @@ text, as the interpreter does, subclasses `lazyten.device.Executor` and writes `
 """
 from __future__ import annotations
 
+import tempfile
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +28,7 @@ from lazyten.codegen.target import Target
 from lazyten.decisions import given_for
 from lazyten.device import Executor, Handle, Program
 from lazyten.dtype import DType
-from lazyten.errors import DeviceError, DTypeError
+from lazyten.errors import CompileError, DeviceError, DTypeError
 from lazyten.kernel import Kernel, structure
 from lazyten.node import toposort
 from lazyten.runtimes.checked import CheckedProgram
@@ -62,7 +63,7 @@ class Capabilities:
         """What the code generator needs of this."""
         return Target(self.name, self.vector_bytes, self.vector_registers, threads=self.threads,
                       language=self.language, most_lanes=self.most_lanes,
-                      work_group=self.work_group)
+                      work_group=self.work_group, local_memory=self.local_memory)
 
 
 class LoadedProgram(Program):
@@ -209,6 +210,21 @@ class Runtime(Executor):
                              f"{kernel.name} ({kernel.where}) uses; cast to another type, or "
                              "compute it on another device")
         return kernel
+
+
+def program_text(kernels: Sequence[Generated]) -> str:
+    """One program of several kernels: what they declare, once, and their functions."""
+    declares = dict.fromkeys(line for kernel in kernels for line in kernel.declares)
+    return "\n".join([*declares, *(kernel.source for kernel in kernels), ""])
+
+
+def refusal(compiler: str, kernel: Generated, source: str, suffix: str,
+            error: Exception) -> CompileError:
+    """The error for a kernel that a compiler refuses; its source is kept in a file for reports."""
+    with tempfile.NamedTemporaryFile("w", prefix="lazyten-", suffix=suffix, delete=False) as kept:
+        kept.write(source)
+    return CompileError(f"{compiler} refuses kernel {kernel.name} (from {kernel.where}); its "
+                        f"source is in {kept.name}: {str(error).strip()}")
 
 
 def with_distinct_names(kernels: Sequence[Kernel]) -> list[Kernel]:

@@ -1,4 +1,4 @@
-"""Memory that is reused: what the cpu and opencl runtimes allocate from, and aligned host memory.
+"""Memory that is reused: what the cpu runtime allocates from, and aligned host memory.
 
 A training step allocates the same sizes again and again, and memory fresh from the system costs a
 page fault every 4 KiB. Freed blocks are therefore kept, sorted by size, up to a limit.
@@ -61,11 +61,12 @@ def block_size(nbytes: int) -> int:
     return -(-nbytes // step) * step
 
 
-def default_limit() -> int:
-    """Bytes to keep: LAZYTEN_POOL_BYTES, or else an eighth of the machine's memory."""
+def default_limit(otherwise: int | None = None) -> int:
+    """Bytes to keep: LAZYTEN_POOL_BYTES, or else what is given, or else an eighth of the machine's
+    memory."""
     text = os.environ.get("LAZYTEN_POOL_BYTES")
     if text is None:
-        return (total_memory() or 16 << 30) // 8
+        return (total_memory() or 16 << 30) // 8 if otherwise is None else otherwise
     if not text.isdigit():
         raise ArgumentError(f"LAZYTEN_POOL_BYTES={text!r}: give a number of bytes, or 0 to keep "
                             "no freed memory")
@@ -96,12 +97,12 @@ class MemoryPool(Generic[H]):
 
         Raises DeviceError, with the numbers, if there is no such memory.
         """
-        size = block_size(nbytes)
+        size = self._rounded(nbytes)
         with self._lock:
             self._sort_freed()
             block = self._take(size) or self._reserve(size, nbytes)
             self._used[block.address] = block
-            self._in_use += size
+            self._in_use += block.size
             self._peak = max(self._peak, self._in_use)
         return block.address
 
@@ -132,6 +133,9 @@ class MemoryPool(Generic[H]):
             self._sort_freed()
             self._evict(0)
 
+    def _rounded(self, nbytes: int) -> int:
+        return block_size(nbytes)
+
     def _take(self, size: int) -> Block[H] | None:
         """The spare block of this size that was freed last, as it may still be in cache."""
         try:
@@ -147,10 +151,14 @@ class MemoryPool(Generic[H]):
         while self._freed:
             block = self._used.pop(self._freed.popleft())
             self._in_use -= block.size
-            self._spare.setdefault(block.size, {})[block.address] = block
-            self._oldest[block.address] = block
-            self._pooled += block.size
+            self._keep(block)
         self._evict(self.limit)
+
+    def _keep(self, block: Block[H]) -> None:
+        """Let a block that is free serve again."""
+        self._spare.setdefault(block.size, {})[block.address] = block
+        self._oldest[block.address] = block
+        self._pooled += block.size
 
     def _evict(self, limit: int) -> None:
         while self._pooled > limit:

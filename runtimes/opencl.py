@@ -1,15 +1,15 @@
 """The opencl runtime: OpenCL C to whatever device has a driver, through pyopencl.
 
-The kernels of one `build` are one program. Everything is queued, in order, on one queue. A handle
-is a pyopencl Buffer, from a pool. On processors a work item is what a thread is to the cpu runtime:
-it runs a chunk of the outer loop, in vectors. On GPUs it is one of many that run an output block.
+The kernels of one `build` are one program, whose binary is kept on disk. Everything is queued, in
+order, on one queue. A handle is a pyopencl Buffer, most often a part of a larger one. On processors
+a work item is what a thread is to the cpu runtime: it runs a chunk of the outer loop, in vectors.
+On GPUs it is one of many that run an output block.
 """
 from __future__ import annotations
 
-import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, zip_longest
 from threading import RLock
@@ -23,9 +23,17 @@ from lazyten.codegen.generated import Generated
 from lazyten.codegen.render_c import function_name
 from lazyten.device import Launch, MemoryStats
 from lazyten.dtype import DType
-from lazyten.errors import CompileError, DeviceError, DTypeError
+from lazyten.errors import DeviceError, DTypeError
 from lazyten.kernel import Kernel
-from lazyten.runtimes.contract import Capabilities, LoadedProgram, Runtime
+from lazyten.runtimes.allocator import GRAIN, CachingAllocator
+from lazyten.runtimes.code_cache import open_cache
+from lazyten.runtimes.contract import (
+    Capabilities,
+    LoadedProgram,
+    Runtime,
+    program_text,
+    refusal,
+)
 from lazyten.runtimes.memory_pool import Block, MemoryPool, Source
 from lazyten.runtimes.opencl_devices import (
     ClDevice,
@@ -52,11 +60,10 @@ class OpenCLFunction:
 
     __slots__ = ("kernel", "name", "params", "sizes")
 
-    def __init__(self, program: Any, name: str, items: int, group: int) -> None:
+    def __init__(self, program: Any, name: str, items: int, local: int) -> None:
         self.name = name
         self.kernel: ClKernel = package().Kernel(program, function_name(name))
         self.params: int = self.kernel.num_args
-        local = group if items > 1 else 1
         self.sizes = (-(-items // local) * local,), (local,)
 
     def enqueue(self, queue: Any, buffers: Sequence[ClBuffer]) -> Any:
@@ -79,8 +86,12 @@ class OpenCLRuntime(Runtime):
         self.context = cl.Context([self.device])
         self.queue = cl.CommandQueue(self.context)
         self.options = [*OPTIONS, *([ROUNDED] if _divides_exactly(self.device) else [])]
-        self.pool: MemoryPool[ClBuffer] = MemoryPool(Source(
-            self.label, describe(self.device), lambda: self.device.global_mem_size, self._reserve))
+        source = Source(self.label, describe(self.device), lambda: self.device.global_mem_size,
+                        self._reserve)
+        self.pool: MemoryPool[ClBuffer] = (
+            CachingAllocator(source, _part) if self.device.mem_base_addr_align <= 8 * GRAIN
+            else MemoryPool(source))
+        self.code = open_cache(f"{self._compiler()}\n{self.capabilities.target}")
         self._lock = RLock()
         self._events: list[Any] | None = None
 
@@ -140,37 +151,57 @@ class OpenCLRuntime(Runtime):
                              "sin and powers of float32 do too, and OpenCL device "
                              f"{describe(self.device)} has none; compute it on another device")
 
+    def _compiler(self) -> str:
+        """What a binary depends on besides the text."""
+        device = self.device
+        return "\n".join([device.platform.name, device.platform.version, device.name,
+                          device.version, device.driver_version, *self.options])
+
+    def translate(self, kernels: Mapping[str, Kernel]) -> tuple[list[Generated], Any]:
+        """Text and program of kernels, from disk if they were compiled together before."""
+        built: list[Any] = []
+
+        def compile_new(generated: Sequence[Generated]) -> bytes:
+            built.append(self._built(generated))
+            return bytes(built[0].get_info(package().program_info.BINARIES)[0])
+        generated, code = self.code.translate_together(kernels, self.generate, compile_new)
+        program = built[0] if built else self._from_binary(code, generated)
+        return generated, (program, _sizes(generated))
+
+    def _from_binary(self, code: bytes, generated: Sequence[Generated]) -> Any:
+        """A program from its binary; compiled anew if the driver does not take it."""
+        cl = package()
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", cl.CompilerWarning)
+                return cl.Program(self.context, [self.device], [code]).build(self.options)
+        except cl.Error:
+            return self._built(generated)
+
     def compile(self, kernels: Sequence[Generated]) -> Any:
-        """The kernels as one built program, and the work items of each function."""
-        if not kernels:
-            return None
+        """The kernels as one built program, and the work items and group of each function."""
+        return (self._built(kernels), _sizes(kernels)) if kernels else None
+
+    def _built(self, kernels: Sequence[Generated]) -> Any:
         cl = package()
         source = program_text(kernels)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", cl.CompilerWarning)
-                program = cl.Program(self.context, source).build(self.options, cache_dir=False)
+                return cl.Program(self.context, source).build(self.options, cache_dir=False)
         except cl.Error as error:
             for kernel in kernels if len(kernels) > 1 else ():
-                self.compile([kernel])  # that which is at fault has the error
-            raise self._refused(kernels[0], source, error) from error
-        items = {name: n for k in kernels for name, n in zip(k.entries, k.work_items, strict=True)}
-        return program, items
-
-    def _refused(self, kernel: Generated, source: str, error: Exception) -> CompileError:
-        with tempfile.NamedTemporaryFile("w", prefix="lazyten-", suffix=".cl",
-                                         delete=False) as kept:
-            kept.write(source)
-        return CompileError(f"the compiler of {describe(self.device)} refuses kernel {kernel.name} "
-                            f"(from {kernel.where}); its source is in {kept.name}: "
-                            f"{str(error).strip()}")
+                self._built([kernel])  # that which is at fault has the error
+            raise refusal(f"the compiler of {describe(self.device)}", kernels[0], source, ".cl",
+                          error) from error
 
     def load(self, compiled: Any, names: Sequence[str]) -> list[OpenCLFunction]:
         if compiled is None:
             return []
-        program, items = compiled
-        group = self.capabilities.work_group
-        return [OpenCLFunction(program, name, items[name], group) for name in names]
+        program, sizes = compiled
+        most = self.capabilities.work_group
+        return [OpenCLFunction(program, name, items, group or min(items, most))
+                for name, (items, group) in ((name, sizes[name]) for name in names)]
 
     def launch(self, function: OpenCLFunction, buffers: Sequence[ClBuffer]) -> None:
         with self._lock, self._reporting(f"kernel {function.name}"):
@@ -242,6 +273,18 @@ class OpenCLRuntime(Runtime):
                               f"{str(error).strip()}") from error
 
 
+def _part(segment: Block[ClBuffer], offset: int, size: int) -> ClBuffer:
+    """Bytes of a segment of memory as a buffer."""
+    whole = size == segment.size
+    return segment.address if whole else segment.address.get_sub_region(offset, size)
+
+
+def _sizes(kernels: Sequence[Generated]) -> dict[str, tuple[int, int]]:
+    """The work items of each function, and how many make a group, 0 for any number."""
+    return {name: (items, group) for k in kernels
+            for name, items, group in zip(k.entries, k.work_items, k.groups, strict=True)}
+
+
 def capabilities_of(device: ClDevice) -> Capabilities:
     """What kernels for a device may use, and how they are laid out."""
     cl = package()
@@ -268,12 +311,6 @@ def gpu_capabilities(device: ClDevice) -> Capabilities:
 def _dtypes(device: ClDevice) -> frozenset[DType]:
     """All element types, but for float64 where the device has none."""
     return frozenset(dt.ALL if device.double_fp_config else set(dt.ALL) - {dt.float64})
-
-
-def program_text(kernels: Sequence[Generated]) -> str:
-    """One program of several kernels: what they declare, once, and their functions."""
-    declares = dict.fromkeys(line for kernel in kernels for line in kernel.declares)
-    return "\n".join([*declares, *(kernel.source for kernel in kernels), ""])
 
 
 def _divides_exactly(device: ClDevice) -> bool:

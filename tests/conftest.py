@@ -2,9 +2,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+import cuda_on_cpu
 import opencl_grid
 import pytest
 from golden_text import Golden
@@ -21,6 +23,7 @@ settings.register_profile("thorough", settings.get_profile("quick"), max_example
 settings.load_profile("ci" if os.environ.get("CI") else "quick")
 
 opencl_grid.register()
+cuda_on_cpu.register()
 
 OPENCL_FILES = frozenset({"test_checks", "test_errors", "test_gather", "test_jit",
                           "test_launch_sequence", "test_memory_stats", "test_runtimes",
@@ -30,6 +33,10 @@ PoCL takes 60 ms to compile a kernel and 200 ms a program, so that the other fil
 minutes; test_opencl.py has their ops, dtypes, views and kinds of kernel in programs of many
 kernels. All files pass with `--devices opencl`."""
 
+
+CUDA_FILES = frozenset({"test_launch_sequence", "test_memory_stats", "test_runtimes"})
+"""Where it is the cuda runtime too, on the CPU. g++ is no quicker than PoCL; test_cuda_kernels.py
+has ops, dtypes and kinds of kernel."""
 
 NEEDS_PYOPENCL = pytest.mark.skipif(find_spec("pyopencl") is None,
                                     reason="the extra lazyten[opencl] is not installed")
@@ -49,9 +56,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         names = given.split(",") if given else ["cpu", "interpreter"]
         if not given and metafunc.module.__name__ in OPENCL_FILES:
             names.append("opencl")
-        metafunc.parametrize("device", [
-            pytest.param(n, marks=NEEDS_PYOPENCL if n.startswith("opencl") else ()) for n in names],
-            scope="session")
+        if not given and metafunc.module.__name__ in CUDA_FILES:
+            names.append(cuda_on_cpu.NAME)
+        metafunc.parametrize("device", [pytest.param(n, marks=_needs(n)) for n in names],
+                             scope="session")
+
+
+def _needs(name: str) -> Sequence[pytest.MarkDecorator]:
+    """Skips a device that is not installed."""
+    lacking = cuda_on_cpu.missing() if name == cuda_on_cpu.NAME else None
+    if lacking is not None:
+        return [pytest.mark.skip(reason=lacking)]
+    return [NEEDS_PYOPENCL] if name.startswith("opencl") else []
 
 
 @pytest.fixture

@@ -15,30 +15,29 @@ from typing import Any
 
 import numpy as np
 import pytest
-from c_kernels import every_op, leaf
+from c_kernels import leaf
 from example_counts import examples
 from golden_text import Golden
-from graphs import SIZES, arrays, expressions
 from hypothesis import given
 from hypothesis import strategies as st
+from kernel_checks import check_every_op, check_random_kernels, run_all
 from opencl_grid import NAME as GRID
 
 import lazyten as lt
 from lazyten import dtype as dt
-from lazyten import ops
 from lazyten.codegen.pipeline import generate
 from lazyten.codegen.target import Target
 from lazyten.device import canonical, executor
+from lazyten.disk_cache import DiskCache
 from lazyten.dtype import DType
 from lazyten.errors import CompileError, DeviceError, DTypeError
-from lazyten.kernel import Kernel
+from lazyten.kernel import Kernel, structure
 from lazyten.location import Location
 from lazyten.node import cast, const, expand, make, reduce, reshape
 from lazyten.ops import Op
 from lazyten.runtimes import opencl_devices
-from lazyten.runtimes.evaluation import evaluate
+from lazyten.runtimes.code_cache import CodeCache
 from lazyten.runtimes.opencl import OpenCLRuntime, gpu_capabilities
-from lazyten.storage import Buffer
 
 pytest.importorskip("pyopencl", reason="the extra lazyten[opencl] is not installed")
 
@@ -48,30 +47,7 @@ CPU = Target("opencl-cpu", 32, 16, threads=True, language="clang-opencl", most_l
 GPU = Target("opencl-gpu", 4, 64, threads=True, language="opencl", most_lanes=1, work_group=64)
 
 
-def run_all(device: str, kernels: list[Kernel], inputs: list[list[Array]]) -> list[list[Array]]:
-    """Outputs of kernels on their inputs, as stored; all are one program."""
-    runtime = executor(device)
-    results = []
-    for program, kernel, values in zip(runtime.build(kernels), kernels, inputs, strict=True):
-        outs = [Buffer(device, o.dtype, o.numel) for o in kernel.outputs]
-        ins = [Buffer.from_numpy(v, dtype, device)
-               for v, (dtype, _) in zip(values, kernel.inputs, strict=True)]
-        program.launch([b.handle for b in (*outs, *ins)])
-        results.append([b.numpy() for b in outs])
-    return results
-
-
 # ---- every kind of kernel ------------------------------------------------------------------------
-
-@st.composite
-def kernels(draw: st.DrawFn, dtype: DType) -> tuple[Kernel, list[Array]]:
-    """A random kernel and what it reads."""
-    shapes = draw(st.lists(st.lists(SIZES, max_size=4).map(tuple), min_size=1, max_size=2))
-    shapes = [s for s in shapes if 0 < np.prod(s) <= 2000] or [(3, 4)]
-    values = [ops.encode(draw(arrays(dtype, s)), dtype) for s in shapes]
-    node = draw(expressions(dtype, [leaf(1 + i, s, dtype) for i, s in enumerate(shapes)]))
-    return Kernel("random", (node,), tuple((dtype, v.size) for v in values)), values
-
 
 @pytest.mark.parametrize("on", DEVICES)
 @pytest.mark.parametrize("dtype", dt.ARITHMETIC, ids=lambda d: d.name)
@@ -79,53 +55,13 @@ def kernels(draw: st.DrawFn, dtype: DType) -> tuple[Kernel, list[Array]]:
 @examples(2)
 def test_random_kernels_agree_with_the_interpreter(on: str, dtype: DType,
                                                    data: st.DataObject) -> None:
-    drawn = data.draw(st.lists(kernels(dtype), min_size=12, max_size=12))
-    drawn = [(kernel, values) for kernel, values in drawn if kernel.outputs[0].numel]
-    found = run_all(on, [k for k, _ in drawn], [v for _, v in drawn])
-    for (kernel, values), (got,) in zip(drawn, found, strict=True):
-        node = kernel.outputs[0]
-        stored = {1 + i: v.reshape(-1) for i, v in enumerate(values)}
-        expected, = evaluate([node], stored)
-        result = ops.decode(got, dtype).reshape(node.shape)
-        exact = np.abs(expected) < 200
-        np.testing.assert_array_equal(result[exact], expected[exact])
-        np.testing.assert_allclose(result, expected, rtol=2.0**-6 if dtype.is_half else 2.0**-18)
-
-
-def edges(dtype: DType, count: int) -> Array:
-    """Values of a dtype, as stored: limits, zeros, NaN and random bits."""
-    rng = np.random.default_rng(dtype.bits)
-    if dtype is dt.bool_:
-        return rng.random(count) < 0.5
-    bits = rng.integers(0, 256, count * dtype.itemsize, dtype=np.uint8).view(dtype.numpy)
-    if dtype.is_float:
-        special = [0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -3.7, np.inf, -np.inf, np.nan, 1e-40, 7.0, 88.7]
-        small = ops.encode(rng.normal(size=count // 2).astype(dtype.compute) * 20, dtype)
-        bits[:count // 2] = small
-    else:
-        special = [0, 1, 2, 3, 7, 40, dtype.max, dtype.min, int(dtype.max) - 1]
-        bits[:count // 2] = bits[:count // 2] % dtype.numpy.type(11)
-    bits[:len(special)] = ops.encode(np.array(special, dtype.compute), dtype)
-    return rng.permutation(bits)
+    check_random_kernels(on, dtype, data)
 
 
 @pytest.mark.parametrize("on", DEVICES)
 @pytest.mark.parametrize("dtype", dt.ALL, ids=lambda d: d.name)
 def test_every_op_gives_the_bits_that_it_gives_on_the_cpu(dtype: DType, on: str) -> None:
-    """In vectors, and the last few elements beside them. Only a MULACC may round once or twice, and
-    which NaN comes out is nobody's promise."""
-    made = every_op(dtype, 250)
-    inputs = [[np.roll(edges(d, size), 17 * i) for i, (d, size) in enumerate(k.inputs)]
-              for k in made]
-    here, there = run_all(on, made, inputs), run_all("cpu", made, inputs)
-    for kernel, found, expected in zip(made, here, there, strict=True):
-        for node, got, wanted in zip(kernel.outputs, found, expected, strict=True):
-            a, b = ops.decode(got, node.dtype), ops.decode(wanted, node.dtype)
-            same = (got == wanted) | (a != a) & (b != b)
-            if node.op is Op.MULACC and node.dtype.is_float:
-                with np.errstate(all="ignore"):
-                    same |= np.abs(a - b) <= np.abs(b) * 1e-2
-            assert same.all(), (node.op, node.dtype, a[~same][:5], b[~same][:5])
+    check_every_op(on, dtype)
 
 
 @pytest.mark.parametrize("on", DEVICES)
@@ -262,8 +198,55 @@ def test_memory_is_counted_and_given_back() -> None:
     del x
     gc.collect()
     lt.empty_cache("opencl")
-    stats = lt.memory_stats("opencl")
-    assert (stats.in_use, stats.pooled) == (before, 0)
+    assert lt.memory_stats("opencl").in_use == before
+
+
+def test_an_empty_cache_leaves_nothing_that_is_free_as_a_whole() -> None:
+    runtime = OpenCLRuntime()
+    handles = [runtime.alloc(n) for n in (100, 5000, 3 << 20)]
+    for handle in handles:
+        runtime.free(handle)
+    assert runtime.memory_stats().pooled >= 3 << 20
+    runtime.empty_cache()
+    assert (runtime.memory_stats().in_use, runtime.memory_stats().pooled) == (0, 0)
+
+
+def test_programs_are_kept_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.arange(80, dtype=np.float32), np.arange(20, dtype=np.float32)
+    expected = np.maximum(values[0].reshape(4, 20), 0) @ values[1]
+    kernel = row_sums()
+    built = []
+    for compiles in (True, False, True):
+        runtime = OpenCLRuntime()
+        runtime.code = CodeCache("test", DiskCache(tmp_path))
+        if not compiles:
+            monkeypatch.setattr(runtime, "_built", None)  # nothing is compiled
+        program, = runtime.build([kernel])
+        handles = [runtime.alloc(n) for n in (16, 320, 80)]
+        for handle, array in zip(handles[1:], values, strict=True):
+            runtime.copy_in(handle, array)
+        program.launch(handles)
+        out = np.empty(4, np.float32)
+        runtime.copy_out(out, handles[0])
+        np.testing.assert_array_equal(out, expected)
+        built.append(program)
+        if not compiles:
+            entry, = tmp_path.glob("*.entry")
+            entry.write_bytes(entry.read_bytes()[:-1] + b"x")  # is not to be trusted any more
+            again = OpenCLRuntime()
+            again.code = runtime.code
+            monkeypatch.setattr(again, "_built", None)
+            with pytest.raises(TypeError, match="not callable"):
+                again.build([kernel])
+
+
+def test_a_binary_that_the_driver_refuses_is_compiled_anew(tmp_path: Path) -> None:
+    runtime = OpenCLRuntime()
+    runtime.code = CodeCache("test", DiskCache(tmp_path))
+    given = {structure(k): k for k in [row_sums()]}
+    runtime.code.translate_together(given, runtime.generate, lambda kernels: b"no binary")
+    program, = runtime.build(list(given.values()))
+    assert program.name == "row_sums"
 
 
 def test_out_of_memory_names_the_value_and_the_device() -> None:

@@ -53,8 +53,8 @@ def test_setup_cfg_lists_every_package() -> None:
     assert set(CONFIG["options"]["packages"].split()) == packages
 
 
-@pytest.mark.parametrize("requirement", [*CORE, *EXTRAS["examples"], *EXTRAS["opencl"],
-                                         *EXTRAS["dev"]])
+@pytest.mark.parametrize("requirement", [*CORE, *EXTRAS["examples"], *EXTRAS["cuda"],
+                                         *EXTRAS["opencl"], *EXTRAS["dev"]])
 def test_pins_fit_what_setup_cfg_asks_for(requirement: str) -> None:
     wanted = Requirement(requirement)
     pinned = pins("requirements.txt") | pins("requirements-dev.txt")

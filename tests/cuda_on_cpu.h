@@ -1,0 +1,388 @@
+// CUDA C++ on the CPU, for tests: g++ includes this before a program made for NVRTC.
+//
+// The threads of a block are fibers of one thread. One runs until it waits at a barrier, a shuffle or
+// an mma, or ends; then comes the next, in the order that the launch asks for. What waits goes on
+// once all whom it waits for have come. So the results of a program with a data race, or without a
+// barrier that it needs, depend on the order. Shared memory holds NaNs when a block begins.
+#pragma once
+#define LAZYTEN_ON_CPU 1
+
+#include <setjmp.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <utility>
+#include <vector>
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define __align__(n) __attribute__((aligned(n)))
+#define __shared__ static __attribute__((section("cuda_shared")))
+
+struct dim3 { unsigned x = 1, y = 1, z = 1; };
+typedef dim3 uint3;
+static dim3 threadIdx, blockIdx, blockDim, gridDim;
+static const int warpSize = 32;
+
+extern "C" __attribute__((weak, visibility("hidden"))) char __start_cuda_shared[];
+extern "C" __attribute__((weak, visibility("hidden"))) char __stop_cuda_shared[];
+
+namespace cuda_on_cpu {
+
+enum State { NEW, READY, AT_BLOCK, AT_WARP, DONE };
+struct Fiber;
+struct Thread {
+  dim3 index;
+  unsigned number = 0;
+  State state = NEW;
+  int line = 0;          // of the barrier or warp operation that it waits at
+  uint32_t mask = 0;     // the lanes that it waits for
+  unsigned turn = 0;     // warp operations so far: what lanes give is kept for two
+  unsigned char given[2][64];
+  Fiber *fiber = nullptr;
+};
+struct Fiber {
+  ucontext_t start;
+  jmp_buf at;
+  Thread *thread = nullptr;
+  bool begun = false;
+};
+struct Failure { char text[256] = ""; };
+
+static std::vector<Thread> threads;
+static std::vector<std::unique_ptr<Fiber>> fibers;
+static std::vector<Fiber *> idle;
+static Thread *current;
+static jmp_buf scheduler;
+static void (*body)(void **);
+static void **arguments;
+
+static void run_threads(unsigned low, unsigned high) {
+  Fiber *self = (Fiber *)(((uintptr_t)high << 32) | low);
+  for (;;) {
+    body(arguments);
+    current->state = DONE;
+    current->fiber = nullptr;
+    idle.push_back(self);
+    if (!_setjmp(self->at)) _longjmp(scheduler, 1);
+  }
+}
+
+static Fiber *new_fiber() {
+  const size_t size = 256 << 10;
+  void *stack = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  fibers.emplace_back(new Fiber);
+  Fiber *fiber = fibers.back().get();
+  getcontext(&fiber->start);
+  fiber->start.uc_stack.ss_sp = stack;
+  fiber->start.uc_stack.ss_size = size;
+  fiber->start.uc_link = nullptr;
+  uintptr_t address = (uintptr_t)fiber;
+  makecontext(&fiber->start, (void (*)())run_threads, 2, (unsigned)address,
+              (unsigned)(address >> 32));
+  return fiber;
+}
+
+// Run a thread until it waits or ends.
+__attribute__((noinline)) static void resume(Thread *thread) {
+  current = thread;
+  threadIdx = thread->index;
+  if (!thread->fiber) {
+    if (idle.empty()) idle.push_back(new_fiber());
+    thread->fiber = idle.back();
+    idle.pop_back();
+  }
+  Fiber *fiber = thread->fiber;
+  if (!_setjmp(scheduler)) {
+    if (fiber->begun) _longjmp(fiber->at, 1);
+    fiber->begun = true;
+    setcontext(&fiber->start);
+  }
+}
+
+__attribute__((noinline)) static void wait_at(State state, int line, uint32_t mask) {
+  Thread *self = current;
+  self->state = state, self->line = line, self->mask = mask;
+  if (!_setjmp(self->fiber->at)) _longjmp(scheduler, 1);
+}
+
+static bool release_block(Failure &failure) {
+  int line = 0;
+  for (Thread &t : threads) {
+    if (t.state == DONE) continue;
+    if (t.state != AT_BLOCK) return false;
+    if (line && t.line != line)
+      snprintf(failure.text, sizeof failure.text,
+               "threads of a block wait at different barriers: lines %d and %d",
+               std::min(line, t.line), std::max(line, t.line));
+    line = t.line;
+  }
+  for (Thread &t : threads) if (t.state == AT_BLOCK) t.state = READY;
+  return line != 0;
+}
+
+static bool release_warps(Failure &failure) {
+  bool any = false;
+  for (Thread &first : threads) {
+    if (first.state != AT_WARP) continue;
+    unsigned warp = first.number / 32 * 32;
+    bool all = true;
+    for (unsigned lane = 0; lane < 32; ++lane) {
+      if (!(first.mask >> lane & 1)) continue;
+      if (warp + lane >= threads.size() || threads[warp + lane].state == DONE) {
+        snprintf(failure.text, sizeof failure.text,
+                 "line %d waits for lane %u of its warp, which has ended or is none", first.line,
+                 lane);
+        return true;
+      }
+      Thread &t = threads[warp + lane];
+      all &= t.state == AT_WARP && t.line == first.line && t.mask == first.mask;
+    }
+    if (!(first.mask >> first.number % 32 & 1)) {
+      snprintf(failure.text, sizeof failure.text, "line %d: a lane is not in its own mask",
+               first.line);
+      return true;
+    }
+    if (!all) continue;
+    uint32_t mask = first.mask;
+    for (unsigned lane = 0; lane < 32; ++lane)
+      if (mask >> lane & 1) threads[warp + lane].state = READY;
+    any = true;
+  }
+  return any;
+}
+
+// 0, 1, 2, ...; the same backwards; or, from 2 on, a permutation that is the seed's own.
+static std::vector<unsigned> in_order(unsigned count, unsigned seed) {
+  std::vector<unsigned> order(count);
+  std::iota(order.begin(), order.end(), 0u);
+  if (seed == 1) std::reverse(order.begin(), order.end());
+  if (seed > 1) std::shuffle(order.begin(), order.end(), std::mt19937(seed));
+  return order;
+}
+
+static void run_block(unsigned seed, Failure &failure) {
+  if (__start_cuda_shared)
+    memset(__start_cuda_shared, 0xff, __stop_cuda_shared - __start_cuda_shared);
+  unsigned count = blockDim.x * blockDim.y * blockDim.z;
+  threads.assign(count, Thread());
+  for (unsigned i = 0; i < count; ++i) {
+    threads[i].number = i;
+    threads[i].index = {i % blockDim.x, i / blockDim.x % blockDim.y,
+                        i / (blockDim.x * blockDim.y)};
+  }
+  std::vector<unsigned> order = in_order(count, seed);
+  for (unsigned round = 1;; ++round) {
+    bool ended = true, ran = false;
+    for (unsigned i : order) {
+      if (threads[i].state == NEW || threads[i].state == READY) resume(&threads[i]), ran = true;
+      ended &= threads[i].state == DONE;
+    }
+    if (ended) return;
+    if (seed > 1) order = in_order(count, seed + round);
+    bool freed = release_warps(failure) || release_block(failure);
+    if (failure.text[0]) return;
+    if (!ran && !freed) {
+      snprintf(failure.text, sizeof failure.text,
+               "a barrier that only some threads of a block reach, at line %d or elsewhere",
+               current->line);
+      return;
+    }
+  }
+}
+
+// All blocks of a launch; the message if the program does what CUDA does not allow, or "".
+static const char *run_grid(void (*call)(void **), void **given, dim3 grid, dim3 block,
+                            unsigned seed) {
+  static Failure failure;
+  failure = Failure();
+  body = call, arguments = given, gridDim = grid, blockDim = block;
+  unsigned count = grid.x * grid.y * grid.z;
+  for (unsigned i : in_order(count, seed)) {
+    blockIdx = {i % grid.x, i / grid.x % grid.y, i / (grid.x * grid.y)};
+    run_block(seed, failure);
+    if (failure.text[0]) {
+      threads.clear(), idle.clear(), fibers.clear();  // what waits is given up
+      break;
+    }
+  }
+  return failure.text;
+}
+
+template <class... T, size_t... I>
+static void call_with(void (*kernel)(T...), void **given, std::index_sequence<I...>) {
+  kernel(*(T *)given[I]...);
+}
+template <class... T>
+static void call(void (*kernel)(T...), void **given) {
+  call_with(kernel, given, std::index_sequence_for<T...>());
+}
+template <class... T>
+constexpr unsigned count(void (*)(T...)) { return sizeof...(T); }
+
+// ---- warps -----------------------------------------------------------------------------------------
+
+// What the other lanes of `mask` gave to this warp operation.
+template <class T>
+struct Exchange {
+  unsigned warp, turn;
+  Exchange(int line, uint32_t mask, const T &value) {
+    static_assert(sizeof(T) <= sizeof(Thread::given[0]), "too large to exchange");
+    Thread *self = current;
+    turn = self->turn++ % 2;
+    warp = self->number / 32 * 32;
+    memcpy(self->given[turn], &value, sizeof value);
+    wait_at(AT_WARP, line, mask);
+  }
+  T operator[](unsigned lane) const {
+    T value;
+    memcpy(&value, threads[std::min<size_t>(warp + lane, threads.size() - 1)].given[turn],
+           sizeof value);
+    return value;
+  }
+};
+
+static unsigned lane() { return current->number % 32; }
+
+template <class T>
+static T shuffle(int line, uint32_t mask, T value, int from, bool inside) {
+  Exchange<T> lanes(line, mask, value);
+  return inside ? lanes[from] : value;
+}
+template <class T>
+static T shuffle_xor(int line, uint32_t mask, T value, int by, int width = 32) {
+  int to = lane() ^ by;
+  return shuffle(line, mask, value, to, to / width <= (int)lane() / width);
+}
+template <class T>
+static T shuffle_down(int line, uint32_t mask, T value, unsigned by, int width = 32) {
+  unsigned to = lane() + by;
+  return shuffle(line, mask, value, to, lane() % width + by < (unsigned)width);
+}
+template <class T>
+static T shuffle_up(int line, uint32_t mask, T value, unsigned by, int width = 32) {
+  return shuffle(line, mask, value, lane() - by, lane() % width >= by);
+}
+template <class T>
+static T shuffle_from(int line, uint32_t mask, T value, int from, int width = 32) {
+  return shuffle(line, mask, value, (int)lane() / width * width + (from & (width - 1)), true);
+}
+static unsigned ballot(int line, uint32_t mask, int predicate) {
+  Exchange<int> lanes(line, mask, predicate != 0);
+  unsigned found = 0;
+  for (unsigned i = 0; i < 32; ++i)
+    if (mask >> i & 1 && lanes[i]) found |= 1u << i;
+  return found;
+}
+
+// ---- tensor cores ----------------------------------------------------------------------------------
+
+static float from_f16(uint32_t bits) {
+  int exponent = bits >> 10 & 31, mantissa = bits & 1023;
+  float size = exponent == 31 ? (mantissa ? NAN : INFINITY)
+             : exponent ? std::ldexp(1024.0f + mantissa, exponent - 25)
+             : std::ldexp((float)mantissa, -24);
+  return bits >> 15 & 1 ? -size : size;
+}
+static float from_bits(uint32_t bits) { float x; memcpy(&x, &bits, 4); return x; }
+static float from_bf16(uint32_t bits) { return from_bits(bits << 16); }
+static float from_tf32(uint32_t bits) { return from_bits(bits & ~0x1fffu); }
+
+struct Fragments { uint32_t a[4], b[2]; };
+
+// D = A B + D for 16 x 8 results. A register holds `packed` neighbours along k, which has 8 * packed:
+// the fragments of mma.m16n8k16 with 16-bit floats, and of mma.m16n8k8 with tf32 (PTX ISA, 9.7.14.5).
+template <int packed>
+static void mma(int line, float *d, const uint32_t *a, const uint32_t *b,
+                float (*decode)(uint32_t)) {
+  Fragments mine;
+  memcpy(mine.a, a, sizeof mine.a), memcpy(mine.b, b, sizeof mine.b);
+  Exchange<Fragments> lanes(line, ~0u, mine);
+  const int bits = 32 / packed;
+  auto part = [&](uint32_t bundle, int i) {
+    return decode(packed == 1 ? bundle : bundle >> bits * i & ((1u << bits % 32) - 1));
+  };
+  for (int i = 0; i < 4; ++i) {
+    int row = lane() / 4 + i / 2 * 8, column = lane() % 4 * 2 + i % 2;
+    double sum = 0;
+    for (int k = 0; k < 8 * packed; ++k) {
+      int group = k % (4 * packed) / packed, half = k / (4 * packed);
+      float x = part(lanes[row % 8 * 4 + group].a[row / 8 + 2 * half], k % packed);
+      float y = part(lanes[column * 4 + group].b[half], k % packed);
+      sum += (double)x * y;
+    }
+    d[i] = (float)(d[i] + sum);
+  }
+}
+
+}  // namespace cuda_on_cpu
+
+// d (4 floats) += a (4 registers) * b (2 registers), by all lanes of a warp.
+#define lazyten_mma_m16n8k16_f16(d, a, b) \
+  cuda_on_cpu::mma<2>(__LINE__, d, a, b, cuda_on_cpu::from_f16)
+#define lazyten_mma_m16n8k16_bf16(d, a, b) \
+  cuda_on_cpu::mma<2>(__LINE__, d, a, b, cuda_on_cpu::from_bf16)
+#define lazyten_mma_m16n8k8_tf32(d, a, b) \
+  cuda_on_cpu::mma<1>(__LINE__, d, a, b, cuda_on_cpu::from_tf32)
+
+#define __syncthreads() cuda_on_cpu::wait_at(cuda_on_cpu::AT_BLOCK, __LINE__, 0)
+#define __syncwarp_of(mask, ...) cuda_on_cpu::wait_at(cuda_on_cpu::AT_WARP, __LINE__, mask)
+#define __syncwarp(...) __syncwarp_of(__VA_ARGS__ __VA_OPT__(,) 0xffffffffu)
+#define __shfl_sync(...) cuda_on_cpu::shuffle_from(__LINE__, __VA_ARGS__)
+#define __shfl_xor_sync(...) cuda_on_cpu::shuffle_xor(__LINE__, __VA_ARGS__)
+#define __shfl_up_sync(...) cuda_on_cpu::shuffle_up(__LINE__, __VA_ARGS__)
+#define __shfl_down_sync(...) cuda_on_cpu::shuffle_down(__LINE__, __VA_ARGS__)
+#define __ballot_sync(mask, predicate) cuda_on_cpu::ballot(__LINE__, mask, predicate)
+#define __any_sync(mask, predicate) (__ballot_sync(mask, predicate) != 0)
+#define __all_sync(mask, predicate) (__ballot_sync(mask, predicate) == (mask))
+#define __activemask() 0xffffffffu
+
+// ---- built-in functions and types ------------------------------------------------------------------
+
+using std::copysign, std::fabs, std::floor, std::fma, std::fmod, std::max, std::min, std::sqrt;
+
+template <class To, class From>
+static inline To bits_as(From x) { To y; static_assert(sizeof x == sizeof y); memcpy(&y, &x, sizeof y); return y; }
+static inline float __uint_as_float(unsigned x) { return bits_as<float>(x); }
+static inline unsigned __float_as_uint(float x) { return bits_as<unsigned>(x); }
+static inline float __int_as_float(int x) { return bits_as<float>(x); }
+static inline int __float_as_int(float x) { return bits_as<int>(x); }
+static inline double __longlong_as_double(long long x) { return bits_as<double>(x); }
+static inline long long __double_as_longlong(double x) { return bits_as<long long>(x); }
+template <class T> static inline T __ldg(const T *p) { return *p; }
+
+#define CUDA_VECTORS(T, N) \
+  struct alignas(2 * sizeof(T)) N##2 { T x, y; }; \
+  struct alignas(sizeof(T) > 4 ? 16 : 4 * sizeof(T)) N##4 { T x, y, z, w; }; \
+  static inline N##2 make_##N##2(T x, T y) { return {x, y}; } \
+  static inline N##4 make_##N##4(T x, T y, T z, T w) { return {x, y, z, w}; }
+CUDA_VECTORS(float, float)
+CUDA_VECTORS(double, double)
+CUDA_VECTORS(int, int)
+CUDA_VECTORS(unsigned, uint)
+CUDA_VECTORS(unsigned short, ushort)
+CUDA_VECTORS(unsigned char, uchar)
+CUDA_VECTORS(unsigned long, ulong)
+
+extern "C" const char *cuda_on_cpu_run(void (*call)(void **), void **arguments,
+                                       const unsigned *grid, const unsigned *block,
+                                       unsigned seed) {
+  return cuda_on_cpu::run_grid(call, arguments, {grid[0], grid[1], grid[2]},
+                               {block[0], block[1], block[2]}, seed);
+}
+
+// What a program ends with, for each of its kernels.
+#define CUDA_ON_CPU_KERNEL(name) \
+  extern "C" void name##_call(void **given) { cuda_on_cpu::call(name, given); } \
+  extern "C" const unsigned name##_count = cuda_on_cpu::count(name);
