@@ -31,6 +31,7 @@ from lazyten.runtimes.opencl_devices import (
     ClDevice,
     check_usable,
     describe,
+    described,
     device_number,
     device_of,
     package,
@@ -87,6 +88,10 @@ class OpenCLRuntime(Runtime):
     @classmethod
     def find(cls, name: str) -> int:
         return device_number(name)
+
+    @classmethod
+    def devices(cls) -> list[str]:
+        return described()
 
     # ---- memory ----
 

@@ -54,7 +54,7 @@ def test_setup_cfg_lists_every_package() -> None:
 
 
 @pytest.mark.parametrize("requirement", [*CORE, *EXTRAS["examples"], *EXTRAS["opencl"],
-                                         *EXTRAS["dev"]])
+                                         *EXTRAS["testing"], *EXTRAS["dev"]])
 def test_pins_fit_what_setup_cfg_asks_for(requirement: str) -> None:
     wanted = Requirement(requirement)
     pinned = pins("requirements.txt") | pins("requirements-dev.txt")
