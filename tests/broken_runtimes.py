@@ -149,7 +149,7 @@ class RoundsDown(Healthy):
         super().launch((call, items if items == 1 else items // 8 * 8), buffers)
 
 
-class KeepsHandles(Healthy):
+class KeepsHandles(Uncounted):
     """A sequence that goes on with the buffers of its first call."""
 
     def sequence(self, launches: Any) -> Any:
