@@ -10,15 +10,16 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """One dialect of C.
+    """One dialect of C. A runtime in another package may bring one of its own.
 
-    head: lines that every program begins with. float64: lines that it needs to use doubles. kernel:
-    what stands before a kernel's name. memory: the qualifier of pointers to buffers. restrict: of a
-    pointer that nothing else reads or writes through. item: the number of the work item among all
-    that were launched, an unsigned 64-bit integer. function: the qualifier of helper functions.
-    mulacc: a * b + c of floats. load, store: a vector `kind` of lanes at a pointer `to`, aligned as
-    an element is. convert: a vector to one of type `kind`. unaligned: the type of such a vector in
-    memory, where a load or store names it.
+    name: what a target's `language` calls it. head: lines that every program begins with. float64:
+    lines that it needs to use doubles. kernel: what stands before a kernel's name. memory: the
+    qualifier of pointers to buffers. restrict: of a pointer that nothing else reads or writes
+    through. item: the number of the work item among all that were launched, an unsigned 64-bit
+    integer. last: a parameter after the buffers, where that number comes so. function: the
+    qualifier of helper functions. mulacc: a * b + c of floats. load, store: a vector `kind` of
+    lanes at a pointer `to`, aligned as an element is. convert: a vector to one of type `kind`.
+    unaligned: the type of such a vector in memory, where a load or store names it.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Dialect:
     item: str
     function: str
     mulacc: str
+    last: str = ""
     load: str = ""
     store: str = ""
     convert: str = ""
@@ -54,6 +56,7 @@ option that lets the compiler change floats."""
 
 CLANG_OPENCL = replace(
     OPENCL,
+    name="clang-opencl",
     head=("#pragma OPENCL FP_CONTRACT ON",),
     mulacc="{a} * {b} + {c}",
     load="*(global const unaligned_{kind} *)({to})",
@@ -81,3 +84,34 @@ CUDA = Dialect(
     function="static __device__ inline ",
     mulacc="fma({a}, {b}, {c})")
 """CUDA C++ for NVRTC, without vectors, to be compiled with -fmad=false."""
+
+C = Dialect(
+    name="c",
+    head=("#include <stdbool.h>", "#include <stdint.h>", "#include <tgmath.h>",
+          "typedef uint8_t uchar; typedef uint16_t ushort; typedef uint32_t uint; "
+          "typedef uint64_t ulong;",
+          "static inline float as_float(uint x) "
+          "{ union { uint i; float f; } u = {x}; return u.f; }",
+          "static inline uint as_uint(float x) "
+          "{ union { float f; uint i; } u = {x}; return u.i; }",
+          "static inline double as_double(ulong x) "
+          "{ union { ulong i; double f; } u = {x}; return u.f; }",
+          "static inline ulong as_ulong(double x) "
+          "{ union { double f; ulong i; } u = {x}; return u.i; }",
+          "static inline ulong min(ulong a, ulong b) { return a < b ? a : b; }",
+          "#ifdef FP_FAST_FMAF\n#define mulacc(a, b, c) fma(a, b, c)\n#else\n"
+          "#define mulacc(a, b, c) ((a) * (b) + (c))\n#endif"),
+    float64=(),
+    kernel="void",
+    memory="",
+    restrict="restrict ",
+    item="item",
+    function="static inline ",
+    mulacc="mulacc({a}, {b}, {c})",
+    last="ulong item")
+"""C11 without vectors, for machines whose long has 64 bits. A kernel is called once for each of its
+work items, with its number as the last argument. To be compiled with -fsigned-char and
+-ffp-contract=off, and without options that let the compiler change floats."""
+
+DIALECTS = {dialect.name: dialect for dialect in (OPENCL, CLANG_OPENCL, CUDA, C)}
+"""By the name that a target's `language` has."""

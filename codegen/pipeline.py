@@ -10,13 +10,14 @@ from lazyten.codegen.check_accesses import check_accesses
 from lazyten.codegen.check_values import check_values
 from lazyten.codegen.decision_text import parse
 from lazyten.codegen.decompose import decompose
-from lazyten.codegen.dialect import CLANG_OPENCL, CUDA, OPENCL
+from lazyten.codegen.dialect import DIALECTS, Dialect
 from lazyten.codegen.generated import Generated
 from lazyten.codegen.instructions import Function
 from lazyten.codegen.linearize import linearize
 from lazyten.codegen.lower import lower
 from lazyten.codegen.optimize import Decisions, loop_nest, optimize
 from lazyten.codegen.target import Target
+from lazyten.errors import ArgumentError
 from lazyten.kernel import Given, Kernel
 from lazyten.location import attribute_to
 from lazyten.node import Node, make, ranges_of, toposort, verify
@@ -25,13 +26,17 @@ from lazyten.ops import Op
 VERIFY = bool(os.environ.get("LAZYTEN_VERIFY"))
 """Check every stage's nodes; tests turn it on."""
 
-RENDERERS: dict[str, Callable[[Function], tuple[str, tuple[str, ...]]]] = {
-    "llvm": render_llvm.render,
-    "opencl": partial(render_c.render, dialect=OPENCL),
-    "clang-opencl": partial(render_c.render, dialect=CLANG_OPENCL),
-    "cuda": partial(render_c.render, dialect=CUDA),
-}
-"""By a target's language: a Function to its text, and the lines that must stand before it."""
+
+def renderer(language: str | Dialect) -> Callable[[Function], tuple[str, tuple[str, ...]]]:
+    """Makes a Function text, and the lines that must stand before it. ArgumentError for a language
+    that there is not."""
+    if language == "llvm":
+        return render_llvm.render
+    dialect = DIALECTS.get(language) if isinstance(language, str) else language
+    if dialect is None:
+        raise ArgumentError(f"no renderer writes the language {language!r}; use one of "
+                            f"{', '.join(('llvm', *DIALECTS))}, or a dialect.Dialect")
+    return partial(render_c.render, dialect=dialect)
 
 
 def generate(kernel: Kernel, target: Target) -> Generated:
@@ -52,6 +57,7 @@ def _generate(kernel: Kernel, target: Target) -> Generated:
     loops: list[str] = []
     functions: list[Function] = []
     records = max(map(_work_items, steps)) if kernel.checks else 0
+    render = renderer(target.language)
     for name, (sink, decisions) in zip(names, steps, strict=True):
         nest = loop_nest(_checked(sink))
         title = f"{decisions} (given)" if given and name == kernel.name else str(decisions)
@@ -64,7 +70,7 @@ def _generate(kernel: Kernel, target: Target) -> Generated:
                              decisions.parallel.grain)
         if kernel.checks:
             function = check_accesses(function, arguments - 1, records, "bounds" in kernel.checks)
-        text, declared = RENDERERS[target.language](function)
+        text, declared = render(function)
         functions.append(function)
         texts.append(text)
         declares.update(dict.fromkeys(declared))

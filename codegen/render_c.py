@@ -62,6 +62,7 @@ def render(function: Function, dialect: Dialect) -> tuple[str, tuple[str, ...]]:
     written = {i.address.slot for i in instructions_of(function.body) if isinstance(i, Store)}
     params = [_parameter(slot, dtype, slot in written, dialect)
               for slot, (dtype, _) in enumerate(function.params)]
+    params += [dialect.last] if dialect.last else []
     start = f"{dialect.kernel} {function_name(function.name)}("
     head = start + (",\n" + " " * len(start)).join(params) + ") {"
     declares = [*dialect.head, *(dialect.float64 if renderer.uses_float64 else ()),

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lazyten.codegen.dialect import Dialect
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -16,9 +18,10 @@ class Target:
     are; a register tile that needs more is spilled to memory. l1_bytes, l2_bytes: data caches of a
     core, the first of 64-byte lines in 8 ways. threads: whether it has `lazyten_run_chunks`, with
     which a large kernel runs on several threads (see render_llvm), or work items, which take the
-    place of threads (see render_c). language: of the text. most_lanes: of a vector, whatever its
-    elements. work_group: most work items of a group, 1 where each has a core of its own.
-    local_memory: bytes that the items of a group share. warp: items that run in step.
+    place of threads (see render_c). language: of the text, 'llvm', a key of dialect.DIALECTS or
+    a record of its own. most_lanes: of a vector, whatever its elements. work_group: most work items
+    of a group, 1 where each has a core of its own. local_memory: bytes that the items of a group
+    share. warp: items that run in step.
     """
 
     name: str = "generic"
@@ -27,7 +30,7 @@ class Target:
     l1_bytes: int = 32 << 10
     l2_bytes: int = 512 << 10
     threads: bool = False
-    language: str = "llvm"
+    language: str | Dialect = "llvm"
     most_lanes: int = 64
     work_group: int = 1
     local_memory: int = 0

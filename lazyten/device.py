@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from lazyten import dtype as dt
+from lazyten.dtype import DType
 from lazyten.errors import DeviceError
 from lazyten.kernel import Kernel
 from lazyten.variables import Variable
@@ -27,6 +29,9 @@ BUILT_IN = {"cpu": "lazyten.runtimes.cpu:CpuRuntime",
 NEEDS = {"opencl": "pyopencl", "cuda": "cuda"}
 """The package that a built-in runtime needs besides lazyten's own requirements."""
 ENTRY_POINT_GROUP = "lazyten.runtimes"
+CONTRACT = 1
+"""The version of what runtimes implement: another one where a runtime written before would break.
+A runtime of another package says by its attribute `contract` which version it was written for."""
 
 _DEVICE = Variable("DEVICE")
 
@@ -77,6 +82,9 @@ Launch = Sequence[tuple[Program, Sequence[Argument]]]
 class Executor(ABC):
     """What realizing needs of a device; to port, subclass `lazyten.runtimes.contract.Runtime`."""
 
+    contract: int
+    """The version of the contract that a runtime of another package was written for."""
+
     has_offsets = False
     """Whether there is `later`: kernels that differ only in where their inputs start are then
     one."""
@@ -91,6 +99,23 @@ class Executor(ABC):
         DeviceError if there is none of this name.
         """
         return None
+
+    @classmethod
+    def devices(cls) -> Sequence[str]:
+        """What each device is, in the order of their numbers; they need not be started for it.
+
+        DeviceError, with what to install, where none can be used.
+        """
+        return ["this machine"]
+
+    @property
+    def dtypes(self) -> frozenset[DType]:
+        """Element types that kernels may use."""
+        return frozenset(dt.ALL)
+
+    def features(self) -> dict[str, str]:
+        """What the device can do, for people: a name and a value for each."""
+        return {}
 
     @abstractmethod
     def alloc(self, nbytes: int) -> Handle:
@@ -198,7 +223,7 @@ def _canonical(name: str) -> str:
                           f"{', '.join(available())}. Another runtime is found once its package is "
                           f"installed (entry point group {ENTRY_POINT_GROUP!r})")
     if index and not index.isdigit():
-        number = _runtime(kind).find(index)
+        number = runtime_class(kind).find(index)
         if number is None:
             raise DeviceError(f"device {name!r}: what follows the colon is a number, as in "
                               f"'{kind}:0'")
@@ -216,7 +241,7 @@ def _entry_points() -> Sequence[Any]:
 def available() -> tuple[str, ...]:
     """Names of all runtimes that are installed, built-in ones first."""
     outside = sorted(e.name.lower() for e in _entry_points())
-    inside = [n for n in BUILT_IN if n not in NEEDS or importlib.util.find_spec(NEEDS[n])]
+    inside = [n for n in BUILT_IN if missing(n) is None]
     return (*inside, *(n for n in outside if n not in BUILT_IN))
 
 
@@ -225,7 +250,7 @@ def executor(name: str) -> Executor:
     """The runtime of a canonical device name, started on first use."""
     kind, _, index = name.partition(":")
     try:
-        started = _runtime(kind)(int(index or 0))
+        started = runtime_class(kind)(int(index or 0))
     except DeviceError:
         raise
     except Exception as error:
@@ -235,15 +260,53 @@ def executor(name: str) -> Executor:
     return started
 
 
-def _runtime(kind: str) -> type[Executor]:
-    """The class that runs this kind of device."""
-    found: type[Executor]
-    if kind in BUILT_IN:
-        module, _, attribute = BUILT_IN[kind].partition(":")
-        found = getattr(importlib.import_module(module), attribute)
-    else:
-        found = next(e for e in _entry_points() if e.name.lower() == kind).load()
+def runtime_class(kind: str) -> type[Executor]:
+    """The class that runs this kind of device. DeviceError for one that cannot be loaded."""
+    if kind not in BUILT_IN:
+        return _runtime_outside(kind)
+    module, _, attribute = BUILT_IN[kind].partition(":")
+    found: type[Executor] = getattr(importlib.import_module(module), attribute)
     return found
+
+
+def _runtime_outside(kind: str) -> type[Executor]:
+    """The runtime of another package, if it was written for this version of the contract."""
+    entry = next(e for e in _entry_points() if e.name.lower() == kind)
+    whose = f"device {kind!r} is of the package {_package(entry)}"
+    try:
+        found: type[Executor] = entry.load()
+    except Exception as error:
+        raise DeviceError(f"{whose}, whose runtime {entry.value} cannot be loaded: "
+                          f"{type(error).__name__}: {error}. Repair or remove the "
+                          f"package") from error
+    version = getattr(found, "contract", None)
+    if version is None:
+        raise DeviceError(f"{whose}, whose runtime {entry.value} does not say for which version of "
+                          f"the contract it was written: its class needs `contract = {CONTRACT}`")
+    if version != CONTRACT:
+        raise DeviceError(f"{whose}, which was written for version {version} of the contract, and "
+                          f"this lazyten has version {CONTRACT}: install a version "
+                          f"of it for {CONTRACT}, or the lazyten that this one was written for")
+    return found
+
+
+def missing(kind: str) -> str | None:
+    """The command that installs what a built-in runtime needs; None if that is there."""
+    if kind not in NEEDS or importlib.util.find_spec(NEEDS[kind]):
+        return None
+    return f"pip install 'lazyten[{kind}]'"
+
+
+def outside(kind: str) -> str:
+    """The package that a runtime comes from, with its version; empty for those built in."""
+    if kind in BUILT_IN:
+        return ""
+    return next((_package(e) for e in _entry_points() if e.name.lower() == kind), "")
+
+
+def _package(entry: Any) -> str:
+    """The name and version of an entry point's package."""
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else "unknown"
 
 
 class Device:

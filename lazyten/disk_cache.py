@@ -3,7 +3,7 @@
 In: a key (a text that says everything the result depends on) and the result, as a few byte strings.
 Out: the same byte strings, or nothing. Whatever is wrong with an entry or the folder, an entry that
 cannot be kept or trusted counts as missing: callers do the work again. Runtimes keep compiled code
-here; `python -m lazyten.cache` shows and empties the folder.
+here; `python -m lazyten cache` shows and empties the folder.
 
 Several processes and threads may share a folder: an entry is written under a name of its own and
 then renamed, so a reader sees a whole entry or none.

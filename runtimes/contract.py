@@ -5,6 +5,8 @@ A package makes its runtime known by an entry point; `DEVICE=toy` then finds it:
     [project.entry-points."lazyten.runtimes"]
     toy = "toy_package:ToyRuntime"
 
+Its class says `contract = 1`: the version (`lazyten.device.CONTRACT`) that it was written for.
+docs/porting.md goes through all of this with an example, and through the kit that checks a runtime.
 Realizing (`lazyten.realization`) calls `build` once for the kernels of a new graph, then launches
 programs on buffers in order. A runtime with an `__init__` calls that of `Runtime` in it. Where a
 program can fail because of what the user did, raise a LazytenError: DeviceError for memory and the
@@ -22,6 +24,7 @@ from weakref import WeakValueDictionary
 
 from lazyten import dtype as dt
 from lazyten.codegen.candidates import candidates
+from lazyten.codegen.dialect import Dialect
 from lazyten.codegen.generated import Generated
 from lazyten.codegen.pipeline import generate
 from lazyten.codegen.target import Target
@@ -41,7 +44,7 @@ Function = Any  # whatever a runtime's load gives for one kernel
 class Capabilities:
     """What a device can do; the defaults fit a CPU without vector unit.
 
-    name: as in messages. language: of the text that `compile` takes, a key of pipeline.RENDERERS.
+    name: as in messages. language: of the text that `compile` takes, see Target.
     vector_bytes, vector_registers, threads: see Target. dtypes: element types that kernels may use.
     local_memory: bytes that the work items of a group share, 0 where there is no such memory.
     work_group: most work items of a group, 1 where each is a flow of control of its own.
@@ -49,7 +52,7 @@ class Capabilities:
     """
 
     name: str
-    language: str = "llvm"
+    language: str | Dialect = "llvm"
     vector_bytes: int = 16
     vector_registers: int = 16
     threads: bool = False
@@ -118,6 +121,24 @@ class Runtime(Executor):
     def __init__(self, index: int = 0) -> None:
         super().__init__(index)
         self._programs: WeakValueDictionary[str, Program] = WeakValueDictionary()
+
+    @property
+    def dtypes(self) -> frozenset[DType]:
+        return self.capabilities.dtypes
+
+    def features(self) -> dict[str, str]:
+        has = self.capabilities
+        language = has.language if isinstance(has.language, str) else has.language.name
+        return {"name": has.name, "language": language,
+                "vectors": f"{has.vector_registers} of {has.vector_bytes} bytes",
+                "threads": "yes" if has.threads else "no",
+                "work group": f"{has.work_group:,}", "local memory": f"{has.local_memory:,} bytes",
+                "memory counted": "yes" if self._counts else "no",
+                "offsets": "yes" if self.has_offsets else "no"}
+
+    @property
+    def _counts(self) -> bool:
+        return type(self).memory_stats is not Executor.memory_stats
 
     @abstractmethod
     def compile(self, kernels: Sequence[Generated]) -> Compiled:

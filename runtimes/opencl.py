@@ -39,6 +39,7 @@ from lazyten.runtimes.opencl_devices import (
     ClDevice,
     check_usable,
     describe,
+    described,
     device_number,
     device_of,
     package,
@@ -98,6 +99,10 @@ class OpenCLRuntime(Runtime):
     @classmethod
     def find(cls, name: str) -> int:
         return device_number(name)
+
+    @classmethod
+    def devices(cls) -> list[str]:
+        return described()
 
     # ---- memory ----
 

@@ -52,6 +52,13 @@ def describe(device: ClDevice) -> str:
     return f"{device.name.strip()} ({device.platform.name.strip()})"
 
 
+def described() -> list[str]:
+    """Every device; DeviceError, with what to install, if there is none."""
+    if not devices():
+        raise DeviceError(f"device 'opencl': {_those_there()}")
+    return [describe(d) for d in devices()]
+
+
 def listing() -> str:
     """Every device with its number."""
     return ", ".join(f"'opencl:{i}' is {describe(d)}" for i, d in enumerate(devices()))

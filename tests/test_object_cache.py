@@ -419,7 +419,7 @@ def test_debug_prints_the_same_text_cold_and_warm(tmp_path: Path) -> None:
                 and not line.startswith(("reduce_", "map_"))]
     assert "define void" in cold
     assert untimed(cold) == untimed(warm)
-    assert python(tmp_path, "from lazyten.cache import main; main([])").split()[1] != "0"
+    assert python(tmp_path, "from lazyten.__main__ import main; main(['cache'])").split()[2] != "0"
 
 
 HAMMER = '''

@@ -246,6 +246,7 @@ llvm.initialize_native_asmprinter()
 
 
 class ToyRuntime(Runtime):
+    contract = 1
     capabilities = Capabilities("toy", vector_bytes=16, vector_registers=8)
     launches = 0
 

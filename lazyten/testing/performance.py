@@ -20,9 +20,6 @@ from lazyten.schedule import Schedule
 from lazyten.tensor import Tensor
 from lazyten.trees import flatten
 
-__all__ = ["Kernels", "PeakMemory", "assert_kernels", "assert_peak_bytes", "count_kernels",
-           "peak_bytes", "watch_kernels", "watch_memory"]
-
 R = TypeVar("R")
 
 
