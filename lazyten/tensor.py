@@ -154,7 +154,7 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
     def node(self) -> Node:
         """The GRAPH node of the current value."""
         if self._storage.shared is not None:
-            self._storage.refresh(lambda flat: self._tracker.numpy_view(flat))
+            self._storage.refresh(self._tracker.numpy_view if self._moves else None)
         node = indexing.apply(self._moves, self._storage.node)
         if self._detached and self._storage.requires_grad:
             node = make(Op.DETACH, node.dtype, (node,))
@@ -547,7 +547,8 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
     def _write(self, value: Node, requires_grad: Flag) -> Tensor:
         """Make `value` (of this tensor's shape and dtype) the value, seen by all views."""
         storage = self._storage
-        storage.refresh()
+        if self._moves:  # what is not written stays
+            storage.refresh()
         old = storage.value
         if self._moves:
             value = written_through(self._moves, old, value)
