@@ -14,17 +14,17 @@ from typing import NoReturn
 
 from lazyten.codegen.body import MOST_INSTANCES
 from lazyten.codegen.carry import is_carried
-from lazyten.codegen.optimize import Decisions, range_name
+from lazyten.codegen.decisions import Decisions, range_name
 from lazyten.codegen.parallel import Sharing
 from lazyten.codegen.ranges import free_ranges
-from lazyten.codegen.stage import Staged, packable_loads
+from lazyten.codegen.stage import Staged, local_loads, packable_loads
 from lazyten.codegen.target import Target
 from lazyten.errors import ArgumentError
 from lazyten.node import Node, ranges_of, toposort
 
 PLAIN = str(Decisions())
 _PART = re.compile(r"\s*(\w+)\(([^()]*)\)\s*")
-_STAGE = re.compile(r"argument (\d+)(?:, load (\d+))?")
+_STAGE = re.compile(r"argument (\d+)(?:, load (\d+))?(, local)?")
 Counts = tuple[tuple[Node, int], ...]
 
 
@@ -45,6 +45,7 @@ class _Reader:
         self.where = where
         self.ranges = {range_name(r): r for r in ranges_of([sink])}
         self.loads = packable_loads(sink)
+        self.local_loads = local_loads(sink)
         self.part = ""
 
     def read(self, text: str) -> Decisions:
@@ -108,13 +109,16 @@ class _Reader:
         match = _STAGE.fullmatch(inside.strip())
         if match is None:
             self.fail("write stage(argument N)")
-        slot, number = int(match[1]), int(match[2] or 0)
-        loads = self.loads.get(slot, [])
+        slot, number, local = int(match[1]), int(match[2] or 0), match[3] is not None
+        known = self.local_loads if local else self.loads
+        loads = known.get(slot, [])
         if number >= len(loads):
-            known = ", ".join(f"argument {s}" for s in sorted(self.loads)) or "none"
-            self.fail("this operand cannot be packed, because there is no such load or it reads an "
-                      f"element twice; what can be is: {known}")
-        return replace(decisions, staged=(*decisions.staged, Staged(loads[number], None, number)))
+            names = ", ".join(f"argument {s}" for s in sorted(known)) or "none"
+            why = "its position depends on memory" if local else "it reads an element twice"
+            self.fail(f"this operand cannot be {'in local memory' if local else 'packed'}, because "
+                      f"there is no such load or {why}; what can be is: {names}")
+        chosen = Staged(loads[number], None, number, local)
+        return replace(decisions, staged=(*decisions.staged, chosen))
 
     def shared(self, decisions: Decisions, inside: str) -> Decisions:
         """parallel(i0*i1:4)."""
@@ -137,6 +141,8 @@ _PARTS: dict[str, Callable[[_Reader, Decisions, str], Decisions]] = {
     "unroll": lambda reader, d, inside: replace(d, unroll=reader.counts(inside)),
     "vector": lambda reader, d, inside: replace(d, lanes=reader.counts(inside)),
     "block": lambda reader, d, inside: replace(d, block=reader.counts(inside)),
+    "local": lambda reader, d, inside: replace(d, local=reader.counts(inside)),
+    "group": lambda reader, d, inside: replace(d, group=reader.counts(inside)),
     "outermost": lambda reader, d, inside: replace(d, outer=reader.range(inside)),
     "stage": _Reader.staged,
     "parallel": _Reader.shared,

@@ -132,6 +132,8 @@ class _Halves:
             self.plain[node] = make(Op.PARAM, _stored(node.dtype), (), node.arg)
         elif node.op is Op.STORE:
             self.plain[node] = self._store(node)
+        elif node.op is Op.STAGE:
+            self.plain[node] = self._stage(node)
         elif node.dtype.is_half:
             self.halves[node] = self._half(node)
         elif node.op is Op.BITCAST and node.src[0].dtype.is_half:
@@ -163,6 +165,12 @@ class _Halves:
         rest = (self.plain[v] for v in valid)
         sources = (self.plain[param], self.plain[index], stored, *rest)
         return make(Op.STORE, node.dtype, sources, node.arg)
+
+    def _stage(self, node: Node) -> Node:
+        value, *rest = node.src
+        staged = self._pattern(value) if value.dtype.is_half else self.plain[value]
+        sources = (staged, *(self.plain[r] for r in rest))
+        return make(Op.STAGE, _stored(node.dtype), sources, node.arg)
 
     def _half(self, node: Node) -> _Half:
         dtype = node.dtype

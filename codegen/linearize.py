@@ -2,14 +2,16 @@
 
 In: a SINK whose ranges are of several kinds: 'loop', 'reduce' and 'block' ranges become loops, a
 'parallel' range a loop of which each call runs a chunk, 'unroll' ranges one instance of every value
-that depends on them (a register tile), a 'vector' range the lanes. Out: a Function. Every value is
-computed once, in the outermost loop body its ranges allow, and an ACCUMULATE runs its loops as far
-out as its inputs let it; ACCUMULATEs over the same ranges share them.
+that depends on them (a register tile), a 'vector' range the lanes, a 'local' range a digit of the
+work item's number in its group. Out: a Function. Every value is computed once, in the outermost
+loop body its ranges allow, and an ACCUMULATE runs its loops as far out as its inputs let it;
+ACCUMULATEs over the same ranges share them. A STAGE is filled where the loops that it depends on
+begin, between barriers; STAGEs in one place share those.
 """
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lazyten import dtype as dt
@@ -19,6 +21,7 @@ from lazyten.codegen.access import MOST_SHUFFLED
 from lazyten.codegen.builder import Builder
 from lazyten.codegen.instructions import (
     Address,
+    Barrier,
     Block,
     Carried,
     Compute,
@@ -34,18 +37,23 @@ from lazyten.simplify import simplify
 
 Instance = tuple[int, ...]
 Env = dict[Node, int]
+NO_STRIDES: Mapping[Node, int] = {}
 
 
-def linearize(name: str, sink: Node, grain: int = 0) -> Function:
-    """The instructions of a kernel whose ranges carry their decisions; grain: see Function."""
-    work = _Linearizer(sink)
+def linearize(name: str, sink: Node, grain: int = 0, group: int = 0,
+              strides: Mapping[Node, int] = NO_STRIDES) -> Function:
+    """The instructions of a kernel whose ranges carry their decisions; grain, group: see Function.
+
+    strides: of each 'local' range; it is the work item's number // stride % extent.
+    """
+    work = _Linearizer(sink, group, strides)
     for store in sink.src:
         work.store(store)
     work.close_loops(0)
     params = {n.arg.slot: (n.dtype, n.arg.size) for n in toposort([sink]) if n.op is Op.PARAM}
     unused = (dt.uint8, 0)  # an argument that simplification has made unnecessary
     slots = tuple(params.get(i, unused) for i in range(max(params) + 1))
-    return Function(name, slots, work.build.root, grain)
+    return Function(name, slots, work.build.root, grain, group, tuple(work.build.arrays))
 
 
 @dataclass(slots=True)
@@ -60,8 +68,10 @@ class _Level:
 
 
 class _Linearizer:
-    def __init__(self, sink: Node) -> None:
+    def __init__(self, sink: Node, group: int, strides: Mapping[Node, int]) -> None:
         self.build = Builder()
+        self.group, self.strides = group, strides
+        self.arrays: dict[Node, int] = {}
         self.free = free_ranges(sink)
         self.loaded = _loaded(sink)
         unrolled = {free: _sorted_unrolled(free) for free in set(self.free.values())}
@@ -93,7 +103,18 @@ class _Linearizer:
         for env in self._instances(store):
             address = self._address(store.src[0], store.src[1], env, lanes)
             value, *mask = (self.build.splat(self._value(s, env), lanes) for s in store.src[2:])
+            mask = mask or self._first_items(store)
             self.build.store(self._innermost(), Store(address, value, store.arg, *mask))
+
+    def _first_items(self, store: Node) -> list[Value]:
+        """The mask of a STORE that not all items of a group are needed for, if it is one."""
+        needed = max((self.strides[r] * r.arg.extent for r in self.free[store]
+                      if r.arg.kind == "local"), default=1)
+        if needed >= self.group:
+            return []
+        item = self.build.item(1, self.group)
+        return [self.build.compute(Op.CMPLT, dt.bool_, item,
+                                   self.build.constant(needed, dt.INDEX))]
 
     def _innermost(self) -> Block:
         return self.build.home[self.counter[self.open[-1]]] if self.open else self.build.root
@@ -138,6 +159,9 @@ class _Linearizer:
                 self.done.update(together)
                 self._accumulate(together)
                 continue
+            if node.op is Op.STAGE:
+                self._stage(self._staged_beside(node))
+                continue
             self.done.add(node)
             for env in self._instances(node):
                 instance = tuple(env[r] for r in self.unrolled[node])
@@ -147,8 +171,9 @@ class _Linearizer:
         """What must be a value before a node can be emitted. Addresses are made where they are
         used, but for the loads in them."""
         if node.op is Op.LOAD:
-            return *node.src[2:], *(t for t in affine(node.src[1])[0] if t in self.loaded)
-        if node.op in (Op.ACCUMULATE, Op.PARAM) or _compares_indices(node):
+            staged = node.src[:1] if node.src[0].op is Op.STAGE else ()
+            return *staged, *node.src[2:], *(t for t in affine(node.src[1])[0] if t in self.loaded)
+        if node.op in (Op.ACCUMULATE, Op.PARAM, Op.STAGE) or _compares_indices(node):
             return ()
         return node.src
 
@@ -177,6 +202,8 @@ class _Linearizer:
             return self.build.constant(env[node], dt.INDEX)
         if node.arg.kind == "vector":
             return self.build.lanes(tuple(range(node.arg.extent)), dt.INDEX)
+        if node.arg.kind == "local":
+            return self.build.item(self.strides[node], node.arg.extent)
         return self.counter[node]
 
     def _compare_lanes(self, node: Node, env: Env) -> Value | None:
@@ -219,7 +246,8 @@ class _Linearizer:
             self._need(node.src[2])
             mask = self.build.splat(self._value(node.src[2], env), lanes)
         address = self._address(node.src[0], node.src[1], env, lanes, mask is not None)
-        return self.build.load(node.dtype, lanes, address, mask)
+        staged = self._value(node.src[0], env) if address.is_local else None
+        return self.build.load(node.dtype, lanes, address, mask, staged)
 
     def _neighbour(self, node: Node, lanes: int) -> Node | None:
         """The range of a register tile whose instances of a LOAD are neighbours in memory, in
@@ -252,6 +280,9 @@ class _Linearizer:
     def _address(self, param: Node, position: Node, env: Env, lanes: int,
                  masked: bool = False) -> Address:
         """Where a LOAD or STORE is: base + constant + constants by lane, if it can be."""
+        if param.op is Op.STAGE:
+            base, offset = self._sum(*affine(position), env)
+            return Address(self.arrays[param], base, offset, is_local=True)
         terms, offset = affine(position)
         vector = next((r for r in self.free[position] if r.arg.kind == "vector"), None)
         by_lane = {t: f for t, f in terms.items()
@@ -288,6 +319,37 @@ class _Linearizer:
         for value, factor in parts:
             total = self.build.add(total, self.build.scale(value, factor))
         return total, offset
+
+    # ---- local memory ----
+
+    def _staged_beside(self, node: Node) -> list[Node]:
+        """The STAGEs that are filled where `node` is."""
+        place = self._stage_block(node)
+        stages = [n for n in self.free if n.op is Op.STAGE and n not in self.done]
+        return [n for n in stages if self._stage_block(n) is place]
+
+    def _stage_block(self, node: Node) -> Block | None:
+        loops = [r for r in self.free[node] if _is_loop(r)]
+        if any(r not in self.counter for r in loops):
+            return None
+        return self.build.deepest([self.counter[r] for r in loops])
+
+    def _stage(self, nodes: Sequence[Node]) -> None:
+        """Fill arrays: all items of the group store their part, once all have read what was there."""
+        self.done.update(nodes)
+        block = self._stage_block(nodes[0])
+        assert block is not None
+        if any(r.arg.kind != "parallel" and _is_loop(r) for r in self.free[nodes[0]]):
+            block.items.append(Barrier())
+        for node in nodes:
+            self.arrays[node] = self.build.array(node.dtype, node.arg.size)
+            value, place, *own = node.src
+            self._need(value)
+            for env in _assignments(_sorted_unrolled(own)):
+                address = self._address(node, place, env, 1)
+                self.build.store(block, Store(address, self._value(value, env)))
+            self.values[node, ()] = self.build.value(node.dtype, 1, block)
+        block.items.append(Barrier())
 
     # ---- reductions ----
 
@@ -385,7 +447,12 @@ class _Linearizer:
                      for a, b in itertools.zip_longest(parts[:half], parts[half:]) if b is not None
                      ] + (parts[half - 1:half] if len(parts) % 2 else [])
         own = any(r.arg.kind == "vector" for r in node.src[1:])
-        return self.build.horizontal(node.arg, parts[0]) if own and parts[0].lanes > 1 else parts[0]
+        total = self.build.horizontal(node.arg, parts[0]) if own and parts[0].lanes > 1 else parts[0]
+        for r in node.src[1:]:
+            if r.arg.kind == "local":
+                total = self.build.across(node.arg, total, self.strides[r], r.arg.extent,
+                                          self.group)
+        return total
 
 
 def _at_lane(term: Node, vector: Node | None, lane: int) -> int:
