@@ -15,6 +15,7 @@ from typing import NoReturn
 from lazyten.codegen.body import MOST_INSTANCES
 from lazyten.codegen.carry import is_carried
 from lazyten.codegen.decisions import Decisions, range_name
+from lazyten.codegen.group_checks import group_problems, memory_problems
 from lazyten.codegen.parallel import Sharing
 from lazyten.codegen.ranges import free_ranges
 from lazyten.codegen.stage import Staged, local_loads, packable_loads
@@ -156,6 +157,8 @@ def check(decisions: Decisions, sink: Node, target: Target, where: str = "decisi
     free = free_ranges(sink)
     for part, message in _problems(decisions, sink, free, target):
         raise ArgumentError(f"{where}: {part}: {message}")
+    for part, message in memory_problems(decisions, sink, target):
+        raise ArgumentError(f"{where}: {part}: {message}")
 
 
 def _problems(decisions: Decisions, sink: Node, free: dict[Node, frozenset[Node]],
@@ -173,10 +176,12 @@ def _problems(decisions: Decisions, sink: Node, free: dict[Node, frozenset[Node]
     for name, r, n in wrong:
         yield (f"{name}({range_name(r)}:{n})",
                "tile is for ranges of the output (i...), unroll for reductions (r...)")
-    for r in {**lanes, **copies}:
-        block = lanes.get(r, 1) * copies.get(r, 1)
+    items = dict(decisions.local)
+    for r in {**lanes, **copies, **items}:
+        block = lanes.get(r, 1) * copies.get(r, 1) * items.get(r, 1)
         if block > r.arg.extent:
-            yield (range_name(r), f"{copies.get(r, 1)} times {lanes.get(r, 1)} lanes are more than "
+            others = f"{items[r]} work items" if r in items else f"{lanes.get(r, 1)} lanes"
+            yield (range_name(r), f"{copies.get(r, 1)} times {others} are more than "
                                   f"its extent, {r.arg.extent}")
     yield from _too_much(sink, free, lanes, copies, target)
     if decisions.outer is not None and decisions.outer not in outputs:
@@ -184,6 +189,7 @@ def _problems(decisions: Decisions, sink: Node, free: dict[Node, frozenset[Node]
                                                             "be moved")
     yield from _block_problems(decisions, sink, outputs)
     yield from _sharing_problems(decisions, sink, free, target)
+    yield from group_problems(decisions, sink, free, target)
     if len({s.load for s in decisions.staged}) < len(decisions.staged):
         yield "stage", "an operand comes twice"
 
@@ -226,8 +232,9 @@ def _sharing_problems(decisions: Decisions, sink: Node, free: dict[Node, frozens
     part = f"parallel({'*'.join(map(range_name, shared))}:{decisions.parallel.grain})"
     if shared and not target.threads:
         yield part, "this target has no threads"
-    blocks = dict(decisions.lanes) | {r: n * dict(decisions.lanes).get(r, 1)
-                                      for r, n in decisions.tile}
+    blocks: dict[Node, int] = {}
+    for r, n in (*decisions.lanes, *decisions.tile, *decisions.local):
+        blocks[r] = n * blocks.get(r, 1)
     for r in shared:
         if any(r not in free[store] for store in sink.src):
             yield part, f"{range_name(r)} is not a range of every output: threads cannot share it"

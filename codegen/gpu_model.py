@@ -83,10 +83,11 @@ class GpuModel:
                 outside = math.prod(plan.trips[r] for r in loops if r not in body.own)
                 instances = math.prod(plan.tile.get(r, 1) for r in body.free) * body.results
                 each += outside * instances * (STEP_UNITS * math.log2(across) + BARRIER_UNITS)
-        return each * max(plan.warps / BUSY_WARPS, 1.0)
+        total: float = each * max(plan.warps / BUSY_WARPS, 1.0)
+        return total
 
     def _accesses(self, plan: _Plan) -> float:
-        total, bytes_staged = 0.0, 0
+        total, bytes_staged = 0.0, 8 * plan.size
         for touch in self.touches:
             loops = [r for r in touch.body.chain if r not in plan.shared]
             times = plan.times(loops, frozenset(touch.strides))
@@ -96,7 +97,7 @@ class GpuModel:
                                   + MASK_UNITS * masked)
                 continue
             tile = math.prod(plan.inside(r) for r in touch.strides)
-            bytes_staged += tile * touch.itemsize * 17 // 16
+            bytes_staged += tile * touch.itemsize * 5 // 4
             inside = math.prod(plan.group.get(r, 1) for r in touch.body.own)
             fills = math.prod(plan.trips[r] for r in loops) / inside
             copies = -(-tile // plan.size)
@@ -173,10 +174,11 @@ class _Plan:
 
     def is_uneven(self, r: Node) -> bool:
         """Whether a reduction's range has a masked tail."""
-        return r.arg.extent % self.block(r) != 0
+        return bool(r.arg.extent % self.block(r))
 
     def times(self, loops: list[Node], free: frozenset[Node]) -> int:
         """How often an item does what depends on `free`: as often as its innermost loop runs."""
         last = max((i for i, r in enumerate(loops) if r in free), default=-1)
         copies = math.prod(self.tile.get(r, 1) * self.unroll.get(r, 1) for r in free)
-        return copies * math.prod(self.trips[r] for r in loops[:last + 1])
+        trips: int = math.prod(self.trips[r] for r in loops[:last + 1])
+        return copies * trips

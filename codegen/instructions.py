@@ -25,7 +25,7 @@ class Address(NamedTuple):
     """Elements of argument `slot`: element `base + offset + offsets[lane]` for each lane.
 
     base: an int64 scalar, or None for 0. offsets: constants, the least of them 0. vector: if given,
-    an int64 vector of positions instead of all that. is_local: of array `slot` of the group instead.
+    an int64 vector of positions instead of all that. is_local: of the group's array `slot` instead.
     """
 
     slot: int
@@ -182,8 +182,8 @@ class Loop:
     parallel: bool = False
 
 
-Instruction = (Constant | Lanes | Splat | Compute | Load | Store | Horizontal | Item | Across | Barrier
-               | Shuffle | Loop)
+Instruction = (Constant | Lanes | Splat | Compute | Load | Store | Horizontal | Item | Across
+               | Barrier | Shuffle | Loop)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,8 +206,9 @@ class Function:
     @property
     def work_items(self) -> int:
         """How many items the chunks of the parallel loop take; without one it is one chunk."""
-        return max(self.group, 1) * max((-(-item.extent // self.grain) for item in instructions_of(self.body)
-                    if isinstance(item, Loop) and item.parallel), default=1)
+        chunks = (-(-item.extent // self.grain) for item in instructions_of(self.body)
+                  if isinstance(item, Loop) and item.parallel)
+        return max(self.group, 1) * max(chunks, default=1)
 
 
 def instructions_of(block: Block) -> Iterator[Instruction]:

@@ -335,7 +335,7 @@ class _Linearizer:
         return self.build.deepest([self.counter[r] for r in loops])
 
     def _stage(self, nodes: Sequence[Node]) -> None:
-        """Fill arrays: all items of the group store their part, once all have read what was there."""
+        """Fill arrays: all items of the group store a part, once all have read what was there."""
         self.done.update(nodes)
         block = self._stage_block(nodes[0])
         assert block is not None
@@ -446,8 +446,9 @@ class _Linearizer:
             parts = [self.build.compute(node.arg, node.dtype, a, b)
                      for a, b in itertools.zip_longest(parts[:half], parts[half:]) if b is not None
                      ] + (parts[half - 1:half] if len(parts) % 2 else [])
-        own = any(r.arg.kind == "vector" for r in node.src[1:])
-        total = self.build.horizontal(node.arg, parts[0]) if own and parts[0].lanes > 1 else parts[0]
+        total = parts[0]
+        if total.lanes > 1 and any(r.arg.kind == "vector" for r in node.src[1:]):
+            total = self.build.horizontal(node.arg, total)
         for r in node.src[1:]:
             if r.arg.kind == "local":
                 total = self.build.across(node.arg, total, self.strides[r], r.arg.extent,

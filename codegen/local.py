@@ -106,6 +106,16 @@ def stage_in_local(sink: Node, staged: Sequence[Staged], inside: Set[Node],
     return (rewrite([sink], lambda n: None, found)[0] if found else sink), copying
 
 
+def array_sizes(sink: Node, size: int) -> list[tuple[int, int]]:
+    """For each array that a group of `size` has: the elements that an item stores, and bytes."""
+    order = toposort([sink])
+    found = [(math.prod(r.arg.extent for r in n.src[2:]) // size, n.arg.size * n.dtype.itemsize)
+             for n in order if n.op is Op.STAGE]
+    shared = {n.dtype for n in order if n.op is Op.ACCUMULATE
+              and any(r.arg.kind == "local" for r in n.src[1:])}
+    return found + [(1, size * max(dtype.itemsize, 4)) for dtype in shared]
+
+
 @dataclass(frozen=True, slots=True)
 class _Layout:
     """dims: the ranges of a tile, slowest first, as its array has them. by_source: the same, as

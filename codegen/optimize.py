@@ -19,6 +19,7 @@ from lazyten.codegen.gpu import decide_grid
 from lazyten.codegen.local import (
     COPIES,
     Group,
+    array_sizes,
     group_of,
     group_size,
     marked,
@@ -83,6 +84,16 @@ def optimize(sink: Node, target: Target, scratch: int,
         sink, copying = stage_in_local(sink, local, inside, size)
         group = group_of(sink, strides, size, copying)
     return [*done, Optimized(sink, decisions, group)]
+
+
+def local_arrays(sink: Node, decisions: Decisions) -> list[tuple[int, int]]:
+    """What decisions put in local memory: for each array the elements that an item copies, and
+    bytes."""
+    local = [s for s in decisions.staged if s.local]
+    size = group_size(strides_of(sink, decisions.local), decisions.local)
+    split = apply(marked(sink, local), decisions)
+    inside = {group_range(r, n) for r, n in decisions.group}
+    return array_sizes(stage_in_local(split, local, inside, size)[0], size)
 
 
 def decide(sink: Node, target: Target) -> Decisions:

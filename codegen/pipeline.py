@@ -7,6 +7,7 @@ from functools import partial
 
 from lazyten.codegen import render_c, render_llvm
 from lazyten.codegen.decision_text import parse
+from lazyten.codegen.decisions import Decisions
 from lazyten.codegen.decompose import decompose
 from lazyten.codegen.dialect import CLANG_OPENCL, CUDA, OPENCL
 from lazyten.codegen.generated import Generated
@@ -14,7 +15,6 @@ from lazyten.codegen.instructions import Function
 from lazyten.codegen.linearize import linearize
 from lazyten.codegen.lower import lower
 from lazyten.codegen.narrow import narrow
-from lazyten.codegen.decisions import Decisions
 from lazyten.codegen.optimize import Optimized, loop_nest, optimize
 from lazyten.codegen.target import Target
 from lazyten.kernel import Given, Kernel

@@ -17,8 +17,8 @@ class Target:
     core, the first of 64-byte lines in 8 ways. threads: whether it has `lazyten_run_chunks`, with
     which a large kernel runs on several threads (see render_llvm), or work items, which take the
     place of threads (see render_c). language: of the text. most_lanes: of a vector, whatever its
-    elements. work_group: most work items of a group, 1 where each has a core of its own. local_memory:
-    bytes that the items of a group share. warp: items that run in step.
+    elements. work_group: most work items of a group, 1 where each has a core of its own.
+    local_memory: bytes that the items of a group share. warp: items that run in step.
     """
 
     name: str = "generic"

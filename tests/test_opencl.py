@@ -20,6 +20,7 @@ from golden_text import Golden
 from graphs import SIZES, arrays, expressions
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from opencl_grid import GROUPS
 from opencl_grid import NAME as GRID
 
 import lazyten as lt
@@ -42,9 +43,10 @@ from lazyten.storage import Buffer
 pytest.importorskip("pyopencl", reason="the extra lazyten[opencl] is not installed")
 
 Array = np.ndarray[Any, Any]
-DEVICES = ["opencl", GRID]
+DEVICES = ["opencl", GRID, GROUPS]
 CPU = Target("opencl-cpu", 32, 16, threads=True, language="clang-opencl", most_lanes=16)
-GPU = Target("opencl-gpu", 4, 64, threads=True, language="opencl", most_lanes=1, work_group=64)
+GPU = Target("opencl-gpu", 4, 64, threads=True, language="opencl", most_lanes=1, work_group=64,
+             local_memory=32 << 10)
 
 
 def run_all(device: str, kernels: list[Kernel], inputs: list[list[Array]]) -> list[list[Array]]:
