@@ -19,11 +19,13 @@ from lazyten.codegen.instructions import (
     Item,
     Lanes,
     Load,
+    Matrix,
     Shuffle,
     Splat,
     Store,
     Value,
 )
+from lazyten.codegen.tensor_cores import TensorCore
 from lazyten.dtype import DType, Scalar
 from lazyten.ops import Op
 
@@ -131,6 +133,14 @@ class Builder:
         out = self.value(source.dtype, 1, block)
         block.items.append(Across(out, combiner, source, stride, extent, array))
         return out
+
+    def matrix(self, core: TensorCore, a: Sequence[Value], b: Sequence[Value],
+               c: Sequence[Value]) -> list[Value]:
+        """c + a @ b; see Matrix."""
+        block = self.deepest([*a, *b, *c])
+        outs = [self.value(v.dtype, 1, block) for v in c]
+        block.items.append(Matrix(tuple(outs), core, tuple(a), tuple(b), tuple(c)))
+        return outs
 
     def shuffle(self, first: Value, second: Value, order: tuple[int, ...]) -> Value:
         """A vector of lanes of two others; see Shuffle."""

@@ -20,6 +20,7 @@ from lazyten.codegen.parallel import Sharing
 from lazyten.codegen.ranges import free_ranges
 from lazyten.codegen.stage import Staged, local_loads, packable_loads
 from lazyten.codegen.target import Target
+from lazyten.codegen.tensor_cores import TABLE, Tensors
 from lazyten.errors import ArgumentError
 from lazyten.node import Node, ranges_of, toposort
 
@@ -129,6 +130,14 @@ class _Reader:
             self.fail("a range comes twice")
         return replace(decisions, parallel=Sharing(ranges, self.count(grain)))
 
+    def tensors(self, inside: str) -> Tensors:
+        """tensor(i0, i1, r0.2: m16n8k16_f16)."""
+        names, _, core = inside.partition(":")
+        ranges = [self.range(n) for n in names.split(",")]
+        if core.strip() not in TABLE or len(set(ranges)) != 3:
+            self.fail("write rows, columns, reduction and one of " + ", ".join(TABLE))
+        return Tensors(TABLE[core.strip()], *ranges)
+
     @staticmethod
     def _with_vectors(decisions: Decisions) -> Decisions:
         lanes = dict(decisions.lanes)
@@ -144,6 +153,7 @@ _PARTS: dict[str, Callable[[_Reader, Decisions, str], Decisions]] = {
     "block": lambda reader, d, inside: replace(d, block=reader.counts(inside)),
     "local": lambda reader, d, inside: replace(d, local=reader.counts(inside)),
     "group": lambda reader, d, inside: replace(d, group=reader.counts(inside)),
+    "tensor": lambda reader, d, inside: replace(d, tensor=reader.tensors(inside)),
     "outermost": lambda reader, d, inside: replace(d, outer=reader.range(inside)),
     "stage": _Reader.staged,
     "parallel": _Reader.shared,
@@ -177,10 +187,11 @@ def _problems(decisions: Decisions, sink: Node, free: dict[Node, frozenset[Node]
         yield (f"{name}({range_name(r)}:{n})",
                "tile is for ranges of the output (i...), unroll for reductions (r...)")
     items = dict(decisions.local)
-    for r in {**lanes, **copies, **items}:
-        block = lanes.get(r, 1) * copies.get(r, 1) * items.get(r, 1)
+    widths = decisions.widths()
+    for r in {**widths, **copies, **items}:
+        block = widths.get(r, 1) * copies.get(r, 1) * items.get(r, 1)
         if block > r.arg.extent:
-            others = f"{items[r]} work items" if r in items else f"{lanes.get(r, 1)} lanes"
+            others = f"{items[r]} work items" if r in items else f"{widths.get(r, 1)} lanes"
             yield (range_name(r), f"{copies.get(r, 1)} times {others} are more than "
                                   f"its extent, {r.arg.extent}")
     yield from _too_much(sink, free, lanes, copies, target)
@@ -232,8 +243,8 @@ def _sharing_problems(decisions: Decisions, sink: Node, free: dict[Node, frozens
     part = f"parallel({'*'.join(map(range_name, shared))}:{decisions.parallel.grain})"
     if shared and not target.threads:
         yield part, "this target has no threads"
-    blocks: dict[Node, int] = {}
-    for r, n in (*decisions.lanes, *decisions.tile, *decisions.local):
+    blocks = decisions.widths()
+    for r, n in (*decisions.tile, *decisions.local):
         blocks[r] = n * blocks.get(r, 1)
     for r in shared:
         if any(r not in free[store] for store in sink.src):

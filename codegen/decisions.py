@@ -8,6 +8,7 @@ from lazyten.codegen.lower import FIRST_REDUCE
 from lazyten.codegen.parallel import ONE_THREAD, Sharing
 from lazyten.codegen.ranges import OUTERMOST
 from lazyten.codegen.stage import Staged
+from lazyten.codegen.tensor_cores import Tensors
 from lazyten.node import Node
 
 
@@ -21,6 +22,7 @@ class Decisions:
     parallel: the output ranges whose loops threads share as if they were one, or groups of work
     items. local: ranges that the items of a group share, and among how many; the last is that of
     neighbours. group: reduction ranges and how many elements a group has in local memory at a time.
+    tensor: what tensor cores multiply, if they do.
     """
 
     lanes: Chosen = ()
@@ -32,12 +34,20 @@ class Decisions:
     parallel: Sharing = ONE_THREAD
     local: Chosen = ()
     group: Chosen = ()
+    tensor: Tensors | None = None
+
+    def widths(self) -> dict[Node, int]:
+        """Steps of each range that one vector, or one instruction of a tensor core, takes."""
+        return dict(self.lanes) | (self.tensor.widths() if self.tensor is not None else {})
 
     def __str__(self) -> str:
         parts = [f"{name}({', '.join(f'{range_name(r)}:{n}' for r, n in chosen)})"
                  for name, chosen in (("tile", self.tile), ("unroll", self.unroll),
                                       ("vector", self.lanes), ("block", self.block),
                                       ("local", self.local), ("group", self.group)) if chosen]
+        if self.tensor is not None:
+            names = ", ".join(range_name(r) for r in self.tensor.widths())
+            parts.append(f"tensor({names}: {self.tensor.core.name})")
         if self.outer is not None:
             parts.append(f"outermost({range_name(self.outer)})")
         parts += [f"stage(argument {s.load.src[0].arg.slot}"

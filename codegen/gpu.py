@@ -5,7 +5,8 @@ candidate is a grid over the outputs that every reduction and store depends on, 
 
 - nothing more: an item for each output block, neighbours along one axis;
 - a reduction, or a row, that the items of a group share; some reductions beside each other;
-- a register tile for each item, and operands that a group reads often in local memory.
+- a register tile for each item, and operands that a group reads often in local memory;
+- tensor cores for the tiles of a warp (gpu_tensor.py).
 """
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ from lazyten.codegen.body import Body, Chosen
 from lazyten.codegen.cycles import Model
 from lazyten.codegen.decisions import Decisions
 from lazyten.codegen.gpu_model import GpuModel
+from lazyten.codegen.gpu_tensor import tensor_candidates
 from lazyten.codegen.parallel import Sharing
 from lazyten.codegen.stage import Staged, local_loads
 from lazyten.node import Node
@@ -38,7 +40,12 @@ def decide_grid(model: Model) -> Decisions:
     if any(store.arg is not None or len(store.src) > 3 or _is_serial(model, store)
            for store in model.sink.src):
         return work.gridded(Decisions())
-    return min(work.all(), key=work.estimate.units)
+    best = min(work.all(), key=work.estimate.units)
+    if model.target.tensor_cores and not work.rest and work.most > 1:
+        found = tensor_candidates(model, work.rows, work.numbers, MOST_COPIES)
+        units, decisions = min(found, key=lambda f: f[0], default=(math.inf, best))
+        best = decisions if units < work.estimate.units(best) else best
+    return best
 
 
 def _is_serial(model: Model, store: Node) -> bool:

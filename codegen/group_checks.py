@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 
 from lazyten.codegen.decisions import Decisions, range_name
 from lazyten.codegen.gpu import MOST_COPIES
-from lazyten.codegen.local import group_size, strides_of
-from lazyten.codegen.optimize import local_arrays
+from lazyten.codegen.optimize import digits_of, local_arrays
 from lazyten.codegen.target import Target
+from lazyten.codegen.tensor_cores import core_for, divides
 from lazyten.node import Node, toposort
 from lazyten.ops import Op
 
@@ -21,7 +21,7 @@ def group_problems(decisions: Decisions, sink: Node, free: Mapping[Node, frozens
                    target: Target) -> Problems:
     """Why a group of work items cannot do this; nothing if it can."""
     alone = [s for s in decisions.staged if s.local]
-    if not decisions.local:
+    if not decisions.local and decisions.tensor is None:
         if decisions.group or alone:
             yield ("group" if decisions.group else "stage(..., local)",
                    "is for work items of a group: it needs local(...) too")
@@ -42,13 +42,14 @@ def group_problems(decisions: Decisions, sink: Node, free: Mapping[Node, frozens
         yield f"parallel(...:{decisions.parallel.grain})", "a group takes 1 iteration"
     yield from _reduction_problems(decisions, sink, free)
     yield from _part_problems(decisions, free[sink])
+    yield from _tensor_problems(decisions, sink, free, target)
 
 
 def memory_problems(decisions: Decisions, sink: Node, target: Target) -> Problems:
     """What is too large for a target; asked of decisions that have no other problem."""
-    if not decisions.local:
+    size = digits_of(sink, decisions)[1]
+    if not size:
         return
-    size = group_size(strides_of(sink, decisions.local), decisions.local)
     if size > target.work_group:
         yield "local", f"{size} work items are more than a group has, {target.work_group}"
         return
@@ -88,3 +89,26 @@ def _part_problems(decisions: Decisions, outputs: frozenset[Node]) -> Problems:
             yield part, f"a part has at least 2 elements and at most the {r.arg.extent} there are"
         elif r in split:
             yield part, "a range that has work items or accumulators of its own has no parts"
+
+
+def _tensor_problems(decisions: Decisions, sink: Node, free: Mapping[Node, frozenset[Node]],
+                     target: Target) -> Problems:
+    tensors = decisions.tensor
+    if tensors is None:
+        return
+    part = f"tensor(...: {tensors.core.name})"
+    if tensors.core.name not in target.tensor_cores:
+        yield part, f"this target has {', '.join(target.tensor_cores) or 'no tensor cores'}"
+    totals = [n for n in toposort([sink]) if n.op is Op.ACCUMULATE]
+    if len(totals) != 1 or core_for(totals[0], [tensors.core.name]) is None:
+        yield part, ("only a kernel whose one reduction is a sum of products of two "
+                     f"{tensors.core.takes.name} can use it")
+    elif not divides(totals[0], tensors, free):
+        yield part, ("one factor depends on the rows and not on the columns, the other on the "
+                     "columns and not on the rows, both on the reduction")
+    own = {r for total in totals for r in total.src[1:]}
+    if any(r in own for r, _ in (*decisions.local, *decisions.unroll)):
+        yield part, "its reduction has no work items or accumulators of its own"
+    inner = dict(decisions.group).get(tensors.inner, 0)
+    if inner % tensors.core.shape[2]:
+        yield part, f"a group's part of the reduction is a multiple of {tensors.core.shape[2]}"

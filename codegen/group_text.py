@@ -9,7 +9,8 @@ from typing import Protocol
 
 from lazyten.codegen.c_ops import ROWS, Emitter, element_type, type_name
 from lazyten.codegen.dialect import Dialect
-from lazyten.codegen.instructions import Across, Item, Value
+from lazyten.codegen.instructions import Across, Item, Matrix, Value
+from lazyten.codegen.tensor_cores import definition
 from lazyten.dtype import DType
 
 
@@ -19,6 +20,7 @@ class GroupEmitter(Emitter, Protocol):
     dialect: Dialect
     names: dict[Value, str]
     depth: int
+    helpers: set[str]
 
     def line(self, text: str) -> None:
         """Append a line."""
@@ -63,6 +65,25 @@ def across(out: GroupEmitter, item: Across) -> str:
     total = out.let(kind, _element(dtype, f"{array}[{number} - {digit}{below}]"))
     out.line(barrier)
     return total
+
+
+def matrix(out: GroupEmitter, item: Matrix) -> None:
+    """Lines that call the function of a tensor core's instruction."""
+    out.helpers.add(definition(item.core))
+    for result, initial in zip(item.outs, item.c, strict=True):
+        out.names[result] = out.let("float", out.names[initial])
+    words = [_words(out, [out.names[v] for v in values], item.core.takes.is_half)
+             for values in (item.a, item.b)]
+    given = ", ".join([*(out.names[v] for v in item.outs), *words[0], *words[1]])
+    out.line(f"lazyten_mma_{item.core.name}({given});")
+
+
+def _words(out: GroupEmitter, names: Sequence[str], are_half: bool) -> list[str]:
+    """Elements as 32-bit words: two 16-bit patterns, the first in the low half, or a float."""
+    if not are_half:
+        return [out.let("uint", f"as_uint({name})") for name in names]
+    return [out.let("uint", f"(uint){low} | (uint){high} << 16")
+            for low, high in zip(names[::2], names[1::2], strict=True)]
 
 
 def _element(dtype: DType, text: str) -> str:

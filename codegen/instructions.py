@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from lazyten.codegen.tensor_cores import TensorCore
 from lazyten.dtype import DType, Scalar
 from lazyten.ops import Op
 
@@ -137,6 +138,17 @@ class Across:
 
 
 @dataclass(frozen=True, slots=True)
+class Matrix:
+    """outs = c + a @ b by the tensor cores; each is what one item of a warp holds."""
+
+    outs: tuple[Value, ...]
+    core: TensorCore
+    a: tuple[Value, ...]
+    b: tuple[Value, ...]
+    c: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Barrier:
     """All items of the group come here before any goes on; what they stored locally is seen."""
 
@@ -183,7 +195,7 @@ class Loop:
 
 
 Instruction = (Constant | Lanes | Splat | Compute | Load | Store | Horizontal | Item | Across
-               | Barrier | Shuffle | Loop)
+               | Matrix | Barrier | Shuffle | Loop)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ begin, between barriers; STAGEs in one place share those.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lazyten import dtype as dt
@@ -31,6 +31,7 @@ from lazyten.codegen.instructions import (
     Value,
 )
 from lazyten.codegen.ranges import free_ranges
+from lazyten.dtype import DType
 from lazyten.node import Node, index, substitute, toposort
 from lazyten.ops import SPECS, Op
 from lazyten.simplify import simplify
@@ -159,6 +160,9 @@ class _Linearizer:
                 self.done.update(together)
                 self._accumulate(together)
                 continue
+            if node.op is Op.MATRIX:
+                self._multiply(node)
+                continue
             if node.op is Op.STAGE:
                 self._stage(self._staged_beside(node))
                 continue
@@ -173,7 +177,7 @@ class _Linearizer:
         if node.op is Op.LOAD:
             staged = node.src[:1] if node.src[0].op is Op.STAGE else ()
             return *staged, *node.src[2:], *(t for t in affine(node.src[1])[0] if t in self.loaded)
-        if node.op in (Op.ACCUMULATE, Op.PARAM, Op.STAGE) or _compares_indices(node):
+        if node.op in (Op.ACCUMULATE, Op.MATRIX, Op.PARAM, Op.STAGE) or _compares_indices(node):
             return ()
         return node.src
 
@@ -356,23 +360,51 @@ class _Linearizer:
     def _accumulate(self, nodes: Sequence[Node]) -> None:
         """The loops of ACCUMULATEs over the same ranges: an accumulator an instance of each, all in
         one nest."""
-        first = nodes[0]
-        ranges = first.src[1:]
+        nest = self._nest(nodes[0], nodes[0].src[1:])
+        parts = [(n, instance, self._parts(n, nest, env)) for n in nodes
+                 for instance, env in self._accumulators(n)]
+        self._close_nest(nest)
+        for node, instance, accumulators in parts:
+            self.values[node, instance] = self._finish(node, accumulators)
+
+    def _nest(self, node: Node, ranges: Iterable[Node]) -> list[_Level]:
+        """The loops that a node runs over ranges of its own, open."""
         loops = sorted((r for r in ranges if _is_loop(r)), key=lambda r: r.arg.order)
-        outer = self.build.deepest([self.counter[r] for r in self.free[first] if _is_loop(r)])
+        outer = self.build.deepest([self.counter[r] for r in self.free[node] if _is_loop(r)])
         blocks = [outer]
         for r in loops:
             blocks.append(self._enter(r, blocks[-1]))
-        nest = [_Level(r, body, parent)
+        return [_Level(r, body, parent)
                 for r, body, parent in zip(loops, blocks[1:], blocks, strict=False)]
-        parts = [(n, instance, self._parts(n, nest, env)) for n in nodes
-                 for instance, env in self._accumulators(n)]
+
+    def _close_nest(self, nest: Sequence[_Level]) -> None:
         for level in reversed(nest):
             counter, extent = self.counter[level.range], level.range.arg.extent
             level.parent.items.append(Loop(counter, extent, level.body, tuple(level.carried)))
             level.parent.items += level.after
-        for node, instance, accumulators in parts:
-            self.values[node, instance] = self._finish(node, accumulators)
+
+    def _multiply(self, node: Node) -> None:
+        """The loops of a MATRIX, with the elements of the result that an item holds carried."""
+        self.done.add(node)
+        a, b, first, second, *ranges = node.src
+        nest = self._nest(node, ranges)
+        self._need(a)
+        self._need(b)
+        held = _assignments([first, second])
+        tiles = _assignments(r for r in self.unrolled[node] if r not in (first, second))
+        found = []
+        for tile in tiles:
+            sides = [[self._value(side, tile | own) for own in _assignments(
+                r for r in self.unrolled[side] if r not in tile)] for side in (a, b)]
+
+            def step(so_far: list[Value], sides: list[list[Value]] = sides) -> list[Value]:
+                return self.build.matrix(node.arg, sides[0], sides[1], so_far)
+            found.append(self._carry(node.dtype, Op.ADD, nest, 1, step, len(held)))
+        self._close_nest(nest)
+        for tile, results in zip(tiles, found, strict=True):
+            for own, result in zip(held, results, strict=True):
+                env = tile | own
+                self.values[node, tuple(env[r] for r in self.unrolled[node])] = result
 
     def _accumulators(self, node: Node) -> Iterator[tuple[Instance, Env]]:
         """The instances of an ACCUMULATE, once its operands are there."""
@@ -390,7 +422,12 @@ class _Linearizer:
         lanes = max(self._lanes(value), *own_lanes, 1)  # a value may not depend on its own lanes
         if not nest:
             return [self._chain(node, env, own, lanes)]
-        return [self._carry(node, nest, env | mine, lanes) for mine in _assignments(own)]
+
+        def carried(mine: Env) -> Value:
+            def step(so_far: list[Value]) -> list[Value]:
+                return [self.build.splat(self._combine(node, so_far[0], env | mine), lanes)]
+            return self._carry(node.dtype, node.arg, nest, lanes, step)[0]
+        return [carried(mine) for mine in _assignments(own)]
 
     def _by_operand(self, node: Node) -> list[Env]:
         """The instances of a sum of products, all that share an operand one after the other: the
@@ -412,24 +449,28 @@ class _Linearizer:
             return element
         return self.build.compute(node.arg, node.dtype, so_far, element)
 
-    def _carry(self, node: Node, nest: Sequence[_Level], env: Env, lanes: int) -> Value:
-        """One accumulator carried through all the loops; gives its final value. Each iteration of
-        a 'block' loop begins with a new one, which is then added to that of the loop."""
-        identity = SPECS[node.arg].identity
+    def _carry(self, dtype: DType, combiner: Op, nest: Sequence[_Level], lanes: int,
+               step: Callable[[list[Value]], list[Value]], count: int = 1) -> list[Value]:
+        """`count` accumulators carried through all the loops; gives their final values. Each
+        iteration of a 'block' loop begins with new ones, which are then added to those of the loop.
+        step: accumulators to what they are after one iteration."""
+        identity = SPECS[combiner].identity
         assert identity is not None
-        start = self.build.constant(identity(node.dtype), node.dtype, lanes)
-        phis = [self.build.value(node.dtype, lanes, level.body) for level in nest]
-        result = self.build.splat(self._combine(node, phis[-1], env), lanes)
+        start = self.build.constant(identity(dtype), dtype, lanes)
+        phis = [[self.build.value(dtype, lanes, level.body) for _ in range(count)]
+                for level in nest]
+        results = step(phis[-1] if nest else [start] * count)
         for i, level in reversed(list(enumerate(nest))):
             apart = i > 0 and nest[i - 1].range.arg.kind == "block"
-            initial = phis[i - 1] if i and not apart else start
-            final = self.build.value(node.dtype, lanes, level.parent)
-            level.carried.append(Carried(phis[i], initial, result, final))
-            result = final
-            if apart:
-                result = self.build.value(node.dtype, lanes, level.parent)
-                level.after.append(Compute(result, node.arg, (phis[i - 1], final)))
-        return result
+            before = phis[i - 1] if i else [start] * count
+            for j, phi in enumerate(phis[i]):
+                final = self.build.value(dtype, lanes, level.parent)
+                level.carried.append(Carried(phi, start if apart else before[j], results[j], final))
+                results[j] = final
+                if apart:
+                    results[j] = self.build.value(dtype, lanes, level.parent)
+                    level.after.append(Compute(results[j], combiner, (before[j], final)))
+        return results
 
     def _chain(self, node: Node, env: Env, own: Sequence[Node], lanes: int) -> Value:
         """No loops: the elements one after the other."""

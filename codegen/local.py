@@ -46,11 +46,12 @@ class Group:
     strides: Mapping[Node, int] = field(default_factory=dict)
 
 
-def strides_of(sink: Node, local: Sequence[tuple[Node, int]]) -> dict[Node, int]:
-    """The stride of the digit of each range that is in `local`, before anything is split."""
+def strides_of(sink: Node, local: Sequence[tuple[Node, int]], first: int = 1) -> dict[Node, int]:
+    """The stride of the digit of each range that is in `local`, before anything is split; `first`:
+    the least of them."""
     free = free_ranges(sink)
     found: dict[Node, int] = {}
-    stride = 1
+    stride = first
     for r, n in reversed(local):
         if r in free[sink]:
             found[r] = stride
@@ -71,8 +72,8 @@ def group_size(strides: Mapping[Node, int], local: Iterable[tuple[Node, int]]) -
 def group_of(sink: Node, strides: Mapping[Node, int], size: int, copying: Sequence[Node]) -> Group:
     """The strides of the 'local' ranges that the ranges in `strides` were split for."""
     by_order = {r.arg.order: stride for r, stride in strides.items()}
-    split = {r: by_order[r.arg.order[:-1]] for r in ranges_of([sink])
-             if r.arg.kind == "local" and r not in copying}
+    found = [r for r in ranges_of([sink]) if r.arg.kind == "local"]
+    split = {r: strides.get(r) or by_order[r.arg.order[:-1]] for r in found if r not in copying}
     return Group(size, {**split, **dict.fromkeys(copying, 1)})
 
 
@@ -90,8 +91,8 @@ def stage_in_local(sink: Node, staged: Sequence[Staged], inside: Set[Node],
                    size: int) -> tuple[Node, list[Node]]:
     """(the SINK reading what was `marked` from STAGEs, the ranges that copy).
 
-    A STAGE holds what a group of `size` reads while all ranges stand still but for the 'local' and
-    'unroll' ones and the reduction's ranges `inside`.
+    A STAGE holds what a group of `size` reads while all ranges stand still but for the 'local',
+    'unroll' and 'vector' ones and the reduction's ranges `inside`.
     """
     found: dict[Node, Node] = {}
     copying: list[Node] = []
@@ -129,8 +130,8 @@ class _Layout:
     def of(load: Node, inside: Set[Node]) -> _Layout:
         """How the tile that `load` reads is laid out."""
         dims = [r for r in ranges_of(load.src[1:])
-                if r.arg.kind in ("local", "unroll") or r in inside]
-        kinds = {"reduce": 0, "unroll": 1, "local": 2}
+                if r.arg.kind in ("local", "unroll", "vector") or r in inside]
+        kinds = {"reduce": 0, "unroll": 1, "local": 2, "vector": 3}
         dims.sort(key=lambda r: (kinds[r.arg.kind], r.arg.order))
         terms, _ = affine(load.src[1])
         steps = {r: abs(terms.get(r, 0)) or load.src[0].arg.size for r in dims}

@@ -23,6 +23,7 @@ from lazyten.codegen.instructions import (
     Item,
     Load,
     Loop,
+    Matrix,
     Store,
     Value,
 )
@@ -56,7 +57,7 @@ class _Narrowing:
     def _item(self, item: Instruction, out: Block) -> Instruction:
         if isinstance(item, Loop):
             return self._loop(item, out)
-        if isinstance(item, Barrier):
+        if isinstance(item, Barrier | Matrix):
             return item
         if isinstance(item, Store):
             mask = None if item.mask is None else self._whole(item.mask, out)

@@ -41,6 +41,7 @@ from lazyten.codegen.ranges import (
 from lazyten.codegen.stage import fill, mark, packable_loads
 from lazyten.codegen.summation import blocked_sums
 from lazyten.codegen.target import Target
+from lazyten.codegen.tensor_cores import WARP, Tensors, with_matrices
 from lazyten.node import Node, ranges_of
 
 TILES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)
@@ -67,8 +68,7 @@ def optimize(sink: Node, target: Target, scratch: int,
     `given` decides for the kernel itself, once its ranges are merged."""
     sink = merge_ranges(sink)
     decisions = decide(sink, target) if given is None else given(sink)
-    strides = strides_of(sink, decisions.local)
-    size = group_size(strides, decisions.local)
+    strides, size = digits_of(sink, decisions)
     packed = [s for s in decisions.staged if not s.local]
     local = [s for s in decisions.staged if s.local]
     sink = apply(marked(mark(sink, packed, scratch), local), decisions)
@@ -80,8 +80,12 @@ def optimize(sink: Node, target: Target, scratch: int,
         sink = carry(sink, sums)
     group = Group()
     if size:
-        inside = {group_range(r, n) for r, n in decisions.group}
-        sink, copying = stage_in_local(sink, local, inside, size)
+        sink, copying = stage_in_local(sink, local, _inside(sink, decisions), size)
+        if decisions.tensor is not None:
+            tensors = _of_groups(decisions)
+            assert tensors is not None
+            sink = with_matrices(sink, tensors)
+            strides |= decisions.tensor.strides()
         group = group_of(sink, strides, size, copying)
     return [*done, Optimized(sink, decisions, group)]
 
@@ -90,10 +94,32 @@ def local_arrays(sink: Node, decisions: Decisions) -> list[tuple[int, int]]:
     """What decisions put in local memory: for each array the elements that an item copies, and
     bytes."""
     local = [s for s in decisions.staged if s.local]
-    size = group_size(strides_of(sink, decisions.local), decisions.local)
+    size = digits_of(sink, decisions)[1]
     split = apply(marked(sink, local), decisions)
-    inside = {group_range(r, n) for r, n in decisions.group}
-    return array_sizes(stage_in_local(split, local, inside, size)[0], size)
+    return array_sizes(stage_in_local(split, local, _inside(split, decisions), size)[0], size)
+
+
+def digits_of(sink: Node, decisions: Decisions) -> tuple[dict[Node, int], int]:
+    """The stride of each range in `local` among the work items of a group, and how many items that
+    takes: 0 for no group."""
+    warp = WARP if decisions.tensor is not None else 0
+    strides = strides_of(sink, decisions.local, max(warp, 1))
+    return strides, max(group_size(strides, decisions.local), warp)
+
+
+def _inside(split: Node, decisions: Decisions) -> set[Node]:
+    """The ranges of reductions that are split for a group's part of them."""
+    orders = [group_range(r, n).arg.order for r, n in decisions.group]
+    return {r for r in ranges_of([split]) if r.arg.kind == "reduce"
+            and any(r.arg.order[:len(order)] == order for order in orders)}
+
+
+def _of_groups(decisions: Decisions) -> Tensors | None:
+    """What tensor cores multiply, with a group's part of the reduction in the place of it."""
+    tensors, parts = decisions.tensor, dict(decisions.group)
+    if tensors is None or tensors.inner not in parts:
+        return tensors
+    return replace(tensors, inner=group_range(tensors.inner, parts[tensors.inner]))
 
 
 def decide(sink: Node, target: Target) -> Decisions:
@@ -109,8 +135,8 @@ def decide(sink: Node, target: Target) -> Decisions:
 
 def apply(sink: Node, decisions: Decisions) -> Node:
     """Split the ranges as decided."""
-    lanes, tile, unroll, local = (dict(d) for d in (decisions.lanes, decisions.tile,
-                                                    decisions.unroll, decisions.local))
+    tile, unroll, local = map(dict, (decisions.tile, decisions.unroll, decisions.local))
+    lanes = replace(decisions, tensor=_of_groups(decisions)).widths()
     for r, n in decisions.group:
         sink = split_reduction(sink, r, 1, 1, ((-(-r.arg.extent // n), "reduce"), (n, "reduce")))
 
@@ -136,7 +162,7 @@ def apply(sink: Node, decisions: Decisions) -> Node:
 
 def share(sink: Node, decisions: Decisions) -> Node:
     """Make the loops that threads share one 'parallel' loop."""
-    lanes, tile, local = dict(decisions.lanes), dict(decisions.tile), dict(decisions.local)
+    lanes, tile, local = decisions.widths(), dict(decisions.tile), dict(decisions.local)
     blocks = []
     for r in decisions.parallel.ranges:
         block = block_range(r, tile.get(r, 1) * local.get(r, 1) * lanes.get(r, 1))

@@ -38,6 +38,11 @@ def free_ranges(root: Node) -> dict[Node, frozenset[Node]]:
             free[node] = frozenset((node,))
         elif node.op is Op.ACCUMULATE:
             free[node] = free[node.src[0]] - frozenset(node.src[1:])
+        elif node.op is Op.MATRIX:
+            a, b, first, second, *loops = node.src
+            inner = {r for r in free[a] | free[b]
+                     if r.arg.kind == "unroll" and r.arg.order[0] == first.arg.order[0]}
+            free[node] = ((free[a] | free[b]) - inner - frozenset(loops)) | {first, second}
         elif node.op is Op.STAGE:
             free[node] = (free[node.src[0]] | free[node.src[1]]) - frozenset(node.src[2:])
         else:

@@ -23,7 +23,7 @@ from lazyten.codegen.c_ops import (
     type_name,
 )
 from lazyten.codegen.dialect import Dialect
-from lazyten.codegen.group_text import across, declared, item_digit
+from lazyten.codegen.group_text import across, declared, item_digit, matrix
 from lazyten.codegen.instructions import (
     Across,
     Address,
@@ -38,6 +38,7 @@ from lazyten.codegen.instructions import (
     Lanes,
     Load,
     Loop,
+    Matrix,
     Shuffle,
     Splat,
     Store,
@@ -126,6 +127,8 @@ class _Renderer:
                 self._store(item)
             elif isinstance(item, Barrier):
                 self.line(self.dialect.barrier)
+            elif isinstance(item, Matrix):
+                matrix(self, item)
             else:
                 self._define(item)
 
@@ -166,7 +169,7 @@ class _Renderer:
         return type_name(value.dtype, value.lanes)
 
     def _define(self, item: Instruction) -> None:
-        assert not isinstance(item, Loop | Store | Barrier)
+        assert not isinstance(item, Loop | Store | Barrier | Matrix)
         kind = self._type(item.out)
         if isinstance(item, Constant):
             self._define_constant(item.out, item.value)

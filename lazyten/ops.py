@@ -111,6 +111,8 @@ class Op(metaclass=_Ops):
     ACCUMULATE: ClassVar[Op]       # src: value, range...; arg: combiner
     STAGE: ClassVar[Op]            # src: value, index, range...; arg: Param; an array in a group's
                                    # local memory, filled as the ranges run
+    MATRIX: ClassVar[Op]           # src: a, b, two ranges of the result, range...; arg: TensorCore;
+                                   # the sum of the products of small matrices that a warp holds
     SINK: ClassVar[Op]             # src: stores
 
 
@@ -124,7 +126,7 @@ IDENTITY_OPS = frozenset({Op.LEAF, Op.DETACH, Op.CUSTOM_GRADIENT, Op.CHECKED})
 """Graph ops that steer gradients and checks only: their value is src[0]."""
 COMBINERS = frozenset({Op.ADD, Op.MUL, Op.MAX})
 LOOP_ONLY = frozenset({Op.PARAM, Op.RANGE, Op.LOAD, Op.STORE, Op.ACCUMULATE, Op.STAGE,
-                       Op.SINK})
+                       Op.MATRIX, Op.SINK})
 
 Array = Any  # np.ndarray or np.generic: the table's functions take and give both
 

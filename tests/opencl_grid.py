@@ -1,5 +1,5 @@
-"""Devices that are OpenCL's first one taken for a GPU, so that kernels for thousands of work items, in
-groups, are tested where there is no GPU: `opencl-grid` with small groups, `opencl-groups` with
+"""Devices that are OpenCL's first one taken for a GPU, so that kernels for thousands of work items,
+in groups, are tested where there is no GPU: `opencl-grid` with small groups, `opencl-groups` with
 groups and local memory like those of GPUs."""
 from __future__ import annotations
 
