@@ -3,19 +3,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from lazyten.codegen import render_c, render_llvm
 from lazyten.codegen.check_accesses import check_accesses
 from lazyten.codegen.check_values import check_values
 from lazyten.codegen.decision_text import parse
+from lazyten.codegen.decisions import Decisions
 from lazyten.codegen.decompose import decompose
 from lazyten.codegen.dialect import DIALECTS, Dialect
 from lazyten.codegen.generated import Generated
 from lazyten.codegen.instructions import Function
 from lazyten.codegen.linearize import linearize
 from lazyten.codegen.lower import lower
-from lazyten.codegen.optimize import Decisions, loop_nest, optimize
+from lazyten.codegen.narrow import narrow
+from lazyten.codegen.optimize import Optimized, loop_nest, optimize
 from lazyten.codegen.target import Target
 from lazyten.errors import ArgumentError
 from lazyten.kernel import Given, Kernel
@@ -49,6 +52,8 @@ def _generate(kernel: Kernel, target: Target) -> Generated:
     if VERIFY:
         verify(kernel.outputs, "graph")
     arguments = len(kernel.outputs) + len(kernel.inputs) + bool(kernel.checks)
+    if kernel.checks and target.work_group > 1:  # each work item has a record of its own
+        target, kernel = replace(target, local_memory=0), replace(kernel, decisions=None)
     given = None if kernel.decisions is None else partial(_given, kernel.decisions, target)
     steps = optimize(_checked(lower(kernel)), target, arguments, given)
     names = [f"{kernel.name}_stage{i}" for i in range(len(steps) - 1)] + [kernel.name]
@@ -58,7 +63,7 @@ def _generate(kernel: Kernel, target: Target) -> Generated:
     functions: list[Function] = []
     records = max(map(_work_items, steps)) if kernel.checks else 0
     render = renderer(target.language)
-    for name, (sink, decisions) in zip(names, steps, strict=True):
+    for name, (sink, decisions, group) in zip(names, steps, strict=True):
         nest = loop_nest(_checked(sink))
         title = f"{decisions} (given)" if given and name == kernel.name else str(decisions)
         loops.append(f"{title}\n{nest}" if nest else title)
@@ -67,9 +72,11 @@ def _generate(kernel: Kernel, target: Target) -> Generated:
                                 decisions.parallel.grain, kernel.checks)
         stores = decompose(sink.src)
         function = linearize(name, _checked(make(sink.op, sink.dtype, tuple(stores))),
-                             decisions.parallel.grain)
+                             decisions.parallel.grain, group.size, group.strides)
         if kernel.checks:
             function = check_accesses(function, arguments - 1, records, "bounds" in kernel.checks)
+        elif target.work_group > 1:
+            function = narrow(function)
         text, declared = render(function)
         functions.append(function)
         texts.append(text)
@@ -80,9 +87,9 @@ def _generate(kernel: Kernel, target: Target) -> Generated:
                      records)
 
 
-def _work_items(step: tuple[Node, Decisions]) -> int:
+def _work_items(step: Optimized) -> int:
     """How many records the work items of a function need."""
-    sink, decisions = step
+    sink, decisions, _ = step
     return max((-(-r.arg.extent // decisions.parallel.grain) for r in ranges_of([sink])
                 if r.arg.kind == "parallel"), default=1)
 
@@ -91,10 +98,10 @@ def _given(given: Given, target: Target, sink: Node) -> Decisions:
     return parse(given.text, sink, target, given.where)
 
 
-def _scratch_bytes(steps: list[tuple[Node, Decisions]], arguments: int) -> tuple[int, ...]:
+def _scratch_bytes(steps: list[Optimized], arguments: int) -> tuple[int, ...]:
     """The bytes of each scratch array, in the order of their arguments."""
     params = {n.arg.slot: n.dtype.itemsize * n.arg.size
-              for n in toposort([sink for sink, _ in steps]) if n.op is Op.PARAM}
+              for n in toposort([step.sink for step in steps]) if n.op is Op.PARAM}
     return tuple(params[slot] for slot in sorted(params) if slot >= arguments)
 
 

@@ -21,7 +21,8 @@ class Target:
     place of threads (see render_c). language: of the text, 'llvm', a key of dialect.DIALECTS or
     a record of its own. most_lanes: of a vector, whatever its elements. work_group: most work items
     of a group, 1 where each has a core of its own. local_memory: bytes that the items of a group
-    share. warp: items that run in step.
+    share. warp: items that run in step. tensor_cores: names of instructions that it has, see
+    tensor_cores.py.
     """
 
     name: str = "generic"
@@ -35,6 +36,7 @@ class Target:
     work_group: int = 1
     local_memory: int = 0
     warp: int = 32
+    tensor_cores: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:

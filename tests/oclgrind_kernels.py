@@ -1,4 +1,4 @@
-"""Runs kernels of every kind on Oclgrind: `python oclgrind_kernels.py vectors|grid|wrong`.
+"""Runs kernels of every kind on Oclgrind: `python oclgrind_kernels.py vectors|grid|groups|wrong`.
 
 Results are compared with the interpreter's; what Oclgrind sees is in its log. test_oclgrind.py
 starts this. Memory has the size that was asked for, to the byte, so that nothing stray goes into
@@ -44,6 +44,9 @@ def started(mapping: str) -> OpenCLRuntime:
         # It takes sums of the halves of 16 lanes, even written by hand, for uninitialized.
         runtime.capabilities = replace(cpu_capabilities(runtime.device), vector_bytes=32,
                                        most_lanes=8)
+    if mapping == "groups":
+        runtime.capabilities = replace(runtime.capabilities, work_group=64,
+                                       local_memory=16 << 10)
     flags = pyopencl.mem_flags.READ_WRITE
     kept: list[Any] = []  # Oclgrind frees memory that queued kernels are going to use
 
@@ -157,6 +160,19 @@ def results(device: str) -> list[Array]:
     return [o.detach().double().numpy() for o in outputs]
 
 
+def shared(device: str) -> list[Array]:
+    """What work items share: tiles and operands in local memory, reductions, rows."""
+    r = np.random.default_rng(0)
+
+    def t(*shape: int) -> Any:
+        return lt.tensor(r.normal(size=shape).astype(np.float32), device=device)
+    outputs = [t(65, 40) @ t(40, 66), t(40, 65).T @ t(66, 40).T, t(37, 70).softmax(1),
+               t(40, 50).T.contiguous(), t(9, 300).sum(1), t(300, 9).sum(0), t(5, 400).argmax(1),
+               nn.functional.conv2d(t(2, 3, 12, 13), t(8, 3, 3, 3)), t(40, 70).var(1)]
+    lt.realize(*outputs)
+    return [o.double().numpy() for o in outputs]
+
+
 def misplaced(runtime: OpenCLRuntime) -> None:
     """Checked kernels whose index is wrong: they tell, and touch nothing."""
     right = pipeline.lower
@@ -200,9 +216,12 @@ def main(mapping: str) -> None:
     if mapping == "wrong":
         stray(runtime)
         return
-    run(runtime, kernels(mapping))
-    oclgrind = canonical("opencl:oclgrind")
-    pairs = zip(results(oclgrind), results("interpreter"), strict=True)
+    oclgrind, program = canonical("opencl:oclgrind"), results
+    if mapping == "groups":
+        program = shared
+    else:
+        run(runtime, kernels(mapping))
+    pairs = zip(program(oclgrind), program("interpreter"), strict=True)
     for number, (got, wanted) in enumerate(pairs):
         np.testing.assert_allclose(got, wanted, rtol=1e-2, atol=1e-3, err_msg=str(number))
     misplaced(runtime)

