@@ -10,20 +10,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A processor's vector unit.
+    """A processor's vector unit and caches.
 
     name: for messages. vector_bytes: width of a vector register. vector_registers: how many there
     are; a register tile that needs more is spilled to memory. l1_bytes, l2_bytes: data caches of a
-    core, the first of 64-byte lines in 8 ways. threads: whether it has `lazyten_run_chunks`, with
-    which a large kernel runs on several threads (see render_llvm), or work items, which take the
-    place of threads (see render_c). language: of the text. most_lanes: of a vector, whatever its
-    elements. work_group: work items that run together, 1 where each has a core of its own.
+    core, the first of 64-byte lines in l1_ways ways. threads: whether it has `lazyten_run_chunks`,
+    with which a large kernel runs on several threads (see render_llvm), or work items, which take
+    the place of threads (see render_c). language: of the text. most_lanes: of a vector, whatever
+    its elements. work_group: work items that run together, 1 where each has a core of its own.
     """
 
     name: str = "generic"
     vector_bytes: int = 16
     vector_registers: int = 16
     l1_bytes: int = 32 << 10
+    l1_ways: int = 8
     l2_bytes: int = 512 << 10
     threads: bool = False
     language: str = "llvm"
