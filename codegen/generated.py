@@ -15,7 +15,8 @@ class Generated:
     the loop nest, for people. where: the user's line, for messages. entries: the functions of the
     text in the order to call them, each with the same arguments. scratch: bytes of memory that they
     share, as arguments after the kernel's own, for the time of one launch. work_items: of each
-    entry, for devices that launch many of one function.
+    entry, for devices that launch many of one function. in_place: outputs and inputs, by the
+    numbers of their arguments, that may be one memory.
     """
 
     name: str
@@ -26,3 +27,4 @@ class Generated:
     entries: tuple[str, ...] = ()
     scratch: tuple[int, ...] = ()
     work_items: tuple[int, ...] = ()
+    in_place: tuple[tuple[int, int], ...] = ()

@@ -10,6 +10,7 @@ from lazyten.codegen.decision_text import parse
 from lazyten.codegen.decompose import decompose
 from lazyten.codegen.dialect import CLANG_OPENCL, CUDA, OPENCL
 from lazyten.codegen.generated import Generated
+from lazyten.codegen.in_place import in_place_pairs
 from lazyten.codegen.instructions import Function
 from lazyten.codegen.linearize import linearize
 from lazyten.codegen.lower import lower
@@ -31,6 +32,9 @@ RENDERERS: dict[str, Callable[[Function], tuple[str, tuple[str, ...]]]] = {
 }
 """By a target's language: a Function to its text, and the lines that must stand before it."""
 
+ALIASING = frozenset({"llvm"})
+"""Languages in whose text arguments may be one memory: pointers of C are `restrict`."""
+
 
 def generate(kernel: Kernel, target: Target) -> Generated:
     """Lower, optimize, decompose, linearize and render one kernel for a target."""
@@ -48,7 +52,7 @@ def _generate(kernel: Kernel, target: Target) -> Generated:
     texts: list[str] = []
     declares: dict[str, None] = {}
     loops: list[str] = []
-    work_items: list[int] = []
+    functions: list[Function] = []
     for name, (sink, decisions) in zip(names, steps, strict=True):
         nest = loop_nest(_checked(sink))
         title = f"{decisions} (given)" if given and name == kernel.name else str(decisions)
@@ -57,12 +61,14 @@ def _generate(kernel: Kernel, target: Target) -> Generated:
         function = linearize(name, _checked(make(sink.op, sink.dtype, tuple(stores))),
                              decisions.parallel.grain)
         text, declared = RENDERERS[target.language](function)
-        work_items.append(function.work_items)
+        functions.append(function)
         texts.append(text)
         declares.update(dict.fromkeys(declared))
+    in_place = in_place_pairs(functions, len(kernel.outputs), len(kernel.inputs)) \
+        if target.language in ALIASING else ()
     return Generated(kernel.name, "\n".join(texts), tuple(declares), "\n\n".join(loops),
                      kernel.where, tuple(names), _scratch_bytes(steps, arguments),
-                     tuple(work_items))
+                     tuple(f.work_items for f in functions), in_place)
 
 
 def _given(given: Given, target: Target, sink: Node) -> Decisions:

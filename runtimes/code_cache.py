@@ -52,18 +52,24 @@ class CodeCache:
 
     def _find(self, key: str, kernel: Kernel) -> tuple[Generated, bytes] | None:
         parts = self.disk.get(f"{self.context}\n{key}") if self.disk is not None else None
-        if parts is None or len(parts) != 7:
+        if parts is None or len(parts) != 8:
             return None
-        source, declares, loops, entries, scratch, items = (part.decode() for part in parts[:6])
+        source, declares, loops, entries, scratch, items, pairs = (p.decode() for p in parts[:7])
         return Generated(kernel.name, source, tuple(declares.splitlines()), loops, kernel.where,
                          tuple(entries.split()), tuple(map(int, scratch.split())),
-                         tuple(map(int, items.split()))), parts[6]
+                         tuple(map(int, items.split())), tuple(map(_pair, pairs.split()))), parts[7]
 
     def _keep(self, key: str, text: Generated, code: bytes) -> None:
         if self.disk is not None:
             texts = (text.source, "\n".join(text.declares), text.loops, " ".join(text.entries),
-                     " ".join(map(str, text.scratch)), " ".join(map(str, text.work_items)))
+                     " ".join(map(str, text.scratch)), " ".join(map(str, text.work_items)),
+                     " ".join(f"{output}:{given}" for output, given in text.in_place))
             self.disk.put(f"{self.context}\n{key}", [*(t.encode() for t in texts), code])
+
+
+def _pair(text: str) -> tuple[int, int]:
+    output, _, given = text.partition(":")
+    return int(output), int(given)
 
 
 def open_cache(context: str) -> CodeCache:

@@ -41,9 +41,9 @@ class Capabilities:
 
     name: as in messages. language: of the text that `compile` takes, a key of pipeline.RENDERERS.
     vector_bytes, vector_registers, l1_bytes, l1_ways, l2_bytes, threads: see Target. dtypes:
-    element types that kernels may use. local_memory: bytes that the work items of a group share, 0 where there is no such memory.
-    work_group: most work items of a group, 1 where each is a flow of control of its own.
-    most_lanes: see Target.
+    element types that kernels may use. local_memory: bytes that the work items of a group share, 0
+    where there is no such memory. work_group: most work items of a group, 1 where each is a flow
+    of control of its own. most_lanes: see Target.
     """
 
     name: str
@@ -74,6 +74,7 @@ class LoadedProgram(Program):
                  functions: Sequence[Function]) -> None:
         self.name, self.source = generated.name, generated.source
         self.runtime, self.generated, self.functions = runtime, generated, functions
+        self.in_place = frozenset(generated.in_place)
 
     def launch(self, buffers: Sequence[Handle]) -> None:
         """Run on these buffers, outputs first."""
