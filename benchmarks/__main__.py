@@ -131,13 +131,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
             rows.append(row)
         if fresh_rows:
             fresh_rounds = 1 if options.quick else min(rounds, FRESH_ROUNDS)
+            roofline.sample()
             rows += fresh.measure(fresh_rows, names, fresh_rounds, options.threads)
     except KeyboardInterrupt:
         print("note: interrupted: these are the rows so far")
-    limits = roofline.best if cases else {}
-    print("", *table_lines(rows, names, limits), sep="\n")
+    print("", *table_lines(rows, names, roofline.best if rows else {}), sep="\n")
     if options.output:
-        samples = {**about, "limits": limits, "rows": as_json(rows)}
+        samples = {**about, "limits": roofline.best, "rows": as_json(rows)}
         options.output.write_text(json.dumps(samples, indent=1))
 
 

@@ -163,7 +163,8 @@ def lenet(batch: int, jit: bool = True) -> Case:
 
 def model(name: str, title: str) -> Case:
     """One training step of a model of models.py."""
-    return Case(f"{title} step", lambda f: models.training_step(f, name), checked=2,
+    return Case(f"{title} step", lambda f: models.training_step(f, name),
+                models.MODELS[name].flops, "FLOP", checked=2,
                 tolerance=1e-4, waits=False, heavy=True,
                 expected=partial(models.reference_losses, name))
 
@@ -186,7 +187,8 @@ def overheads() -> Iterator[Case]:
     """What a call and an operation cost when there is nothing to compute."""
     for count in (1, 10, 50):
         yield Case(f"one call of {count} tiny products",
-                   expression(partial(small_products, count), (4, 4), (4, 4)), tolerance=1e-4)
+                   expression(partial(small_products, count), (4, 4), (4, 4)),
+                   count * 2 * 4 ** 3, "FLOP", tolerance=1e-4)
     yield Case("one small operation", expression(small_operations, *[(4, 4)] * 3, compiled=False),
                parts=4 * CHAIN, waits=False)
 

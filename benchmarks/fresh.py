@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 from tqdm import tqdm
 
+from benchmarks.cases import LENET_FLOPS
 from benchmarks.frameworks import hold_to_cores, load
 from benchmarks.lenet import training_step
 from benchmarks.measure import Row, Timing, rotated
@@ -112,4 +113,6 @@ def measure(rows: Sequence[str], names: Sequence[str], rounds: int, threads: int
             for name in rotated(names, i):
                 samples[name].append(sample(name, threads, steps))
                 bar.update()
-    return [Row(row, {name: timing(samples[name], row) for name in names}) for row in rows]
+    flops = LENET_FLOPS * BATCH
+    return [Row(row, {name: timing(samples[name], row) for name in names},
+                *((flops, "FLOP") if row == LATER else ())) for row in rows]

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import prod
 
 import numpy as np
 
@@ -40,9 +41,11 @@ Parameters = Mapping[str, Tensor]
 
 @dataclass(frozen=True)
 class Model:
-    """Shapes of the parameters, one batch, and the loss: `loss(torch or lazyten, p, x, y)`."""
+    """Shapes of the parameters, FLOP of a step's products (forward, and two products backward for
+    each but those of the batch), one batch, and the loss: `loss(torch or lazyten, p, x, y)`."""
 
     shapes: Mapping[str, tuple[int, ...]]
+    flops: float
     batch: Callable[[np.random.Generator], tuple[Array, Array]]
     loss: Callable[[Tensor, Parameters, Tensor, Tensor], Tensor]
 
@@ -83,6 +86,18 @@ def resnet_shapes() -> dict[str, tuple[int, ...]]:
     return {**shapes, "head": (CLASSES, STAGES[-1])}
 
 
+def resnet_flops() -> float:
+    """FLOP of one step's convolutions and linear layer; the images need no gradient."""
+    images, _, height, width = IMAGES
+    total = 0
+    for name, shape in resnet_shapes().items():
+        if len(shape) == 4:
+            stage = 0 if name == "stem" else int(name[0])
+            pixels = (height >> stage) * (width >> stage)
+            total += (2 if name == "stem" else 3) * 2 * images * pixels * prod(shape)
+    return total + 3 * 2 * images * prod(resnet_shapes()["head"])
+
+
 def resnet_loss(library: Tensor, p: Parameters, x: Tensor, labels: Tensor) -> Tensor:
     """The mean cross entropy of ResNet-18 without batch norm, residuals halved to keep bounds."""
     functional = library.nn.functional
@@ -119,6 +134,15 @@ def gpt_shapes() -> dict[str, tuple[int, ...]]:
     return {**shapes, "norm.scale": (WIDTH,), "norm.shift": (WIDTH,), "head": (VOCABULARY, WIDTH)}
 
 
+def gpt_flops() -> float:
+    """FLOP of one step's linear layers and attention; the one-hot rows need no gradient."""
+    tokens = SEQUENCES * LENGTH
+    matrices = {name: shape for name, shape in gpt_shapes().items() if len(shape) == 2}
+    linear = sum((2 if name == "tokens" else 3) * 2 * tokens * prod(shape)
+                 for name, shape in matrices.items() if name != "positions")
+    return linear + 3 * LAYERS * 2 * (2 * tokens * LENGTH * WIDTH)
+
+
 def gpt_loss(library: Tensor, p: Parameters, x: Tensor, following: Tensor) -> Tensor:
     """The mean cross entropy of the next token; x holds the tokens as one-hot rows."""
     functional = library.nn.functional
@@ -152,8 +176,8 @@ def token_batch(random: np.random.Generator) -> tuple[Array, Array]:
     return np.eye(VOCABULARY, dtype=np.float32)[tokens[:, :-1]], tokens[:, 1:].reshape(-1)
 
 
-MODELS = {"resnet": Model(resnet_shapes(), image_batch, resnet_loss),
-          "gpt": Model(gpt_shapes(), token_batch, gpt_loss)}
+MODELS = {"resnet": Model(resnet_shapes(), resnet_flops(), image_batch, resnet_loss),
+          "gpt": Model(gpt_shapes(), gpt_flops(), token_batch, gpt_loss)}
 
 
 def training_step(framework: Framework, name: str) -> Callable[[], float]:

@@ -33,7 +33,7 @@ ROW_UNITS = 3.0
 """The first load from a line of an operand that is much larger than the second cache."""
 STREAM_UNITS = 3.0
 """A line of an operand that the first cache does not keep from one register tile to the next."""
-LINE, WAYS = 64, 8
+LINE = 64
 MASK_UNITS = 1.5
 
 
@@ -75,7 +75,7 @@ class Access:
             return units + FAR_STORE_UNITS * lanes
         if inner is None or inner is r:
             return units
-        if self.misses(inner, target.l1_bytes):
+        if self.misses(inner, target):
             return units + MISS_UNITS
         if self.load is not None and packed_size(self.load) * self.itemsize > 2 * target.l2_bytes:
             step = abs(self.strides.get(inner) or 0) * self.itemsize
@@ -94,14 +94,14 @@ class Access:
         step = abs(self.strides.get(r) or 0) * self.itemsize
         return step * r.arg.extent if step >= LINE else 0
 
-    def misses(self, inner: Node, l1_bytes: int) -> bool:
+    def misses(self, inner: Node, target: Target) -> bool:
         """Whether the rows that a loop over `inner` steps through do not stay in the first cache:
         there are too many, or their distance lets them share few of its sets."""
         step = abs(self.strides.get(inner) or 0) * self.itemsize
-        sets = l1_bytes // (LINE * WAYS)
+        sets = target.l1_bytes // (LINE * target.l1_ways)
         if step % LINE == 0 and step:
             sets //= math.gcd(sets, step // LINE)
-        return step >= LINE and 2 * inner.arg.extent > sets * WAYS
+        return step >= LINE and 2 * inner.arg.extent > sets * target.l1_ways
 
     def lane_units(self, r: Node | None, lanes: int) -> float:
         """Units of `lanes` neighbouring steps of `r` as one vector; of one element for None."""

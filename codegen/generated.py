@@ -18,7 +18,8 @@ class Generated:
     entry, for devices that launch many of one function. groups: of each entry, how many work items
     make a group that shares local memory, a divisor of work_items; 0 where it does not matter.
     records: of the report that a checked kernel has for its last argument before those (report.py);
-    0 without one.
+    0 without one. in_place: outputs and inputs, by the numbers of their arguments, that may be one
+    memory.
     """
 
     name: str
@@ -31,3 +32,4 @@ class Generated:
     work_items: tuple[int, ...] = ()
     groups: tuple[int, ...] = ()
     records: int = 0
+    in_place: tuple[tuple[int, int], ...] = ()

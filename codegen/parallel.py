@@ -1,6 +1,6 @@
 """Which loop of a kernel its threads share: called by optimize, after everything else is decided.
 
-The choice is a function of the kernel and the target's vectors alone, never of how many threads
+The choice is a function of the kernel and the target alone, never of how many threads
 there are: a loop of the stores is cut into chunks of a fixed number of iterations, which any number
 of threads may take in any order. An element is computed by the same instructions whoever does it,
 so results do not depend on threads. (The last block of a loop may overlap the one before, see

@@ -14,6 +14,7 @@ from lazyten.codegen.decisions import Decisions
 from lazyten.codegen.decompose import decompose
 from lazyten.codegen.dialect import DIALECTS, Dialect
 from lazyten.codegen.generated import Generated
+from lazyten.codegen.in_place import in_place_pairs
 from lazyten.codegen.instructions import Function
 from lazyten.codegen.linearize import linearize
 from lazyten.codegen.lower import lower
@@ -40,6 +41,9 @@ def renderer(language: str | Dialect) -> Callable[[Function], tuple[str, tuple[s
         raise ArgumentError(f"no renderer writes the language {language!r}; use one of "
                             f"{', '.join(('llvm', *DIALECTS))}, or a dialect.Dialect")
     return partial(render_c.render, dialect=dialect)
+
+ALIASING = frozenset({"llvm"})
+"""Languages in whose text arguments may be one memory: pointers of C are `restrict`."""
 
 
 def generate(kernel: Kernel, target: Target) -> Generated:
@@ -81,10 +85,12 @@ def _generate(kernel: Kernel, target: Target) -> Generated:
         functions.append(function)
         texts.append(text)
         declares.update(dict.fromkeys(declared))
+    in_place = in_place_pairs(functions, len(kernel.outputs), len(kernel.inputs)) \
+        if target.language in ALIASING and not kernel.checks else ()
     return Generated(kernel.name, "\n".join(texts), tuple(declares), "\n\n".join(loops),
                      kernel.where, tuple(names), _scratch_bytes(steps, arguments),
                      tuple(f.work_items for f in functions), tuple(f.group for f in functions),
-                     records)
+                     records, in_place)
 
 
 def _work_items(step: Optimized) -> int:

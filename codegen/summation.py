@@ -4,7 +4,7 @@ In: a SINK and how many elements one iteration of each loop takes. Out: the loop
 a long sum becomes; optimize.py splits them so. An accumulator adds at most LONGEST numbers one
 after the other, then what it has is one number of the next level: what rounding does to a sum of n
 numbers grows with the number of levels, about log(n), not with n. The order of additions follows
-from the kernel and the width of vectors alone.
+from the kernel and the optimizer's decisions alone.
 """
 from __future__ import annotations
 

@@ -12,13 +12,13 @@ from lazyten.codegen.dialect import Dialect
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A processor's vector unit.
+    """A processor's vector unit and caches.
 
     name: for messages. vector_bytes: width of a vector register. vector_registers: how many there
     are; a register tile that needs more is spilled to memory. l1_bytes, l2_bytes: data caches of a
-    core, the first of 64-byte lines in 8 ways. threads: whether it has `lazyten_run_chunks`, with
-    which a large kernel runs on several threads (see render_llvm), or work items, which take the
-    place of threads (see render_c). language: of the text, 'llvm', a key of dialect.DIALECTS or
+    core, the first of 64-byte lines in l1_ways ways. threads: whether it has `lazyten_run_chunks`,
+    with which a large kernel runs on several threads (see render_llvm), or work items, which take
+    the place of threads (see render_c). language: of the text, 'llvm', a key of dialect.DIALECTS or
     a record of its own. most_lanes: of a vector, whatever its elements. work_group: most work items
     of a group, 1 where each has a core of its own. local_memory: bytes that the items of a group
     share. warp: items that run in step. tensor_cores: names of instructions that it has, see
@@ -29,6 +29,7 @@ class Target:
     vector_bytes: int = 16
     vector_registers: int = 16
     l1_bytes: int = 32 << 10
+    l1_ways: int = 8
     l2_bytes: int = 512 << 10
     threads: bool = False
     language: str | Dialect = "llvm"

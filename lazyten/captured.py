@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -39,6 +39,32 @@ class Placeholder:
         """Asked for when a tensor that leaked out of a trace is computed: JitError."""
         raise JitError("this tensor was made inside a jitted function and kept outside by a Python "
                        "side effect, so it has no value; return it from the function instead")
+
+
+class Donated(Placeholder):
+    """Stands where the value of a tensor was until it was donated to jitted function `name`."""
+
+    __slots__ = ("name", "shape")
+
+    def __init__(self, value: Node, name: str) -> None:
+        super().__init__("donated", 0, value.dtype, value.numel)
+        self.name, self.shape = name, value.shape
+
+    @property
+    def handle(self) -> Any:
+        """Asked for when a kernel is to read the value: JitError."""
+        self.refuse()
+
+    def numpy(self) -> Array:
+        """Asked for when Python is to read the value: JitError."""
+        self.refuse()
+
+    def refuse(self) -> NoReturn:
+        """JitError that says what became of the value."""
+        raise JitError(f"a tensor of shape {self.shape} was donated to jitted function "
+                       f"{self.name}, so it has no value any more, and neither have its views: use "
+                       f"what the call gave, clone() the tensor before it, or leave it out of "
+                       f"lt.jit(donate=...)")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

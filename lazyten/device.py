@@ -54,6 +54,8 @@ class Program(ABC):
     name: str
     source: str
     """The text that was compiled, as DEBUG=2 prints it."""
+    in_place: frozenset[tuple[int, int]] = frozenset()
+    """Outputs and inputs, by the numbers of their arguments, that may be one memory in a launch."""
 
     @abstractmethod
     def launch(self, buffers: Sequence[Handle]) -> None:

@@ -1,14 +1,17 @@
 """Memory for the results of a jitted function, which serves again once nobody reads it any more.
 
-`replay.py` asks for it at each call. Whether it is free is seen from reference counts.
+`segment.py` asks for it at each call. Whether it is free is seen from reference counts.
 """
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from sys import getrefcount
 
+from lazyten import dtype as dt
+from lazyten.captured import Placeholder
 from lazyten.dtype import DType
-from lazyten.node import Shape, unshaped
+from lazyten.node import Node, Shape, unshaped
+from lazyten.ops import Op
 from lazyten.storage import Buffer
 
 
@@ -53,3 +56,33 @@ class Homes:
                 if counts[here] != self._counts[here]:
                     self._homes[number] = make(number)
             self._note()
+
+
+# ---- memory that one tensor has to itself --------------------------------------------------------
+
+def are_alone(nodes: Sequence[Node], buffers: Sequence[Buffer | Placeholder]) -> list[bool]:
+    """For values that are in memory: whether a storage knows each, and nobody else.
+
+    nodes: the storages' own; buffers: what they read. Both lists are new ones of the caller, who
+    holds each buffer in one more, and nothing else.
+    """
+    return [counts == (_SHAPED if node.op is Op.RESHAPE else _FLAT)
+            for counts, node in zip(_references(nodes, buffers), nodes, strict=True)]
+
+
+def _references(nodes: Sequence[Node],
+                buffers: Sequence[Buffer | Placeholder]) -> list[tuple[int, int, int]]:
+    """How many references there are to each node, to the flat one that it reshapes, if any, and to
+    the memory."""
+    flat = [node.src[0] if node.op is Op.RESHAPE else node for node in nodes]
+    return list(zip(map(getrefcount, nodes), map(getrefcount, flat), map(getrefcount, buffers),
+                    strict=True))
+
+
+def _references_if_alone(shape: Shape) -> tuple[int, int, int]:
+    sources = [Placeholder("source", 0, dt.uint8, 4)]
+    storages = [sources[0].node(shape)]
+    return _references(list(storages), list(sources))[0]
+
+
+_FLAT, _SHAPED = _references_if_alone((4,)), _references_if_alone((2, 2))

@@ -16,6 +16,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, overload
 from lazyten import check_mode, levels, mixed_precision, tracing
 from lazyten.capture import record
 from lazyten.device import default_device
+from lazyten.donation import Donate, Donation
 from lazyten.environment import Environment
 from lazyten.errors import ArgumentError, JitError
 from lazyten.grad_mode import is_grad_enabled
@@ -38,12 +39,13 @@ STATES = 8
 class Jitted(Generic[P, R]):
     """A function that `lt.jit` has wrapped: call it like the function itself."""
 
-    def __init__(self, function: Callable[P, R], check: bool) -> None:
+    def __init__(self, function: Callable[P, R], check: bool, donate: Donate) -> None:
         if not callable(function):
             raise ArgumentError(f"jit of {type(function).__name__} {function!r:.40}: it is for "
                                 f"functions, methods and modules")
         functools.update_wrapper(self, function, updated=())
         self.function, self.check = function, check
+        self.donation = Donation(function, donate)
         self._cache: OrderedDict[Hashable, list[Replay]] = OrderedDict()
         self._lock = RLock()
 
@@ -101,7 +103,8 @@ class Jitted(Generic[P, R]):
             raise JitError(f"jitted function {self._name} changes {changed.name!r} (in "
                            f"{changed.user}), which a replay would not do: return the new value, "
                            f"or keep it in a tensor that is changed in place")
-        return Replay(captured, environment, [s.find(call.tensors) for s in captured.sources])
+        donated = self.donation.storages(call.args, call.kwargs)
+        return Replay(captured, environment, call.tensors, donated, self._name)
 
     @property
     def _name(self) -> str:
@@ -111,9 +114,10 @@ class Jitted(Generic[P, R]):
 class _Call:
     """The arguments of one call, taken apart into tensors and a key for everything else."""
 
-    __slots__ = ("key", "leaves", "structure", "tensors")
+    __slots__ = ("args", "key", "kwargs", "leaves", "structure", "tensors")
 
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.args, self.kwargs = args, kwargs
         self.leaves: Sequence[Any] = args
         self.structure: Branch | None = None  # of arguments without names that are no containers
         if kwargs or any(isinstance(x, _CONTAINERS) for x in args):
@@ -196,13 +200,15 @@ def _static(value: Any) -> Hashable:
 
 
 @overload
-def jit(function: Callable[P, R], *, check: bool = False) -> Jitted[P, R]: ...
+def jit(function: Callable[P, R], *, check: bool = False,
+        donate: Donate = ()) -> Jitted[P, R]: ...
 @overload
-def jit(function: None = None, *, check: bool = False) -> Callable[
+def jit(function: None = None, *, check: bool = False, donate: Donate = ()) -> Callable[
     [Callable[P, R]], Jitted[P, R]]: ...
 
 
-def jit(function: Callable[P, R] | None = None, *, check: bool = False) -> Any:
+def jit(function: Callable[P, R] | None = None, *, check: bool = False,
+        donate: Donate = ()) -> Any:
     """The function, traced at its first call and then replayed without running its Python.
 
     Use it as a decorator, with or without options, or on a method or a module. It is traced again
@@ -210,7 +216,11 @@ def jit(function: Callable[P, R] | None = None, *, check: bool = False) -> Any:
 
     check: trace at every call, and raise JitError if that gives another program; without it, that
     is done once, at the second call.
+
+    donate: names or positions of arguments whose tensors, also those in lists, tuples and dicts,
+    are not needed after a call: results may take their memory. Using one afterwards, or a view of
+    it, is a JitError, unless the function gives it back or changes it in place.
     """
     if function is None:
-        return functools.partial(jit, check=check)
-    return Jitted(function, check)
+        return functools.partial(jit, check=check, donate=donate)
+    return Jitted(function, check, donate)

@@ -48,15 +48,17 @@ class Plan:
         """Run on these arrays, all in one call; they come in the same order each time."""
         launch = self.launch
         if launch is None:
-            launch = self.launch = self.joined(device, handles)
+            launch = self.launch = self.joined(device, handles, range(len(self.schedule.launches)))
         launch(list(handles.values()))
 
-    def joined(self, device: str, arrays: Iterable[int]) -> Callable[[Sequence[Handle]], None]:
-        """The programs as one function of the handles of these arrays, in this order."""
+    def joined(self, device: str, arrays: Iterable[int], part: range) -> Callable[
+            [Sequence[Handle]], None]:
+        """Some launches as one function of the handles of these arrays, in this order."""
         position = {array: i for i, array in enumerate(arrays)}
         return executor(device).sequence([
             [(program, [Argument(position[a], n) for a, n in arguments])
-             for _, program, arguments in launch] for launch in self.launches()])
+             for _, program, arguments in launch]
+            for launch in islice(self.launches(), part.start, part.stop)])
 
     def launches(self) -> Iterator[list[tuple[Kernel, Program, list[Argument]]]]:
         """What each launch runs: kernels with their programs, and on what memory."""

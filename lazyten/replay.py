@@ -5,153 +5,32 @@ In: a `Captured` (capture.py). `jitted.py` asks whether it still holds for a cal
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Hashable, Sequence
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
-from lazyten import debug, launch_dump, tracing, watching
-from lazyten.captured import Captured, HostInput, Placeholder, TensorSpec, flags_of, layout_of
-from lazyten.checks import index_checks, is_outside, outside_error, reach
+from lazyten import tracing
+from lazyten.captured import (
+    Captured,
+    Donated,
+    HostInput,
+    Placeholder,
+    TensorSpec,
+    flags_of,
+    layout_of,
+)
 from lazyten.device import executor
 from lazyten.environment import Environment
-from lazyten.errors import DeviceError, JitError
-from lazyten.homes import Home, Homes
-from lazyten.node import Node, make, reshape, substitute
+from lazyten.errors import JitError
+from lazyten.node import Node
 from lazyten.ops import Op
-from lazyten.realization import (
-    Graph,
-    out_of_memory,
-    plan_of,
-    realize,
-    reserve_blocks,
-    run,
-    show,
-)
+from lazyten.realization import realize
+from lazyten.segment import Root, Segment
 from lazyten.storage import Buffer, Storage
 from lazyten.tensor import Tensor
 from lazyten.trees import Leaf, unflatten
-
-
-@dataclass(frozen=True, slots=True)
-class Root:
-    """A value that a call computes: for source `written`, or else for the next new storage."""
-
-    written: int | None
-    node: Node
-    device: str
-    was_freed: bool = False
-
-
-TURNS = 2
-"""Sets of memory for the results of a call. One is enough as long as nobody keeps them."""
-
-
-class Segment:
-    """The part of a captured call that one device computes."""
-
-    def __init__(self, device: str, roots: Sequence[Root], hosts: Sequence[Buffer]) -> None:
-        self.device, self.roots = device, roots
-        graph = Graph([r.node for r in roots], device, use_realized=False)
-        if graph.copies:
-            raise JitError(f"a tensor is copied from {graph.copies[0].arg[0]!r} to {device!r} at "
-                           f"{graph.copies[0].where}, inside a jitted function: copy it outside, "
-                           f"and give it as an argument")
-        self.checks = index_checks(graph.order)
-        shapes = [r.node.shape for r in roots] + [(1,)] * len(self.checks)
-        if self.checks:
-            looked_at = [r.node for r in roots] + [reach(c) for c in self.checks]
-            graph = Graph(looked_at, device, use_realized=False)
-        self.key = graph.key
-        self.inputs: list[Placeholder | Buffer] = list(graph.buffers)
-        self.plan = plan_of(device, graph)
-        made = self.plan.schedule
-        self.workspace = reserve_blocks(device, made)
-        self.fresh = [a for a in dict.fromkeys(made.outputs) if a >= made.inputs]
-        first = {a: made.outputs.index(a) for a in self.fresh}
-        self.kinds = [(*made.arrays[a], shapes[first[a]]) for a in self.fresh]
-        self.shapes = shapes
-        self.given = [a if a < made.inputs else None for a in made.outputs]
-        self.made = [self.fresh.index(a) if a >= made.inputs else -1 for a in made.outputs]
-        self.is_plain = list(made.outputs) == self.fresh
-        self.alternates = any(r.written is not None for r in roots)
-        self.turns: list[Homes] = []
-        self._order_arrays(hosts)
-
-    def _order_arrays(self, hosts: Sequence[Buffer]) -> None:
-        """The arrays as a launch gets them: from sources, always the same, and results."""
-        made = self.plan.schedule
-        found = {a: p.number for a, p in enumerate(self.inputs)
-                 if isinstance(p, Placeholder) and p.kind == "source"}
-        fixed = [a for a in range(made.inputs) if a not in found]
-        self.sources = list(found.values())
-        self.fixed = (*[_in_place_of(self.inputs[a], (), hosts).handle for a in fixed],
-                      *[self.workspace[b].handle for b in made.blocks.values()])
-        self.arrays = (*found, *fixed, *made.blocks, *self.fresh)
-        self.programs, self.launch = self.plan.programs, self.plan.joined(self.device, self.arrays)
-
-    def _homes(self) -> Homes:
-        """Memory for the results that nothing uses any more, or new memory. Two take turns; where
-        the function updates tensors in place, what the last call wrote is in use by them."""
-        turns = self.turns
-        if turns and not self.alternates and turns[0].are_free:
-            return turns[0]
-        if len(turns) < TURNS:
-            turns.insert(0, Homes(len(self.fresh), self._home))
-        else:
-            turns[-1].renew(self._home)
-            turns.insert(0, turns.pop())
-        return turns[0]
-
-    def _home(self, number: int) -> Home:
-        """New memory for a result."""
-        try:
-            return Home(self.device, *self.kinds[number])
-        except DeviceError as error:
-            raise out_of_memory(self.plan.schedule, self.fresh[number], error) from error
-
-    def run(self, sources: Sequence[Buffer], hosts: Sequence[Buffer]) -> list[Node]:
-        """The node that reads the value of each root. IndexingError for an index outside."""
-        detail = debug.level()
-        if detail or launch_dump.folder():
-            inputs = [_in_place_of(p, sources, hosts) for p in self.inputs]
-            if detail:
-                show(self.device, self.plan, None, detail)
-            buffers = run(self.device, self.plan, inputs, detail)
-            nodes = [b.node(shape) for b, shape in zip(buffers, self.shapes, strict=True)]
-            return self._checked(nodes, inputs)
-        if self.programs is not self.plan.programs:  # compiled anew
-            self.launch = self.plan.joined(self.device, self.arrays)
-            self.programs = self.plan.programs
-        homes = self._homes()
-        if watching.watchers:
-            watching.ran(self.device, self.plan)
-        self.launch((*[sources[n].handle for n in self.sources], *self.fixed, *homes.handles))
-        if self.is_plain and not self.checks:
-            return homes.nodes
-        inputs = [_in_place_of(p, sources, hosts) for p in self.inputs]
-        nodes = []
-        for given, made, shape in zip(self.given, self.made, self.shapes, strict=True):
-            if given is not None:
-                nodes.append(inputs[given].node(shape))
-            else:
-                nodes.append(reshape(homes.nodes[made], shape))
-        return self._checked(nodes, inputs)
-
-    def _checked(self, nodes: list[Node], inputs: Sequence[Buffer]) -> list[Node]:
-        """The nodes of the roots, once the ones after them say that no index is outside."""
-        count = len(self.roots)
-        for check, node in zip(self.checks, nodes[count:], strict=True):
-            if is_outside(check, node.arg.numpy()):
-                read = {make(Op.BUFFER, p.dtype, (), p): make(Op.BUFFER, b.dtype, (), b)
-                        for p, b in zip(self.inputs, inputs, strict=True)}
-                index = Storage(substitute([check.src[0]], read)[0], self.device)
-                realize([index])
-                raise outside_error(check, index.read())
-        return nodes[:count]
-
 
 _FLAGS = attrgetter("leaf_id", "keeps_graph", "was_freed")
 """`flags_of`, for many storages at once."""
@@ -160,16 +39,20 @@ _FLAGS = attrgetter("leaf_id", "keeps_graph", "was_freed")
 class Replay:
     """A captured call, ready to run with other values."""
 
-    def __init__(self, captured: Captured, environment: Environment,
-                 sources: Sequence[Storage]) -> None:
+    def __init__(self, captured: Captured, environment: Environment, arguments: Sequence[Tensor],
+                 donated: Collection[Storage], name: str) -> None:
+        sources = [s.find(arguments) for s in captured.sources]
         self.environment = environment
         self.captured, self.replacements = captured, tracing.replacements
         roots = [Root(number, node, sources[number].device) for number, node in captured.written]
         roots += [Root(None, n.node, n.device, n.was_freed) for n in captured.new]
         devices = dict.fromkeys(r.device for r in roots)
         self.hosts = [Buffer(h.device, h.dtype, h.size) for h in captured.hosts]
-        self.segments = [Segment(d, [r for r in roots if r.device == d], self.hosts)
-                         for d in devices]
+        kept = _given_back(captured, arguments, sources)
+        self.donated = {n: Donated(s._node, name).node(s._node.shape)
+                        for n, s in enumerate(sources) if s in donated and n not in kept}
+        self.segments = [Segment(d, [r for r in roots if r.device == d], self.hosts, self.donated,
+                                 in_place=len(devices) == 1) for d in devices]
         order = [i for d in devices for i, r in enumerate(roots) if r.device == d]
         place = {i: position for position, i in enumerate(order)}
         self.targets = [(r.written, r.was_freed, r.device) for r in roots]
@@ -218,16 +101,20 @@ class Replay:
         storages = self.storages.copy()
         for number, source in self.moving:
             storages[number] = source.find(arguments)
-        if self.written:
+        if self.written or self.donated:
             self._check_apart(storages)
         sources = _buffers(storages)
+        for number in self.donated:
+            _refuse_twice(sources[number])
         for act in self.script:
             act()
         nodes: list[Node] = []
         for segment in self.segments:
-            nodes += segment.run(sources, self.hosts)
+            nodes += segment.run(sources, storages)
         for place, number in self.written:
             storages[number].assign(nodes[place])
+        for number, gone in self.donated.items():
+            storages[number].assign(gone)
         new: list[Storage] = []
         for place, device, was_freed in self.new:
             storage = Storage(nodes[place], device)
@@ -236,13 +123,15 @@ class Replay:
         return self._results(arguments, storages, new)
 
     def _check_apart(self, storages: Sequence[Storage]) -> None:
-        """JitError if two sources that were apart are one now, and it is written."""
+        """JitError if two sources that were apart are one now, and it is written or donated."""
         if len(set(storages)) == len(storages):
             return
-        for _, number in self.written:
+        written = [number for _, number in self.written]
+        for number in (*written, *self.donated):
             if storages.count(storages[number]) > 1:
+                verb = "is given by donation" if number in self.donated else "changes in place"
                 raise JitError(f"a tensor of shape {storages[number]._node.shape} that a jitted "
-                               f"function changes in place reaches it in two ways, for example as "
+                               f"function {verb} reaches it in two ways, for example as "
                                f"an argument and as a closed-over variable: use one of them")
 
     def _results(self, arguments: Sequence[Tensor], storages: Sequence[Storage],
@@ -270,18 +159,31 @@ def _made(spec: TensorSpec, arguments: Sequence[Tensor], storages: Sequence[Stor
     return view.requires_grad_() if spec.leaf and not spec.detached else view
 
 
+def _given_back(captured: Captured, arguments: Sequence[Tensor],
+                sources: Sequence[Storage]) -> set[int]:
+    """The sources that are written, or that a call gives or leaves behind as they are."""
+    kept = {number for number, _ in captured.written}
+    specs = [x for x in captured.leaves if isinstance(x, TensorSpec)]
+    specs += [effect.spec for effect in captured.gradients if effect.spec is not None]
+    for spec in specs:
+        if spec.kind == "source":
+            kept.add(spec.number)
+        elif spec.same is not None:
+            same = spec.same.find(arguments)._storage
+            kept |= {number for number, storage in enumerate(sources) if storage is same}
+    return kept
+
+
+def _refuse_twice(buffer: Buffer | Placeholder) -> None:
+    """JitError for what was donated before."""
+    if isinstance(buffer, Donated):
+        buffer.refuse()
+
+
 def _contents(given: Placeholder | Buffer) -> Hashable:
     if isinstance(given, Placeholder):
         return given.kind, given.number
     return given.numpy().tobytes()
-
-
-def _in_place_of(given: Placeholder | Buffer, sources: Sequence[Buffer],
-                 hosts: Sequence[Buffer]) -> Buffer:
-    """The memory that an input of a program stands for."""
-    if isinstance(given, Buffer):
-        return given
-    return (sources if given.kind == "source" else hosts)[given.number]
 
 
 def _buffers(storages: Sequence[Storage]) -> list[Buffer]:

@@ -7,8 +7,8 @@ deterministic: same graph, same steps, same names.
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from lazyten.cost import Decision, stored_values
@@ -119,6 +119,15 @@ def schedule(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]],
                     tuple(g.saved for g in groups))
 
 
+def replan(made: Schedule, replacing: Collection[tuple[int, int]],
+           taken: Collection[int]) -> Schedule:
+    """The same steps with other memory: the first array of a pair `replacing` may have that of the
+    second, and outputs `taken` have memory that is in use from the start."""
+    guests, blocks, sizes = _plan_memory(made.arrays, made.inputs, made.steps, made.launches,
+                                         made.outputs, replacing, taken)
+    return replace(made, guests=guests, blocks=blocks, block_sizes=sizes)
+
+
 def _work(group: Group, step: Step) -> Work:
     """What launches.py wants to know of a kernel."""
     count = len(step.kernel.outputs)
@@ -200,10 +209,11 @@ def _step(nodes: Sequence[Node], place: dict[Node, int], names: _Names, offsets:
 
 
 def _plan_memory(arrays: Sequence[tuple[DType, int]], inputs: int, steps: Sequence[Step],
-                 counts: Sequence[int], outputs: Sequence[int]) -> tuple[
+                 counts: Sequence[int], outputs: Sequence[int],
+                 replacing: Collection[tuple[int, int]] = (), taken: Collection[int] = ()) -> tuple[
                      dict[int, int], dict[int, int], tuple[int, ...]]:
     """Memory for the arrays between inputs and outputs: guests, blocks and block_sizes. What the
-    steps of one launch read and write is there at the same time."""
+    steps of one launch read and write is there at the same time. replacing, taken: see replan."""
     first: dict[int, int] = {}
     last: dict[int, int] = {}
     launch_of = [number for number, count in enumerate(counts) for _ in range(count)]
@@ -214,9 +224,13 @@ def _plan_memory(arrays: Sequence[tuple[DType, int]], inputs: int, steps: Sequen
     between = [a for a in range(inputs, len(arrays)) if a not in outputs and a in first]
     hosts = [a for a in dict.fromkeys(outputs) if a >= inputs and a in first]
     last |= dict.fromkeys(hosts, len(counts))  # for ever
+    first |= dict.fromkeys(taken, 0)
     lifetimes = [Lifetime(arrays[a][0].itemsize * arrays[a][1], first[a], last[a])
                  for a in (*hosts, *between)]
-    chosen, sizes = share(lifetimes[len(hosts):], lifetimes[:len(hosts)])
+    places = {a: n for n, a in enumerate((*hosts, *between))}
+    pairs = [(places[a], places[b]) for a, b in replacing
+             if a in places and b in places and a not in taken]
+    chosen, sizes = share(lifetimes[len(hosts):], lifetimes[:len(hosts)], pairs)
     places = dict(zip(between, chosen, strict=True))
     guests = {a: hosts[b] for a, b in places.items() if b < len(hosts)}
     blocks = {a: b - len(hosts) for a, b in places.items() if b >= len(hosts)}

@@ -25,6 +25,12 @@ from lazyten.tuning_process import Worker
 from lazyten.tuning_search import Asked, Found, Search
 from lazyten.watching import Planned, told
 
+try:
+    from tqdm import tqdm
+except ImportError:
+    tqdm = None
+
+BAR = "tune {percentage:3.0f}%|{bar:24}| {n:.0f}/{total:.0f} s {desc}"
 RANKING_SECONDS = 0.02
 """How long a kernel is timed to find out its share."""
 LEAST_SECONDS = 1.0
@@ -181,32 +187,29 @@ def _keep(tuned: Tuned, path: str | os.PathLike[str] | None) -> None:
 
 
 class Progress:
-    """A bar on standard error if that is a terminal, and nothing if not."""
-
-    WIDTH = 24
+    """A bar on standard error: nothing if that is no terminal, or tqdm is not installed."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
-        self.stream = sys.stderr if stream is None else stream
-        self.shown = self.stream is not None and self.stream.isatty()
         self.start = time.perf_counter()
-        self.deadline, self.text = self.start, ""
+        self.stream = sys.stderr if stream is None else stream
+        self.bar: Any = None
 
     def begin(self, name: str, number: int, count: int, deadline: float) -> None:
         """A kernel's search begins."""
-        self.deadline, self.text = deadline, f"kernel {number + 1} of {count}: {name}"
+        if self.bar is None and tqdm is not None:
+            self.bar = tqdm(total=deadline - self.start, file=self.stream, disable=None,
+                            bar_format=BAR)
+        if self.bar is not None:
+            self.bar.set_description_str(f"kernel {number + 1} of {count}: {name}", refresh=False)
         self.show()
 
     def show(self) -> None:
-        """Draw the bar anew."""
-        if not self.shown:
-            return
-        spent, all_of_it = time.perf_counter() - self.start, self.deadline - self.start
-        filled = min(int(self.WIDTH * spent / max(all_of_it, 1e-9)), self.WIDTH)
-        bar = "#" * filled + "." * (self.WIDTH - filled)
-        print(f"\rtune [{bar}] {spent:.0f}/{all_of_it:.0f} s  {self.text:<48.48}", end="",
-              file=self.stream, flush=True)
+        """Draw the bar anew, if the last time is long ago."""
+        if self.bar is not None:
+            spent = min(time.perf_counter() - self.start, self.bar.total)
+            self.bar.update(spent - self.bar.n)
 
     def end(self) -> None:
         """Leave the bar's line."""
-        if self.shown:
-            print(file=self.stream)
+        if self.bar is not None:
+            self.bar.close()

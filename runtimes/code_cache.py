@@ -8,10 +8,13 @@ generator as well as the device's compiler.
 from __future__ import annotations
 
 import hashlib
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -58,8 +61,7 @@ class CodeCache:
         key = "\n\n".join(kernels)
         parts = self._read(key, len(kernels))
         if parts is not None:
-            return [_from_texts(parts[i * TEXTS:(i + 1) * TEXTS], kernel)
-                    for i, kernel in enumerate(kernels.values())], parts[-1]
+            return list(map(_from_text, parts[:-1], kernels.values())), parts[-1]
         generated = generate(list(kernels.values()))
         code = compile(generated)
         self._write(key, generated, code)
@@ -67,35 +69,33 @@ class CodeCache:
 
     def _find(self, key: str, kernel: Kernel) -> tuple[Generated, bytes] | None:
         parts = self._read(key, 1)
-        return None if parts is None else (_from_texts(parts[:-1], kernel), parts[-1])
+        return None if parts is None else (_from_text(parts[0], kernel), parts[1])
 
     def _read(self, key: str, kernels: int) -> list[bytes] | None:
         parts = self.disk.get(f"{self.context}\n{key}") if self.disk is not None else None
-        return parts if parts is not None and len(parts) == kernels * TEXTS + 1 else None
+        return parts if parts is not None and len(parts) == kernels + 1 else None
 
     def _write(self, key: str, kernels: Sequence[Generated], code: bytes) -> None:
         if self.disk is not None:
-            texts = [part for kernel in kernels for part in _texts_of(kernel)]
+            texts = [_text_of(kernel) for kernel in kernels]
             self.disk.put(f"{self.context}\n{key}", [*texts, code])
 
 
-TEXTS = 8
-"""Parts of an entry for each kernel."""
-
-
-def _texts_of(kernel: Generated) -> list[bytes]:
+def _text_of(kernel: Generated) -> bytes:
     """What an entry keeps of a kernel besides its code."""
-    numbers = (kernel.scratch, kernel.work_items, kernel.groups, (kernel.records,))
-    texts = (kernel.source, "\n".join(kernel.declares), kernel.loops, " ".join(kernel.entries),
-             *(" ".join(map(str, n)) for n in numbers))
-    return [text.encode() for text in texts]
+    return json.dumps([getattr(kernel, name) for name in KEPT]).encode()
 
 
-def _from_texts(parts: Sequence[bytes], kernel: Kernel) -> Generated:
-    source, declares, loops, entries, *numbers = (part.decode() for part in parts)
-    scratch, items, groups, records = (tuple(map(int, n.split())) for n in numbers)
-    return Generated(kernel.name, source, tuple(declares.splitlines()), loops, kernel.where,
-                     tuple(entries.split()), scratch, items, groups, records[0])
+def _from_text(part: bytes, kernel: Kernel) -> Generated:
+    kept = dict(zip(KEPT, map(_as_tuples, json.loads(part)), strict=True))
+    return Generated(name=kernel.name, where=kernel.where, **kept)
+
+
+def _as_tuples(value: Any) -> Any:
+    return tuple(map(_as_tuples, value)) if isinstance(value, list) else value
+
+
+KEPT = tuple(f.name for f in fields(Generated) if f.name not in ("name", "where"))
 
 
 def open_cache(context: str) -> CodeCache:

@@ -42,19 +42,22 @@ Function = Any  # whatever a runtime's load gives for one kernel
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a device can do; the defaults fit a CPU without vector unit.
+    """What a device can do; the defaults fit a CPU without vector unit, of usual caches.
 
-    name: as in messages. language: of the text that `compile` takes, see Target.
-    vector_bytes, vector_registers, threads: see Target. dtypes: element types that kernels may use.
-    local_memory: bytes that the work items of a group share, 0 where there is no such memory.
-    work_group: most work items of a group, 1 where each is a flow of control of its own.
-    most_lanes, tensor_cores: see Target.
+    name: as in messages. language: of the text that `compile` takes, see Target. vector_bytes,
+    vector_registers, l1_bytes, l1_ways, l2_bytes, threads: see Target. dtypes: element types that
+    kernels may use. local_memory: bytes that the work items of a group share, 0 where there is no
+    such memory. work_group: most work items of a group, 1 where each is a flow of control of its
+    own. most_lanes, tensor_cores: see Target.
     """
 
     name: str
     language: str | Dialect = "llvm"
     vector_bytes: int = 16
     vector_registers: int = 16
+    l1_bytes: int = Target().l1_bytes
+    l1_ways: int = Target().l1_ways
+    l2_bytes: int = Target().l2_bytes
     threads: bool = False
     dtypes: frozenset[DType] = frozenset(dt.ALL)
     local_memory: int = 0
@@ -65,10 +68,9 @@ class Capabilities:
     @property
     def target(self) -> Target:
         """What the code generator needs of this."""
-        return Target(self.name, self.vector_bytes, self.vector_registers, threads=self.threads,
-                      language=self.language, most_lanes=self.most_lanes,
-                      work_group=self.work_group, local_memory=self.local_memory,
-                      tensor_cores=self.tensor_cores)
+        return Target(self.name, self.vector_bytes, self.vector_registers, self.l1_bytes,
+                      self.l1_ways, self.l2_bytes, self.threads, self.language, self.most_lanes,
+                      self.work_group, self.local_memory, tensor_cores=self.tensor_cores)
 
 
 class LoadedProgram(Program):
@@ -78,6 +80,7 @@ class LoadedProgram(Program):
                  functions: Sequence[Function]) -> None:
         self.name, self.source = generated.name, generated.source
         self.runtime, self.generated, self.functions = runtime, generated, functions
+        self.in_place = frozenset(generated.in_place)
 
     def launch(self, buffers: Sequence[Handle]) -> None:
         """Run on these buffers, outputs first."""

@@ -85,8 +85,10 @@ class CpuRuntime(Runtime):
     def __init__(self, index: int = 0) -> None:
         super().__init__(index)
         target = host_target()
-        self.capabilities = Capabilities("cpu", vector_bytes=target.vector_bytes,
-                                         vector_registers=target.vector_registers, threads=True)
+        self.capabilities = Capabilities(
+            "cpu", vector_bytes=target.vector_bytes, vector_registers=target.vector_registers,
+            l1_bytes=target.l1_bytes, l1_ways=target.l1_ways, l2_bytes=target.l2_bytes,
+            threads=True)
         self.pool = MemoryPool(HOST)
         self.code = open_cache(f"{compiler_version()}\n{self.capabilities.target}")
 

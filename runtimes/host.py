@@ -1,4 +1,4 @@
-"""What this machine is: its processor as LLVM names it, its vector unit, its memory.
+"""What this machine is: its processor as LLVM names it, its vector unit and caches, its memory.
 
 Called by the cpu runtime and its memory pool.
 """
@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import os
 import platform
+from dataclasses import replace
 from functools import cache
 
 import llvmlite.binding as llvm
 
 from lazyten.codegen.target import Target
 from lazyten.errors import DeviceError
+from lazyten.runtimes.cache_sizes import host_caches
 
 BY_FEATURE = {"avx512f": Target("avx512", 64, 32), "avx2": Target("avx2", 32, 16),
               "avx": Target("avx", 32, 16), "sse2": Target("sse", 16, 16),
@@ -35,7 +37,7 @@ def target_of(features: dict[str, bool], machine: str) -> Target:
 
 
 def host_target() -> Target:
-    """The vector unit of this machine, or of the one that LAZYTEN_TARGET names.
+    """The vector unit and caches of this machine, or of the one that LAZYTEN_TARGET names.
 
     That decides only what the generated text looks like, so that dumps from different machines can
     be compared: LLVM makes this processor's instructions of any text. DeviceError for an unknown
@@ -43,7 +45,7 @@ def host_target() -> Target:
     """
     name = os.environ.get("LAZYTEN_TARGET")
     if not name:
-        return target_of(host_features(), platform.machine())
+        return replace(target_of(host_features(), platform.machine()), **host_caches()._asdict())
     named = {t.name: t for t in (*BY_FEATURE.values(), Target())}
     if name not in named:
         raise DeviceError(f"LAZYTEN_TARGET={name!r} is not a target; use one of "

@@ -26,6 +26,7 @@ from lazyten.dtype import DType
 from lazyten.errors import DeviceError, DTypeError
 from lazyten.kernel import Kernel
 from lazyten.runtimes.allocator import GRAIN, CachingAllocator
+from lazyten.runtimes.cache_sizes import host_caches
 from lazyten.runtimes.code_cache import open_cache
 from lazyten.runtimes.contract import (
     Capabilities,
@@ -303,7 +304,8 @@ def cpu_capabilities(device: ClDevice) -> Capabilities:
     width = max(device.native_vector_width_float, 1) * 4
     return Capabilities("opencl-cpu", "clang-opencl", vector_bytes=width,
                         vector_registers=32 if width == 64 else 16, threads=True,
-                        dtypes=_dtypes(device), local_memory=device.local_mem_size, most_lanes=16)
+                        dtypes=_dtypes(device), local_memory=device.local_mem_size, most_lanes=16,
+                        **host_caches()._asdict())
 
 
 def gpu_capabilities(device: ClDevice) -> Capabilities:

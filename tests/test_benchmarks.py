@@ -209,6 +209,23 @@ def test_a_models_loss_is_torchs(name: str) -> None:
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
 
 
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_a_models_flops_are_those_that_torch_counts(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    counter = pytest.importorskip("torch.utils.flop_counter").FlopCounterMode(display=False)
+    framework, model = load("torch", threads=1), MODELS[name]
+    p = {k: framework.array(v).requires_grad_() for k, v in model.parameters().items()}
+    x, y = (framework.array(a) for a in model.batch(np.random.default_rng(1)))
+    with counter:
+        model.loss(torch, p, x, y).backward()
+    assert model.flops == counter.get_total_flops()
+
+
+def test_every_row_that_computes_has_a_share_of_the_machines_limit() -> None:
+    without = [case.name for case in CASES if not case.work or case.unit not in ("FLOP", "B")]
+    assert without == ["one small operation"]  # which is only recorded
+
+
 def test_numpys_training_steps_have_torchs_losses() -> None:
     pytest.importorskip("torch")
     framework = load("torch", threads=1)

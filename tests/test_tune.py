@@ -326,17 +326,35 @@ def test_tuning_inside_a_jitted_function_is_refused() -> None:
         lt.jit(lambda x: (lt.tune(lambda: x, seconds=1), x)[1])(some(2))
 
 
-def test_the_bar_shows_on_terminals_only() -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
+class Terminal(io.StringIO):
+    """What tqdm takes for a terminal."""
 
-    for stream, shown in ((Terminal(), True), (io.StringIO(), False)):
-        progress = tuning.Progress(stream)
-        progress.begin("reduce_3", 0, 2, time.perf_counter() + 10)
-        progress.end()
-        assert ("kernel 1 of 2: reduce_3" in stream.getvalue()) is shown
-        assert (stream.getvalue() == "") is not shown
+    def isatty(self) -> bool:
+        return True
+
+
+def drawn(stream: io.StringIO) -> str:
+    """What a search of 10 seconds, which have passed, shows at its begin and end."""
+    progress = tuning.Progress(stream)
+    progress.start -= 10
+    progress.begin("reduce_3", 0, 2, progress.start + 10)
+    progress.show()
+    progress.end()
+    return stream.getvalue()
+
+
+def test_the_bar_says_how_far_the_search_is() -> None:
+    assert "100%" in drawn(Terminal())
+    assert "10/10 s kernel 1 of 2: reduce_3" in drawn(Terminal())
+
+
+def test_no_bar_is_shown_where_there_is_no_terminal() -> None:
+    assert drawn(io.StringIO()) == ""
+
+
+def test_no_bar_is_shown_where_tqdm_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tuning, "tqdm", None)
+    assert drawn(Terminal()) == ""
 
 
 def test_random_inputs_are_of_the_kernels_types() -> None:

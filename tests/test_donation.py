@@ -1,0 +1,257 @@
+"""lt.jit(donate=...): results take the memory of arguments, which nobody can use afterwards."""
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+import lazyten as lt
+from lazyten.testing import assert_peak_bytes
+
+KIB = 1 << 10
+GONE = r"shape \(.*\) was donated to jitted function .*, so it has no value any more"
+
+
+def ones(*shape: int, device: str = "cpu") -> lt.Tensor:
+    return lt.ones(*shape, device=device).realize()
+
+
+def twice(x: lt.Tensor) -> lt.Tensor:
+    return x * 2
+
+
+# ---- what it saves -------------------------------------------------------------------------------
+
+def test_a_result_has_the_memory_of_the_donated_argument() -> None:
+    step = lt.jit(twice, donate="x")
+    x = ones(64, 64)
+    address = x.data_ptr()
+    for _ in range(4):
+        x = step(x)
+        assert x.data_ptr() == address
+    assert_array_equal(x.numpy(), np.full((64, 64), 16, np.float32))
+
+
+def test_steps_of_a_donated_state_take_no_memory() -> None:
+    @lt.jit(donate="state")
+    def step(state: dict[str, lt.Tensor], x: lt.Tensor) -> dict[str, lt.Tensor]:
+        return {"mean": state["mean"] * 0.5 + x * 0.5, "count": state["count"] + 1}
+
+    state = {"mean": ones(64, 64), "count": ones(8)}
+    x = ones(64, 64)
+    state = step(state, x)
+    for _ in range(3):
+        state = assert_peak_bytes(lambda state=state: step(state, x), 0, "cpu")
+    assert state["count"].numpy().tolist() == [5] * 8
+
+
+def test_an_argument_that_is_not_donated_keeps_its_value() -> None:
+    step = lt.jit(lambda x, y: x + y, donate="x")
+    y = ones(64)
+    assert_array_equal(step(ones(64), y).numpy(), np.full(64, 2, np.float32))
+    assert_array_equal(y.numpy(), np.ones(64, np.float32))
+
+
+def test_memory_of_a_donated_argument_that_no_result_fits_is_free_afterwards() -> None:
+    total = lt.jit(lambda x: x.sum(), donate=0)
+    total(ones(64, 64))
+    x = ones(64, 64)
+    gc.collect()
+    before = lt.memory_stats("cpu").in_use
+    result = total(x)
+    assert lt.memory_stats("cpu").in_use <= before - 16 * KIB + KIB
+    assert result.item() == 4096
+
+
+def test_a_result_that_reads_elsewhere_than_it_writes_is_right() -> None:
+    step = lt.jit(lambda x, y: (x.t() + x, x.cumsum(0), y @ x), donate=("x", "y"))
+    a, b = np.arange(4096.0).reshape(64, 64).astype(np.float32), np.eye(64, dtype=np.float32)
+    for _ in range(3):
+        found = step(lt.tensor(a, device="cpu"), lt.tensor(b, device="cpu"))
+        for have, want in zip(found, (a.T + a, a.cumsum(0), a), strict=True):
+            assert_array_equal(have.numpy(), want)
+
+
+# ---- how arguments are named ---------------------------------------------------------------------
+
+@pytest.mark.parametrize("donate", ["x", 0, ("x",), [0], ("x", 0)])
+@pytest.mark.parametrize("call", [lambda f, x: f(x, 3), lambda f, x: f(x=x, k=3)],
+                         ids=["position", "keyword"])
+def test_an_argument_is_donated_however_it_is_given(donate: Any,
+                                                    call: Callable[..., lt.Tensor]) -> None:
+    step = lt.jit(lambda x, k: x * k, donate=donate)
+    x = ones(64)
+    address = x.data_ptr()
+    assert call(step, x).data_ptr() == address
+    with pytest.raises(lt.JitError, match=GONE):
+        x.numpy()
+
+
+def test_self_of_a_method_is_argument_number_0() -> None:
+    class Model:
+        @lt.jit(donate=1)
+        def step(self, x: lt.Tensor) -> lt.Tensor:
+            return x * 2
+
+    x = ones(64)
+    Model().step(x)
+    with pytest.raises(lt.JitError, match=GONE):
+        x.numpy()
+
+
+def test_arguments_that_have_no_names_of_their_own_can_be_donated() -> None:
+    step = lt.jit(lambda *args, **options: args[0] + args[1] + options["z"], donate=(1, "z"))
+    x, y, z = ones(64), ones(64), ones(64)
+    step(x, y, z=z)
+    assert x.sum().item() == 64
+    for gone in (y, z):
+        with pytest.raises(lt.JitError, match=GONE):
+            gone.numpy()
+
+
+@pytest.mark.parametrize("donate", ["y", 1, -1, True, 0.5, ("x", None)])
+def test_what_is_no_argument_is_refused(donate: Any) -> None:
+    with pytest.raises((lt.ArgumentError, TypeError)):
+        lt.jit(twice, donate=donate)
+
+
+# ---- afterwards ----------------------------------------------------------------------------------
+
+USES: list[Callable[[lt.Tensor], object]] = [
+    lambda x: x.numpy(), lambda x: x.sum().item(), lambda x: (x + 1).realize(),
+    lambda x: x[0].numpy(), lambda x: lt.jit(lambda t: t + 1)(x), lambda x: x.data_ptr(),
+    np.from_dlpack, lambda x: x.to("interpreter").numpy(), lambda x: x.add_(1).numpy(), str]
+
+
+@pytest.mark.parametrize("use", USES)
+def test_using_a_donated_tensor_is_an_error(use: Callable[[lt.Tensor], object],
+                                            device: str) -> None:
+    if device != "cpu" and use in (USES[5], USES[6]):
+        pytest.skip("memory has no addresses there")
+    x = ones(64, 64, device=device)
+    lt.jit(twice, donate="x")(x)
+    with pytest.raises(lt.JitError, match=GONE):
+        use(x)
+
+
+def test_donating_a_tensor_again_is_an_error_before_anything_is_done() -> None:
+    count = ones(3)
+
+    @lt.jit(donate="x")
+    def step(x: lt.Tensor) -> lt.Tensor:
+        count.add_(1)
+        return x * 2
+
+    x = ones(64)
+    step(x)
+    with pytest.raises(lt.JitError, match=GONE):
+        step(x)
+    assert count.numpy().tolist() == [2] * 3
+
+
+def test_views_of_a_donated_tensor_go_with_it() -> None:
+    x = ones(64)
+    view = x[3:]
+    lt.jit(twice, donate="x")(x)
+    with pytest.raises(lt.JitError, match=GONE):
+        view.numpy()
+    y = ones(64)
+    lt.jit(twice, donate="x")(y[:8])
+    with pytest.raises(lt.JitError, match=GONE):
+        y.numpy()
+
+
+def test_a_donated_tensor_that_is_written_anew_has_a_value_again() -> None:
+    x = ones(64)
+    y = lt.jit(twice, donate="x")(x)
+    x.copy_(y + 1)
+    assert_array_equal(x.numpy(), np.full(64, 3, np.float32))
+
+
+# ---- somebody else has it too --------------------------------------------------------------------
+
+def recorded(x: lt.Tensor) -> Callable[[], Any]:
+    copy = x.clone()
+    return copy.numpy
+
+
+def another_library(x: lt.Tensor) -> Callable[[], Any]:
+    array = np.from_dlpack(x)
+    return lambda: array
+
+
+def an_earlier_result(x: lt.Tensor) -> Callable[[], Any]:
+    result = (x + 0).realize()
+    return result.numpy
+
+
+@pytest.mark.parametrize("keep", [recorded, another_library, an_earlier_result],
+                         ids=lambda f: f.__name__)
+def test_a_value_that_somebody_else_sees_is_not_written_to(
+        keep: Callable[[lt.Tensor], Callable[[], Any]]) -> None:
+    step = lt.jit(twice, donate="x")
+    for _ in range(3):
+        x = ones(64, 64)
+        kept = keep(x)
+        assert_array_equal(step(x).numpy(), np.full((64, 64), 2, np.float32))
+        assert_array_equal(kept(), np.ones((64, 64), np.float32))
+
+
+@pytest.mark.parametrize("view", [lambda x: x, lambda x: x[:], lambda x: x.t(),
+                                  lambda x: x.detach()])
+def test_a_donated_tensor_that_is_another_argument_too_is_refused(
+        view: Callable[[lt.Tensor], lt.Tensor]) -> None:
+    step = lt.jit(lambda x, y: x + y, donate="x")
+    x = ones(8, 8)
+    with pytest.raises(lt.JitError, match="is another argument of the call too"):
+        step(x, view(x))
+    assert x.sum().item() == 64
+    both = lt.jit(lambda x, y: x + y, donate=("x", "y"))
+    assert both(x, view(x)).sum().item() == 128
+    with pytest.raises(lt.JitError, match=GONE):
+        x.numpy()
+
+
+def test_a_donated_tensor_that_the_function_closes_over_is_refused() -> None:
+    x = ones(64)
+    step = lt.jit(lambda y: y + x, donate="y")
+    assert step(ones(64)).sum().item() == 128
+    with pytest.raises(lt.JitError, match="is given by donation reaches it in two ways"):
+        step(x)
+    assert x.sum().item() == 64
+
+
+# ---- not donated after all -----------------------------------------------------------------------
+
+@pytest.mark.parametrize("give", [lambda x: x, lambda x: x[1:], lambda x: [x * 2, x.t()],
+                                  lambda x: x.add_(1)])
+def test_what_the_function_gives_back_or_changes_keeps_its_value(
+        give: Callable[[lt.Tensor], Any]) -> None:
+    step = lt.jit(give, donate="x")
+    x, y = ones(8, 8), ones(8, 8)
+    give(y)
+    found = step(x)
+    assert_array_equal(x.numpy(), y.numpy())
+    last = found[-1] if isinstance(found, list) else found
+    assert last.sum().item() > 0
+
+
+def test_a_call_inside_another_jitted_function_or_a_transform_donates_nothing() -> None:
+    inner = lt.jit(twice, donate="x")
+    x = ones(8)
+    assert lt.jit(lambda x: inner(x) + x)(x).sum().item() == 24
+    assert lt.func.grad(lambda x: inner(x).sum())(x).sum().item() == 16
+    assert x.sum().item() == 8
+
+
+def test_a_call_that_fails_donates_nothing() -> None:
+    step = lt.jit(lambda x, index: x[index] + x, donate="x")
+    x = ones(64)
+    with pytest.raises(lt.IndexingError):
+        step(x, lt.tensor([64] * 64, device="cpu"))
+    assert x.sum().item() == 64
+    assert step(x, lt.tensor([3] * 64, device="cpu")).sum().item() == 128
