@@ -69,12 +69,6 @@ from lazyten.functions import (
     meshgrid,
     ones,
     ones_like,
-    rand,
-    rand_like,
-    randint,
-    randn,
-    randn_like,
-    randperm,
     realize,
     searchsorted,
     stack,
@@ -100,7 +94,24 @@ from lazyten.limits import (
     set_default_dtype,
 )
 from lazyten.memory_use import empty_cache, memory_stats, reset_peak
-from lazyten.random import Generator, manual_seed
+from lazyten.random import (
+    Generator,
+    get_rng_state,
+    initial_seed,
+    manual_seed,
+    seed,
+    set_rng_state,
+)
+from lazyten.random_functions import (
+    normal,
+    rand,
+    rand_like,
+    randint,
+    randint_like,
+    randn,
+    randn_like,
+    randperm,
+)
 from lazyten.tensor import Tensor
 from lazyten.threads import get_num_threads, set_num_threads
 
@@ -173,6 +184,7 @@ tensordot, tile, topk, trace = Tensor.tensordot, Tensor.tile, Tensor.topk, Tenso
 tril, triu, true_divide, unflatten = Tensor.tril, Tensor.triu, Tensor.true_divide, Tensor.unflatten
 unique, unique_consecutive, var_mean = Tensor.unique, Tensor.unique_consecutive, Tensor.var_mean
 vdot, vsplit, xlogy = Tensor.vdot, Tensor.vsplit, Tensor.xlogy
+bernoulli, multinomial = Tensor.bernoulli, Tensor.multinomial
 
 for _name, _value in list(globals().items()):  # so that lt.exp(1.0) says what it needs
     if getattr(Tensor, _name, None) is _value and callable(_value):
@@ -251,6 +263,7 @@ __all__ = [
     "atanh",
     "autograd",
     "baddbmm",
+    "bernoulli",
     "bfloat16",
     "bincount",
     "bitwise_and",
@@ -332,6 +345,7 @@ __all__ = [
     "ger",
     "get_default_dtype",
     "get_num_threads",
+    "get_rng_state",
     "grad",
     "greater",
     "greater_equal",
@@ -346,6 +360,7 @@ __all__ = [
     "index_fill",
     "index_select",
     "inference_mode",
+    "initial_seed",
     "inner",
     "int8",
     "int16",
@@ -403,6 +418,7 @@ __all__ = [
     "movedim",
     "msort",
     "mul",
+    "multinomial",
     "multiply",
     "mv",
     "nan_to_num",
@@ -416,6 +432,7 @@ __all__ = [
     "no_grad",
     "nonzero",
     "norm",
+    "normal",
     "not_equal",
     "ones",
     "ones_like",
@@ -430,6 +447,7 @@ __all__ = [
     "rand",
     "rand_like",
     "randint",
+    "randint_like",
     "randn",
     "randn_like",
     "randperm",
@@ -451,10 +469,12 @@ __all__ = [
     "scatter_add",
     "scatter_reduce",
     "searchsorted",
+    "seed",
     "select",
     "set_default_dtype",
     "set_grad_enabled",
     "set_num_threads",
+    "set_rng_state",
     "sgn",
     "sigmoid",
     "sign",

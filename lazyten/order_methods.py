@@ -1,8 +1,8 @@
 """Sorting, and what is found by sorting or counting, as methods.
 
-An axis of up to ordering.SHORT elements is sorted lazily. A longer one, and whatever has as many
-elements as there are different values, is computed at once, on the host; in a jitted function that
-is a JitError.
+An axis of up to ordering.SHORT elements is sorted lazily. A longer one is sorted at once, on the
+host, which is faster; in a jitted or transformed function, lazily. What has as many elements as
+there are different values is computed at once, which in a jitted function is a JitError.
 """
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from lazyten import dtype as dt
 from lazyten import elementwise as ew
-from lazyten import index_arrays, joining, ordering, reductions, shapes
+from lazyten import index_arrays, joining, levels, ordering, reductions, shapes, tracing
 from lazyten.errors import ArgumentError, DTypeError, ShapeError
 from lazyten.indexing import Chain, apply
 from lazyten.node import Node, const, gather, reshape
@@ -27,17 +27,17 @@ class OrderMethods:
     def argsort(self: T, dim: int = -1, descending: bool = False, stable: bool = True) -> T:
         """Where the first, second, .. element along an axis is; equal ones keep their order, and
         NaN is the greatest."""
-        return _order(self, shapes.axis(dim, self.ndim, "argsort"), descending)
+        return order_along(self, shapes.axis(dim, self.ndim, "argsort"), descending)
 
     def sort(self: T, dim: int = -1, descending: bool = False,
              stable: bool = True) -> ValuesAndIndices[T]:
         """The elements along an axis in order, and where they were."""
         axis = shapes.axis(dim, self.ndim, "sort")
-        return _taken(self, axis, _order(self, axis, descending))
+        return _taken(self, axis, order_along(self, axis, descending))
 
     def msort(self: T) -> T:
         """The elements along axis 0 in order."""
-        return _taken(self, 0, _order(self, 0, False)).values
+        return _taken(self, 0, order_along(self, 0, False)).values
 
     def topk(self: T, k: int, dim: int = -1, largest: bool = True,
              sorted: bool = True) -> ValuesAndIndices[T]:
@@ -47,10 +47,7 @@ class OrderMethods:
         n = self.shape[axis] if self.shape else 1
         if not 0 <= count <= n:
             raise ArgumentError(f"topk: k={count} of axis {axis} of size {n}; give 0 to {n}")
-        index = _order(self, axis, largest)
-        if self.shape:
-            index = index._unary(lambda x: ordering.first_of(x, axis, count))
-        return _taken(self, axis, index)
+        return _taken(self, axis, order_along(self, axis, largest, count))
 
     def kthvalue(self: T, k: int, dim: int = -1, keepdim: bool = False) -> ValuesAndIndices[T]:
         """The k-th least along an axis, counted from 1, and where it is."""
@@ -59,7 +56,7 @@ class OrderMethods:
         n = self.shape[axis] if self.shape else 1
         if not 1 <= place <= n:
             raise ArgumentError(f"kthvalue: k={place} of axis {axis} of size {n}; give 1 to {n}")
-        return _at(self, axis, _order(self, axis, False), place - 1, keepdim)
+        return _at(self, axis, order_along(self, axis, False, place), place - 1, keepdim)
 
     def median(self: T, dim: int | None = None, keepdim: bool = False) -> Any:
         """The middle element in order, the lower of two; NaN if there is one. Along an axis
@@ -70,7 +67,7 @@ class OrderMethods:
         if not n:
             raise ShapeError(f"median of shape {self.shape}: there are no elements along axis "
                              f"{axis}; check the size first")
-        sorted_ = _order(x, axis, False)
+        sorted_ = order_along(x, axis, False)
         if x.dtype.is_float and x.shape:
             sorted_ = _last_if_nan(x, axis, sorted_, (n - 1) // 2)
             found = _at(x, axis, sorted_, 0, keepdim)
@@ -93,7 +90,7 @@ class OrderMethods:
         if not x.shape or not x.shape[axis]:
             x = x._reshaped((1,)) if x.numel() else x
         reductions.need_elements(x.node, (axis,), "quantile")
-        index = _order(x, axis, False)
+        index = order_along(x, axis, False)
         values = x._given(index_arrays.along(x.node, axis, index.node), index)
         node = _interpolated(values.node, x.node, axis, shares)
         kept = dim is None and keepdim
@@ -152,13 +149,16 @@ class OrderMethods:
         return self._unary(lambda x: reductions.sum(ew.as_bool(x), axes))
 
 
-def _order(x: T, axis: int, descending: bool) -> T:
-    """The order of the elements along an axis, as a tensor of positions."""
+def order_along(x: T, axis: int, descending: bool, count: int | None = None) -> T:
+    """The order of the elements along an axis, or of the first `count`, as positions."""
     if not x.shape:
         return x._fresh(const(0, dt.INDEX))
-    if x.shape[axis] <= ordering.SHORT:
-        return x.detach()._unary(lambda node: ordering.order(node, axis, descending))
-    return x._fresh(ordering.host_order(x.detach().numpy(), axis, descending))
+    first = x.shape[axis] if count is None else count
+    given = x.detach()
+    if x.shape[axis] <= ordering.SHORT or tracing.current() is not None or levels.under_way():
+        return given._unary(lambda node: ordering.order(node, axis, descending, first))
+    packed = given._unary(lambda node: ordering.packed_keys(node, axis, descending)).numpy()
+    return x._fresh(ordering.host_order(packed, axis, x.dtype.bits, first))
 
 
 def _taken(x: T, axis: int, index: T) -> ValuesAndIndices[T]:

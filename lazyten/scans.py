@@ -26,7 +26,7 @@ def cumulative_sum(x: Node, axis: int) -> Node:
     if not x.shape or x.shape[axis] <= 1:
         return x
     wide = cast(x, dt.float32) if x.dtype.is_half else x
-    total = cast(_scan(wide, axis, Op.ADD), x.dtype)
+    total = cast(scan(wide, axis, Op.ADD), x.dtype)
     return with_gradient(total, (x,), _ReversedSums(axis)) if x.dtype.is_float else total
 
 
@@ -36,17 +36,17 @@ def cumulative_product(x: Node, axis: int) -> Node:
     if not x.shape:
         return x
     wide = cast(x, dt.float32) if x.dtype.is_half else x
-    return cast(_scan(wide, axis, Op.MUL), x.dtype)
+    return cast(scan(wide, axis, Op.MUL), x.dtype)
 
 
 def cumulative_argmax(x: Node, axis: int, least: bool) -> Node:
     """The position along `axis` of the greatest (least) element up to each one: of the last of
     equal ones, and of the last NaN from the first NaN on."""
     ordered = ew.inverted(x) if least else x
-    top = _scan(ordered, axis, Op.MAX)
+    top = scan(ordered, axis, Op.MAX)
     here = ew.bitwise_or(ew.equal(ordered, top), ew.not_equal(x, x))
     place = ew.where(here, positions(x.shape, axis, dt.INDEX), -1)
-    return _scan(place, axis, Op.MAX)
+    return scan(place, axis, Op.MAX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,8 @@ class _ReversedSums:
         return (move(Op.FLIP, cumulative_sum(backwards, self.axis), (self.axis,)),)
 
 
-def _scan(x: Node, axis: int, op: Op) -> Node:
+def scan(x: Node, axis: int, op: Op) -> Node:
+    """The elements up to each one along `axis`, combined by `op` in x's own dtype."""
     n = x.shape[axis]
     if n <= 1:
         return x
@@ -70,7 +71,7 @@ def _scan(x: Node, axis: int, op: Op) -> Node:
     sums = _sums_within(split, axis + 1, op)
     if blocks > 1:
         totals = _stored(reduce(_part(split, axis, blocks - 1), op, (axis + 1,)))
-        before = _stored(_scan(totals, axis, op))
+        before = _stored(scan(totals, axis, op))
         sums = elementwise(op, sums, expand(_padded(before, axis, 1, 0, op), split.shape))
     return _part(reshape(sums, padded.shape), axis, n)
 
