@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from lazyten import composites, scans, shapes, special
+from lazyten import composites, scans, shapes, special, statistical_functions
 from lazyten import dtype as dt
 from lazyten import elementwise as ew
 from lazyten import inverse_functions as inverse
@@ -28,6 +28,10 @@ class MathMethods:
     asinh = arcsinh = unary("asinh", inverse.asinh, "The number whose sinh is x.")
     acosh = arccosh = unary("acosh", inverse.acosh, "The number >= 0 whose cosh is x.")
     atanh = arctanh = unary("atanh", inverse.atanh, "The number whose tanh is x.")
+    erfc = unary("erfc", statistical_functions.erfc, "1 - erf(x), exact where it is small.")
+    erfinv = unary("erfinv", statistical_functions.erfinv, "The number whose erf is x.")
+    lgamma = unary("lgamma", statistical_functions.lgamma, "log(abs(gamma(x))).")
+    digamma = unary("digamma", statistical_functions.digamma, "The derivative of lgamma.")
     sinc = unary("sinc", composites.sinc, "sin(pi x) / (pi x), and 1 at 0.")
     logit = unary("logit", composites.logit, "log(x / (1 - x)).")
     rad2deg = unary("rad2deg", composites.degrees, "Radians in degrees.")
@@ -44,6 +48,7 @@ class MathMethods:
     atan2 = arctan2 = binary("atan2", inverse.atan2, "The angle of the point (other, self).")
     hypot = binary("hypot", inverse.hypot, "sqrt(self ** 2 + other ** 2).")
     logaddexp = binary("logaddexp", inverse.logaddexp, "log(e ** self + e ** other).")
+    logaddexp2 = binary("logaddexp2", inverse.logaddexp2, "log2(2 ** self + 2 ** other).")
     fmod = binary("fmod", inverse.fmod, "What a division rounded towards 0 leaves.")
     copysign = binary("copysign", inverse.copysign, "|self| with the sign of other.")
     xlogy = binary("xlogy", inverse.xlogy, "self * log(other), and 0 where self is 0.")
@@ -111,6 +116,11 @@ class MathMethods:
         """Products of the elements up to each one, along an axis."""
         axis = shapes.axis(dim, self.ndim, "cumprod")
         return self._unary(lambda x: scans.cumulative_product(x, axis))
+
+    def logcumsumexp(self: T, dim: int) -> T:
+        """log of the sums of e ** x up to each element, along an axis, safe for large x."""
+        axis = shapes.axis(dim, self.ndim, "logcumsumexp")
+        return self._special(lambda x: scans.cumulative_logsumexp(x, axis))
 
     def cummax(self: T, dim: int) -> ValuesAndIndices[T]:
         """The greatest up to each element along an axis, and where the last such one is."""

@@ -165,7 +165,10 @@ def _drawn(make_array: Callable[[int], Array], dtype: DType, size: int, device: 
                                  f"under vmap: say randomness='different' if each example shall "
                                  f"have its own, or randomness='same' if all share one draw")
         if level.randomness == "same":
-            return _drawn(make_array, dtype, size, device, tuple(rest), examples)
+            if level.used == len(level.shared):
+                level.shared.append(_drawn(make_array, dtype, size, device, tuple(rest), examples))
+            level.used += 1
+            return level.shared[level.used - 1]
         count = level.size * examples
         whole = _drawn(make_array, dtype, size, device, tuple(rest), count)
         one, _ = unknown((examples * size,), dtype)

@@ -7,11 +7,13 @@ after the other, so errors grow with log(n), as those of pairwise sums do.
 """
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from lazyten import dtype as dt
 from lazyten import elementwise as ew
 from lazyten.elementwise import with_gradient
+from lazyten.inverse_functions import logaddexp
 from lazyten.node import Node, cast, elementwise, expand, make, move, reduce, reshape
 from lazyten.ops import SPECS, Op
 from lazyten.reductions import positions, sum_type
@@ -37,6 +39,18 @@ def cumulative_product(x: Node, axis: int) -> Node:
         return x
     wide = cast(x, dt.float32) if x.dtype.is_half else x
     return cast(scan(wide, axis, Op.MUL), x.dtype)
+
+
+def cumulative_logsumexp(x: Node, axis: int) -> Node:
+    """log of the sums of e ** x up to each element: each step doubles how many are summed."""
+    x = ew.as_float(x)
+    step, n = 1, x.shape[axis] if x.shape else 1
+    while step < n:
+        around = tuple((step, 0) if a == axis else (0, 0) for a in range(len(x.shape)))
+        before = ew.padded(_part(x, axis, n - step), around, -math.inf)
+        x = _stored(logaddexp(x, before))
+        step *= 2
+    return x
 
 
 def cumulative_argmax(x: Node, axis: int, least: bool) -> Node:

@@ -34,6 +34,7 @@ from lazyten import (
 from lazyten import realization as _realization
 from lazyten import windows as _windows
 from lazyten.arrangement_methods import ArrangementMethods
+from lazyten.counting_methods import CountingMethods
 from lazyten.creation_methods import CreationMethods
 from lazyten.device import canonical, default_device
 from lazyten.dtype import DType, Scalar
@@ -86,7 +87,8 @@ _leaves: WeakValueDictionary[int, Tensor] = WeakValueDictionary()
 
 
 class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, ArrangementMethods,
-             OrderMethods, ProductMethods, RandomMethods, InPlaceMethods, GradientMethods):
+             OrderMethods, CountingMethods, ProductMethods, RandomMethods, InPlaceMethods,
+             GradientMethods):
     """An array of numbers that is computed when it is needed.
 
     Tensor(data) copies numbers, nested sequences or a NumPy array; see `tensor`.
