@@ -125,11 +125,11 @@ class CountingMethods:
 
 def _lines(x: T, axis: int | None) -> Array:
     """The elements, or the lines along `axis`, as the rows of a matrix on the host."""
-    values = x.detach().numpy()
-    if axis is None or not x.shape:
-        return values.reshape(-1, 1)
-    front = np.moveaxis(values, axis, 0)
-    return front.reshape(len(front), int(np.prod(front.shape[1:])))
+    values: Array = x.detach().numpy()
+    whole = axis is None or not x.shape
+    front = values.reshape(-1) if whole else np.moveaxis(values, axis or 0, 0)
+    lines: Array = front.reshape(len(front), int(np.prod(front.shape[1:])))
+    return lines
 
 
 def _runs(x: T, axis: int | None, lines: Array, order: Array, inverse: bool, counts: bool) -> Any:

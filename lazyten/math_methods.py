@@ -10,7 +10,7 @@ from lazyten import dtype as dt
 from lazyten import elementwise as ew
 from lazyten import inverse_functions as inverse
 from lazyten.dtype import Scalar
-from lazyten.errors import ArgumentError
+from lazyten.errors import ArgumentError, DTypeError
 from lazyten.node import const, gather
 from lazyten.tensor_like import T, ValuesAndIndices, binary, combined, unary
 
@@ -69,6 +69,42 @@ class MathMethods:
     bitwise_right_shift = binary("bitwise_right_shift", ew.shift_right, "self // 2 ** other.")
     clamp_min = binary("clamp_min", lambda x, low: ew.clip(x, low, None), "At least other.")
     clamp_max = binary("clamp_max", lambda x, high: ew.clip(x, None, high), "At most other.")
+
+    ldexp = binary("ldexp", composites.ldexp, "self * 2 ** other, in floats.")
+    float_power = binary("float_power", composites.float_power, "self ** other in float64.")
+
+    def positive(self: T) -> T:
+        """The tensor itself; bools have no sign."""
+        if self.dtype is dt.bool_:
+            raise DTypeError("positive of bool: it is for numbers")
+        return self
+
+    def subtract(self: T, other: Any, *, alpha: Scalar = 1) -> T:
+        """self - alpha * other."""
+        number = shapes.as_number(alpha, "subtract", "alpha")
+        right = other if number == 1 else other * number
+        return combined(self, "subtract", ew.sub, right)
+
+    def isreal(self: T) -> T:
+        """True everywhere: there are no complex numbers."""
+        return self._fresh(const(True, dt.bool_, self.shape))
+
+    def hardshrink(self: T, lambd: float = 0.5) -> T:
+        """x where it is further from 0 than lambd, else 0."""
+        limit = float(shapes.as_number(lambd, "hardshrink", "lambd"))
+        return self._unary(lambda x: ew.where(ew.less_equal(ew.absolute(x), limit),
+                                              const(0, x.dtype), x))
+
+    def where(self: T, condition: T, other: Any) -> T:
+        """self where the bool tensor `condition` holds, else other."""
+        mask = self._tensor(condition, "where")
+        return combined(self, "where", lambda x, c, y: ew.where(c, x, y), mask, other)
+
+    def dist(self: T, other: T, p: float = 2) -> T:
+        """(sum of |self - other| ** p) ** (1 / p); for p = inf the greatest."""
+        power = float(shapes.as_number(p, "dist", "p"))
+        return combined(self, "dist", lambda a, b: composites.norm_of(ew.sub(a, b), power),
+                        self._tensor(other, "dist"))
 
     def signbit(self: T) -> T:
         """Whether below 0, also -0.0."""

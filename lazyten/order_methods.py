@@ -93,7 +93,7 @@ class OrderMethods:
         x = self._reshaped((self.numel(),)) if dim is None else self
         axis = 0 if dim is None else shapes.axis(dim, self.ndim, "nanmedian")
         if not x.shape or not x.dtype.is_float:
-            return self.median(dim, keepdim)
+            return OrderMethods.median(self, dim, keepdim)
         reductions.need_elements(x.node, (axis,), "nanmedian")
         order = order_along(x, axis, False)
         last = _last_number(x.detach().node, axis)
