@@ -26,7 +26,7 @@ Exact = Callable[[Any], Any]
 class Function:
     """What is measured where: `points` gives about as many as asked for, of a dtype.
 
-    absolute: errors are in ulp of 1, or of x or the result where that is larger, because the result
+    absolute: errors are in ulp of 1, or of the result where that is larger, because the result
     cancels.
     """
 
@@ -137,7 +137,7 @@ def errors(name: str, points: Array, found: Array) -> Array:
     with mpmath.workdps(40):
         for i, (x, y) in enumerate(zip(points.tolist(), found.tolist(), strict=True)):
             exact = function.exact(mpmath.mpf(x))
-            size = max(1.0, abs(x), abs(exact)) if function.absolute else exact
+            size = max(1.0, abs(exact)) if function.absolute else exact
             unit = float(np.spacing(np.abs(found.dtype.type(float(size)))))
             result[i] = float(abs(mpmath.mpf(y) - exact) / mpmath.mpf(unit))
     return result
