@@ -87,9 +87,10 @@ def below_one(dtype: DType, count: int) -> Array:
 
 
 def from_least(least: float, high: float) -> Callable[[DType, int], Array]:
-    """Points evenly spread from 0 to high, and small ones down to 10 ** least."""
+    """Positive points evenly spread up to high, and of all magnitudes from 10 ** least."""
     def points(dtype: DType, count: int) -> Array:
-        return np.abs(both(0, high, least)(dtype, count))
+        small = magnitudes(least, np.log10(high), dtype, count, signed=False)
+        return np.concatenate([spread(0.01, high, dtype, count), small])
     return points
 
 

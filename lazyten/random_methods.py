@@ -105,11 +105,11 @@ class RandomMethods:
             low, high = 0, low
         most = 2 if self.dtype is dt.bool_ else (
             (1 << self.dtype.significand_bits) + 1 if self.dtype.is_float else int(kind.max) + 1)
-        bounds = [shapes.as_int(v, "random_", "a bound") for v in (low or 0, most if high is None
-                                                                  else high)]
+        given = (low or 0, most if high is None else high)
+        bounds = [shapes.as_int(v, "random_", "a bound") for v in given]
         if self.dtype is dt.bool_ and not 0 <= bounds[0] < bounds[1] <= 2:
-            raise ArgumentError(f"random_: low={bounds[0]} and high={bounds[1]} do not fit in bool, "
-                                f"which is 0 to 1")
+            raise ArgumentError(f"random_: low={bounds[0]} and high={bounds[1]} do not fit in "
+                                f"bool, which is 0 to 1")
         drawn = distributions.integers(bounds[0], bounds[1], self.shape, kind, self.device,
                                        generator, "random_")
         return self._update("random_", cast(drawn, self.dtype))
