@@ -26,7 +26,8 @@ Exact = Callable[[Any], Any]
 class Function:
     """What is measured where: `points` gives about as many as asked for, of a dtype.
 
-    absolute: errors are in ulp of 1, or of x where that is larger, because the result cancels.
+    absolute: errors are in ulp of 1, or of the result where that is larger, because the result
+    cancels.
     """
 
     call: Callable[[lt.Tensor], lt.Tensor]
@@ -79,6 +80,20 @@ def positive(dtype: DType, count: int) -> Array:
     return np.concatenate([wide, spread(0.5, 2.0, dtype, count)])
 
 
+def below_one(dtype: DType, count: int) -> Array:
+    """Points between -1 and 1, of which many are close to these."""
+    near = 1 - magnitudes(-6 if dtype is lt.float32 else -14, 0, dtype, count, signed=False)
+    return np.concatenate([spread(-0.999, 0.999, dtype, count), near])
+
+
+def from_least(least: float, high: float) -> Callable[[DType, int], Array]:
+    """Positive points evenly spread up to high, and of all magnitudes from 10 ** least."""
+    def points(dtype: DType, count: int) -> Array:
+        small = magnitudes(least, np.log10(high), dtype, count, signed=False)
+        return np.concatenate([spread(0.01, high, dtype, count), small])
+    return points
+
+
 def mp_gelu_tanh(x: Any) -> Any:
     """gelu by Hendrycks and Gimpel's formula."""
     inner = mpmath.sqrt(2 / mpmath.pi) * (x + mpmath.mpf("0.044715") * x**3)
@@ -100,6 +115,11 @@ FUNCTIONS: dict[str, Function] = {
     "sigmoid": Function(lt.Tensor.sigmoid, lambda x: 1 / (1 + mpmath.exp(-x)),
                         in_exponent(-87, 88)),
     "erf": Function(lt.Tensor.erf, mpmath.erf, both(-4, 4)),
+    "erfc": Function(lt.Tensor.erfc, mpmath.erfc, both(-6, 9)),
+    "erfinv": Function(lt.Tensor.erfinv, mpmath.erfinv, below_one),
+    "lgamma": Function(lt.Tensor.lgamma, lambda x: mpmath.log(abs(mpmath.gamma(x))),
+                       from_least(-6, 1000), absolute=True),
+    "digamma": Function(lt.Tensor.digamma, mpmath.digamma, from_least(-6, 100), absolute=True),
     "x ** 1.75": Function(lambda x: x ** 1.75, lambda x: x ** mpmath.mpf(1.75),
                           lambda dtype, count: np.sqrt(positive(dtype, count))),
     "sqrt": Function(lt.Tensor.sqrt, mpmath.sqrt, positive),
@@ -118,8 +138,8 @@ def errors(name: str, points: Array, found: Array) -> Array:
     with mpmath.workdps(40):
         for i, (x, y) in enumerate(zip(points.tolist(), found.tolist(), strict=True)):
             exact = function.exact(mpmath.mpf(x))
-            size = max(1.0, abs(x)) if function.absolute else float(exact)
-            unit = float(np.spacing(np.abs(found.dtype.type(size))))
+            size = max(1.0, abs(exact)) if function.absolute else exact
+            unit = float(np.spacing(np.abs(found.dtype.type(float(size)))))
             result[i] = float(abs(mpmath.mpf(y) - exact) / mpmath.mpf(unit))
     return result
 

@@ -6,12 +6,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lazyten import arrangements, composites, index_arrays, reductions, scans, shapes, special
+from lazyten import (
+    arrangements,
+    composites,
+    index_arrays,
+    products,
+    reductions,
+    scans,
+    shapes,
+    special,
+)
 from lazyten import dtype as dt
 from lazyten import elementwise as ew
 from lazyten.dtype import Scalar
-from lazyten.errors import ArgumentError, DTypeError, ShapeError
-from lazyten.node import Node, const, reshape
+from lazyten.errors import ArgumentError, DTypeError, IndexingError, ShapeError
+from lazyten.node import Node, cast, const, reshape
 from lazyten.shapes import Axes
 from lazyten.tensor_like import T, combined
 
@@ -92,6 +101,43 @@ class ArrangementMethods:
     def triu(self: T, diagonal: int = 0) -> T:
         """0 below a diagonal of the last two axes."""
         return self._unary(lambda x: arrangements.triangle(x, diagonal, lower=False))
+
+    def argwhere(self: T) -> T:
+        """The indices of the elements that are not 0, a row each. Computed at once."""
+        return self._fresh(np.argwhere(self.detach().numpy()).astype(np.int64))
+
+    def diagflat(self: T, offset: int = 0) -> T:
+        """A matrix with all elements on a diagonal."""
+        number = shapes.as_int(offset, "diagflat", "the offset")
+        return self._unary(lambda x: products.diagonal_matrix(reshape(x, (x.numel,)), number))
+
+    def select_scatter(self: T, src: T, dim: int, index: int) -> T:
+        """These elements, with position `index` of an axis taken from `src`."""
+        axis = shapes.axis(dim, self.ndim, "select_scatter")
+        place = shapes.as_int(index, "select_scatter", "the index")
+        n = self.shape[axis] if self.shape else 0
+        if not -n <= place < n:
+            raise IndexingError(f"select_scatter: index {place} is outside axis {axis} of size {n}")
+        given = self._tensor(src, "select_scatter")
+        lines = tuple(s for a, s in enumerate(self.shape) if a != axis)
+        if given.shape != lines:
+            raise ShapeError(f"select_scatter: src of shape {given.shape}; it must be {lines}")
+        wide = given._reshaped(tuple(1 if a == axis else s for a, s in enumerate(self.shape)))
+        return _replaced(self, wide, axis, range(place % n, place % n + 1))
+
+    def slice_scatter(self: T, src: T, dim: int = 0, start: int | None = None,
+                      end: int | None = None, step: int = 1) -> T:
+        """These elements, with start:end:step of an axis taken from `src`."""
+        axis = shapes.axis(dim, self.ndim, "slice_scatter")
+        if shapes.as_int(step, "slice_scatter", "the step") < 1 or not self.shape:
+            raise ArgumentError(f"slice_scatter of shape {self.shape}: step={step}; it needs an "
+                                f"axis, and a step of 1 or more")
+        places = range(self.shape[axis])[start:end:step]
+        given = self._tensor(src, "slice_scatter")
+        lines = tuple(len(places) if a == axis else s for a, s in enumerate(self.shape))
+        if given.shape != lines:
+            raise ShapeError(f"slice_scatter: src of shape {given.shape}; it must be {lines}")
+        return _replaced(self, given, axis, places)
 
     def take(self: T, index: T) -> T:
         """The elements at these positions in row-major order, in the index' shape."""
@@ -179,3 +225,10 @@ class ArrangementMethods:
         return bool(close._unary(lambda x: reductions.all(x, axes)).item())
 
 
+def _replaced(x: T, lines: T, axis: int, places: range) -> T:
+    """x with the elements at some positions of an axis taken from `lines`."""
+    index = x._fresh(np.array(places, np.int64))
+
+    def put(base: Node, source: Node, at: Node) -> Node:
+        return index_arrays.added_lines(base, axis, at, cast(source, base.dtype), None, "scatter")
+    return combined(x, "scatter", put, lines, index)

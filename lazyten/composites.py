@@ -10,7 +10,7 @@ import numpy as np
 
 from lazyten import dtype as dt
 from lazyten import elementwise as ew
-from lazyten import ops, special
+from lazyten import ops, reductions, special
 from lazyten.dtype import DType, Scalar
 from lazyten.elementwise import Operand
 from lazyten.errors import DTypeError
@@ -145,3 +145,30 @@ def rounded_quotient(a: Node, b: Operand, mode: str | None) -> Node:
     inexact = ew.bitwise_and(ew.not_equal(rest, 0), ew.not_equal(ew.less(left, 0),
                                                                 ew.less(right, 0)))
     return ew.add(down, cast(inexact, down.dtype))
+
+
+def ldexp(x: Operand, exponent: Operand) -> Node:
+    """x * 2 ** exponent, in floats."""
+    kind = ew.result_type([x, exponent])
+    kind = kind if kind.is_float else dt.default_float
+    shape = ew.common_shape([x, exponent], "ldexp")
+    return ew.mul(ew.as_node(x, kind, shape), special.exp2(ew.as_node(exponent, kind, shape)))
+
+
+def float_power(x: Operand, exponent: Operand) -> Node:
+    """x ** exponent in float64."""
+    shape = ew.common_shape([x, exponent], "float_power")
+    return ew.power(ew.as_node(x, dt.float64, shape), ew.as_node(exponent, dt.float64, shape))
+
+
+def norm_of(x: Node, p: float) -> Node:
+    """The p-norm of all elements."""
+    size = ew.absolute(ew.as_float(x))
+    axes = tuple(range(len(x.shape)))
+    if math.isinf(p):
+        return reductions.amax(size, axes) if p > 0 else reductions.amin(size, axes)
+    if p == 0:
+        return cast(reductions.sum(ew.not_equal(size, 0.0), axes), size.dtype)
+    if p == 2:
+        return special.sqrt(reductions.sum(ew.mul(size, size), axes))
+    return ew.power(reductions.sum(ew.power(size, p), axes), 1 / p)

@@ -2,13 +2,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from lazyten import dtype as dt
 from lazyten import elementwise as ew
 from lazyten import joining, ordering, products, shapes
-from lazyten import random as _random
 from lazyten import realization as _realization
 from lazyten.arguments import takes_tensors
 from lazyten.device import canonical, default_device
@@ -16,8 +15,7 @@ from lazyten.dtype import DType, Scalar
 from lazyten.errors import ArgumentError, DTypeError, ShapeError
 from lazyten.explanation import explain_storages
 from lazyten.mixed_precision import casting
-from lazyten.node import Node, Shape, cast, const, iota, reshape
-from lazyten.random import Generator
+from lazyten.node import Node, cast, const, iota, reshape
 from lazyten.tensor import DTypeLike, Tensor
 
 
@@ -137,62 +135,6 @@ def eye(n: int, m: int | None = None, dtype: DTypeLike | None = None,
     rows, columns = shapes.new_shape([n, n if m is None else m], "eye")
     diagonal = ew.equal(reshape(iota(rows), (rows, 1)), reshape(iota(columns), (1, columns)))
     return _new(cast(diagonal, _type(dtype, dt.default_float)), device, False)
-
-
-# ---- random tensors ------------------------------------------------------------------------------
-
-def _random_tensor(make_node: Callable[[Shape, DType, str, Generator | None], Node],
-                   name: str, size: Sequence[Any], dtype: DTypeLike | None, device: str | None,
-                   generator: Generator | None, requires_grad: bool) -> Tensor:
-    kind = _type(dtype, dt.default_float)
-    if kind.kind != "f":
-        raise DTypeError(f"{name}: {kind.name} is no float type with arithmetic; use randint for "
-                         f"integers, and convert to 8-bit floats afterwards")
-    where = _device(device)
-    node = make_node(shapes.new_shape(size, name), kind, where, generator)
-    return _new(node, where, requires_grad)
-
-
-def rand(*size: Any, dtype: DTypeLike | None = None, device: str | None = None,
-         generator: Generator | None = None, requires_grad: bool = False) -> Tensor:
-    """Numbers evenly spread over [0, 1)."""
-    return _random_tensor(_random.uniform, "rand", size, dtype, device, generator, requires_grad)
-
-
-def randn(*size: Any, dtype: DTypeLike | None = None, device: str | None = None,
-          generator: Generator | None = None, requires_grad: bool = False) -> Tensor:
-    """Normally distributed numbers, mean 0 and variance 1."""
-    return _random_tensor(_random.normal, "randn", size, dtype, device, generator, requires_grad)
-
-
-def randint(low: int, high: int, size: Sequence[int], dtype: DTypeLike | None = None,
-            device: str | None = None, generator: Generator | None = None) -> Tensor:
-    """Whole numbers low <= n < high."""
-    where = _device(device)
-    node = _random.integers(shapes.as_int(low, "randint", "low"),
-                            shapes.as_int(high, "randint", "high"),
-                            shapes.new_shape([size], "randint"), _type(dtype, dt.default_int),
-                            where, generator)
-    return Tensor._of(node, where)
-
-
-def randperm(n: int, device: str | None = None, generator: Generator | None = None) -> Tensor:
-    """The numbers 0 to n - 1 in random order, int64."""
-    count, = shapes.new_shape([n], "randperm")
-    where = _device(device)
-    return Tensor._of(_random.permutation(count, where, generator), where)
-
-
-@takes_tensors
-def rand_like(x: Tensor) -> Tensor:
-    """`rand` in another tensor's shape, dtype and device."""
-    return rand(x.shape, dtype=x.dtype, device=x.device)
-
-
-@takes_tensors
-def randn_like(x: Tensor) -> Tensor:
-    """`randn` in another tensor's shape, dtype and device."""
-    return randn(x.shape, dtype=x.dtype, device=x.device)
 
 
 # ---- several tensors -----------------------------------------------------------------------------
@@ -316,20 +258,41 @@ def dstack(tensors: Sequence[Tensor]) -> Tensor:
 
 
 @takes_tensors
-def searchsorted(sorted_sequence: Tensor, input: Any, right: bool = False) -> Tensor:
-    """Where each value goes in a sorted vector to keep it sorted: before equal ones, or after."""
-    if sorted_sequence.ndim != 1:
-        raise ShapeError(f"searchsorted in shape {sorted_sequence.shape}: give a sorted vector")
+def searchsorted(sorted_sequence: Tensor, input: Any, right: bool = False, *,
+                 side: str | None = None, out_int32: bool = False,
+                 sorter: Tensor | None = None) -> Tensor:
+    """Where each value goes in a sorted vector to keep it sorted: before equal ones, or after.
+
+    In a sorted sequence of more axes, the values of each row go into that row: all axes but the
+    last are those of `input`. `sorter` is the argsort of a sequence that is not sorted.
+    """
+    if side not in (None, "left", "right"):
+        raise ArgumentError(f"searchsorted: side={side!r} is neither 'left' nor 'right'")
+    if right and side == "left":
+        raise ArgumentError("searchsorted: side='left' with right=True; give one of them")
     given = sorted_sequence._operand(input, "searchsorted")
     values = given if isinstance(given, Tensor) else full((), given, None, sorted_sequence.device)
-    return Tensor._result(ordering.found_places(sorted_sequence.node, values.node, right),
-                          sorted_sequence, values)
+    if not sorted_sequence.ndim or sorted_sequence.ndim > 1 and (
+            sorted_sequence.shape[:-1] != values.shape[:-1] or not values.ndim):
+        raise ShapeError(f"searchsorted of values {values.shape} in shape {sorted_sequence.shape}: "
+                         f"give a sorted vector, or values whose axes but the last are those of "
+                         f"the sorted sequence")
+    if sorter is not None:
+        if sorter.shape != sorted_sequence.shape:
+            raise ShapeError(f"searchsorted: sorter of shape {sorter.shape} for a sequence of "
+                             f"{sorted_sequence.shape}; give its argsort")
+        sorted_sequence = sorted_sequence.take_along_dim(sorter, -1)
+    found = ordering.found_places(sorted_sequence.node, values.node, right or side == "right")
+    return Tensor._result(cast(found, dt.int32) if out_int32 else found, sorted_sequence, values)
 
 
 @takes_tensors
-def bucketize(input: Tensor, boundaries: Tensor, right: bool = False) -> Tensor:
+def bucketize(input: Any, boundaries: Tensor, *, right: bool = False,
+              out_int32: bool = False) -> Tensor:
     """searchsorted, the other way round."""
-    return searchsorted(boundaries, input, right)
+    if boundaries.ndim != 1:
+        raise ShapeError(f"bucketize: boundaries of shape {boundaries.shape}; give a sorted vector")
+    return searchsorted(boundaries, input, right, out_int32=out_int32)
 
 
 @takes_tensors

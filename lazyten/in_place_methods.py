@@ -115,7 +115,17 @@ class InPlaceMethods:
     scatter_reduce_ = _in_place_of("scatter_reduce")
     masked_scatter_ = _in_place_of("masked_scatter")
     clip_ = _in_place_of("clip")
+    erfc_, erfinv_ = _in_place("erfc"), _in_place("erfinv")
+    lgamma_, digamma_ = _in_place("lgamma"), _in_place("digamma")
+    sgn_, sinc_, fix_ = _in_place("sgn"), _in_place("sinc"), _in_place("fix")
+    ldexp_, addr_, addbmm_ = _in_place_of("ldexp"), _in_place_of("addr"), _in_place_of("addbmm")
+    subtract_ = _in_place_of("subtract")
+    absolute_, negative_ = abs_, neg_
+    arcsin_, arccos_, arctan_, arctan2_ = asin_, acos_, atan_, atan2_
+    arcsinh_, arccosh_, arctanh_ = asinh_, acosh_, atanh_
+    greater_, greater_equal_, less_, less_equal_, not_equal_ = gt_, ge_, lt_, le_, ne_
     divide_, multiply_ = _in_place_of("divide"), _in_place_of("multiply")
+    true_divide_ = _in_place_of("true_divide")
     __ifloordiv__, __imod__ = floor_divide_, remainder_
     __iand__, __ior__, __ixor__ = bitwise_and_, bitwise_or_, bitwise_xor_
     __ilshift__, __irshift__ = bitwise_left_shift_, bitwise_right_shift_

@@ -265,6 +265,13 @@ def _logaddexp_gradient(g: Node, node: Node) -> tuple[Node, Node]:
     return (ew.mul(g, special.sigmoid(ew.sub(a, b))), ew.mul(g, special.sigmoid(ew.sub(b, a))))
 
 
+def logaddexp2(a: Operand, b: Operand) -> Node:
+    """log2(2 ** a + 2 ** b), safe for large numbers."""
+    first, second = _float_pair(a, b)
+    total = logaddexp(ew.mul(first, math.log(2)), ew.mul(second, math.log(2)))
+    return ew.mul(total, 1 / math.log(2))
+
+
 def fmod(a: Operand, b: Operand) -> Node:
     """What a division that rounds towards 0 leaves: the sign of a; of integers by 0, 0."""
     rest = ew.remainder(a, b)

@@ -26,7 +26,9 @@ class Level:
 
     Storages with a smaller number than `first` are from outside. Under vmap there are `size`
     examples, `randomness` says what random numbers they get, and `drawn` has what was drawn: an
-    unknown of one example, and the array of all that it stands for.
+    unknown of one example, and the array of all that it stands for. `shared` are the draws that all
+    examples share, which the first of several chunks of examples makes; `used` counts those that
+    this call has asked for.
     """
 
     operation: str
@@ -34,6 +36,8 @@ class Level:
     size: int = 1
     randomness: str = "same"
     drawn: dict[Node, Node] = field(default_factory=dict)
+    shared: list[Node] = field(default_factory=list)
+    used: int = 0
 
 
 class _Stack(local):
@@ -49,9 +53,11 @@ def under_way() -> tuple[Level, ...]:
 
 
 @contextmanager
-def level(operation: str, size: int = 1, randomness: str = "same") -> Iterator[Level]:
+def level(operation: str, size: int = 1, randomness: str = "same",
+          shared: list[Node] | None = None) -> Iterator[Level]:
     """Within this block a function runs under the transform `operation`."""
-    entered = Level(operation, next(serials), size, randomness)
+    entered = Level(operation, next(serials), size, randomness,
+                    shared=[] if shared is None else shared)
     before = _stack.levels
     _stack.levels = (*before, entered)
     try:

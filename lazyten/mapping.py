@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lazyten import shapes
+from lazyten import joining, shapes
 from lazyten.batching import batch, repeated
 from lazyten.errors import ArgumentError, DTypeError, ShapeError
 from lazyten.levels import level
@@ -26,40 +26,63 @@ RANDOMNESS = ("error", "different", "same")
 
 
 def vmap(func: Function, in_dims: Any = 0, out_dims: Any = 0,
-         randomness: str = "error") -> Function:
+         randomness: str = "error", chunk_size: int | None = None) -> Function:
     """`func` of one example as a function of many at once.
 
     in_dims: the axis of examples of every argument, or nested as the arguments are, an axis each;
     None for what all examples share. Keyword arguments are shared. out_dims: where the results
     have that axis. randomness: what random numbers in the function are: 'different' ones for each
-    example, the 'same' for all, or an 'error'.
+    example, the 'same' for all, or an 'error'. chunk_size: at most so many examples at once, one
+    chunk after the other, which takes less memory; None for all.
     """
     if randomness not in RANDOMNESS:
         raise ArgumentError(f"vmap: randomness={randomness!r} is not one of "
                             f"{', '.join(RANDOMNESS)}")
-    return Transformed("vmap", func, _mapped, in_dims, out_dims, randomness)
+    if chunk_size is not None:
+        chunk_size = shapes.as_int(chunk_size, "vmap", "chunk_size")
+        if chunk_size < 1:
+            raise ArgumentError(f"vmap: chunk_size={chunk_size}; give 1 or more, or None for all "
+                                f"examples at once")
+    return Transformed("vmap", func, _mapped, in_dims, out_dims, randomness, chunk_size)
 
 
-def _mapped(func: Function, in_dims: Any, out_dims: Any, randomness: str, /, *args: Any,
-            **kwargs: Any) -> Any:
+def _mapped(func: Function, in_dims: Any, out_dims: Any, randomness: str, chunk_size: int | None,
+            /, *args: Any, **kwargs: Any) -> Any:
     leaves, structure = flatten(args)
     assert structure is not None
     names = [path for i, item in enumerate(structure.items)
              for path in paths(item, f"argument {i}")]
     axes = _axes(in_dims, leaves, structure, names)
     size = _size(leaves, axes, names)
-    examples: dict[Node, Node] = {}
-    given = [x if a is None else _example(x, a, size, examples)
-             for x, a in zip(leaves, axes, strict=True)]
-    with level("vmap", size, randomness) as entered:
-        value = func(*unflatten(iter(given), structure), **kwargs)
-    outputs, shape = outputs_of("vmap", value)
-    nodes = [t.node for t in outputs]
-    places = _spread(out_dims, shape, "out_dims", "the result")
-    whole = batch(nodes, examples | entered.drawn, size)
-    placed = [_placed(node, b, place, size)
-              for node, b, place in zip(nodes, whole, places, strict=True)]
-    return unflatten(iter(results(placed, [t.device for t in outputs])), shape)
+    shared: list[Node] = []
+    chunks: list[tuple[list[Node], list[str], list[int | None]]] = []
+    step = size if chunk_size is None else chunk_size
+    for start in range(0, max(size, 1), max(step, 1)):
+        count = min(step, size - start)
+        part = [x if a is None or count == size else x.narrow(a, start, count)
+                for x, a in zip(leaves, axes, strict=True)]
+        examples: dict[Node, Node] = {}
+        given = [x if a is None else _example(x, a, count, examples)
+                 for x, a in zip(part, axes, strict=True)]
+        with level("vmap", count, randomness, shared) as entered:
+            value = func(*unflatten(iter(given), structure), **kwargs)
+        outputs, shape = outputs_of("vmap", value)
+        nodes = [t.node for t in outputs]
+        places = _spread(out_dims, shape, "out_dims", "the result")
+        whole = batch(nodes, examples | entered.drawn, count)
+        placed = [_placed(node, b, place, count)
+                  for node, b, place in zip(nodes, whole, places, strict=True)]
+        chunks.append((placed, [t.device for t in outputs], places))
+    joined = [_joined([chunk[0][i] for chunk in chunks], place)
+              for i, place in enumerate(chunks[0][2])]
+    return unflatten(iter(results(joined, chunks[0][1])), shape)
+
+
+def _joined(parts: list[Node], place: int | None) -> Node:
+    """The result for all examples, of that for each chunk of them, with their axis at `place`."""
+    if place is None or len(parts) == 1:
+        return parts[0]
+    return joining.cat(parts, shapes.axis(place, len(parts[0].shape), "vmap: out_dims"))
 
 
 def _example(x: Tensor, axis: int, size: int, examples: dict[Node, Node]) -> Tensor:

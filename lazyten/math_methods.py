@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from lazyten import composites, scans, shapes, special
+from lazyten import composites, scans, shapes, special, statistical_functions
 from lazyten import dtype as dt
 from lazyten import elementwise as ew
 from lazyten import inverse_functions as inverse
 from lazyten.dtype import Scalar
-from lazyten.errors import ArgumentError
+from lazyten.errors import ArgumentError, DTypeError
 from lazyten.node import const, gather
 from lazyten.tensor_like import T, ValuesAndIndices, binary, combined, unary
 
@@ -28,6 +28,10 @@ class MathMethods:
     asinh = arcsinh = unary("asinh", inverse.asinh, "The number whose sinh is x.")
     acosh = arccosh = unary("acosh", inverse.acosh, "The number >= 0 whose cosh is x.")
     atanh = arctanh = unary("atanh", inverse.atanh, "The number whose tanh is x.")
+    erfc = unary("erfc", statistical_functions.erfc, "1 - erf(x), exact where it is small.")
+    erfinv = unary("erfinv", statistical_functions.erfinv, "The number whose erf is x.")
+    lgamma = unary("lgamma", statistical_functions.lgamma, "log(abs(gamma(x))).")
+    digamma = unary("digamma", statistical_functions.digamma, "The derivative of lgamma.")
     sinc = unary("sinc", composites.sinc, "sin(pi x) / (pi x), and 1 at 0.")
     logit = unary("logit", composites.logit, "log(x / (1 - x)).")
     rad2deg = unary("rad2deg", composites.degrees, "Radians in degrees.")
@@ -44,6 +48,7 @@ class MathMethods:
     atan2 = arctan2 = binary("atan2", inverse.atan2, "The angle of the point (other, self).")
     hypot = binary("hypot", inverse.hypot, "sqrt(self ** 2 + other ** 2).")
     logaddexp = binary("logaddexp", inverse.logaddexp, "log(e ** self + e ** other).")
+    logaddexp2 = binary("logaddexp2", inverse.logaddexp2, "log2(2 ** self + 2 ** other).")
     fmod = binary("fmod", inverse.fmod, "What a division rounded towards 0 leaves.")
     copysign = binary("copysign", inverse.copysign, "|self| with the sign of other.")
     xlogy = binary("xlogy", inverse.xlogy, "self * log(other), and 0 where self is 0.")
@@ -64,6 +69,42 @@ class MathMethods:
     bitwise_right_shift = binary("bitwise_right_shift", ew.shift_right, "self // 2 ** other.")
     clamp_min = binary("clamp_min", lambda x, low: ew.clip(x, low, None), "At least other.")
     clamp_max = binary("clamp_max", lambda x, high: ew.clip(x, None, high), "At most other.")
+
+    ldexp = binary("ldexp", composites.ldexp, "self * 2 ** other, in floats.")
+    float_power = binary("float_power", composites.float_power, "self ** other in float64.")
+
+    def positive(self: T) -> T:
+        """The tensor itself; bools have no sign."""
+        if self.dtype is dt.bool_:
+            raise DTypeError("positive of bool: it is for numbers")
+        return self
+
+    def subtract(self: T, other: Any, *, alpha: Scalar = 1) -> T:
+        """self - alpha * other."""
+        number = shapes.as_number(alpha, "subtract", "alpha")
+        right = other if number == 1 else other * number
+        return combined(self, "subtract", ew.sub, right)
+
+    def isreal(self: T) -> T:
+        """True everywhere: there are no complex numbers."""
+        return self._fresh(const(True, dt.bool_, self.shape))
+
+    def hardshrink(self: T, lambd: float = 0.5) -> T:
+        """x where it is further from 0 than lambd, else 0."""
+        limit = float(shapes.as_number(lambd, "hardshrink", "lambd"))
+        return self._unary(lambda x: ew.where(ew.less_equal(ew.absolute(x), limit),
+                                              const(0, x.dtype), x))
+
+    def where(self: T, condition: T, other: Any) -> T:
+        """self where the bool tensor `condition` holds, else other."""
+        mask = self._tensor(condition, "where")
+        return combined(self, "where", lambda x, c, y: ew.where(c, x, y), mask, other)
+
+    def dist(self: T, other: T, p: float = 2) -> T:
+        """(sum of |self - other| ** p) ** (1 / p); for p = inf the greatest."""
+        power = float(shapes.as_number(p, "dist", "p"))
+        return combined(self, "dist", lambda a, b: composites.norm_of(ew.sub(a, b), power),
+                        self._tensor(other, "dist"))
 
     def signbit(self: T) -> T:
         """Whether below 0, also -0.0."""
@@ -111,6 +152,11 @@ class MathMethods:
         """Products of the elements up to each one, along an axis."""
         axis = shapes.axis(dim, self.ndim, "cumprod")
         return self._unary(lambda x: scans.cumulative_product(x, axis))
+
+    def logcumsumexp(self: T, dim: int) -> T:
+        """log of the sums of e ** x up to each element, along an axis, safe for large x."""
+        axis = shapes.axis(dim, self.ndim, "logcumsumexp")
+        return self._special(lambda x: scans.cumulative_logsumexp(x, axis))
 
     def cummax(self: T, dim: int) -> ValuesAndIndices[T]:
         """The greatest up to each element along an axis, and where the last such one is."""

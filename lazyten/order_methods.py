@@ -1,8 +1,7 @@
-"""Sorting, and what is found by sorting or counting, as methods.
+"""Sorting, and what is found by sorting, as methods.
 
-An axis of up to ordering.SHORT elements is sorted lazily. A longer one, and whatever has as many
-elements as there are different values, is computed at once, on the host; in a jitted function that
-is a JitError.
+An axis of up to ordering.SHORT elements is sorted lazily. A longer one is sorted at once, on the
+host, which is faster; in a jitted or transformed function, lazily.
 """
 from __future__ import annotations
 
@@ -12,32 +11,32 @@ import numpy as np
 
 from lazyten import dtype as dt
 from lazyten import elementwise as ew
-from lazyten import index_arrays, joining, ordering, reductions, shapes
+from lazyten import index_arrays, joining, levels, ordering, reductions, shapes, tracing
 from lazyten.errors import ArgumentError, DTypeError, ShapeError
 from lazyten.indexing import Chain, apply
-from lazyten.node import Node, const, gather, reshape
+from lazyten.node import Node, cast, const, gather, reshape
 from lazyten.tensor_like import T, ValuesAndIndices
 
 
 class OrderMethods:
-    """Sorting, counting and looking up."""
+    """Sorting, and what is at some place in order."""
 
     __slots__ = ()
 
     def argsort(self: T, dim: int = -1, descending: bool = False, stable: bool = True) -> T:
         """Where the first, second, .. element along an axis is; equal ones keep their order, and
         NaN is the greatest."""
-        return _order(self, shapes.axis(dim, self.ndim, "argsort"), descending)
+        return order_along(self, shapes.axis(dim, self.ndim, "argsort"), descending)
 
     def sort(self: T, dim: int = -1, descending: bool = False,
              stable: bool = True) -> ValuesAndIndices[T]:
         """The elements along an axis in order, and where they were."""
         axis = shapes.axis(dim, self.ndim, "sort")
-        return _taken(self, axis, _order(self, axis, descending))
+        return _taken(self, axis, order_along(self, axis, descending))
 
     def msort(self: T) -> T:
         """The elements along axis 0 in order."""
-        return _taken(self, 0, _order(self, 0, False)).values
+        return _taken(self, 0, order_along(self, 0, False)).values
 
     def topk(self: T, k: int, dim: int = -1, largest: bool = True,
              sorted: bool = True) -> ValuesAndIndices[T]:
@@ -47,10 +46,7 @@ class OrderMethods:
         n = self.shape[axis] if self.shape else 1
         if not 0 <= count <= n:
             raise ArgumentError(f"topk: k={count} of axis {axis} of size {n}; give 0 to {n}")
-        index = _order(self, axis, largest)
-        if self.shape:
-            index = index._unary(lambda x: ordering.first_of(x, axis, count))
-        return _taken(self, axis, index)
+        return _taken(self, axis, order_along(self, axis, largest, count))
 
     def kthvalue(self: T, k: int, dim: int = -1, keepdim: bool = False) -> ValuesAndIndices[T]:
         """The k-th least along an axis, counted from 1, and where it is."""
@@ -59,7 +55,7 @@ class OrderMethods:
         n = self.shape[axis] if self.shape else 1
         if not 1 <= place <= n:
             raise ArgumentError(f"kthvalue: k={place} of axis {axis} of size {n}; give 1 to {n}")
-        return _at(self, axis, _order(self, axis, False), place - 1, keepdim)
+        return _at(self, axis, order_along(self, axis, False, place), place - 1, keepdim)
 
     def median(self: T, dim: int | None = None, keepdim: bool = False) -> Any:
         """The middle element in order, the lower of two; NaN if there is one. Along an axis
@@ -70,7 +66,7 @@ class OrderMethods:
         if not n:
             raise ShapeError(f"median of shape {self.shape}: there are no elements along axis "
                              f"{axis}; check the size first")
-        sorted_ = _order(x, axis, False)
+        sorted_ = order_along(x, axis, False)
         if x.dtype.is_float and x.shape:
             sorted_ = _last_if_nan(x, axis, sorted_, (n - 1) // 2)
             found = _at(x, axis, sorted_, 0, keepdim)
@@ -81,84 +77,54 @@ class OrderMethods:
     def quantile(self: T, q: Any, dim: int | None = None, keepdim: bool = False) -> T:
         """The element that a share q of all is below, between neighbours by interpolation; q is a
         number or a list of them, which becomes axis 0. NaN if there is one."""
-        if not self.dtype.is_float or self.dtype.is_half:
-            raise DTypeError(f"quantile of {self.dtype.name}: it is for float32 and float64; "
-                             f"convert with .float()")
-        shares = np.asarray(q.numpy() if hasattr(q, "numpy") else q, np.float64)
-        if shares.ndim > 1 or not ((shares >= 0) & (shares <= 1)).all():
-            raise ArgumentError(f"quantile: q={q!r:.60}; give a number between 0 and 1, or a list "
-                                f"of them")
+        shares = _shares(self, q, "quantile")
         x = self._reshaped((self.numel(),)) if dim is None else self
         axis = 0 if dim is None else shapes.axis(dim, self.ndim, "quantile")
         if not x.shape or not x.shape[axis]:
             x = x._reshaped((1,)) if x.numel() else x
         reductions.need_elements(x.node, (axis,), "quantile")
-        index = _order(x, axis, False)
+        index = order_along(x, axis, False)
         values = x._given(index_arrays.along(x.node, axis, index.node), index)
         node = _interpolated(values.node, x.node, axis, shares)
-        kept = dim is None and keepdim
-        shape = list(x.shape)
-        shape[axis:axis + 1] = [1] if keepdim else []
-        if kept:
-            shape = [1] * self.ndim
-        return x._given(reshape(node, (*shares.shape, *shape)))
+        return x._given(reshape(node, (*shares.shape, *_kept(self, dim, axis, keepdim))))
 
-    def unique(self: T, sorted: bool = True, return_inverse: bool = False,
-               return_counts: bool = False) -> Any:
-        """The different elements, sorted; with where each element is among them, and how often
-        each occurs. Computed at once."""
-        values, inverse, counts = np.unique(self.detach().numpy(), return_inverse=True,
-                                            return_counts=True)
-        result = [self._fresh(values)]
-        result += [self._fresh(inverse.reshape(self.shape).astype(np.int64))] * return_inverse
-        result += [self._fresh(counts.astype(np.int64))] * return_counts
-        return result[0] if len(result) == 1 else tuple(result)
+    def nanmedian(self: T, dim: int | None = None, keepdim: bool = False) -> Any:
+        """The median of what is not NaN; NaN where all is."""
+        x = self._reshaped((self.numel(),)) if dim is None else self
+        axis = 0 if dim is None else shapes.axis(dim, self.ndim, "nanmedian")
+        if not x.shape or not x.dtype.is_float:
+            return OrderMethods.median(self, dim, keepdim)
+        reductions.need_elements(x.node, (axis,), "nanmedian")
+        order = order_along(x, axis, False)
+        last = _last_number(x.detach().node, axis)
+        place = ew.shift_right(ew.maximum(last, 0), 1)
+        found = _taken(x, axis, order._unary(lambda node: gather(node, axis, place)))
+        shape = tuple(n for a, n in enumerate(found.values.shape) if keepdim or a != axis)
+        values, indices = found.values._reshaped(shape), found.indices._reshaped(shape)
+        return values if dim is None else ValuesAndIndices(values, indices)
 
-    def unique_consecutive(self: T, return_inverse: bool = False,
-                           return_counts: bool = False) -> Any:
-        """The elements in row-major order without repetitions of the one before."""
-        flat = self.detach().numpy().reshape(-1)
-        new = np.ones(flat.shape, bool)
-        new[1:] = flat[1:] != flat[:-1]
-        starts = np.flatnonzero(new)
-        result = [self._fresh(flat[new])]
-        place = (np.cumsum(new) - 1).reshape(self.shape).astype(np.int64)
-        result += [self._fresh(place)] * return_inverse
-        result += [self._fresh(np.diff(starts, append=flat.size).astype(np.int64))] * return_counts
-        return result[0] if len(result) == 1 else tuple(result)
-
-    def bincount(self: T, weights: T | None = None, minlength: int = 0) -> T:
-        """How often each whole number from 0 occurs in a vector, or the sums of its weights.
-        Computed at once, as the greatest number decides the length."""
-        if self.ndim != 1 or not self.dtype.is_int:
-            raise DTypeError(f"bincount of {self.dtype.name} {self.shape}: it is for a vector of "
-                             f"integers")
-        numbers = self.numpy()
-        if numbers.size and int(numbers.min()) < 0:
-            raise ArgumentError(f"bincount: {int(numbers.min())} is below 0; all must be 0 or more")
-        if weights is None:
-            return self._fresh(np.bincount(numbers, minlength=minlength).astype(np.int64))
-        given = self._tensor(weights, "bincount")
-        if given.shape != self.shape:
-            raise ShapeError(f"bincount: weights of shape {given.shape} for {self.shape}; they "
-                             f"must be equal")
-        sums = np.bincount(numbers, given.detach().numpy(), minlength)
-        single = given.dtype is dt.float32
-        return self._fresh(sums.astype(np.float32) if single else sums)
-
-    def count_nonzero(self: T, dim: shapes.Axes = None) -> T:
-        """How many elements are not 0, over some axes or all."""
-        axes = shapes.axes(dim, self.ndim, "count_nonzero")
-        return self._unary(lambda x: reductions.sum(ew.as_bool(x), axes))
+    def nanquantile(self: T, q: Any, dim: int | None = None, keepdim: bool = False) -> T:
+        """The quantile of what is not NaN; NaN where all is."""
+        shares = _shares(self, q, "nanquantile")
+        x = self._reshaped((self.numel(),)) if dim is None or not self.shape else self
+        axis = 0 if dim is None else shapes.axis(dim, self.ndim, "nanquantile")
+        reductions.need_elements(x.node, (axis,), "nanquantile")
+        index = order_along(x, axis, False)
+        values = x._given(gather(x.node, axis, index.node), index)
+        node = _quantiles_of_numbers(values.node, _last_number(x.detach().node, axis), axis, shares)
+        return x._given(reshape(node, (*shares.shape, *_kept(self, dim, axis, keepdim))))
 
 
-def _order(x: T, axis: int, descending: bool) -> T:
-    """The order of the elements along an axis, as a tensor of positions."""
+def order_along(x: T, axis: int, descending: bool, count: int | None = None) -> T:
+    """The order of the elements along an axis, or of the first `count`, as positions."""
     if not x.shape:
         return x._fresh(const(0, dt.INDEX))
-    if x.shape[axis] <= ordering.SHORT:
-        return x.detach()._unary(lambda node: ordering.order(node, axis, descending))
-    return x._fresh(ordering.host_order(x.detach().numpy(), axis, descending))
+    first = x.shape[axis] if count is None else count
+    given = x.detach()
+    if x.shape[axis] <= ordering.SHORT or tracing.current() is not None or levels.under_way():
+        return given._unary(lambda node: ordering.order(node, axis, descending, first))
+    packed = given._unary(lambda node: ordering.packed_keys(node, axis, descending)).numpy()
+    return x._fresh(ordering.host_order(packed, axis, x.dtype.bits, first))
 
 
 def _taken(x: T, axis: int, index: T) -> ValuesAndIndices[T]:
@@ -208,3 +174,42 @@ def _interpolated(values: Node, x: Node, axis: int, shares: np.ndarray[Any, Any]
     if not shares.ndim:
         return rows[0]
     return joining.stack(rows, 0)
+
+
+def _shares(x: T, q: Any, operation: str) -> np.ndarray[Any, Any]:
+    """q as an array of float64 of 0 or 1 axes."""
+    if not x.dtype.is_float or x.dtype.is_half:
+        raise DTypeError(f"{operation} of {x.dtype.name}: it is for float32 and float64; convert "
+                         f"with .float()")
+    shares = np.asarray(q.numpy() if hasattr(q, "numpy") else q, np.float64)
+    if shares.ndim > 1 or not ((shares >= 0) & (shares <= 1)).all():
+        raise ArgumentError(f"{operation}: q={q!r:.60}; give a number between 0 and 1, or a list "
+                            f"of them")
+    return shares
+
+
+def _kept(x: T, dim: int | None, axis: int, keepdim: bool) -> tuple[int, ...]:
+    """The shape of what reducing x over `axis` gives, or over all axes where `dim` is None."""
+    if dim is None:
+        return (1,) * (x.ndim * keepdim)
+    return tuple(1 if a == axis else n for a, n in enumerate(x.shape) if keepdim or a != axis)
+
+
+def _last_number(x: Node, axis: int) -> Node:
+    """Where along `axis` (kept) the last that is no NaN is, once it is sorted; -1 if none."""
+    return ew.sub(reductions.sum(ew.equal(x, x), (axis,), True), 1)
+
+
+def _quantiles_of_numbers(values: Node, last: Node, axis: int,
+                          shares: np.ndarray[Any, Any]) -> Node:
+    """As `_interpolated`, of sorted values up to position `last`."""
+    rows = []
+    held = ew.maximum(last, 0)
+    for share in shares.reshape(-1):
+        place = ew.mul(cast(held, dt.float64), float(share))
+        low = cast(place, dt.INDEX)
+        ends = [gather(values, axis, ew.minimum(ew.add(low, i), held)) for i in (0, 1)]
+        part = cast(ew.sub(place, cast(low, dt.float64)), values.dtype)
+        step = ew.mul(ew.sub(ends[1], ends[0]), part)
+        rows.append(ew.where(ew.equal(part, 0.0), ends[0], ew.add(ends[0], step)))
+    return joining.stack(rows, 0) if shares.ndim else rows[0]

@@ -1,8 +1,8 @@
-"""Sorting by comparisons, and looking up in what is sorted.
+"""Sorting, and looking up in what is sorted.
 
-In: GRAPH nodes. Out: GRAPH nodes of positions (int64). An element's rank is how many others come
-before it: that is n * n comparisons an axis of n, which fuse and vectorize, so it is for axes of up
-to SHORT elements. Longer ones are sorted on the host (`host_order`), where values are at hand.
+In: GRAPH nodes. Out: GRAPH nodes of positions (int64). Up to SHORT elements, an element's rank is
+how many others come before it: that is n * n comparisons an axis of n, which fuse and vectorize.
+Longer axes are sorted by radix_sort.py, or on the host where values are at hand, by `host_order`.
 NaN counts as the greatest, and equal elements stay in their order.
 """
 from __future__ import annotations
@@ -13,8 +13,8 @@ import numpy as np
 
 from lazyten import dtype as dt
 from lazyten import elementwise as ew
-from lazyten import reductions
-from lazyten.node import Node, cast, const, expand, make, move, reduce, reshape, scatter
+from lazyten import radix_sort, reductions
+from lazyten.node import Node, cast, const, expand, gather, make, move, reduce, reshape, scatter
 from lazyten.ops import Op
 
 SHORT = 1024
@@ -22,12 +22,20 @@ SHORT = 1024
 
 Array = np.ndarray[Any, Any]
 
+_UNSIGNED = {8: dt.uint8, 16: dt.uint16, 32: dt.uint32, 64: dt.uint64}
+_LOW_BITS = 32
 
-def order(x: Node, axis: int, descending: bool) -> Node:
-    """Where along `axis` the first, second, .. element in order is, by ranks."""
-    rank = make(Op.CONTIGUOUS, dt.INDEX, (_rank(x, axis, descending),))
-    base = const(0, dt.INDEX, x.shape)
-    return scatter(base, axis, rank, reductions.positions(x.shape, axis, dt.INDEX), None)
+
+def order(x: Node, axis: int, descending: bool, count: int) -> Node:
+    """Where along `axis` the first `count` elements in order are."""
+    if x.shape[axis] > SHORT:
+        found = radix_sort.order(keys(x, descending), axis)
+    else:
+        rank = make(Op.CONTIGUOUS, dt.INDEX, (_rank(x, axis, descending),))
+        base = const(0, dt.INDEX, x.shape)
+        found = scatter(base, axis, rank, reductions.positions(x.shape, axis, dt.INDEX), None)
+    return move(Op.SHRINK, found, tuple((0, count if a == axis else n)
+                                        for a, n in enumerate(x.shape)))
 
 
 def _rank(x: Node, axis: int, descending: bool) -> Node:
@@ -50,28 +58,60 @@ def _rank(x: Node, axis: int, descending: bool) -> Node:
     return reshape(reduce(cast(before, dt.INDEX), Op.ADD, (axis + 1,)), x.shape)
 
 
-def host_order(values: Array, axis: int, descending: bool) -> Array:
-    """The same by NumPy, of values at hand."""
-    if not descending:
-        return np.argsort(values, axis, kind="stable").astype(np.int64)
-    backwards = np.argsort(np.flip(values, axis), axis, kind="stable")
-    result: Array = (values.shape[axis] - 1 - np.flip(backwards, axis)).astype(np.int64)
-    return result
+def keys(x: Node, descending: bool) -> Node:
+    """Unsigned integers of as many bits, in the order of x; equal for equal elements."""
+    unsigned = _UNSIGNED[x.dtype.bits] if x.dtype is not dt.bool_ else dt.uint8
+    if x.dtype.kind == "f":
+        x = ew.where(ew.equal(x, 0.0), const(0.0, x.dtype), x)
+        bits = make(Op.BITCAST, unsigned, (x,))
+        sign = const(1 << x.dtype.bits - 1, unsigned, x.shape)
+        negative = ew.not_equal(ew.bitwise_and(bits, sign), 0)
+        bits = ew.where(negative, ew.invert(bits), ew.bitwise_or(bits, sign))
+        found = ew.where(ew.not_equal(x, x), const(int(unsigned.max), unsigned), bits)
+    elif x.dtype.kind == "i":
+        sign = const(1 << x.dtype.bits - 1, unsigned, x.shape)
+        found = ew.bitwise_xor(make(Op.BITCAST, unsigned, (x,)), sign)
+    else:
+        found = cast(x, unsigned)
+    return ew.invert(found) if descending else found
+
+
+def packed_keys(x: Node, axis: int, descending: bool) -> Node:
+    """`keys` to be sorted on the host by `host_order`: with the positions in the low half of
+    uint64, where both fit."""
+    high = keys(x, descending)
+    if high.dtype.bits == 64:
+        return high
+    low = reductions.positions(x.shape, axis, dt.uint64)
+    return ew.bitwise_or(ew.shift_left(cast(high, dt.uint64), _LOW_BITS), low)
+
+
+def host_order(packed: Array, axis: int, key_bits: int, count: int) -> Array:
+    """The first `count` positions in order along an axis, by what `packed_keys` gave for elements
+    of `key_bits` bits: plain numbers are sorted much faster than positions."""
+    if key_bits == 64:
+        order = np.argsort(packed, axis, kind="stable").astype(np.int64)
+        return order.take(range(count), axis)
+    if 0 < count < packed.shape[axis]:
+        packed = np.partition(packed, count - 1, axis)
+    result: Array = np.sort(packed.take(range(count), axis), axis)
+    return (result & ((1 << _LOW_BITS) - 1)).view(np.int64)
 
 
 def found_places(line: Node, x: Node, right: bool) -> Node:
-    """Where each element of x goes in a sorted vector to keep it sorted: before equal elements, or
-    after them (`right`). A binary search, in as many steps as the length has bits."""
-    n = line.shape[0]
-    flat = reshape(x, (x.numel,))
+    """Where each element of x goes along the last axis of `line`, which is sorted, to keep it so:
+    before equal elements, or after them (`right`). x has any shape if `line` is a vector, else the
+    axes of `line` but for the last. A binary search, in as many steps as the length has bits."""
+    axis = len(line.shape) - 1
+    n = line.shape[axis]
+    flat = x if axis else reshape(x, (x.numel,))
     kind = ew.result_type([line, x])
     low = const(0, dt.INDEX, flat.shape)
     high = const(n, dt.INDEX, flat.shape)
     wanted = cast(flat, kind)
     for _ in range(n.bit_length()):
         middle = ew.shift_right(ew.add(low, high), 1)
-        at = ew.minimum(middle, n - 1)
-        there = cast(make(Op.GATHER, line.dtype, (line, at), 0), kind)
+        there = cast(gather(line, axis, ew.minimum(middle, n - 1)), kind)
         after = ew.less_equal(there, wanted) if right else ew.less(there, wanted)
         if kind.is_float:  # NaN is the greatest
             after = ew.bitwise_or(after, ew.not_equal(wanted, wanted) if right else
@@ -81,8 +121,3 @@ def found_places(line: Node, x: Node, right: bool) -> Node:
         low, high = ew.where(after, ew.add(middle, 1), low), ew.where(after, high,
                                                                       ew.minimum(middle, high))
     return reshape(low, x.shape)
-
-
-def first_of(x: Node, axis: int, count: int) -> Node:
-    """The first `count` elements along an axis."""
-    return move(Op.SHRINK, x, tuple((0, count if a == axis else n) for a, n in enumerate(x.shape)))

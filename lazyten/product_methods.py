@@ -10,6 +10,7 @@ from lazyten.dtype import Scalar
 from lazyten.errors import ArgumentError, ShapeError
 from lazyten.indexing import apply
 from lazyten.node import Node
+from lazyten.ops import Op
 from lazyten.tensor_like import T, combined
 
 
@@ -71,6 +72,52 @@ class ProductMethods:
     def baddbmm(self: T, batch1: T, batch2: T, *, beta: Scalar = 1, alpha: Scalar = 1) -> T:
         """beta * self + alpha * (batch1 @ batch2), of batches of matrices."""
         return _plus_product(self, batch1, batch2, "baddbmm", (3, 3), beta, alpha)
+
+    def addr(self: T, vec1: T, vec2: T, *, beta: Scalar = 1, alpha: Scalar = 1) -> T:
+        """beta * self + alpha * outer(vec1, vec2)."""
+        left, right = self._tensor(vec1, "addr"), self._tensor(vec2, "addr")
+        if left.ndim != 1 or right.ndim != 1:
+            raise ShapeError(f"addr of shapes {left.shape} and {right.shape}: both must have one "
+                             f"axis; flatten() them")
+        return _plus_product(self, left._reshaped((left.numel(), 1)),
+                             right._reshaped((1, right.numel())), "addr", (2, 2), beta, alpha)
+
+    def addbmm(self: T, batch1: T, batch2: T, *, beta: Scalar = 1, alpha: Scalar = 1) -> T:
+        """beta * self + alpha * the sum of batch1 @ batch2 over the batch."""
+        total = _product(self._tensor(batch1, "addbmm"), batch2, "addbmm", 3, 3)._unary(
+            lambda x: reductions.sum(x, (0,)))
+        number = shapes.as_number(alpha, "addbmm", "alpha")
+        part = total if number == 1 else total._unary(lambda x: ew.mul(x, number))
+        other = shapes.as_number(beta, "addbmm", "beta")
+        if other == 0:
+            return part
+        return combined(self, "addbmm", lambda x, y: ew.add(
+            x if other == 1 else ew.mul(x, other), y), part)
+
+    def matrix_power(self: T, n: int) -> T:
+        """Each matrix in the last two axes times itself, n times (0 or more)."""
+        times = shapes.as_int(n, "matrix_power", "n")
+        if self.ndim < 2 or self.shape[-1] != self.shape[-2] or times < 0:
+            raise ShapeError(f"matrix_power of shape {self.shape} to the power {times}: it is for "
+                             f"square matrices and powers of 0 or more")
+        return self._unary(lambda x: products.power(x, times))
+
+    def cov(self: T, *, correction: int = 1) -> T:
+        """The covariances of the rows of a matrix: each column is an observation."""
+        return self._unary(lambda x: products.covariance(x, float(correction)))
+
+    def corrcoef(self: T) -> T:
+        """The correlations of the rows of a matrix: each column is an observation."""
+        return self._unary(products.correlation)
+
+    def adjoint(self: T) -> T:
+        """The last two axes exchanged."""
+        if self.ndim < 2:
+            raise ShapeError(f"adjoint of shape {self.shape}: it needs at least 2 axes")
+        order = (*range(self.ndim - 2), self.ndim - 1, self.ndim - 2)
+        return self._moved((Op.PERMUTE, order))
+
+    mH = property(adjoint)
 
     def kron(self: T, other: T) -> T:
         """Each element times all of `other`, side by side."""

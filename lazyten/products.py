@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 from lazyten import dtype as dt
 from lazyten import elementwise as ew
-from lazyten import shapes, strided
+from lazyten import reductions, shapes, special, strided, windows
 from lazyten.errors import ArgumentError, DTypeError, ShapeError
 from lazyten.indexing import apply
-from lazyten.node import Node, cast, expand, move, reduce, reshape
+from lazyten.node import Node, cast, expand, iota, move, reduce, reshape
 from lazyten.ops import Op
 
 Labels = tuple[str, ...]
@@ -186,3 +186,41 @@ def diagonal_matrix(x: Node, offset: int) -> Node:
     square = move(Op.SHRINK, flat, (*((0, m) for m in batch), (0, n * n)))
     around = ((max(-offset, 0), max(offset, 0)), (max(offset, 0), max(-offset, 0)))
     return move(Op.PAD, reshape(square, (*batch, n, n)), ((0, 0),) * len(batch) + around)
+
+
+def power(x: Node, times: int) -> Node:
+    """Square matrices to a power, by squaring."""
+    n = x.shape[-1]
+    diagonal = ew.equal(reshape(iota(n), (n, 1)), reshape(iota(n), (1, n)))
+    result = ew.broadcast_to(cast(diagonal, x.dtype), x.shape)
+    started = False
+    while times:
+        if times & 1:
+            result, started = windows.matmul(result, x) if started else x, True
+        times >>= 1
+        if times:
+            x = windows.matmul(x, x)
+    return result
+
+
+def covariance(x: Node, correction: float) -> Node:
+    """The covariances of the rows of a matrix, or the variance of a vector."""
+    if len(x.shape) > 2:
+        raise ShapeError(f"cov of shape {x.shape}: give a matrix with a row for each variable")
+    x = ew.as_float(x)
+    rows = reshape(x, (1,) * (2 - len(x.shape)) + x.shape)
+    centred = ew.sub(rows, reductions.mean(rows, (1,), True))
+    total = windows.matmul(centred, move(Op.PERMUTE, centred, (1, 0)))
+    value = ew.true_divide(total, max(rows.shape[1] - correction, 0.0))
+    return value if len(x.shape) == 2 else reshape(value, ())
+
+
+def correlation(x: Node) -> Node:
+    """The correlations of the rows of a matrix, held between -1 and 1."""
+    value = covariance(x, 1.0)
+    if not value.shape:
+        return ew.true_divide(value, value)
+    n = value.shape[0]
+    spread = special.sqrt(apply(strided.diagonal(value.shape, 0, 0, 1), value))
+    value = ew.true_divide(value, reshape(spread, (n, 1)))
+    return ew.clip(ew.true_divide(value, reshape(spread, (1, n))), -1.0, 1.0)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 import operator
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from threading import Lock
 from typing import Any, TypeVar
@@ -18,12 +19,12 @@ import numpy as np
 
 from lazyten import dtype as dt
 from lazyten import elementwise as ew
-from lazyten import levels, special, tracing
+from lazyten import levels, tracing
 from lazyten.dtype import DType
 from lazyten.errors import ArgumentError, DTypeError, TransformError
 from lazyten.levels import Level
 from lazyten.location import user_location
-from lazyten.node import Node, Shape, cast, const, elementwise, expand, iota, move, reshape
+from lazyten.node import Node, Shape, cast, expand, iota, move, reshape
 from lazyten.ops import Op
 from lazyten.storage import Buffer
 from lazyten.unknown import unknown
@@ -36,12 +37,16 @@ _PARITY = 0x1BD11BDA
 Words = TypeVar("Words", Node, Array)
 
 
+def _unforeseen() -> int:
+    return int.from_bytes(os.urandom(8), "little")
+
+
 class Generator:
     """Where random numbers come from: a 64-bit seed and how many numbers were taken so far."""
 
     def __init__(self, seed: int | None = None) -> None:
         self._lock = Lock()
-        self.manual_seed(int.from_bytes(os.urandom(8), "little") if seed is None else seed)
+        self.manual_seed(_unforeseen() if seed is None else seed)
 
     def manual_seed(self, seed: int) -> Generator:
         """Start again from `seed`, any whole number of 64 bits."""
@@ -80,6 +85,10 @@ class Generator:
         with self._lock:
             self.seed, self.taken = state
 
+    def initial_seed(self) -> int:
+        """The seed that it started from, below 2**64."""
+        return self.get_state()[0]
+
 
 default_generator = Generator()
 
@@ -87,6 +96,39 @@ default_generator = Generator()
 def manual_seed(seed: int) -> Generator:
     """Seed the generator that random functions use by default; gives it."""
     return default_generator.manual_seed(seed)
+
+
+def initial_seed() -> int:
+    """The seed of the generator that random functions use by default."""
+    return default_generator.initial_seed()
+
+
+def seed() -> int:
+    """Seed the default generator with a number that cannot be foreseen; gives it."""
+    return default_generator.manual_seed(_unforeseen()).seed
+
+
+def get_rng_state() -> tuple[int, int]:
+    """The state of the default generator: what `set_rng_state` takes."""
+    return default_generator.get_state()
+
+
+def set_rng_state(state: tuple[int, int]) -> None:
+    """Go on from a state that `get_rng_state` gave."""
+    default_generator.set_state(state)
+
+
+@contextmanager
+def fork_rng(enabled: bool = True, generator: Generator | None = None) -> Iterator[None]:
+    """What is drawn within this block changes nothing for what is drawn after it: the default
+    generator, or another, then goes on from where it was before."""
+    forked = chosen(generator)
+    state = forked.get_state() if enabled else None
+    try:
+        yield
+    finally:
+        if state is not None:
+            forked.set_state(state)
 
 
 def chosen(generator: Generator | None) -> Generator:
@@ -107,7 +149,7 @@ def _words(generator: Generator, count: int, examples: int) -> Array:
                     np.uint32)
 
 
-def _host_array(make_array: Callable[[int], Array], dtype: DType, size: int, device: str) -> Node:
+def host_array(make_array: Callable[[int], Array], dtype: DType, size: int, device: str) -> Node:
     """`make_array(examples)`, of shape (examples, size), is made here, at each call of a jitted
     function; under vmap this is the array of one example."""
     return _drawn(make_array, dtype, size, device, levels.under_way(), 1)
@@ -123,7 +165,10 @@ def _drawn(make_array: Callable[[int], Array], dtype: DType, size: int, device: 
                                  f"under vmap: say randomness='different' if each example shall "
                                  f"have its own, or randomness='same' if all share one draw")
         if level.randomness == "same":
-            return _drawn(make_array, dtype, size, device, tuple(rest), examples)
+            if level.used == len(level.shared):
+                level.shared.append(_drawn(make_array, dtype, size, device, tuple(rest), examples))
+            level.used += 1
+            return level.shared[level.used - 1]
         count = level.size * examples
         whole = _drawn(make_array, dtype, size, device, tuple(rest), count)
         one, _ = unknown((examples * size,), dtype)
@@ -138,7 +183,7 @@ def _drawn(make_array: Callable[[int], Array], dtype: DType, size: int, device: 
 
 def bits(count: int, device: str, generator: Generator | None) -> tuple[Node, Node]:
     """Two independent uint32 arrays of `count` random words."""
-    state = _host_array(partial(_words, chosen(generator), count), dt.uint32, 4, device)
+    state = host_array(partial(_words, chosen(generator), count), dt.uint32, 4, device)
     low, high = [expand(move(Op.SHRINK, state, ((i, i + 1),)), (count,)) for i in (2, 3)]
     index = cast(iota(count), dt.uint32)
     counter = ew.add(low, index)
@@ -179,65 +224,21 @@ def host_uniform(count: int, generator: Generator | None = None) -> Array:
     key0, key1 = np.array([[seed & 0xFFFFFFFF], [seed >> 32]], np.uint32)
     words, _ = _rounds(key0, key1, low, high, np.add, np.bitwise_xor,
                        lambda x, by: x << by | x >> 32 - by)
-    unit: Array = (words >> 8).astype(np.float32) * np.float32(2.0**-24)
-    return unit
+    numbers: Array = (words >> 8).astype(np.float32) * np.float32(2.0**-24)
+    return numbers
 
 
 def uniform(shape: Shape, dtype: DType, device: str, generator: Generator | None = None) -> Node:
     """Evenly spread over [0, 1), in steps of 2**-24 (float64: 2**-53; halves: 2**-11, 2**-8)."""
     first, second = bits(math.prod(shape), device, generator)
-    return reshape(_unit(first, second, dtype), shape)
+    return reshape(unit(first, second, dtype), shape)
 
 
-def _unit(first: Node, second: Node, dtype: DType) -> Node:
+def unit(first: Node, second: Node, dtype: DType) -> Node:
+    """The number in [0, 1) that two uint32 words stand for; float64 alone needs the second."""
     if dtype is dt.float64:
         low = ew.mul(cast(ew.shift_right(second, 6), dtype), 2.0**-53)
         return ew.add(ew.mul(cast(ew.shift_right(first, 5), dtype), 2.0**-27), low)
     kept = {dt.float16: 11, dt.bfloat16: 8}.get(dtype, 24)
     wide = cast(ew.shift_right(first, 32 - kept), dt.float32)
     return cast(ew.mul(wide, 2.0**-kept), dtype)
-
-
-def normal(shape: Shape, dtype: DType, device: str, generator: Generator | None = None) -> Node:
-    """Normally distributed with mean 0 and variance 1 (Box and Muller's transform)."""
-    first, second = bits(math.prod(shape), device, generator)
-    wide = dt.float64 if dtype is dt.float64 else dt.float32
-    if wide is dt.float64:
-        other = threefry(first, second, const(1, dt.uint32, first.shape),
-                         const(2, dt.uint32, first.shape))
-        radius, angle = _unit(first, second, wide), _unit(*other, wide)
-    else:
-        radius, angle = _unit(first, second, wide), _unit(second, first, wide)
-    length = special.sqrt(ew.mul(special.log(ew.sub(1.0, radius)), -2.0))
-    value = ew.mul(length, special.sin(ew.mul(angle, 2 * math.pi)))
-    return reshape(cast(value, dtype), shape)
-
-
-def integers(low: int, high: int, shape: Shape, dtype: DType, device: str,
-             generator: Generator | None = None) -> Node:
-    """Whole numbers low <= n < high, from 64 random bits each (bias below span / 2**64)."""
-    if low >= high:
-        raise ArgumentError(f"randint: low={low} must be below high={high}")
-    if not dtype.is_int:
-        raise DTypeError(f"randint: {dtype.name} is not an integer type")
-    if low < dtype.min or high - 1 > dtype.max:
-        raise ArgumentError(f"randint: {low} to {high - 1} does not fit in {dtype.name}, which is "
-                            f"{dtype.min} to {dtype.max}")
-    first, second = bits(math.prod(shape), device, generator)
-    word = ew.bitwise_or(ew.shift_left(cast(first, dt.uint64), 32), cast(second, dt.uint64))
-    span = const(high - low, dt.uint64, word.shape)
-    rest = elementwise(Op.MOD, word, span) if high - low < 1 << 64 else word
-    return reshape(ew.add(cast(rest, dtype), const(low, dtype, rest.shape)), shape)
-
-
-def permutation(count: int, device: str, generator: Generator | None = None) -> Node:
-    """A random order of range(count), int64, made on the host: sorting is not an op yet."""
-    return _host_array(partial(_order, chosen(generator), count), dt.int64, count, device)
-
-
-def _order(generator: Generator, count: int, examples: int) -> Array:
-    orders = []
-    for _ in range(examples):
-        seed, first = generator.take(count)
-        orders.append(np.random.default_rng((seed, first)).permutation(count))
-    return np.array(orders)

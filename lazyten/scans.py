@@ -7,11 +7,13 @@ after the other, so errors grow with log(n), as those of pairwise sums do.
 """
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from lazyten import dtype as dt
 from lazyten import elementwise as ew
 from lazyten.elementwise import with_gradient
+from lazyten.inverse_functions import logaddexp
 from lazyten.node import Node, cast, elementwise, expand, make, move, reduce, reshape
 from lazyten.ops import SPECS, Op
 from lazyten.reductions import positions, sum_type
@@ -26,7 +28,7 @@ def cumulative_sum(x: Node, axis: int) -> Node:
     if not x.shape or x.shape[axis] <= 1:
         return x
     wide = ew.wide(x)
-    total = cast(_scan(wide, axis, Op.ADD), x.dtype)
+    total = cast(scan(wide, axis, Op.ADD), x.dtype)
     return with_gradient(total, (x,), _ReversedSums(axis)) if x.dtype.is_float else total
 
 
@@ -36,17 +38,29 @@ def cumulative_product(x: Node, axis: int) -> Node:
     if not x.shape:
         return x
     wide = ew.wide(x)
-    return cast(_scan(wide, axis, Op.MUL), x.dtype)
+    return cast(scan(wide, axis, Op.MUL), x.dtype)
+
+
+def cumulative_logsumexp(x: Node, axis: int) -> Node:
+    """log of the sums of e ** x up to each element: each step doubles how many are summed."""
+    x = ew.as_float(x)
+    step, n = 1, x.shape[axis] if x.shape else 1
+    while step < n:
+        around = tuple((step, 0) if a == axis else (0, 0) for a in range(len(x.shape)))
+        before = ew.padded(_part(x, axis, n - step), around, -math.inf)
+        x = _stored(logaddexp(x, before))
+        step *= 2
+    return x
 
 
 def cumulative_argmax(x: Node, axis: int, least: bool) -> Node:
     """The position along `axis` of the greatest (least) element up to each one: of the last of
     equal ones, and of the last NaN from the first NaN on."""
     ordered = ew.inverted(x) if least else x
-    top = _scan(ordered, axis, Op.MAX)
+    top = scan(ordered, axis, Op.MAX)
     here = ew.bitwise_or(ew.equal(ordered, top), ew.not_equal(x, x))
     place = ew.where(here, positions(x.shape, axis, dt.INDEX), -1)
-    return _scan(place, axis, Op.MAX)
+    return scan(place, axis, Op.MAX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +74,8 @@ class _ReversedSums:
         return (move(Op.FLIP, cumulative_sum(backwards, self.axis), (self.axis,)),)
 
 
-def _scan(x: Node, axis: int, op: Op) -> Node:
+def scan(x: Node, axis: int, op: Op) -> Node:
+    """The elements up to each one along `axis`, combined by `op` in x's own dtype."""
     n = x.shape[axis]
     if n <= 1:
         return x
@@ -70,7 +85,7 @@ def _scan(x: Node, axis: int, op: Op) -> Node:
     sums = _sums_within(split, axis + 1, op)
     if blocks > 1:
         totals = _stored(reduce(_part(split, axis, blocks - 1), op, (axis + 1,)))
-        before = _stored(_scan(totals, axis, op))
+        before = _stored(scan(totals, axis, op))
         sums = elementwise(op, sums, expand(_padded(before, axis, 1, 0, op), split.shape))
     return _part(reshape(sums, padded.shape), axis, n)
 

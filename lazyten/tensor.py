@@ -31,10 +31,10 @@ from lazyten import (
     special,
     tracing,
 )
-from lazyten import random as _random
 from lazyten import realization as _realization
 from lazyten import windows as _windows
 from lazyten.arrangement_methods import ArrangementMethods
+from lazyten.counting_methods import CountingMethods
 from lazyten.creation_methods import CreationMethods
 from lazyten.device import canonical, default_device
 from lazyten.dtype import DType, Scalar
@@ -59,6 +59,7 @@ from lazyten.node import Node, Shape, cast, const, elementwise, make, move, resh
 from lazyten.ops import Op
 from lazyten.order_methods import OrderMethods
 from lazyten.product_methods import ProductMethods
+from lazyten.random_methods import RandomMethods
 from lazyten.shapes import Axes
 from lazyten.storage import Storage
 from lazyten.strided import written_through
@@ -88,7 +89,8 @@ _leaves: WeakValueDictionary[int, Tensor] = WeakValueDictionary()
 
 @casting_methods
 class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, ArrangementMethods,
-             OrderMethods, ProductMethods, InPlaceMethods, GradientMethods):
+             OrderMethods, CountingMethods, ProductMethods, RandomMethods, InPlaceMethods,
+             GradientMethods):
     """An array of numbers that is computed when it is needed.
 
     Tensor(data) copies numbers, nested sequences or a NumPy array; see `tensor`.
@@ -1566,36 +1568,11 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
                              f"axis, of one size; use matmul")
         return self._binary("dot", _windows.matmul, other)
 
-    # ---- random ----------------------------------------------------------------------------------
-
-    def uniform_(self, low: Real = 0.0, high: Real = 1.0) -> Tensor:
-        """Fill with numbers evenly spread over [low, high)."""
-        low, high = [shapes.as_number(v, "uniform_", "a bound") for v in (low, high)]
-        if low > high:
-            raise ArgumentError(f"uniform_: low={low} is above high={high}; exchange them")
-        unit = _random.uniform(self.shape, _float_type(self.dtype, "uniform_"), self.device)
-        return self._update("uniform_", ew.add(ew.mul(unit, high - low), low))
-
-    def normal_(self, mean: Real = 0.0, std: Real = 1.0) -> Tensor:
-        """Fill with normally distributed numbers."""
-        mean, std = [shapes.as_number(v, "normal_", "mean and std") for v in (mean, std)]
-        if std < 0:
-            raise ArgumentError(f"normal_: std={std} is below 0; give 0 or more")
-        unit = _random.normal(self.shape, _float_type(self.dtype, "normal_"), self.device)
-        return self._update("normal_", ew.add(ew.mul(unit, std), mean))
-
 
 # ---- helpers -------------------------------------------------------------------------------------
 
 def _node(x: Tensor | Scalar) -> Node | Scalar:
     return x.node if isinstance(x, Tensor) else x
-
-
-def _float_type(dtype: DType, operation: str) -> DType:
-    if dtype.kind != "f":
-        raise DTypeError(f"{operation} on a tensor of {dtype.name}: it is for floats of 16 bits or "
-                         f"more; convert with .float()")
-    return dtype
 
 
 def _is_array(entry: Any) -> bool:

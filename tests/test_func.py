@@ -490,6 +490,49 @@ def test_layers_run_under_vmap() -> None:
     close(found, expected, 1e-5)
 
 
+@pytest.mark.parametrize("chunk_size", [1, 2, 3, 4, 9])
+@pytest.mark.parametrize("out_dims", [0, -1, (1, 0, None)])
+def test_chunks_give_what_all_examples_at_once_give(chunk_size: int, out_dims: Any) -> None:
+    x = double(NUMBERS)
+
+    def function(a: lt.Tensor, b: lt.Tensor) -> tuple[lt.Tensor, ...]:
+        return a * b.sum(), (a + b).cumsum(0), lt.ones(2, dtype=lt.float64)
+
+    expected = func.vmap(function, (0, None), out_dims)(x, x[1])
+    found = func.vmap(function, (0, None), out_dims, chunk_size=chunk_size)(x, x[1])
+    for mine, other in zip(found, expected, strict=True):
+        close(mine, other.numpy())
+    again = lt.jit(func.vmap(function, (0, None), out_dims, chunk_size=chunk_size))(x, x[1])
+    for mine, other in zip(again, expected, strict=True):
+        close(mine, other.numpy())
+
+
+def test_chunks_have_gradients_and_take_no_examples() -> None:
+    leaf = double(NUMBERS).requires_grad_()
+    by_chunks = func.vmap(lambda row: (row ** 3).sum(), chunk_size=3)
+    expected, = lt.grad((leaf ** 3).sum(), leaf)
+    found, = lt.grad(by_chunks(leaf).sum(), leaf)
+    close(found, expected.numpy())
+    assert func.vmap(lambda row: row * 2, chunk_size=3)(leaf[:0]).shape == (0, *leaf.shape[1:])
+
+
+@pytest.mark.parametrize("chunk_size", [1, 2, 3])
+def test_chunks_draw_random_numbers_as_all_examples_at_once_do(chunk_size: int) -> None:
+    x = double(NUMBERS)
+
+    def twice(example: lt.Tensor) -> lt.Tensor:
+        return example + lt.rand(3, dtype=lt.float64) * lt.randn(3, dtype=lt.float64)
+
+    for function, randomness in ((draws, "different"), (draws, "same"), (twice, "same")):
+        lt.manual_seed(1)
+        expected = func.vmap(function, randomness=randomness)(x)
+        lt.manual_seed(1)
+        close(func.vmap(function, randomness=randomness, chunk_size=chunk_size)(x),
+              expected.numpy())
+    own = func.vmap(twice, randomness="different", chunk_size=chunk_size)(x) - x
+    assert len(np.unique(own.numpy())) == own.numel()
+
+
 # ---- random numbers ------------------------------------------------------------------------------
 
 def draws(x: lt.Tensor) -> lt.Tensor:

@@ -17,7 +17,8 @@ COUNT = 400  # points a function; mpmath is slow
 BOUNDS: dict[str, float] = {
     "exp": 1.5, "exp2": 1, "expm1": 4, "log": 2, "log2": 2, "log10": 3, "log1p": 3, "sin": 2,
     "cos": 2, "tan": 3.5, "tanh": 2, "sigmoid": 2, "erf": 2, "x ** 1.75": 2, "sqrt": 0.5,
-    "rsqrt": 1.5, "reciprocal": 0.5, "gelu": 2, "gelu, tanh": 2}
+    "rsqrt": 1.5, "reciprocal": 0.5, "gelu": 2, "gelu, tanh": 2, "erfc": 5, "erfinv": 3,
+    "lgamma": 4, "digamma": 8}
 NUMPYS_OWN = {("exp", "float32"): 2.6, ("sigmoid", "float32"): 3.0}
 """Bounds of the interpreter where NumPy's own function, which it calls, is less exact."""
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import semantic_checks
+import statistics_checks
 from semantic_checks import Both
 
 import lazyten as lt
@@ -43,13 +44,16 @@ def assert_alike(found: Any, expected: Any) -> None:
         assert found == expected
 
 
-@pytest.mark.parametrize("name", semantic_checks.ALL)
+CHECKS = {**semantic_checks.ALL, **statistics_checks.ALL}
+
+
+@pytest.mark.parametrize("name", CHECKS)
 def test_a_check_gives_what_pytorch_gives(name: str, device: str) -> None:
-    check = semantic_checks.ALL[name]
+    check = CHECKS[name]
     expected = plain(check(torch, Both(torch.from_numpy)))
     found = plain(check(lt, Both(lambda array: lt.tensor(array, device=device))))
     assert_alike(found, expected)
 
 
 def test_there_are_as_many_checks_as_promised() -> None:
-    assert len(semantic_checks.ALL) >= 150
+    assert len(CHECKS) >= 150
