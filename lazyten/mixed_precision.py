@@ -131,10 +131,9 @@ def casting_methods(owner: C) -> C:
 def _cast(x: Any, row: str) -> Any:
     """An argument as an operation gets it: tensors cast, also those in a list. (Tensors are Any:
     their module imports this one.)"""
-    if isinstance(x, list | tuple):
-        return type(x)(_cast(item, row) for item in x)
     if not hasattr(x, "_cast"):
-        return x
+        tensors = isinstance(x, list | tuple) and any(hasattr(item, "_cast") for item in x)
+        return [_cast(item, row) for item in x] if tensors else x
     low = dict(_mode.types).get(x.device)
     if low is None or not (x.dtype.is_half or x.dtype is dt.float32):
         return x

@@ -282,6 +282,14 @@ def test_other_types_are_refused(wrong: lt.DType) -> None:
         lt.autocast(dtype=wrong)
 
 
+def test_tensors_in_a_list_are_cast_and_other_arguments_are_left_as_they_are() -> None:
+    x = lt.ones(2, 2)
+    with lt.autocast():
+        assert lt.einsum("ij,jk->ik", [x, x]).dtype is lt.bfloat16
+        assert F.layer_norm(x, normalized_shape=[2]).dtype is lt.float32
+        assert x.sum(dim=(0, 1)).item() == 4
+
+
 def test_in_place_operations_keep_the_tensors_type() -> None:
     x = lt.ones(2, dtype=lt.bfloat16)
     with lt.autocast():

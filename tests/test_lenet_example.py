@@ -54,6 +54,23 @@ def test_one_epoch_learns_and_saves_the_model_and_the_pictures(tmp_path: Path) -
     assert min(struct.unpack(">II", header[16:])) > 800  # wide and high enough to read
 
 
+def test_bfloat16_learns_as_float32_does(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The same images in the same order: losses and accuracies stay close, weights in float32."""
+    losses, accuracies, first_weights = [], [], []
+    for dtype in ("float32", "bfloat16"):
+        lenet.main(["--epochs", "2", "--dtype", dtype, "--output", str(tmp_path)])
+        words = capsys.readouterr().out.splitlines()[1].split()
+        losses.append(float(words[3]))
+        accuracies.append(float(words[7].rstrip("%")))
+        saved = lt.load_safetensors(tmp_path / "lenet.safetensors")
+        assert {t.dtype for t in saved.values()} == {lt.float32}
+        first_weights.append(next(t for t in saved.values() if t.shape == (6, 1, 5, 5)).tolist())
+    assert first_weights[0] != first_weights[1]
+    assert abs(losses[0] - losses[1]) < 0.1
+    assert abs(accuracies[0] - accuracies[1]) < 5
+
+
 def test_a_seed_decides_the_result_and_mnist_files_are_used(
         tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_mnist(tmp_path, train=9, test=4)
@@ -73,6 +90,7 @@ def test_a_seed_decides_the_result_and_mnist_files_are_used(
     (["--lr", "nan"], "argument --lr: expected a number above 0, found 'nan'"),
     (["--lr", "-0.1"], "argument --lr: expected a number above 0, found '-0.1'"),
     (["--lr", "fast"], "argument --lr: expected a number above 0, found 'fast'"),
+    (["--dtype", "int8"], "argument --dtype: invalid choice: 'int8'"),
     (["--seed", "-3"], "argument --seed: expected 0 or more, found -3"),
     (["--device", "abacus"], "there is no device 'abacus'"),
     (["--mnist", "nowhere"], "nowhere has none of train-images-idx3-ubyte, "),
