@@ -151,7 +151,7 @@ def plan_of(device: str, graph: Graph) -> Plan:
 
 
 def _plan_key(device: str, graph: Graph) -> Hashable:
-    return device, graph.key, check_mode.active()
+    return device, (graph.key, check_mode.active())
 
 
 def _realize_on(device: str, storages: Sequence[Storage]) -> None:
