@@ -10,18 +10,22 @@ from collections.abc import Hashable, Sequence
 
 from lazyten import dtype as dt
 from lazyten.codegen.instructions import (
+    Across,
     Address,
     Block,
     Compute,
     Constant,
     Horizontal,
+    Item,
     Lanes,
     Load,
+    Matrix,
     Shuffle,
     Splat,
     Store,
     Value,
 )
+from lazyten.codegen.tensor_cores import TensorCore
 from lazyten.dtype import DType, Scalar
 from lazyten.ops import Op
 
@@ -32,6 +36,8 @@ class Builder:
     def __init__(self) -> None:
         self.root = Block()
         self.home: dict[Value, Block] = {}
+        self.arrays: list[tuple[DType, int]] = []
+        self._across: dict[DType, int] = {}
         self._made: dict[Hashable, Value] = {}
         self._ids = itertools.count()
 
@@ -85,11 +91,26 @@ class Builder:
             block.items.append(Compute(out, op, wide))
         return self._made[key]
 
-    def load(self, dtype: DType, lanes: int, address: Address, mask: Value | None) -> Value:
-        """Read memory that the kernel does not write."""
+    def array(self, dtype: DType, size: int) -> int:
+        """The number of a new array in the local memory of a group."""
+        self.arrays.append((dtype, size))
+        return len(self.arrays) - 1
+
+    def item(self, stride: int, extent: int) -> Value:
+        """A digit of the work item's number in its group; see Item."""
+        key = ("item", stride, extent)
+        if key not in self._made:
+            out = self._made[key] = self.value(dt.INDEX, 1, self.root)
+            self.root.items.append(Item(out, stride, extent))
+        return self._made[key]
+
+    def load(self, dtype: DType, lanes: int, address: Address, mask: Value | None,
+             filled: Value | None = None) -> Value:
+        """Read memory that the kernel does not write, or, once it is `filled`, local memory."""
         key = ("load", dtype, lanes, address, mask)
         if key not in self._made:
-            block = self.deepest([v for v in (address.base, address.vector, mask) if v is not None])
+            block = self.deepest([v for v in (address.base, address.vector, mask, filled)
+                                  if v is not None])
             out = self._made[key] = self.value(dtype, lanes, block)
             block.items.append(Load(out, address, mask))
         return self._made[key]
@@ -103,6 +124,23 @@ class Builder:
         out = self.value(source.dtype, 1, block)
         block.items.append(Horizontal(out, combiner, source))
         return out
+
+    def across(self, combiner: Op, source: Value, stride: int, extent: int, group: int) -> Value:
+        """Combine what the items of a group have; see Across. All use one array for each type."""
+        if source.dtype not in self._across:
+            self._across[source.dtype] = self.array(source.dtype, group)
+        block, array = self.home[source], self._across[source.dtype]
+        out = self.value(source.dtype, 1, block)
+        block.items.append(Across(out, combiner, source, stride, extent, array))
+        return out
+
+    def matrix(self, core: TensorCore, a: Sequence[Value], b: Sequence[Value],
+               c: Sequence[Value]) -> list[Value]:
+        """c + a @ b; see Matrix."""
+        block = self.deepest([*a, *b, *c])
+        outs = [self.value(v.dtype, 1, block) for v in c]
+        block.items.append(Matrix(tuple(outs), core, tuple(a), tuple(b), tuple(c)))
+        return outs
 
     def shuffle(self, first: Value, second: Value, order: tuple[int, ...]) -> Value:
         """A vector of lanes of two others; see Shuffle."""

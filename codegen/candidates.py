@@ -11,8 +11,9 @@ from dataclasses import replace
 
 from lazyten.codegen.cycles import Model
 from lazyten.codegen.decision_text import check, parse
+from lazyten.codegen.decisions import Decisions
 from lazyten.codegen.lower import lower
-from lazyten.codegen.optimize import Decisions, decide, in_caches
+from lazyten.codegen.optimize import decide, in_caches
 from lazyten.codegen.parallel import ONE_THREAD, Sharing
 from lazyten.codegen.ranges import merge_ranges
 from lazyten.codegen.stage import Staged, packable_loads

@@ -80,7 +80,7 @@ class Model:
         outer += [r for r in around if r not in self.outputs]
         return Body(count, own, free, outer + own, {}, frozenset(own))
 
-    def _body_of(self, free: frozenset[Node]) -> Body:
+    def body_of(self, free: frozenset[Node]) -> Body:
         """The body that computes a value: the last reduction that binds one of its ranges."""
         for body in reversed(self.reductions):
             if not free.isdisjoint(body.own):
@@ -94,7 +94,7 @@ class Model:
         return max(sizes, default=1)
 
     def _item(self, free: frozenset[Node]) -> Item:
-        items = self._body_of(free).items
+        items = self.body_of(free).items
         if free not in items:
             items[free] = Item(free)
         return items[free]

@@ -14,17 +14,19 @@ from typing import NoReturn
 
 from lazyten.codegen.body import MOST_INSTANCES
 from lazyten.codegen.carry import is_carried
-from lazyten.codegen.optimize import Decisions, range_name
+from lazyten.codegen.decisions import Decisions, range_name
+from lazyten.codegen.group_checks import group_problems, memory_problems
 from lazyten.codegen.parallel import Sharing
 from lazyten.codegen.ranges import free_ranges
-from lazyten.codegen.stage import Staged, packable_loads
+from lazyten.codegen.stage import Staged, local_loads, packable_loads
 from lazyten.codegen.target import Target
+from lazyten.codegen.tensor_cores import TABLE, Tensors
 from lazyten.errors import ArgumentError
 from lazyten.node import Node, ranges_of, toposort
 
 PLAIN = str(Decisions())
 _PART = re.compile(r"\s*(\w+)\(([^()]*)\)\s*")
-_STAGE = re.compile(r"argument (\d+)(?:, load (\d+))?")
+_STAGE = re.compile(r"argument (\d+)(?:, load (\d+))?(, local)?")
 Counts = tuple[tuple[Node, int], ...]
 
 
@@ -45,6 +47,7 @@ class _Reader:
         self.where = where
         self.ranges = {range_name(r): r for r in ranges_of([sink])}
         self.loads = packable_loads(sink)
+        self.local_loads = local_loads(sink)
         self.part = ""
 
     def read(self, text: str) -> Decisions:
@@ -108,13 +111,16 @@ class _Reader:
         match = _STAGE.fullmatch(inside.strip())
         if match is None:
             self.fail("write stage(argument N)")
-        slot, number = int(match[1]), int(match[2] or 0)
-        loads = self.loads.get(slot, [])
+        slot, number, local = int(match[1]), int(match[2] or 0), match[3] is not None
+        known = self.local_loads if local else self.loads
+        loads = known.get(slot, [])
         if number >= len(loads):
-            known = ", ".join(f"argument {s}" for s in sorted(self.loads)) or "none"
-            self.fail("this operand cannot be packed, because there is no such load or it reads an "
-                      f"element twice; what can be is: {known}")
-        return replace(decisions, staged=(*decisions.staged, Staged(loads[number], None, number)))
+            names = ", ".join(f"argument {s}" for s in sorted(known)) or "none"
+            why = "its position depends on memory" if local else "it reads an element twice"
+            self.fail(f"this operand cannot be {'in local memory' if local else 'packed'}, because "
+                      f"there is no such load or {why}; what can be is: {names}")
+        chosen = Staged(loads[number], None, number, local)
+        return replace(decisions, staged=(*decisions.staged, chosen))
 
     def shared(self, decisions: Decisions, inside: str) -> Decisions:
         """parallel(i0*i1:4)."""
@@ -123,6 +129,14 @@ class _Reader:
         if len(set(ranges)) < len(ranges):
             self.fail("a range comes twice")
         return replace(decisions, parallel=Sharing(ranges, self.count(grain)))
+
+    def tensors(self, inside: str) -> Tensors:
+        """tensor(i0, i1, r0.2: m16n8k16_f16)."""
+        names, _, core = inside.partition(":")
+        ranges = [self.range(n) for n in names.split(",")]
+        if core.strip() not in TABLE or len(set(ranges)) != 3:
+            self.fail("write rows, columns, reduction and one of " + ", ".join(TABLE))
+        return Tensors(TABLE[core.strip()], *ranges)
 
     @staticmethod
     def _with_vectors(decisions: Decisions) -> Decisions:
@@ -137,6 +151,9 @@ _PARTS: dict[str, Callable[[_Reader, Decisions, str], Decisions]] = {
     "unroll": lambda reader, d, inside: replace(d, unroll=reader.counts(inside)),
     "vector": lambda reader, d, inside: replace(d, lanes=reader.counts(inside)),
     "block": lambda reader, d, inside: replace(d, block=reader.counts(inside)),
+    "local": lambda reader, d, inside: replace(d, local=reader.counts(inside)),
+    "group": lambda reader, d, inside: replace(d, group=reader.counts(inside)),
+    "tensor": lambda reader, d, inside: replace(d, tensor=reader.tensors(inside)),
     "outermost": lambda reader, d, inside: replace(d, outer=reader.range(inside)),
     "stage": _Reader.staged,
     "parallel": _Reader.shared,
@@ -149,6 +166,8 @@ def check(decisions: Decisions, sink: Node, target: Target, where: str = "decisi
     """ArgumentError, naming the part, unless a kernel can be written with these decisions."""
     free = free_ranges(sink)
     for part, message in _problems(decisions, sink, free, target):
+        raise ArgumentError(f"{where}: {part}: {message}")
+    for part, message in memory_problems(decisions, sink, target):
         raise ArgumentError(f"{where}: {part}: {message}")
 
 
@@ -167,10 +186,13 @@ def _problems(decisions: Decisions, sink: Node, free: dict[Node, frozenset[Node]
     for name, r, n in wrong:
         yield (f"{name}({range_name(r)}:{n})",
                "tile is for ranges of the output (i...), unroll for reductions (r...)")
-    for r in {**lanes, **copies}:
-        block = lanes.get(r, 1) * copies.get(r, 1)
+    items = dict(decisions.local)
+    widths = decisions.widths()
+    for r in {**widths, **copies, **items}:
+        block = widths.get(r, 1) * copies.get(r, 1) * items.get(r, 1)
         if block > r.arg.extent:
-            yield (range_name(r), f"{copies.get(r, 1)} times {lanes.get(r, 1)} lanes are more than "
+            others = f"{items[r]} work items" if r in items else f"{widths.get(r, 1)} lanes"
+            yield (range_name(r), f"{copies.get(r, 1)} times {others} are more than "
                                   f"its extent, {r.arg.extent}")
     yield from _too_much(sink, free, lanes, copies, target)
     if decisions.outer is not None and decisions.outer not in outputs:
@@ -178,6 +200,7 @@ def _problems(decisions: Decisions, sink: Node, free: dict[Node, frozenset[Node]
                                                             "be moved")
     yield from _block_problems(decisions, sink, outputs)
     yield from _sharing_problems(decisions, sink, free, target)
+    yield from group_problems(decisions, sink, free, target)
     if len({s.load for s in decisions.staged}) < len(decisions.staged):
         yield "stage", "an operand comes twice"
 
@@ -220,8 +243,9 @@ def _sharing_problems(decisions: Decisions, sink: Node, free: dict[Node, frozens
     part = f"parallel({'*'.join(map(range_name, shared))}:{decisions.parallel.grain})"
     if shared and not target.threads:
         yield part, "this target has no threads"
-    blocks = dict(decisions.lanes) | {r: n * dict(decisions.lanes).get(r, 1)
-                                      for r, n in decisions.tile}
+    blocks = decisions.widths()
+    for r, n in (*decisions.tile, *decisions.local):
+        blocks[r] = n * blocks.get(r, 1)
     for r in shared:
         if any(r not in free[store] for store in sink.src):
             yield part, f"{range_name(r)} is not a range of every output: threads cannot share it"

@@ -15,7 +15,9 @@ class Dialect:
     head: lines that every program begins with. float64: lines that it needs to use doubles. kernel:
     what stands before a kernel's name. memory: the qualifier of pointers to buffers. restrict: of a
     pointer that nothing else reads or writes through. item: the number of the work item among all
-    that were launched, an unsigned 64-bit integer. function: the qualifier of helper functions.
+    that were launched, an unsigned 64-bit integer; local_item: in its group; group: the number of
+    its group. local: the qualifier of arrays that a group shares. barrier: the statement at which
+    the items of a group wait for each other. function: the qualifier of helper functions.
     mulacc: a * b + c of floats. load, store: a vector `kind` of lanes at a pointer `to`, aligned as
     an element is. convert: a vector to one of type `kind`. unaligned: the type of such a vector in
     memory, where a load or store names it.
@@ -28,6 +30,10 @@ class Dialect:
     memory: str
     restrict: str
     item: str
+    local_item: str
+    group: str
+    local: str
+    barrier: str
     function: str
     mulacc: str
     load: str = ""
@@ -44,6 +50,10 @@ OPENCL = Dialect(
     memory="global ",
     restrict="restrict ",
     item="get_global_id(0)",
+    local_item="get_local_id(0)",
+    group="get_group_id(0)",
+    local="local ",
+    barrier="barrier(CLK_LOCAL_MEM_FENCE);",
     function="static ",
     mulacc="fma({a}, {b}, {c})",
     load="vload{lanes}(0, {to})",
@@ -78,6 +88,10 @@ CUDA = Dialect(
     memory="",
     restrict="__restrict__ ",
     item="(blockIdx.x * (ulong)blockDim.x + threadIdx.x)",
+    local_item="threadIdx.x",
+    group="blockIdx.x",
+    local="__shared__ ",
+    barrier="__syncthreads();",
     function="static __device__ inline ",
     mulacc="fma({a}, {b}, {c})")
 """CUDA C++ for NVRTC, without vectors, to be compiled with -fmad=false."""

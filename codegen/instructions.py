@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from lazyten.codegen.tensor_cores import TensorCore
 from lazyten.dtype import DType, Scalar
 from lazyten.ops import Op
 
@@ -25,7 +26,7 @@ class Address(NamedTuple):
     """Elements of argument `slot`: element `base + offset + offsets[lane]` for each lane.
 
     base: an int64 scalar, or None for 0. offsets: constants, the least of them 0. vector: if given,
-    an int64 vector of positions instead of all that.
+    an int64 vector of positions instead of all that. is_local: of the group's array `slot` instead.
     """
 
     slot: int
@@ -33,6 +34,7 @@ class Address(NamedTuple):
     offset: int = 0
     offsets: tuple[int, ...] = (0,)
     vector: Value | None = None
+    is_local: bool = False
 
     @property
     def is_contiguous(self) -> bool:
@@ -111,6 +113,47 @@ class Horizontal:
 
 
 @dataclass(frozen=True, slots=True)
+class Item:
+    """out = a digit of the work item's number in its group: number // stride % extent."""
+
+    out: Value
+    stride: int
+    extent: int
+
+
+@dataclass(frozen=True, slots=True)
+class Across:
+    """out = `source` of the work items that differ in one digit only, combined, in all of them.
+
+    Item i and item i + half of the extent first, then quarters, ...; all items of the group come
+    here. extent: of the digit, a power of two. array: of the group, an element for each item.
+    """
+
+    out: Value
+    combiner: Op
+    source: Value
+    stride: int
+    extent: int
+    array: int
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """outs = c + a @ b by the tensor cores; each is what one item of a warp holds."""
+
+    outs: tuple[Value, ...]
+    core: TensorCore
+    a: tuple[Value, ...]
+    b: tuple[Value, ...]
+    c: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """All items of the group come here before any goes on; what they stored locally is seen."""
+
+
+@dataclass(frozen=True, slots=True)
 class Shuffle:
     """Lane i of out = lane order[i] of `first`, or, past its lanes, of `second`."""
 
@@ -151,7 +194,8 @@ class Loop:
     parallel: bool = False
 
 
-Instruction = Constant | Lanes | Splat | Compute | Load | Store | Horizontal | Shuffle | Loop
+Instruction = (Constant | Lanes | Splat | Compute | Load | Store | Horizontal | Item | Across
+               | Matrix | Barrier | Shuffle | Loop)
 
 
 @dataclass(frozen=True, slots=True)

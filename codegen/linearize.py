@@ -2,14 +2,16 @@
 
 In: a SINK whose ranges are of several kinds: 'loop', 'reduce' and 'block' ranges become loops, a
 'parallel' range a loop of which each call runs a chunk, 'unroll' ranges one instance of every value
-that depends on them (a register tile), a 'vector' range the lanes. Out: a Function. Every value is
-computed once, in the outermost loop body its ranges allow, and an ACCUMULATE runs its loops as far
-out as its inputs let it; ACCUMULATEs over the same ranges share them.
+that depends on them (a register tile), a 'vector' range the lanes, a 'local' range a digit of the
+work item's number in its group. Out: a Function. Every value is computed once, in the outermost
+loop body its ranges allow, and an ACCUMULATE runs its loops as far out as its inputs let it;
+ACCUMULATEs over the same ranges share them. A STAGE is filled where the loops that it depends on
+begin, between barriers; STAGEs in one place share those.
 """
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lazyten import dtype as dt
@@ -19,6 +21,7 @@ from lazyten.codegen.access import MOST_SHUFFLED
 from lazyten.codegen.builder import Builder
 from lazyten.codegen.instructions import (
     Address,
+    Barrier,
     Block,
     Carried,
     Compute,
@@ -28,24 +31,30 @@ from lazyten.codegen.instructions import (
     Value,
 )
 from lazyten.codegen.ranges import free_ranges
+from lazyten.dtype import DType
 from lazyten.node import Node, index, substitute, toposort
 from lazyten.ops import SPECS, Op
 from lazyten.simplify import simplify
 
 Instance = tuple[int, ...]
 Env = dict[Node, int]
+NO_STRIDES: Mapping[Node, int] = {}
 
 
-def linearize(name: str, sink: Node, grain: int = 0) -> Function:
-    """The instructions of a kernel whose ranges carry their decisions; grain: see Function."""
-    work = _Linearizer(sink)
+def linearize(name: str, sink: Node, grain: int = 0, group: int = 0,
+              strides: Mapping[Node, int] = NO_STRIDES) -> Function:
+    """The instructions of a kernel whose ranges carry their decisions; grain, group: see Function.
+
+    strides: of each 'local' range; it is the work item's number // stride % extent.
+    """
+    work = _Linearizer(sink, group, strides)
     for store in sink.src:
         work.store(store)
     work.close_loops(0)
     params = {n.arg.slot: (n.dtype, n.arg.size) for n in toposort([sink]) if n.op is Op.PARAM}
     unused = (dt.uint8, 0)  # an argument that simplification has made unnecessary
     slots = tuple(params.get(i, unused) for i in range(max(params) + 1))
-    return Function(name, slots, work.build.root, grain)
+    return Function(name, slots, work.build.root, grain, group, tuple(work.build.arrays))
 
 
 @dataclass(slots=True)
@@ -60,8 +69,10 @@ class _Level:
 
 
 class _Linearizer:
-    def __init__(self, sink: Node) -> None:
+    def __init__(self, sink: Node, group: int, strides: Mapping[Node, int]) -> None:
         self.build = Builder()
+        self.group, self.strides = group, strides
+        self.arrays: dict[Node, int] = {}
         self.free = free_ranges(sink)
         self.loaded = _loaded(sink)
         unrolled = {free: _sorted_unrolled(free) for free in set(self.free.values())}
@@ -93,7 +104,18 @@ class _Linearizer:
         for env in self._instances(store):
             address = self._address(store.src[0], store.src[1], env, lanes)
             value, *mask = (self.build.splat(self._value(s, env), lanes) for s in store.src[2:])
+            mask = mask or self._first_items(store)
             self.build.store(self._innermost(), Store(address, value, store.arg, *mask))
+
+    def _first_items(self, store: Node) -> list[Value]:
+        """The mask of a STORE that not all items of a group are needed for, if it is one."""
+        needed = max((self.strides[r] * r.arg.extent for r in self.free[store]
+                      if r.arg.kind == "local"), default=1)
+        if needed >= self.group:
+            return []
+        item = self.build.item(1, self.group)
+        return [self.build.compute(Op.CMPLT, dt.bool_, item,
+                                   self.build.constant(needed, dt.INDEX))]
 
     def _innermost(self) -> Block:
         return self.build.home[self.counter[self.open[-1]]] if self.open else self.build.root
@@ -138,6 +160,12 @@ class _Linearizer:
                 self.done.update(together)
                 self._accumulate(together)
                 continue
+            if node.op is Op.MATRIX:
+                self._multiply(node)
+                continue
+            if node.op is Op.STAGE:
+                self._stage(self._staged_beside(node))
+                continue
             self.done.add(node)
             for env in self._instances(node):
                 instance = tuple(env[r] for r in self.unrolled[node])
@@ -147,8 +175,9 @@ class _Linearizer:
         """What must be a value before a node can be emitted. Addresses are made where they are
         used, but for the loads in them."""
         if node.op is Op.LOAD:
-            return *node.src[2:], *(t for t in affine(node.src[1])[0] if t in self.loaded)
-        if node.op in (Op.ACCUMULATE, Op.PARAM) or _compares_indices(node):
+            staged = node.src[:1] if node.src[0].op is Op.STAGE else ()
+            return *staged, *node.src[2:], *(t for t in affine(node.src[1])[0] if t in self.loaded)
+        if node.op in (Op.ACCUMULATE, Op.MATRIX, Op.PARAM, Op.STAGE) or _compares_indices(node):
             return ()
         return node.src
 
@@ -177,6 +206,8 @@ class _Linearizer:
             return self.build.constant(env[node], dt.INDEX)
         if node.arg.kind == "vector":
             return self.build.lanes(tuple(range(node.arg.extent)), dt.INDEX)
+        if node.arg.kind == "local":
+            return self.build.item(self.strides[node], node.arg.extent)
         return self.counter[node]
 
     def _compare_lanes(self, node: Node, env: Env) -> Value | None:
@@ -219,7 +250,8 @@ class _Linearizer:
             self._need(node.src[2])
             mask = self.build.splat(self._value(node.src[2], env), lanes)
         address = self._address(node.src[0], node.src[1], env, lanes, mask is not None)
-        return self.build.load(node.dtype, lanes, address, mask)
+        staged = self._value(node.src[0], env) if address.is_local else None
+        return self.build.load(node.dtype, lanes, address, mask, staged)
 
     def _neighbour(self, node: Node, lanes: int) -> Node | None:
         """The range of a register tile whose instances of a LOAD are neighbours in memory, in
@@ -252,6 +284,9 @@ class _Linearizer:
     def _address(self, param: Node, position: Node, env: Env, lanes: int,
                  masked: bool = False) -> Address:
         """Where a LOAD or STORE is: base + constant + constants by lane, if it can be."""
+        if param.op is Op.STAGE:
+            base, offset = self._sum(*affine(position), env)
+            return Address(self.arrays[param], base, offset, is_local=True)
         terms, offset = affine(position)
         vector = next((r for r in self.free[position] if r.arg.kind == "vector"), None)
         by_lane = {t: f for t, f in terms.items()
@@ -289,28 +324,87 @@ class _Linearizer:
             total = self.build.add(total, self.build.scale(value, factor))
         return total, offset
 
+    # ---- local memory ----
+
+    def _staged_beside(self, node: Node) -> list[Node]:
+        """The STAGEs that are filled where `node` is."""
+        place = self._stage_block(node)
+        stages = [n for n in self.free if n.op is Op.STAGE and n not in self.done]
+        return [n for n in stages if self._stage_block(n) is place]
+
+    def _stage_block(self, node: Node) -> Block | None:
+        loops = [r for r in self.free[node] if _is_loop(r)]
+        if any(r not in self.counter for r in loops):
+            return None
+        return self.build.deepest([self.counter[r] for r in loops])
+
+    def _stage(self, nodes: Sequence[Node]) -> None:
+        """Fill arrays: all items of the group store a part, once all have read what was there."""
+        self.done.update(nodes)
+        block = self._stage_block(nodes[0])
+        assert block is not None
+        if any(r.arg.kind != "parallel" and _is_loop(r) for r in self.free[nodes[0]]):
+            block.items.append(Barrier())
+        for node in nodes:
+            self.arrays[node] = self.build.array(node.dtype, node.arg.size)
+            value, place, *own = node.src
+            self._need(value)
+            for env in _assignments(_sorted_unrolled(own)):
+                address = self._address(node, place, env, 1)
+                self.build.store(block, Store(address, self._value(value, env)))
+            self.values[node, ()] = self.build.value(node.dtype, 1, block)
+        block.items.append(Barrier())
+
     # ---- reductions ----
 
     def _accumulate(self, nodes: Sequence[Node]) -> None:
         """The loops of ACCUMULATEs over the same ranges: an accumulator an instance of each, all in
         one nest."""
-        first = nodes[0]
-        ranges = first.src[1:]
+        nest = self._nest(nodes[0], nodes[0].src[1:])
+        parts = [(n, instance, self._parts(n, nest, env)) for n in nodes
+                 for instance, env in self._accumulators(n)]
+        self._close_nest(nest)
+        for node, instance, accumulators in parts:
+            self.values[node, instance] = self._finish(node, accumulators)
+
+    def _nest(self, node: Node, ranges: Iterable[Node]) -> list[_Level]:
+        """The loops that a node runs over ranges of its own, open."""
         loops = sorted((r for r in ranges if _is_loop(r)), key=lambda r: r.arg.order)
-        outer = self.build.deepest([self.counter[r] for r in self.free[first] if _is_loop(r)])
+        outer = self.build.deepest([self.counter[r] for r in self.free[node] if _is_loop(r)])
         blocks = [outer]
         for r in loops:
             blocks.append(self._enter(r, blocks[-1]))
-        nest = [_Level(r, body, parent)
+        return [_Level(r, body, parent)
                 for r, body, parent in zip(loops, blocks[1:], blocks, strict=False)]
-        parts = [(n, instance, self._parts(n, nest, env)) for n in nodes
-                 for instance, env in self._accumulators(n)]
+
+    def _close_nest(self, nest: Sequence[_Level]) -> None:
         for level in reversed(nest):
             counter, extent = self.counter[level.range], level.range.arg.extent
             level.parent.items.append(Loop(counter, extent, level.body, tuple(level.carried)))
             level.parent.items += level.after
-        for node, instance, accumulators in parts:
-            self.values[node, instance] = self._finish(node, accumulators)
+
+    def _multiply(self, node: Node) -> None:
+        """The loops of a MATRIX, with the elements of the result that an item holds carried."""
+        self.done.add(node)
+        a, b, first, second, *ranges = node.src
+        nest = self._nest(node, ranges)
+        self._need(a)
+        self._need(b)
+        held = _assignments([first, second])
+        tiles = _assignments(r for r in self.unrolled[node] if r not in (first, second))
+        found = []
+        for tile in tiles:
+            sides = [[self._value(side, tile | own) for own in _assignments(
+                r for r in self.unrolled[side] if r not in tile)] for side in (a, b)]
+
+            def step(so_far: list[Value], sides: list[list[Value]] = sides) -> list[Value]:
+                return self.build.matrix(node.arg, sides[0], sides[1], so_far)
+            found.append(self._carry(node.dtype, Op.ADD, nest, 1, step, len(held)))
+        self._close_nest(nest)
+        for tile, results in zip(tiles, found, strict=True):
+            for own, result in zip(held, results, strict=True):
+                env = tile | own
+                self.values[node, tuple(env[r] for r in self.unrolled[node])] = result
 
     def _accumulators(self, node: Node) -> Iterator[tuple[Instance, Env]]:
         """The instances of an ACCUMULATE, once its operands are there."""
@@ -328,7 +422,12 @@ class _Linearizer:
         lanes = max(self._lanes(value), *own_lanes, 1)  # a value may not depend on its own lanes
         if not nest:
             return [self._chain(node, env, own, lanes)]
-        return [self._carry(node, nest, env | mine, lanes) for mine in _assignments(own)]
+
+        def carried(mine: Env) -> Value:
+            def step(so_far: list[Value]) -> list[Value]:
+                return [self.build.splat(self._combine(node, so_far[0], env | mine), lanes)]
+            return self._carry(node.dtype, node.arg, nest, lanes, step)[0]
+        return [carried(mine) for mine in _assignments(own)]
 
     def _by_operand(self, node: Node) -> list[Env]:
         """The instances of a sum of products, all that share an operand one after the other: the
@@ -350,24 +449,28 @@ class _Linearizer:
             return element
         return self.build.compute(node.arg, node.dtype, so_far, element)
 
-    def _carry(self, node: Node, nest: Sequence[_Level], env: Env, lanes: int) -> Value:
-        """One accumulator carried through all the loops; gives its final value. Each iteration of
-        a 'block' loop begins with a new one, which is then added to that of the loop."""
-        identity = SPECS[node.arg].identity
+    def _carry(self, dtype: DType, combiner: Op, nest: Sequence[_Level], lanes: int,
+               step: Callable[[list[Value]], list[Value]], count: int = 1) -> list[Value]:
+        """`count` accumulators carried through all the loops; gives their final values. Each
+        iteration of a 'block' loop begins with new ones, which are then added to those of the loop.
+        step: accumulators to what they are after one iteration."""
+        identity = SPECS[combiner].identity
         assert identity is not None
-        start = self.build.constant(identity(node.dtype), node.dtype, lanes)
-        phis = [self.build.value(node.dtype, lanes, level.body) for level in nest]
-        result = self.build.splat(self._combine(node, phis[-1], env), lanes)
+        start = self.build.constant(identity(dtype), dtype, lanes)
+        phis = [[self.build.value(dtype, lanes, level.body) for _ in range(count)]
+                for level in nest]
+        results = step(phis[-1] if nest else [start] * count)
         for i, level in reversed(list(enumerate(nest))):
             apart = i > 0 and nest[i - 1].range.arg.kind == "block"
-            initial = phis[i - 1] if i and not apart else start
-            final = self.build.value(node.dtype, lanes, level.parent)
-            level.carried.append(Carried(phis[i], initial, result, final))
-            result = final
-            if apart:
-                result = self.build.value(node.dtype, lanes, level.parent)
-                level.after.append(Compute(result, node.arg, (phis[i - 1], final)))
-        return result
+            before = phis[i - 1] if i else [start] * count
+            for j, phi in enumerate(phis[i]):
+                final = self.build.value(dtype, lanes, level.parent)
+                level.carried.append(Carried(phi, start if apart else before[j], results[j], final))
+                results[j] = final
+                if apart:
+                    results[j] = self.build.value(dtype, lanes, level.parent)
+                    level.after.append(Compute(results[j], combiner, (before[j], final)))
+        return results
 
     def _chain(self, node: Node, env: Env, own: Sequence[Node], lanes: int) -> Value:
         """No loops: the elements one after the other."""
@@ -384,8 +487,14 @@ class _Linearizer:
             parts = [self.build.compute(node.arg, node.dtype, a, b)
                      for a, b in itertools.zip_longest(parts[:half], parts[half:]) if b is not None
                      ] + (parts[half - 1:half] if len(parts) % 2 else [])
-        own = any(r.arg.kind == "vector" for r in node.src[1:])
-        return self.build.horizontal(node.arg, parts[0]) if own and parts[0].lanes > 1 else parts[0]
+        total = parts[0]
+        if total.lanes > 1 and any(r.arg.kind == "vector" for r in node.src[1:]):
+            total = self.build.horizontal(node.arg, total)
+        for r in node.src[1:]:
+            if r.arg.kind == "local":
+                total = self.build.across(node.arg, total, self.strides[r], r.arg.extent,
+                                          self.group)
+        return total
 
 
 def _at_lane(term: Node, vector: Node | None, lane: int) -> int:

@@ -8,23 +8,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from lazyten.codegen import caches
 from lazyten.codegen.carry import carry
 from lazyten.codegen.cycles import Model
-from lazyten.codegen.lower import FIRST_REDUCE
-from lazyten.codegen.parallel import (
-    ONE_THREAD,
-    Sharing,
-    choose_grid,
-    choose_parallel,
-    leaves_enough,
+from lazyten.codegen.decisions import Decisions, range_name
+from lazyten.codegen.gpu import decide_grid
+from lazyten.codegen.local import (
+    COPIES,
+    Group,
+    array_sizes,
+    group_of,
+    group_size,
+    marked,
+    stage_in_local,
+    strides_of,
 )
+from lazyten.codegen.parallel import choose_parallel
 from lazyten.codegen.ranges import (
-    OUTERMOST,
     block_range,
     block_reduction,
+    group_range,
     make_outermost,
     merge_ranges,
     outermost_range,
@@ -32,11 +38,11 @@ from lazyten.codegen.ranges import (
     split_outputs,
     split_reduction,
 )
-from lazyten.codegen.stage import Staged, fill, mark, packable_loads
+from lazyten.codegen.stage import fill, mark, packable_loads
 from lazyten.codegen.summation import blocked_sums
 from lazyten.codegen.target import Target
-from lazyten.node import Node, toposort
-from lazyten.ops import Op
+from lazyten.codegen.tensor_cores import WARP, Tensors, with_matrices
+from lazyten.node import Node, ranges_of
 
 TILES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)
 MOST_STARTS = 6
@@ -47,65 +53,80 @@ MOST_WRITTEN_OUT = 32
 """Elements of a reduction up to which it may do without loops."""
 
 
-@dataclass(frozen=True, slots=True)
-class Decisions:
-    """What becomes of a kernel's ranges.
+class Optimized(NamedTuple):
+    """A SINK whose ranges carry the decisions, what was decided, and what a group of items does."""
 
-    lanes: vector ranges and their lanes. tile: output ranges in registers, in elements or vectors.
-    unroll: reduction ranges and how many accumulators each has. block: a reduction range and how
-    many of its elements are summed before the loops of the output start anew, for caches' sake.
-    parallel: the output ranges whose loops threads share as if they were one.
-    """
-
-    lanes: tuple[tuple[Node, int], ...] = ()
-    tile: tuple[tuple[Node, int], ...] = ()
-    unroll: tuple[tuple[Node, int], ...] = ()
-    staged: tuple[Staged, ...] = ()
-    outer: Node | None = None
-    block: tuple[tuple[Node, int], ...] = ()
-    parallel: Sharing = ONE_THREAD
-
-    def __str__(self) -> str:
-        parts = [f"{name}({', '.join(f'{range_name(r)}:{n}' for r, n in chosen)})"
-                 for name, chosen in (("tile", self.tile), ("unroll", self.unroll),
-                                      ("vector", self.lanes), ("block", self.block)) if chosen]
-        if self.outer is not None:
-            parts.append(f"outermost({range_name(self.outer)})")
-        parts += [f"stage(argument {s.load.src[0].arg.slot}"
-                  f"{f', load {s.number}' if s.number else ''})" for s in self.staged]
-        if self.parallel.ranges:
-            shared = "*".join(map(range_name, self.parallel.ranges))
-            parts.append(f"parallel({shared}:{self.parallel.grain})")
-        return " ".join(parts) or "plain loops"
-
-
-def range_name(r: Node) -> str:
-    """i0, i1, ... for output axes; r0.2 for axis 2 of the first reduction."""
-    first, *rest = r.arg.order[1:] if r.arg.order[0] == OUTERMOST else r.arg.order
-    name = f"i{first}" if first < FIRST_REDUCE else f"r{first - FIRST_REDUCE}"
-    return ".".join([name, *map(str, rest)])
+    sink: Node
+    decisions: Decisions
+    group: Group
 
 
 def optimize(sink: Node, target: Target, scratch: int,
-             given: Callable[[Node], Decisions] | None = None) -> list[tuple[Node, Decisions]]:
+             given: Callable[[Node], Decisions] | None = None) -> list[Optimized]:
     """The same kernel in better loop nests, and what was decided: what packs operands, in the order
     to run, and last the kernel itself. `scratch` is the first kernel argument that is not taken.
     `given` decides for the kernel itself, once its ranges are merged."""
     sink = merge_ranges(sink)
     decisions = decide(sink, target) if given is None else given(sink)
-    marked = apply(mark(sink, decisions.staged, scratch), decisions)
-    fills, sink = fill(marked, decisions.staged, scratch)
+    strides, size = digits_of(sink, decisions)
+    packed = [s for s in decisions.staged if not s.local]
+    local = [s for s in decisions.staged if s.local]
+    sink = apply(marked(mark(sink, packed, scratch), local), decisions)
+    fills, sink = fill(sink, packed, scratch)
     sums = scratch + len(fills)
-    done = [step for f in fills for step in optimize(f, target, sums + len(decisions.block))]
+    done = [made for f in fills for made in optimize(f, target, sums + len(decisions.block))]
     sink = share(sink, decisions)
     if decisions.block:
         sink = carry(sink, sums)
-    return [*done, (sink, decisions)]
+    group = Group()
+    if size:
+        sink, copying = stage_in_local(sink, local, _inside(sink, decisions), size)
+        if decisions.tensor is not None:
+            tensors = _of_groups(decisions)
+            assert tensors is not None
+            sink = with_matrices(sink, tensors)
+            strides |= decisions.tensor.strides()
+        group = group_of(sink, strides, size, copying)
+    return [*done, Optimized(sink, decisions, group)]
+
+
+def local_arrays(sink: Node, decisions: Decisions) -> list[tuple[int, int]]:
+    """What decisions put in local memory: for each array the elements that an item copies, and
+    bytes."""
+    local = [s for s in decisions.staged if s.local]
+    size = digits_of(sink, decisions)[1]
+    split = apply(marked(sink, local), decisions)
+    return array_sizes(stage_in_local(split, local, _inside(split, decisions), size)[0], size)
+
+
+def digits_of(sink: Node, decisions: Decisions) -> tuple[dict[Node, int], int]:
+    """The stride of each range in `local` among the work items of a group, and how many items that
+    takes: 0 for no group."""
+    warp = WARP if decisions.tensor is not None else 0
+    strides = strides_of(sink, decisions.local, max(warp, 1))
+    return strides, max(group_size(strides, decisions.local), warp)
+
+
+def _inside(split: Node, decisions: Decisions) -> set[Node]:
+    """The ranges of reductions that are split for a group's part of them."""
+    orders = [group_range(r, n).arg.order for r, n in decisions.group]
+    return {r for r in ranges_of([split]) if r.arg.kind == "reduce"
+            and any(r.arg.order[:len(order)] == order for order in orders)}
+
+
+def _of_groups(decisions: Decisions) -> Tensors | None:
+    """What tensor cores multiply, with a group's part of the reduction in the place of it."""
+    tensors, parts = decisions.tensor, dict(decisions.group)
+    if tensors is None or tensors.inner not in parts:
+        return tensors
+    return replace(tensors, inner=group_range(tensors.inner, parts[tensors.inner]))
 
 
 def decide(sink: Node, target: Target) -> Decisions:
     """All decisions for a kernel whose ranges are merged."""
     model = Model(sink, target)
+    if target.work_group > 1:
+        return decide_grid(model)
     decisions = in_caches(model, choose(model))
     loads = packable_loads(sink) if decisions.staged else {}
     return replace(decisions, staged=tuple(
@@ -114,29 +135,37 @@ def decide(sink: Node, target: Target) -> Decisions:
 
 def apply(sink: Node, decisions: Decisions) -> Node:
     """Split the ranges as decided."""
-    lanes, tile, unroll = (dict(d) for d in (decisions.lanes, decisions.tile, decisions.unroll))
-    sums = blocked_sums(sink, lambda r: unroll.get(r, 1) * lanes.get(r, 1), dict(decisions.block))
-    ranges = sorted({*lanes, *tile, *unroll, *sums}, key=lambda r: r.arg.order)
+    tile, unroll, local = map(dict, (decisions.tile, decisions.unroll, decisions.local))
+    lanes = replace(decisions, tensor=_of_groups(decisions)).widths()
+    for r, n in decisions.group:
+        sink = split_reduction(sink, r, 1, 1, ((-(-r.arg.extent // n), "reduce"), (n, "reduce")))
+
+    def step(r: Node) -> int:
+        return unroll.get(r, 1) * local.get(r, 1) * lanes.get(r, 1)
+    sums = blocked_sums(sink, step, dict(decisions.block))
+    ranges = sorted({*lanes, *tile, *unroll, *local, *sums}, key=lambda r: r.arg.order)
     for r, size in decisions.block:
         sink, inner = block_reduction(sink, r, size)
         if r in sums:
             sink = split_reduction(sink, inner, 1, 1, sums[r])
             ranges.remove(r)
-    outputs = {r: (tile.get(r, 1), lanes.get(r, 1)) for r in ranges if r.arg.kind == "loop"}
+    outputs = {r: (tile.get(r, 1), local.get(r, 1), lanes.get(r, 1))
+               for r in ranges if r.arg.kind == "loop"}
     if outputs:
         sink = split_outputs(sink, outputs)
     for r in ranges:
         if r not in outputs:
-            sink = split_reduction(sink, r, unroll.get(r, 1), lanes.get(r, 1), sums.get(r, ()))
+            sink = split_reduction(sink, r, unroll.get(r, 1), lanes.get(r, 1), sums.get(r, ()),
+                                   local.get(r, 1))
     return sink if decisions.outer is None else make_outermost(sink, decisions.outer)
 
 
 def share(sink: Node, decisions: Decisions) -> Node:
     """Make the loops that threads share one 'parallel' loop."""
-    lanes, tile = dict(decisions.lanes), dict(decisions.tile)
+    lanes, tile, local = decisions.widths(), dict(decisions.tile), dict(decisions.local)
     blocks = []
     for r in decisions.parallel.ranges:
-        block = block_range(r, tile.get(r, 1) * lanes.get(r, 1))
+        block = block_range(r, tile.get(r, 1) * local.get(r, 1) * lanes.get(r, 1))
         blocks.append(outermost_range(block) if r is decisions.outer else block)
     return share_ranges(sink, blocks) if blocks else sink
 
@@ -148,10 +177,9 @@ def choose(model: Model) -> Decisions:
 
 
 def in_caches(model: Model, decisions: Decisions) -> Decisions:
-    """With the order of the loops, a reduction's blocks, and what threads share; or, for a device
-    of many work items, with one for each output block."""
+    """With the order of the loops, a reduction's blocks, and what threads share."""
     if model.target.work_group > 1:
-        return replace(decisions, parallel=choose_grid(model, decisions))
+        return decisions
     decisions = replace(decisions, outer=caches.outermost(model, decisions),
                         block=caches.blocks(model, decisions))
     if not model.target.threads:
@@ -214,8 +242,6 @@ def _improve(model: Model, start: Decisions, fewest: float) -> tuple[Decisions, 
     """
     best = start
     for tile in _tiles(model, start):
-        if not leaves_enough(model, tile):
-            continue
         candidate = Decisions(start.lanes, tile)
         cycles = model.cycles(candidate)
         if cycles < fewest * 0.999:
@@ -274,5 +300,6 @@ def _factors(r: Node, lanes: int) -> Sequence[int]:
 
 def loop_nest(sink: Node) -> str:
     """The loops of an optimized kernel and their kinds, for DEBUG=3."""
-    ranges = sorted((n for n in toposort([sink]) if n.op is Op.RANGE), key=lambda r: r.arg.order)
+    ranges = sorted((r for r in ranges_of([sink]) if r.arg.order[0] < COPIES),
+                    key=lambda r: r.arg.order)
     return "\n".join(f"  {range_name(r):<8} {r.arg.kind:<7} {r.arg.extent}" for r in ranges)

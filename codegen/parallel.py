@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lazyten.codegen.cycles import Choice, Model
@@ -23,8 +23,6 @@ CHUNK_UNITS = 60_000.0
 MOST_CHUNKS = 64
 ENOUGH_CHUNKS = 16
 """More chunks than this are no reason to prefer one loop to another."""
-LEAST_ITEMS = 4096
-"""A GPU has so much to do at a time; a register tile is not worth less."""
 MOST_REPEATED = 0.1
 """How much of a kernel's time each thread may spend on what all of them must compute."""
 
@@ -54,23 +52,6 @@ def choose_parallel(model: Model, choice: Choice) -> Sharing:
         if min(chunks, ENOUGH_CHUNKS) > most:
             best, most = sharing, min(chunks, ENOUGH_CHUNKS)
     return best
-
-
-def leaves_enough(model: Model, tile: Sequence[tuple[Node, int]]) -> bool:
-    """Whether a register tile leaves work items enough to a device that needs thousands."""
-    if model.target.work_group == 1:
-        return True
-    elements = math.prod(r.arg.extent for r in model.shared_outputs)
-    return bool(elements >= LEAST_ITEMS * math.prod(n for _, n in tile))
-
-
-def choose_grid(model: Model, choice: Choice) -> Sharing:
-    """For devices that run thousands of work items: an item for each block of all outputs, as far
-    as no reduction would be computed again."""
-    lanes, tile = dict(choice.lanes), dict(choice.tile)
-    ranges = tuple(r for r in model.shared_outputs if all(r in b.free for b in model.reductions)
-                   and r.arg.extent > lanes.get(r, 1) * tile.get(r, 1))
-    return Sharing(ranges, 1) if ranges else ONE_THREAD
 
 
 def _candidates(model: Model, outer: Node | None) -> Iterator[tuple[Node, ...]]:

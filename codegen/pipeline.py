@@ -7,13 +7,15 @@ from functools import partial
 
 from lazyten.codegen import render_c, render_llvm
 from lazyten.codegen.decision_text import parse
+from lazyten.codegen.decisions import Decisions
 from lazyten.codegen.decompose import decompose
 from lazyten.codegen.dialect import CLANG_OPENCL, CUDA, OPENCL
 from lazyten.codegen.generated import Generated
 from lazyten.codegen.instructions import Function
 from lazyten.codegen.linearize import linearize
 from lazyten.codegen.lower import lower
-from lazyten.codegen.optimize import Decisions, loop_nest, optimize
+from lazyten.codegen.narrow import narrow
+from lazyten.codegen.optimize import Optimized, loop_nest, optimize
 from lazyten.codegen.target import Target
 from lazyten.kernel import Given, Kernel
 from lazyten.location import attribute_to
@@ -49,13 +51,15 @@ def _generate(kernel: Kernel, target: Target) -> Generated:
     declares: dict[str, None] = {}
     loops: list[str] = []
     functions: list[Function] = []
-    for name, (sink, decisions) in zip(names, steps, strict=True):
+    for name, (sink, decisions, group) in zip(names, steps, strict=True):
         nest = loop_nest(_checked(sink))
         title = f"{decisions} (given)" if given and name == kernel.name else str(decisions)
         loops.append(f"{title}\n{nest}" if nest else title)
         stores = decompose(sink.src)
         function = linearize(name, _checked(make(sink.op, sink.dtype, tuple(stores))),
-                             decisions.parallel.grain)
+                             decisions.parallel.grain, group.size, group.strides)
+        if target.work_group > 1:
+            function = narrow(function)
         text, declared = RENDERERS[target.language](function)
         functions.append(function)
         texts.append(text)
@@ -69,10 +73,10 @@ def _given(given: Given, target: Target, sink: Node) -> Decisions:
     return parse(given.text, sink, target, given.where)
 
 
-def _scratch_bytes(steps: list[tuple[Node, Decisions]], arguments: int) -> tuple[int, ...]:
+def _scratch_bytes(steps: list[Optimized], arguments: int) -> tuple[int, ...]:
     """The bytes of each scratch array, in the order of their arguments."""
     params = {n.arg.slot: n.dtype.itemsize * n.arg.size
-              for n in toposort([sink for sink, _ in steps]) if n.op is Op.PARAM}
+              for n in toposort([step.sink for step in steps]) if n.op is Op.PARAM}
     return tuple(params[slot] for slot in sorted(params) if slot >= arguments)
 
 

@@ -30,7 +30,7 @@ AFFINE = frozenset({Op.ADD, Op.SUB, Op.MUL, Op.NEG})
 
 
 def free_ranges(root: Node) -> dict[Node, frozenset[Node]]:
-    """The ranges each node under `root` depends on, but for those an ACCUMULATE binds."""
+    """The ranges each node under `root` depends on, but for those an ACCUMULATE or STAGE binds."""
     free: dict[Node, frozenset[Node]] = {}
     empty: frozenset[Node] = frozenset()
     for node in toposort([root]):
@@ -38,6 +38,13 @@ def free_ranges(root: Node) -> dict[Node, frozenset[Node]]:
             free[node] = frozenset((node,))
         elif node.op is Op.ACCUMULATE:
             free[node] = free[node.src[0]] - frozenset(node.src[1:])
+        elif node.op is Op.MATRIX:
+            a, b, first, second, *loops = node.src
+            inner = {r for r in free[a] | free[b]
+                     if r.arg.kind == "unroll" and r.arg.order[0] == first.arg.order[0]}
+            free[node] = ((free[a] | free[b]) - inner - frozenset(loops)) | {first, second}
+        elif node.op is Op.STAGE:
+            free[node] = (free[node.src[0]] | free[node.src[1]]) - frozenset(node.src[2:])
         else:
             free[node] = empty.union(*(free[s] for s in node.src)) if node.src else empty
     return free
@@ -222,8 +229,8 @@ def _is_affine(node: Node) -> bool:
 
 # ---- splitting -----------------------------------------------------------------------------------
 
-def split_outputs(sink: Node, parts: Mapping[Node, tuple[int, int]]) -> Node:
-    """Split output ranges into blocks of so many vectors (or elements) of so many lanes.
+def split_outputs(sink: Node, parts: Mapping[Node, tuple[int, int, int]]) -> Node:
+    """Split output ranges into blocks of so many steps, of so many work items with so many lanes.
 
     Where the block does not divide the extent, the last block overlaps the one before: it computes
     and stores some elements twice, with equal values, and needs no mask.
@@ -231,14 +238,19 @@ def split_outputs(sink: Node, parts: Mapping[Node, tuple[int, int]]) -> Node:
     return replace_ranges(sink, {r: _in_blocks(r, *split) for r, split in parts.items()}, {})
 
 
-def _in_blocks(r: Node, tile: int, lanes: int) -> Node:
-    n, block = r.arg.extent, tile * lanes
+def _in_blocks(r: Node, tile: int, items: int, lanes: int) -> Node:
+    n, block = r.arg.extent, tile * items * lanes
     start = elementwise(Op.MUL, block_range(r, block), index(block))
     if n % block:
         start = minimum(start, index(n - block))
-    step = elementwise(Op.MUL, _part(r, 1, tile, "unroll"), index(lanes))
-    value = elementwise(Op.ADD, start, elementwise(Op.ADD, step, _part(r, 2, lanes, "vector")))
-    return simplify(value)
+    sizes, parts = (tile, items, lanes), (_part(r, 1, tile, "unroll"), local_range(r, items),
+                                          _part(r, 2, lanes, "vector"))
+    return simplify(elementwise(Op.ADD, start, flatten(sizes, parts)))
+
+
+def local_range(r: Node, items: int) -> Node:
+    """The range over the work items that `r` is split for."""
+    return _part(r, 3, items, "local")
 
 
 OUTERMOST = -1
@@ -257,23 +269,32 @@ def outermost_range(r: Node) -> Node:
     return make(Op.RANGE, r.dtype, (), r.arg._replace(order=(OUTERMOST, *r.arg.order)))
 
 
-def split_reduction(sink: Node, r: Node, unroll: int, lanes: int, loops: Loops = ()) -> Node:
-    """Split a reduction range: `unroll` accumulators of `lanes` lanes, combined after the loops.
+def split_reduction(sink: Node, r: Node, unroll: int, lanes: int, loops: Loops = (),
+                    items: int = 1) -> Node:
+    """Split a reduction range: `unroll` accumulators of `lanes` lanes in each of `items` work
+    items, combined after the loops.
 
     loops: extents and kinds of the loops over it, if not one. Where all that is more than the
     extent, the elements past the end count as the combiner's identity.
     """
-    n, block = r.arg.extent, unroll * lanes
+    n, block = r.arg.extent, unroll * items * lanes
     loops = loops or ((-(-n // block), "reduce"),)
-    sizes = [*(extent for extent, _ in loops), unroll, lanes]
-    parts = [_part(r, i, extent, kind) for i, (extent, kind)
-             in enumerate((*loops, (unroll, "unroll"), (lanes, "vector")))]
+    sizes = [*(extent for extent, _ in loops), unroll, items, lanes]
+    *parts, last = (_part(r, i, extent, kind) for i, (extent, kind)
+                    in enumerate((*loops, (unroll, "unroll"), (lanes, "vector"))))
+    parts += [_part(r, len(parts) + 1, items, "local"), last]
     value = simplify(flatten(sizes, parts))
     made = tuple(p for p in parts if p.op is Op.RANGE)
     sink = replace_ranges(sink, {r: value}, {r: made})
     if math.prod(sizes) == n:
         return sink
     return _mask_reduction(sink, frozenset(made), elementwise(Op.CMPLT, value, index(n)))
+
+
+def group_range(r: Node, n: int) -> Node:
+    """The inner of two loops over a reduction's range, of `n` elements, as split_reduction with no
+    accumulators makes it."""
+    return _part(r, 1, n, "reduce")
 
 
 CARRIED = OUTERMOST - 1

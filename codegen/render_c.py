@@ -3,7 +3,8 @@
 The parameters are the kernel's arguments, outputs first. A work item runs a chunk of `grain`
 iterations of the parallel loop, the one that its number says; without such a loop there is one work
 item, and with one there may be more than it takes: those do nothing. Results do not depend on how
-work items are grouped.
+work items are grouped. A function with a `group` is run by groups of exactly so many items, one for
+each iteration.
 
 Every value is a variable that is written once, but for what loops carry.
 """
@@ -22,17 +23,22 @@ from lazyten.codegen.c_ops import (
     type_name,
 )
 from lazyten.codegen.dialect import Dialect
+from lazyten.codegen.group_text import across, declared, item_digit, matrix
 from lazyten.codegen.instructions import (
+    Across,
     Address,
+    Barrier,
     Block,
     Compute,
     Constant,
     Function,
     Horizontal,
     Instruction,
+    Item,
     Lanes,
     Load,
     Loop,
+    Matrix,
     Shuffle,
     Splat,
     Store,
@@ -59,14 +65,16 @@ def render(function: Function, dialect: Dialect) -> tuple[str, tuple[str, ...]]:
     """The text of the function, and the lines that must stand before it in its program."""
     renderer = _Renderer(function, dialect)
     renderer.block(function.body)
-    written = {i.address.slot for i in instructions_of(function.body) if isinstance(i, Store)}
+    written = {i.address.slot for i in instructions_of(function.body) if isinstance(i, Store)
+               and not i.address.is_local}
     params = [_parameter(slot, dtype, slot in written, dialect)
               for slot, (dtype, _) in enumerate(function.params)]
     start = f"{dialect.kernel} {function_name(function.name)}("
     head = start + (",\n" + " " * len(start)).join(params) + ") {"
     declares = [*dialect.head, *(dialect.float64 if renderer.uses_float64 else ()),
                 *sorted(renderer.types), *sorted(renderer.helpers)]
-    return "\n".join([head, *renderer.lines, "}"]), tuple(declares)
+    arrays = declared(function.arrays, dialect)
+    return "\n".join([head, *arrays, *renderer.lines, "}"]), tuple(declares)
 
 
 def _parameter(slot: int, dtype: DType, is_written: bool, dialect: Dialect) -> str:
@@ -117,6 +125,10 @@ class _Renderer:
                 self._loop(item)
             elif isinstance(item, Store):
                 self._store(item)
+            elif isinstance(item, Barrier):
+                self.line(self.dialect.barrier)
+            elif isinstance(item, Matrix):
+                matrix(self, item)
             else:
                 self._define(item)
 
@@ -135,11 +147,15 @@ class _Renderer:
         self.line("}")
 
     def _head(self, loop: Loop, counter: str) -> str:
+        kind = self._type(loop.counter)
+        if loop.parallel and self.function.group:
+            self.line(f"{kind} {counter} = {self.dialect.group};")
+            return "{"
         if not loop.parallel:
-            return f"for (ulong {counter} = 0; {counter} < {loop.extent}; ++{counter}) {{"
+            return f"for ({kind} {counter} = 0; {counter} < {loop.extent}; ++{counter}) {{"
         item, grain = self.dialect.item, self.function.grain
         if grain == 1:
-            self.line(f"ulong {counter} = {item};")
+            self.line(f"{kind} {counter} = {item};")
             return f"if ({counter} < {loop.extent}) {{"
         first = self.let("ulong", f"{item} * {grain}")
         last = self.let("ulong", f"min({first} + {grain}, (ulong){loop.extent})")
@@ -153,7 +169,7 @@ class _Renderer:
         return type_name(value.dtype, value.lanes)
 
     def _define(self, item: Instruction) -> None:
-        assert not isinstance(item, Loop | Store)
+        assert not isinstance(item, Loop | Store | Barrier | Matrix)
         kind = self._type(item.out)
         if isinstance(item, Constant):
             self._define_constant(item.out, item.value)
@@ -180,6 +196,10 @@ class _Renderer:
             return self._load(item)
         if isinstance(item, Horizontal):
             return self._horizontal(item)
+        if isinstance(item, Item):
+            return item_digit(item, self.function.group, self.dialect)
+        if isinstance(item, Across):
+            return across(self, item)
         assert isinstance(item, Shuffle)
         lanes = [(item.first, i) if i < item.first.lanes else (item.second, i - item.first.lanes)
                  for i in item.order]
@@ -231,7 +251,7 @@ class _Renderer:
         dtype, lanes, address = item.out.dtype, item.out.lanes, item.address
         mask = None if item.mask is None else self.names[item.mask]
         if lanes == 1:
-            element = self._element(dtype, address.slot, self._places(address, 1)[0])
+            element = self._element(dtype, address)
             return element if mask is None else f"{mask} ? {element} : {literal(0, dtype)}"
         if address.is_contiguous:
             pointer = f"p{address.slot} + {self._place(address)}"
@@ -291,9 +311,14 @@ class _Renderer:
             self.types.add(self.dialect.unaligned.format(kind=kind, alignment=dtype.itemsize))
         return kind
 
-    def _element(self, dtype: DType, slot: int, place: str) -> str:
-        element = f"p{slot}[{place}]"
+    def _element(self, dtype: DType, address: Address) -> str:
+        element = self._place_in_memory(address)
         return f"({element} != 0)" if dtype.kind == "b" else element
+
+    def _place_in_memory(self, address: Address) -> str:
+        """The one element at an address."""
+        array = f"{'l' if address.is_local else 'p'}{address.slot}"
+        return f"{array}[{self._places(address, 1)[0]}]"
 
     def _from_memory(self, dtype: DType, lanes: int, loaded: str) -> str:
         """A vector as it is in memory to one in registers."""
@@ -303,12 +328,11 @@ class _Renderer:
         value, address = item.value, item.address
         dtype, lanes, name = value.dtype, value.lanes, self.names[value]
         if lanes == 1:
-            place = self._places(address, 1)[0]
             if item.combiner is not None:
-                there = self.let(type_name(dtype, 1), self._element(dtype, address.slot, place))
+                there = self.let(type_name(dtype, 1), self._element(dtype, address))
                 name = ROWS[item.combiner](self, dtype, 1, (there, name))
             condition = "" if item.mask is None else f"if ({self.names[item.mask]}) "
-            self.line(f"{condition}p{address.slot}[{place}] = {name};")
+            self.line(f"{condition}{self._place_in_memory(address)} = {name};")
             return
         if dtype.kind == "b":
             name = self.let(f"uchar{lanes}", f"as_uchar{lanes}({name} & (char{lanes})(1))")

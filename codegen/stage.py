@@ -35,12 +35,14 @@ from lazyten.simplify import simplify, simplify_all
 class Staged:
     """What is to be packed: `load`, whose lanes run along `vector` if it is a vector at all.
 
-    number: which of the packable loads of its argument it is, 0 for the only one.
+    number: which of the packable loads of its argument it is, 0 for the only one. local: put the
+    part that a group of work items reads in its local memory instead, each time.
     """
 
     load: Node
     vector: Node | None
     number: int = 0
+    local: bool = False
 
 
 def is_packable(load: Node) -> bool:
@@ -89,6 +91,16 @@ def packable_loads(sink: Node) -> dict[int, list[Node]]:
     return found
 
 
+def local_loads(sink: Node) -> dict[int, list[Node]]:
+    """The loads that local memory can hold, in visit order, by the number of the argument."""
+    found: dict[int, list[Node]] = {}
+    for node in toposort([sink]):
+        if node.op is Op.LOAD and not any(n.op is Op.LOAD for n in toposort(node.src[1:])):
+            if any(True for _ in ranges_of(node.src[1:])):
+                found.setdefault(node.src[0].arg.slot, []).append(node)
+    return found
+
+
 def packed_size(load: Node) -> int:
     """How many elements a packable load reads."""
     return math.prod(r.arg.extent for r in ranges_of(load.src[1:]))
@@ -117,7 +129,7 @@ def fill(sink: Node, staged: Sequence[Staged], first_slot: int) -> tuple[list[No
     packed: dict[Node, Node] = {}
     for load in [n for n in toposort([sink]) if n.op is Op.LOAD]:
         number = load.src[0].arg.slot - first_slot
-        if number < 0:
+        if not 0 <= number < len(staged):
             continue
         ranges = sorted(ranges_of(load.src[1:]), key=reading_order)
         size = math.prod(r.arg.extent for r in ranges)
@@ -133,7 +145,8 @@ def fill(sink: Node, staged: Sequence[Staged], first_slot: int) -> tuple[list[No
     return fills, rewrite([sink], lambda n: None, packed)[0] if packed else sink
 
 
-_INNER = {"loop": 0, "parallel": 0, "serial": 0, "block": 0, "reduce": 0, "unroll": 1, "vector": 2}
+_INNER = {"loop": 0, "parallel": 0, "serial": 0, "block": 0, "reduce": 0, "unroll": 1,
+          "local": 2, "vector": 3}
 
 
 def reading_order(r: Node) -> tuple[int, tuple[int, ...]]:

@@ -19,6 +19,7 @@ class Target:
     place of threads (see render_c). language: of the text. most_lanes: of a vector, whatever its
     elements. work_group: most work items of a group, 1 where each has a core of its own.
     local_memory: bytes that the items of a group share. warp: items that run in step.
+    tensor_cores: names of instructions that it has, see tensor_cores.py.
     """
 
     name: str = "generic"
@@ -32,6 +33,7 @@ class Target:
     work_group: int = 1
     local_memory: int = 0
     warp: int = 32
+    tensor_cores: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:

@@ -28,8 +28,8 @@ class Range(NamedTuple):
 
     kind: 'loop' a plain loop, 'reduce' a loop of an ACCUMULATE, 'block' one whose iterations are
     combined apart, 'unroll' one instance a value (a register tile), 'vector' the lanes of a vector
-    register, 'parallel' a loop that threads share, 'serial' a loop whose iterations may store to
-    one place, and so stays as it is.
+    register, 'parallel' a loop that threads share, 'local' the work items of a group, 'serial' a
+    loop whose iterations may store to one place, and so stays as it is.
     `order` sorts loops, outermost first.
     """
 
@@ -392,7 +392,8 @@ def verify(roots: Sequence[Node], level: str) -> None:
         if level == "loop" and node.shape != ():
             raise InternalError(f"{node} has a shape, but the loop level is about single elements")
         if node.op in (Op.LOAD, Op.STORE):
-            if node.src[0].op is not Op.PARAM or node.src[1].dtype is not dt.INDEX:
+            memory = (Op.PARAM,) if node.op is Op.STORE else (Op.PARAM, Op.STAGE)
+            if node.src[0].op not in memory or node.src[1].dtype is not dt.INDEX:
                 raise InternalError(f"{node} needs a param and an index: {node.src}")
             valid = node.src[2:] if node.op is Op.LOAD else node.src[3:]
             if any(v.dtype is not dt.bool_ for v in valid):

@@ -109,6 +109,10 @@ class Op(metaclass=_Ops):
     STORE: ClassVar[Op]            # src: param, index, value[, valid]; arg: combiner with what is
                                    # there
     ACCUMULATE: ClassVar[Op]       # src: value, range...; arg: combiner
+    STAGE: ClassVar[Op]            # src: value, index, range...; arg: Param; an array in a group's
+                                   # local memory, filled as the ranges run
+    MATRIX: ClassVar[Op]           # src: a, b, two ranges of the result, range...; arg: TensorCore;
+                                   # the sum of the products of small matrices that a warp holds
     SINK: ClassVar[Op]             # src: stores
 
 
@@ -121,7 +125,8 @@ MOVEMENT = frozenset({Op.RESHAPE, Op.PERMUTE, Op.EXPAND, Op.PAD, Op.SHRINK, Op.F
 IDENTITY_OPS = frozenset({Op.LEAF, Op.DETACH, Op.CUSTOM_GRADIENT, Op.CHECKED})
 """Graph ops that steer gradients and checks only: their value is src[0]."""
 COMBINERS = frozenset({Op.ADD, Op.MUL, Op.MAX})
-LOOP_ONLY = frozenset({Op.PARAM, Op.RANGE, Op.LOAD, Op.STORE, Op.ACCUMULATE, Op.SINK})
+LOOP_ONLY = frozenset({Op.PARAM, Op.RANGE, Op.LOAD, Op.STORE, Op.ACCUMULATE, Op.STAGE,
+                       Op.MATRIX, Op.SINK})
 
 Array = Any  # np.ndarray or np.generic: the table's functions take and give both
 

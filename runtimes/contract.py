@@ -44,7 +44,7 @@ class Capabilities:
     vector_bytes, vector_registers, threads: see Target. dtypes: element types that kernels may use.
     local_memory: bytes that the work items of a group share, 0 where there is no such memory.
     work_group: most work items of a group, 1 where each is a flow of control of its own.
-    most_lanes: see Target.
+    most_lanes, tensor_cores: see Target.
     """
 
     name: str
@@ -56,13 +56,15 @@ class Capabilities:
     local_memory: int = 0
     work_group: int = 1
     most_lanes: int = 64
+    tensor_cores: tuple[str, ...] = ()
 
     @property
     def target(self) -> Target:
         """What the code generator needs of this."""
         return Target(self.name, self.vector_bytes, self.vector_registers, threads=self.threads,
                       language=self.language, most_lanes=self.most_lanes,
-                      work_group=self.work_group, local_memory=self.local_memory)
+                      work_group=self.work_group, local_memory=self.local_memory,
+                      tensor_cores=self.tensor_cores)
 
 
 class LoadedProgram(Program):

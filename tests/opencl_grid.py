@@ -1,5 +1,6 @@
-"""The device `opencl-grid`: OpenCL's first device taken for a GPU, so that kernels for thousands of
-work items, in groups, are tested where there is no GPU."""
+"""Devices that are OpenCL's first one taken for a GPU, so that kernels for thousands of work items,
+in groups, are tested where there is no GPU: `opencl-grid` with small groups, `opencl-groups` with
+groups and local memory like those of GPUs."""
 from __future__ import annotations
 
 from dataclasses import replace
@@ -7,11 +8,12 @@ from typing import Any
 
 from lazyten import device
 
-NAME = "opencl-grid"
+NAME, GROUPS = "opencl-grid", "opencl-groups"
+NAMES = NAME, GROUPS
 
 
 def runtime(index: int = 0) -> Any:
-    """Every kernel in scalars, an output block a work item, 8 of them a group."""
+    """Every kernel in scalars, 8 work items a group."""
     from lazyten.runtimes.opencl import OpenCLRuntime, gpu_capabilities
 
     made = OpenCLRuntime(index)
@@ -19,7 +21,15 @@ def runtime(index: int = 0) -> Any:
     return made
 
 
+def runtime_of_groups(index: int = 0) -> Any:
+    """The same with 256 work items and 48 KiB a group."""
+    made = runtime(index)
+    made.capabilities = replace(made.capabilities, work_group=256, local_memory=48 << 10)
+    return made
+
+
 def register() -> None:
-    """Let `device=NAME` be this runtime."""
-    device.BUILT_IN[NAME] = f"{__name__}:runtime"
-    device.NEEDS[NAME] = "pyopencl"
+    """Let `device=NAME` and `device=GROUPS` be these runtimes."""
+    for name, maker in ((NAME, "runtime"), (GROUPS, "runtime_of_groups")):
+        device.BUILT_IN[name] = f"{__name__}:{maker}"
+        device.NEEDS[name] = "pyopencl"

@@ -18,7 +18,8 @@ from lazyten.realization import Graph
 from lazyten.runtimes.contract import with_distinct_names
 from lazyten.schedule import schedule
 
-GPU = Target("cuda", 4, 64, threads=True, language="cuda", most_lanes=1, work_group=128)
+GPU = Target("cuda", 4, 64, threads=True, language="cuda", most_lanes=1, work_group=256,
+             local_memory=48 << 10)
 needs_nvrtc = pytest.mark.skipif(nvrtc.library() is None,
                                  reason="the package nvidia-cuda-nvrtc is not installed")
 
@@ -58,6 +59,20 @@ def test_the_kernels_of_a_training_step_compile_for_cuda(architecture: str) -> N
     steps = schedule(graph.normalized(), [(b.dtype, b.size) for b in graph.buffers]).steps
     assert len(steps) > 8
     check([s.kernel for s in steps], architecture)
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
+def test_what_the_work_items_of_a_group_share_compiles_for_cuda(architecture: str) -> None:
+    x = lt.tensor(np.zeros((256, 256), np.float32))
+    images, filters = x.reshape(16, 16, 16, 16), lt.tensor(np.zeros((32, 16, 3, 3), np.float32))
+    values = [x @ x, x.half().contiguous() @ x.half().contiguous(), x.softmax(1), x.T.contiguous(),
+              (x > 0).any(1), x.double().sum(0), nn.functional.conv2d(images, filters)]
+    graph = Graph([v._storage.value for v in values], values[0].device)
+    steps = schedule(graph.normalized(), [(b.dtype, b.size) for b in graph.buffers]).steps
+    kernels = [s.kernel for s in steps]
+    check(kernels, architecture)
+    assert program(kernels).count("__shared__") > len(values)
 
 
 @needs_nvrtc

@@ -9,8 +9,9 @@ import pytest
 from lazyten import dtype as dt
 from lazyten.codegen import optimize
 from lazyten.codegen.cycles import Model
+from lazyten.codegen.decisions import Decisions
 from lazyten.codegen.lower import lower
-from lazyten.codegen.optimize import UNROLLS, Decisions, choose
+from lazyten.codegen.optimize import UNROLLS, choose
 from lazyten.codegen.ranges import merge_ranges
 from lazyten.codegen.target import AVX2
 from lazyten.kernel import Kernel, Slot

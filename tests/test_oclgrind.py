@@ -26,6 +26,8 @@ runtime = executor(oclgrind)
 runtime.options.append("-cl-opt-disable")  # it cannot run some optimized instructions
 if sys.argv[1] == "vectors":
     runtime.capabilities = replace(cpu_capabilities(runtime.device), vector_bytes=32)
+if sys.argv[1] == "groups":
+    runtime.capabilities = replace(runtime.capabilities, work_group=64, local_memory=16 << 10)
 
 
 def results(device):
@@ -47,6 +49,20 @@ def results(device):
     return [o.double().numpy() for o in outputs]
 
 
+def shared(device):
+    """What work items share: tiles and operands in local memory, reductions, rows."""
+    r = np.random.default_rng(0)
+    def t(*shape):
+        return lt.tensor(r.normal(size=shape).astype(np.float32), device=device)
+    outputs = [t(65, 40) @ t(40, 66), t(40, 65).T @ t(66, 40).T, t(37, 70).softmax(1),
+               t(40, 50).T.contiguous(), t(9, 300).sum(1), t(300, 9).sum(0), t(5, 400).argmax(1),
+               nn.functional.conv2d(t(2, 3, 12, 13), t(8, 3, 3, 3)), t(40, 70).var(1)]
+    lt.realize(*outputs)
+    return [o.double().numpy() for o in outputs]
+
+
+if sys.argv[1] == "groups":
+    results = shared
 for number, (got, wanted) in enumerate(zip(results(oclgrind), results("interpreter"))):
     np.testing.assert_allclose(got, wanted, rtol=1e-2, atol=1e-3, err_msg=str(number))
 if sys.argv[1] == "wrong":
@@ -58,7 +74,7 @@ if sys.argv[1] == "wrong":
 '''
 
 
-@pytest.mark.parametrize("mapping", ["vectors", "grid", "wrong"])
+@pytest.mark.parametrize("mapping", ["vectors", "grid", "groups", "wrong"])
 def test_kernels_touch_nothing_that_is_not_theirs(mapping: str, tmp_path: Path) -> None:
     """`wrong` adds a kernel that does, to see that it is found."""
     log = tmp_path / "log.txt"

@@ -20,6 +20,7 @@ from golden_text import Golden
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernel_checks import check_every_op, check_random_kernels, run_all
+from opencl_grid import GROUPS
 from opencl_grid import NAME as GRID
 
 import lazyten as lt
@@ -41,9 +42,10 @@ from lazyten.runtimes.opencl import OpenCLRuntime, gpu_capabilities
 pytest.importorskip("pyopencl", reason="the extra lazyten[opencl] is not installed")
 
 Array = np.ndarray[Any, Any]
-DEVICES = ["opencl", GRID]
+DEVICES = ["opencl", GRID, GROUPS]
 CPU = Target("opencl-cpu", 32, 16, threads=True, language="clang-opencl", most_lanes=16)
-GPU = Target("opencl-gpu", 4, 64, threads=True, language="opencl", most_lanes=1, work_group=64)
+GPU = Target("opencl-gpu", 4, 64, threads=True, language="opencl", most_lanes=1, work_group=64,
+             local_memory=32 << 10)
 
 
 # ---- every kind of kernel ------------------------------------------------------------------------

@@ -306,7 +306,7 @@ def test_a_runtime_of_another_package_is_found_and_runs_kernels(tmp_path: Path) 
     env = os.environ | {"DEVICE": "TOY", "PYTHONPATH": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", USE], env=env, text=True, capture_output=True)
     assert done.stderr == ""
-    ours = (opencl_grid.NAME, cuda_on_cpu.NAME)
+    ours = (*opencl_grid.NAMES, cuda_on_cpu.NAME)
     names = (*(n for n in available() if n not in ours), "toy")
     assert done.stdout == f"toy {names} [14.0, 126.0, 366.0] True\n"
 

@@ -1,0 +1,92 @@
+"""Decisions that give a product to tensor cores: candidates, and what they take by the estimate.
+
+In: the model of a kernel and the output ranges that may be its grid. Out: decisions with their
+units, as gpu_model.py has them. Called by gpu.py.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import permutations, product
+
+from lazyten.codegen.cycles import Model
+from lazyten.codegen.decisions import Decisions
+from lazyten.codegen.gpu_model import (
+    ACCESS_UNITS,
+    BARRIER_UNITS,
+    BUSY_WARPS,
+    LOCAL_UNITS,
+    MOST_ACCUMULATORS,
+)
+from lazyten.codegen.parallel import Sharing
+from lazyten.codegen.stage import Staged
+from lazyten.codegen.tensor_cores import WARP, TensorCore, Tensors, core_for, divides
+from lazyten.node import Node, ranges_of, toposort
+from lazyten.ops import Op
+
+WARPS = ((1, 1), (1, 2), (2, 1), (2, 2), (2, 4), (4, 2))
+TILES = ((1, 1), (1, 2), (2, 2), (2, 4), (4, 4))
+DEPTHS = (1, 2)
+"""Instructions after each other on what a group has in local memory."""
+INSTRUCTION_UNITS = 4.0
+HELD = 4
+"""Elements of the result that an item holds for each instruction."""
+
+
+def tensor_candidates(model: Model, rows: Sequence[Node], numbers: dict[Node, int],
+                      most_copies: int) -> Iterator[tuple[float, Decisions]]:
+    """Units and decisions. numbers: of the loads that local memory can hold. Only 16-bit floats are
+    given away unasked: float32 would lose bits."""
+    totals = [n for n in toposort([model.sink]) if n.op is Op.ACCUMULATE]
+    core = core_for(totals[0], model.target.tensor_cores) if len(totals) == 1 else None
+    if core is None or not core.takes.is_half:
+        return
+    for row, column in permutations(rows, 2):
+        for inner in totals[0].src[1:]:
+            tensors = Tensors(core, row, column, inner)
+            if divides(totals[0], tensors, model.free):
+                for shape in product(WARPS, TILES, DEPTHS):
+                    yield from _candidate(model, tensors, rows, numbers, most_copies, *shape)
+
+
+def _candidate(model: Model, tensors: Tensors, rows: Sequence[Node], numbers: dict[Node, int],
+               most_copies: int, warps: tuple[int, int], tile: tuple[int, int],
+               depth: int) -> Iterator[tuple[float, Decisions]]:
+    row, column, inner = tensors.row, tensors.column, tensors.inner
+    core, part = tensors.core, depth * tensors.core.shape[2]
+    sides = [r * w * t for r, w, t in zip(core.shape, warps, tile, strict=False)]
+    size = WARP * math.prod(warps)
+    copies = [-(-side * part // size) for side in sides]
+    memory = sum(sides) * part * core.takes.itemsize * 5 // 4
+    if (sides[0] > row.arg.extent or sides[1] > column.arg.extent or part > inner.arg.extent
+            or size > model.target.work_group or memory > model.target.local_memory
+            or max(copies) > most_copies or HELD * math.prod(tile) > MOST_ACCUMULATORS):
+        return
+    blocks = {row: sides[0], column: sides[1]}
+    shared = tuple(r for r in rows if r.arg.extent > blocks.get(r, 1))
+    staged = tuple(Staged(load, None, number, True) for load, number in numbers.items()
+                   if inner in ranges_of([load]))
+    ranges = (row, column)
+    decisions = Decisions(
+        tile=tuple((r, n) for r, n in zip(ranges, tile, strict=True) if n > 1),
+        local=tuple((r, n) for r, n in zip(ranges, warps, strict=True) if n > 1),
+        group=((inner, part),), staged=staged, tensor=tensors,
+        parallel=Sharing(shared, 1 if shared else 0))
+    yield _units(model, core, decisions, blocks, copies, depth), decisions
+
+
+def _units(model: Model, core: TensorCore, decisions: Decisions, blocks: dict[Node, int],
+           copies: Sequence[int], depth: int) -> float:
+    """Units of all warps, or of one where they do not keep the device busy."""
+    assert decisions.tensor is not None
+    tile = dict(decisions.tile)
+    p, q = (tile.get(r, 1) for r in blocks)
+    loads = p * core.size(core.a) + q * core.size(core.b)
+    each = depth * (p * q * INSTRUCTION_UNITS + loads * LOCAL_UNITS)
+    each += sum(copies) * (ACCESS_UNITS + LOCAL_UNITS + 2.0) + 2 * BARRIER_UNITS
+    own = next(n for n in toposort([model.sink]) if n.op is Op.ACCUMULATE).src[1:]
+    each *= math.prod(-(-r.arg.extent // dict(decisions.group).get(r, 1)) for r in own)
+    groups = math.prod(-(-r.arg.extent // blocks.get(r, 1)) for r in decisions.parallel.ranges)
+    warps = groups * math.prod(n for _, n in decisions.local)
+    total: float = each * max(warps / BUSY_WARPS, 1.0)
+    return total

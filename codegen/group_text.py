@@ -1,0 +1,90 @@
+"""How C spells what the work items of a group do together: local arrays, barriers, combining.
+
+In: the instructions Item, Barrier and Across. Out: lines through a `GroupEmitter`, the renderer.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from lazyten.codegen.c_ops import ROWS, Emitter, element_type, type_name
+from lazyten.codegen.dialect import Dialect
+from lazyten.codegen.instructions import Across, Item, Matrix, Value
+from lazyten.codegen.tensor_cores import definition
+from lazyten.dtype import DType
+
+
+class GroupEmitter(Emitter, Protocol):
+    """What this module needs of the renderer."""
+
+    dialect: Dialect
+    names: dict[Value, str]
+    depth: int
+    helpers: set[str]
+
+    def line(self, text: str) -> None:
+        """Append a line."""
+
+
+def declared(arrays: Sequence[tuple[DType, int]], dialect: Dialect) -> list[str]:
+    """The lines that declare the arrays of a group."""
+    return [f"  {dialect.local}{element_type(dtype)} l{number}[{size}];"
+            for number, (dtype, size) in enumerate(arrays)]
+
+
+def item_digit(item: Item, group: int, dialect: Dialect) -> str:
+    """A digit of the work item's number in its group."""
+    text = f"(uint){dialect.local_item}"
+    if item.stride > 1:
+        text += f" / {item.stride}"
+    return text if item.stride * item.extent >= group else f"{text} % {item.extent}"
+
+
+def across(out: GroupEmitter, item: Across) -> str:
+    """Lines that combine values of work items in an array; gives the result as an expression."""
+    dtype, array = item.source.dtype, f"l{item.array}"
+    kind, barrier = type_name(dtype, 1), out.dialect.barrier
+    number = out.let("uint", f"(uint){out.dialect.local_item}")
+    below = "" if item.stride == 1 else f" * {item.stride}"
+    digit = out.let("uint", number + (f" / {item.stride}" if below else "") + f" % {item.extent}")
+    out.line(f"{array}[{number}] = {out.names[item.source]};")
+    out.line(barrier)
+    step = out.let("uint", str(item.extent // 2))
+    out.line(f"for (; {step} > 0; {step} /= 2) {{")
+    out.depth += 1
+    out.line(f"if ({digit} < {step}) {{")
+    out.depth += 1
+    here, there = (out.let(kind, _element(dtype, f"{array}[{place}]"))
+                   for place in (number, f"{number} + {step}{below}"))
+    out.line(f"{array}[{number}] = {ROWS[item.combiner](out, dtype, 1, (here, there))};")
+    out.depth -= 1
+    out.line("}")
+    out.line(barrier)
+    out.depth -= 1
+    out.line("}")
+    total = out.let(kind, _element(dtype, f"{array}[{number} - {digit}{below}]"))
+    out.line(barrier)
+    return total
+
+
+def matrix(out: GroupEmitter, item: Matrix) -> None:
+    """Lines that call the function of a tensor core's instruction."""
+    out.helpers.add(definition(item.core))
+    for result, initial in zip(item.outs, item.c, strict=True):
+        out.names[result] = out.let("float", out.names[initial])
+    words = [_words(out, [out.names[v] for v in values], item.core.takes.is_half)
+             for values in (item.a, item.b)]
+    given = ", ".join([*(out.names[v] for v in item.outs), *words[0], *words[1]])
+    out.line(f"lazyten_mma_{item.core.name}({given});")
+
+
+def _words(out: GroupEmitter, names: Sequence[str], are_half: bool) -> list[str]:
+    """Elements as 32-bit words: two 16-bit patterns, the first in the low half, or a float."""
+    if not are_half:
+        return [out.let("uint", f"as_uint({name})") for name in names]
+    return [out.let("uint", f"(uint){low} | (uint){high} << 16")
+            for low, high in zip(names[::2], names[1::2], strict=True)]
+
+
+def _element(dtype: DType, text: str) -> str:
+    return f"{text} != 0" if dtype.kind == "b" else text

@@ -1,0 +1,171 @@
+"""What the work items of a group do together: their digits, and STAGE in local memory.
+
+A group's items are numbered 0, 1, ... Each 'local' range is a digit of that number: those of the
+outputs come first, the last of them fastest, then that of a reduction, or in their place if the
+reduction does not depend on them. What differs in an unused digit computes the same.
+Called by optimize once ranges are split.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+
+from lazyten import dtype as dt
+from lazyten.affine import affine
+from lazyten.codegen.ranges import free_ranges, minimum
+from lazyten.codegen.stage import Staged
+from lazyten.index_moves import flatten
+from lazyten.node import (
+    Node,
+    Param,
+    Range,
+    elementwise,
+    index,
+    make,
+    ranges_of,
+    rewrite,
+    substitute,
+    toposort,
+)
+from lazyten.ops import Op
+from lazyten.simplify import simplify
+
+LOCAL_SLOT = 1 << 20
+"""From here on are the argument numbers of operands that are going to be in local memory."""
+COPIES = 1 << 21
+"""What the order of the ranges that copy to local memory begins with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """size: work items of a group, 0 where none needs another. strides: of each 'local' range, for
+    linearize."""
+
+    size: int = 0
+    strides: Mapping[Node, int] = field(default_factory=dict)
+
+
+def strides_of(sink: Node, local: Sequence[tuple[Node, int]], first: int = 1) -> dict[Node, int]:
+    """The stride of the digit of each range that is in `local`, before anything is split; `first`:
+    the least of them."""
+    free = free_ranges(sink)
+    found: dict[Node, int] = {}
+    stride = first
+    for r, n in reversed(local):
+        if r in free[sink]:
+            found[r] = stride
+            stride *= n
+    chosen = dict(local)
+    for node in free:
+        if node.op is Op.ACCUMULATE:
+            depends = any(r in found and r.arg.kind != "reduce" for r in free[node])
+            found.update({r: stride if depends else 1 for r in node.src[1:] if r in chosen})
+    return found
+
+
+def group_size(strides: Mapping[Node, int], local: Iterable[tuple[Node, int]]) -> int:
+    """The work items of a group; 0 for no local ranges."""
+    return max((strides[r] * n for r, n in local), default=0)
+
+
+def group_of(sink: Node, strides: Mapping[Node, int], size: int, copying: Sequence[Node]) -> Group:
+    """The strides of the 'local' ranges that the ranges in `strides` were split for."""
+    by_order = {r.arg.order: stride for r, stride in strides.items()}
+    found = [r for r in ranges_of([sink]) if r.arg.kind == "local"]
+    split = {r: strides.get(r) or by_order[r.arg.order[:-1]] for r in found if r not in copying}
+    return Group(size, {**split, **dict.fromkeys(copying, 1)})
+
+
+def marked(sink: Node, staged: Sequence[Staged]) -> Node:
+    """The SINK with the operands that are going to be in local memory under other arguments."""
+    others: dict[Node, Node] = {}
+    for number, s in enumerate(staged):
+        param = s.load.src[0]
+        other = make(Op.PARAM, param.dtype, (), Param(LOCAL_SLOT + number, param.arg.size))
+        others[s.load] = make(Op.LOAD, param.dtype, (other, *s.load.src[1:]))
+    return rewrite([sink], lambda n: None, others)[0] if others else sink
+
+
+def stage_in_local(sink: Node, staged: Sequence[Staged], inside: Set[Node],
+                   size: int) -> tuple[Node, list[Node]]:
+    """(the SINK reading what was `marked` from STAGEs, the ranges that copy).
+
+    A STAGE holds what a group of `size` reads while all ranges stand still but for the 'local',
+    'unroll' and 'vector' ones and the reduction's ranges `inside`.
+    """
+    found: dict[Node, Node] = {}
+    copying: list[Node] = []
+    for load in toposort([sink]):
+        number = load.src[0].arg.slot - LOCAL_SLOT if load.op is Op.LOAD else -1
+        if number >= 0:
+            layout = _Layout.of(load, inside)
+            source = make(Op.LOAD, load.dtype, (staged[number].load.src[0], *load.src[1:]))
+            stage, item = layout.filled(source, number, size)
+            copying.append(item)
+            found[load] = make(Op.LOAD, load.dtype, (stage, layout.place()))
+    return (rewrite([sink], lambda n: None, found)[0] if found else sink), copying
+
+
+def array_sizes(sink: Node, size: int) -> list[tuple[int, int]]:
+    """For each array that a group of `size` has: the elements that an item stores, and bytes."""
+    order = toposort([sink])
+    found = [(math.prod(r.arg.extent for r in n.src[2:]) // size, n.arg.size * n.dtype.itemsize)
+             for n in order if n.op is Op.STAGE]
+    shared = {n.dtype for n in order if n.op is Op.ACCUMULATE
+              and any(r.arg.kind == "local" for r in n.src[1:])}
+    return found + [(1, size * max(dtype.itemsize, 4)) for dtype in shared]
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """dims: the ranges of a tile, slowest first, as its array has them. by_source: the same, as
+    they are in the operand: the last are neighbours there. padded: where elements of one range
+    follow each other so far apart, the distance, made odd, so that they are in different banks."""
+
+    dims: tuple[Node, ...]
+    by_source: tuple[Node, ...]
+
+    @staticmethod
+    def of(load: Node, inside: Set[Node]) -> _Layout:
+        """How the tile that `load` reads is laid out."""
+        dims = [r for r in ranges_of(load.src[1:])
+                if r.arg.kind in ("local", "unroll", "vector") or r in inside]
+        kinds = {"reduce": 0, "unroll": 1, "local": 2, "vector": 3}
+        dims.sort(key=lambda r: (kinds[r.arg.kind], r.arg.order))
+        terms, _ = affine(load.src[1])
+        steps = {r: abs(terms.get(r, 0)) or load.src[0].arg.size for r in dims}
+        by_source = sorted(dims, key=lambda r: (-steps[r], r.arg.order))
+        return _Layout(tuple(dims), tuple(by_source))
+
+    def place(self) -> Node:
+        """The position in the array, over the dims."""
+        apart = self.dims.index(self.by_source[-1]) + 1 if self.dims else 0
+        row = math.prod(r.arg.extent for r in self.dims[apart:])
+        if row % 2 or row == 1:
+            return simplify(flatten([r.arg.extent for r in self.dims], self.dims))
+        sizes, parts = [r.arg.extent for r in self.dims], list(self.dims)
+        rows = flatten(sizes[:apart], parts[:apart])
+        columns = flatten(sizes[apart:], parts[apart:])
+        return simplify(elementwise(Op.ADD, elementwise(Op.MUL, rows, index(row + 1)), columns))
+
+    def filled(self, source: Node, number: int, size: int) -> tuple[Node, Node]:
+        """(a STAGE that all items of a group fill, neighbours in the operand by neighbours, the
+        range over the items)."""
+        total = math.prod(r.arg.extent for r in self.dims)
+        count = -(-total // size)
+        item = make(Op.RANGE, dt.INDEX, (), Range((COPIES, number, 1), size, "local"))
+        copy = make(Op.RANGE, dt.INDEX, (), Range((COPIES, number, 0), count, "unroll"))
+        own = [copy, item] if count > 1 else [item]
+        element = flatten([r.arg.extent for r in own], own)
+        if total % size:
+            element = minimum(element, index(total - 1))
+        digits: dict[Node, Node] = {}
+        for r in reversed(self.by_source):
+            digits[r] = simplify(elementwise(Op.MOD, element, index(r.arg.extent)))
+            element = simplify(elementwise(Op.IDIV, element, index(r.arg.extent)))
+        value, place = substitute([source, self.place()], digits)
+        last, = substitute([self.place()], {r: index(r.arg.extent - 1) for r in self.dims})
+        arg = Param(number, int(simplify(last).value) + 1)
+        sources = (simplify(value), simplify(place), *own)
+        return make(Op.STAGE, value.dtype, sources, arg), item

@@ -1,0 +1,125 @@
+"""Products by tensor cores: fragments' layouts, run on the processor, and NVIDIA's compiler."""
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import nvrtc
+import pytest
+from cuda_threads import COMPILER, run_cuda
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import lazyten as lt
+from lazyten import dtype as dt
+from lazyten import ops
+from lazyten.codegen.cycles import Model
+from lazyten.codegen.decision_text import parse
+from lazyten.codegen.gpu import decide_grid
+from lazyten.codegen.lower import lower
+from lazyten.codegen.pipeline import generate
+from lazyten.codegen.ranges import merge_ranges
+from lazyten.codegen.target import Target
+from lazyten.dtype import DType
+from lazyten.errors import ArgumentError
+from lazyten.kernel import Given, Kernel
+from lazyten.realization import Graph
+from lazyten.schedule import schedule
+
+CORES = {"m16n8k16_f16": dt.float16, "m16n8k16_bf16": dt.bfloat16, "m16n8k8_tf32": dt.float32}
+GPU = Target("cuda", 4, 64, threads=True, language="cuda", most_lanes=1, work_group=256,
+             local_memory=48 << 10, tensor_cores=tuple(CORES))
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="there is no g++")
+
+
+def product(dtype: DType, m: int, n: int, k: int, transposed: str = "") -> Kernel:
+    """The kernel of a product of two arrays that are stored as they are or transposed."""
+    a, b = (lt.tensor(np.zeros(s[::-1] if side in transposed else s, np.float32))
+            .to(dtype).realize() for side, s in (("a", (m, k)), ("b", (k, n))))
+    value = (a.T if "a" in transposed else a) @ (b.T if "b" in transposed else b)
+    graph = Graph([value._storage.value], value.device)
+    step, = schedule(graph.normalized(), [(b.dtype, b.size) for b in graph.buffers]).steps
+    return step.kernel
+
+
+@st.composite
+def decisions(draw: st.DrawFn, core: str, m: int, n: int, k: int) -> str:
+    """Decisions that use a tensor core in a product."""
+    depth = 8 if "k8_" in core else 16
+    rows = draw(st.sampled_from([1, 2, 3] if m >= 48 else [1]))
+    columns = draw(st.sampled_from([1, 2] if n >= 16 else [1]))
+    warps = draw(st.sampled_from([(1, 1), (2, 1), (1, 2)]))
+    if warps[0] * rows * 16 > m or warps[1] * columns * 8 > n:
+        warps = 1, 1
+    parts = [f"tensor(i0, i1, r0.2: {core})"]
+    named = [(f"i{i}", t) for i, t in enumerate((rows, columns)) if t > 1]
+    parts += [f"tile({', '.join(f'{r}:{t}' for r, t in named)})"] if named else []
+    shared = [(f"i{i}", w) for i, w in enumerate(warps) if w > 1]
+    parts += [f"local({', '.join(f'{r}:{w}' for r, w in shared)})"] if shared else []
+    if draw(st.booleans()):
+        part = depth * draw(st.integers(1, k // depth))
+        parts += [f"group(r0.2:{min(part, 2 * depth)})"]
+        parts += [f"stage(argument {slot}, local)" for slot in (1, 2) if draw(st.booleans())]
+    grid = [f"i{i}" for i, (extent, size) in enumerate(
+        ((m, 16 * rows * warps[0]), (n, 8 * columns * warps[1]))) if extent > size]
+    parts += [f"parallel({'*'.join(grid)}:1)"] if grid else []
+    return " ".join(parts)
+
+
+@needs_compiler
+@pytest.mark.parametrize("core", CORES)
+@given(data=st.data())
+@settings(max_examples=2, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_products_of_small_numbers_are_exact(core: str, tmp_path: Path,
+                                             data: st.DataObject) -> None:
+    dtype = CORES[core]
+    m, n, k = (data.draw(st.integers(least, least + 60)) for least in (16, 8, 16))
+    transposed = data.draw(st.sampled_from(["", "a", "b", "ab"]))
+    kernel = product(dtype, m, n, k, transposed)
+    text = data.draw(decisions(core, m, n, k))
+    made = generate(replace(kernel, decisions=Given(text)), GPU)
+    assert f"lazyten_mma_{core}(" in made.source
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    a, b = (rng.integers(-1, 2, shape).astype(np.float32) for shape in ((m, k), (k, n)))
+    stored = [ops.encode(np.ascontiguousarray(x.T if side in transposed else x), dtype)
+              for side, x in (("a", a), ("b", b))]
+    out = np.zeros((m, n), stored[0].dtype)
+    run_cuda(made, [out, *stored], tmp_path)
+    np.testing.assert_array_equal(ops.decode(out, dtype), a @ b, err_msg=text)
+
+
+@pytest.mark.skipif(nvrtc.library() is None, reason="nvidia-cuda-nvrtc is not installed")
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
+@pytest.mark.parametrize("core", CORES)
+def test_the_instructions_compile(core: str, architecture: str) -> None:
+    text = (f"tensor(i0, i1, r0.2: {core}) tile(i0:2, i1:2) local(i0:2, i1:4) group(r0.2:32) "
+            "stage(argument 1, local) stage(argument 2, local) parallel(i0*i1:1)")
+    made = generate(replace(product(CORES[core], 128, 128, 128), decisions=Given(text)), GPU)
+    program = "\n".join([*made.declares, made.source])
+    assert nvrtc.compile_cuda(program, [f"-arch={architecture}", "-fmad=false"])
+
+
+def test_a_product_of_halves_is_given_to_tensor_cores_and_one_of_floats_is_not() -> None:
+    for dtype, used in ((dt.float16, True), (dt.bfloat16, True), (dt.float32, False)):
+        sink = merge_ranges(lower(product(dtype, 512, 512, 512)))
+        found = decide_grid(Model(sink, GPU))
+        assert (found.tensor is not None) == used
+        assert parse(str(found), sink, GPU) == found
+        assert decide_grid(Model(sink, replace(GPU, tensor_cores=()))).tensor is None
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("tensor(i0, i1: m16n8k16_f16)", "write rows, columns, reduction and one of m16n8k16_f16"),
+    ("tensor(i0, i1, r0.2: m16n8k16_bf16)", "a sum of products of two bfloat16 can use it"),
+    ("tensor(i0, r0.2, i1: m16n8k16_f16)", "one factor depends on the rows"),
+    ("tensor(i0, i1, r0.2: m16n8k16_f16) unroll(r0.2:2)", "no work items or accumulators"),
+    ("tensor(i0, i1, r0.2: m16n8k16_f16) local(i0:2) group(r0.2:24)", "is a multiple of 16"),
+    ("tensor(i0, i1, r0.2: m16n8k16_f16) tile(i0:5)", "5 times 16 lanes are more than its extent"),
+])
+def test_what_tensor_cores_cannot_do_says_why(text: str, message: str) -> None:
+    sink = merge_ranges(lower(product(dt.float16, 64, 64, 64)))
+    with pytest.raises(ArgumentError, match=message):
+        parse(text, sink, GPU)
+    with pytest.raises(ArgumentError, match="this target has no tensor cores"):
+        parse("tensor(i0, i1, r0.2: m16n8k16_f16)", sink, replace(GPU, tensor_cores=()))

@@ -1,0 +1,292 @@
+"""Kernels for GPUs: what the work items of a group share, on a device with groups like a GPU's.
+
+PoCL runs them, barriers and local memory too; test_oclgrind.py has a simulator look for races.
+"""
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import pytest
+from golden_text import Golden
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from opencl_grid import GROUPS
+
+import lazyten as lt
+from lazyten.codegen.cycles import Model
+from lazyten.codegen.decision_text import check, parse
+from lazyten.codegen.decisions import Decisions
+from lazyten.codegen.gpu import decide_grid
+from lazyten.codegen.lower import lower
+from lazyten.codegen.parallel import Sharing
+from lazyten.codegen.pipeline import generate
+from lazyten.codegen.ranges import merge_ranges
+from lazyten.codegen.stage import Staged, local_loads
+from lazyten.codegen.target import Target
+from lazyten.device import executor
+from lazyten.errors import ArgumentError
+from lazyten.kernel import Given, Kernel
+from lazyten.node import Node, ranges_of
+from lazyten.realization import Graph
+from lazyten.runtimes.contract import with_distinct_names
+from lazyten.schedule import schedule
+from lazyten.storage import Buffer
+
+needs_pyopencl = pytest.mark.skipif(find_spec("pyopencl") is None,
+                                    reason="the extra lazyten[opencl] is not installed")
+GPU = Target("gpu", 4, 64, threads=True, language="opencl", most_lanes=1, work_group=256,
+             local_memory=48 << 10)
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kernel, what it reads, and its values by the interpreter."""
+
+    kernel: Kernel
+    inputs: list[Array]
+    wanted: Array
+
+
+def case(fn: Callable[..., lt.Tensor], *inputs: Array) -> Case:
+    """The one kernel that `fn` is."""
+    value = fn(*(lt.tensor(x) for x in inputs))
+    graph = Graph([value._storage.value], value.device)
+    steps = schedule(graph.normalized(), [(b.dtype, b.size) for b in graph.buffers]).steps
+    assert len(steps) == 1
+    wanted = fn(*(lt.tensor(x, device="interpreter") for x in inputs)).numpy()
+    return Case(steps[0].kernel, list(inputs), wanted)
+
+
+def run(cases: list[Case]) -> list[Array]:
+    """The first outputs of kernels; all are one program."""
+    runtime = executor(GROUPS)
+    results = []
+    for program, c in zip(runtime.build([c.kernel for c in cases]), cases, strict=True):
+        outs = [Buffer(GROUPS, o.dtype, o.numel) for o in c.kernel.outputs]
+        ins = [Buffer.from_numpy(x.reshape(-1), dtype, GROUPS)
+               for x, (dtype, _) in zip(c.inputs, c.kernel.inputs, strict=True)]
+        program.launch([b.handle for b in (*outs, *ins)])
+        results.append(outs[0].numpy().reshape(c.wanted.shape))
+    return results
+
+
+def check_results(cases: list[Case]) -> None:
+    named = with_distinct_names([c.kernel for c in cases])
+    cases = [replace(c, kernel=k) for c, k in zip(cases, named, strict=True)]
+    for c, got in zip(cases, run(cases), strict=True):
+        given_text = "" if c.kernel.decisions is None else c.kernel.decisions.text
+        np.testing.assert_allclose(got, c.wanted, rtol=2e-4, atol=2e-4, err_msg=given_text)
+
+
+SIZES = st.integers(1, 70)
+FUNCTIONS: dict[str, tuple[Callable[..., lt.Tensor], str]] = {
+    "product": (lambda a, b: a @ b, "mk kn"),
+    "transposed product": (lambda a, b: (a.T @ b.T).relu(), "km nk"),
+    "batched product": (lambda a, b: a @ b, "bmk bkn"),
+    "row sums": (lambda a: (a * 2).sum(1), "mk"),
+    "column maxima": (lambda a: a.max(0).values, "kn"),
+    "sum": (lambda a: a.sum(), "mk"),
+    "softmax": (lambda a: a.softmax(1), "mn"),
+    "variance": (lambda a: a.var(1, keepdim=True) + a, "mn"),
+    "transposed copy": (lambda a: a.T.contiguous(), "mn"),
+    "sum of a broadcast": (lambda a, b: (a + b).sum((0, 2)), "bmk bmk"),
+    "convolution": (lambda x, w: lt.nn.functional.conv2d(x.reshape(2, 3, -1, 9), w),
+                    "x w"),
+    "any": (lambda a: (a > 1).any(1), "mk"),
+}
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    """A kernel of random sizes."""
+    fn, operands = FUNCTIONS[draw(st.sampled_from(sorted(FUNCTIONS)))]
+    sizes = {axis: draw(SIZES) for axis in "mkn"} | {"b": draw(st.integers(2, 3))}
+    sizes |= dict.fromkeys("mkn", 2) if draw(st.integers(0, 9)) == 0 else {}
+    shapes = {"x": (2 * 3 * 9 * (3 + sizes["m"] % 9),), "w": (1 + sizes["n"] % 20, 3, 3, 3)}
+    rng = np.random.default_rng(draw(st.integers(0, 1000)))
+    arrays = [rng.normal(size=shapes.get(o) or tuple(sizes[a] for a in o)).astype(np.float32)
+              for o in operands.split()]
+    return case(fn, *arrays)
+
+
+@needs_pyopencl
+@given(drawn=st.lists(cases(), min_size=12, max_size=12))
+@settings(max_examples=2)
+def test_random_kernels_with_the_models_decisions_agree_with_the_interpreter(
+        drawn: list[Case]) -> None:
+    check_results(drawn)
+
+
+def randomly_decided(draw: st.DrawFn, kernel: Kernel) -> str | None:
+    """Decisions about work items that fit a kernel, or None where those that were drawn do not."""
+    sink = merge_ranges(lower(kernel))
+    model = Model(sink, GPU)
+    powers = st.sampled_from([1, 1, 2, 4, 8, 16])
+
+    def counts(ranges: list[Node], each: st.SearchStrategy[int]) -> tuple[tuple[Node, int], ...]:
+        drawn = [(r, draw(each)) for r in ranges]
+        return tuple((r, n) for r, n in drawn if 1 < n <= r.arg.extent)
+    own = [r for body in model.reductions for r in body.own]
+    local = counts(draw(st.permutations(model.outputs)), powers)
+    group: tuple[tuple[Node, int], ...] = ()
+    if draw(st.booleans()):
+        group = counts(own, st.integers(1, 20))
+    else:
+        local += counts(own, powers)
+    tile = counts(model.outputs, st.sampled_from([1, 1, 2, 3, 4]))
+    unroll = counts([r for r in own if r not in dict(group)], st.sampled_from([1, 1, 2, 3]))
+    staged = tuple(Staged(load, None, i, True) for loads in local_loads(sink).values()
+                   for i, load in enumerate(loads) if draw(st.booleans()))
+    blocks = {r: dict(tile).get(r, 1) * dict(local).get(r, 1) for r in model.shared_outputs}
+    shared = tuple(r for r in model.shared_outputs
+                   if blocks[r] < r.arg.extent and draw(st.integers(0, 3)))
+    made = Decisions(local=local, tile=tile, unroll=unroll, group=group if local else (),
+                     staged=staged if local else (), parallel=Sharing(shared, 1 if shared else 0))
+    try:
+        check(made, sink, GPU)
+    except ArgumentError:
+        return None
+    assert parse(str(made), sink, GPU) == made
+    return str(made)
+
+
+@needs_pyopencl
+@given(data=st.data())
+@settings(max_examples=3)
+def test_whatever_decisions_are_accepted_give_the_same_values(data: st.DataObject) -> None:
+    found = []
+    for c in data.draw(st.lists(cases(), min_size=12, max_size=12)):
+        for text in [randomly_decided(data.draw, c.kernel) for _ in range(2)]:
+            if text is not None:
+                found.append(replace(c, kernel=replace(c.kernel, decisions=Given(text))))
+    check_results(found)
+
+
+@given(data=st.data())
+@settings(max_examples=40)
+def test_the_models_decisions_are_accepted_and_read_back(data: st.DataObject) -> None:
+    kernel = data.draw(cases()).kernel
+    sink = merge_ranges(lower(kernel))
+    small = replace(GPU, work_group=data.draw(st.sampled_from([8, 64, 256])),
+                    local_memory=data.draw(st.sampled_from([0, 1 << 10, 48 << 10])))
+    decisions = decide_grid(Model(sink, small))
+    assert parse(str(decisions), sink, small) == decisions
+
+
+def zeros(*shape: int) -> Array:
+    return np.zeros(shape, np.float32)
+
+
+def global_loads(kernel: Kernel, slot: int) -> int:
+    """How many elements of an argument all work items read, by the loops of the text."""
+    made = generate(kernel, GPU)
+    around, total = [1], 0
+    for line in made.source.splitlines():
+        total += around[-1] * len(re.findall(rf"\bp{slot}\[", line))
+        if line.endswith("{"):
+            trips = re.search(r"< (\d+); \+\+", line)
+            around.append(around[-1] * (int(trips[1]) if trips else 1))
+        elif line.strip() == "}":
+            around.pop()
+    return total * made.work_items[-1]
+
+
+@pytest.mark.parametrize("fn", [lambda a, b: a @ b, lambda a, b: a.T @ b, lambda a, b: a @ b.T])
+def test_a_product_reads_each_operand_once_for_sixteen_rows_or_columns(
+        fn: Callable[..., lt.Tensor]) -> None:
+    kernel = case(fn, zeros(256, 256), zeros(256, 256)).kernel
+    for slot in (1, 2):
+        assert global_loads(kernel, slot) <= 256 * 256 * 256 // 16
+
+
+def test_a_large_product_reads_each_operand_once_for_sixty_four_rows_or_columns() -> None:
+    kernel = case(lambda a, b: a @ b, zeros(1024, 64), zeros(64, 1024)).kernel
+    for slot in (1, 2):
+        assert global_loads(kernel, slot) <= 1024 * 1024 * 64 // 64
+
+
+def test_a_softmax_reads_its_rows_three_times() -> None:
+    kernel = case(lambda a: a.softmax(1), zeros(256, 512)).kernel
+    assert global_loads(kernel, 1) == 3 * 256 * 512
+
+
+@needs_pyopencl
+def test_results_are_the_same_bits_each_time() -> None:
+    r = np.random.default_rng(3)
+    c = case(lambda a: a.sum(), r.normal(size=(300, 301)).astype(np.float32))
+    first, = run([c])
+    assert all(run([c])[0].tobytes() == first.tobytes() for _ in range(5))
+
+
+def test_indices_have_64_bits_only_where_they_need_them() -> None:
+    """A value of more than 2**31 elements, of which nothing is computed."""
+    def text(rows: int) -> str:
+        x = lt.zeros(1, 1).expand(rows, 1 << 16) + lt.arange(1 << 16) + lt.ones(rows, 1)
+        graph = Graph([x._storage.value], x.device)
+        steps = schedule(graph.normalized(), [(b.dtype, b.size) for b in graph.buffers]).steps
+        return "".join(generate(s.kernel, GPU).source for s in steps)
+    assert "ulong" not in text(1 << 14).replace("global ulong *", "")
+    assert re.search(r"ulong i\d+ = get_global_id", text(1 << 16))
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("local(i0:3)", r"local\(i0:3\): work items are a power of two"),
+    ("local(i0:128)", "1 times 128 work items are more than its extent, 64"),
+    ("local(i0:32, i1:16)", "512 work items are more than a group has, 256"),
+    ("local(i0:8, r0.2:4)", None),
+    ("local(i0:8) group(i1:4)", r"group\(i1:4\): only a reduction"),
+    ("group(r0.2:8)", r"group: is for work items of a group: it needs local"),
+    ("local(i0:8, r0.2:4) group(r0.2:8)", "has work items or accumulators of its own"),
+    ("local(i0:8) group(r0.2:65)", "at least 2 elements and at most the 64 there are"),
+    ("local(i0:8) stage(argument 0, local)", "cannot be in local memory.*argument 1, argument 2"),
+    ("local(i0:2) tile(i0:32) group(r0.2:64) stage(argument 1, local)",
+     "each work item would copy 2048 elements; the limit is 32"),
+    ("local(i0:16, i1:16) tile(i0:4, i1:4) group(r0.2:64) stage(argument 1, local) "
+     "stage(argument 2, local)", None),
+    ("local(i0:8) parallel(i0:2)", "a group takes 1 iteration"),
+])
+def test_decisions_about_groups_that_do_not_fit_say_why(text: str, message: str | None) -> None:
+    kernel = case(lambda a, b: a @ b, zeros(64, 64), zeros(64, 64)).kernel
+    sink = merge_ranges(lower(kernel))
+    if message is None:
+        assert str(parse(text, sink, GPU)) != "plain loops"
+    else:
+        with pytest.raises(ArgumentError, match=message):
+            parse(text, sink, GPU)
+
+
+def test_a_target_without_groups_refuses_work_items() -> None:
+    sink = merge_ranges(lower(case(lambda a: a.sum(1), zeros(64, 64)).kernel))
+    with pytest.raises(ArgumentError, match="this target has no groups of work items"):
+        parse("local(i0:8)", sink, replace(GPU, work_group=1))
+
+
+def test_local_memory_that_is_too_small_is_named() -> None:
+    sink = merge_ranges(lower(case(lambda a, b: a @ b, zeros(64, 64), zeros(64, 64)).kernel))
+    text = "local(i0:8, i1:8) group(r0.2:16) stage(argument 1, local)"
+    with pytest.raises(ArgumentError, match=r"[\d,]+ bytes are more than the local memory, 256"):
+        parse(text, sink, replace(GPU, local_memory=256))
+    assert math.prod(r.arg.extent for r in ranges_of([sink])) == 64**3
+
+
+def test_product_kernel_text(golden: Golden) -> None:
+    """Tiles in local memory, padded; barriers; neighbours in an operand read by neighbours."""
+    kernel = case(lambda a, b: a @ b, zeros(32, 48), zeros(48, 40)).kernel
+    text = ("tile(i0:2, i1:2) local(i0:8, i1:8) group(r0.2:8) stage(argument 1, local) "
+            "stage(argument 2, local) parallel(i0*i1:1)")
+    made = generate(replace(kernel, decisions=Given(text)), GPU)
+    assert "\n".join([made.loops, "", made.source, ""]) == golden
+
+
+def test_row_kernel_text(golden: Golden) -> None:
+    """Sums of rows that 32 work items share."""
+    kernel = case(lambda a: a / a.sum(1, keepdim=True), zeros(30, 100)).kernel
+    made = generate(replace(kernel, decisions=Given("local(i1:32, r0.1:32) parallel(i0:1)")), GPU)
+    assert "\n".join([made.loops, "", made.source, ""]) == golden
