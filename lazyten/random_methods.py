@@ -148,9 +148,9 @@ class RandomMethods:
 
 
 def _float_type(x: T, operation: str) -> DType:
-    if not x.dtype.is_float:
-        raise DTypeError(f"{operation} on a tensor of {x.dtype.name}: it is for floats; convert "
-                         f"with .float()")
+    if x.dtype.kind != "f":
+        raise DTypeError(f"{operation} on a tensor of {x.dtype.name}: it is for floats of 16 bits or "
+                         f"more; convert with .float()")
     return x.dtype
 
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from lazyten.codegen.generated import Generated
 from lazyten.codegen.render_c import function_name
+from lazyten.codegen.tensor_cores import TABLE
 from lazyten.device import Launch, MemoryStats
 from lazyten.errors import DeviceError
 from lazyten.kernel import Kernel
@@ -314,7 +315,8 @@ def capabilities_of(device: Properties) -> Capabilities:
     return Capabilities(f"cuda-sm{device.architecture}", "cuda", vector_bytes=4,
                         vector_registers=REGISTERS, threads=True, most_lanes=1,
                         local_memory=device.local_memory,
-                        work_group=min(GROUP, device.most_threads))
+                        work_group=min(GROUP, device.most_threads),
+                        tensor_cores=tuple(TABLE) if device.architecture >= 80 else ())
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -297,18 +297,18 @@ static float from_f16(uint32_t bits) {
 }
 static float from_bits(uint32_t bits) { float x; memcpy(&x, &bits, 4); return x; }
 static float from_bf16(uint32_t bits) { return from_bits(bits << 16); }
-static float from_tf32(uint32_t bits) { return from_bits(bits & ~0x1fffu); }
+// A float, which the instruction's function rounds to 10 bits of mantissa, halves away from zero.
+static float from_tf32(uint32_t bits) { return from_bits((bits + 0x1000u) & ~0x1fffu); }
 
 struct Fragments { uint32_t a[4], b[2]; };
 
 // D = A B + D for 16 x 8 results. A register holds `packed` neighbours along k, which has 8 * packed:
 // the fragments of mma.m16n8k16 with 16-bit floats, and of mma.m16n8k8 with tf32 (PTX ISA, 9.7.14.5).
 template <int packed>
-static void mma(int line, float *d, const uint32_t *a, const uint32_t *b,
-                float (*decode)(uint32_t)) {
-  Fragments mine;
-  memcpy(mine.a, a, sizeof mine.a), memcpy(mine.b, b, sizeof mine.b);
-  Exchange<Fragments> lanes(line, ~0u, mine);
+static void mma(int line, float (*decode)(uint32_t), float &d0, float &d1, float &d2, float &d3,
+                uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0, uint32_t b1) {
+  float *d[4] = {&d0, &d1, &d2, &d3};
+  Exchange<Fragments> lanes(line, ~0u, {{a0, a1, a2, a3}, {b0, b1}});
   const int bits = 32 / packed;
   auto part = [&](uint32_t bundle, int i) {
     return decode(packed == 1 ? bundle : bundle >> bits * i & ((1u << bits % 32) - 1));
@@ -322,19 +322,19 @@ static void mma(int line, float *d, const uint32_t *a, const uint32_t *b,
       float y = part(lanes[column * 4 + group].b[half], k % packed);
       sum += (double)x * y;
     }
-    d[i] = (float)(d[i] + sum);
+    *d[i] = (float)(*d[i] + sum);
   }
 }
 
 }  // namespace cuda_on_cpu
 
-// d (4 floats) += a (4 registers) * b (2 registers), by all lanes of a warp.
-#define lazyten_mma_m16n8k16_f16(d, a, b) \
-  cuda_on_cpu::mma<2>(__LINE__, d, a, b, cuda_on_cpu::from_f16)
-#define lazyten_mma_m16n8k16_bf16(d, a, b) \
-  cuda_on_cpu::mma<2>(__LINE__, d, a, b, cuda_on_cpu::from_bf16)
-#define lazyten_mma_m16n8k8_tf32(d, a, b) \
-  cuda_on_cpu::mma<1>(__LINE__, d, a, b, cuda_on_cpu::from_tf32)
+// (d0, d1, d2, d3, a0, a1, a2, a3, b0, b1): d += a b, by all lanes of a warp.
+#define lazyten_mma_m16n8k16_f16(...) \
+  cuda_on_cpu::mma<2>(__LINE__, cuda_on_cpu::from_f16, __VA_ARGS__)
+#define lazyten_mma_m16n8k16_bf16(...) \
+  cuda_on_cpu::mma<2>(__LINE__, cuda_on_cpu::from_bf16, __VA_ARGS__)
+#define lazyten_mma_m16n8k8_tf32(...) \
+  cuda_on_cpu::mma<1>(__LINE__, cuda_on_cpu::from_tf32, __VA_ARGS__)
 
 #define __syncthreads() cuda_on_cpu::wait_at(cuda_on_cpu::AT_BLOCK, __LINE__, 0)
 #define __syncwarp_of(mask, ...) cuda_on_cpu::wait_at(cuda_on_cpu::AT_WARP, __LINE__, mask)

@@ -3,6 +3,7 @@ where `make test-gpu` runs the tests."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import cuda_on_cpu
 import numpy as np
@@ -11,13 +12,16 @@ from cuda_on_cpu import ORDERS
 from example_counts import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from kernel_checks import check_every_op, check_random_kernels, values
+from kernel_checks import check_every_op, check_random_kernels, run_all, values
 from lenet_steps import batches, lenet, load, train, weights
 from numpy.testing import assert_allclose, assert_array_equal
+from test_tensor_cores import CORES, product
 
 import lazyten as lt
 from lazyten import dtype as dt
+from lazyten import ops
 from lazyten.dtype import DType
+from lazyten.kernel import Given
 
 pytestmark = pytest.mark.skipif(
     not cuda_on_cpu.ON_GPU and cuda_on_cpu.missing() is not None,
@@ -81,6 +85,20 @@ def test_the_order_of_threads_does_not_change_a_bit() -> None:
         lt.realize(*results)
         found.append([t.numpy().tobytes() for t in results])
     assert found[1:] == found[:1] * 2
+
+
+@pytest.mark.parametrize("core", CORES)
+def test_products_by_tensor_cores_are_exact_in_any_order(core: str) -> None:
+    dtype = CORES[core]
+    given = Given(f"tensor(i0, i1, r0.2: {core}) tile(i0:2) local(i1:2) group(r0.2:32) "
+                  "stage(argument 1, local) stage(argument 2, local) parallel(i0*i1:1)")
+    kernel = replace(product(dtype, 70, 40, 64), decisions=given)
+    a, b = (np.random.default_rng(n).integers(-2, 3, (n, m)) for n, m in ((70, 64), (64, 40)))
+    stored = [ops.encode(x.astype(np.float32), dtype) for x in (a, b)]
+    for order in ORDERS:
+        cuda_on_cpu.run_in_order(order)
+        (out,), = run_all(NAME, [kernel], [stored])
+        assert_array_equal(ops.decode(out, dtype).reshape(70, 40), a @ b)
 
 
 def test_steps_of_lenet_are_those_of_the_interpreter() -> None:

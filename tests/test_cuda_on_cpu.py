@@ -148,14 +148,11 @@ def test_lanes_of_a_warp_exchange_values(driver: Any) -> None:
 def test_a_warp_multiplies_matrices_as_the_ptx_manual_lays_them_out(driver: Any, name: str,
                                                                     inner: int) -> None:
     """The fragments are made here from the manual's tables: element i of register r."""
-    text = f'''
-extern "C" __global__ void kernel_mma(float *d, const unsigned *a, const unsigned *b) {{
-  unsigned i = threadIdx.x;
-  lazyten_mma_{name}(d + 4 * i, a + 4 * i, b + 2 * i);
-}}
-'''.replace("d + 4 * i,", "sums,").replace("lazyten", "float sums[4] = {1, 1, 1, 1};\n  lazyten")
-    text = text.replace("b + 2 * i);", "b + 2 * i);\n  for (int j = 0; j < 4; ++j) "
-                                       "d[4 * i + j] = sums[j];")
+    registers = ", ".join([*(f"d[4 * i + {j}]" for j in range(4)),
+                           *(f"a[4 * i + {j}]" for j in range(4)), "b[2 * i]", "b[2 * i + 1]"])
+    text = ('extern "C" __global__ void kernel_mma(float *d, const unsigned *a, const unsigned *b)'
+            f" {{ unsigned i = threadIdx.x; for (int j = 0; j < 4; ++j) d[4 * i + j] = 1; "
+            f"lazyten_mma_{name}({registers}); }}")
     rng = np.random.default_rng(3)
     a = rng.integers(-8, 8, (16, inner)).astype(np.float32)
     b = rng.integers(-8, 8, (inner, 8)).astype(np.float32)
