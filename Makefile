@@ -4,11 +4,13 @@
 #   make lenet ARGS="--epochs 3"     options for examples/lenet.py
 #   make test ARGS="-k softmax"      options for pytest
 #   make test DEVICE=interpreter     another default device
+#   make conformance DEVICES=c       one device only
 #   make test PYTHON=python3.12      another Python, after `make distclean`
 
 PYTHON ?= python3
 WORKERS ?= 2
 ARGS ?=
+DEVICES ?= interpreter cpu c opencl
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -20,11 +22,12 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP := $(BIN)/python -m pip --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help dev lenet test bench lint wheel wheel-check clean distclean
+.PHONY: help dev lenet test conformance bench lint wheel wheel-check clean distclean
 
 help:
 	@echo "make lenet        train LeNet-5 on handwritten digits"
 	@echo "make test         run the test suite"
+	@echo "make conformance  let the conformance kit check every device, the example runtime's too"
 	@echo "make bench        compare speed with numpy and whatever else is installed"
 	@echo "make lint         ruff, and mypy --strict on the built tree"
 	@echo "make wheel-check  build the wheel, install it alone and train one batch with it"
@@ -37,6 +40,14 @@ lenet: $(if $(findstring opencl,$(ARGS) $(DEVICE)),$(DEV),$(RUN))
 
 test: $(DEV)
 	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+
+# A kernel of the device opencl takes PoCL long to compile: DEVICES="cpu c" leaves it out.
+conformance: $(DEV)
+	$(PIP) install --no-deps --no-build-isolation ./examples/lazyten_c
+	for device in $(DEVICES); do \
+	    $(BIN)/python -m pytest -q --pyargs lazyten.testing.conformance --device $$device $(ARGS) \
+	    || exit 1; \
+	done
 
 bench: $(DEV)
 	$(BIN)/python -m benchmarks $(ARGS)
