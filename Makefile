@@ -5,11 +5,13 @@
 #   make test ARGS="-k softmax"      options for pytest
 #   make test DEVICE=interpreter     another default device
 #   make test-gpu                    on the machine's NVIDIA GPU
+#   make conformance DEVICES=c       one device only
 #   make test PYTHON=python3.12      another Python, after `make distclean`
 
 PYTHON ?= python3
 WORKERS ?= 2
 ARGS ?=
+DEVICES ?= interpreter cpu c opencl
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -21,13 +23,14 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP := $(BIN)/python -m pip --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help dev lenet test test-gpu test-thorough bench lint wheel wheel-check clean distclean
+.PHONY: help dev lenet test test-gpu test-thorough conformance bench lint wheel wheel-check clean distclean
 
 help:
 	@echo "make lenet        train LeNet-5 on handwritten digits"
 	@echo "make test         run the test suite"
 	@echo "make test-thorough  the same with 1,000 examples a property; takes an hour or more"
 	@echo "make test-gpu     run what takes a device on this machine's NVIDIA GPU"
+	@echo "make conformance  let the conformance kit check every device, the example runtime's too"
 	@echo "make bench        compare speed with numpy and whatever else is installed"
 	@echo "make lint         ruff, and mypy --strict on the built tree"
 	@echo "make wheel-check  build the wheel, install it alone and train one batch with it"
@@ -44,9 +47,18 @@ test: $(DEV)
 # A test that runs for minutes is no hang here.
 test-thorough: $(DEV)
 	$(BIN)/python -m pytest -n $(WORKERS) --hypothesis-profile=thorough -o faulthandler_timeout=0 $(ARGS)
+
 # What takes a device runs on the GPU. Tests of the driver that stands in for one are skipped.
 test-gpu: $(DEV)
 	LAZYTEN_TEST_GPU=1 $(BIN)/python -m pytest --devices cuda -k cuda $(ARGS)
+
+# A kernel of the device opencl takes PoCL long to compile: DEVICES="cpu c" leaves it out.
+conformance: $(DEV)
+	$(PIP) install --no-deps --no-build-isolation ./examples/lazyten_c
+	for device in $(DEVICES); do \
+	    $(BIN)/python -m pytest -q --pyargs lazyten.testing.conformance --device $$device $(ARGS) \
+	    || exit 1; \
+	done
 
 bench: $(DEV)
 	$(BIN)/python -m benchmarks $(ARGS)

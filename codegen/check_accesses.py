@@ -14,6 +14,7 @@ from itertools import count
 from lazyten import dtype as dt
 from lazyten.codegen.instructions import (
     Address,
+    Barrier,
     Block,
     Carried,
     Compute,
@@ -24,6 +25,7 @@ from lazyten.codegen.instructions import (
     Lanes,
     Load,
     Loop,
+    Matrix,
     Splat,
     Store,
     Value,
@@ -199,5 +201,5 @@ def _values(block: Block) -> Iterator[Value]:
             yield item.counter
             for carried in item.carried:
                 yield from (carried.phi, carried.final)
-        elif not isinstance(item, Store):
+        elif not isinstance(item, Store | Matrix | Barrier):
             yield item.out

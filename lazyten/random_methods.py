@@ -149,8 +149,8 @@ class RandomMethods:
 
 def _float_type(x: T, operation: str) -> DType:
     if x.dtype.kind != "f":
-        raise DTypeError(f"{operation} on a tensor of {x.dtype.name}: it is for floats of 16 bits or "
-                         f"more; convert with .float()")
+        raise DTypeError(f"{operation} on a tensor of {x.dtype.name}: it is for floats of 16 bits "
+                         f"or more; convert with .float()")
     return x.dtype
 
 

@@ -25,8 +25,7 @@ from lazyten.dtype import DType
 from lazyten.errors import ArgumentError
 from lazyten.ops import Op
 from lazyten.storage import Buffer
-from lazyten.testing.conformance.test_03_elementwise import FUNCTIONS
-from lazyten.testing.conformance.values import edges
+from lazyten.testing.conformance.values import FUNCTIONS, edges
 
 TARGET = Target("c", 4, 16, language="c", most_lanes=1)
 NAME = "c-example"

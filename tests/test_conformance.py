@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -201,3 +202,20 @@ def test_other_runs_of_pytest_know_nothing_of_the_kit(tmp_path: Path) -> None:
         "def test_it(pytestconfig):\n    assert pytestconfig.getoption('--device') == 'mine'\n")
     done = kit("test_it.py", "--device", "mine", cwd=tmp_path)
     assert (done.returncode, "scorecard" in done.stdout) == (0, False), done.stdout
+
+
+# ---- docs/porting.md -----------------------------------------------------------------------------
+
+def test_the_page_about_porting_quotes_the_example() -> None:
+    page = (CHECKOUT / "docs/porting.md").read_text()
+    folder = CHECKOUT / "examples/lazyten_c"
+    for language, file in (("py", "lazyten_c.py"), ("toml", "pyproject.toml")):
+        quotes = re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
+        assert quotes
+        for quote in quotes:
+            assert quote in (folder / file).read_text(), quote
+
+
+def test_the_example_is_short() -> None:
+    lines = (CHECKOUT / "examples/lazyten_c/lazyten_c.py").read_text().splitlines()
+    assert len(lines) < 150

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from lazyten import cache, disk_cache
+from lazyten import __main__ as program
+from lazyten import disk_cache
 from lazyten import dtype as dt
 from lazyten.codegen.generated import Generated
 from lazyten.disk_cache import DiskCache
@@ -297,7 +298,7 @@ def test_it_can_be_switched_off(
     monkeypatch.setenv("LAZYTEN_CACHE", value)
     assert use() == use() == ["scale"]
     assert not folder.exists()
-    cache.main([])
+    program.main(["cache"])
     assert "LAZYTEN_CACHE switches it off" in capsys.readouterr().out
 
 
@@ -364,14 +365,15 @@ def test_a_wrong_size_says_what_to_give(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_the_command_shows_and_clears(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    cache.main([])
-    assert capsys.readouterr().out == f"{folder}: 0 entries, 0 bytes of at most 268,435,456\n"
+    program.main(["cache"])
+    assert capsys.readouterr().out == (
+        f"cache: {folder}: 0 entries, 0 bytes of at most 268,435,456\n")
     use(2.0)
     use(3.0)
     size = sum(path.stat().st_size for path in folder.iterdir())
-    cache.main([])
+    program.main(["cache"])
     assert f"{folder}: 2 entries, {size:,} bytes of" in capsys.readouterr().out
-    cache.main(["--clear"])
+    program.main(["cache", "--clear"])
     assert "2 entries removed; 0 entries, 0 bytes" in capsys.readouterr().out
     assert use(2.0) == ["scale"]
 

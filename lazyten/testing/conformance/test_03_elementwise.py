@@ -13,7 +13,7 @@ from lazyten.dtype import DType
 from lazyten.errors import DTypeError
 from lazyten.node import Node, make
 from lazyten.ops import SPECS, Op
-from lazyten.testing.conformance.values import WIDE, computed, edges, leaf
+from lazyten.testing.conformance.values import FUNCTIONS, WIDE, computed, edges, leaf
 from lazyten.testing.diagnosis import (
     NAN_LOST,
     Array,
@@ -27,8 +27,6 @@ from lazyten.testing.kit import advice
 from lazyten.testing.scorecard import FAILED, OK, UNSUPPORTED, Scorecard
 
 COUNT = 203
-FUNCTIONS = (Op.EXP, Op.EXP2, Op.LOG2, Op.SIN, Op.COS, Op.POW)
-"""What is approximated: its exact value is NumPy's in a wider type."""
 CONTRACTED = (
     "The values of {name} are off by more than its bound. Compile without options that let the "
     "compiler change floats: no -ffast-math, -ffp-contract=off (a multiply-add is contracted "

@@ -9,11 +9,14 @@ from lazyten import dtype as dt
 from lazyten import ops
 from lazyten.dtype import DType
 from lazyten.node import Node
+from lazyten.ops import Op
 from lazyten.realization import realize
 from lazyten.storage import Buffer, Storage
 from lazyten.testing.diagnosis import Array
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -3.75, 100.0, np.inf, -np.inf, np.nan, 7.0, -7.0, 63.0]
+FUNCTIONS = (Op.EXP, Op.EXP2, Op.LOG2, Op.SIN, Op.COS, Op.POW)
+"""What is approximated: its exact value is NumPy's in a wider type."""
 WIDE = {"float16": np.float64, "bfloat16": np.float64, "float32": np.float64,
         "float64": np.longdouble}
 """A type that is exact, or nearly, where another one rounds."""
