@@ -28,6 +28,9 @@ SETTLED_SECONDS = 2.0
 FOLDERS = tuple(Path(str(module.__file__)).parent for module in (node, pipeline, contract))
 """Where lazyten's source is; in a checkout that is not one folder."""
 
+APART = "\0"
+"""Between declarations, which may have several lines."""
+
 Generate = Callable[[Sequence[Kernel]], list[Generated]]
 Compile = Callable[[Sequence[Generated]], list[bytes]]
 
@@ -56,12 +59,13 @@ class CodeCache:
             return None
         source, declares, loops, entries, *numbers = (part.decode() for part in parts[:7])
         scratch, items, groups = (tuple(map(int, n.split())) for n in numbers)
-        return Generated(kernel.name, source, tuple(declares.splitlines()), loops, kernel.where,
+        lines = tuple(declares.split(APART)) if declares else ()
+        return Generated(kernel.name, source, lines, loops, kernel.where,
                          tuple(entries.split()), scratch, items, groups), parts[7]
 
     def _keep(self, key: str, text: Generated, code: bytes) -> None:
         if self.disk is not None:
-            texts = (text.source, "\n".join(text.declares), text.loops, " ".join(text.entries),
+            texts = (text.source, APART.join(text.declares), text.loops, " ".join(text.entries),
                      *(" ".join(map(str, n))
                        for n in (text.scratch, text.work_items, text.groups)))
             self.disk.put(f"{self.context}\n{key}", [*(t.encode() for t in texts), code])
