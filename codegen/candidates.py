@@ -12,6 +12,7 @@ from dataclasses import replace
 from lazyten.codegen.cycles import Model
 from lazyten.codegen.decision_text import check, parse
 from lazyten.codegen.decisions import Decisions
+from lazyten.codegen.gpu import grid_candidates
 from lazyten.codegen.lower import lower
 from lazyten.codegen.optimize import decide, in_caches
 from lazyten.codegen.parallel import ONE_THREAD, Sharing
@@ -29,6 +30,8 @@ BLOCKS = (256, 512, 1024)
 """Blocks of a reduction that are tried."""
 BEST = 6
 """How many of the model's favourites are tried."""
+MOST = 24
+"""How many on devices with groups of work items."""
 
 Counts = tuple[tuple[Node, int], ...]
 
@@ -41,10 +44,17 @@ def candidates(kernel: Kernel, target: Target) -> list[str]:
     base = decide(sink, target) if given is None else parse(given.text, sink, target, given.where)
     model = Model(sink, target)
     near = sorted(_fitting(_neighbours(model, sink, base), sink, target), key=model.cycles)
-    far = [] if given else sorted(_fitting(_favourites(model), sink, target), key=model.cycles)
-    finished = [_finished(model, sink, f) for f in far[:BEST]]
+    finished = [] if given else _far(model, sink, target)
     ordered = [d for pair in itertools.zip_longest(near, finished) for d in pair if d is not None]
     return [text for text in dict.fromkeys(map(str, ordered)) if text != str(base)]
+
+
+def _far(model: Model, sink: Node, target: Target) -> list[Decisions]:
+    """The model's favourites, whatever the kernel has."""
+    if target.work_group > 1:
+        return list(itertools.islice(_fitting(iter(grid_candidates(model)), sink, target), MOST))
+    far = sorted(_fitting(_favourites(model), sink, target), key=model.cycles)
+    return [_finished(model, sink, f) for f in far[:BEST]]
 
 
 def _fitting(made: Iterator[Decisions], sink: Node, target: Target) -> Iterator[Decisions]:

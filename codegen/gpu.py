@@ -36,16 +36,19 @@ ACCUMULATORS = (1, 4)
 
 def decide_grid(model: Model) -> Decisions:
     """The best candidate; the first of equals."""
+    return grid_candidates(model)[0]
+
+
+def grid_candidates(model: Model) -> list[Decisions]:
+    """All candidates, without repetition, those first that the estimate expects to be fastest."""
     work = _Candidates(model)
     if any(store.arg is not None or len(store.src) > 3 or _is_serial(model, store)
            for store in model.sink.src):
-        return work.gridded(Decisions())
-    best = min(work.all(), key=work.estimate.units)
+        return [work.gridded(Decisions())]
+    units = {decisions: work.estimate.units(decisions) for decisions in work.all()}
     if model.target.tensor_cores and not work.rest and work.most > 1:
-        found = tensor_candidates(model, work.rows, work.numbers, MOST_COPIES)
-        units, decisions = min(found, key=lambda f: f[0], default=(math.inf, best))
-        best = decisions if units < work.estimate.units(best) else best
-    return best
+        units |= tensor_candidates(model, work.rows, work.numbers, MOST_COPIES)
+    return sorted(units, key=units.__getitem__)
 
 
 def _is_serial(model: Model, store: Node) -> bool:

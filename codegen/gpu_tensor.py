@@ -34,9 +34,9 @@ HELD = 4
 
 
 def tensor_candidates(model: Model, rows: Sequence[Node], numbers: dict[Node, int],
-                      most_copies: int) -> Iterator[tuple[float, Decisions]]:
-    """Units and decisions. numbers: of the loads that local memory can hold. Only 16-bit floats are
-    given away unasked: float32 would lose bits."""
+                      most_copies: int) -> Iterator[tuple[Decisions, float]]:
+    """Decisions and their units. numbers: of the loads that local memory can hold. Only 16-bit
+    floats are given away unasked: float32 would lose bits."""
     totals = [n for n in toposort([model.sink]) if n.op is Op.ACCUMULATE]
     core = core_for(totals[0], model.target.tensor_cores) if len(totals) == 1 else None
     if core is None or not core.takes.is_half:
@@ -51,7 +51,7 @@ def tensor_candidates(model: Model, rows: Sequence[Node], numbers: dict[Node, in
 
 def _candidate(model: Model, tensors: Tensors, rows: Sequence[Node], numbers: dict[Node, int],
                most_copies: int, warps: tuple[int, int], tile: tuple[int, int],
-               depth: int) -> Iterator[tuple[float, Decisions]]:
+               depth: int) -> Iterator[tuple[Decisions, float]]:
     row, column, inner = tensors.row, tensors.column, tensors.inner
     core, part = tensors.core, depth * tensors.core.shape[2]
     sides = [r * w * t for r, w, t in zip(core.shape, warps, tile, strict=False)]
@@ -72,7 +72,7 @@ def _candidate(model: Model, tensors: Tensors, rows: Sequence[Node], numbers: di
         local=tuple((r, n) for r, n in zip(ranges, warps, strict=True) if n > 1),
         group=((inner, part),), staged=staged, tensor=tensors,
         parallel=Sharing(shared, 1 if shared else 0))
-    yield _units(model, core, decisions, blocks, copies, depth), decisions
+    yield decisions, _units(model, core, decisions, blocks, copies, depth)
 
 
 def _units(model: Model, core: TensorCore, decisions: Decisions, blocks: dict[Node, int],

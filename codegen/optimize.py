@@ -178,8 +178,6 @@ def choose(model: Model) -> Decisions:
 
 def in_caches(model: Model, decisions: Decisions) -> Decisions:
     """With the order of the loops, a reduction's blocks, and what threads share."""
-    if model.target.work_group > 1:
-        return decisions
     decisions = replace(decisions, outer=caches.outermost(model, decisions),
                         block=caches.blocks(model, decisions))
     if not model.target.threads:

@@ -76,7 +76,7 @@ def _after_output(root: Node) -> Node:
 def test_an_operand_is_packed_where_its_lanes_are_far_apart_and_read_often() -> None:
     kernel = product(512, 512, 64, "transposed")
     steps = optimize(lower(kernel), AVX2, 3)
-    assert [str(d).startswith("stage") or "stage(" in str(d) for _, d in steps] == [False, True]
+    assert [str(d).startswith("stage") or "stage(" in str(d) for _, d, _ in steps] == [False, True]
 
 
 def test_an_operand_is_packed_where_its_rows_would_push_each_other_out_of_the_cache() -> None:
