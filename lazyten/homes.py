@@ -63,10 +63,12 @@ class Homes:
 def are_alone(nodes: Sequence[Node], buffers: Sequence[Buffer | Placeholder]) -> list[bool]:
     """For values that are in memory: whether a storage knows each, and nobody else.
 
-    nodes: the storages' own; buffers: what they read. Both lists are new ones of the caller, who
-    holds each buffer in one more, and nothing else.
+    nodes: the storages' own, which still are expressions where these are kept for gradients;
+    buffers: where the values are. Both lists are new ones of the caller, who holds each buffer in
+    one more, and nothing else.
     """
-    return [counts == (_SHAPED if node.op is Op.RESHAPE else _FLAT)
+    return [unshaped(node).op is Op.BUFFER
+            and counts == (_SHAPED if node.op is Op.RESHAPE else _FLAT)
             for counts, node in zip(_references(nodes, buffers), nodes, strict=True)]
 
 

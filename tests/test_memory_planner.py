@@ -54,17 +54,18 @@ def schedules(draw: st.DrawFn) -> tuple[Schedule, list[Any]]:
 def run(made: Schedule, programs: Sequence[Any], place: dict[int, Any],
         orders: Sequence[int]) -> Contents:
     """What memory holds in the end. place: of each array. An element of an output depends on that
-    element of the inputs that its program may replace, and on all elements of the others."""
+    element of the inputs that the program may replace, and on all elements of the others."""
     memory: Contents = {place[a]: [("input", a, 0), ("input", a, 1)] for a in range(made.inputs)}
     rest = iter(zip(made.steps, programs, strict=True))
     for count, turn in zip(made.launches, orders, strict=True):
         together = list(itertools.islice(rest, count))
         for step, program in together[::1 if turn else -1]:
             outputs = len(step.kernel.outputs)
+            replaced = {n for _, n in program.in_place}
             for position in (0, 1):
                 results = []
                 for o in range(outputs):
-                    read = [memory[place[a]][position] if (o, n) in program.in_place
+                    read = [memory[place[a]][position] if n in replaced
                             else tuple(memory[place[a]])
                             for n, a in enumerate(step.args) if n >= outputs]
                     results.append(hash((step.args[o], position, *read)))
