@@ -81,18 +81,14 @@ def header() -> Path:
 @cache
 def driver() -> ctypes.CDLL:
     """The driver for tests; cuda-bindings gets it in place of NVIDIA's."""
-    from cuda import pathfinder
+    from cuda.bindings._internal import driver as bindings
 
     nvrtc.library()  # where virtual environments are stacked, the bindings would not find it
     library = ctypes.CDLL(str(_built(HERE / "fake_cuda_driver.cpp", "-shared", "-ldl")))
     library.fake_message.restype = ctypes.c_char_p
     library.fake_used.restype = ctypes.c_uint64
     library.fake_set_memory.argtypes = [ctypes.c_uint64]
-    find = pathfinder.load_nvidia_dynamic_lib
-
-    def load(name: str) -> Any:
-        return SimpleNamespace(_handle_uint=library._handle) if name == "cuda" else find(name)
-    pathfinder.load_nvidia_dynamic_lib = load
+    bindings.load_nvidia_dynamic_lib = lambda name: SimpleNamespace(_handle_uint=library._handle)
     return library
 
 
