@@ -59,6 +59,10 @@ class Donated(Placeholder):
         """Asked for when Python is to read the value: JitError."""
         self.refuse()
 
+    def view(self) -> Array:
+        """Asked for when another library is to share the memory: JitError."""
+        self.refuse()
+
     def refuse(self) -> NoReturn:
         """JitError that says what became of the value."""
         raise JitError(f"a tensor of shape {self.shape} was donated to jitted function "

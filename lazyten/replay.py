@@ -114,6 +114,7 @@ class Replay:
         for place, number in self.written:
             storages[number].assign(nodes[place])
         for number, gone in self.donated.items():
+            storages[number].shared = None  # what others see keeps its value
             storages[number].assign(gone)
         new: list[Storage] = []
         for place, device, was_freed in self.new:

@@ -164,6 +164,8 @@ class Scorecard:
 
 
 def short(dtype: DType) -> str:
-    """'i32', 'bf16' and so on."""
+    """'i32', 'bf16', 'e4m3' and so on."""
+    if dtype.is_stored:
+        return dtype.name.removeprefix("float8_")[:4]
     names = {"b": "bool", "i": f"i{dtype.bits}", "u": f"u{dtype.bits}", "f": f"f{dtype.bits}"}
     return "bf16" if dtype is dt.bfloat16 else names[dtype.kind]
