@@ -89,8 +89,8 @@ STATISTICS: dict[str, Check] = {
 ARRANGING: dict[str, Check] = {
     "addr, addbmm": lambda m, t: (
         t.m.addr(t.v, t.w, beta=2, alpha=3), t.m[0].addr(t.v, t.w),
-        m.zeros(3, 3).addbmm(t.c, t.c.transpose(1, 2), alpha=0.5),
-        m.ones(3, 3).addbmm(t.c, t.c.mT, beta=2)),
+        m.zeros(3, 3).to(t.c.device).addbmm(t.c, t.c.transpose(1, 2), alpha=0.5),
+        m.ones(3, 3).to(t.c.device).addbmm(t.c, t.c.mT, beta=2)),
     "matrix_power": lambda m, t: [t.m.matrix_power(n) for n in (0, 1, 2, 5)],
     "matrix_power of no square": lambda m, t: error_of(lambda: t.f.matrix_power(2)),
     "adjoint": lambda m, t: (t.c.adjoint(), t.c.mH),

@@ -114,8 +114,8 @@ class Scorecard:
         counts = ", ".join(f"{values.count(v)} {v}" for v in MARKS if v in values)
         head = f"ops: {counts} (+ {OK}, x {FAILED}, - {UNSUPPORTED}, . no such op)"
         rows = [f"{op.name:<10} " + " ".join(f"{MARKS.get(self.ops.get((op, d), ''), NO_OP):>5}"
-                                              for d in dt.ALL) for op in SPECS]
-        return [head, " " * 11 + " ".join(f"{short(d):>5}" for d in dt.ALL), *rows]
+                                              for d in dt.ARITHMETIC) for op in SPECS]
+        return [head, " " * 11 + " ".join(f"{short(d):>5}" for d in dt.ARITHMETIC), *rows]
 
     def ulp_lines(self) -> list[str]:
         """The largest errors."""

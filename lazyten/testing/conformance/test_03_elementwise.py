@@ -11,7 +11,7 @@ from lazyten import dtype as dt
 from lazyten import ops
 from lazyten.dtype import DType
 from lazyten.errors import DTypeError
-from lazyten.node import Node, make
+from lazyten.node import Node, cast, make
 from lazyten.ops import SPECS, Op
 from lazyten.testing.conformance.values import FUNCTIONS, WIDE, computed, edges, leaf
 from lazyten.testing.diagnosis import (
@@ -60,7 +60,7 @@ def cases(dtype: DType, claimed: frozenset[DType]) -> Iterator[Case]:
             continue
         targets: Sequence[DType] = [dt.bool_ if spec.gives == "bool" else dtype]
         if spec.gives == "any":
-            targets = [t for t in dt.ALL if t in claimed and t is not dtype and
+            targets = [t for t in dt.ARITHMETIC if t in claimed and t is not dtype and
                        (op is Op.CAST or t.bits == dtype.bits)]
         for target in targets:
             if op is Op.WHERE:
@@ -102,7 +102,7 @@ def results(todo: list[Case], device: str) -> list[Array | Exception]:
 
 @advice("Ops go wrong one by one: look at the source of the kernel with DEBUG=2, and at the row of "
         "the op in your language's table.")
-@pytest.mark.parametrize("dtype", dt.ALL, ids=lambda d: d.name)
+@pytest.mark.parametrize("dtype", dt.ARITHMETIC, ids=lambda d: d.name)
 def test_every_op_gives_what_the_op_table_says(device: str, card: Scorecard, dtype: DType) -> None:
     todo = list(cases(dtype, card.dtypes))
     if dtype not in card.dtypes:
@@ -142,6 +142,18 @@ def judge(case: Case, got: Array | Exception, card: Scorecard) -> tuple[str, Non
 def worse(a: str, b: str) -> str:
     """The worse of two results of one op."""
     return max(a, b, key=[OK, UNSUPPORTED, FAILED].index)
+
+
+@advice("8-bit floats are bytes to the device, converted by integer arithmetic: look at shifts and "
+        "comparisons of 8-bit and 32-bit integers.")
+@pytest.mark.parametrize("dtype", [d for d in dt.ALL if d.is_stored], ids=lambda d: d.name)
+def test_floats_of_8_bits_are_stored_and_read(device: str, card: Scorecard, dtype: DType) -> None:
+    if dtype not in card.dtypes:
+        card.note_unsupported(dtype.name)
+        pytest.skip("the device does not claim it")
+    values = edges(dt.float32, COUNT)
+    got, = computed([cast(cast(leaf(values, dt.float32, device), dtype), dt.float32)], device)
+    np.testing.assert_array_equal(got, ops.round_to(values, dtype))
 
 
 @advice(NAN_LOST)

@@ -63,7 +63,7 @@ def test_an_index_outside_is_an_error(device: str) -> None:
 
 @advice("A tensor on this device meets one on another only by .to(): copies go through the host.")
 def test_copies_to_other_devices_and_back(device: str, card: Scorecard) -> None:
-    for dtype in (d for d in dt.ALL if d in card.dtypes):
+    for dtype in (d for d in dt.ARITHMETIC if d in card.dtypes):
         here = lt.tensor([0, 1, 3], device="interpreter").to(dtype)
         there = here.to(device)
         expect_values((there | there if dtype is dt.bool_ else there + there).to("interpreter"),
