@@ -263,8 +263,10 @@ class Graph:
 def _make_plan(device: str, graph: Graph) -> Plan:
     inputs: list[tuple[DType, int]] = [(b.dtype, b.size) for b in graph.buffers]
     checks = check_mode.active()
-    offsets = executor(device).has_offsets and not checks  # an input's bounds are those of memory
-    made = schedule(graph.normalized(), inputs, offsets)
+    runs = executor(device)
+    offsets = runs.has_offsets and not checks  # an input's bounds are those of memory
+    block_bytes = 0 if checks else runs.block_bytes  # a report is about what is stored
+    made = schedule(graph.normalized(), inputs, offsets, block_bytes)
     plan = Plan(made, _programs(device, made, checks), checks)
     _live[plan] = device
     return plan
