@@ -6,11 +6,10 @@ from itertools import islice
 
 from lazyten.cost import Decision
 from lazyten.debug import count_text
-from lazyten.device import executor
 from lazyten.kernel import held_values
 from lazyten.node import Node
-from lazyten.realization import Graph
-from lazyten.schedule import Schedule, Step, schedule
+from lazyten.realization import Graph, scheduled
+from lazyten.schedule import Schedule, Step
 from lazyten.storage import Storage
 
 
@@ -20,10 +19,7 @@ def explain_storages(storages: Iterable[Storage]) -> str:
     if not given:
         return "nothing to compute: no tensors were given"
     graph = Graph([s.value for s in given], given[0].device)
-    runs = executor(given[0].device)
-    made = schedule(graph.normalized(), [(b.dtype, b.size) for b in graph.buffers],
-                    runs.has_offsets, runs.block_bytes)
-    return explain_schedule(made)
+    return explain_schedule(scheduled(given[0].device, graph))
 
 
 def explain_schedule(made: Schedule) -> str:
