@@ -69,6 +69,12 @@ def whole(rng: np.random.Generator, kernel: Kernel) -> list[Array]:
     return [rng.integers(-3, 4, size).astype(dtype.numpy) for dtype, size in kernel.inputs]
 
 
+def perceptron() -> tuple[lt.Tensor, lt.Tensor, lt.Tensor]:
+    """An input, the hidden values, and the second layer's weights."""
+    inputs = some(4096, 64)
+    return inputs, (inputs @ some(64, 512)).relu(), some(512, 64)
+
+
 MIDDLES: list[Callable[[lt.Tensor], lt.Tensor]] = [
     lambda x: x.relu(), lambda x: x, lambda x: x - x.amax(-1, keepdim=True),
     lambda x: (x.sum(-1, keepdim=True) > x).to(x.dtype)]
@@ -113,6 +119,16 @@ def test_attention_in_blocks_is_attention_with_the_same_bits_on_any_threads(
     np.testing.assert_array_equal(*results)
     np.testing.assert_allclose(results[0], computed(kernel, inputs, "interpreter"), rtol=2e-5,
                                atol=2e-5)
+
+
+def test_threads_have_scratch_memory_of_their_own() -> None:
+    _, h, z = perceptron()
+    kernel = only_kernel(planned(h @ z))
+    x, y, z_ = (a.reshape(s) for a, s in zip(whole(np.random.default_rng(0), kernel),
+                                             [(4096, 64), (64, 512), (512, 64)], strict=True))
+    expected = (np.maximum(x @ y, 0) @ z_).ravel()
+    for _ in range(5):
+        np.testing.assert_array_equal(computed(kernel, [x, y, z_], threads=2), expected)
 
 
 class GuardedRuntime(CpuRuntime):
@@ -160,12 +176,6 @@ def test_a_perceptron_holds_its_hidden_values() -> None:
 def test_rows_of_a_block_divide_the_axis_where_some_number_does() -> None:
     made = planned(some(8192, 128) @ some(128, 512).relu() @ some(512, 128))
     assert {8192 % rows for _, rows in block_sizes(made)} == {0}
-
-
-def perceptron() -> tuple[lt.Tensor, lt.Tensor, lt.Tensor]:
-    """An input, the hidden values, and the second layer's weights."""
-    inputs = some(4096, 64)
-    return inputs, (inputs @ some(64, 512)).relu(), some(512, 64)
 
 
 Make = Callable[[lt.Tensor, lt.Tensor, lt.Tensor], tuple[lt.Tensor, ...]]
