@@ -20,7 +20,7 @@ from lazyten.codegen.ranges import merge_ranges
 from lazyten.codegen.stage import Staged, packable_loads
 from lazyten.codegen.target import Target
 from lazyten.errors import ArgumentError
-from lazyten.kernel import Kernel
+from lazyten.kernel import Kernel, held_values
 from lazyten.node import Node, ranges_of
 
 STEPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 14)
@@ -39,6 +39,8 @@ Counts = tuple[tuple[Node, int], ...]
 def candidates(kernel: Kernel, target: Target) -> list[str]:
     """Other decisions than the kernel's own, without repetition: near those that were given for it,
     or else near the model's and the model's favourites."""
+    if held_values(kernel.outputs):
+        return []  # there are decisions for each part
     sink = merge_ranges(lower(kernel))
     given = kernel.decisions
     base = decide(sink, target) if given is None else parse(given.text, sink, target, given.where)

@@ -38,17 +38,20 @@ class Choice(Protocol):
 class Model:
     """Estimates of one kernel.
 
-    outputs: ranges of the stores; shared_outputs: those of every store; reductions: bodies of
-    ACCUMULATEs; touched: bytes of all arrays.
+    shared: 'parallel' ranges, around all others; outputs: the other ranges of the stores;
+    shared_outputs: those of every store; reductions: bodies of ACCUMULATEs; touched: bytes of all
+    arrays.
     """
 
     def __init__(self, sink: Node, target: Target) -> None:
         self.sink, self.target = sink, target
         self.free = free_ranges(sink)
-        self.outputs = sorted((r for r in self.free[sink] if r.arg.kind != "serial"),
-                              key=lambda r: r.arg.order)
+        around = sorted(self.free[sink], key=lambda r: r.arg.order)
+        self.shared = [r for r in around if r.arg.kind == "parallel"]
+        self.outputs = [r for r in around if r.arg.kind not in ("parallel", "serial")]
         order = toposort([sink])
-        self.stores = Body(0, [], self.free[sink], self.outputs, {}, frozenset())
+        self.stores = Body(0, [], self.free[sink], [*self.shared, *self.outputs], {},
+                           frozenset())
         self.reductions = self._bodies([n for n in order if n.op is Op.ACCUMULATE])
         self.itemsize = self._itemsize(order)
         fused = {n.src[0] for n in order if n.op is Op.ACCUMULATE and n.arg is Op.ADD
@@ -76,8 +79,8 @@ class Model:
         free = self.free[node]
         around = sorted(free, key=lambda r: r.arg.order)
         last = around[-1].arg.order if around else ()
-        outer = [r for r in self.outputs if r.arg.order <= last]
-        outer += [r for r in around if r not in self.outputs]
+        outer = self.shared + [r for r in self.outputs if r.arg.order <= last]
+        outer += [r for r in around if r not in self.outputs and r not in self.shared]
         return Body(count, own, free, outer + own, {}, frozenset(own))
 
     def body_of(self, free: frozenset[Node]) -> Body:

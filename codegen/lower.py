@@ -35,7 +35,7 @@ FIRST_REDUCE = 1000
 def lower(kernel: Kernel) -> Node:
     """The SINK node that computes and stores one element of every output of `kernel`."""
     stores = []
-    lowering = _Lowering()
+    lowering = Lowering()
     for slot, output in enumerate(kernel.outputs):
         indices = tuple(output_range(axis, n) for axis, n in enumerate(output.shape))
         base = output.src[0] if output.op is Op.SCATTER else output
@@ -54,7 +54,7 @@ def output_range(axis: int, extent: int, kind: str = "loop") -> Node:
     return make(Op.RANGE, dt.INDEX, (), Range((axis,), extent, kind))
 
 
-class _Lowering:
+class Lowering:
     """The readings met so far, their values, and a count of the reduction ranges made."""
 
     def __init__(self) -> None:
@@ -93,11 +93,17 @@ class _Lowering:
         gate = () if valid is None else (valid,)
         return make(Op.STORE, dt.bool_, (param, place, value, *gate), combiner)
 
+    def leaf(self, node: Node, indices: tuple[Node, ...]) -> Node | None:
+        """The element of `node` at `indices`, if it is there already."""
+        return None
+
     def _read(self, reading: Reading) -> tuple[list[Reading], Any]:
         """What a reading reads in turn, and what `_build` needs besides their values."""
         node, indices, valid = reading
         if node.numel == 0:
             return [], None  # only padding around it is ever read
+        if (found := self.leaf(node, indices)) is not None:
+            return [], found
         if node.op in MOVEMENT:
             below, within = source_indices(node.op, node.src[0].shape, node.arg, list(indices))
             both = _both(valid, within)
@@ -132,6 +138,8 @@ class _Lowering:
         node, indices, valid = reading
         if node.numel == 0:
             return const(0, node.dtype)
+        if not below and isinstance(extra, Node):
+            return extra
         if node.op in ELEMENTWISE:
             return make(node.op, node.dtype, tuple(below))
         if node.op is Op.CONST:

@@ -127,7 +127,17 @@ def decide(sink: Node, target: Target) -> Decisions:
     model = Model(sink, target)
     if target.work_group > 1:
         return decide_grid(model)
-    decisions = in_caches(model, choose(model))
+    return _numbered(sink, in_caches(model, choose(model)))
+
+
+def decide_part(target: Target, sink: Node) -> Decisions:
+    """The same for a part of a kernel that holds values: threads share its blocks, which are in the
+    caches."""
+    return _numbered(sink, choose(Model(sink, target)))
+
+
+def _numbered(sink: Node, decisions: Decisions) -> Decisions:
+    """With what is packed numbered among the loads of its argument."""
     loads = packable_loads(sink) if decisions.staged else {}
     return replace(decisions, staged=tuple(
         replace(s, number=loads[s.load.src[0].arg.slot].index(s.load)) for s in decisions.staged))

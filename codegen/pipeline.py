@@ -7,6 +7,8 @@ from dataclasses import replace
 from functools import partial
 
 from lazyten.codegen import render_c, render_llvm
+from lazyten.codegen.access import LINE
+from lazyten.codegen.blocks import lower_blocks
 from lazyten.codegen.check_accesses import check_accesses
 from lazyten.codegen.check_values import check_values
 from lazyten.codegen.decision_text import parse
@@ -19,10 +21,11 @@ from lazyten.codegen.instructions import Function
 from lazyten.codegen.linearize import linearize
 from lazyten.codegen.lower import lower
 from lazyten.codegen.narrow import narrow
-from lazyten.codegen.optimize import Optimized, loop_nest, optimize
+from lazyten.codegen.optimize import Optimized, decide_part, loop_nest, optimize
+from lazyten.codegen.ranges import share_ranges
 from lazyten.codegen.target import Target
 from lazyten.errors import ArgumentError
-from lazyten.kernel import Given, Kernel
+from lazyten.kernel import Given, Kernel, held_values
 from lazyten.location import attribute_to
 from lazyten.node import Node, make, ranges_of, toposort, verify
 from lazyten.ops import Op
@@ -42,6 +45,9 @@ def renderer(language: str | Dialect) -> Callable[[Function], tuple[str, tuple[s
                             f"{', '.join(('llvm', *DIALECTS))}, or a dialect.Dialect")
     return partial(render_c.render, dialect=dialect)
 
+MOST_CHUNKS = 32
+"""Chunks of a kernel's blocks: each has scratch memory of its own."""
+
 ALIASING = frozenset({"llvm"})
 """Languages in whose text arguments may be one memory: pointers of C are `restrict`."""
 
@@ -55,6 +61,9 @@ def generate(kernel: Kernel, target: Target) -> Generated:
 def _generate(kernel: Kernel, target: Target) -> Generated:
     if VERIFY:
         verify(kernel.outputs, "graph")
+    if target.language == "llvm" and target.threads and not kernel.checks \
+            and held_values(kernel.outputs):
+        return _in_blocks(kernel, target)
     arguments = len(kernel.outputs) + len(kernel.inputs) + bool(kernel.checks)
     if kernel.checks and target.work_group > 1:  # each work item has a record of its own
         target, kernel = replace(target, local_memory=0), replace(kernel, decisions=None)
@@ -91,6 +100,43 @@ def _generate(kernel: Kernel, target: Target) -> Generated:
                      kernel.where, tuple(names), _scratch_bytes(steps, arguments),
                      tuple(f.work_items for f in functions), tuple(f.group for f in functions),
                      records, in_place)
+
+
+def _in_blocks(kernel: Kernel, target: Target) -> Generated:
+    """The same for a kernel that holds values: one function runs its parts for each block."""
+    if kernel.decisions is not None:
+        raise ArgumentError(f"{kernel.decisions.where}: kernel {kernel.name} runs in parts, a "
+                            "block of rows at a time, and takes no decisions; leave them out")
+    arguments = len(kernel.outputs) + len(kernel.inputs)
+    blocks = lower_blocks(kernel, arguments)
+    packing: list[Optimized] = []
+    parts: list[Optimized] = []
+    for sink in blocks.parts:
+        scratch = arguments + len(blocks.held) + len(packing)
+        *before, part = optimize(_checked(sink), target, scratch, partial(decide_part, target))
+        packing += before
+        parts.append(part._replace(sink=share_ranges(part.sink, blocks.ranges)))
+    names = [f"{kernel.name}_stage{i}" for i in range(len(packing))]
+    names += [f"{kernel.name}_part{i}" for i in range(len(parts))]
+    functions = [linearize(name, make(step.sink.op, step.sink.dtype,
+                                      tuple(decompose(_checked(step.sink).src))),
+                           step.decisions.parallel.grain)
+                 for name, step in zip(names, (*packing, *parts), strict=True)]
+    grain = -(-blocks.number // MOST_CHUNKS)
+    held = {arguments + i: -(-n // LINE) * LINE for i, n in enumerate(blocks.held)}
+    rendered = [render_llvm.render(f) for f in functions]
+    rendered.append(render_llvm.render_blocks(kernel.name, functions[len(packing):], held,
+                                              blocks.number, grain))
+    declares = dict.fromkeys(line for _, lines in rendered for line in lines)
+    title = f"{len(parts)} parts for each of {blocks.number} blocks, {grain} a chunk"
+    loops = [title, *(f"{step.decisions}\n{loop_nest(step.sink)}" for step in (*packing, *parts))]
+    chunks = -(-blocks.number // grain)
+    return Generated(kernel.name, "\n\n".join(text for text, _ in rendered), tuple(declares),
+                     "\n\n".join(loops), kernel.where, (*names[:len(packing)], kernel.name),
+                     (*(chunks * n for n in held.values()),
+                      *_scratch_bytes(packing, arguments + len(held))),
+                     (*(f.work_items for f in functions[:len(packing)]), chunks),
+                     (0,) * (len(packing) + 1))
 
 
 def _work_items(step: Optimized) -> int:

@@ -198,7 +198,7 @@ def _neighbours(sink: Node) -> Iterator[tuple[Node, Node]]:
     groups: list[list[Node]] = []
     free = free_ranges(sink)
     if len({free[store] for store in sink.src}) == 1:
-        groups.append(list(free[sink]))
+        groups.append([r for r in free[sink] if r.arg.kind != "parallel"])
     owners: dict[Node, int] = {}
     reductions = [n for n in toposort([sink]) if n.op is Op.ACCUMULATE]
     for node in reductions:

@@ -10,7 +10,7 @@ iterations first to last of the parallel loop, and `@name` has the runtime's
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from lazyten import dtype as dt
 from lazyten.codegen.instructions import (
@@ -41,6 +41,7 @@ from lazyten.codegen.llvm_ops import (
 from lazyten.dtype import DType
 from lazyten.ops import Op
 
+RUN_CHUNKS = "declare void @lazyten_run_chunks(ptr, ptr, i64, i64)"
 MOST_SPAN = 4
 """Lanes within so many vectors of memory are loaded whole and shuffled, not one by one."""
 
@@ -54,8 +55,9 @@ def render(function: Function) -> tuple[str, tuple[str, ...]]:
     if renderer.iterations:
         head[0] = (f"define internal void @{function.name}.chunk(ptr noalias %args, i64 %first, "
                    "i64 %last) nounwind {")
-        tail += _entry(function, renderer.iterations)
-        renderer.declared.add("declare void @lazyten_run_chunks(ptr, ptr, i64, i64)")
+        if function.grain:
+            tail += _entry(function.name, renderer.iterations, function.grain)
+            renderer.declared.add(RUN_CHUNKS)
     for slot in sorted(renderer.used):
         dtype, size = function.params[slot]
         head.append(f"  %t{slot} = getelementptr ptr, ptr %args, i64 {slot}")
@@ -64,11 +66,43 @@ def render(function: Function) -> tuple[str, tuple[str, ...]]:
     return text, tuple(sorted(renderer.declared))
 
 
-def _entry(function: Function, iterations: int) -> list[str]:
+def render_blocks(name: str, parts: Sequence[Function], held: Mapping[int, int], count: int,
+                  grain: int) -> tuple[str, tuple[str, ...]]:
+    """The function that runs `parts`, whose texts stand before it, for each of `count` blocks, and
+    what it needs declared.
+
+    held: arguments of which each chunk, `grain` blocks, has so many bytes of its own.
+    """
+    arguments = max(len(part.params) for part in parts)
+    lines = [f"define internal void @{name}.chunk(ptr noalias %args, i64 %first, i64 %last) "
+             "nounwind {", "entry:", f"  %own = alloca ptr, i64 {arguments}",
+             f"  %chunk = udiv i64 %first, {grain}"]
+    for slot in range(arguments):
+        lines += [f"  %t{slot} = getelementptr ptr, ptr %args, i64 {slot}",
+                  f"  %p{slot} = load ptr, ptr %t{slot}"]
+        pointer = f"%p{slot}"
+        if slot in held:
+            lines += [f"  %o{slot} = mul i64 %chunk, {held[slot]}",
+                      f"  %h{slot} = getelementptr i8, ptr %p{slot}, i64 %o{slot}"]
+            pointer = f"%h{slot}"
+        lines += [f"  %s{slot} = getelementptr ptr, ptr %own, i64 {slot}",
+                  f"  store ptr {pointer}, ptr %s{slot}"]
+    lines += ["  br label %block", "block:", "  %i = phi i64 [%first, %entry], [%next, %block]",
+              "  %next = add nuw nsw i64 %i, 1"]
+    for part in parts:
+        shared = any(isinstance(i, Loop) and i.parallel for i in part.body.items)
+        lines.append(f"  call void @{part.name}.chunk(ptr %own, i64 %i, i64 %next)" if shared else
+                     f"  call void @{part.name}(ptr %own)")
+    lines += ["  %more = icmp ult i64 %next, %last", "  br i1 %more, label %block, label %done",
+              "done:", "  ret void", "}", *_entry(name, count, grain)]
+    return "\n".join(lines), (RUN_CHUNKS,)
+
+
+def _entry(name: str, iterations: int, grain: int) -> list[str]:
     """The function that has all chunks run."""
-    return ["", f"define void @{function.name}(ptr %args) nounwind {{",
-            f"  call void @lazyten_run_chunks(ptr @{function.name}.chunk, ptr %args, "
-            f"i64 {iterations}, i64 {function.grain})", "  ret void", "}"]
+    return ["", f"define void @{name}(ptr %args) nounwind {{",
+            f"  call void @lazyten_run_chunks(ptr @{name}.chunk, ptr %args, "
+            f"i64 {iterations}, i64 {grain})", "  ret void", "}"]
 
 
 class _Renderer:

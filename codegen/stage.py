@@ -47,6 +47,8 @@ class Staged:
 
 def is_packable(load: Node) -> bool:
     """Whether a LOAD reads no element twice as its ranges run: packing then copies each once."""
+    if load.src[0].op is Op.PARAM and load.src[0].arg.held:
+        return False  # it is not there before the loops
     if len(load.src) > 2 or any(n.op is Op.LOAD for n in toposort(load.src[1:])):
         return False
     ranges = list(ranges_of(load.src[1:]))

@@ -91,6 +91,10 @@ class Executor(ABC):
     """Whether there is `later`: kernels that differ only in where their inputs start are then
     one."""
 
+    block_bytes = 0
+    """How much of a value a kernel may hold at a time, where the kernels that make and read it run
+    as one, a block of rows after the other; 0 where kernels cannot do that."""
+
     def __init__(self, index: int = 0) -> None:
         self.index = index
 

@@ -6,9 +6,10 @@ from itertools import islice
 
 from lazyten.cost import Decision
 from lazyten.debug import count_text
-from lazyten.device import executor
-from lazyten.realization import Graph
-from lazyten.schedule import Schedule, Step, schedule
+from lazyten.kernel import held_values
+from lazyten.node import Node
+from lazyten.realization import Graph, scheduled
+from lazyten.schedule import Schedule, Step
 from lazyten.storage import Storage
 
 
@@ -18,9 +19,7 @@ def explain_storages(storages: Iterable[Storage]) -> str:
     if not given:
         return "nothing to compute: no tensors were given"
     graph = Graph([s.value for s in given], given[0].device)
-    made = schedule(graph.normalized(), [(b.dtype, b.size) for b in graph.buffers],
-                    executor(given[0].device).has_offsets)
-    return explain_schedule(made)
+    return explain_schedule(scheduled(given[0].device, graph))
 
 
 def explain_schedule(made: Schedule) -> str:
@@ -52,7 +51,14 @@ def _paragraph(number: int, step: Step, decisions: Sequence[Decision], saved: fl
         text += f"\n   one kernel for these {len(decisions)} saves {saved:,.0f}"
     elif saved:
         text += f"\n   and what only it reads stays in registers, which saves {saved:,.0f}"
-    return text
+    return "\n   ".join([text, *map(_held, held_values(step.kernel.outputs))])
+
+
+def _held(value: Node) -> str:
+    """A value that a kernel holds."""
+    nbytes = value.numel * value.dtype.itemsize
+    return (f"and holds {value.dtype.name}{list(value.shape)}, {value.arg[1]} rows at a time: only "
+            f"it reads them, and {nbytes:,} bytes are never stored")
 
 
 def _value(decision: Decision) -> str:

@@ -39,15 +39,20 @@ have to stay in memory for long, and looking at all would be slow."""
 Labels = tuple[int, ...]
 """For each axis of a node, by which output axis it is indexed; else NONE: of size 1, or reduced."""
 NONE = -1
+SEVERAL = -2
+"""Different readers index an axis by different ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
     """What one kernel stores, in an order to compute it. saved: by the model, against a kernel for
-    each value."""
+    each value. held, block: values that it holds, in an order to compute them, `block[1]` rows of
+    the last of `block[0]` axes at a time; see blocks.py."""
 
     decisions: tuple[Decision, ...]
     saved: float
+    held: tuple[Decision, ...] = ()
+    block: tuple[int, int] = (0, 0)
 
 
 def merge_kernels(decisions: Sequence[Decision], roots: Collection[Node]) -> list[Group]:
@@ -87,7 +92,7 @@ class _Kernel:
 
     @property
     def shape(self) -> Shape:
-        return _without_ones(self.decisions[0].node.shape)
+        return without_ones(self.decisions[0].node.shape)
 
     def take(self, other: _Kernel, saved: float) -> None:
         """Compute what `other` does, too."""
@@ -112,13 +117,13 @@ def _kernel(position: int, decision: Decision, stored: Collection[Node]) -> _Ker
         return n.src if n is root or n not in stored else ()
 
     order = toposort([root], sources)
-    labels = _labels(order, sources)
-    own = tuple(range(len(_without_ones(root.shape))))
+    labels = labels_of(order, sources)
+    own = tuple(range(len(without_ones(root.shape))))
     values: dict[Node, bool] = {}
     for n in order:
         if n in stored and n is not root:
             found = labels[n]
-            values[n] = found is not None and _axes(found, n.shape) == own
+            values[n] = found is not None and axes_of(found, n.shape) == own
     leaf_of = {n: n for n in order if n.op is Op.BUFFER or n in values}
     readings: dict[Node, int] = {}
     for n in order:
@@ -135,9 +140,12 @@ def _kernel(position: int, decision: Decision, stored: Collection[Node]) -> _Ker
                    1 << position)
 
 
-def _labels(order: Sequence[Node], sources: Callable[[Node], Sequence[Node]]) -> dict[
-        Node, Labels | None]:
-    """By what each node of a kernel is indexed; None where that is nothing simple, or not one."""
+def labels_of(order: Sequence[Node], sources: Callable[[Node], Sequence[Node]],
+              by_axis: bool = False) -> dict[Node, Labels | None]:
+    """By what each node of a kernel is indexed; None where that is nothing simple, or not one.
+
+    by_axis: where readers differ on some axes, only these are SEVERAL.
+    """
     root = order[-1]
     count = iter(range(len(root.shape)))
     labels: dict[Node, Labels | None] = {
@@ -145,7 +153,14 @@ def _labels(order: Sequence[Node], sources: Callable[[Node], Sequence[Node]]) ->
     for node in reversed(order):
         for s in sources(node):
             below = _source_labels(node, s, labels[node])
-            labels[s] = below if labels.get(s, below) == below else None
+            before = labels.get(s, below)
+            if before == below:
+                labels[s] = below
+            elif by_axis and before is not None and below is not None:
+                labels[s] = tuple(a if a == b else SEVERAL
+                                  for a, b in zip(before, below, strict=True))
+            else:
+                labels[s] = None
     return labels
 
 
@@ -159,18 +174,19 @@ def _source_labels(node: Node, source: Node, labels: Labels | None) -> Labels | 
         return tuple(NONE if n == 1 else i for n, i in zip(source.shape, labels, strict=True))
     if node.op is Op.PERMUTE:
         return tuple(labels[node.arg.index(a)] for a in range(len(labels)))
-    if node.op is Op.RESHAPE and _without_ones(source.shape) == _without_ones(node.shape):
-        axes = iter(_axes(labels, node.shape))
+    if node.op is Op.RESHAPE and without_ones(source.shape) == without_ones(node.shape):
+        axes = iter(axes_of(labels, node.shape))
         return tuple(NONE if n == 1 else next(axes) for n in source.shape)
     return None
 
 
-def _axes(labels: Labels, shape: Shape) -> Labels:
+def axes_of(labels: Labels, shape: Shape) -> Labels:
     """The labels of the axes of other sizes than 1."""
     return tuple(i for i, n in zip(labels, shape, strict=True) if n != 1)
 
 
-def _without_ones(shape: Shape) -> Shape:
+def without_ones(shape: Shape) -> Shape:
+    """The sizes of the axes that there is something to loop over."""
     return tuple(n for n in shape if n != 1)
 
 
@@ -205,7 +221,7 @@ class _Merger:
         """Kernels of this one's shape that make what it reads, or read the same."""
         found: dict[_Kernel, None] = {}
         for value, own in kernel.values.items():
-            if own and _without_ones(value.shape) == kernel.shape:
+            if own and without_ones(value.shape) == kernel.shape:
                 found[self.owner[value]] = None
         for reading in kernel.readings:
             for node in self.readers.get((kernel.shape, reading), [])[-NEAREST:]:
@@ -291,4 +307,4 @@ def _elements(reduces: Iterable[Node]) -> int:
 def _loops(reduce: Node) -> tuple[Shape, Shape]:
     """All loops of a reduction, and which of them it combines over."""
     shape = reduce.src[0].shape
-    return _without_ones(shape), tuple(shape[a] for a in reduce.arg[1])
+    return without_ones(shape), tuple(shape[a] for a in reduce.arg[1])

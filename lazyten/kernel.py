@@ -1,12 +1,14 @@
 """What the scheduler hands to a runtime: kernels over numbered arguments, in order."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from lazyten.dtype import DType
 from lazyten.location import Location
 from lazyten.node import Node, dump, make, toposort
+from lazyten.ops import Op
 
 
 class Slot(NamedTuple):
@@ -42,6 +44,13 @@ class Kernel:
     where: Location | None = None
     decisions: Given | None = None
     checks: tuple[str, ...] = ()
+
+
+def held_values(outputs: Sequence[Node]) -> list[Node]:
+    """The values that a kernel holds, in an order to compute them: CONTIGUOUS nodes with an
+    argument (axes, rows). It computes `rows` steps of the last of so many first axes at a time, not
+    counting axes of size 1, and nothing of them is in memory afterwards."""
+    return [n for n in toposort(outputs) if n.op is Op.CONTIGUOUS and n.arg is not None]
 
 
 Plain = tuple[Any, ...]

@@ -71,9 +71,9 @@ def _op(name: str) -> Op:
 
 
 def _read_argument(op: Op, text: str, dtype: DType, shape: Shape) -> Any:
-    if op in ELEMENTWISE or op is Op.CONTIGUOUS:
+    if op in ELEMENTWISE or op is Op.CONTIGUOUS and not text:
         return None
-    if op in MOVEMENT or op in (Op.GATHER, Op.IOTA):
+    if op in MOVEMENT or op in (Op.GATHER, Op.IOTA, Op.CONTIGUOUS):
         return ast.literal_eval(text)
     return _ARGUMENTS[op](text, dtype, shape)
 

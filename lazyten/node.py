@@ -39,10 +39,14 @@ class Range(NamedTuple):
 
 
 class Param(NamedTuple):
-    """PARAM's argument: kernel argument number `slot`, a flat array of `size` elements."""
+    """PARAM's argument: kernel argument number `slot`, a flat array of `size` elements.
+
+    held: it has a block of a value, other elements for each block.
+    """
 
     slot: int
     size: int
+    held: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True, init=False)

@@ -20,7 +20,6 @@ from lazyten import check_mode, debug, launch_dump, tracing, watching
 from lazyten import dtype as dt
 from lazyten.checks import index_checks, is_outside, outside_error, reach
 from lazyten.device import Argument, Handle, Program, executor
-from lazyten.dtype import DType
 from lazyten.errors import DeviceError
 from lazyten.kernel import Kernel, Slot
 from lazyten.location import user_location
@@ -261,13 +260,19 @@ class Graph:
 
 
 def _make_plan(device: str, graph: Graph) -> Plan:
-    inputs: list[tuple[DType, int]] = [(b.dtype, b.size) for b in graph.buffers]
     checks = check_mode.active()
-    offsets = executor(device).has_offsets and not checks  # an input's bounds are those of memory
-    made = schedule(graph.normalized(), inputs, offsets)
+    made = scheduled(device, graph)
     plan = Plan(made, _programs(device, made, checks), checks)
     _live[plan] = device
     return plan
+
+
+def scheduled(device: str, graph: Graph) -> Schedule:
+    """The kernels that compute a graph on a device. Where they are checked, inputs start where
+    their memory does, and all values are stored: reports are about those."""
+    runs, plain = executor(device), not check_mode.active()
+    return schedule(graph.normalized(), [(b.dtype, b.size) for b in graph.buffers],
+                    runs.has_offsets and plain, runs.block_bytes if plain else 0)
 
 
 def _programs(device: str, made: Schedule, checks: check_mode.Kinds) -> tuple[Program, ...]:

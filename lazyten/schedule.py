@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from lazyten.blocks import hold_blocks
 from lazyten.cost import Decision, stored_values
 from lazyten.device import Argument
 from lazyten.dtype import DType
@@ -87,10 +88,11 @@ class Schedule:
 
 
 def schedule(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]],
-             offsets: bool = True) -> Schedule:
+             offsets: bool = True, block_bytes: int = 0) -> Schedule:
     """Steps that compute `roots`, whose leaves are BUFFER(Slot(i)) for input i.
 
-    offsets: whether a kernel may be launched on memory from a later byte on.
+    offsets: whether a kernel may be launched on memory from a later byte on. block_bytes: what the
+    values that a kernel holds may take, a block of them; 0 where it cannot hold any.
     """
     roots = split_reductions(roots)
     arrays = list(inputs)
@@ -103,8 +105,9 @@ def schedule(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]],
         arrays.append((decision.node.dtype, decision.node.numel))
     names = _Names()
     groups = [g for g in groups if g.decisions[0].node.numel]
-    steps = [_step([d.node for d in g.decisions], place, names, offsets) for g in groups]
     outputs = tuple(place[r] if r in place else _leaf_slot(r) for r in roots)
+    groups = hold_blocks(groups, place, outputs, block_bytes)
+    steps = [_step(g, place, names, offsets) for g in groups]
     order = ordered([Use(s.args[:len(s.kernel.outputs)], s.args[len(s.kernel.outputs):])
                      for s in steps], [dtype.itemsize * size for dtype, size in arrays],
                     frozenset((*range(len(inputs)), *outputs)))
@@ -174,11 +177,13 @@ class _Names:
         return self.kernels[key]
 
 
-def _step(nodes: Sequence[Node], place: dict[Node, int], names: _Names, offsets: bool) -> Step:
+def _step(group: Group, place: dict[Node, int], names: _Names, offsets: bool) -> Step:
     """The step that computes some stored nodes from inputs and other stored nodes.
 
     What one of them reads of another is that one's expression, so no kernel reads what it writes.
+    What it holds is a CONTIGUOUS in its expression.
     """
+    nodes = [d.node for d in group.decisions]
     slots: dict[int, int] = {}
     types: list[tuple[DType, int]] = []
 
@@ -189,7 +194,8 @@ def _step(nodes: Sequence[Node], place: dict[Node, int], names: _Names, offsets:
         return make(Op.BUFFER, leaf.dtype, (), Slot(slots[array], leaf.numel))
 
     own = {place[n] for n in nodes}
-    read = {n for n, array in place.items() if array not in own}
+    held = {place[d.node]: d.node for d in group.held}
+    read = {n for n, array in place.items() if array not in own and array not in held}
     memo: dict[Node, Node] = {}
     for n in toposort(nodes, lambda n: () if n in read else n.src):
         if n in read:
@@ -197,6 +203,10 @@ def _step(nodes: Sequence[Node], place: dict[Node, int], names: _Names, offsets:
             memo[n] = make(Op.RESHAPE, n.dtype, (flat,), n.shape) if n.shape != flat.shape else flat
         elif n.op is Op.BUFFER:
             memo[n] = argument(n.arg.slot, n)
+    for array, node in held.items():
+        value, = rewrite([node], lambda n: None, dict(memo))
+        value = make(Op.CONTIGUOUS, node.dtype, (value,), group.block)
+        memo |= {n: reshape(value, n.shape) for n, found in place.items() if found == array}
     bodies = [n.src[0] if n.op is Op.CONTIGUOUS else n for n in nodes]
     outputs = [reshape(n, nodes[0].shape) for n in rewrite(bodies, lambda n: None, memo)]
     starts: dict[int, int] = {}

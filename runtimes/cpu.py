@@ -33,6 +33,10 @@ OPTIMIZATION = 1
 """LLVM's level of code generation, 0 to 3. From 1 on kernels are equally fast (2 or more times as
 fast as at 0), and 1 compiles quickest."""
 
+BLOCK_SHARE = 2
+"""How much of the second cache a block of held values takes: with fewer rows, register tiles do
+not fit them well, and only one part's operands are in use at a time."""
+
 Array = np.ndarray[Any, Any]
 ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
 """void kernel(table of pointers). The table travels as a bytes object: making one is cheaper than
@@ -89,6 +93,7 @@ class CpuRuntime(Runtime):
             "cpu", vector_bytes=target.vector_bytes, vector_registers=target.vector_registers,
             l1_bytes=target.l1_bytes, l1_ways=target.l1_ways, l2_bytes=target.l2_bytes,
             threads=True)
+        self.block_bytes = BLOCK_SHARE * target.l2_bytes
         self.pool = MemoryPool(HOST)
         self.code = open_cache(f"{compiler_version()}\n{self.capabilities.target}")
 
