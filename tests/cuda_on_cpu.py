@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from functools import cache
 from importlib.util import find_spec
@@ -93,6 +94,9 @@ def driver() -> ctypes.CDLL:
     def load(name: str) -> Any:
         return SimpleNamespace(_handle_uint=library._handle) if name == "cuda" else find(name)
     pathfinder.load_nvidia_dynamic_lib = load
+    bindings = sys.modules.get("cuda.bindings._internal.driver")
+    if bindings is not None:  # torch has imported them, and they have the function
+        setattr(bindings, "load_nvidia_dynamic_lib", load)
     return library
 
 
