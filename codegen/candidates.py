@@ -39,7 +39,7 @@ Counts = tuple[tuple[Node, int], ...]
 def candidates(kernel: Kernel, target: Target) -> list[str]:
     """Other decisions than the kernel's own, without repetition: near those that were given for it,
     or else near the model's and the model's favourites."""
-    sink = merge_ranges(lower(kernel))
+    sink, target = merge_ranges(lower(kernel)), replace(target, tf32=kernel.tf32)
     given = kernel.decisions
     base = decide(sink, target) if given is None else parse(given.text, sink, target, given.where)
     model = Model(sink, target)

@@ -91,6 +91,17 @@ class Executor(ABC):
     """Whether there is `later`: kernels that differ only in where their inputs start are then
     one."""
 
+    @property
+    def items(self) -> int:
+        """How many work items keep the device busy that share what they read in groups; 0 where
+        there are no groups."""
+        return 0
+
+    @property
+    def has_tf32(self) -> bool:
+        """Whether kernels can multiply float32 in tf32."""
+        return False
+
     def __init__(self, index: int = 0) -> None:
         self.index = index
 

@@ -18,8 +18,9 @@ def explain_storages(storages: Iterable[Storage]) -> str:
     if not given:
         return "nothing to compute: no tensors were given"
     graph = Graph([s.value for s in given], given[0].device)
+    device = executor(given[0].device)
     made = schedule(graph.normalized(), [(b.dtype, b.size) for b in graph.buffers],
-                    executor(given[0].device).has_offsets)
+                    device.has_offsets, device.items)
     return explain_schedule(made)
 
 

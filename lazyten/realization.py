@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 
-from lazyten import check_mode, debug, launch_dump, tracing, watching
+from lazyten import check_mode, debug, launch_dump, matmul_precision, tracing, watching
 from lazyten import dtype as dt
 from lazyten.checks import index_checks, is_outside, outside_error, reach
 from lazyten.device import Argument, Handle, Program, executor
@@ -34,13 +34,14 @@ from lazyten.storage import REALIZED, Buffer, Storage
 class Plan:
     """A schedule with its compiled programs, one a kernel step.
 
-    checks: what the programs look for. runs: how often it was run. launch: all programs as one
-    function, once that pays.
+    checks: what the programs look for. tf32: see Kernel. runs: how often it was run. launch: all
+    programs as one function, once that pays.
     """
 
     schedule: Schedule
     programs: tuple[Program, ...]
     checks: check_mode.Kinds = ()
+    tf32: bool = False
     runs: int = 0
     launch: Callable[[Sequence[Handle]], None] | None = None
 
@@ -151,7 +152,11 @@ def plan_of(device: str, graph: Graph) -> Plan:
 
 
 def _plan_key(device: str, graph: Graph) -> Hashable:
-    return device, (graph.key, check_mode.active())
+    return device, (graph.key, check_mode.active(), _tf32(device))
+
+
+def _tf32(device: str) -> bool:
+    return matmul_precision.allows_tf32() and executor(device).has_tf32
 
 
 def _realize_on(device: str, storages: Sequence[Storage]) -> None:
@@ -264,23 +269,25 @@ def _make_plan(device: str, graph: Graph) -> Plan:
     inputs: list[tuple[DType, int]] = [(b.dtype, b.size) for b in graph.buffers]
     checks = check_mode.active()
     offsets = executor(device).has_offsets and not checks  # an input's bounds are those of memory
-    made = schedule(graph.normalized(), inputs, offsets)
-    plan = Plan(made, _programs(device, made, checks), checks)
+    made = schedule(graph.normalized(), inputs, offsets, executor(device).items)
+    tf32 = _tf32(device)
+    plan = Plan(made, _programs(device, made, checks, tf32), checks, tf32)
     _live[plan] = device
     return plan
 
 
-def _programs(device: str, made: Schedule, checks: check_mode.Kinds) -> tuple[Program, ...]:
+def _programs(device: str, made: Schedule, checks: check_mode.Kinds,
+              tf32: bool) -> tuple[Program, ...]:
     kernels = list(dict.fromkeys(step.kernel for step in made.steps))
-    checked = [replace(k, checks=checks) for k in kernels] if checks else kernels
-    programs = dict(zip(kernels, executor(device).build(checked), strict=True))
+    asked = [replace(k, checks=checks, tf32=tf32) for k in kernels] if checks or tf32 else kernels
+    programs = dict(zip(kernels, executor(device).build(asked), strict=True))
     return tuple(programs[step.kernel] for step in made.steps)
 
 
 def rebuild_plans() -> None:
     """Compile anew what is in use, for decisions that were given since; all of it or, where one
     does not fit, nothing."""
-    made = [(plan, _programs(device, plan.schedule, plan.checks))
+    made = [(plan, _programs(device, plan.schedule, plan.checks, plan.tf32))
             for plan, device in list(_live.items())]
     for plan, programs in made:
         if programs != plan.programs:

@@ -96,7 +96,7 @@ def driver() -> ctypes.CDLL:
     pathfinder.load_nvidia_dynamic_lib = load
     bindings = sys.modules.get("cuda.bindings._internal.driver")
     if bindings is not None:  # torch has imported them, and they have the function
-        setattr(bindings, "load_nvidia_dynamic_lib", load)
+        bindings.load_nvidia_dynamic_lib = load
     return library
 
 

@@ -39,7 +39,8 @@ def product(dtype: DType, m: int, n: int, k: int, transposed: str = "") -> Kerne
             .to(dtype).realize() for side, s in (("a", (m, k)), ("b", (k, n))))
     value = (a.T if "a" in transposed else a) @ (b.T if "b" in transposed else b)
     graph = Graph([value._storage.value], value.device)
-    step, = schedule(graph.normalized(), [(b.dtype, b.size) for b in graph.buffers]).steps
+    inputs = [(b.dtype, b.size) for b in graph.buffers]
+    step, = schedule(graph.normalized(), inputs, items=1 << 16).steps
     return step.kernel
 
 
