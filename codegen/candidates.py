@@ -41,7 +41,7 @@ def candidates(kernel: Kernel, target: Target) -> list[str]:
     or else near the model's and the model's favourites."""
     if held_values(kernel.outputs):
         return []  # there are decisions for each part
-    sink = merge_ranges(lower(kernel))
+    sink, target = merge_ranges(lower(kernel)), replace(target, tf32=kernel.tf32)
     given = kernel.decisions
     base = decide(sink, target) if given is None else parse(given.text, sink, target, given.where)
     model = Model(sink, target)

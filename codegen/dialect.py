@@ -13,7 +13,8 @@ class Dialect:
     """One dialect of C. A runtime in another package may bring one of its own.
 
     name: what a target's `language` calls it. head: lines that every program begins with. float64:
-    lines that it needs to use doubles. kernel: what stands before a kernel's name. memory: the
+    lines that it needs to use doubles. kernel: what stands before a kernel's name. group_size: a
+    line before that for groups of {group} items, so that they fit in the registers. memory: the
     qualifier of pointers to buffers. restrict: of a pointer that nothing else reads or writes
     through. item: the number of the work item among all that were launched, an unsigned 64-bit
     integer. function: the qualifier of helper functions. mulacc: a * b + c of floats. last: a
@@ -35,6 +36,7 @@ class Dialect:
     function: str
     mulacc: str
     last: str = ""
+    group_size: str = ""
     local_item: str = ""
     group: str = ""
     local: str = ""
@@ -56,6 +58,7 @@ OPENCL = Dialect(
     local_item="get_local_id(0)",
     group="get_group_id(0)",
     local="local ",
+    group_size="__attribute__((reqd_work_group_size({group}, 1, 1)))",
     barrier="barrier(CLK_LOCAL_MEM_FENCE);",
     function="static ",
     mulacc="fma({a}, {b}, {c})",

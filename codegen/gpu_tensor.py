@@ -35,11 +35,11 @@ HELD = 4
 
 def tensor_candidates(model: Model, rows: Sequence[Node], numbers: dict[Node, int],
                       most_copies: int) -> Iterator[tuple[Decisions, float]]:
-    """Decisions and their units. numbers: of the loads that local memory can hold. Only 16-bit
-    floats are given away unasked: float32 would lose bits."""
+    """Decisions and their units. numbers: of the loads that local memory can hold. float32
+    would lose bits, and is given away only where the target says that it may."""
     totals = [n for n in toposort([model.sink]) if n.op is Op.ACCUMULATE]
     core = core_for(totals[0], model.target.tensor_cores) if len(totals) == 1 else None
-    if core is None or not core.takes.is_half:
+    if core is None or not (core.takes.is_half or model.target.tf32):
         return
     for row, column in permutations(rows, 2):
         for inner in totals[0].src[1:]:

@@ -67,6 +67,7 @@ def _generate(kernel: Kernel, target: Target) -> Generated:
     arguments = len(kernel.outputs) + len(kernel.inputs) + bool(kernel.checks)
     if kernel.checks and target.work_group > 1:  # each work item has a record of its own
         target, kernel = replace(target, local_memory=0), replace(kernel, decisions=None)
+    target = replace(target, tf32=kernel.tf32)
     given = None if kernel.decisions is None else partial(_given, kernel.decisions, target)
     steps = optimize(_checked(lower(kernel)), target, arguments, given)
     names = [f"{kernel.name}_stage{i}" for i in range(len(steps) - 1)] + [kernel.name]

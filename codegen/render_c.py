@@ -72,6 +72,8 @@ def render(function: Function, dialect: Dialect) -> tuple[str, tuple[str, ...]]:
     params += [dialect.last] if dialect.last else []
     start = f"{dialect.kernel} {function_name(function.name)}("
     head = start + (",\n" + " " * len(start)).join(params) + ") {"
+    if function.group and dialect.group_size:
+        head = dialect.group_size.format(group=function.group) + "\n" + head
     declares = [*dialect.head, *(dialect.float64 if renderer.uses_float64 else ()),
                 *sorted(renderer.types), *sorted(renderer.helpers)]
     arrays = declared(function.arrays, dialect)

@@ -22,7 +22,7 @@ class Target:
     a record of its own. most_lanes: of a vector, whatever its elements. work_group: most work items
     of a group, 1 where each has a core of its own. local_memory: bytes that the items of a group
     share. warp: items that run in step. tensor_cores: names of instructions that it has, see
-    tensor_cores.py.
+    tensor_cores.py. tf32: whether those that round float32 may be used unasked.
     """
 
     name: str = "generic"
@@ -38,6 +38,7 @@ class Target:
     local_memory: int = 0
     warp: int = 32
     tensor_cores: tuple[str, ...] = ()
+    tf32: bool = False
 
     @property
     def label(self) -> str:

@@ -116,6 +116,10 @@ from lazyten.limits import (
     result_type,
     set_default_dtype,
 )
+from lazyten.matmul_precision import (
+    get_float32_matmul_precision,
+    set_float32_matmul_precision,
+)
 from lazyten.memory_use import empty_cache, memory_stats, reset_peak
 from lazyten.mixed_precision import autocast, is_autocast_enabled
 from lazyten.random import (
@@ -412,6 +416,7 @@ __all__ = [
     "ge",
     "ger",
     "get_default_dtype",
+    "get_float32_matmul_precision",
     "get_num_threads",
     "get_rng_state",
     "grad",
@@ -559,6 +564,7 @@ __all__ = [
     "select",
     "select_scatter",
     "set_default_dtype",
+    "set_float32_matmul_precision",
     "set_grad_enabled",
     "set_num_threads",
     "set_rng_state",

@@ -63,13 +63,14 @@ class Decision:
         return self.stored_cost - self.reads * LOAD - LAUNCH
 
 
-def stored_values(roots: Sequence[Node]) -> list[Decision]:
+def stored_values(roots: Sequence[Node], groups: bool = False) -> list[Decision]:
     """The values to store, in the order to compute them: the roots, and what is cheaper stored.
 
     First top-down, as if nothing but the values decided so far were stored; then bottom-up, taking
-    back what is cheap once the values below it are stored.
+    back what is cheap once the values below it are stored. groups: whether work items share in
+    groups what they read.
     """
-    model = _Model(roots)
+    model = _Model(roots, groups)
     for node in reversed(model.order):
         model.count_reads(node)
         if model.may_store(node) and model.prefers_store(node):
@@ -107,7 +108,8 @@ class _Context:
 
 
 class _Model:
-    def __init__(self, roots: Sequence[Node]) -> None:
+    def __init__(self, roots: Sequence[Node], groups: bool) -> None:
+        self.groups = groups
         self.order = toposort(roots)
         self.position = {n: i for i, n in enumerate(self.order)}
         self.users = consumers(self.order)
@@ -125,6 +127,8 @@ class _Model:
 
     def may_store(self, node: Node) -> bool:
         kind = node.op in ELEMENTWISE or node.op in (Op.REDUCE, Op.PAD, Op.GATHER)
+        if self.groups and node.op is Op.CAST and node.src[0].dtype.is_half:
+            return False  # local memory holds 16-bit floats as they are, and tensor cores take them
         return kind and node not in self.stored
 
     def work_of(self, node: Node, assume_stored: bool = True) -> float:

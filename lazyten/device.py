@@ -95,6 +95,17 @@ class Executor(ABC):
     """How much of a value a kernel may hold at a time, where the kernels that make and read it run
     as one, a block of rows after the other; 0 where kernels cannot do that."""
 
+    @property
+    def items(self) -> int:
+        """How many work items keep the device busy that share what they read in groups; 0 where
+        there are no groups."""
+        return 0
+
+    @property
+    def has_tf32(self) -> bool:
+        """Whether kernels can multiply float32 in tf32."""
+        return False
+
     def __init__(self, index: int = 0) -> None:
         self.index = index
 

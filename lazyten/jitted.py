@@ -13,7 +13,7 @@ from threading import RLock
 from types import MethodType
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
-from lazyten import check_mode, levels, mixed_precision, tracing
+from lazyten import check_mode, levels, matmul_precision, mixed_precision, tracing
 from lazyten.capture import record
 from lazyten.device import default_device
 from lazyten.donation import Donate, Donation
@@ -124,7 +124,8 @@ class _Call:
             self.leaves, self.structure = flatten((args, kwargs))
         self.tensors: list[Tensor] = []
         key: list[Hashable] = [is_grad_enabled(), default_device(), check_mode.active(),
-                               mixed_precision.state(), len(self.leaves), self.structure]
+                               mixed_precision.state(), matmul_precision.allows_tf32(),
+                               len(self.leaves), self.structure]
         has_leaf = False
         for x in self.leaves:
             if isinstance(x, Tensor):

@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 
-from lazyten import check_mode, debug, launch_dump, tracing, watching
+from lazyten import check_mode, debug, launch_dump, matmul_precision, tracing, watching
 from lazyten import dtype as dt
 from lazyten.checks import index_checks, is_outside, outside_error, reach
 from lazyten.device import Argument, Handle, Program, executor
@@ -33,13 +33,14 @@ from lazyten.storage import REALIZED, Buffer, Storage
 class Plan:
     """A schedule with its compiled programs, one a kernel step.
 
-    checks: what the programs look for. runs: how often it was run. launch: all programs as one
-    function, once that pays.
+    checks: what the programs look for. tf32: see Kernel. runs: how often it was run. launch: all
+    programs as one function, once that pays.
     """
 
     schedule: Schedule
     programs: tuple[Program, ...]
     checks: check_mode.Kinds = ()
+    tf32: bool = False
     runs: int = 0
     launch: Callable[[Sequence[Handle]], None] | None = None
 
@@ -150,7 +151,11 @@ def plan_of(device: str, graph: Graph) -> Plan:
 
 
 def _plan_key(device: str, graph: Graph) -> Hashable:
-    return device, (graph.key, check_mode.active())
+    return device, (graph.key, check_mode.active(), _tf32(device))
+
+
+def _tf32(device: str) -> bool:
+    return matmul_precision.allows_tf32() and executor(device).has_tf32
 
 
 def _realize_on(device: str, storages: Sequence[Storage]) -> None:
@@ -261,8 +266,8 @@ class Graph:
 
 def _make_plan(device: str, graph: Graph) -> Plan:
     checks = check_mode.active()
-    made = scheduled(device, graph)
-    plan = Plan(made, _programs(device, made, checks), checks)
+    made, tf32 = scheduled(device, graph), _tf32(device)
+    plan = Plan(made, _programs(device, made, checks, tf32), checks, tf32)
     _live[plan] = device
     return plan
 
@@ -272,20 +277,21 @@ def scheduled(device: str, graph: Graph) -> Schedule:
     their memory does, and all values are stored: reports are about those."""
     runs, plain = executor(device), not check_mode.active()
     return schedule(graph.normalized(), [(b.dtype, b.size) for b in graph.buffers],
-                    runs.has_offsets and plain, runs.block_bytes if plain else 0)
+                    runs.has_offsets and plain, runs.block_bytes if plain else 0, runs.items)
 
 
-def _programs(device: str, made: Schedule, checks: check_mode.Kinds) -> tuple[Program, ...]:
+def _programs(device: str, made: Schedule, checks: check_mode.Kinds,
+              tf32: bool) -> tuple[Program, ...]:
     kernels = list(dict.fromkeys(step.kernel for step in made.steps))
-    checked = [replace(k, checks=checks) for k in kernels] if checks else kernels
-    programs = dict(zip(kernels, executor(device).build(checked), strict=True))
+    asked = [replace(k, checks=checks, tf32=tf32) for k in kernels] if checks or tf32 else kernels
+    programs = dict(zip(kernels, executor(device).build(asked), strict=True))
     return tuple(programs[step.kernel] for step in made.steps)
 
 
 def rebuild_plans() -> None:
     """Compile anew what is in use, for decisions that were given since; all of it or, where one
     does not fit, nothing."""
-    made = [(plan, _programs(device, plan.schedule, plan.checks))
+    made = [(plan, _programs(device, plan.schedule, plan.checks, plan.tf32))
             for plan, device in list(_live.items())]
     for plan, programs in made:
         if programs != plan.programs:

@@ -88,16 +88,17 @@ class Schedule:
 
 
 def schedule(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]],
-             offsets: bool = True, block_bytes: int = 0) -> Schedule:
+             offsets: bool = True, block_bytes: int = 0, items: int = 0) -> Schedule:
     """Steps that compute `roots`, whose leaves are BUFFER(Slot(i)) for input i.
 
     offsets: whether a kernel may be launched on memory from a later byte on. block_bytes: what the
-    values that a kernel holds may take, a block of them; 0 where it cannot hold any.
+    values that a kernel holds may take, a block of them; 0 where it cannot hold any. items: see
+    Executor.
     """
-    roots = split_reductions(roots)
+    roots = split_reductions(roots, items)
     arrays = list(inputs)
     place: dict[Node, int] = {}
-    decisions = _distinct(stored_values(roots))
+    decisions = _distinct(stored_values(roots, items > 0))
     kept = [decisions[unshaped(r)][0].node if unshaped(r) in decisions else r for r in roots]
     groups = merge_kernels([same[0] for same in decisions.values()], kept)
     for decision in (d for g in groups for d in g.decisions):

@@ -26,8 +26,10 @@ from lazyten import dtype as dt
 from lazyten.codegen.candidates import candidates
 from lazyten.codegen.dialect import Dialect
 from lazyten.codegen.generated import Generated
+from lazyten.codegen.gpu_model import BUSY_WARPS
 from lazyten.codegen.pipeline import generate
 from lazyten.codegen.target import Target
+from lazyten.codegen.tensor_cores import TABLE
 from lazyten.decisions import given_for
 from lazyten.device import Executor, Handle, Program
 from lazyten.dtype import DType
@@ -130,6 +132,15 @@ class Runtime(Executor):
     @property
     def dtypes(self) -> frozenset[DType]:
         return self.capabilities.dtypes
+
+    @property
+    def items(self) -> int:
+        target = self.capabilities.target
+        return BUSY_WARPS * target.warp if target.work_group > 1 and target.local_memory else 0
+
+    @property
+    def has_tf32(self) -> bool:
+        return any(TABLE[name].takes is dt.float32 for name in self.capabilities.tensor_cores)
 
     def features(self) -> dict[str, str]:
         has = self.capabilities

@@ -54,19 +54,29 @@ OPTIONS = ("-cl-std=CL1.2",)
 ROUNDED = "-cl-fp32-correctly-rounded-divide-sqrt"
 GPU_REGISTERS = 64
 """Registers of a work item that a register tile may fill."""
-GPU_GROUP = 64
+GPU_GROUP = 256
+"""Work items of a group, where the device has room for so many."""
 
 
 class OpenCLFunction:
-    """A kernel's function in a built program, with what a launch needs."""
+    """A kernel's function in a built program, with what a launch needs. group: the work items of a
+    group, or 0 for any number up to `most`."""
 
     __slots__ = ("kernel", "name", "params", "sizes")
 
-    def __init__(self, program: Any, name: str, items: int, local: int) -> None:
+    def __init__(self, program: Any, name: str, items: int, group: int, most: int) -> None:
         self.name = name
         self.kernel: ClKernel = package().Kernel(program, function_name(name))
         self.params: int = self.kernel.num_args
+        local = group or min(items, most, self._most_items() if most > 1 else 1)
         self.sizes = (-(-items // local) * local,), (local,)
+
+    def _most_items(self) -> int:
+        """Of a group, by the registers that the kernel takes."""
+        cl = package()
+        device, = self.kernel.program.devices
+        found = cl.kernel_work_group_info.WORK_GROUP_SIZE
+        return int(self.kernel.get_work_group_info(found, device))
 
     def enqueue(self, queue: Any, buffers: Sequence[ClBuffer]) -> Any:
         """Queue a launch; gives its event. Only one thread at a time may, as arguments belong to
@@ -206,8 +216,7 @@ class OpenCLRuntime(Runtime):
             return []
         program, sizes = compiled
         most = self.capabilities.work_group
-        return [OpenCLFunction(program, name, items, group or min(items, most))
-                for name, (items, group) in ((name, sizes[name]) for name in names)]
+        return [OpenCLFunction(program, name, *sizes[name], most) for name in names]
 
     def launch(self, function: OpenCLFunction, buffers: Sequence[ClBuffer]) -> None:
         with self._lock, self._reporting(f"kernel {function.name}"):
@@ -312,7 +321,8 @@ def gpu_capabilities(device: ClDevice) -> Capabilities:
     """For devices that are no processors: scalars, and a work item for each output block."""
     return Capabilities("opencl-gpu", "opencl", vector_bytes=4, vector_registers=GPU_REGISTERS,
                         threads=True, dtypes=_dtypes(device), local_memory=device.local_mem_size,
-                        work_group=min(GPU_GROUP, device.max_work_group_size), most_lanes=1)
+                        work_group=min(GPU_GROUP, device.max_work_group_size,
+                                       device.max_work_item_sizes[0]), most_lanes=1)
 
 
 def _dtypes(device: ClDevice) -> frozenset[DType]:

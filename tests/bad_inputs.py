@@ -549,6 +549,8 @@ VIEWS = [
     Bad("finfo of integers", lambda t: lt.finfo("int8"), D, "finfo", ("int8",), "use iinfo"),
     Bad("a default dtype of integers", lambda t: lt.set_default_dtype(lt.int32),
         D, "set_default_dtype", ("int32",), "float type"),
+    Bad("an unknown precision", lambda t: lt.set_float32_matmul_precision("low"),
+        A, "set_float32_matmul_precision", ("'low'",), "use one of"),
     Bad("result_type of a word", lambda t: lt.result_type(t.f, "a"),
         D, "result_type", ("'a'",), "a number"),
     Bad("a tensor of a structured array",

@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from golden_text import Golden
 from hypothesis import given
 from hypothesis import strategies as st
 from kernel_checks import check_every_op, check_random_kernels, run_all
+from numpy.testing import assert_array_equal
 from opencl_grid import GROUPS
 from opencl_grid import NAME as GRID
 
@@ -38,7 +40,9 @@ from lazyten.node import cast, const, expand, make, reduce, reshape
 from lazyten.ops import Op
 from lazyten.runtimes import opencl_devices
 from lazyten.runtimes.code_cache import CodeCache
-from lazyten.runtimes.opencl import OpenCLRuntime, gpu_capabilities
+from lazyten.runtimes.contract import LoadedProgram
+from lazyten.runtimes.opencl import OpenCLFunction, OpenCLRuntime, gpu_capabilities
+from lazyten.storage import Buffer
 
 pytest.importorskip("pyopencl", reason="the extra lazyten[opencl] is not installed")
 
@@ -286,6 +290,29 @@ def test_a_device_without_float64_refuses_what_needs_it() -> None:
         runtime.build([Kernel("sine", (make(Op.SIN, dt.float32, (x,)),), ((dt.float32, 4),))])
     assert len(runtime.build([Kernel("sum", (make(Op.ADD, dt.float32, (x, x)),),
                                      ((dt.float32, 4),))])) == 1
+
+
+def test_groups_are_as_large_as_the_device_lets_up_to_256() -> None:
+    def capabilities(most: int, along: int) -> tuple[int, int]:
+        made = gpu_capabilities(SimpleNamespace(
+            max_work_group_size=most, max_work_item_sizes=[along, 64, 64], local_mem_size=32 << 10,
+            double_fp_config=0))
+        return made.work_group, made.local_memory
+    assert capabilities(1024, 1024) == (256, 32 << 10)
+    assert capabilities(128, 1024)[0] == capabilities(1024, 128)[0] == 128
+
+
+def test_a_group_has_no_more_items_than_a_kernels_registers_let(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(OpenCLFunction, "_most_items", lambda self: 5)
+    x = leaf(1, (12,), dt.float32)
+    program, = executor(GROUPS).build([Kernel("few_registers", (make(Op.ADD, dt.float32, (x, x)),),
+                                              ((dt.float32, 12),))])
+    assert isinstance(program, LoadedProgram)
+    assert [f.sizes for f in program.functions] == [((15,), (5,))]
+    out, values = Buffer(GROUPS, dt.float32, 12), np.arange(12, dtype=np.float32)
+    program.launch([out.handle, Buffer.from_numpy(values, dt.float32, GROUPS).handle])
+    assert_array_equal(out.numpy(), values * 2)
 
 
 LENET = "import lenet; trainer, _ = lenet.prepare(['--device', 'opencl', '--epochs', '1'" \

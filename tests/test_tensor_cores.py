@@ -16,7 +16,7 @@ from lazyten import dtype as dt
 from lazyten import ops
 from lazyten.codegen.cycles import Model
 from lazyten.codegen.decision_text import parse
-from lazyten.codegen.gpu import decide_grid
+from lazyten.codegen.gpu import MOST_COPIES, decide_grid
 from lazyten.codegen.lower import lower
 from lazyten.codegen.pipeline import generate
 from lazyten.codegen.ranges import merge_ranges
@@ -39,7 +39,8 @@ def product(dtype: DType, m: int, n: int, k: int, transposed: str = "") -> Kerne
             .to(dtype).realize() for side, s in (("a", (m, k)), ("b", (k, n))))
     value = (a.T if "a" in transposed else a) @ (b.T if "b" in transposed else b)
     graph = Graph([value._storage.value], value.device)
-    step, = schedule(graph.normalized(), [(b.dtype, b.size) for b in graph.buffers]).steps
+    inputs = [(b.dtype, b.size) for b in graph.buffers]
+    step, = schedule(graph.normalized(), inputs, items=1 << 16).steps
     return step.kernel
 
 
@@ -58,8 +59,10 @@ def decisions(draw: st.DrawFn, core: str, m: int, n: int, k: int) -> str:
     shared = [(f"i{i}", w) for i, w in enumerate(warps) if w > 1]
     parts += [f"local({', '.join(f'{r}:{w}' for r, w in shared)})"] if shared else []
     if draw(st.booleans()):
-        part = depth * draw(st.integers(1, k // depth))
-        parts += [f"group(r0.2:{min(part, 2 * depth)})"]
+        side = max(16 * rows * warps[0], 8 * columns * warps[1])
+        most = MOST_COPIES * 32 * warps[0] * warps[1] // (side * depth)
+        part = depth * draw(st.integers(1, min(k // depth, 2, most)))
+        parts += [f"group(r0.2:{part})"]
         parts += [f"stage(argument {slot}, local)" for slot in (1, 2) if draw(st.booleans())]
     grid = [f"i{i}" for i, (extent, size) in enumerate(
         ((m, 16 * rows * warps[0]), (n, 8 * columns * warps[1]))) if extent > size]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
 
+import cuda_on_cpu
 import numpy as np
 import pytest
 from golden_text import Golden
@@ -64,13 +65,13 @@ def case(fn: Callable[..., lt.Tensor], *inputs: Array) -> Case:
     return Case(steps[0].kernel, list(inputs), wanted)
 
 
-def run(cases: list[Case]) -> list[Array]:
+def run(cases: list[Case], device: str = GROUPS) -> list[Array]:
     """The first outputs of kernels; all are one program."""
-    runtime = executor(GROUPS)
+    runtime = executor(device)
     results = []
     for program, c in zip(runtime.build([c.kernel for c in cases]), cases, strict=True):
-        outs = [Buffer(GROUPS, o.dtype, o.numel) for o in c.kernel.outputs]
-        ins = [Buffer.from_numpy(x.reshape(-1), dtype, GROUPS)
+        outs = [Buffer(device, o.dtype, o.numel) for o in c.kernel.outputs]
+        ins = [Buffer.from_numpy(x.reshape(-1), dtype, device)
                for x, (dtype, _) in zip(c.inputs, c.kernel.inputs, strict=True)]
         program.launch([b.handle for b in (*outs, *ins)])
         results.append(outs[0].numpy().reshape(c.wanted.shape))
@@ -178,6 +179,43 @@ def test_the_models_decisions_are_accepted_and_read_back(data: st.DataObject) ->
                     local_memory=data.draw(st.sampled_from([0, 1 << 10, 48 << 10])))
     decisions = decide_grid(Model(sink, small))
     assert parse(str(decisions), sink, small) == decisions
+
+
+DECIDED: dict[str, tuple[Callable[..., lt.Tensor], list[tuple[int, ...]]]] = {
+    "tile(i0:2, i1:3) local(i0:4, i1:8) group(r0.2:9) stage(argument 1, local) "
+    "stage(argument 2, local) parallel(i0*i1:1)": (lambda a, b: a @ b, [(21, 50), (50, 37)]),
+    "local(i1:32, r0.1:32) parallel(i0:1)": (lambda a: a / a.sum(1, keepdim=True), [(5, 100)]),
+    "unroll(r0.1:2) local(i0:4, r0.1:16) parallel(i0:1)": (lambda a: a.sum(1), [(11, 100)]),
+    "local(r1.1:16, r0.1:16) parallel(i0:1)": (
+        lambda a: (a - a.amax(1, keepdim=True)).sum(1), [(9, 100)]),
+    "tile(i0:3) local(i0:4, i1:16) stage(argument 1, local) parallel(i0*i1:1)": (
+        lambda a: a.T.contiguous(), [(33, 41)]),
+}
+"""Decisions with uneven tiles, tails and every use of local memory, each with its kernel."""
+
+
+@pytest.mark.skipif(cuda_on_cpu.missing() is not None, reason=cuda_on_cpu.missing() or "")
+def test_the_order_of_the_items_of_a_group_changes_no_value() -> None:
+    rng = np.random.default_rng(0)
+    made = [(case(fn, *(rng.integers(1, 5, shape).astype(np.float32) for shape in shapes)), text)
+            for text, (fn, shapes) in DECIDED.items()]
+    named = with_distinct_names([replace(c.kernel, decisions=Given(text)) for c, text in made])
+    cases = [replace(c, kernel=kernel) for (c, _), kernel in zip(made, named, strict=True)]
+    try:
+        for order in cuda_on_cpu.ORDERS:
+            cuda_on_cpu.run_in_order(order)
+            for c, got, text in zip(cases, run(cases, cuda_on_cpu.NAME), DECIDED, strict=True):
+                np.testing.assert_array_equal(got, c.wanted, err_msg=f"{text}, order {order}")
+    finally:
+        cuda_on_cpu.run_in_order(0)
+
+
+def test_a_result_is_stored_by_the_first_items_alone() -> None:
+    kernel = case(lambda a: a.sum(1), np.ones((11, 100), np.float32)).kernel
+    for text, masked in (("local(i0:4, r0.1:16) parallel(i0:1)", True),
+                         ("local(i0:4) parallel(i0:1)", False)):
+        source = generate(replace(kernel, decisions=Given(text)), GPU).source
+        assert bool(re.search(r"if \(x\d+\) p0\[", source)) == masked
 
 
 def zeros(*shape: int) -> Array:
