@@ -16,7 +16,7 @@ from lazyten.node import Node
 class Decisions:
     """What becomes of a kernel's ranges.
 
-    lanes: vector ranges and their lanes. tile: output ranges in registers, in elements or vectors.
+    lanes: vector ranges and their lanes, or neighbours that a work item of a group takes. tile: output ranges in registers, in elements or vectors.
     unroll: reduction ranges and how many accumulators each has. block: a reduction range and how
     many of its elements are summed before the loops of the output start anew, for caches' sake.
     parallel: the output ranges whose loops threads share as if they were one, or groups of work

@@ -21,6 +21,7 @@ from lazyten.codegen.lower import lower
 from lazyten.codegen.narrow import narrow
 from lazyten.codegen.optimize import Optimized, loop_nest, optimize
 from lazyten.codegen.target import Target
+from lazyten.codegen.vector_access import vectorize_accesses
 from lazyten.errors import ArgumentError
 from lazyten.kernel import Given, Kernel
 from lazyten.location import attribute_to
@@ -41,6 +42,13 @@ def renderer(language: str | Dialect) -> Callable[[Function], tuple[str, tuple[s
         raise ArgumentError(f"no renderer writes the language {language!r}; use one of "
                             f"{', '.join(('llvm', *DIALECTS))}, or a dialect.Dialect")
     return partial(render_c.render, dialect=dialect)
+
+
+def has_vectors(language: str | Dialect) -> bool:
+    """Whether text in a language of scalars reads and writes neighbours in memory at once."""
+    dialect = DIALECTS.get(language) if isinstance(language, str) else language
+    return dialect is not None and bool(dialect.whole)
+
 
 ALIASING = frozenset({"llvm"})
 """Languages in whose text arguments may be one memory: pointers of C are `restrict`."""
@@ -81,6 +89,8 @@ def _generate(kernel: Kernel, target: Target) -> Generated:
             function = check_accesses(function, arguments - 1, records, "bounds" in kernel.checks)
         elif target.work_group > 1:
             function = narrow(function)
+            if has_vectors(target.language):
+                function = vectorize_accesses(function, kernel.unaligned)
         text, declared = render(function)
         functions.append(function)
         texts.append(text)

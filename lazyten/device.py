@@ -91,6 +91,9 @@ class Executor(ABC):
     """Whether there is `later`: kernels that differ only in where their inputs start are then
     one."""
 
+    alignment = 16
+    """Bytes: with `later`, kernels differ, too, in which inputs start at no multiple of this."""
+
     def __init__(self, index: int = 0) -> None:
         self.index = index
 

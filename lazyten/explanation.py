@@ -19,7 +19,7 @@ def explain_storages(storages: Iterable[Storage]) -> str:
         return "nothing to compute: no tensors were given"
     graph = Graph([s.value for s in given], given[0].device)
     made = schedule(graph.normalized(), [(b.dtype, b.size) for b in graph.buffers],
-                    executor(given[0].device).has_offsets)
+                    executor(given[0].device).has_offsets, executor(given[0].device).alignment)
     return explain_schedule(made)
 
 

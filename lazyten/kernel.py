@@ -33,7 +33,8 @@ class Kernel:
     where outputs[i] is written, flat and contiguous; the inputs' arguments follow, in slot order.
     inputs: dtype and size of each input, slots len(outputs) onwards. decisions: how to optimize it,
     where that is not left to the code generator. checks: what to look for while it runs, some of
-    check_mode.KINDS.
+    check_mode.KINDS. unaligned: slots of inputs that may start at any element of memory, on
+    devices to which that matters.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Kernel:
     where: Location | None = None
     decisions: Given | None = None
     checks: tuple[str, ...] = ()
+    unaligned: tuple[int, ...] = ()
 
 
 Plain = tuple[Any, ...]
@@ -54,23 +56,24 @@ def to_plain(kernel: Kernel) -> Plain:
     numbers = {node: number for number, node in enumerate(order)}
     nodes = [(n.op, n.dtype, tuple(numbers[s] for s in n.src), n.arg) for n in order]
     return (kernel.name, nodes, tuple(numbers[o] for o in kernel.outputs), kernel.inputs,
-            kernel.decisions, kernel.checks)
+            kernel.decisions, kernel.checks, kernel.unaligned)
 
 
 def from_plain(plain: Plain) -> Kernel:
     """The kernel that `to_plain` took apart."""
-    name, nodes, outputs, inputs, decisions, checks = plain
+    name, nodes, outputs, inputs, decisions, checks, unaligned = plain
     made: list[Node] = []
     for op, dtype, src, arg in nodes:
         made.append(make(op, dtype, tuple(made[s] for s in src), arg))
-    return Kernel(name, tuple(made[o] for o in outputs), inputs, None, decisions, checks)
+    return Kernel(name, tuple(made[o] for o in outputs), inputs, None, decisions, checks, unaligned)
 
 
 def structure(kernel: Kernel) -> str:
     """All that a kernel's code depends on, as text: equal on every machine and in every process."""
     given = "" if kernel.decisions is None else f"\ngiven: {kernel.decisions.text}"
     checks = f"\nchecks: {' '.join(kernel.checks)}" if kernel.checks else ""
-    return f"{kernel.name}: {computation(kernel)}{given}{checks}"
+    unaligned = f"\nunaligned: {kernel.unaligned}" if kernel.unaligned else ""
+    return f"{kernel.name}: {computation(kernel)}{given}{checks}{unaligned}"
 
 
 def computation(kernel: Kernel) -> str:

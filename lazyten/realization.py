@@ -264,7 +264,7 @@ def _make_plan(device: str, graph: Graph) -> Plan:
     inputs: list[tuple[DType, int]] = [(b.dtype, b.size) for b in graph.buffers]
     checks = check_mode.active()
     offsets = executor(device).has_offsets and not checks  # an input's bounds are those of memory
-    made = schedule(graph.normalized(), inputs, offsets)
+    made = schedule(graph.normalized(), inputs, offsets, executor(device).alignment)
     plan = Plan(made, _programs(device, made, checks), checks)
     _live[plan] = device
     return plan
