@@ -1,8 +1,9 @@
-"""Congruences: what an integer leaves when it is divided by some modulus, whatever loops count to.
+"""Congruences: what integers leave when divided by a power of two, whatever loops count to.
 
 In: index arithmetic, as nodes or as instructions. Out: `(modulus, remainder)`; vector_access.py
 and local.py prove with it that memory accesses are aligned. The domain is that of P. Granger,
-"Static analysis of arithmetical congruences" (1989).
+"Static analysis of arithmetical congruences" (1989), with powers of two up to 2**32, which hold
+where arithmetic of 32 bits or more wraps, too.
 """
 from __future__ import annotations
 
@@ -14,9 +15,12 @@ from lazyten import dtype as dt
 from lazyten.node import Node, toposort
 from lazyten.ops import Op
 
+MOST = 1 << 32
+"""The modulus of constants."""
+
 
 class Congruence(NamedTuple):
-    """Integers that are `remainder` modulo `modulus`: any for modulus 1, one for modulus 0."""
+    """Integers that are `remainder` modulo `modulus`, a power of two."""
 
     modulus: int
     remainder: int
@@ -31,20 +35,27 @@ ANY = Congruence(1, 0)
 
 def constant(value: int) -> Congruence:
     """That of one integer."""
-    return Congruence(0, value)
+    return Congruence(MOST, value % MOST) if abs(value) < MOST // 2 else ANY
 
 
 def congruence(op: Op, args: Sequence[Congruence]) -> Congruence:
     """That of the result of an integer op, from those of its operands; division is floored."""
-    if op in (Op.CAST, Op.NEG, Op.NOT) or op is Op.ADD or op is Op.SUB or op is Op.MUL:
-        return _linear(op, args)
-    if op is Op.MAX or op is Op.WHERE:
-        return _either(*args[-2:])
-    if op in (Op.IDIV, Op.MOD) and args[1].modulus == 0 and args[1].remainder > 0:
-        (modulus, remainder), by = args[0], args[1].remainder
+    m, r = args[0] if args else ANY
+    n, s = args[-1] if args else ANY
+    if op is Op.CAST:
+        return args[0]
+    if op in (Op.NEG, Op.NOT):
+        return _reduced(m, -r - (op is Op.NOT))
+    if op in (Op.ADD, Op.SUB):
+        return _reduced(gcd(m, n), r + s if op is Op.ADD else r - s)
+    if op is Op.MUL:
+        return _reduced(gcd(m * n, m * s, n * r, MOST), r * s)
+    if op in (Op.MAX, Op.WHERE):
+        return _reduced(gcd(args[-2].modulus, n, args[-2].remainder - s), s)
+    if op in (Op.IDIV, Op.MOD) and n == MOST and 0 < s < MOST // 2:
         if op is Op.MOD:
-            return _reduced(gcd(modulus, by), remainder) if modulus else constant(remainder % by)
-        return _reduced(modulus // by, remainder // by) if modulus % by == 0 else ANY
+            return _reduced(gcd(m, s), r)
+        return _reduced(m // s, r // s) if m % s == 0 else ANY
     return ANY
 
 
@@ -52,29 +63,13 @@ def congruence_of(node: Node) -> Congruence:
     """That of an index expression over loop variables."""
     found: dict[Node, Congruence] = {}
     for n in toposort([node]):
-        if n.op is Op.CONST and n.dtype is dt.INDEX:
-            found[n] = constant(int(n.value))
+        known = n.dtype is dt.INDEX
+        if n.op is Op.CONST:
+            found[n] = constant(int(n.value)) if known else ANY
         else:
-            known = n.dtype is dt.INDEX and all(s in found for s in n.src)
-            found[n] = congruence(n.op, [found[s] for s in n.src]) if known else ANY
+            found[n] = congruence(n.op, [found[s] for s in n.src]) if known and n.src else ANY
     return found[node]
 
 
-def _linear(op: Op, args: Sequence[Congruence]) -> Congruence:
-    m, r = args[0]
-    if op is Op.CAST:
-        return args[0]
-    if op is Op.NEG or op is Op.NOT:
-        return _reduced(m, -r - (op is Op.NOT))
-    n, s = args[1]
-    if op is Op.MUL:
-        return _reduced(gcd(m * n, m * s, n * r), r * s)
-    return _reduced(gcd(m, n), r + s if op is Op.ADD else r - s)
-
-
-def _either(a: Congruence, b: Congruence) -> Congruence:
-    return _reduced(gcd(a.modulus, b.modulus, a.remainder - b.remainder), a.remainder)
-
-
 def _reduced(modulus: int, remainder: int) -> Congruence:
-    return Congruence(modulus, remainder % modulus if modulus else remainder)
+    return Congruence(modulus, remainder % modulus)

@@ -34,6 +34,7 @@ from lazyten.codegen.instructions import (
 
 WIDTHS = (4, 2)
 """Elements of a vector."""
+INDICES = (dt.int32, dt.uint32, dt.int64, dt.uint64)
 MOST_BYTES = 16
 """Of one access; what arguments and the arrays of a group are aligned to."""
 
@@ -53,9 +54,9 @@ class _Vectorizer:
         self.unaligned = unaligned
         self.known: dict[Value, Congruence] = {}
         for item in instructions_of(function.body):
-            if isinstance(item, Constant) and item.out.dtype.kind in "iu":
+            if isinstance(item, Constant) and item.out.dtype in INDICES:
                 self.known[item.out] = constant(int(item.value))
-            elif isinstance(item, Compute) and item.out.dtype.kind in "iu":
+            elif isinstance(item, Compute) and item.out.dtype in INDICES:
                 args = [self.known.get(a, ANY) for a in item.args]
                 self.known[item.out] = congruence(item.op, args)
 
@@ -99,11 +100,12 @@ def _runs(items: Sequence[Instruction]) -> Iterable[list[int]]:
     filled = 0
     for i, item in enumerate(items):
         if isinstance(item, Load) and _is_scalar(item.out, item.address) and item.mask is None:
-            key = _place(item.address), item.out.dtype, filled if item.address.is_local else None
-            loads.setdefault(key, []).append(i)
-        plain = isinstance(item, Store) and item.combiner is None and \
-            _is_scalar(item.value, item.address)
-        key = (_place(item.address), item.mask) if isinstance(item, Store) and plain else None
+            when = filled if item.address.is_local else 0
+            loads.setdefault((_place(item.address), when), []).append(i)
+        key = None
+        if isinstance(item, Store) and item.combiner is None and \
+                _is_scalar(item.value, item.address):
+            key = _place(item.address), item.mask
         touches = isinstance(item, Store | Barrier | Loop | Across) or \
             isinstance(item, Load) and item.address.is_local
         if touches and key not in stores:
@@ -118,7 +120,7 @@ def _runs(items: Sequence[Instruction]) -> Iterable[list[int]]:
 
 
 def _is_scalar(value: Value, address: Address) -> bool:
-    return value.lanes == 1 and address.vector is None and value.dtype is not dt.INDEX
+    return value.lanes == 1 and address.vector is None
 
 
 def _place(address: Address) -> tuple[object, ...]:
