@@ -29,6 +29,8 @@ from lazyten.codegen.instructions import (
     Splat,
     Store,
     Value,
+    VectorLoad,
+    VectorStore,
     instructions_of,
 )
 from lazyten.codegen.report import LOW, WORD, WORDS, key_of
@@ -201,5 +203,5 @@ def _values(block: Block) -> Iterator[Value]:
             yield item.counter
             for carried in item.carried:
                 yield from (carried.phi, carried.final)
-        elif not isinstance(item, Store | Matrix | Barrier):
+        elif not isinstance(item, Store | VectorLoad | VectorStore | Matrix | Barrier):
             yield item.out

@@ -142,6 +142,7 @@ class _Reader:
     def _with_vectors(decisions: Decisions) -> Decisions:
         lanes = dict(decisions.lanes)
         return replace(decisions, staged=tuple(
+            s if s.local else
             replace(s, vector=next((r for r in ranges_of([s.load]) if r in lanes), None))
             for s in decisions.staged))
 
@@ -176,7 +177,7 @@ def _problems(decisions: Decisions, sink: Node, free: dict[Node, frozenset[Node]
     lanes = dict(decisions.lanes)
     copies = dict(decisions.tile) | dict(decisions.unroll)
     outputs = free[sink]
-    most = min(target.vector_bytes, target.most_lanes)
+    most = target.widest
     for r, n in decisions.lanes:
         if n < 2 or n & (n - 1) or n > most:
             yield (f"vector({range_name(r)}:{n})",
@@ -210,7 +211,7 @@ def _too_much(sink: Node, free: dict[Node, frozenset[Node]], lanes: dict[Node, i
     """What depends on two vectors, or would be written out too often."""
     for ranges in dict.fromkeys(free[node] for node in toposort([sink])):
         vectors = sorted(range_name(r) for r in ranges if r in lanes)
-        if len(vectors) > 1:
+        if len(vectors) > 1 and target.work_group == 1:
             yield (f"vector({', '.join(vectors)})", "some value depends on all of these, and only "
                                                     "one of them can be its lanes")
         width = math.prod(-(-lanes.get(r, 1) * 4 // target.vector_bytes) for r in ranges)

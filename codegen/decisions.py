@@ -16,13 +16,14 @@ from lazyten.node import Node
 class Decisions:
     """What becomes of a kernel's ranges.
 
-    lanes: vector ranges and their lanes. tile: output ranges in registers, in elements or vectors.
-    unroll: reduction ranges and how many accumulators each has. block: a reduction range and how
-    many of its elements are summed before the loops of the output start anew, for caches' sake.
-    parallel: the output ranges whose loops threads share as if they were one, or groups of work
-    items. local: ranges that the items of a group share, and among how many; the last is that of
-    neighbours. group: reduction ranges and how many elements a group has in local memory at a time.
-    tensor: what tensor cores multiply, if they do.
+    lanes: vector ranges and their lanes, or how many neighbours a work item of a group takes.
+    tile: output ranges in registers, in elements or vectors. unroll: reduction ranges and how many
+    accumulators each has. block: a reduction range and how many of its elements are summed before
+    the loops of the output start anew, for caches' sake. parallel: the output ranges whose loops
+    threads share as if they were one, or groups of work items. local: ranges that the items of a
+    group share, and among how many; the last is that of neighbours. group: reduction ranges and
+    how many elements a group has in local memory at a time. tensor: what tensor cores multiply, if
+    they do.
     """
 
     lanes: Chosen = ()

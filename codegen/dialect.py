@@ -23,7 +23,9 @@ class Dialect:
     group shares; barrier: the statement at which the items of a group wait for each other; all
     four empty where there are no groups. load, store: a vector `kind` of lanes at a pointer `to`,
     aligned as an element is. convert: a vector to one of type `kind`. unaligned: the type of such
-    a vector in memory, where a load or store names it.
+    a vector in memory, where a load or store names it. whole: the place in memory `space` of a
+    vector `kind` that is aligned to its size, at a pointer `to`; local_space: that of a group's
+    arrays; vector: one made of its elements; all three empty where scalars are read one by one.
     """
 
     name: str
@@ -45,6 +47,9 @@ class Dialect:
     store: str = ""
     convert: str = ""
     unaligned: str = ""
+    whole: str = ""
+    local_space: str = ""
+    vector: str = ""
 
 
 OPENCL = Dialect(
@@ -57,14 +62,17 @@ OPENCL = Dialect(
     item="get_global_id(0)",
     local_item="get_local_id(0)",
     group="get_group_id(0)",
-    local="local ",
+    local="local __attribute__((aligned(16))) ",
     group_size="__attribute__((reqd_work_group_size({group}, 1, 1)))",
     barrier="barrier(CLK_LOCAL_MEM_FENCE);",
     function="static ",
     mulacc="fma({a}, {b}, {c})",
     load="vload{lanes}(0, {to})",
     store="vstore{lanes}({value}, 0, {to})",
-    convert="convert_{kind}({x})")
+    convert="convert_{kind}({x})",
+    whole="*({space}{kind} *)({to})",
+    local_space="local ",
+    vector="({kind})({elements})")
 """OpenCL C 1.2. Programs are built with correctly rounded division and square root, and without any
 option that lets the compiler change floats."""
 
@@ -97,11 +105,13 @@ CUDA = Dialect(
     item="(blockIdx.x * (ulong)blockDim.x + threadIdx.x)",
     local_item="threadIdx.x",
     group="blockIdx.x",
-    local="__shared__ ",
+    local="__shared__ __align__(16) ",
     barrier="__syncthreads();",
     function="static __device__ inline ",
-    mulacc="fma({a}, {b}, {c})")
-"""CUDA C++ for NVRTC, without vectors, to be compiled with -fmad=false."""
+    mulacc="fma({a}, {b}, {c})",
+    whole="*({space}{kind} *)({to})",
+    vector="make_{kind}({elements})")
+"""CUDA C++ for NVRTC, without arithmetic on vectors, to be compiled with -fmad=false."""
 
 C = Dialect(
     name="c",

@@ -3,7 +3,7 @@
 In: the model of a kernel. Out: the candidate that gpu_model.py expects to take the fewest units. A
 candidate is a grid over the outputs that every reduction and store depends on, and
 
-- nothing more: an item for each output block, neighbours along one axis;
+- nothing more: an item for each output, or for a few that are neighbours, along one axis;
 - a reduction, or a row, that the items of a group share; some reductions beside each other;
 - a register tile for each item, and operands that a group reads often in local memory;
 - tensor cores for the tiles of a warp (gpu_tensor.py).
@@ -22,7 +22,9 @@ from lazyten.codegen.gpu_model import GpuModel
 from lazyten.codegen.gpu_tensor import tensor_candidates
 from lazyten.codegen.parallel import Sharing
 from lazyten.codegen.stage import Staged, local_loads
+from lazyten.codegen.vector_access import WIDTHS
 from lazyten.node import Node
+from lazyten.ops import Op
 
 SHAPES = ((8, 8), (4, 16), (16, 4), (8, 16), (16, 8), (16, 16), (8, 32), (32, 8), (4, 32))
 """Work items along two axes, neighbours along the second."""
@@ -70,7 +72,7 @@ class _Candidates:
 
     def gridded(self, decisions: Decisions, last: Node | None = None) -> Decisions:
         """With a grid over the blocks of the rows; `last`: the axis of neighbours."""
-        taken = dict(decisions.tile), dict(decisions.local)
+        taken = dict(decisions.tile), dict(decisions.local), dict(decisions.lanes)
         ranges = [r for r in self.rows
                   if r.arg.extent > math.prod(chosen.get(r, 1) for chosen in taken)]
         ranges.sort(key=lambda r: r is last)
@@ -80,6 +82,9 @@ class _Candidates:
         """Every candidate."""
         for last in (None, *self.rows):
             yield self.gridded(Decisions(), last)
+            if last is not None:
+                yield from (self.gridded(Decisions(lanes=((last, n),)), last)
+                            for n in WIDTHS if last.arg.extent % n == 0)
         yield from self._shared_reductions()
         if not self.rest:
             yield from self._tiles()
@@ -103,7 +108,7 @@ class _Candidates:
 
     def _with_reductions(self, outputs: Chosen, most: int) -> Iterator[Decisions]:
         """The reductions that have so many elements shared by `most` items, once with one
-        accumulator an item and once with several."""
+        accumulator an item, once with several, and with neighbours where nothing is read again."""
         local, longest = list(outputs), 0
         inner = {r for r, _ in outputs if r in self.rest}
         for body in self.model.reductions:
@@ -120,6 +125,16 @@ class _Candidates:
                            if count > 1 and r.arg.extent >= 2 * count * n)
             if unroll or count == 1:
                 yield self.gridded(Decisions(local=tuple(local), unroll=unroll))
+        for count in () if self.model.reused_outputs else WIDTHS:
+            lanes = tuple((r, count) for r, n in local
+                          if r.arg.extent % (n * count) == 0 and self._is_vector(r, count))
+            if lanes:
+                yield self.gridded(Decisions(local=tuple(local), lanes=lanes))
+
+    def _is_vector(self, r: Node, n: int) -> bool:
+        """Whether some operand can be read by `n` neighbours along `r` at a time."""
+        return any(touch.node.op is Op.LOAD and touch.together({r: n}) > 1
+                   for touch in self.estimate.touches)
 
     def _is_nested(self, body: Body) -> bool:
         """Whether a reduction is inside another, or has another inside."""
@@ -150,7 +165,8 @@ class _Candidates:
         return self._is_dense(a) and self._is_dense(b)
 
     def _blocks(self, slow: Node, fast: Node) -> Iterator[Decisions]:
-        """The best shapes of a group with square tiles; then other tiles for the best of those."""
+        """The best shapes of a group with square tiles; then other tiles for the best of those,
+        with blocks of a tile between items, or with an item's neighbours in it."""
         square = [(shape, (k, k)) for shape in SHAPES for k in STEPS]
         first = [d for d in (self._block(slow, fast, *s) for s in square) if d is not None]
         yield from first
@@ -161,6 +177,7 @@ class _Candidates:
                 made = self._block(slow, fast, shape, tile)
                 if made is not None:
                     yield made
+                    yield from self._with_neighbours(made)
 
     def _block(self, slow: Node, fast: Node, shape: tuple[int, int],
                tile: tuple[int, int]) -> Decisions | None:
@@ -170,6 +187,15 @@ class _Candidates:
             return None
         return self._staged(((slow, m), (fast, n)),
                             tuple((r, k) for r, k in ((slow, p), (fast, q)) if k > 1))
+
+    def _with_neighbours(self, decisions: Decisions) -> Iterator[Decisions]:
+        """The same with vectors in the tile, if that has room for them."""
+        for width in WIDTHS:
+            wide = {r: width for r, n in decisions.tile if n % width == 0}
+            if wide:
+                tile = ((r, n // wide.get(r, 1)) for r, n in decisions.tile)
+                yield replace(decisions, lanes=tuple(wide.items()),
+                              tile=tuple((r, n) for r, n in tile if n > 1))
 
     def _staged(self, local: Chosen, tile: Chosen) -> Decisions:
         """With what is worth it in local memory."""

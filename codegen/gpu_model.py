@@ -14,6 +14,7 @@ from lazyten.codegen.body import Body
 from lazyten.codegen.cycles import Model
 from lazyten.codegen.decisions import Decisions
 from lazyten.codegen.local import group_size, strides_of
+from lazyten.codegen.vector_access import vector_widths
 from lazyten.node import Node, toposort
 from lazyten.ops import Op
 
@@ -21,6 +22,8 @@ SECTOR = 32
 """Bytes that memory gives at a time."""
 ACCESS_UNITS, SECTOR_UNITS = 2.0, 1.0
 LOCAL_UNITS = 1.5
+VECTOR_LOCAL_UNITS = LOCAL_UNITS / 2
+"""An element of a vector."""
 LOOP_UNITS = 3.0
 BARRIER_UNITS = 10.0
 STEP_UNITS = 14.0
@@ -34,21 +37,33 @@ MOST_ACCUMULATORS = 64
 @dataclass(frozen=True, slots=True)
 class Touch:
     """A LOAD or STORE. strides: elements a step of the ranges that it depends on, None where the
-    position is not affine in one."""
+    position is not affine in one. offset: elements before the first."""
 
     node: Node
     body: Body
     strides: Mapping[Node, int | None]
     itemsize: int
+    offset: int
 
     @staticmethod
     def of(node: Node, model: Model) -> Touch:
         """What the model knows of an access."""
         free = model.free[node]
-        terms, _ = affine(node.src[1])
+        terms, offset = affine(node.src[1])
         divided = {r for t in terms if t not in free for r in model.free[t]}
         strides = {r: None if r in divided else terms.get(r, 0) for r in free}
-        return Touch(node, model.body_of(free), strides, node.src[0].dtype.itemsize)
+        return Touch(node, model.body_of(free), strides, node.src[0].dtype.itemsize, offset)
+
+    def together(self, lanes: Mapping[Node, int]) -> int:
+        """How many of these neighbours one access has: those of a range in whole vectors, where
+        all else steps by such."""
+        along = next((r for r in lanes if self.strides.get(r) == 1), None)
+        if along is None or len(self.node.src) > 2 + (self.node.op is Op.STORE):
+            return 1
+        others = [self.offset, along.arg.extent,
+                  *(1 if s is None else s for r, s in self.strides.items() if r is not along)]
+        return next((n for n in vector_widths(self.itemsize)
+                     if lanes[along] % n == 0 and all(s % n == 0 for s in others)), 1)
 
 
 class GpuModel:
@@ -81,7 +96,8 @@ class GpuModel:
             across = math.prod(plan.local.get(r, 1) for r in body.own)
             if across > 1:
                 outside = math.prod(plan.trips[r] for r in loops if r not in body.own)
-                instances = math.prod(plan.tile.get(r, 1) for r in body.free) * body.results
+                instances = body.results * math.prod(
+                    plan.tile.get(r, 1) * plan.lanes.get(r, 1) for r in body.free)
                 each += outside * instances * (STEP_UNITS * math.log2(across) + BARRIER_UNITS)
         total: float = each * max(plan.warps / BUSY_WARPS, 1.0)
         return total
@@ -93,32 +109,37 @@ class GpuModel:
             times = plan.times(loops, frozenset(touch.strides))
             if touch.node not in plan.staged:
                 masked = any(plan.is_uneven(r) for r in touch.body.own if r in touch.strides)
-                total += times * (ACCESS_UNITS + self._touched(touch, plan)
-                                  + MASK_UNITS * masked)
+                width = 1 if masked else touch.together(plan.lanes)
+                total += times / width * (ACCESS_UNITS + self._touched(touch, plan)
+                                          + MASK_UNITS * masked)
                 continue
             tile = math.prod(plan.inside(r) for r in touch.strides)
             bytes_staged += tile * touch.itemsize * 5 // 4
             inside = math.prod(plan.group.get(r, 1) for r in touch.body.own)
             fills = math.prod(plan.trips[r] for r in loops) / inside
             copies = -(-tile // plan.size)
-            total += times * LOCAL_UNITS + fills * (BARRIER_UNITS + copies * (
+            is_vector = any(r in plan.lanes for r in touch.strides)
+            total += times * (VECTOR_LOCAL_UNITS if is_vector else LOCAL_UNITS)
+            total += fills * (BARRIER_UNITS + copies * (
                 ACCESS_UNITS + LOCAL_UNITS + self._filled(touch, plan)))
         return total if bytes_staged <= self.model.target.local_memory else math.inf
 
     def _touched(self, touch: Touch, plan: _Plan) -> float:
         """Units for the memory that the items of a warp touch at once."""
-        digits = tuple((r, stride, n) for r, stride, n in plan.digits if r in touch.strides)
+        digits = tuple((r, stride, n, plan.lanes.get(r, 1)) for r, stride, n in plan.digits
+                       if r in touch.strides)
         key = touch.node, digits
         if key not in self._sectors:
             self._sectors[key] = SECTOR_UNITS * self._count(touch, digits)
         return self._sectors[key]
 
-    def _count(self, touch: Touch, digits: tuple[tuple[Node, int, int], ...]) -> int:
-        if any(touch.strides[r] is None for r, _, _ in digits):
+    def _count(self, touch: Touch, digits: tuple[tuple[Node, int, int, int], ...]) -> int:
+        if any(touch.strides[r] is None for r, *_ in digits):
             return self.model.target.warp
         found = set()
         for item in range(self.model.target.warp):
-            at = sum((touch.strides[r] or 0) * (item // stride % n) for r, stride, n in digits)
+            at = sum((touch.strides[r] or 0) * step * (item // stride % n)
+                     for r, stride, n, step in digits)
             found.add(at * touch.itemsize // SECTOR)
         return len(found)
 
@@ -137,11 +158,12 @@ class _Plan:
     """Decisions in the form that the estimate needs.
 
     trips: of each range's loop. shared: ranges whose loop is the grid. digits: (range, stride,
-    extent) of what differs between neighbouring work items.
+    extent) of what differs between neighbouring work items. lanes: neighbours that one takes.
     """
 
     def __init__(self, model: Model, decisions: Decisions) -> None:
         self.local, self.tile = dict(decisions.local), dict(decisions.tile)
+        self.lanes = dict(decisions.lanes)
         self.unroll, self.group = dict(decisions.unroll), dict(decisions.group)
         self.shared = frozenset(decisions.parallel.ranges)
         self.staged = {s.load for s in decisions.staged if s.local}
@@ -160,13 +182,16 @@ class _Plan:
                 digits.append((r, stride, self.trips[r]))
                 stride *= self.trips[r]
             self.digits = tuple(digits)
-        self.accumulators = max((math.prod(self.tile.get(r, 1) for r in body.free) * body.results
-                                 * math.prod(self.unroll.get(r, 1) for r in body.own)
-                                 for body in model.reductions), default=1)
+        self.accumulators = max((math.prod(self.copies(r) for r in (*body.free, *body.own))
+                                 * body.results for body in model.reductions), default=1)
+
+    def copies(self, r: Node) -> int:
+        """Elements of `r` that a work item takes in one step."""
+        return self.tile.get(r, 1) * self.unroll.get(r, 1) * self.lanes.get(r, 1)
 
     def block(self, r: Node) -> int:
         """Elements that one step of the loop over `r` takes."""
-        return self.tile.get(r, 1) * self.local.get(r, 1) * self.unroll.get(r, 1)
+        return self.copies(r) * self.local.get(r, 1)
 
     def inside(self, r: Node) -> int:
         """Elements of `r` that a group reads at a time."""
@@ -179,6 +204,6 @@ class _Plan:
     def times(self, loops: list[Node], free: frozenset[Node]) -> int:
         """How often an item does what depends on `free`: as often as its innermost loop runs."""
         last = max((i for i, r in enumerate(loops) if r in free), default=-1)
-        copies = math.prod(self.tile.get(r, 1) * self.unroll.get(r, 1) for r in free)
+        copies = math.prod(self.copies(r) for r in free)
         trips: int = math.prod(self.trips[r] for r in loops[:last + 1])
         return copies * trips

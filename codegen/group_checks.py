@@ -31,10 +31,12 @@ def group_problems(decisions: Decisions, sink: Node, free: Mapping[Node, frozens
         return
     if any(r.arg.kind == "serial" for r in free[sink]):
         yield "local", "this kernel stores values one after the other, in one work item"
-    others = [name for name, chosen in (("vector", decisions.lanes), ("block", decisions.block),
+    others = [name for name, chosen in (("block", decisions.block),
                                         ("outermost", decisions.outer)) if chosen]
     if others:
         yield others[0], "does not go together with local(...)"
+    if decisions.lanes and decisions.tensor is not None:
+        yield "vector", "does not go together with tensor(...)"
     for r, n in decisions.local:
         if n < 2 or n & (n - 1):
             yield f"local({range_name(r)}:{n})", "work items are a power of two, at least 2"

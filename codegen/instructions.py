@@ -104,6 +104,24 @@ class Store:
 
 
 @dataclass(frozen=True, slots=True)
+class VectorLoad:
+    """outs = neighbours in memory, scalars, from `address` on: one access, aligned to its size."""
+
+    outs: tuple[Value, ...]
+    address: Address
+
+
+@dataclass(frozen=True, slots=True)
+class VectorStore:
+    """Write scalars to neighbours in memory from `address` on, where the mask is true: one access,
+    aligned to its size."""
+
+    address: Address
+    values: tuple[Value, ...]
+    mask: Value | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Horizontal:
     """out = the lanes of `source` combined to one scalar, halves by halves."""
 
@@ -194,8 +212,8 @@ class Loop:
     parallel: bool = False
 
 
-Instruction = (Constant | Lanes | Splat | Compute | Load | Store | Horizontal | Item | Across
-               | Matrix | Barrier | Shuffle | Loop)
+Instruction = (Constant | Lanes | Splat | Compute | Load | Store | VectorLoad | VectorStore
+               | Horizontal | Item | Across | Matrix | Barrier | Shuffle | Loop)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 
 from lazyten import dtype as dt
 from lazyten.affine import affine
+from lazyten.codegen.congruence import congruence_of
 from lazyten.codegen.ranges import free_ranges, minimum
 from lazyten.codegen.stage import Staged
+from lazyten.codegen.vector_access import MOST_BYTES, vector_widths
 from lazyten.index_moves import flatten
 from lazyten.node import (
     Node,
@@ -120,11 +122,11 @@ def array_sizes(sink: Node, size: int) -> list[tuple[int, int]]:
 @dataclass(frozen=True, slots=True)
 class _Layout:
     """dims: the ranges of a tile, slowest first, as its array has them. by_source: the same, as
-    they are in the operand: the last are neighbours there. padded: where elements of one range
-    follow each other so far apart, the distance, made odd, so that they are in different banks."""
+    they are in the operand: the last are neighbours there."""
 
     dims: tuple[Node, ...]
     by_source: tuple[Node, ...]
+    itemsize: int
 
     @staticmethod
     def of(load: Node, inside: Set[Node]) -> _Layout:
@@ -136,23 +138,27 @@ class _Layout:
         terms, _ = affine(load.src[1])
         steps = {r: abs(terms.get(r, 0)) or load.src[0].arg.size for r in dims}
         by_source = sorted(dims, key=lambda r: (-steps[r], r.arg.order))
-        return _Layout(tuple(dims), tuple(by_source))
+        return _Layout(tuple(dims), tuple(by_source), load.dtype.itemsize)
 
     def place(self) -> Node:
-        """The position in the array, over the dims."""
+        """The position in the array, over the dims. Rows that neighbours in the operand are in are
+        padded, to an odd number of elements or vectors, so that they are in different banks."""
         apart = self.dims.index(self.by_source[-1]) + 1 if self.dims else 0
         row = math.prod(r.arg.extent for r in self.dims[apart:])
-        if row % 2 or row == 1:
+        lanes = self.dims[-1].arg.extent if self.dims[-1].arg.kind == "vector" else 1
+        gap = math.gcd(lanes, max(MOST_BYTES // self.itemsize, 1))
+        if row // gap % 2 or row == 1:
             return simplify(flatten([r.arg.extent for r in self.dims], self.dims))
         sizes, parts = [r.arg.extent for r in self.dims], list(self.dims)
         rows = flatten(sizes[:apart], parts[:apart])
         columns = flatten(sizes[apart:], parts[apart:])
-        return simplify(elementwise(Op.ADD, elementwise(Op.MUL, rows, index(row + 1)), columns))
+        return simplify(elementwise(Op.ADD, elementwise(Op.MUL, rows, index(row + gap)), columns))
 
     def filled(self, source: Node, number: int, size: int) -> tuple[Node, Node]:
         """(a STAGE that all items of a group fill, neighbours in the operand by neighbours, the
-        range over the items)."""
-        total = math.prod(r.arg.extent for r in self.dims)
+        range over the items). Where that is one access, each item copies several neighbours."""
+        width = self._together(source, size)
+        total = math.prod(r.arg.extent for r in self.dims) // width
         count = -(-total // size)
         item = make(Op.RANGE, dt.INDEX, (), Range((COPIES, number, 1), size, "local"))
         copy = make(Op.RANGE, dt.INDEX, (), Range((COPIES, number, 0), count, "unroll"))
@@ -160,6 +166,10 @@ class _Layout:
         element = flatten([r.arg.extent for r in own], own)
         if total % size:
             element = minimum(element, index(total - 1))
+        if width > 1:
+            lane = make(Op.RANGE, dt.INDEX, (), Range((COPIES, number, 2), width, "unroll"))
+            element = elementwise(Op.ADD, elementwise(Op.MUL, element, index(width)), lane)
+            own.append(lane)
         digits: dict[Node, Node] = {}
         for r in reversed(self.by_source):
             digits[r] = simplify(elementwise(Op.MOD, element, index(r.arg.extent)))
@@ -169,3 +179,15 @@ class _Layout:
         arg = Param(number, int(simplify(last).value) + 1)
         sources = (simplify(value), simplify(place), *own)
         return make(Op.STAGE, value.dtype, sources, arg), item
+
+    def _together(self, source: Node, size: int) -> int:
+        """How many neighbours in the operand one access can have, with work for all items."""
+        position, last = source.src[1], self.by_source[-1]
+        terms, _ = affine(position)
+        if len(source.src) > 2 or terms.get(last) != 1 or any(
+                last in ranges_of([t]) for t in terms if t is not last):
+            return 1
+        start = congruence_of(substitute([position], {last: index(0)})[0])
+        total = math.prod(r.arg.extent for r in self.dims)
+        return next((n for n in vector_widths(self.itemsize) if last.arg.extent % n == 0
+                     and total >= n * size and start.is_multiple(n)), 1)

@@ -26,6 +26,8 @@ from lazyten.codegen.instructions import (
     Matrix,
     Store,
     Value,
+    VectorLoad,
+    VectorStore,
 )
 from lazyten.ops import Op
 
@@ -71,6 +73,7 @@ class _Narrowing:
             return self._compute(item, out)
         if isinstance(item, Across):
             return replace(item, source=self._whole(item.source, out))
+        assert not isinstance(item, VectorLoad | VectorStore), "these come later"
         assert item.out.lanes > 1 or item.out.dtype not in _NARROW, item
         return item
 

@@ -31,6 +31,7 @@ from lazyten.codegen.ranges import (
     block_range,
     block_reduction,
     group_range,
+    in_scalars,
     make_outermost,
     merge_ranges,
     outermost_range,
@@ -87,6 +88,8 @@ def optimize(sink: Node, target: Target, scratch: int,
             sink = with_matrices(sink, tensors)
             strides |= decisions.tensor.strides()
         group = group_of(sink, strides, size, copying)
+    if target.work_group > 1:
+        sink = in_scalars(sink)
     return [*done, Optimized(sink, decisions, group)]
 
 

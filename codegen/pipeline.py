@@ -24,6 +24,7 @@ from lazyten.codegen.narrow import narrow
 from lazyten.codegen.optimize import Optimized, decide_part, loop_nest, optimize
 from lazyten.codegen.ranges import share_ranges
 from lazyten.codegen.target import Target
+from lazyten.codegen.vector_access import vectorize_accesses
 from lazyten.errors import ArgumentError
 from lazyten.kernel import Given, Kernel, held_values
 from lazyten.location import attribute_to
@@ -44,6 +45,13 @@ def renderer(language: str | Dialect) -> Callable[[Function], tuple[str, tuple[s
         raise ArgumentError(f"no renderer writes the language {language!r}; use one of "
                             f"{', '.join(('llvm', *DIALECTS))}, or a dialect.Dialect")
     return partial(render_c.render, dialect=dialect)
+
+
+def has_vectors(language: str | Dialect) -> bool:
+    """Whether text in a language of scalars reads and writes neighbours in memory at once."""
+    dialect = DIALECTS.get(language) if isinstance(language, str) else language
+    return dialect is not None and bool(dialect.whole)
+
 
 MOST_CHUNKS = 32
 """Chunks of a kernel's blocks: each has scratch memory of its own."""
@@ -91,6 +99,8 @@ def _generate(kernel: Kernel, target: Target) -> Generated:
             function = check_accesses(function, arguments - 1, records, "bounds" in kernel.checks)
         elif target.work_group > 1:
             function = narrow(function)
+            if has_vectors(target.language):
+                function = vectorize_accesses(function, kernel.unaligned)
         text, declared = render(function)
         functions.append(function)
         texts.append(text)

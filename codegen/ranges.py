@@ -19,7 +19,9 @@ from lazyten.node import (
     elementwise,
     index,
     make,
+    ranges_of,
     rebuild,
+    rewrite,
     substitute,
     toposort,
 )
@@ -339,6 +341,13 @@ def _part(r: Node, number: int, extent: int, kind: str) -> Node:
     if extent == 1:
         return index(0)
     return make(Op.RANGE, dt.INDEX, (), Range((*r.arg.order, number), extent, kind))
+
+
+def in_scalars(sink: Node) -> Node:
+    """The SINK with an instance of each value, in order, in the place of lanes."""
+    found = (r for r in ranges_of([sink]) if r.arg.kind == "vector")
+    values = {r: make(r.op, r.dtype, (), r.arg._replace(kind="unroll")) for r in found}
+    return rewrite([sink], lambda n: None, values)[0] if values else sink
 
 
 def minimum(a: Node, b: Node) -> Node:

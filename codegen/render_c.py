@@ -43,8 +43,11 @@ from lazyten.codegen.instructions import (
     Splat,
     Store,
     Value,
+    VectorLoad,
+    VectorStore,
     instructions_of,
 )
+from lazyten.codegen.vector_text import load_vector, store_vector
 from lazyten.dtype import DType, Scalar
 from lazyten.ops import Op
 
@@ -65,8 +68,8 @@ def render(function: Function, dialect: Dialect) -> tuple[str, tuple[str, ...]]:
     """The text of the function, and the lines that must stand before it in its program."""
     renderer = _Renderer(function, dialect)
     renderer.block(function.body)
-    written = {i.address.slot for i in instructions_of(function.body) if isinstance(i, Store)
-               and not i.address.is_local}
+    written = {i.address.slot for i in instructions_of(function.body)
+               if isinstance(i, Store | VectorStore) and not i.address.is_local}
     params = [_parameter(slot, dtype, slot in written, dialect)
               for slot, (dtype, _) in enumerate(function.params)]
     params += [dialect.last] if dialect.last else []
@@ -128,6 +131,10 @@ class _Renderer:
                 self._loop(item)
             elif isinstance(item, Store):
                 self._store(item)
+            elif isinstance(item, VectorLoad):
+                load_vector(self, item)
+            elif isinstance(item, VectorStore):
+                store_vector(self, item)
             elif isinstance(item, Barrier):
                 self.line(self.dialect.barrier)
             elif isinstance(item, Matrix):
@@ -172,7 +179,7 @@ class _Renderer:
         return type_name(value.dtype, value.lanes)
 
     def _define(self, item: Instruction) -> None:
-        assert not isinstance(item, Loop | Store | Barrier | Matrix)
+        assert not isinstance(item, Loop | Store | VectorLoad | VectorStore | Barrier | Matrix)
         kind = self._type(item.out)
         if isinstance(item, Constant):
             self._define_constant(item.out, item.value)
@@ -235,7 +242,7 @@ class _Renderer:
 
     # ---- memory ----
 
-    def _place(self, address: Address, more: int = 0) -> str:
+    def place(self, address: Address, more: int = 0) -> str:
         """The position of the first lane, and `more`, as an expression."""
         offset = address.offset + more
         if address.base is None:
@@ -248,7 +255,7 @@ class _Renderer:
         if address.vector is not None:
             name = self.names[address.vector]
             return [name if lanes == 1 else name + lane(i) for i in range(lanes)]
-        return [self._place(address, i) for i in address.offsets]
+        return [self.place(address, i) for i in address.offsets]
 
     def _load(self, item: Load) -> str:
         dtype, lanes, address = item.out.dtype, item.out.lanes, item.address
@@ -257,7 +264,7 @@ class _Renderer:
             element = self._element(dtype, address)
             return element if mask is None else f"{mask} ? {element} : {literal(0, dtype)}"
         if address.is_contiguous:
-            pointer = f"p{address.slot} + {self._place(address)}"
+            pointer = f"p{address.slot} + {self.place(address)}"
             if mask is not None:
                 return self._from_memory(dtype, lanes, self._masked(dtype, lanes, pointer, mask))
             return self._from_memory(dtype, lanes, self._whole(dtype, lanes, pointer))
@@ -283,7 +290,7 @@ class _Renderer:
         for offset in address.offsets:
             start = next(s for s in starts if s <= offset < s + lanes)
             if start not in wholes:
-                pointer = f"p{address.slot} + {self._place(address, start)}"
+                pointer = f"p{address.slot} + {self.place(address, start)}"
                 wholes[start] = self.let(kind, self._whole(dtype, lanes, pointer))
             picked.append(wholes[start] + lane(offset - start))
         return self._from_memory(dtype, lanes, f"({kind})({', '.join(picked)})")
@@ -351,7 +358,7 @@ class _Renderer:
             kind = self._vector_in_memory(dtype, lanes)
             self.line(self.dialect.store.format(
                 kind=kind, lanes=lanes, value=name,
-                to=f"p{address.slot} + {self._place(address)}") + ";")
+                to=f"p{address.slot} + {self.place(address)}") + ";")
             return
         for i, place in enumerate(self._places(address, lanes)):
             self.line(f"p{address.slot}[{place}] = {name}{lane(i)};")

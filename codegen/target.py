@@ -41,6 +41,11 @@ class Target:
     tf32: bool = False
 
     @property
+    def widest(self) -> int:
+        """Most lanes of a vector; for work items in groups, neighbours that one takes."""
+        return 4 if self.work_group > 1 else min(self.vector_bytes, self.most_lanes)
+
+    @property
     def label(self) -> str:
         """What files of decisions call it: 'cpu-32x16' for 16 vector registers of 32 bytes."""
         return f"{self.name}-{self.vector_bytes}x{self.vector_registers}"

@@ -95,6 +95,9 @@ class Executor(ABC):
     """How much of a value a kernel may hold at a time, where the kernels that make and read it run
     as one, a block of rows after the other; 0 where kernels cannot do that."""
 
+    alignment = 16
+    """Bytes: with `later`, kernels differ, too, in which inputs start at no multiple of this."""
+
     @property
     def items(self) -> int:
         """How many work items keep the device busy that share what they read in groups; 0 where

@@ -35,7 +35,8 @@ class Kernel:
     where outputs[i] is written, flat and contiguous; the inputs' arguments follow, in slot order.
     inputs: dtype and size of each input, slots len(outputs) onwards. decisions: how to optimize it,
     where that is not left to the code generator. checks: what to look for while it runs, some of
-    check_mode.KINDS. tf32: whether products of float32 may round their factors to tf32.
+    check_mode.KINDS. tf32: whether products of float32 may round their factors to tf32. unaligned:
+    slots of inputs that may start at any element of memory, on devices to which that matters.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Kernel:
     decisions: Given | None = None
     checks: tuple[str, ...] = ()
     tf32: bool = False
+    unaligned: tuple[int, ...] = ()
 
 
 def held_values(outputs: Sequence[Node]) -> list[Node]:
@@ -64,16 +66,17 @@ def to_plain(kernel: Kernel) -> Plain:
     numbers = {node: number for number, node in enumerate(order)}
     nodes = [(n.op, n.dtype, tuple(numbers[s] for s in n.src), n.arg) for n in order]
     return (kernel.name, nodes, tuple(numbers[o] for o in kernel.outputs), kernel.inputs,
-            kernel.decisions, kernel.checks, kernel.tf32)
+            kernel.decisions, kernel.checks, kernel.tf32, kernel.unaligned)
 
 
 def from_plain(plain: Plain) -> Kernel:
     """The kernel that `to_plain` took apart."""
-    name, nodes, outputs, inputs, decisions, checks, tf32 = plain
+    name, nodes, outputs, inputs, decisions, checks, tf32, unaligned = plain
     made: list[Node] = []
     for op, dtype, src, arg in nodes:
         made.append(make(op, dtype, tuple(made[s] for s in src), arg))
-    return Kernel(name, tuple(made[o] for o in outputs), inputs, None, decisions, checks, tf32)
+    return Kernel(name, tuple(made[o] for o in outputs), inputs, None, decisions, checks, tf32,
+                  unaligned)
 
 
 def structure(kernel: Kernel) -> str:
@@ -81,7 +84,8 @@ def structure(kernel: Kernel) -> str:
     given = "" if kernel.decisions is None else f"\ngiven: {kernel.decisions.text}"
     checks = f"\nchecks: {' '.join(kernel.checks)}" if kernel.checks else ""
     tf32 = "\ntf32" if kernel.tf32 else ""
-    return f"{kernel.name}: {computation(kernel)}{given}{checks}{tf32}"
+    unaligned = f"\nunaligned: {kernel.unaligned}" if kernel.unaligned else ""
+    return f"{kernel.name}: {computation(kernel)}{given}{checks}{tf32}{unaligned}"
 
 
 def computation(kernel: Kernel) -> str:

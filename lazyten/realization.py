@@ -277,7 +277,8 @@ def scheduled(device: str, graph: Graph) -> Schedule:
     their memory does, and all values are stored: reports are about those."""
     runs, plain = executor(device), not check_mode.active()
     return schedule(graph.normalized(), [(b.dtype, b.size) for b in graph.buffers],
-                    runs.has_offsets and plain, runs.block_bytes if plain else 0, runs.items)
+                    runs.has_offsets and plain, runs.block_bytes if plain else 0, runs.items,
+                    runs.alignment)
 
 
 def _programs(device: str, made: Schedule, checks: check_mode.Kinds,

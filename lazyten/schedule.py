@@ -88,12 +88,14 @@ class Schedule:
 
 
 def schedule(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]],
-             offsets: bool = True, block_bytes: int = 0, items: int = 0) -> Schedule:
+             offsets: bool = True, block_bytes: int = 0, items: int = 0,
+             alignment: int = 1) -> Schedule:
     """Steps that compute `roots`, whose leaves are BUFFER(Slot(i)) for input i.
 
     offsets: whether a kernel may be launched on memory from a later byte on. block_bytes: what the
     values that a kernel holds may take, a block of them; 0 where it cannot hold any. items: see
-    Executor.
+    Executor. alignment: bytes; inputs that start at no multiple of it are `unaligned` in their
+    kernel.
     """
     roots = split_reductions(roots, items)
     arrays = list(inputs)
@@ -108,7 +110,7 @@ def schedule(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]],
     groups = [g for g in groups if g.decisions[0].node.numel]
     outputs = tuple(place[r] if r in place else _leaf_slot(r) for r in roots)
     groups = hold_blocks(groups, place, outputs, block_bytes)
-    steps = [_step(g, place, names, offsets) for g in groups]
+    steps = [_step(g, place, names, offsets, alignment) for g in groups]
     order = ordered([Use(s.args[:len(s.kernel.outputs)], s.args[len(s.kernel.outputs):])
                      for s in steps], [dtype.itemsize * size for dtype, size in arrays],
                     frozenset((*range(len(inputs)), *outputs)))
@@ -158,13 +160,14 @@ class _Names:
     repeats."""
 
     def __init__(self) -> None:
-        self.kernels: dict[tuple[tuple[Node, ...], tuple[tuple[DType, int], ...]], Kernel] = {}
+        self.kernels: dict[tuple[tuple[Node, ...], tuple[tuple[DType, int], ...],
+                                 tuple[int, ...]], Kernel] = {}
         self.taken: dict[str, int] = {}
 
     def kernel(self, outputs: tuple[Node, ...], inputs: tuple[tuple[DType, int], ...],
-               where: Location | None) -> Kernel:
+               where: Location | None, unaligned: tuple[int, ...]) -> Kernel:
         """The kernel of these expressions; equal expressions over equal inputs share one."""
-        key = (outputs, inputs)
+        key = (outputs, inputs, unaligned)
         if key not in self.kernels:
             reduced = [n for n in toposort(outputs) if n.op is Op.REDUCE]
             sizes = [*outputs[0].shape]
@@ -174,11 +177,12 @@ class _Names:
             name = "_".join([kind, *(str(n) for n in sizes if n != 1)])
             count = self.taken[name] = self.taken.get(name, 0) + 1
             name = name if count == 1 else f"{name}_n{count}"
-            self.kernels[key] = Kernel(name, outputs, inputs, where)
+            self.kernels[key] = Kernel(name, outputs, inputs, where, unaligned=unaligned)
         return self.kernels[key]
 
 
-def _step(group: Group, place: dict[Node, int], names: _Names, offsets: bool) -> Step:
+def _step(group: Group, place: dict[Node, int], names: _Names, offsets: bool,
+          alignment: int) -> Step:
     """The step that computes some stored nodes from inputs and other stored nodes.
 
     What one of them reads of another is that one's expression, so no kernel reads what it writes.
@@ -213,9 +217,10 @@ def _step(group: Group, place: dict[Node, int], names: _Names, offsets: bool) ->
     starts: dict[int, int] = {}
     if offsets:
         outputs, starts = without_offsets(outputs)
-    kernel = names.kernel(tuple(outputs), tuple(types), nodes[0].where)
-    later = (starts.get(slot, 0) * dtype.itemsize for slot, (dtype, _) in
-             enumerate(types, len(nodes)))
+    later = [starts.get(slot, 0) * dtype.itemsize for slot, (dtype, _) in
+             enumerate(types, len(nodes))]
+    unaligned = tuple(slot for slot, start in enumerate(later, len(nodes)) if start % alignment)
+    kernel = names.kernel(tuple(outputs), tuple(types), nodes[0].where, unaligned)
     return Step(kernel, (*(place[n] for n in nodes), *slots), (*(0 for _ in nodes), *later))
 
 

@@ -85,6 +85,7 @@ class CpuRuntime(Runtime):
     """Device 'cpu'. A handle is an address; launches are done when they return."""
 
     has_offsets = True
+    alignment = 1
 
     def __init__(self, index: int = 0) -> None:
         super().__init__(index)

@@ -59,6 +59,7 @@ class InterpreterRuntime(Executor):
     """Device 'interpreter': memory is NumPy byte arrays, counted and never kept for reuse."""
 
     has_offsets = True
+    alignment = 1
 
     def __init__(self, index: int = 0) -> None:
         super().__init__(index)

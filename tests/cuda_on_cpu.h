@@ -59,6 +59,7 @@ struct Fiber {
   bool begun = false;
 };
 struct Failure { char text[256] = ""; };
+static bool misaligned;
 
 static std::vector<Thread> threads;
 static std::vector<std::unique_ptr<Fiber>> fibers;
@@ -189,8 +190,12 @@ static void run_block(unsigned seed, Failure &failure) {
       if (threads[i].state == NEW || threads[i].state == READY) resume(&threads[i]), ran = true;
       ended &= threads[i].state == DONE;
     }
-    if (ended) return;
+    if (ended && !misaligned) return;
     if (seed > 1) order = in_order(count, seed + round);
+    if (misaligned) {
+      snprintf(failure.text, sizeof failure.text, "an access that is not aligned to its size");
+      misaligned = false;
+    }
     bool freed = release_warps(failure) || release_block(failure);
     if (failure.text[0]) return;
     if (!ran && !freed) {
@@ -327,6 +332,10 @@ static void mma(int line, float (*decode)(uint32_t), float &d0, float &d1, float
 }
 
 }  // namespace cuda_on_cpu
+
+// What g++ has the program call with -fsanitize=alignment.
+extern "C" __attribute__((weak, visibility("hidden")))
+void __ubsan_handle_type_mismatch_v1(void *, void *) { cuda_on_cpu::misaligned = true; }
 
 // (d0, d1, d2, d3, a0, a1, a2, a3, b0, b1): d += a b, by all lanes of a warp.
 #define lazyten_mma_m16n8k16_f16(...) \

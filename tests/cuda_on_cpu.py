@@ -30,7 +30,8 @@ ON_GPU = os.environ.get("LAZYTEN_TEST_GPU") == "1"
 skipped."""
 HERE = Path(__file__).parent
 COMPILER = ("g++", "-std=c++20", "-O1", "-fPIC", "-w")
-FLAGS = ("-ffp-contract=off", "-fno-math-errno", "-fno-strict-aliasing", "-U_FORTIFY_SOURCE")
+FLAGS = ("-ffp-contract=off", "-fno-math-errno", "-fno-strict-aliasing", "-U_FORTIFY_SOURCE",
+         "-fsanitize=alignment")
 ARCHITECTURES = ("sm_80", "sm_90")
 """GPUs that NVRTC compiles for whatever runs on this device."""
 ORDERS = (0, 1, 7)

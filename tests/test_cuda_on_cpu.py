@@ -44,6 +44,7 @@ extern "C" __global__ void kernel_warps(int *out, const int *in) {
 }
 '''
 WRONG = {
+    "an access that is not aligned to its size": "out[0] = ((const int2 *)(out + 1))->x;",
     "lines 5 and 7": "if (i % 2) __syncthreads();\n  else {\n    __syncthreads(); }",
     "only some threads": "if (i < 16) __shfl_sync(~0u, i, 0); else __syncthreads();",
     "waits for lane 7 of its warp, which has ended": "if (i == 7) return; __shfl_sync(~0u, i, 0);",

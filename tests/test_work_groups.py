@@ -65,23 +65,23 @@ def case(fn: Callable[..., lt.Tensor], *inputs: Array) -> Case:
     return Case(steps[0].kernel, list(inputs), wanted)
 
 
-def run(cases: list[Case], device: str = GROUPS) -> list[Array]:
+def run(cases: list[Case], on: str = GROUPS) -> list[Array]:
     """The first outputs of kernels; all are one program."""
-    runtime = executor(device)
+    runtime = executor(on)
     results = []
     for program, c in zip(runtime.build([c.kernel for c in cases]), cases, strict=True):
-        outs = [Buffer(device, o.dtype, o.numel) for o in c.kernel.outputs]
-        ins = [Buffer.from_numpy(x.reshape(-1), dtype, device)
+        outs = [Buffer(on, o.dtype, o.numel) for o in c.kernel.outputs]
+        ins = [Buffer.from_numpy(x.reshape(-1), dtype, on)
                for x, (dtype, _) in zip(c.inputs, c.kernel.inputs, strict=True)]
         program.launch([b.handle for b in (*outs, *ins)])
         results.append(outs[0].numpy().reshape(c.wanted.shape))
     return results
 
 
-def check_results(cases: list[Case]) -> None:
+def check_results(cases: list[Case], on: str = GROUPS) -> None:
     named = with_distinct_names([c.kernel for c in cases])
     cases = [replace(c, kernel=k) for c, k in zip(cases, named, strict=True)]
-    for c, got in zip(cases, run(cases), strict=True):
+    for c, got in zip(cases, run(cases, on), strict=True):
         given_text = "" if c.kernel.decisions is None else c.kernel.decisions.text
         np.testing.assert_allclose(got, c.wanted, rtol=2e-4, atol=2e-4, err_msg=given_text)
 
@@ -142,14 +142,17 @@ def randomly_decided(draw: st.DrawFn, kernel: Kernel) -> str | None:
     else:
         local += counts(own, powers)
     tile = counts(model.outputs, st.sampled_from([1, 1, 2, 3, 4]))
+    lanes = counts([*model.outputs, *own], st.sampled_from([1, 1, 2, 4]))
     unroll = counts([r for r in own if r not in dict(group)], st.sampled_from([1, 1, 2, 3]))
     staged = tuple(Staged(load, None, i, True) for loads in local_loads(sink).values()
                    for i, load in enumerate(loads) if draw(st.booleans()))
-    blocks = {r: dict(tile).get(r, 1) * dict(local).get(r, 1) for r in model.shared_outputs}
+    blocks = {r: math.prod(dict(d).get(r, 1) for d in (tile, local, lanes))
+              for r in model.shared_outputs}
     shared = tuple(r for r in model.shared_outputs
                    if blocks[r] < r.arg.extent and draw(st.integers(0, 3)))
-    made = Decisions(local=local, tile=tile, unroll=unroll, group=group if local else (),
-                     staged=staged if local else (), parallel=Sharing(shared, 1 if shared else 0))
+    made = Decisions(local=local, tile=tile, unroll=unroll, lanes=lanes,
+                     group=group if local else (), staged=staged if local else (),
+                     parallel=Sharing(shared, 1 if shared else 0))
     try:
         check(made, sink, GPU)
     except ArgumentError:
@@ -158,15 +161,21 @@ def randomly_decided(draw: st.DrawFn, kernel: Kernel) -> str | None:
     return str(made)
 
 
-@needs_pyopencl
-@given(data=st.data())
-@settings(max_examples=3)
-def test_whatever_decisions_are_accepted_give_the_same_values(data: st.DataObject) -> None:
+@st.composite
+def decided_cases(draw: st.DrawFn) -> list[Case]:
+    """Kernels with random decisions."""
     found = []
-    for c in data.draw(st.lists(cases(), min_size=12, max_size=12)):
-        for text in [randomly_decided(data.draw, c.kernel) for _ in range(2)]:
+    for c in draw(st.lists(cases(), min_size=12, max_size=12)):
+        for text in [randomly_decided(draw, c.kernel) for _ in range(2)]:
             if text is not None:
                 found.append(replace(c, kernel=replace(c.kernel, decisions=Given(text))))
+    return found
+
+
+@needs_pyopencl
+@given(found=decided_cases())
+@settings(max_examples=3)
+def test_whatever_decisions_are_accepted_give_the_same_values(found: list[Case]) -> None:
     check_results(found)
 
 
@@ -228,6 +237,7 @@ def global_loads(kernel: Kernel, slot: int) -> int:
     around, total = [1], 0
     for line in made.source.splitlines():
         total += around[-1] * len(re.findall(rf"\bp{slot}\[", line))
+        total += around[-1] * sum(map(int, re.findall(rf"(\d) \*\)\(p{slot}\b", line)))
         if line.endswith("{"):
             trips = re.search(r"< (\d+); \+\+", line)
             around.append(around[-1] * (int(trips[1]) if trips else 1))

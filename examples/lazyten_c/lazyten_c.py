@@ -42,6 +42,7 @@ class CRuntime(Runtime):
     contract = 1
     capabilities = Capabilities("c", language="c", vector_bytes=4, most_lanes=1)
     has_offsets = True
+    alignment = 1
 
     def __init__(self, index: int = 0) -> None:
         super().__init__(index)
