@@ -57,12 +57,19 @@ def _record(store: Node, grain: int) -> Node:
 
 def is_nan(x: Node) -> Node:
     """Whether a float is NaN."""
+    x = _readable(x)
     return differ(x, x)
 
 
 def is_infinite(x: Node) -> Node:
     """Whether a float is inf or -inf: the difference from itself is then NaN."""
+    x = _readable(x)
     return both(is_nan(sub(x, x)), invert(is_nan(x)))
+
+
+def _readable(x: Node) -> Node:
+    """A float that ops take: 8-bit floats only store numbers."""
+    return cast(x, dt.float32) if x.dtype.is_stored else x
 
 
 class _Taint:
@@ -127,7 +134,7 @@ def _differ_by_wrapping(node: Node, exact: Node) -> Node:
 
 def _fits(x: Node, target: DType) -> Node:
     """Whether a float, truncated, is within an integer type; false for NaN."""
-    if x.dtype.is_half:
+    if x.dtype.is_narrow:
         x = cast(x, dt.float32)
     return both(less(below(x.dtype, target), x), less(x, float(int(target.max) + 1)))
 
