@@ -310,10 +310,15 @@ def run(device: str, plan: Plan, inputs: Sequence[Buffer], detail: int = 0) -> l
     if watching.watchers:
         watching.ran(device, plan)
     plan.runs += 1
-    if plan.runs > RUNS and detail < 2 and not launch_dump.folder():
-        plan.launch_all(device, handles)
-    else:
-        _launch_each(device, plan, handles, detail)
+    try:
+        if plan.runs > RUNS and detail < 2 and not launch_dump.folder():
+            plan.launch_all(device, handles)
+        else:
+            _launch_each(device, plan, handles, detail)
+    except DeviceError:  # whoever keeps it keeps this frame
+        blocks.clear()
+        outputs.clear()
+        raise
     return [outputs[a] if a in outputs else inputs[a] for a in made.outputs]
 
 

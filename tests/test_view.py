@@ -19,7 +19,7 @@ from lazyten.index_moves import axis_groups
 from lazyten.movement import Shape
 from lazyten.node import Node, Range, const, elementwise, index, make, toposort
 from lazyten.ops import Op
-from lazyten.runtimes import interpreter
+from lazyten.runtimes import evaluation
 from lazyten.view import ShapeTracker, View, source_indices
 
 Array = np.ndarray[Any, Any]
@@ -63,7 +63,7 @@ def expected(chain: Chain) -> Array:
     shape, steps = chain
     array = buffer_of(shape).reshape(shape)
     for op, arg in steps:
-        array = interpreter.move(op, array, arg)
+        array = evaluation.move(op, array, arg)
     return array
 
 
@@ -168,7 +168,7 @@ def without_copy(array: Array, op: Op, arg: Any) -> Array | None:
         strides = list(array.strides)
         strides[by] += factor * strides[axis]
         return np.lib.stride_tricks.as_strided(start, shape, strides)
-    moved = interpreter.move(op, array, arg)
+    moved = evaluation.move(op, array, arg)
     return moved if np.shares_memory(moved, array) else None
 
 
