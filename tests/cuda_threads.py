@@ -29,6 +29,15 @@ HEAD = r"""
 #define __global__
 #define __device__
 #define __shared__ static
+#define __align__(n) __attribute__((aligned(n)))
+#define VECTORS(T, N) \
+  struct alignas(2 * sizeof(T)) N##2 { T x, y; }; \
+  struct alignas(sizeof(T) > 4 ? 16 : 4 * sizeof(T)) N##4 { T x, y, z, w; }; \
+  static N##2 make_##N##2(T x, T y) { return {x, y}; } \
+  static N##4 make_##N##4(T x, T y, T z, T w) { return {x, y, z, w}; }
+VECTORS(float, float)
+VECTORS(unsigned, uint)
+VECTORS(unsigned short, ushort)
 using std::fma;
 struct Dim { unsigned x; };
 static thread_local Dim threadIdx, blockIdx, blockDim;
