@@ -216,7 +216,8 @@ class OpenCLRuntime(Runtime):
             return []
         program, sizes = compiled
         most = self.capabilities.work_group
-        return [OpenCLFunction(program, name, *sizes[name], most) for name in names]
+        return [OpenCLFunction(program, name, items, group, most)
+                for name, (items, group) in ((name, sizes[name]) for name in names)]
 
     def launch(self, function: OpenCLFunction, buffers: Sequence[ClBuffer]) -> None:
         with self._lock, self._reporting(f"kernel {function.name}"):
