@@ -82,7 +82,7 @@ def _reduction_problems(decisions: Decisions, sink: Node,
 
 
 def _part_problems(decisions: Decisions, outputs: frozenset[Node]) -> Problems:
-    split = {r for r, _ in (*decisions.local, *decisions.unroll)}
+    split = {r for r, _ in (*decisions.local, *decisions.unroll, *decisions.lanes)}
     for r, n in decisions.group:
         part = f"group({range_name(r)}:{n})"
         if r in outputs:
@@ -90,7 +90,7 @@ def _part_problems(decisions: Decisions, outputs: frozenset[Node]) -> Problems:
         elif not 1 < n <= r.arg.extent:
             yield part, f"a part has at least 2 elements and at most the {r.arg.extent} there are"
         elif r in split:
-            yield part, "a range that has work items or accumulators of its own has no parts"
+            yield part, "a range that has work items, accumulators or lanes of its own has no parts"
 
 
 def _tensor_problems(decisions: Decisions, sink: Node, free: Mapping[Node, frozenset[Node]],
