@@ -238,8 +238,8 @@ def __getattr__(name: str) -> _Any:
     if name == "grad":
         from lazyten.autograd import grad
         return grad
-    if name == "jit":
-        from lazyten import jitted
+    if name == "jit":  # a jitted function may use these, and must not load them
+        from lazyten import amp, autograd, func, jitted  # noqa: F401
         return jitted.jit
     if name in ("load_safetensors", "save_safetensors"):
         from lazyten import serialization
