@@ -143,3 +143,8 @@ work items, with its number as the last argument. To be compiled with -fsigned-c
 
 DIALECTS = {dialect.name: dialect for dialect in (OPENCL, CLANG_OPENCL, CUDA, C)}
 """By the name that a target's `language` has."""
+
+
+def dialect_of(language: str | Dialect) -> Dialect | None:
+    """The record of a target's `language`, None where that is no dialect of C."""
+    return DIALECTS.get(language) if isinstance(language, str) else language

@@ -14,7 +14,7 @@ from lazyten.codegen.check_values import check_values
 from lazyten.codegen.decision_text import parse
 from lazyten.codegen.decisions import Decisions
 from lazyten.codegen.decompose import decompose
-from lazyten.codegen.dialect import DIALECTS, Dialect
+from lazyten.codegen.dialect import DIALECTS, Dialect, dialect_of
 from lazyten.codegen.generated import Generated
 from lazyten.codegen.in_place import in_place_pairs
 from lazyten.codegen.instructions import Function
@@ -40,7 +40,7 @@ def renderer(language: str | Dialect) -> Callable[[Function], tuple[str, tuple[s
     that there is not."""
     if language == "llvm":
         return render_llvm.render
-    dialect = DIALECTS.get(language) if isinstance(language, str) else language
+    dialect = dialect_of(language)
     if dialect is None:
         raise ArgumentError(f"no renderer writes the language {language!r}; use one of "
                             f"{', '.join(('llvm', *DIALECTS))}, or a dialect.Dialect")
@@ -49,7 +49,7 @@ def renderer(language: str | Dialect) -> Callable[[Function], tuple[str, tuple[s
 
 def has_vectors(language: str | Dialect) -> bool:
     """Whether text in a language of scalars reads and writes neighbours in memory at once."""
-    dialect = DIALECTS.get(language) if isinstance(language, str) else language
+    dialect = dialect_of(language)
     return dialect is not None and bool(dialect.whole)
 
 
