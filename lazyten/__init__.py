@@ -230,7 +230,6 @@ for _name, _value in list(globals().items()):  # so that lt.exp(1.0) says what i
         globals()[_name] = _takes_tensors(_value)
 
 
-
 def __getattr__(name: str) -> _Any:
     """Loads what not every program uses when it is first asked for."""
     if name in ("amp", "autograd", "func"):
@@ -238,8 +237,8 @@ def __getattr__(name: str) -> _Any:
     if name == "grad":
         from lazyten.autograd import grad
         return grad
-    if name == "jit":  # a jitted function may use these, and must not load them
-        from lazyten import amp, autograd, func, jitted  # noqa: F401
+    if name == "jit":
+        from lazyten import jitted
         return jitted.jit
     if name in ("load_safetensors", "save_safetensors"):
         from lazyten import serialization

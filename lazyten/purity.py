@@ -59,6 +59,12 @@ def _is_generator(thing: object) -> bool:
 
 def _is_users(frame: FrameType) -> bool:
     """Whether a frame runs the user's code, not ours or an installed package's (which may be a
-    hook that Python calls at any time)."""
+    hook that Python calls at any time), nor what loads a module that lazyten puts off loading."""
     name: str = frame.f_globals.get("__name__", "")
-    return name.partition(".")[0] != "lazyten" and "site-packages" not in frame.f_code.co_filename
+    if name.partition(".")[0] == "lazyten" or "site-packages" in frame.f_code.co_filename:
+        return False
+    caller = frame.f_back
+    while caller is not None and not (caller.f_globals.get("__name__") == "lazyten"
+                                      and caller.f_code.co_name == "__getattr__"):
+        caller = caller.f_back
+    return caller is None

@@ -5,6 +5,7 @@ import cProfile
 import itertools
 import pstats
 import random
+import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -582,6 +583,32 @@ def test_a_profiler_sees_what_is_before_and_after_a_trace() -> None:
     finally:
         sys.setprofile(None)
     assert len(seen) > before
+
+
+FIRST_USE = """
+import sys
+import lazyten as lt
+
+class Reader:  # as tools do that rewrite modules
+    def find_spec(self, name, path, target=None):
+        read.append(name)
+        open(lt.__file__).close()
+
+read = []
+sys.meta_path.insert(0, Reader())
+f = lt.jit(lambda x: lt.func.grad(lambda y: (y * y).sum())(x))
+assert "lazyten.func" not in read
+assert f(lt.full((2,), 3.0)).tolist() == [6, 6] and "lazyten.func" in read
+try:
+    lt.jit(lambda x: (open(lt.__file__), x)[1])(lt.ones(1))
+except lt.JitError as error:
+    print(error)
+"""
+
+
+def test_a_jitted_function_may_be_the_first_to_use_a_part_of_lazyten() -> None:
+    done = subprocess.run([sys.executable, "-c", FIRST_USE], text=True, capture_output=True)
+    assert done.stderr == "" and done.stdout.startswith("open() at <string>:16 is inside")
 
 
 def test_what_lt_grad_gives_may_be_returned_unless_it_has_a_graph(device: str) -> None:
