@@ -1,6 +1,7 @@
 """Several devices in one program: copies between them, mixing them, and one of them failing."""
 from __future__ import annotations
 
+import gc
 import importlib.util
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -176,7 +177,8 @@ class Failing(CpuRuntime):
 
 @pytest.fixture
 def failing(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A device that can be told to fail."""
+    """A device that can be told to fail, whose memory no earlier test holds."""
+    gc.collect()
     monkeypatch.setitem(devices.BUILT_IN, "failing", f"{__name__}:Failing")
     yield "failing"
     Failing.broken = ""
