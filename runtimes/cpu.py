@@ -19,14 +19,15 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from lazyten.codegen.generated import Generated
-from lazyten.device import Argument, Launch, MemoryStats
+from lazyten.device import Argument, Launch
 from lazyten.errors import CompileError
 from lazyten.kernel import Kernel
 from lazyten.runtimes import thread_pool
 from lazyten.runtimes.code_cache import open_cache
-from lazyten.runtimes.contract import Capabilities, LoadedProgram, Runtime
+from lazyten.runtimes.contract import Capabilities, LoadedProgram
 from lazyten.runtimes.host import host_machine, host_target, processor
 from lazyten.runtimes.memory_pool import HOST, MemoryPool
+from lazyten.runtimes.pooled import PooledRuntime
 from lazyten.runtimes.sequence import SEQUENCE, packed
 
 OPTIMIZATION = 1
@@ -81,7 +82,7 @@ def parse(kernel: Generated) -> llvm.ModuleRef:
     return module
 
 
-class CpuRuntime(Runtime):
+class CpuRuntime(PooledRuntime[int]):
     """Device 'cpu'. A handle is an address; launches are done when they return."""
 
     has_offsets = True
@@ -100,12 +101,6 @@ class CpuRuntime(Runtime):
 
     # ---- memory ----
 
-    def alloc(self, nbytes: int) -> int:
-        return self.pool.alloc(nbytes)
-
-    def free(self, handle: int) -> None:
-        self.pool.free(handle)
-
     def copy_in(self, handle: int, source: Array) -> None:
         ctypes.memmove(handle, source.ctypes.data, source.nbytes)
 
@@ -115,15 +110,6 @@ class CpuRuntime(Runtime):
     def view(self, handle: int, nbytes: int) -> Array:
         memory: Any = (ctypes.c_byte * nbytes).from_address(handle)
         return np.frombuffer(memory, np.uint8)
-
-    def memory_stats(self) -> MemoryStats:
-        return self.pool.stats()
-
-    def reset_peak(self, at_least: int = 0) -> None:
-        self.pool.reset_peak(at_least)
-
-    def empty_cache(self) -> None:
-        self.pool.release()
 
     # ---- code ----
 

@@ -20,23 +20,18 @@ import numpy as np
 from lazyten.codegen.generated import Generated
 from lazyten.codegen.render_c import function_name
 from lazyten.codegen.tensor_cores import TABLE
-from lazyten.device import Launch, MemoryStats
+from lazyten.device import Launch
 from lazyten.errors import DeviceError
 from lazyten.kernel import Kernel
 from lazyten.runtimes import cuda_compiler, cuda_driver
 from lazyten.runtimes.allocator import CachingAllocator
 from lazyten.runtimes.code_cache import open_cache
-from lazyten.runtimes.contract import (
-    Capabilities,
-    LoadedProgram,
-    Runtime,
-    program_text,
-    refusal,
-)
+from lazyten.runtimes.contract import Capabilities, LoadedProgram, program_text, refusal
 from lazyten.runtimes.cuda_copies import Staging
 from lazyten.runtimes.cuda_driver import Context, DriverError, KernelLaunch, Properties
 from lazyten.runtimes.cuda_graphs import GraphCache, stages_of
 from lazyten.runtimes.memory_pool import Block, Source, default_limit
+from lazyten.runtimes.pooled import PooledRuntime
 
 Array = np.ndarray[Any, Any]
 
@@ -78,7 +73,7 @@ class CudaFunction:
         self.grid, self.block = (-(-items // block), 1, 1), (block, 1, 1)
 
 
-class CudaRuntime(Runtime):
+class CudaRuntime(PooledRuntime[int]):
     """Device 'cuda', or 'cuda:1' and so on."""
 
     has_offsets = True
@@ -140,12 +135,6 @@ class CudaRuntime(Runtime):
         finalize(memory, _release, self.context, address).atexit = False
         return Block(address, size, memory)
 
-    def alloc(self, nbytes: int) -> int:
-        return self.pool.alloc(nbytes)
-
-    def free(self, handle: int) -> None:
-        self.pool.free(handle)
-
     def later(self, handle: int, nbytes: int) -> int:
         return handle + nbytes
 
@@ -158,15 +147,6 @@ class CudaRuntime(Runtime):
             self.staging.copy_out(target, handle)
             self.context.synchronize()
             self._queued.clear()
-
-    def memory_stats(self) -> MemoryStats:
-        return self.pool.stats()
-
-    def reset_peak(self, at_least: int = 0) -> None:
-        self.pool.reset_peak(at_least)
-
-    def empty_cache(self) -> None:
-        self.pool.release()
 
     # ---- code ----
 

@@ -21,20 +21,14 @@ from lazyten import dtype as dt
 from lazyten.codegen.dialect import OPENCL
 from lazyten.codegen.generated import Generated
 from lazyten.codegen.render_c import function_name
-from lazyten.device import Launch, MemoryStats
+from lazyten.device import Launch
 from lazyten.dtype import DType
 from lazyten.errors import DeviceError, DTypeError
 from lazyten.kernel import Kernel
 from lazyten.runtimes.allocator import GRAIN, CachingAllocator
 from lazyten.runtimes.cache_sizes import host_caches
 from lazyten.runtimes.code_cache import open_cache
-from lazyten.runtimes.contract import (
-    Capabilities,
-    LoadedProgram,
-    Runtime,
-    program_text,
-    refusal,
-)
+from lazyten.runtimes.contract import Capabilities, LoadedProgram, program_text, refusal
 from lazyten.runtimes.memory_pool import Block, MemoryPool, Source
 from lazyten.runtimes.opencl_devices import (
     ClDevice,
@@ -45,6 +39,7 @@ from lazyten.runtimes.opencl_devices import (
     device_of,
     package,
 )
+from lazyten.runtimes.pooled import PooledRuntime
 
 Array = np.ndarray[Any, Any]
 ClBuffer = Any
@@ -85,7 +80,7 @@ class OpenCLFunction:
         return package().enqueue_nd_range_kernel(queue, self.kernel, *self.sizes)
 
 
-class OpenCLRuntime(Runtime):
+class OpenCLRuntime(PooledRuntime[ClBuffer]):
     """Device 'opencl', or 'opencl:1' and so on."""
 
     def __init__(self, index: int = 0) -> None:
@@ -125,12 +120,6 @@ class OpenCLRuntime(Runtime):
             raise MemoryError(str(error)) from error
         return Block(buffer, size, buffer)
 
-    def alloc(self, nbytes: int) -> ClBuffer:
-        return self.pool.alloc(nbytes)
-
-    def free(self, handle: ClBuffer) -> None:
-        self.pool.free(handle)
-
     def copy_in(self, handle: ClBuffer, source: Array) -> None:
         if source.nbytes:
             with self._reporting("a copy to the device"):
@@ -142,15 +131,6 @@ class OpenCLRuntime(Runtime):
                 package().enqueue_copy(self.queue, target, handle)
             else:
                 self.queue.finish()
-
-    def memory_stats(self) -> MemoryStats:
-        return self.pool.stats()
-
-    def reset_peak(self, at_least: int = 0) -> None:
-        self.pool.reset_peak(at_least)
-
-    def empty_cache(self) -> None:
-        self.pool.release()
 
     # ---- code ----
 
