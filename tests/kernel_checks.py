@@ -4,6 +4,7 @@ All kernels of a check are one program, as compiling is slow on some devices.
 """
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from c_kernels import every_op, leaf
 from graphs import SIZES, arrays, expressions
 from hypothesis import strategies as st
 
+import lazyten as lt
 from lazyten import dtype as dt
 from lazyten import ops
 from lazyten.device import executor
@@ -23,17 +25,28 @@ from lazyten.storage import Buffer
 Array = np.ndarray[Any, Any]
 
 
-def run_all(device: str, kernels: list[Kernel], inputs: list[list[Array]]) -> list[list[Array]]:
+def run_all(device: str, kernels: Sequence[Kernel],
+            inputs: Sequence[Sequence[Array]]) -> list[list[Array]]:
     """Outputs of kernels on their inputs, as stored; all are one program."""
     runtime = executor(device)
     results = []
     for program, kernel, values in zip(runtime.build(kernels), kernels, inputs, strict=True):
         outs = [Buffer(device, o.dtype, o.numel) for o in kernel.outputs]
-        ins = [Buffer.from_numpy(v, dtype, device)
+        ins = [Buffer.from_numpy(v.reshape(-1), dtype, device)
                for v, (dtype, _) in zip(values, kernel.inputs, strict=True)]
         program.launch([b.handle for b in (*outs, *ins)])
         results.append([b.numpy() for b in outs])
     return results
+
+
+def computed(kernel: Kernel, inputs: Sequence[Array], device: str = "cpu",
+             threads: int = 1) -> Array:
+    """What a kernel of one output computes from these arrays, flat."""
+    before = lt.get_num_threads()
+    lt.set_num_threads(threads)
+    (output,), = run_all(device, [kernel], [inputs])
+    lt.set_num_threads(before)
+    return output
 
 
 @st.composite

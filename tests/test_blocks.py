@@ -7,17 +7,16 @@ from typing import Any
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from kernel_checks import computed
 
 import lazyten as lt
 from lazyten.codegen.lower import lower
 from lazyten.codegen.optimize import decide
 from lazyten.codegen.ranges import merge_ranges
 from lazyten.codegen.target import AVX2, Target
-from lazyten.device import executor
 from lazyten.kernel import Given, Kernel
 from lazyten.realization import Graph
 from lazyten.schedule import schedule
-from lazyten.storage import Buffer
 
 Array = np.ndarray[Any, Any]
 Arrays = list[Array]
@@ -34,19 +33,6 @@ def kernel_of(tensor: lt.Tensor) -> Kernel:
 
 def some(*shape: int, dtype: lt.DType = lt.float32) -> lt.Tensor:
     return lt.tensor(np.zeros(shape), dtype=dtype)
-
-
-def computed(kernel: Kernel, arrays: Arrays, device: str = "cpu", threads: int = 1) -> Array:
-    """What a kernel computes from these arrays, flat."""
-    before = lt.get_num_threads()
-    lt.set_num_threads(threads)
-    inputs = [Buffer.from_numpy(a.ravel(), dtype, device)
-              for a, (dtype, _) in zip(arrays, kernel.inputs, strict=True)]
-    output = Buffer(device, kernel.outputs[0].dtype, kernel.outputs[0].numel)
-    program, = executor(device).build([kernel])
-    program.launch([b.handle for b in (output, *inputs)])
-    lt.set_num_threads(before)
-    return output.numpy()
 
 
 @given(m=st.integers(2, 40), n=st.integers(2, 40), k=st.integers(3, 60), data=st.data())

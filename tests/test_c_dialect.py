@@ -5,13 +5,13 @@ import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 from c_kernels import every_op
 from golden_text import Golden
 from import_graph import CHECKOUT
+from kernel_checks import run_all
 
 import lazyten as lt
 from lazyten import device as devices
@@ -24,7 +24,6 @@ from lazyten.device import executor
 from lazyten.dtype import DType
 from lazyten.errors import ArgumentError
 from lazyten.ops import Op
-from lazyten.storage import Buffer
 from lazyten.testing.conformance.values import FUNCTIONS, edges
 
 TARGET = Target("c", 4, 16, language="c", most_lanes=1)
@@ -48,18 +47,8 @@ def test_every_op_in_c_gives_the_bits_that_it_gives_on_the_cpu(example: str, dty
     kernels = every_op(dtype, 100)
     inputs = [[ops.encode(edges(d, size, i), d) for i, (d, size) in enumerate(k.inputs)]
               for k in kernels]
-
-    def results(where: str) -> list[list[Any]]:
-        found = []
-        for program, kernel, values in zip(executor(where).build(kernels), kernels, inputs,
-                                           strict=True):
-            outs = [Buffer(where, o.dtype, o.numel) for o in kernel.outputs]
-            ins = [Buffer.from_numpy(v, d, where)
-                   for v, (d, _) in zip(values, kernel.inputs, strict=True)]
-            program.launch([b.handle for b in (*outs, *ins)])
-            found.append([b.numpy() for b in outs])
-        return found
-    for kernel, found, expected in zip(kernels, results(example), results("cpu"), strict=True):
+    results = [run_all(where, kernels, inputs) for where in (example, "cpu")]
+    for kernel, found, expected in zip(kernels, *results, strict=True):
         for node, got, wanted in zip(kernel.outputs, found, expected, strict=True):
             a, b = ops.decode(got, node.dtype), ops.decode(wanted, node.dtype)
             same = (got == wanted) | (a != a) & (b != b)

@@ -9,6 +9,7 @@ import pytest
 from example_counts import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from kernel_checks import computed
 from test_memory_bounds import Guarded
 
 import lazyten as lt
@@ -19,7 +20,6 @@ from lazyten.nn.functional import gelu, scaled_dot_product_attention
 from lazyten.realization import Graph
 from lazyten.runtimes.cpu import CpuRuntime
 from lazyten.schedule import Schedule, schedule
-from lazyten.storage import Buffer
 
 Array = np.ndarray[Any, Any]
 KIB = 1 << 10
@@ -43,19 +43,6 @@ def block_sizes(made: Schedule) -> list[tuple[int, int]]:
 
 def some(*shape: int, dtype: lt.DType = lt.float32) -> lt.Tensor:
     return lt.tensor(np.zeros(shape), dtype=dtype)
-
-
-def computed(kernel: Kernel, arrays: list[Array], device: str = "cpu", threads: int = 1) -> Array:
-    """What a kernel of one output computes from these arrays, flat."""
-    before = lt.get_num_threads()
-    lt.set_num_threads(threads)
-    inputs = [Buffer.from_numpy(a.ravel(), dtype, device)
-              for a, (dtype, _) in zip(arrays, kernel.inputs, strict=True)]
-    output = Buffer(device, kernel.outputs[0].dtype, kernel.outputs[0].numel)
-    program, = executor(device).build([kernel])
-    program.launch([b.handle for b in (output, *inputs)])
-    lt.set_num_threads(before)
-    return output.numpy()
 
 
 def only_kernel(made: Schedule) -> Kernel:

@@ -17,6 +17,7 @@ import pytest
 from golden_text import Golden
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kernel_checks import run_all
 from opencl_grid import GROUPS
 
 import lazyten as lt
@@ -30,14 +31,12 @@ from lazyten.codegen.pipeline import generate
 from lazyten.codegen.ranges import merge_ranges
 from lazyten.codegen.stage import Staged, local_loads
 from lazyten.codegen.target import Target
-from lazyten.device import executor
 from lazyten.errors import ArgumentError
 from lazyten.kernel import Given, Kernel
 from lazyten.node import Node, ranges_of
 from lazyten.realization import Graph
 from lazyten.runtimes.contract import with_distinct_names
 from lazyten.schedule import schedule
-from lazyten.storage import Buffer
 
 needs_pyopencl = pytest.mark.skipif(find_spec("pyopencl") is None,
                                     reason="the extra lazyten[opencl] is not installed")
@@ -67,15 +66,8 @@ def case(fn: Callable[..., lt.Tensor], *inputs: Array) -> Case:
 
 def run(cases: list[Case], on: str = GROUPS) -> list[Array]:
     """The first outputs of kernels; all are one program."""
-    runtime = executor(on)
-    results = []
-    for program, c in zip(runtime.build([c.kernel for c in cases]), cases, strict=True):
-        outs = [Buffer(on, o.dtype, o.numel) for o in c.kernel.outputs]
-        ins = [Buffer.from_numpy(x.reshape(-1), dtype, on)
-               for x, (dtype, _) in zip(c.inputs, c.kernel.inputs, strict=True)]
-        program.launch([b.handle for b in (*outs, *ins)])
-        results.append(outs[0].numpy().reshape(c.wanted.shape))
-    return results
+    found = run_all(on, [c.kernel for c in cases], [c.inputs for c in cases])
+    return [got[0].reshape(c.wanted.shape) for c, got in zip(cases, found, strict=True)]
 
 
 def check_results(cases: list[Case], on: str = GROUPS) -> None:
