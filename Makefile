@@ -5,7 +5,7 @@
 #   make test ARGS="-k softmax"      options for pytest
 #   make test DEVICE=interpreter     another default device
 #   make test-gpu                    on the machine's NVIDIA GPU
-#   make conformance DEVICES=c       one device only
+#   make conformance DEVICES=c       one device only; -j 2 checks two at a time
 #   make test PYTHON=python3.12      another Python, after `make distclean`
 
 PYTHON ?= python3
@@ -17,6 +17,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUN := $(VENV)/.run-ready
 DEV := $(VENV)/.dev-ready
+EXAMPLE := $(VENV)/.example-ready
 TREE := build/tree
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -53,12 +54,10 @@ test-gpu: $(DEV)
 	LAZYTEN_TEST_GPU=1 $(BIN)/python -m pytest --devices cuda -k cuda $(ARGS)
 
 # A kernel of the device opencl takes PoCL long to compile: DEVICES="cpu c" leaves it out.
-conformance: $(DEV)
-	$(PIP) install --no-deps --no-build-isolation ./examples/lazyten_c
-	for device in $(DEVICES); do \
-	    $(BIN)/python -m pytest -q --pyargs lazyten.testing.conformance --device $$device $(ARGS) \
-	    || exit 1; \
-	done
+conformance: $(DEVICES:%=conformance-%)
+
+conformance-%: $(EXAMPLE)
+	$(BIN)/python -m pytest -q --pyargs lazyten.testing.conformance --device $* $(ARGS)
 
 bench: $(DEV)
 	$(BIN)/python -m benchmarks $(ARGS)
@@ -84,6 +83,10 @@ dev: $(DEV)
 
 $(DEV): requirements-dev.txt $(RUN)
 	$(PIP) install --requirement requirements-dev.txt
+	@touch $@
+
+$(EXAMPLE): $(DEV) examples/lazyten_c/lazyten_c.py examples/lazyten_c/pyproject.toml
+	$(PIP) install --no-deps --no-build-isolation ./examples/lazyten_c
 	@touch $@
 
 $(RUN): requirements.txt setup.cfg pyproject.toml | $(VENV)/.made
