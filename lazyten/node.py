@@ -251,8 +251,17 @@ def reduce(x: Node, combiner: Op, axes: Iterable[int]) -> Node:
         shape = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
         identity = SPECS[combiner].identity
         assert identity is not None
-        return const(identity(x.dtype), x.dtype, shape)
+        value = const(identity(x.dtype), x.dtype, shape)
+        if not x.dtype.is_float:
+            return value
+        return make(Op.CUSTOM_GRADIENT, x.dtype, (value, x), _no_elements)
     return make(Op.REDUCE, x.dtype, (x,), (combiner, axes))
+
+
+def _no_elements(g: Node, node: Node) -> tuple[Node]:
+    """The gradient of what is combined of no elements: there is one, of no elements."""
+    x = node.src[1]
+    return (const(0, x.dtype, x.shape),)
 
 
 def move(op: Op, x: Node, arg: Any, where: Location | None = None) -> Node:

@@ -334,3 +334,15 @@ def test_a_detached_tensor_that_becomes_a_leaf_is_a_tensor_of_its_own(device: st
 def test_wrong_uses_are_explained(call: Callable[[Any], Any], word: str) -> None:
     with pytest.raises(lt.GradientError, match=word):
         call(lt.ones(3, requires_grad=True))
+
+
+@pytest.mark.parametrize("fn", [
+    lambda x: x[:, :0].sum(), lambda x: x[:0].exp().sum(1).sum(), lambda x: (x[:, :0] @ x[:0]).sum(),
+    lambda x: x[:0].prod() * 2, lambda x: x[:0].softmax(0).sum()],
+    ids=["sum", "rows", "product of matrices", "product", "softmax"])
+def test_what_is_computed_of_no_elements_gives_a_gradient_of_zeros(
+        fn: Callable[[lt.Tensor], lt.Tensor]) -> None:
+    x = lt.ones(3, 3, requires_grad=True)
+    fn(x).backward()
+    assert x.grad is not None and x.grad.tolist() == [[0.0] * 3] * 3
+    assert lt.func.jvp(fn, (x.detach(),), (lt.ones(3, 3),))[1].item() == 0
