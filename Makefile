@@ -43,7 +43,7 @@ lenet: $(if $(findstring opencl,$(ARGS) $(DEVICE)),$(DEV),$(RUN))
 	$(BIN)/python examples/lenet.py $(ARGS)
 
 test: $(DEV)
-	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 # A test that runs for minutes is no hang here.
 test-thorough: $(DEV)

@@ -209,9 +209,3 @@ def promote(a: DType, b: DType) -> DType:
 def promote_types(a: DType | str | type, b: DType | str | type) -> DType:
     """`promote` for users: also of names, Python's and NumPy's types."""
     return promote(as_dtype(a), as_dtype(b))
-
-
-def promote_scalar(dtype: DType, value: Scalar) -> DType:
-    """The type of `tensor op scalar`: the scalar raises the category, never the width."""
-    other = of_scalar(value)
-    return dtype if category(dtype) >= category(other) else other

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from lazyten import shapes
 from lazyten.errors import IndexingError
 from lazyten.movement import Shape, out_shape
 from lazyten.node import Node, move
@@ -131,9 +130,3 @@ def apply(moves: Moves | list[tuple[Op, Any]], x: Node) -> Node:
     for op, arg in moves:
         x = move(op, x, arg)
     return x
-
-
-def select_axis(shape: Shape, axis: int, index: int, operation: str) -> Moves:
-    """The moves of taking one position of an axis, which goes away."""
-    number = shapes.as_int(index, operation, "an index")
-    return basic((*(slice(None),) * axis, number), shape)

@@ -305,6 +305,59 @@ def test_what_a_function_saves_is_not_changed_by_writes(device: str) -> None:
     np.testing.assert_allclose(x.grad.numpy(), np.exp(VALUES), rtol=1e-14)
 
 
+class Halves(autograd.Function):
+    """The two halves of a vector; the second is not differentiable."""
+
+    @staticmethod
+    def forward(ctx: Any, x: lt.Tensor) -> tuple[lt.Tensor, lt.Tensor]:
+        first, second = x[:2] * 1, x[2:] * 1
+        ctx.mark_non_differentiable(second)
+        return first, second
+
+    @staticmethod
+    def backward(ctx: Any, *given: Any) -> lt.Tensor:
+        return lt.cat([given[0], given[1]])
+
+
+def test_an_output_that_is_marked_has_no_gradient(device: str) -> None:
+    x = lt.arange(4.0, device=device).requires_grad_()
+    first, second = Halves.apply(x)
+    assert first.requires_grad and not second.requires_grad
+    (first.sum() + (second * 5).sum()).backward()
+    assert x.grad is not None and x.grad.tolist() == [1, 1, 0, 0]
+
+
+@pytest.mark.parametrize("materialize", [True, False])
+def test_a_function_says_what_it_gets_for_outputs_that_are_not_used(materialize: bool) -> None:
+    got: list[Any] = []
+
+    class Twice(autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: lt.Tensor) -> tuple[lt.Tensor, lt.Tensor]:
+            ctx.set_materialize_grads(materialize)
+            return x * 2, x * 3
+
+        @staticmethod
+        def backward(ctx: Any, *given: Any) -> lt.Tensor:
+            got.append(given[1] if given[1] is None else given[1].tolist())
+            return given[0] * 2
+
+    x = lt.ones(2, requires_grad=True)
+    Twice.apply(x)[0].sum().backward()
+    assert got == [[0.0, 0.0] if materialize else None]
+
+
+def test_a_function_that_writes_to_its_argument_is_told_what_to_do() -> None:
+    class Writes(autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: lt.Tensor) -> lt.Tensor:
+            ctx.mark_dirty(x)
+            return x
+
+    with pytest.raises(lt.GradientError, match=r"mark_dirty: .* copy_\(\) outside"):
+        Writes.apply(lt.ones(2, requires_grad=True))
+
+
 def test_functions_work_inside_jit(device: str) -> None:
     @lt.jit
     def step(x: lt.Tensor) -> Any:

@@ -293,3 +293,15 @@ def test_gradients_in_float16_are_refused_as_in_pytorch() -> None:
     w.grad = lt.ones(2, dtype=lt.float16)
     with pytest.raises(lt.DTypeError, match=r"shape \(2,\) is float16.*keep parameters in float32"):
         GradScaler().unscale_(lt.optim.SGD([w]))
+
+
+def test_factors_can_be_read_and_changed() -> None:
+    scaler = lt.amp.GradScaler()
+    theirs = torch.amp.GradScaler("cpu")
+    for name, value, bad in (("growth_factor", 3.0, 1.0), ("backoff_factor", 0.25, 1.0),
+                             ("growth_interval", 7, 0)):
+        assert getattr(scaler, f"get_{name}")() == getattr(theirs, f"get_{name}")()
+        getattr(scaler, f"set_{name}")(value)
+        assert getattr(scaler, f"get_{name}")() == value
+        with pytest.raises(lt.ArgumentError, match=name):
+            getattr(scaler, f"set_{name}")(bad)

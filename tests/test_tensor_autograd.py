@@ -337,7 +337,8 @@ def test_wrong_uses_are_explained(call: Callable[[Any], Any], word: str) -> None
 
 
 @pytest.mark.parametrize("fn", [
-    lambda x: x[:, :0].sum(), lambda x: x[:0].exp().sum(1).sum(), lambda x: (x[:, :0] @ x[:0]).sum(),
+    lambda x: x[:, :0].sum(), lambda x: x[:0].exp().sum(1).sum(),
+    lambda x: (x[:, :0] @ x[:0]).sum(),
     lambda x: x[:0].prod() * 2, lambda x: x[:0].softmax(0).sum()],
     ids=["sum", "rows", "product of matrices", "product", "softmax"])
 def test_what_is_computed_of_no_elements_gives_a_gradient_of_zeros(
