@@ -120,6 +120,12 @@ from lazyten.matmul_precision import (
     get_float32_matmul_precision,
     set_float32_matmul_precision,
 )
+from lazyten.memory_format import (
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    preserve_format,
+)
 from lazyten.memory_use import empty_cache, memory_stats, reset_peak
 from lazyten.mixed_precision import autocast, is_autocast_enabled
 from lazyten.random import (
@@ -334,6 +340,8 @@ __all__ = [
     "cartesian_prod",
     "cat",
     "ceil",
+    "channels_last",
+    "channels_last_3d",
     "check",
     "checkpoint",
     "chunk",
@@ -346,6 +354,7 @@ __all__ = [
     "combinations",
     "concat",
     "concatenate",
+    "contiguous_format",
     "copysign",
     "corrcoef",
     "cos",
@@ -529,6 +538,7 @@ __all__ = [
     "permute",
     "positive",
     "pow",
+    "preserve_format",
     "prod",
     "promote_types",
     "quantile",

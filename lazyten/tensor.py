@@ -52,9 +52,10 @@ from lazyten.in_place_methods import InPlaceMethods
 from lazyten.index_arrays import Indexed, Selection, select
 from lazyten.indexing import Moves
 from lazyten.math_methods import MathMethods
+from lazyten.memory_format import MemoryFormat, contiguous_format, order_of, preserve_format
 from lazyten.metadata_methods import MetadataMethods
 from lazyten.mixed_precision import casting_methods
-from lazyten.movement import is_noop, out_shape
+from lazyten.movement import inverse_order, is_noop, out_shape
 from lazyten.node import Node, Shape, cast, const, elementwise, make, move, reshape
 from lazyten.ops import Op
 from lazyten.order_methods import OrderMethods
@@ -227,9 +228,12 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         view = self._tracker.single
         return 0 if view is None else view.offset
 
-    def is_contiguous(self) -> bool:
-        """Whether the elements are in memory in row-major order, without gaps."""
-        return self._tracker.is_contiguous
+    def is_contiguous(self, memory_format: MemoryFormat = contiguous_format) -> bool:
+        """Whether the elements are in memory in row-major order, or another, without gaps."""
+        order = order_of(memory_format, self.ndim, "is_contiguous")
+        if order is None:
+            return self._tracker.is_contiguous
+        return self.permute(order)._tracker.is_contiguous
 
     def __len__(self) -> int:
         if not self.shape:
@@ -320,9 +324,10 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
 
     # ---- conversion ------------------------------------------------------------------------------
 
-    def to(self, *args: Any, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
-        """This tensor in another dtype, on another device, or both: to('interpreter'),
-        to(lt.float64), to(other_tensor). Itself if nothing changes."""
+    def to(self, *args: Any, dtype: DTypeLike | None = None, device: str | None = None,
+           memory_format: MemoryFormat = preserve_format) -> Tensor:
+        """This tensor in another dtype, on another device, in another layout, or all of them:
+        to('interpreter'), to(lt.float64), to(other_tensor). Itself if nothing changes."""
         for arg in args:
             if isinstance(arg, Tensor):
                 dtype, device = arg.dtype, arg.device
@@ -335,7 +340,7 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
             result = Tensor._result(cast(self.node, dt.as_dtype(dtype)), self)
         if device is not None and canonical(device) != result.device:
             result = result._copied_to(canonical(device))
-        return result
+        return result if memory_format is preserve_format else result.contiguous(memory_format)
 
     def _copied_to(self, device: str) -> Tensor:
         node = make(Op.COPY, self.dtype, (self.node,), (self.device, device))
@@ -1306,15 +1311,20 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         inner = indexing.apply(chain.moves, self.node)
         return Tensor._result(ew.padded(inner, around, value), self)
 
-    def contiguous(self) -> Tensor:
-        """Itself if its elements are in row-major order, else a copy that is."""
-        if self.is_contiguous():
+    def contiguous(self, memory_format: MemoryFormat = contiguous_format) -> Tensor:
+        """Itself if its elements are in row-major order, or another, else a copy that is."""
+        if self.is_contiguous(memory_format):
             return self
+        if memory_format.order is not None:
+            return self.clone(memory_format)
         return Tensor._result(make(Op.CONTIGUOUS, self.dtype, (self.node,)), self)
 
-    def clone(self) -> Tensor:
-        """A tensor of its own with the same value."""
-        return Tensor._result(self.node, self)
+    def clone(self, memory_format: MemoryFormat = preserve_format) -> Tensor:
+        """A tensor of its own with the same value, in row-major order or another."""
+        order = order_of(memory_format, self.ndim, "clone")
+        if order is None:
+            return Tensor._result(self.node, self)
+        return Tensor._result(self.permute(order).node, self).permute(inverse_order(order))
 
     def __getitem__(self, index: Any) -> Tensor:
         if _has_arrays(index):

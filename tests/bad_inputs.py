@@ -346,6 +346,10 @@ LAYERS = [
 
 DTYPES = [
     Bad("mean of integers", lambda t: t.i.mean(), D, "mean", ("int64",), ".float()"),
+    Bad("contiguous in a layout by name", lambda t: t.f.contiguous(memory_format="channels_last"),
+        A, "contiguous", ("'channels_last'",), "lazyten.contiguous_format, preserve_format"),
+    Bad("channels_last of two axes", lambda t: t.f.clone(memory_format=lt.channels_last), S,
+        "clone", ("channels_last", "4 axes", "has 2"), "channels_last is for 4 axes"),
     Bad("var of bools", lambda t: t.b.var(), D, "var", ("bool",), ".float()"),
     Bad("sub of bools", lambda t: t.b - t.b, D, "sub", ("bool",), "convert first"),
     Bad("neg of bools", lambda t: -t.b, D, "neg", ("bool",), "convert first"),

@@ -55,6 +55,11 @@ def leaf(x: Any) -> Any:
     return x.clone().requires_grad_()
 
 
+def last(m: Any, t: Any) -> Any:
+    """A batch of images whose channels are next to each other in memory."""
+    return t.c.reshape(2, 3, 2, 2).contiguous(memory_format=m.channels_last)
+
+
 def gradient_of(x: Any, function: Callable[[Any], Any]) -> Any:
     """The gradient of the sum of what a function makes of `x`."""
     x = leaf(x)
@@ -86,6 +91,24 @@ METADATA: dict[str, Check] = {
     "a transpose is not contiguous": lambda m, t: (t.f.T.is_contiguous(), t.f.is_contiguous()),
     "stride and offset of a slice": lambda m, t: (
         tuple(t.c[:, 1:, ::2].stride()), t.c[:, 1:, ::2].storage_offset()),
+    "channels_last has its strides": lambda m, t: (
+        tuple(last(m, t).stride()), last(m, t), last(m, t).is_contiguous(),
+        last(m, t).is_contiguous(memory_format=m.channels_last)),
+    "to and clone in channels_last": lambda m, t: [tuple(x.stride()) for x in (
+        last(m, t), t.c.reshape(2, 3, 2, 2).to(memory_format=m.channels_last),
+        t.c.reshape(2, 3, 2, 2).clone(memory_format=m.channels_last),
+        last(m, t).clone(memory_format=m.contiguous_format),
+        t.c.reshape(1, 2, 3, 2, 2).to(m.float64, memory_format=m.channels_last_3d))],
+    "channels_last of what is so is itself": lambda m, t: [
+        x.contiguous(memory_format=m.channels_last).is_set_to(x) for x in [last(m, t)]],
+    "clone in channels_last is a tensor of its own": lambda m, t: [
+        (x, x.clone(memory_format=m.channels_last).add_(1)) for x in [last(m, t)]],
+    "a write through channels_last": lambda m, t: written(
+        last(m, t), lambda x: x[:, 1].zero_()),
+    "a gradient through channels_last": lambda m, t: gradient_of(
+        t.c.reshape(2, 3, 2, 2), lambda x: x.contiguous(memory_format=m.channels_last) ** 2),
+    "channels_last of three axes": lambda m, t: error_of(
+        lambda: t.c.contiguous(memory_format=m.channels_last)),
     "a leaf has no grad_fn": lambda m, t: leaf(t.f).grad_fn is None,
     "a result has a grad_fn": lambda m, t: (leaf(t.f) * 2).grad_fn is not None,
     "grad_fn is named after the operation": lambda m, t: (
