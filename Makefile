@@ -53,11 +53,13 @@ test-thorough: $(DEV)
 test-gpu: $(DEV)
 	LAZYTEN_TEST_GPU=1 $(BIN)/python -m pytest --devices cuda -k cuda $(ARGS)
 
-# A kernel of the device opencl takes PoCL long to compile: DEVICES="cpu c" leaves it out.
+# A kernel of the device opencl takes PoCL long to compile: DEVICES="cpu c" leaves it out. The device
+# of the tests is known here, too: DEVICES=cuda-on-cpu, which takes some minutes.
 conformance: $(DEVICES:%=conformance-%)
 
 conformance-%: $(EXAMPLE)
-	$(BIN)/python -m pytest -q --pyargs lazyten.testing.conformance --device $* $(ARGS)
+	PYTHONPATH=tests $(BIN)/python -m pytest -q -p cuda_on_cpu \
+	    --pyargs lazyten.testing.conformance --device $* $(ARGS) $(ARGS_$*)
 
 bench: $(DEV)
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -20,7 +20,13 @@ from tqdm import tqdm
 from benchmarks import fresh
 from benchmarks.case import Case
 from benchmarks.cases import CASES
-from benchmarks.frameworks import NAMES, installed, thread_environment, usable_cores
+from benchmarks.frameworks import (
+    NAMES,
+    installed,
+    package_of,
+    thread_environment,
+    usable_cores,
+)
 from benchmarks.measure import PAUSE_S, Row, measure
 from benchmarks.roofline import Roofline
 from benchmarks.table import table_lines
@@ -38,7 +44,8 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--rows", default="", metavar="PATTERN",
                         help="only rows whose name matches this regular expression")
     parser.add_argument("--frameworks", default=",".join(NAMES), metavar="NAMES",
-                        help="separated by commas; by default all that are installed")
+                        help="separated by commas, 'lazyten:opencl' for lazyten on a device; "
+                             "by default all that are installed")
     parser.add_argument("--rounds", type=int, metavar="N",
                         help=f"turns of each framework ({ROUNDS})")
     parser.add_argument("--threads", type=int, default=cores, choices=range(1, cores + 1),
@@ -64,7 +71,7 @@ def versions(names: Sequence[str]) -> dict[str, str]:
     found = {}
     for name in names:
         try:
-            found[name] = version(name)
+            found[name] = version(package_of(name))
         except PackageNotFoundError:
             found[name] = "of unknown version"
     return found
@@ -113,7 +120,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(*(case.name for case in cases), *fresh_rows, sep="\n")
         return
     asked = options.frameworks.split(",")
-    names = [name for name in NAMES if name in asked and installed(name)]
+    names = sorted(filter(installed, asked), key=lambda name: NAMES.index(package_of(name)))
     os.environ.update(thread_environment(options.threads))  # the workers inherit it
     about = heading(names, options.threads)
     for key, value in about.items():

@@ -216,20 +216,31 @@ LOADERS: dict[str, Callable[[ModuleType, int], Framework]] = {
 }
 
 
+def package_of(name: str) -> str:
+    """The package of a framework: lazyten's for 'lazyten:opencl', which is lazyten on a device."""
+    return name.partition(":")[0]
+
+
 def load(name: str, threads: int) -> Framework:
-    """Import a framework and hold it to `threads` threads; ImportError where not installed."""
-    return LOADERS[name](import_module(name), threads)
+    """Import a framework and hold it to `threads` threads; ImportError where not installed. The
+    device of a name is the default one of this process from then on."""
+    package, _, device = name.partition(":")
+    if device:
+        os.environ["DEVICE"] = device
+    return LOADERS[package](import_module(package), threads)
 
 
 def installed(name: str) -> bool:
-    """Whether `name` can be imported, without importing it."""
-    return find_spec(name) is not None
+    """Whether the framework of this name can be imported, without importing it."""
+    package = package_of(name)
+    with_device = name != package
+    return package in NAMES[:1 if with_device else None] and find_spec(package) is not None
 
 
 def thread_environment(threads: int) -> dict[str, str]:
     """Environment variables that hold the frameworks to `threads` threads; set before imports."""
     counts = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "CPU_COUNT", "NPROC",
-              "LAZYTEN_NUM_THREADS")
+              "LAZYTEN_NUM_THREADS", "POCL_MAX_PTHREAD_COUNT")
     eigen = "true" if threads > 1 else "false"
     return {**dict.fromkeys(counts, str(threads)),
             "XLA_FLAGS": f"--xla_cpu_multi_thread_eigen={eigen}",

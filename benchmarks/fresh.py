@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from tqdm import tqdm
 
 from benchmarks.cases import LENET_FLOPS
-from benchmarks.frameworks import hold_to_cores, load
+from benchmarks.frameworks import hold_to_cores, load, package_of
 from benchmarks.lenet import training_step
 from benchmarks.measure import Row, Timing, rotated
 
@@ -79,7 +79,7 @@ def sample(name: str, threads: int, steps: bool) -> Sample:
         environment.pop("PYTHONDONTWRITEBYTECODE", None)  # as packages are installed: compiled
         code = TIME_STEP.format(name, threads)
         try:
-            result.seconds[IMPORT] = float(run(TIME_IMPORT.format(name), environment))
+            result.seconds[IMPORT] = float(run(TIME_IMPORT.format(package_of(name)), environment))
             if not steps:
                 return result
             cold, warm = (json.loads(run(code, environment)) for _ in range(2))

@@ -63,10 +63,10 @@ class _Narrowing:
             return item
         if isinstance(item, Store):
             mask = None if item.mask is None else self._whole(item.mask, out)
-            return replace(item, address=self._address(item.address),
+            return replace(item, address=self._address(item.address, out),
                            value=self._whole(item.value, out), mask=mask)
         if isinstance(item, Load):
-            return replace(item, address=self._address(item.address))
+            return replace(item, address=self._address(item.address, out))
         if isinstance(item, Constant | Item):
             return replace(item, out=self._defined(item.out, _own_bounds(item)))
         if isinstance(item, Compute):
@@ -124,8 +124,11 @@ class _Narrowing:
                              Compute(value, Op.CAST, (_narrowed(value),)))
         return value
 
-    def _address(self, address: Address) -> Address:
+    def _address(self, address: Address, out: Block) -> Address:
+        """With a base of 32 bits, if base and offset are added in as many."""
         if address.base in self.bounds:
+            if not INT32[0] <= address.offset <= INT32[1]:
+                return address._replace(base=self._whole(address.base, out))
             return address._replace(base=_narrowed(address.base))
         if address.vector in self.bounds:
             return address._replace(vector=_narrowed(address.vector))

@@ -250,6 +250,13 @@ class _Renderer:
         base = self.names[address.base]
         return base if not offset else f"{base} {'-' if offset < 0 else '+'} {abs(offset)}"
 
+    def pointer(self, address: Address, more: int = 0) -> str:
+        """To the same element. The sum is in parentheses: a base of 32 bits that is below 0 gives a
+        position only once the offset is added."""
+        place = self.place(address, more)
+        array = f"{'l' if address.is_local else 'p'}{address.slot}"
+        return f"{array} + {place if place.isalnum() else f'({place})'}"
+
     def _places(self, address: Address, lanes: int) -> list[str]:
         """The position of each lane."""
         if address.vector is not None:
@@ -264,7 +271,7 @@ class _Renderer:
             element = self._element(dtype, address)
             return element if mask is None else f"{mask} ? {element} : {literal(0, dtype)}"
         if address.is_contiguous:
-            pointer = f"p{address.slot} + {self.place(address)}"
+            pointer = self.pointer(address)
             if mask is not None:
                 return self._from_memory(dtype, lanes, self._masked(dtype, lanes, pointer, mask))
             return self._from_memory(dtype, lanes, self._whole(dtype, lanes, pointer))
@@ -290,8 +297,8 @@ class _Renderer:
         for offset in address.offsets:
             start = next(s for s in starts if s <= offset < s + lanes)
             if start not in wholes:
-                pointer = f"p{address.slot} + {self.place(address, start)}"
-                wholes[start] = self.let(kind, self._whole(dtype, lanes, pointer))
+                whole = self._whole(dtype, lanes, self.pointer(address, start))
+                wholes[start] = self.let(kind, whole)
             picked.append(wholes[start] + lane(offset - start))
         return self._from_memory(dtype, lanes, f"({kind})({', '.join(picked)})")
 
@@ -357,8 +364,7 @@ class _Renderer:
                 name = f"({element_type(dtype)}{lanes})({', '.join(order)})"
             kind = self._vector_in_memory(dtype, lanes)
             self.line(self.dialect.store.format(
-                kind=kind, lanes=lanes, value=name,
-                to=f"p{address.slot} + {self.place(address)}") + ";")
+                kind=kind, lanes=lanes, value=name, to=self.pointer(address)) + ";")
             return
         for i, place in enumerate(self._places(address, lanes)):
             self.line(f"p{address.slot}[{place}] = {name}{lane(i)};")

@@ -20,8 +20,8 @@ class VectorEmitter(Emitter, Protocol):
     def line(self, text: str) -> None:
         """Append a line."""
 
-    def place(self, address: Address) -> str:
-        """The position of an address in its array."""
+    def pointer(self, address: Address) -> str:
+        """To the first element at an address."""
 
 
 def load_vector(out: VectorEmitter, item: VectorLoad) -> None:
@@ -45,7 +45,5 @@ def store_vector(out: VectorEmitter, item: VectorStore) -> None:
 
 def _whole(out: VectorEmitter, address: Address, kind: str, constness: str = "") -> str:
     """The vector in memory at an address."""
-    array, space = (("l", out.dialect.local_space) if address.is_local
-                    else ("p", out.dialect.memory))
-    return out.dialect.whole.format(space=space + constness, kind=kind,
-                                    to=f"{array}{address.slot} + {out.place(address)}")
+    space = out.dialect.local_space if address.is_local else out.dialect.memory
+    return out.dialect.whole.format(space=space + constness, kind=kind, to=out.pointer(address))

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import json
+import re
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ import pytest
 from lazyten_c import CRuntime
 
 from lazyten.device import Executor
+from lazyten.errors import DeviceError
 from lazyten.runtimes.contract import Capabilities
 
 LIBRARIES: dict[str, Any] = {}
@@ -165,6 +169,90 @@ class NoNan(Healthy):
     """Compiles as if there were no NaN."""
 
     options = ("-ffinite-math-only",)
+
+
+class Rewrites(Healthy):
+    """Kernels are not what they should be: `rewritten` is their text."""
+
+    def compile(self, kernels: Any) -> Any:
+        return super().compile([replace(k, source=self.rewritten(k.source)) for k in kernels])
+
+    def rewritten(self, source: str) -> str:
+        raise NotImplementedError
+
+
+class MasksWithOnes(Rewrites):
+    """A load that is masked off gives 1."""
+
+    def rewritten(self, source: str) -> str:
+        return re.sub(r"( = x\d+ \? p\d+\[[^]]+\]) : \S+;", r"\1 : 1;", source)
+
+
+class KeepsSums(Rewrites):
+    """Accumulators start with what they had at last."""
+
+    def rewritten(self, source: str) -> str:
+        return re.sub(r"^( +\w+ a\d+) = [^;]+;", r"static\1;", source, flags=re.MULTILINE)
+
+
+class DividesByReciprocals(Rewrites):
+    """a / b is a * (1 / b), which is rounded twice."""
+
+    def rewritten(self, source: str) -> str:
+        return re.sub(r"((?:float|double) x\d+ = )(\w+) / (\w+);", r"\1\2 * (1 / \3);", source)
+
+
+class Dirty(Healthy):
+    """New memory is full of ones, as it may be."""
+
+    def alloc(self, nbytes: int) -> int:
+        address = super().alloc(nbytes)
+        ctypes.memset(address, 0xFF, nbytes)
+        return address
+
+
+class OnlyTheLast(Dirty):
+    """Of a kernel's functions only the last runs, the one that has the kernel's name."""
+
+    def load(self, compiled: Any, names: Sequence[str]) -> Any:
+        return [(call, 0 if "_stage" in name else items)
+                for name, (call, items) in zip(names, super().load(compiled, names), strict=True)]
+
+
+class LosesAnItem(Dirty):
+    """Each seventh launch of a shared kernel goes without one work item."""
+
+    capabilities = replace(CRuntime.capabilities, threads=True)
+
+    def launch(self, function: Any, buffers: Sequence[int]) -> None:
+        call, items = function
+        launches = self.__dict__.setdefault("launches", Counter())
+        launches[call.__name__] += items > 1
+        super().launch((call, items - (launches[call.__name__] % 7 == 6)), buffers)
+
+
+class ForgetsOffsets(Healthy):
+    """In a sequence all arguments start where their memory does."""
+
+    def located(self, buffers: Any, arguments: Any) -> Any:
+        return [buffers[number] for number, _ in arguments]
+
+
+class WrongMemoryError(Healthy):
+    """Lets the system's error through when memory is out."""
+
+    def alloc(self, nbytes: int) -> int:
+        try:
+            return super().alloc(nbytes)
+        except DeviceError as error:
+            raise MemoryError from error
+
+
+class RunsBackwards(Healthy):
+    """Long sequences run from the last launch to the first."""
+
+    def sequence(self, launches: Any) -> Any:
+        return super().sequence(launches if len(launches) < 6 else launches[::-1])
 
 
 class WrongError(Healthy):

@@ -168,7 +168,8 @@ def shared(device: str) -> list[Array]:
         return lt.tensor(r.normal(size=shape).astype(np.float32), device=device)
     outputs = [t(65, 40) @ t(40, 66), t(40, 65).T @ t(66, 40).T, t(37, 70).softmax(1),
                t(40, 50).T.contiguous(), t(9, 300).sum(1), t(300, 9).sum(0), t(5, 400).argmax(1),
-               nn.functional.conv2d(t(2, 3, 12, 13), t(8, 3, 3, 3)), t(40, 70).var(1)]
+               nn.functional.conv2d(t(2, 3, 12, 13), t(8, 3, 3, 3)), t(40, 70).var(1),
+               t(40, 256).flip(0).sum(1)]
     lt.realize(*outputs)
     return [o.double().numpy() for o in outputs]
 

@@ -235,14 +235,17 @@ def test_numpys_training_steps_have_torchs_losses() -> None:
 def test_the_command_prints_a_row_and_keeps_its_samples(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for variable in ("OMP_NUM_THREADS", "LAZYTEN_NUM_THREADS", "XLA_FLAGS"):
+    for variable in ("OMP_NUM_THREADS", "LAZYTEN_NUM_THREADS", "XLA_FLAGS", "DEVICE"):
         monkeypatch.setenv(variable, "")  # restored afterwards
     output = tmp_path / "samples.json"
-    main(["--quick", "--threads", "1", "--rounds", "2", "--frameworks", "numpy,absent",
+    main(["--quick", "--threads", "1", "--rounds", "2", "--frameworks",
+          "numpy,absent,numpy:opencl,lazyten:gpu9",
           "--rows", "^softmax 64x10$", "--output", str(output)])
     printed = capsys.readouterr().out.splitlines()
     assert "threads: 1" in printed
     assert "note: absent is not installed: its column is left out" in printed
+    assert "note: numpy:opencl is not installed: its column is left out" in printed
     assert sum(line.startswith("softmax 64x10 ") for line in printed) == 1
     [row] = json.loads(output.read_text())["rows"]
     assert len(row["results"]["numpy"]["samples_s"]) == 2
+    assert "there is no device 'gpu9'" in row["results"]["lazyten:gpu9"]

@@ -37,13 +37,33 @@ EXPECTED = {
     "RoundsDown": (2, "every element is computed at any size", "the last block does not run"),
     "KeepsHandles": (2, "a schedule that runs often gives the same", "`sequence` gives other"),
     "NoNan": (3, "every op gives what the op table says[float32]", "-ffast-math"),
+    "MasksWithOnes": (4, "every view is read on every dtype[float32]",
+                      "one that is masked off gives 0"),
+    "KeepsSums": (5, "reductions along all axes[float32]", "starts with the combiner's identity"),
+    "OnlyTheLast": (6, "a large product is right everywhere", "launched in order"),
+    "LosesAnItem": (7, "every run gives the same bits", "Work items race"),
+    "ForgetsOffsets": (8, "parts of a tensor are read in a captured sequence",
+                       "with offsets added"),
+    "WrongMemoryError": (9, "more memory than there is is a device error",
+                         "alloc raises lazyten.DeviceError"),
     "WrongError": (10, "a text that the compiler refuses is a compile error",
                    "raises lazyten.CompileError"),
+    "DividesByReciprocals": (11, "functions keep their bounds[DIV-float32]",
+                             "IEEE division and square root"),
+    "RunsBackwards": (12, "a net trains[perceptron-eager]", "many kernels in one launch"),
 }
 """Where each of broken_runtimes.py fails, and words of the advice."""
 ONLY = {
     "NoNan": [f"{KIT}.test_03_elementwise", "-k", "float32"],
+    "MasksWithOnes": [f"{KIT}.test_04_views", "-k", "every_view and float32"],
+    "KeepsSums": [f"{KIT}.test_05_reductions", "-k", "all_axes and float32"],
+    "OnlyTheLast": [f"{KIT}.test_06_contractions", "-k", "not of_any_shape"],
+    "LosesAnItem": [f"{KIT}.test_07_threads"],
+    "ForgetsOffsets": [f"{KIT}.test_08_capture"],
+    "WrongMemoryError": [f"{KIT}.test_09_pressure"],
     "WrongError": [f"{KIT}.test_10_errors"],
+    "DividesByReciprocals": [f"{KIT}.test_11_accuracy", "-k", "bounds and DIV and float32"],
+    "RunsBackwards": [f"{KIT}.test_12_training", "-k", "perceptron"],
 }
 """Stages that are reached without those before, to save time."""
 
@@ -122,6 +142,7 @@ def test_what_is_wrong_with_an_array_tells_the_cause() -> None:
     assert advice_for(np.zeros(100), COUNTING, COUNTING) == diagnosis.NOT_WAITED
     assert "3 elements too early" in advice_for(COUNTING + 3, COUNTING)
     assert "first 90 of 100" in advice_for(np.where(COUNTING < 90, COUNTING, 777), COUNTING)
+    assert advice_for(np.where(COUNTING < 2, COUNTING, 777), COUNTING) == ""
     assert advice_for(COUNTING[::-1], COUNTING) == ""
     assert advice_for(COUNTING[:3], COUNTING) == ""
 

@@ -231,7 +231,7 @@ def test_each_call_of_a_jitted_function_goes_on_drawing(name: str, device: str) 
 @pytest.mark.parametrize("name", DRAWS)
 def test_vmap_draws_what_a_loop_draws(name: str) -> None:
     draw = DRAWS[name]
-    x = lt.zeros(3)
+    x = lt.zeros(3, device="cpu")
 
     def noisy(example: lt.Tensor) -> lt.Tensor:
         return draw(20, lt.float64, "cpu") + example

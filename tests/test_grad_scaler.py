@@ -49,12 +49,12 @@ def torch_run(kind: str, factors: Factors) -> list[list[Any]]:
 class Run:
     """The same with lazyten."""
 
-    def __init__(self, kind: str, jitted: bool, device: str = "cpu") -> None:
+    def __init__(self, kind: str, jitted: bool, device: str | None = None) -> None:
         self.x = lt.tensor(X, device=device)
         self.w = lt.tensor(W, requires_grad=True, device=device)
         self.b = lt.tensor(B, requires_grad=True, device=device)
         self.optimizer = Optimizers[kind](lt, [self.w, self.b])
-        self.scaler = GradScaler(device, **OPTIONS)
+        self.scaler = GradScaler(self.x.device, **OPTIONS)
         self.step = lt.jit(self._step) if jitted else self._step
 
     def _step(self, factor: lt.Tensor) -> lt.Tensor:

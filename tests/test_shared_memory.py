@@ -5,7 +5,7 @@ from __future__ import annotations
 import array as arrays
 import gc
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,17 +14,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lazyten as lt
+from lazyten.device import default_device
 
 torch = pytest.importorskip("torch")
 
 Array = np.ndarray[Any, Any]
 
 
-@pytest.fixture(params=["cpu", "interpreter"], scope="session")
+HOSTS = ["cpu", "interpreter"]
+"""The devices in the host's memory, which can share it."""
+
+
+@pytest.fixture(params=HOSTS, scope="session")
 def host(request: pytest.FixtureRequest) -> str:
-    """The devices in the host's memory, which can share it."""
+    """Each of them."""
     name: str = request.param
     return name
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _on_a_host() -> Iterator[None]:
+    """What names no device is on one of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        if default_device() not in HOSTS:
+            patch.setenv("DEVICE", "cpu")
+        yield
 
 
 BASE = np.arange(12, dtype=np.float32).reshape(3, 4)

@@ -156,6 +156,15 @@ def test_the_rows_of_a_softmax_are_read_by_fours() -> None:
     assert accesses(kernel, 1) == [4, 4, 4]
 
 
+def test_the_position_of_a_vector_is_added_up_before_it_is_a_pointer() -> None:
+    """It is a number of 32 bits, and rows from the last one up have a base below 0."""
+    kernel = case(lambda a: a.flip(0) * 2, zeros(64, 64)).kernel
+    text = generate(decided(kernel, "vector(i1:4) parallel(i0*i1:1)"), CUDA).source
+    down, = re.findall(r"uint (\w+) = \w+ \* \(-64u\);", text)
+    base, = re.findall(rf"uint (\w+) = {down} \+ \w+;", text)
+    assert f"(p1 + ({base} + 4032))" in text
+
+
 # ---- values --------------------------------------------------------------------------------------
 
 DTYPES = st.sampled_from([dt.float32, dt.float64, dt.int16, dt.uint8, dt.int64, dt.bool_])

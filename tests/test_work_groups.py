@@ -14,6 +14,7 @@ from typing import Any
 import cuda_on_cpu
 import numpy as np
 import pytest
+from c_kernels import leaf
 from golden_text import Golden
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,6 +22,7 @@ from kernel_checks import run_all
 from opencl_grid import GROUPS
 
 import lazyten as lt
+from lazyten import dtype as dt
 from lazyten.codegen.cycles import Model
 from lazyten.codegen.decision_text import check, parse
 from lazyten.codegen.decisions import Decisions
@@ -33,7 +35,8 @@ from lazyten.codegen.stage import Staged, local_loads
 from lazyten.codegen.target import Target
 from lazyten.errors import ArgumentError
 from lazyten.kernel import Given, Kernel
-from lazyten.node import Node, ranges_of
+from lazyten.node import Node, move, ranges_of
+from lazyten.ops import Op
 from lazyten.realization import Graph
 from lazyten.runtimes.contract import with_distinct_names
 from lazyten.schedule import schedule
@@ -93,6 +96,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., lt.Tensor], str]] = {
     "convolution": (lambda x, w: lt.nn.functional.conv2d(x.reshape(2, 3, -1, 9), w),
                     "x w"),
     "any": (lambda a: (a > 1).any(1), "mk"),
+    "sums from the last row and column on": (lambda a: a.flip((0, 1)).sum(0), "mk"),
 }
 
 
@@ -275,6 +279,16 @@ def test_indices_have_64_bits_only_where_they_need_them() -> None:
         return "".join(generate(s.kernel, GPU).source for s in steps)
     assert "ulong" not in text(1 << 14).replace("global ulong *", "")
     assert re.search(r"ulong i\d+ = get_global_id", text(1 << 18))
+
+
+def test_a_position_beyond_32_bits_is_added_up_in_64() -> None:
+    """Ten bytes in reverse order, from far inside a buffer: 5,000,000,000 minus a small number."""
+    size, last = 6_000_000_000, 5_000_000_000
+    part = move(Op.SHRINK, leaf(1, (size,), dt.uint8), ((last - 9, last + 1),))
+    kernel = Kernel("reversed", (move(Op.FLIP, part, (0,)),), ((dt.uint8, size),))
+    text = generate(kernel, GPU).source
+    base, = re.findall(rf"p1\[(\w+) \+ {last}\]", text)
+    assert re.search(rf"ulong {base} = ", text), text
 
 
 @pytest.mark.parametrize(("text", "message"), [

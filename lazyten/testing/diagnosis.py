@@ -29,6 +29,8 @@ TAIL = (
     "does not run. Launch all work items, with the number of groups rounded up; kernels do nothing "
     "in work items that are too many.")
 MOST_SHIFT = 64
+LEAST_BLOCK = 8
+"""Fewer elements than this that are right, before others, may be so by chance."""
 SECONDS = 0.2
 """How long after a wrong result it is read again."""
 
@@ -98,7 +100,8 @@ def likely_cause(got: Array, want: Array, wrong: Array) -> str:
         if _same(got[:-by], want[by:]):
             return SHIFTED.format(by=by, where="early")
     right = int(np.argmax(wrong))
-    if right and wrong[right:].mean() > 0.5:  # what memory holds may happen to be right
+    # What memory holds behind them may happen to be right.
+    if right >= LEAST_BLOCK and wrong[right:].mean() > 0.5:
         return TAIL.format(right=right, size=got.size)
     return ""
 

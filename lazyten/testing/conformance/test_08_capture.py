@@ -56,14 +56,18 @@ def test_a_jitted_function_updates_tensors_in_place(device: str) -> None:
 @advice(SEQUENCE)
 def test_parts_of_a_tensor_are_read_in_a_captured_sequence(device: str) -> None:
     """The steps of a recurrence: one kernel, launched on memory that starts at other places."""
+    w = data(0) % 3
+    weights = lt.tensor(w, device=device).realize()
+
     def scan(t: lt.Tensor) -> lt.Tensor:
         h = t[0]
         for i in range(1, 8):
-            h = (h * 2 + t[i]).remainder(32).contiguous()
+            h = (h @ weights + t[i]).remainder(32)
         return h
     jitted = lt.jit(scan)
     for seed in range(1, 4):
-        want = data(seed)[0]
-        for i in range(1, 8):
-            want = (want * 2 + data(seed)[i]) % 32
-        expect_values(jitted(lt.tensor(data(seed), device=device)), want, f"call {seed}")
+        parts = whole(lt.float32, (8, 24, 24), seed)
+        want = parts[0]
+        for part in parts[1:]:
+            want = (want @ w + part) % 32
+        expect_values(jitted(lt.tensor(parts, device=device)), want, f"call {seed}")
