@@ -47,6 +47,7 @@ from lazyten.codegen.instructions import (
     VectorStore,
     instructions_of,
 )
+from lazyten.codegen.native_half import computation, conversion
 from lazyten.codegen.vector_text import load_vector, store_vector
 from lazyten.dtype import DType, Scalar
 from lazyten.ops import Op
@@ -221,12 +222,23 @@ class _Renderer:
     def _compute(self, item: Compute) -> str:
         args = tuple(self.names[a] for a in item.args)
         source, target, lanes = item.args[-1].dtype, item.out.dtype, item.out.lanes
+        if source.is_half or target.is_half:
+            return self._half(item, args)
         if item.op is Op.CAST:
             return convert(self, source, target, lanes, args[0])
         if item.op is not Op.BITCAST:
             return ROWS[item.op](self, source, lanes, args)
         old, new = type_name(source, lanes), type_name(target, lanes)
         return args[0] if old == new else f"as_{new}({args[0]})"
+
+    def _half(self, item: Compute, args: tuple[str, ...]) -> str:
+        """What a device does with 16-bit floats, as a call of the dialect's function."""
+        source, target = item.args[-1].dtype, item.out.dtype
+        if item.op is Op.BITCAST:
+            return args[0]
+        name = conversion(source, target) if item.op is Op.CAST else computation(item.op, target)
+        self.helpers.add(dict(self.dialect.functions)[name])
+        return f"{name}({', '.join(args)})"
 
     def _horizontal(self, item: Horizontal) -> str:
         name, dtype, lanes = self.names[item.source], item.source.dtype, item.source.lanes

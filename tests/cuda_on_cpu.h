@@ -345,6 +345,48 @@ void __ubsan_handle_type_mismatch_v1(void *, void *) { cuda_on_cpu::misaligned =
 #define lazyten_mma_m16n8k8_tf32(...) \
   cuda_on_cpu::mma<1>(__LINE__, cuda_on_cpu::from_tf32, __VA_ARGS__)
 
+// 16-bit floats, rounded once: in doubles a sum or product of two is as good as exact.
+namespace cuda_on_cpu {
+
+// Rounded to `bits` of significand, halves to even; the last place is never below 2 ** least.
+static double rounded(double x, int bits, int least) {
+  int exponent;
+  std::frexp(x, &exponent);
+  int unit = std::max(exponent - bits, least);
+  return std::ldexp(std::nearbyint(std::ldexp(x, -unit)), unit);
+}
+static unsigned short to_f16(double x) {
+  unsigned short sign = std::signbit(x) << 15;
+  if (std::isnan(x)) return 0x7fff;
+  double size = std::isinf(x) ? x : rounded(std::fabs(x), 11, -24);
+  if (std::fabs(size) >= 65536) return sign | 0x7c00;
+  if (size < 0x1p-14) return sign | (unsigned short)std::ldexp(size, 24);
+  int exponent;
+  double mantissa = std::frexp(size, &exponent);
+  return sign | (exponent + 14) << 10 | ((unsigned short)std::ldexp(mantissa, 11) & 1023);
+}
+static unsigned short to_bf16(double x) {
+  if (std::isnan(x)) return 0x7fff;
+  float size = std::isinf(x) ? x : rounded(x, 8, -133);  // past the greatest: infinity
+  uint32_t bits;
+  memcpy(&bits, &size, 4);
+  return bits >> 16;
+}
+
+}  // namespace cuda_on_cpu
+
+#define HALVES(name) \
+  static inline unsigned short lazyten_to_##name(float x) { return cuda_on_cpu::to_##name(x); } \
+  static inline unsigned short lazyten_add_##name(unsigned short x, unsigned short y) \
+    { return cuda_on_cpu::to_##name((double)cuda_on_cpu::from_##name(x) + cuda_on_cpu::from_##name(y)); } \
+  static inline unsigned short lazyten_sub_##name(unsigned short x, unsigned short y) \
+    { return cuda_on_cpu::to_##name((double)cuda_on_cpu::from_##name(x) - cuda_on_cpu::from_##name(y)); } \
+  static inline unsigned short lazyten_mul_##name(unsigned short x, unsigned short y) \
+    { return cuda_on_cpu::to_##name((double)cuda_on_cpu::from_##name(x) * cuda_on_cpu::from_##name(y)); }
+HALVES(f16)
+HALVES(bf16)
+static inline float lazyten_from_f16(unsigned short x) { return cuda_on_cpu::from_f16(x); }
+
 #define __syncthreads() cuda_on_cpu::wait_at(cuda_on_cpu::AT_BLOCK, __LINE__, 0)
 #define __syncwarp_of(mask, ...) cuda_on_cpu::wait_at(cuda_on_cpu::AT_WARP, __LINE__, mask)
 #define __syncwarp(...) __syncwarp_of(__VA_ARGS__ __VA_OPT__(,) 0xffffffffu)
