@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from lazyten.codegen.cuda_copies import CUDA_COPIES
 from lazyten.codegen.native_half import CUDA_HALVES, OPENCL_HALVES
 
 
@@ -29,7 +30,7 @@ class Dialect:
     vector `kind` that is aligned to its size, at a pointer `to`; local_space: that of a group's
     arrays; vector: one made of its elements; all three empty where scalars are read one by one.
     functions: names and definitions of what text calls for 16-bit floats, where a device has them
-    (native_half.py).
+    (native_half.py), and for copies that go on by themselves (async_copy.py), if there are such.
     """
 
     name: str
@@ -117,7 +118,7 @@ CUDA = Dialect(
     mulacc="fma({a}, {b}, {c})",
     whole="*({space}{kind} *)({to})",
     vector="make_{kind}({elements})",
-    functions=CUDA_HALVES)
+    functions=CUDA_HALVES + CUDA_COPIES)
 """CUDA C++ for NVRTC, without arithmetic on vectors, to be compiled with -fmad=false."""
 
 C = Dialect(

@@ -212,10 +212,8 @@ class _Halves:
         return make(Op.STORE, node.dtype, sources, node.arg)
 
     def _stage(self, node: Node) -> Node:
-        value, *rest = node.src
-        staged = self._pattern(value) if value.dtype.is_narrow else self.plain[value]
-        sources = (staged, *(self.plain[r] for r in rest))
-        return make(Op.STAGE, _stored(node.dtype), sources, node.arg)
+        sources = (self._pattern(s) if s.dtype.is_narrow else self.plain[s] for s in node.src)
+        return make(Op.STAGE, _stored(node.dtype), tuple(sources), node.arg)
 
     def _matrix(self, node: Node) -> None:
         factors = (self._pattern(s) if s.dtype.is_narrow else self.plain[s] for s in node.src[:2])

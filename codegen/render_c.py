@@ -14,6 +14,7 @@ import re
 from collections.abc import Sequence
 
 from lazyten import dtype as dt
+from lazyten.codegen.async_copy import asynchronous
 from lazyten.codegen.c_ops import (
     ROWS,
     convert,
@@ -29,8 +30,10 @@ from lazyten.codegen.instructions import (
     Address,
     Barrier,
     Block,
+    Commit,
     Compute,
     Constant,
+    Copy,
     Function,
     Horizontal,
     Instruction,
@@ -45,6 +48,7 @@ from lazyten.codegen.instructions import (
     Value,
     VectorLoad,
     VectorStore,
+    Wait,
     instructions_of,
 )
 from lazyten.codegen.native_half import computation, conversion
@@ -138,6 +142,8 @@ class _Renderer:
                 store_vector(self, item)
             elif isinstance(item, Barrier):
                 self.line(self.dialect.barrier)
+            elif isinstance(item, Copy | Commit | Wait):
+                asynchronous(self, item)
             elif isinstance(item, Matrix):
                 matrix(self, item)
             else:
@@ -181,6 +187,7 @@ class _Renderer:
 
     def _define(self, item: Instruction) -> None:
         assert not isinstance(item, Loop | Store | VectorLoad | VectorStore | Barrier | Matrix)
+        assert not isinstance(item, Copy | Commit | Wait)
         kind = self._type(item.out)
         if isinstance(item, Constant):
             self._define_constant(item.out, item.value)

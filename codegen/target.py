@@ -24,7 +24,8 @@ class Target:
     of a group, 1 where each has a core of its own. local_memory: bytes that the items of a group
     share. warp: items that run in step. tensor_cores: names of instructions that it has, see
     tensor_cores.py. tf32: whether those that round float32 may be used unasked. halves: what it
-    does with 16-bit floats; the others are computed in integers and float32.
+    does with 16-bit floats; the others are computed in integers and float32. async_copies: whether
+    local memory is filled while work items compute.
     """
 
     name: str = "generic"
@@ -42,6 +43,7 @@ class Target:
     tensor_cores: tuple[str, ...] = ()
     tf32: bool = False
     halves: NativeHalves = SOFTWARE
+    async_copies: bool = False
 
     @property
     def widest(self) -> int:

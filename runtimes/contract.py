@@ -51,7 +51,7 @@ class Capabilities:
     vector_registers, l1_bytes, l1_ways, l2_bytes, threads: see Target. dtypes: element types that
     kernels may use. local_memory: bytes that the work items of a group share, 0 where there is no
     such memory. work_group: most work items of a group, 1 where each is a flow of control of its
-    own. most_lanes, tensor_cores, halves: see Target.
+    own. most_lanes, tensor_cores, halves, async_copies: see Target.
     """
 
     name: str
@@ -68,6 +68,7 @@ class Capabilities:
     most_lanes: int = 64
     tensor_cores: tuple[str, ...] = ()
     halves: NativeHalves = SOFTWARE
+    async_copies: bool = False
 
     @property
     def target(self) -> Target:
@@ -75,7 +76,7 @@ class Capabilities:
         return Target(self.name, self.vector_bytes, self.vector_registers, self.l1_bytes,
                       self.l1_ways, self.l2_bytes, self.threads, self.language, self.most_lanes,
                       self.work_group, self.local_memory, tensor_cores=self.tensor_cores,
-                      halves=self.halves)
+                      halves=self.halves, async_copies=self.async_copies)
 
 
 class LoadedProgram(Program):

@@ -319,7 +319,8 @@ def capabilities_of(device: Properties) -> Capabilities:
                         local_memory=device.local_memory,
                         work_group=min(GROUP, device.most_threads),
                         tensor_cores=tuple(TABLE) if device.architecture >= 80 else (),
-                        halves=NativeHalves(halves, halves))
+                        halves=NativeHalves(halves, halves),
+                        async_copies=device.architecture >= 80)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -67,7 +67,9 @@ def decisions(draw: st.DrawFn, core: str, m: int, n: int, k: int) -> str:
         most = MOST_COPIES * 32 * warps[0] * warps[1] // (side * depth)
         part = depth * draw(st.integers(1, min(k // depth, 2, most)))
         parts += [f"group(r0.2:{part})"]
-        parts += [f"stage(argument {slot}, local)" for slot in (1, 2) if draw(st.booleans())]
+        buffers = f", {draw(st.integers(2, 4))} buffers" if part < k and draw(st.booleans()) else ""
+        parts += [f"stage(argument {slot}, local{buffers})" for slot in (1, 2)
+                  if draw(st.booleans())]
     grid = [f"i{i}" for i, (extent, size) in enumerate(
         ((m, 16 * rows * warps[0]), (n, 8 * columns * warps[1]))) if extent > size]
     parts += [f"parallel({'*'.join(grid)}:1)"] if grid else []
