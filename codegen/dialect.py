@@ -29,6 +29,9 @@ class Dialect:
     a vector in memory, where a load or store names it. whole: the place in memory `space` of a
     vector `kind` that is aligned to its size, at a pointer `to`; local_space: that of a group's
     arrays; vector: one made of its elements; all three empty where scalars are read one by one.
+    lane_below: the value `x` of the item that is `by` further on in a warp; lane: that of item
+    `lane` modulo the warp's size; `lanes` is a mask of a warp's items; both empty where items
+    cannot ask each other.
     functions: names and definitions of what text calls for 16-bit floats, where a device has them
     (native_half.py), and for copies that go on by themselves (async_copy.py), if there are such.
     """
@@ -55,6 +58,8 @@ class Dialect:
     whole: str = ""
     local_space: str = ""
     vector: str = ""
+    lane_below: str = ""
+    lane: str = ""
     functions: tuple[tuple[str, str], ...] = ()
 
 
@@ -118,6 +123,8 @@ CUDA = Dialect(
     mulacc="fma({a}, {b}, {c})",
     whole="*({space}{kind} *)({to})",
     vector="make_{kind}({elements})",
+    lane_below="__shfl_down_sync({lanes}, {x}, {by})",
+    lane="__shfl_sync({lanes}, {x}, {lane})",
     functions=CUDA_HALVES + CUDA_COPIES)
 """CUDA C++ for NVRTC, without arithmetic on vectors, to be compiled with -fmad=false."""
 

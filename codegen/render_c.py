@@ -217,7 +217,7 @@ class _Renderer:
         if isinstance(item, Item):
             return item_digit(item, self.function.group, self.dialect)
         if isinstance(item, Across):
-            return across(self, item)
+            return across(self, item, self.function.group)
         assert isinstance(item, Shuffle)
         lanes = [(item.first, i) if i < item.first.lanes else (item.second, i - item.first.lanes)
                  for i in item.order]
