@@ -20,8 +20,9 @@ _BY_BITS = {8: "char", 16: "short", 32: "int", 64: "long"}
 
 
 def element_type(dtype: DType) -> str:
-    """The type of one element in memory, and in registers but for bools, which are bytes there."""
-    if dtype.is_float:
+    """The type of one element in memory, and in registers but for bools, which are bytes there.
+    16-bit floats are their patterns."""
+    if dtype.is_float and not dtype.is_half:
         return {32: "float", 64: "double"}[dtype.bits]
     return "u" + _BY_BITS[max(dtype.bits, 8)]
 

@@ -17,8 +17,10 @@ from lazyten.codegen.instructions import (
     Barrier,
     Block,
     Carried,
+    Commit,
     Compute,
     Constant,
+    Copy,
     Function,
     Horizontal,
     Instruction,
@@ -31,6 +33,7 @@ from lazyten.codegen.instructions import (
     Value,
     VectorLoad,
     VectorStore,
+    Wait,
     instructions_of,
 )
 from lazyten.codegen.report import LOW, WORD, WORDS, key_of
@@ -203,5 +206,6 @@ def _values(block: Block) -> Iterator[Value]:
             yield item.counter
             for carried in item.carried:
                 yield from (carried.phi, carried.final)
-        elif not isinstance(item, Store | VectorLoad | VectorStore | Matrix | Barrier):
+        elif not isinstance(item, Store | VectorLoad | VectorStore | Matrix | Barrier | Copy
+                            | Commit | Wait):
             yield item.out

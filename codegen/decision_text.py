@@ -26,7 +26,7 @@ from lazyten.node import Node, ranges_of, toposort
 
 PLAIN = str(Decisions())
 _PART = re.compile(r"\s*(\w+)\(([^()]*)\)\s*")
-_STAGE = re.compile(r"argument (\d+)(?:, load (\d+))?(, local)?")
+_STAGE = re.compile(r"argument (\d+)(?:, load (\d+))?(?:(, local)(?:, (\d+) buffers)?)?")
 Counts = tuple[tuple[Node, int], ...]
 
 
@@ -107,7 +107,8 @@ class _Reader:
         return tuple(found.items())
 
     def staged(self, decisions: Decisions, inside: str) -> Decisions:
-        """stage(argument 2), or stage(argument 2, load 1) for another of its loads."""
+        """stage(argument 2), stage(argument 2, load 1) for another of its loads, or
+        stage(argument 2, local, 2 buffers)."""
         match = _STAGE.fullmatch(inside.strip())
         if match is None:
             self.fail("write stage(argument N)")
@@ -119,7 +120,7 @@ class _Reader:
             why = "its position depends on memory" if local else "it reads an element twice"
             self.fail(f"this operand cannot be {'in local memory' if local else 'packed'}, because "
                       f"there is no such load or {why}; what can be is: {names}")
-        chosen = Staged(loads[number], None, number, local)
+        chosen = Staged(loads[number], None, number, local, int(match[4] or 1))
         return replace(decisions, staged=(*decisions.staged, chosen))
 
     def shared(self, decisions: Decisions, inside: str) -> Decisions:

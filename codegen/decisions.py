@@ -52,8 +52,8 @@ class Decisions:
         if self.outer is not None:
             parts.append(f"outermost({range_name(self.outer)})")
         parts += [f"stage(argument {s.load.src[0].arg.slot}"
-                  f"{f', load {s.number}' if s.number else ''}{', local' if s.local else ''})"
-                  for s in self.staged]
+                  f"{f', load {s.number}' if s.number else ''}{', local' if s.local else ''}"
+                  f"{f', {s.buffers} buffers' if s.buffers > 1 else ''})" for s in self.staged]
         if self.parallel.ranges:
             shared = "*".join(map(range_name, self.parallel.ranges))
             parts.append(f"parallel({shared}:{self.parallel.grain})")

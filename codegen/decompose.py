@@ -1,9 +1,9 @@
 """decompose: ops and types that machine code lacks become ones that it has.
 
 In: LOOP-level STORE nodes, after optimize. Out: the same with only what every renderer has a row
-for: no 8- or 16-bit floats, no EXP, EXP2, LOG2, SIN, COS or POW, no conversion or shift out of
-range. pipeline.py calls it. It works on nodes, not on target text, so that all targets compute the
-same bits.
+for: no 8-bit floats, no 16-bit ones but for what the device has, no EXP, EXP2, LOG2, SIN, COS or
+POW, no conversion or shift out of range. pipeline.py calls it. It works on nodes, not on target
+text, so that all targets compute the same bits.
 """
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from lazyten.bounds import bounds
 from lazyten.codegen.casts import guard_cast
 from lazyten.codegen.expression import UNSIGNED, less, shl, shr, where
 from lazyten.codegen.half import lower_halves
+from lazyten.codegen.native_half import SOFTWARE, NativeHalves
 from lazyten.codegen.power import power
 from lazyten.codegen.sine import cos, sin
 from lazyten.codegen.transcendental import exp, exp2, log2
@@ -20,9 +21,9 @@ from lazyten.node import Node, cast, rewrite
 from lazyten.ops import Op
 
 
-def decompose(stores: Sequence[Node]) -> list[Node]:
-    """The same stores in simple ops."""
-    return rewrite(lower_halves(stores), _rule)
+def decompose(stores: Sequence[Node], native: NativeHalves = SOFTWARE) -> list[Node]:
+    """The same stores in simple ops, and in what a device does with 16-bit floats."""
+    return rewrite(lower_halves(stores, native), _rule)
 
 
 def _rule(node: Node) -> Node | None:

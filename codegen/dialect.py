@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from lazyten.codegen.cuda_copies import CUDA_COPIES
+from lazyten.codegen.native_half import CUDA_HALVES, OPENCL_HALVES
+
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
@@ -26,6 +29,11 @@ class Dialect:
     a vector in memory, where a load or store names it. whole: the place in memory `space` of a
     vector `kind` that is aligned to its size, at a pointer `to`; local_space: that of a group's
     arrays; vector: one made of its elements; all three empty where scalars are read one by one.
+    lane_below: the value `x` of the item that is `by` further on in a warp; lane: that of item
+    `lane` modulo the warp's size; `lanes` is a mask of a warp's items; both empty where items
+    cannot ask each other.
+    functions: names and definitions of what text calls for 16-bit floats, where a device has them
+    (native_half.py), and for copies that go on by themselves (async_copy.py), if there are such.
     """
 
     name: str
@@ -50,6 +58,9 @@ class Dialect:
     whole: str = ""
     local_space: str = ""
     vector: str = ""
+    lane_below: str = ""
+    lane: str = ""
+    functions: tuple[tuple[str, str], ...] = ()
 
 
 OPENCL = Dialect(
@@ -72,7 +83,8 @@ OPENCL = Dialect(
     convert="convert_{kind}({x})",
     whole="*({space}{kind} *)({to})",
     local_space="local ",
-    vector="({kind})({elements})")
+    vector="({kind})({elements})",
+    functions=OPENCL_HALVES)
 """OpenCL C 1.2. Programs are built with correctly rounded division and square root, and without any
 option that lets the compiler change floats."""
 
@@ -110,7 +122,10 @@ CUDA = Dialect(
     function="static __device__ inline ",
     mulacc="fma({a}, {b}, {c})",
     whole="*({space}{kind} *)({to})",
-    vector="make_{kind}({elements})")
+    vector="make_{kind}({elements})",
+    lane_below="__shfl_down_sync({lanes}, {x}, {by})",
+    lane="__shfl_sync({lanes}, {x}, {lane})",
+    functions=CUDA_HALVES + CUDA_COPIES)
 """CUDA C++ for NVRTC, without arithmetic on vectors, to be compiled with -fmad=false."""
 
 C = Dialect(

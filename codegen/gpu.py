@@ -19,7 +19,7 @@ from lazyten.codegen.body import Body, Chosen
 from lazyten.codegen.cycles import Model
 from lazyten.codegen.decisions import Decisions
 from lazyten.codegen.gpu_model import GpuModel
-from lazyten.codegen.gpu_tensor import tensor_candidates
+from lazyten.codegen.gpu_tensor import BUFFERS, buffered, tensor_candidates
 from lazyten.codegen.parallel import Sharing
 from lazyten.codegen.stage import Staged, local_loads
 from lazyten.codegen.vector_access import WIDTHS
@@ -33,6 +33,8 @@ MOST_TOGETHER = 32
 """Elements of a reduction that a group has in local memory at a time."""
 MOST_COPIES = 32
 """Elements of an operand that an item copies at a time, each in an instruction of its own."""
+MOST_BUFFERED = 8
+"""Blocks that are considered with several buffers."""
 ACCUMULATORS = (1, 4)
 
 
@@ -166,7 +168,20 @@ class _Candidates:
 
     def _blocks(self, slow: Node, fast: Node) -> Iterator[Decisions]:
         """The best shapes of a group with square tiles; then other tiles for the best of those,
-        with blocks of a tile between items, or with an item's neighbours in it."""
+        with blocks of a tile between items, or with an item's neighbours in it. The best of
+        them with several buffers, too, where those are filled by themselves, and with shorter parts
+        of the reduction, which leave room for them."""
+        made = list(self._tiled(slow, fast))
+        yield from made
+        best = sorted((d for d in made if d.staged), key=self.estimate.units)[:MOST_BUFFERED]
+        for decisions in best if self.model.target.async_copies else ():
+            halves = tuple((r, n // 2) for r, n in decisions.group if n > 2)
+            for group, buffers in product((decisions.group, halves), BUFFERS):
+                yield buffered(replace(decisions, group=group), buffers,
+                               self.model.free[self.model.sink])
+
+    def _tiled(self, slow: Node, fast: Node) -> Iterator[Decisions]:
+        """These with one buffer."""
         square = [(shape, (k, k)) for shape in SHAPES for k in STEPS]
         first = [d for d in (self._block(slow, fast, *s) for s in square) if d is not None]
         yield from first

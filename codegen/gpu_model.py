@@ -24,6 +24,8 @@ ACCESS_UNITS, SECTOR_UNITS = 2.0, 1.0
 LOCAL_UNITS = 1.5
 VECTOR_LOCAL_UNITS = LOCAL_UNITS / 2
 """An element of a vector."""
+ASYNC_UNITS = 1.0
+"""A copy to local memory that goes on by itself, but for what memory takes."""
 LOOP_UNITS = 3.0
 BARRIER_UNITS = 10.0
 STEP_UNITS = 14.0
@@ -114,14 +116,16 @@ class GpuModel:
                                           + MASK_UNITS * masked)
                 continue
             tile = math.prod(plan.inside(r) for r in touch.strides)
-            bytes_staged += tile * touch.itemsize * 5 // 4
+            buffers = plan.staged[touch.node]
+            bytes_staged += buffers * tile * touch.itemsize * 5 // 4
             inside = math.prod(plan.group.get(r, 1) for r in touch.body.own)
             fills = math.prod(plan.trips[r] for r in loops) / inside
             copies = -(-tile // plan.size)
             is_vector = any(r in plan.lanes for r in touch.strides)
             total += times * (VECTOR_LOCAL_UNITS if is_vector else LOCAL_UNITS)
-            total += fills * (BARRIER_UNITS + copies * (
-                ACCESS_UNITS + LOCAL_UNITS + self._filled(touch, plan)))
+            each, barriers = ((ACCESS_UNITS + LOCAL_UNITS, BARRIER_UNITS) if buffers == 1 else
+                              (ASYNC_UNITS, BARRIER_UNITS / 2))
+            total += fills * (barriers + copies * (each + self._filled(touch, plan)))
         return total if bytes_staged <= self.model.target.local_memory else math.inf
 
     def _touched(self, touch: Touch, plan: _Plan) -> float:
@@ -166,7 +170,7 @@ class _Plan:
         self.lanes = dict(decisions.lanes)
         self.unroll, self.group = dict(decisions.unroll), dict(decisions.group)
         self.shared = frozenset(decisions.parallel.ranges)
-        self.staged = {s.load for s in decisions.staged if s.local}
+        self.staged = {s.load: s.buffers for s in decisions.staged if s.local}
         ranges = {*model.outputs, *(r for body in model.reductions for r in body.chain)}
         self.trips = {r: -(-r.arg.extent // self.block(r)) for r in ranges}
         groups = math.prod(self.trips[r] for r in self.shared)

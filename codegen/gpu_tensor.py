@@ -6,18 +6,21 @@ units, as gpu_model.py has them. Called by gpu.py.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import replace
 from itertools import permutations, product
 
 from lazyten.codegen.cycles import Model
 from lazyten.codegen.decisions import Decisions
 from lazyten.codegen.gpu_model import (
     ACCESS_UNITS,
+    ASYNC_UNITS,
     BARRIER_UNITS,
     BUSY_WARPS,
     LOCAL_UNITS,
     MOST_ACCUMULATORS,
 )
+from lazyten.codegen.local import is_read_in_parts
 from lazyten.codegen.parallel import Sharing
 from lazyten.codegen.stage import Staged
 from lazyten.codegen.tensor_cores import WARP, TensorCore, Tensors, core_for, divides
@@ -28,7 +31,11 @@ WARPS = ((1, 1), (1, 2), (2, 1), (2, 2), (2, 4), (4, 2))
 TILES = ((1, 1), (1, 2), (2, 2), (2, 4), (4, 4))
 DEPTHS = (1, 2)
 """Instructions after each other on what a group has in local memory."""
+BUFFERS = (2, 3)
+"""Arrays that take turns, where local memory is filled by itself."""
 INSTRUCTION_UNITS = 4.0
+SECTORS = 2.0
+"""Units for the memory of a copy."""
 HELD = 4
 """Elements of the result that an item holds for each instruction."""
 
@@ -47,6 +54,13 @@ def tensor_candidates(model: Model, rows: Sequence[Node], numbers: dict[Node, in
             if divides(totals[0], tensors, model.free):
                 for shape in product(WARPS, TILES, DEPTHS):
                     yield from _candidate(model, tensors, rows, numbers, most_copies, *shape)
+
+
+def buffered(decisions: Decisions, buffers: int, outputs: Set[Node]) -> Decisions:
+    """The same with so many buffers for each operand in local memory that is read in parts."""
+    return replace(decisions, staged=tuple(
+        replace(s, buffers=buffers) if is_read_in_parts(s.load, decisions.group, outputs) else s
+        for s in decisions.staged))
 
 
 def _candidate(model: Model, tensors: Tensors, rows: Sequence[Node], numbers: dict[Node, int],
@@ -73,6 +87,10 @@ def _candidate(model: Model, tensors: Tensors, rows: Sequence[Node], numbers: di
         group=((inner, part),), staged=staged, tensor=tensors,
         parallel=Sharing(shared, 1 if shared else 0))
     yield decisions, _units(model, core, decisions, blocks, copies, depth)
+    for buffers in BUFFERS if model.target.async_copies else ():
+        several = buffered(decisions, buffers, model.free[model.sink])
+        if several != decisions and buffers * memory <= model.target.local_memory:
+            yield several, _units(model, core, several, blocks, copies, depth)
 
 
 def _units(model: Model, core: TensorCore, decisions: Decisions, blocks: dict[Node, int],
@@ -83,7 +101,10 @@ def _units(model: Model, core: TensorCore, decisions: Decisions, blocks: dict[No
     p, q = (tile.get(r, 1) for r in blocks)
     loads = p * core.size(core.a) + q * core.size(core.b)
     each = depth * (p * q * INSTRUCTION_UNITS + loads * LOCAL_UNITS)
-    each += sum(copies) * (ACCESS_UNITS + LOCAL_UNITS + 2.0) + 2 * BARRIER_UNITS
+    if any(s.buffers > 1 for s in decisions.staged):
+        each += sum(copies) * (ASYNC_UNITS + SECTORS) + BARRIER_UNITS
+    else:
+        each += sum(copies) * (ACCESS_UNITS + LOCAL_UNITS + SECTORS) + 2 * BARRIER_UNITS
     own = next(n for n in toposort([model.sink]) if n.op is Op.ACCUMULATE).src[1:]
     each *= math.prod(-(-r.arg.extent // dict(decisions.group).get(r, 1)) for r in own)
     groups = math.prod(-(-r.arg.extent // blocks.get(r, 1)) for r in decisions.parallel.ranges)

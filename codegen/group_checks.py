@@ -6,8 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from lazyten.codegen.cuda_copies import MOST_BUFFERS
 from lazyten.codegen.decisions import Decisions, range_name
 from lazyten.codegen.gpu import MOST_COPIES
+from lazyten.codegen.local import is_read_in_parts
 from lazyten.codegen.optimize import digits_of, local_arrays
 from lazyten.codegen.target import Target
 from lazyten.codegen.tensor_cores import core_for, divides
@@ -45,6 +47,7 @@ def group_problems(decisions: Decisions, sink: Node, free: Mapping[Node, frozens
     yield from _reduction_problems(decisions, sink, free)
     yield from _part_problems(decisions, free[sink])
     yield from _tensor_problems(decisions, sink, free, target)
+    yield from _buffer_problems(decisions, free[sink])
 
 
 def memory_problems(decisions: Decisions, sink: Node, target: Target) -> Problems:
@@ -91,6 +94,20 @@ def _part_problems(decisions: Decisions, outputs: frozenset[Node]) -> Problems:
             yield part, f"a part has at least 2 elements and at most the {r.arg.extent} there are"
         elif r in split:
             yield part, "a range that has work items, accumulators or lanes of its own has no parts"
+
+
+def _buffer_problems(decisions: Decisions, outputs: frozenset[Node]) -> Problems:
+    counts = {s.buffers for s in decisions.staged if s.local and s.buffers > 1}
+    for s in decisions.staged:
+        if s.buffers == 1:
+            continue
+        part = f"stage(..., local, {s.buffers} buffers)"
+        if s.buffers > MOST_BUFFERS or len(counts) > 1:
+            yield part, (f"there are at most {MOST_BUFFERS} buffers, and as many for each operand "
+                         "that has some")
+        if not is_read_in_parts(s.load, decisions.group, outputs):
+            yield part, ("nothing can be copied ahead: no loop of a reduction is left around what "
+                         "a group reads; use a smaller group(...)")
 
 
 def _tensor_problems(decisions: Decisions, sink: Node, free: Mapping[Node, frozenset[Node]],

@@ -10,7 +10,7 @@ from typing import Protocol
 from lazyten.codegen.c_ops import ROWS, Emitter, element_type, type_name
 from lazyten.codegen.dialect import Dialect
 from lazyten.codegen.instructions import Across, Item, Matrix, Value
-from lazyten.codegen.tensor_cores import definition
+from lazyten.codegen.tensor_cores import WARP, definition
 from lazyten.dtype import DType
 
 
@@ -40,17 +40,26 @@ def item_digit(item: Item, group: int, dialect: Dialect) -> str:
     return text if item.stride * item.extent >= group else f"{text} % {item.extent}"
 
 
-def across(out: GroupEmitter, item: Across) -> str:
-    """Lines that combine values of work items in an array; gives the result as an expression."""
+def across(out: GroupEmitter, item: Across, group: int) -> str:
+    """Lines that combine values of the work items of a group; gives the result as an expression.
+
+    Halves first, in an array; once both are in one warp, and the dialect lets its items exchange
+    values, by that. Either way the same values are combined in the same order.
+    """
     dtype, array = item.source.dtype, f"l{item.array}"
     kind, barrier = type_name(dtype, 1), out.dialect.barrier
     number = out.let("uint", f"(uint){out.dialect.local_item}")
     below = "" if item.stride == 1 else f" * {item.stride}"
     digit = out.let("uint", number + (f" / {item.stride}" if below else "") + f" % {item.extent}")
+    exchanged = WARP // item.stride if out.dialect.lane_below else 1  # items in one warp
+    if item.extent <= exchanged:
+        total = _exchanged(out, item, out.names[item.source], item.extent, group)
+        first = f"{number} - {digit}{below}"
+        return out.dialect.lane.format(lanes=_lanes(group), x=total, lane=first)
     out.line(f"{array}[{number}] = {out.names[item.source]};")
     out.line(barrier)
     step = out.let("uint", str(item.extent // 2))
-    out.line(f"for (; {step} > 0; {step} /= 2) {{")
+    out.line(f"for (; {step} > {exchanged // 2}; {step} /= 2) {{")
     out.depth += 1
     out.line(f"if ({digit} < {step}) {{")
     out.depth += 1
@@ -62,9 +71,32 @@ def across(out: GroupEmitter, item: Across) -> str:
     out.line(barrier)
     out.depth -= 1
     out.line("}")
+    if exchanged > 1:
+        mine = out.let(kind, _element(dtype, f"{array}[{number}]"))
+        total = _exchanged(out, item, mine, exchanged, group)
+        out.line(f"if ({digit} == 0) {array}[{number}] = {total};")
+        out.line(barrier)
     total = out.let(kind, _element(dtype, f"{array}[{number} - {digit}{below}]"))
     out.line(barrier)
     return total
+
+
+def _exchanged(out: GroupEmitter, item: Across, value: str, count: int, group: int) -> str:
+    """The values of the first `count` items of a digit combined, in the first of them; these are
+    in one warp."""
+    dtype, step = item.source.dtype, count // 2
+    kind = type_name(dtype, 1)
+    while step > 0:
+        there = out.let(kind, out.dialect.lane_below.format(
+            lanes=_lanes(group), x=value, by=step * item.stride))
+        value = out.let(kind, ROWS[item.combiner](out, dtype, 1, (value, there)))
+        step //= 2
+    return value
+
+
+def _lanes(group: int) -> str:
+    """The mask of the items of a warp that there are."""
+    return f"{(1 << min(group, WARP)) - 1:#x}u"
 
 
 def matrix(out: GroupEmitter, item: Matrix) -> None:

@@ -2,8 +2,9 @@
 
 In: LOOP-level STORE nodes. Out: the same stores without narrow floats: their memory is uint8 or
 uint16, decoded after a load and encoded before a store; every op on them is computed in float32 and
-its result rounded to what the narrow type can hold, as the op table's `round_to` says. decompose
-calls it first.
+its result rounded to what the narrow type can hold, as the op table's `round_to` says. What a
+device has of 16-bit floats (native_half.py) is used in the place of the formulas. decompose calls
+it first.
 """
 from __future__ import annotations
 
@@ -34,6 +35,7 @@ from lazyten.codegen.expression import (
     with_sign_of,
     xor,
 )
+from lazyten.codegen.native_half import SOFTWARE, NativeHalves
 from lazyten.dtype import DType
 from lazyten.errors import InternalError
 from lazyten.node import Node, cast, const, elementwise, make, toposort
@@ -68,11 +70,13 @@ _FORMATS = {dt.float16: _Format(10, 15, 0x7C00, 0x7C00, 0x7E00),
 and has rows of its own.)"""
 
 
-def decode(pattern: Node, dtype: DType) -> Node:
+def decode(pattern: Node, dtype: DType, native: NativeHalves = SOFTWARE) -> Node:
     """The float32 value of the pattern of a narrow float."""
     wide = cast(pattern, dt.uint32)
     if dtype is dt.bfloat16:
         return bitcast(shl(wide, 16), dt.float32)
+    if native.converts(dtype):
+        return cast(bitcast(pattern, dtype), dt.float32)
     form, top = _FORMATS[dtype], 1 << dtype.bits - 1
     magnitude = shl(both(wide, top - 1), form.dropped)
     normal = add(magnitude, (127 - form.bias) << 23)
@@ -84,8 +88,11 @@ def decode(pattern: Node, dtype: DType) -> Node:
     return bitcast(either(value, shl(both(wide, top), 32 - dtype.bits)), dt.float32)
 
 
-def encode(value: Node, dtype: DType) -> Node:
-    """The pattern of a float32, rounded to nearest even; a NaN is kept and made quiet."""
+def encode(value: Node, dtype: DType, native: NativeHalves = SOFTWARE) -> Node:
+    """The pattern of a float32, rounded to nearest even; a NaN is kept and made quiet, but by
+    instructions, which give one of their own."""
+    if native.converts(dtype):
+        return bitcast(cast(value, dtype), UNSIGNED[dtype.bits])
     pattern = bits_of(value)
     if dtype is dt.bfloat16:
         rounded = where(differ(value, value), either(shr(pattern, 16), 0x40),
@@ -103,10 +110,10 @@ def encode(value: Node, dtype: DType) -> Node:
     return cast(either(result, both(shr(pattern, 32 - dtype.bits), top)), UNSIGNED[dtype.bits])
 
 
-def round_value(value: Node, dtype: DType) -> Node:
+def round_value(value: Node, dtype: DType, native: NativeHalves = SOFTWARE) -> Node:
     """A float32 rounded to what `dtype` can hold, as a float32."""
-    if dtype.is_stored:
-        return decode(encode(value, dtype), dtype)
+    if dtype.is_stored or native.converts(dtype):
+        return decode(encode(value, dtype, native), dtype, native)
     if dtype is dt.bfloat16:
         pattern = bits_of(value)
         rounded = both(_round_bits(pattern, 16), 0xFFFF_0000)
@@ -142,12 +149,13 @@ class _Half:
     pattern: Node | None = None
 
 
-def lower_halves(stores: Sequence[Node]) -> list[Node]:
-    """The same stores, with narrow floats in memory only, as unsigned integers."""
+def lower_halves(stores: Sequence[Node], native: NativeHalves = SOFTWARE) -> list[Node]:
+    """The same stores, with narrow floats in memory only, as unsigned integers; what is native has
+    them between BITCASTs, too."""
     order = toposort(stores)
     if not any(n.dtype.is_narrow for n in order):
         return list(stores)
-    work = _Halves()
+    work = _Halves(native)
     for node in order:
         work.visit(node)
     return [work.plain[s] for s in stores]
@@ -156,7 +164,8 @@ def lower_halves(stores: Sequence[Node]) -> list[Node]:
 class _Halves:
     """What each node has become: in `halves` if it is a narrow float, otherwise in `plain`."""
 
-    def __init__(self) -> None:
+    def __init__(self, native: NativeHalves) -> None:
+        self.native = native
         self.plain: dict[Node, Node] = {}
         self.halves: dict[Node, _Half] = {}
 
@@ -186,14 +195,14 @@ class _Halves:
         if half is None:
             return self.plain[node]
         if half.rounded is None:
-            rounded = round_value(half.raw, half.dtype)
+            rounded = round_value(half.raw, half.dtype, self.native)
             half = self.halves[node] = _Half(half.dtype, half.raw, rounded)
         assert half.rounded is not None
         return half.rounded
 
     def _pattern(self, node: Node) -> Node:
         half = self.halves[node]
-        return encode(half.raw, half.dtype) if half.pattern is None else half.pattern
+        return encode(half.raw, half.dtype, self.native) if half.pattern is None else half.pattern
 
     def _store(self, node: Node) -> Node:
         param, index, value, *valid = node.src
@@ -203,10 +212,8 @@ class _Halves:
         return make(Op.STORE, node.dtype, sources, node.arg)
 
     def _stage(self, node: Node) -> Node:
-        value, *rest = node.src
-        staged = self._pattern(value) if value.dtype.is_narrow else self.plain[value]
-        sources = (staged, *(self.plain[r] for r in rest))
-        return make(Op.STAGE, _stored(node.dtype), sources, node.arg)
+        sources = (self._pattern(s) if s.dtype.is_narrow else self.plain[s] for s in node.src)
+        return make(Op.STAGE, _stored(node.dtype), tuple(sources), node.arg)
 
     def _matrix(self, node: Node) -> None:
         factors = (self._pattern(s) if s.dtype.is_narrow else self.plain[s] for s in node.src[:2])
@@ -221,7 +228,7 @@ class _Halves:
         dtype = node.dtype
         if node.op is Op.LOAD:
             sources = tuple(self.plain[s] for s in node.src)
-            return _exact_pattern(make(Op.LOAD, _stored(dtype), sources), dtype)
+            return self._exact(make(Op.LOAD, _stored(dtype), sources), dtype)
         if node.op is Op.CONST:
             return _constant(node)
         if node.op is Op.ACCUMULATE:
@@ -231,7 +238,7 @@ class _Halves:
         if node.op is Op.BITCAST:
             source = node.src[0]
             pattern = self._pattern(source) if source.dtype.is_narrow else self.plain[source]
-            return _exact_pattern(bitcast(pattern, _stored(dtype)), dtype)
+            return self._exact(bitcast(pattern, _stored(dtype)), dtype)
         if node.op is Op.CAST:
             source = self._value(node.src[0])
             wide = source.dtype is dt.float64
@@ -240,7 +247,15 @@ class _Halves:
             raise InternalError(f"{node.op.name} does not give a {dtype.name}")
         return self._passed_on(node) if node.op in (Op.NEG, Op.WHERE) else self._computed(node)
 
+    def _exact(self, pattern: Node, dtype: DType) -> _Half:
+        value = decode(pattern, dtype, self.native)
+        return _Half(dtype, value, value, pattern)
+
     def _computed(self, node: Node) -> _Half:
+        if self.native.computes(node.op, node.dtype):
+            args = (bitcast(self._pattern(s), node.dtype) for s in node.src)
+            return self._exact(bitcast(elementwise(node.op, *args), _stored(node.dtype)),
+                               node.dtype)
         raw = elementwise(node.op, *(self._value(s) for s in node.src))
         return _Half(node.dtype, raw, raw if node.op is Op.MAX else None)
 
@@ -264,11 +279,6 @@ class _Halves:
 
 def _stored(dtype: DType) -> DType:
     return UNSIGNED[dtype.bits] if dtype.is_narrow else dtype
-
-
-def _exact_pattern(pattern: Node, dtype: DType) -> _Half:
-    value = decode(pattern, dtype)
-    return _Half(dtype, value, value, pattern)
 
 
 def _constant(node: Node) -> _Half:

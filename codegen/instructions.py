@@ -172,6 +172,32 @@ class Barrier:
 
 
 @dataclass(frozen=True, slots=True)
+class Copy:
+    """`count` neighbours of type `dtype` from memory at `source` to the group's at `target`, or
+    zeros where `mask` is false; where `when` is false nothing happens. It is done some time before
+    a Wait for it; until then nobody looks there. One access, aligned to its size."""
+
+    target: Address
+    source: Address
+    dtype: DType
+    mask: Value | None = None
+    when: Value | None = None
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """The item's Copies since the last Commit are a batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """All batches of the item are done but the last `pending` ones."""
+
+    pending: int
+
+
+@dataclass(frozen=True, slots=True)
 class Shuffle:
     """Lane i of out = lane order[i] of `first`, or, past its lanes, of `second`."""
 
@@ -213,7 +239,8 @@ class Loop:
 
 
 Instruction = (Constant | Lanes | Splat | Compute | Load | Store | VectorLoad | VectorStore
-               | Horizontal | Item | Across | Matrix | Barrier | Shuffle | Loop)
+               | Horizontal | Item | Across | Matrix | Barrier | Copy | Commit | Wait | Shuffle
+               | Loop)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ that depends on them (a register tile), a 'vector' range the lanes, a 'local' ra
 work item's number in its group. Out: a Function. Every value is computed once, in the outermost
 loop body its ranges allow, and an ACCUMULATE runs its loops as far out as its inputs let it;
 ACCUMULATEs over the same ranges share them. A STAGE is filled where the loops that it depends on
-begin, between barriers; STAGEs in one place share those.
+begin, between barriers; STAGEs in one place share those. One with several buffers is filled an
+iteration or more ahead.
 """
 from __future__ import annotations
 
@@ -24,11 +25,14 @@ from lazyten.codegen.instructions import (
     Barrier,
     Block,
     Carried,
+    Commit,
     Compute,
+    Copy,
     Function,
     Loop,
     Store,
     Value,
+    Wait,
 )
 from lazyten.codegen.ranges import free_ranges
 from lazyten.dtype import DType
@@ -73,6 +77,7 @@ class _Linearizer:
         self.build = Builder()
         self.group, self.strides = group, strides
         self.arrays: dict[Node, int] = {}
+        self.outer: dict[Block, tuple[Node, Block]] = {}
         self.free = free_ranges(sink)
         self.loaded = _loaded(sink)
         unrolled = {free: _sorted_unrolled(free) for free in set(self.free.values())}
@@ -123,6 +128,7 @@ class _Linearizer:
     def _enter(self, r: Node, parent: Block) -> Block:
         """A new loop body inside `parent`, and its counter."""
         body = Block(parent.depth + 1)
+        self.outer[body] = r, parent
         self.counter[r] = self.build.value(dt.INDEX, 1, body)
         return body
 
@@ -339,21 +345,75 @@ class _Linearizer:
         return self.build.deepest([self.counter[r] for r in loops])
 
     def _stage(self, nodes: Sequence[Node]) -> None:
-        """Fill arrays: all items of the group store a part, once all have read what was there."""
+        """Fill arrays: all items of the group store a part, once all have read what was there.
+        What has buffers is copied ahead: only that must have arrived which is read next."""
         self.done.update(nodes)
         block = self._stage_block(nodes[0])
         assert block is not None
-        if any(r.arg.kind != "parallel" and _is_loop(r) for r in self.free[nodes[0]]):
-            block.items.append(Barrier())
         for node in nodes:
             self.arrays[node] = self.build.array(node.dtype, node.arg.size)
+            self.values[node, ()] = self.build.value(node.dtype, 1, block)
+        ahead = [n for n in nodes if n.arg.buffers > 1]
+        if ahead:
+            self._first_copies(ahead, self.outer[block][1])
+            block.items.append(Wait(ahead[0].arg.buffers - 2))
+        if any(r.arg.kind != "parallel" and _is_loop(r) for r in self.free[nodes[0]]):
+            block.items.append(Barrier())
+        if ahead:
+            self._later_copies(ahead, block)
+        nodes = [n for n in nodes if n.arg.buffers == 1]
+        if not nodes:
+            return
+        for node in nodes:
             value, place, *own = node.src
             self._need(value)
             for env in _assignments(_sorted_unrolled(own)):
                 address = self._address(node, place, env, 1)
                 self.build.store(block, Store(address, self._value(value, env)))
-            self.values[node, ()] = self.build.value(node.dtype, 1, block)
         block.items.append(Barrier())
+
+    def _first_copies(self, nodes: Sequence[Node], block: Block) -> None:
+        """What the first iterations of a loop read, in the block around it, a batch for each."""
+        if self._is_repeated(block):
+            block.items.append(Barrier())
+        for number in range(nodes[0].arg.buffers - 1):
+            for node in nodes:
+                self._copy(node, number, block, None)
+            block.items.append(Commit())
+
+    def _later_copies(self, nodes: Sequence[Node], block: Block) -> None:
+        """What a later iteration of a loop reads, if there is one; a batch, be it empty."""
+        later = nodes[0].arg.buffers - 1
+        r, _ = self.outer[block]
+        last = self.build.constant(r.arg.extent - later, dt.INDEX)
+        when = self.build.compute(Op.CMPLT, dt.bool_, self.counter[r], last)
+        for node in nodes if r.arg.extent > later else ():
+            self._copy(node, later, block, when)
+        block.items.append(Commit())
+
+    def _copy(self, node: Node, number: int, block: Block, when: Value | None) -> None:
+        """An item's part of filling one buffer of a STAGE."""
+        value, place = node.src[2 * number:2 * number + 2]
+        is_load = value.op is Op.LOAD  # or zeros, where all is outside
+        for needed in value.src[2:] if is_load else (value,):
+            self._need(needed)
+        for env in _assignments(_sorted_unrolled(node.src[2 * node.arg.buffers:])):
+            target = self._address(node, place, env, 1)
+            if is_load:
+                param, position, *valid = value.src
+                mask = self._value(valid[0], env) if valid else None
+                source = self._address(param, position, env, 1)
+                block.items.append(Copy(target, source, node.dtype, mask, when))
+            else:
+                self.build.store(block, Store(target, self._value(value, env), None, when))
+
+    def _is_repeated(self, block: Block) -> bool:
+        """Whether a loop is around a block, other than that of the groups."""
+        while block in self.outer:
+            r, block = self.outer[block]
+            if r.arg.kind != "parallel":
+                return True
+        return False
 
     # ---- reductions ----
 

@@ -16,9 +16,10 @@ from lazyten.affine import affine
 from lazyten.codegen.congruence import congruence_of
 from lazyten.codegen.ranges import free_ranges, minimum
 from lazyten.codegen.stage import Staged
-from lazyten.codegen.vector_access import MOST_BYTES, vector_widths
+from lazyten.codegen.vector_access import LEAST_COPY, MOST_BYTES, copy_widths, vector_widths
 from lazyten.index_moves import flatten
 from lazyten.node import (
+    Array,
     Node,
     Param,
     Range,
@@ -101,19 +102,61 @@ def stage_in_local(sink: Node, staged: Sequence[Staged], inside: Set[Node],
     for load in toposort([sink]):
         number = load.src[0].arg.slot - LOCAL_SLOT if load.op is Op.LOAD else -1
         if number >= 0:
-            layout = _Layout.of(load, inside)
-            source = make(Op.LOAD, load.dtype, (staged[number].load.src[0], *load.src[1:]))
+            chosen = staged[number]
+            ahead = loop_around(load, inside) if chosen.buffers > 1 else None
+            layout = _Layout.of(load, inside, ahead is not None)
+            source = make(Op.LOAD, load.dtype, (chosen.load.src[0], *load.src[1:]))
             stage, item = layout.filled(source, number, size)
             copying.append(item)
-            found[load] = make(Op.LOAD, load.dtype, (stage, layout.place()))
+            place = layout.place()
+            if ahead is not None:
+                stage, place = in_turns(stage, place, ahead, chosen.buffers)
+            found[load] = make(Op.LOAD, load.dtype, (stage, place))
     return (rewrite([sink], lambda n: None, found)[0] if found else sink), copying
+
+
+def is_read_in_parts(load: Node, group: Sequence[tuple[Node, int]], outputs: Set[Node]) -> bool:
+    """Whether a group that takes so much of reductions at a time reads other parts by `load` as
+    their loops run."""
+    parts = dict(group)
+    return any(parts.get(r, 1) < r.arg.extent for r in ranges_of(load.src[1:]) if r not in outputs)
+
+
+def loop_around(load: Node, inside: Set[Node]) -> Node | None:
+    """The range of the innermost loop in whose iterations a group reads other parts by `load`."""
+    loops = [r for r in ranges_of(load.src[1:])
+             if r.arg.kind in ("reduce", "block") and r not in inside]
+    return max(loops, key=lambda r: r.arg.order, default=None)
+
+
+def in_turns(stage: Node, place: Node, ahead: Node, buffers: int) -> tuple[Node, Node]:
+    """(the STAGE with an array for each of so many iterations of `ahead`, where the elements at
+    `place` are in those).
+
+    That is software pipelining: what an iteration reads is copied `buffers` - 1 iterations before.
+    """
+    buffers = min(buffers, ahead.arg.extent + 1)
+    value, filled, *own = stage.src
+    size = -(-stage.arg.size // MOST_BYTES) * MOST_BYTES
+
+    def turn(number: Node) -> Node:
+        return elementwise(Op.MUL, elementwise(Op.MOD, number, index(buffers)), index(size))
+
+    def at(iteration: Node) -> list[Node]:
+        pair = substitute([value, elementwise(Op.ADD, filled, turn(ahead))], {ahead: iteration})
+        return [simplify(node) for node in pair]
+    first = [node for i in range(buffers - 1) for node in at(index(i))]
+    later = at(elementwise(Op.ADD, ahead, index(buffers - 1)))
+    arg = Array(stage.arg.number, buffers * size, buffers)
+    made = make(Op.STAGE, stage.dtype, (*first, *later, *own), arg)
+    return made, simplify(elementwise(Op.ADD, place, turn(ahead)))
 
 
 def array_sizes(sink: Node, size: int) -> list[tuple[int, int]]:
     """For each array that a group of `size` has: the elements that an item stores, and bytes."""
     order = toposort([sink])
-    found = [(math.prod(r.arg.extent for r in n.src[2:]) // size, n.arg.size * n.dtype.itemsize)
-             for n in order if n.op is Op.STAGE]
+    found = [(math.prod(r.arg.extent for r in n.src[2 * n.arg.buffers:]) // size,
+              n.arg.size * n.dtype.itemsize) for n in order if n.op is Op.STAGE]
     shared = {n.dtype for n in order if n.op is Op.ACCUMULATE
               and any(r.arg.kind == "local" for r in n.src[1:])}
     return found + [(1, size * max(dtype.itemsize, 4)) for dtype in shared]
@@ -122,15 +165,19 @@ def array_sizes(sink: Node, size: int) -> list[tuple[int, int]]:
 @dataclass(frozen=True, slots=True)
 class _Layout:
     """dims: the ranges of a tile, slowest first, as its array has them. by_source: the same, as
-    they are in the operand: the last are neighbours there."""
+    they are in the operand: the last are neighbours there. row: how many of dims, the last ones,
+    are a row. copied: whether it is copied without going through registers."""
 
     dims: tuple[Node, ...]
     by_source: tuple[Node, ...]
     itemsize: int
+    row: int
+    copied: bool
 
     @staticmethod
-    def of(load: Node, inside: Set[Node]) -> _Layout:
-        """How the tile that `load` reads is laid out."""
+    def of(load: Node, inside: Set[Node], copied: bool) -> _Layout:
+        """How the tile that `load` reads is laid out. Elements that are too small to be `copied`
+        one by one are in the operand's order."""
         dims = [r for r in ranges_of(load.src[1:])
                 if r.arg.kind in ("local", "unroll", "vector") or r in inside]
         kinds = {"reduce": 0, "unroll": 1, "local": 2, "vector": 3}
@@ -138,14 +185,24 @@ class _Layout:
         terms, _ = affine(load.src[1])
         steps = {r: abs(terms.get(r, 0)) or load.src[0].arg.size for r in dims}
         by_source = sorted(dims, key=lambda r: (-steps[r], r.arg.order))
-        return _Layout(tuple(dims), tuple(by_source), load.dtype.itemsize)
+        if copied and load.dtype.itemsize < LEAST_COPY and dims[-1] is not by_source[-1]:
+            row, run = 0, 1
+            while row < len(by_source) and steps[by_source[-1 - row]] == run:
+                run *= by_source[-1 - row].arg.extent
+                row += 1
+            return _Layout(tuple(by_source), tuple(by_source), load.dtype.itemsize, row, True)
+        apart = dims.index(by_source[-1]) + 1 if dims else 0
+        return _Layout(tuple(dims), tuple(by_source), load.dtype.itemsize, len(dims) - apart,
+                       copied)
 
     def place(self) -> Node:
         """The position in the array, over the dims. Rows that neighbours in the operand are in are
         padded, to an odd number of elements or vectors, so that they are in different banks."""
-        apart = self.dims.index(self.by_source[-1]) + 1 if self.dims else 0
+        apart = len(self.dims) - self.row
         row = math.prod(r.arg.extent for r in self.dims[apart:])
         lanes = self.dims[-1].arg.extent if self.dims[-1].arg.kind == "vector" else 1
+        if self.copied and self.dims[-1] is self.by_source[-1]:
+            lanes = row
         gap = math.gcd(lanes, max(MOST_BYTES // self.itemsize, 1))
         if row // gap % 2 or row == 1:
             return simplify(flatten([r.arg.extent for r in self.dims], self.dims))
@@ -176,18 +233,21 @@ class _Layout:
             element = simplify(elementwise(Op.IDIV, element, index(r.arg.extent)))
         value, place = substitute([source, self.place()], digits)
         last, = substitute([self.place()], {r: index(r.arg.extent - 1) for r in self.dims})
-        arg = Param(number, int(simplify(last).value) + 1)
+        arg = Array(number, int(simplify(last).value) + 1)
         sources = (simplify(value), simplify(place), *own)
         return make(Op.STAGE, value.dtype, sources, arg), item
 
     def _together(self, source: Node, size: int) -> int:
         """How many neighbours in the operand one access can have, with work for all items."""
         position, last = source.src[1], self.by_source[-1]
+        if self.copied and last is not self.dims[-1]:
+            return 1
         terms, _ = affine(position)
         if len(source.src) > 2 or terms.get(last) != 1 or any(
                 last in ranges_of([t]) for t in terms if t is not last):
             return 1
         start = congruence_of(substitute([position], {last: index(0)})[0])
         total = math.prod(r.arg.extent for r in self.dims)
-        return next((n for n in vector_widths(self.itemsize) if last.arg.extent % n == 0
+        widths = copy_widths(self.itemsize) if self.copied else vector_widths(self.itemsize)
+        return next((n for n in widths if last.arg.extent % n == 0
                      and total >= n * size and start.is_multiple(n)), 1)

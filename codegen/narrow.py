@@ -16,8 +16,10 @@ from lazyten.codegen.instructions import (
     Barrier,
     Block,
     Carried,
+    Commit,
     Compute,
     Constant,
+    Copy,
     Function,
     Instruction,
     Item,
@@ -28,6 +30,7 @@ from lazyten.codegen.instructions import (
     Value,
     VectorLoad,
     VectorStore,
+    Wait,
 )
 from lazyten.ops import Op
 
@@ -59,8 +62,11 @@ class _Narrowing:
     def _item(self, item: Instruction, out: Block) -> Instruction:
         if isinstance(item, Loop):
             return self._loop(item, out)
-        if isinstance(item, Barrier | Matrix):
+        if isinstance(item, Barrier | Matrix | Commit | Wait):
             return item
+        if isinstance(item, Copy):
+            return replace(item, target=self._address(item.target),
+                           source=self._address(item.source))
         if isinstance(item, Store):
             mask = None if item.mask is None else self._whole(item.mask, out)
             return replace(item, address=self._address(item.address, out),

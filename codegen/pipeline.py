@@ -92,7 +92,7 @@ def _generate(kernel: Kernel, target: Target) -> Generated:
         if kernel.checks:
             sink = check_values(sink, arguments - 1, len(kernel.outputs), records,
                                 decisions.parallel.grain, kernel.checks)
-        stores = decompose(sink.src)
+        stores = decompose(sink.src, target.halves)
         function = linearize(name, _checked(make(sink.op, sink.dtype, tuple(stores))),
                              decisions.parallel.grain, group.size, group.strides)
         if kernel.checks:

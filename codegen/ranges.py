@@ -46,7 +46,9 @@ def free_ranges(root: Node) -> dict[Node, frozenset[Node]]:
                      if r.arg.kind == "unroll" and r.arg.order[0] == first.arg.order[0]}
             free[node] = ((free[a] | free[b]) - inner - frozenset(loops)) | {first, second}
         elif node.op is Op.STAGE:
-            free[node] = (free[node.src[0]] | free[node.src[1]]) - frozenset(node.src[2:])
+            filled = 2 * node.arg.buffers
+            free[node] = (empty.union(*(free[s] for s in node.src[:filled]))
+                          - frozenset(node.src[filled:]))
         else:
             free[node] = empty.union(*(free[s] for s in node.src)) if node.src else empty
     return free

@@ -14,6 +14,7 @@ import re
 from collections.abc import Sequence
 
 from lazyten import dtype as dt
+from lazyten.codegen.async_copy import asynchronous
 from lazyten.codegen.c_ops import (
     ROWS,
     convert,
@@ -29,8 +30,10 @@ from lazyten.codegen.instructions import (
     Address,
     Barrier,
     Block,
+    Commit,
     Compute,
     Constant,
+    Copy,
     Function,
     Horizontal,
     Instruction,
@@ -45,8 +48,10 @@ from lazyten.codegen.instructions import (
     Value,
     VectorLoad,
     VectorStore,
+    Wait,
     instructions_of,
 )
+from lazyten.codegen.native_half import computation, conversion
 from lazyten.codegen.vector_text import load_vector, store_vector
 from lazyten.dtype import DType, Scalar
 from lazyten.ops import Op
@@ -137,6 +142,8 @@ class _Renderer:
                 store_vector(self, item)
             elif isinstance(item, Barrier):
                 self.line(self.dialect.barrier)
+            elif isinstance(item, Copy | Commit | Wait):
+                asynchronous(self, item)
             elif isinstance(item, Matrix):
                 matrix(self, item)
             else:
@@ -180,6 +187,7 @@ class _Renderer:
 
     def _define(self, item: Instruction) -> None:
         assert not isinstance(item, Loop | Store | VectorLoad | VectorStore | Barrier | Matrix)
+        assert not isinstance(item, Copy | Commit | Wait)
         kind = self._type(item.out)
         if isinstance(item, Constant):
             self._define_constant(item.out, item.value)
@@ -209,7 +217,7 @@ class _Renderer:
         if isinstance(item, Item):
             return item_digit(item, self.function.group, self.dialect)
         if isinstance(item, Across):
-            return across(self, item)
+            return across(self, item, self.function.group)
         assert isinstance(item, Shuffle)
         lanes = [(item.first, i) if i < item.first.lanes else (item.second, i - item.first.lanes)
                  for i in item.order]
@@ -221,12 +229,23 @@ class _Renderer:
     def _compute(self, item: Compute) -> str:
         args = tuple(self.names[a] for a in item.args)
         source, target, lanes = item.args[-1].dtype, item.out.dtype, item.out.lanes
+        if source.is_half or target.is_half:
+            return self._half(item, args)
         if item.op is Op.CAST:
             return convert(self, source, target, lanes, args[0])
         if item.op is not Op.BITCAST:
             return ROWS[item.op](self, source, lanes, args)
         old, new = type_name(source, lanes), type_name(target, lanes)
         return args[0] if old == new else f"as_{new}({args[0]})"
+
+    def _half(self, item: Compute, args: tuple[str, ...]) -> str:
+        """What a device does with 16-bit floats, as a call of the dialect's function."""
+        source, target = item.args[-1].dtype, item.out.dtype
+        if item.op is Op.BITCAST:
+            return args[0]
+        name = conversion(source, target) if item.op is Op.CAST else computation(item.op, target)
+        self.helpers.add(dict(self.dialect.functions)[name])
+        return f"{name}({', '.join(args)})"
 
     def _horizontal(self, item: Horizontal) -> str:
         name, dtype, lanes = self.names[item.source], item.source.dtype, item.source.lanes

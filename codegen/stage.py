@@ -36,13 +36,15 @@ class Staged:
     """What is to be packed: `load`, whose lanes run along `vector` if it is a vector at all.
 
     number: which of the packable loads of its argument it is, 0 for the only one. local: put the
-    part that a group of work items reads in its local memory instead, each time.
+    part that a group of work items reads in its local memory instead, each time. buffers: arrays
+    that take turns there, so that parts are copied while those before are worked on.
     """
 
     load: Node
     vector: Node | None
     number: int = 0
     local: bool = False
+    buffers: int = 1
 
 
 def is_packable(load: Node) -> bool:

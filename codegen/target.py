@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lazyten.codegen.dialect import Dialect
+from lazyten.codegen.native_half import SOFTWARE, NativeHalves
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,9 @@ class Target:
     a record of its own. most_lanes: of a vector, whatever its elements. work_group: most work items
     of a group, 1 where each has a core of its own. local_memory: bytes that the items of a group
     share. warp: items that run in step. tensor_cores: names of instructions that it has, see
-    tensor_cores.py. tf32: whether those that round float32 may be used unasked.
+    tensor_cores.py. tf32: whether those that round float32 may be used unasked. halves: what it
+    does with 16-bit floats; the others are computed in integers and float32. async_copies: whether
+    local memory is filled while work items compute.
     """
 
     name: str = "generic"
@@ -39,6 +42,8 @@ class Target:
     warp: int = 32
     tensor_cores: tuple[str, ...] = ()
     tf32: bool = False
+    halves: NativeHalves = SOFTWARE
+    async_copies: bool = False
 
     @property
     def widest(self) -> int:

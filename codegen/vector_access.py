@@ -21,6 +21,7 @@ from lazyten.codegen.instructions import (
     Block,
     Compute,
     Constant,
+    Copy,
     Function,
     Instruction,
     Load,
@@ -29,6 +30,7 @@ from lazyten.codegen.instructions import (
     Value,
     VectorLoad,
     VectorStore,
+    Wait,
     instructions_of,
 )
 
@@ -37,11 +39,18 @@ WIDTHS = (4, 2)
 INDICES = (dt.int32, dt.uint32, dt.int64, dt.uint64)
 MOST_BYTES = 16
 """Of one access; what arguments and the arrays of a group are aligned to."""
+LEAST_COPY = 4
+"""Bytes that can be copied without going through registers."""
 
 
 def vector_widths(itemsize: int) -> list[int]:
     """How many elements of so many bytes one access can have, the most first."""
     return [n for n in WIDTHS if n * itemsize <= MOST_BYTES]
+
+
+def copy_widths(itemsize: int) -> list[int]:
+    """How many elements of so many bytes one Copy can have, the most first."""
+    return [n for n in (8, 4, 2) if LEAST_COPY <= n * itemsize <= MOST_BYTES]
 
 
 def vectorize_accesses(function: Function, unaligned: Collection[int] = ()) -> Function:
@@ -62,8 +71,14 @@ class _Vectorizer:
 
     def block(self, block: Block) -> Block:
         """The block with all that can be one access made one: loads where the first of them was,
-        stores where the last was."""
+        stores and copies where the last was."""
         replaced: dict[int, list[Instruction]] = {}
+        for run in _copies(block.items):
+            for part in self._copied_together(block.items, run):
+                replaced |= {i: [] for i in part}
+                first = block.items[part[0]]
+                assert isinstance(first, Copy)
+                replaced[max(part)] = [replace(first, count=len(part))]
         for run in _runs(block.items):
             is_load = isinstance(block.items[run[0]], Load)
             for part in self._parts(block.items, run):
@@ -76,10 +91,32 @@ class _Vectorizer:
             out.items += replaced.get(i, [inner])
         return out
 
+    def _copied_together(self, items: Sequence[Any], run: Sequence[int]) -> Iterator[list[int]]:
+        """Those of a run of Copies that are neighbours on both sides, in order, and aligned."""
+        first: Copy = items[run[0]]
+        if first.source.slot in self.unaligned:
+            return
+        by_offset = {items[i].source.offset: i for i in run}
+        sides = [self._base(first.source), self._base(first.target)]
+        for width in copy_widths(first.dtype.itemsize):
+            for start in sorted(by_offset):
+                wanted = range(start, start + width)
+                if any(offset not in by_offset for offset in wanted):
+                    continue
+                part = [by_offset[offset] for offset in wanted]
+                gaps = {items[i].target.offset - items[i].source.offset for i in part}
+                offsets = start, start + min(gaps)
+                if len(gaps) == 1 and all(base.is_multiple(width, offset) for base, offset
+                                          in zip(sides, offsets, strict=True)):
+                    yield [by_offset.pop(offset) for offset in wanted]
+
+    def _base(self, address: Address) -> Congruence:
+        return constant(0) if address.base is None else self.known.get(address.base, ANY)
+
     def _parts(self, items: Sequence[Any], run: Sequence[int]) -> Iterator[list[int]]:
         """Those of a run that are neighbours from a multiple of their number on, in order."""
         address: Address = items[run[0]].address
-        base = constant(0) if address.base is None else self.known.get(address.base, ANY)
+        base = self._base(address)
         if not address.is_local and address.slot in self.unaligned:
             return
         by_offset = {items[i].address.offset: i for i in run}
@@ -89,6 +126,19 @@ class _Vectorizer:
                 part = range(start, start + width)
                 if base.is_multiple(width, start) and all(o in by_offset for o in part):
                     yield [by_offset.pop(o) for o in part]
+
+
+def _copies(items: Sequence[Instruction]) -> Iterable[list[int]]:
+    """The numbers of Copies of one batch that differ in their constant offsets only."""
+    found: dict[object, list[int]] = {}
+    batch = 0
+    for i, item in enumerate(items):
+        if isinstance(item, Copy):
+            key = _place(item.target), _place(item.source), item.mask, item.when, batch
+            found.setdefault(key, []).append(i)
+        elif not isinstance(item, Constant | Compute):
+            batch += 1
+    return found.values()
 
 
 def _runs(items: Sequence[Instruction]) -> Iterable[list[int]]:
@@ -106,14 +156,14 @@ def _runs(items: Sequence[Instruction]) -> Iterable[list[int]]:
         if isinstance(item, Store) and item.combiner is None and \
                 _is_scalar(item.value, item.address):
             key = _place(item.address), item.mask
-        touches = isinstance(item, Store | Barrier | Loop | Across) or \
+        touches = isinstance(item, Store | Barrier | Copy | Loop | Across) or \
             isinstance(item, Load) and item.address.is_local
         if touches and key not in stores:
             found += stores.values()
             stores = {}
         if key is not None:
             stores.setdefault(key, []).append(i)
-        if isinstance(item, Barrier | Loop | Across) or \
+        if isinstance(item, Barrier | Copy | Loop | Across | Wait) or \
                 isinstance(item, Store) and item.address.is_local:
             filled += 1
     return [*found, *stores.values(), *loads.values()]

@@ -49,6 +49,14 @@ class Param(NamedTuple):
     held: bool = False
 
 
+class Array(NamedTuple):
+    """STAGE's argument: array `number` of a group, of `size` elements in all its `buffers`."""
+
+    number: int
+    size: int
+    buffers: int = 1
+
+
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True, init=False)
 class Node:
     """One value: `op` of `src`. Interned, so equal nodes are the same object; made by `make`.
@@ -441,8 +449,8 @@ def _format_arg(node: Node) -> str:
         return f" {node.arg.name}"
     if isinstance(node.arg, Range):
         return f" {node.arg.kind}{'.'.join(map(str, node.arg.order))} < {node.arg.extent}"
-    if isinstance(node.arg, Param):
-        return f" {node.arg.slot} size={node.arg.size}"
+    if isinstance(node.arg, Param | Array):
+        return f" {node.arg[0]} size={node.arg.size}"
     return f" {getattr(node.arg, '__name__', node.arg)}"
 
 

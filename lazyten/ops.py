@@ -110,8 +110,10 @@ class Op(metaclass=_Ops):
     STORE: ClassVar[Op]            # src: param, index, value[, valid]; arg: combiner with what is
                                    # there
     ACCUMULATE: ClassVar[Op]       # src: value, range...; arg: combiner
-    STAGE: ClassVar[Op]            # src: value, index, range...; arg: Param; an array in a group's
-                                   # local memory, filled as the ranges run
+    STAGE: ClassVar[Op]            # src: value, index, range...; arg: Array; an array in a group's
+                                   # local memory, filled as the ranges run. With n buffers there
+                                   # are n values, each with its index: of the first n - 1 times
+                                   # that it is filled, and of n - 1 iterations later
     MATRIX: ClassVar[Op]           # src: a, b, two ranges of the result, range...; arg: TensorCore;
                                    # the sum of the products of small matrices that a warp holds
     SINK: ClassVar[Op]             # src: stores

@@ -27,6 +27,7 @@ from lazyten.codegen.candidates import candidates
 from lazyten.codegen.dialect import Dialect
 from lazyten.codegen.generated import Generated
 from lazyten.codegen.gpu_model import BUSY_WARPS
+from lazyten.codegen.native_half import SOFTWARE, NativeHalves
 from lazyten.codegen.pipeline import generate
 from lazyten.codegen.target import Target
 from lazyten.codegen.tensor_cores import TABLE
@@ -50,7 +51,7 @@ class Capabilities:
     vector_registers, l1_bytes, l1_ways, l2_bytes, threads: see Target. dtypes: element types that
     kernels may use. local_memory: bytes that the work items of a group share, 0 where there is no
     such memory. work_group: most work items of a group, 1 where each is a flow of control of its
-    own. most_lanes, tensor_cores: see Target.
+    own. most_lanes, tensor_cores, halves, async_copies: see Target.
     """
 
     name: str
@@ -66,13 +67,16 @@ class Capabilities:
     work_group: int = 1
     most_lanes: int = 64
     tensor_cores: tuple[str, ...] = ()
+    halves: NativeHalves = SOFTWARE
+    async_copies: bool = False
 
     @property
     def target(self) -> Target:
         """What the code generator needs of this."""
         return Target(self.name, self.vector_bytes, self.vector_registers, self.l1_bytes,
                       self.l1_ways, self.l2_bytes, self.threads, self.language, self.most_lanes,
-                      self.work_group, self.local_memory, tensor_cores=self.tensor_cores)
+                      self.work_group, self.local_memory, tensor_cores=self.tensor_cores,
+                      halves=self.halves, async_copies=self.async_copies)
 
 
 class LoadedProgram(Program):

@@ -18,6 +18,7 @@ from weakref import finalize
 import numpy as np
 
 from lazyten.codegen.generated import Generated
+from lazyten.codegen.native_half import NativeHalves
 from lazyten.codegen.render_c import function_name
 from lazyten.codegen.tensor_cores import TABLE
 from lazyten.device import Launch
@@ -292,11 +293,14 @@ def _release(context: Context, address: int) -> None:
 
 def capabilities_of(device: Properties) -> Capabilities:
     """What kernels for a GPU may use, and how they are laid out."""
+    halves = ("float16", "bfloat16") if device.architecture >= 80 else ("float16",)
     return Capabilities(f"cuda-sm{device.architecture}", "cuda", vector_bytes=4,
                         vector_registers=REGISTERS, threads=True, most_lanes=1,
                         local_memory=device.local_memory,
                         work_group=min(GROUP, device.most_threads),
-                        tensor_cores=tuple(TABLE) if device.architecture >= 80 else ())
+                        tensor_cores=tuple(TABLE) if device.architecture >= 80 else (),
+                        halves=NativeHalves(halves, halves),
+                        async_copies=device.architecture >= 80)
 
 
 def _listed(names: Sequence[str]) -> str:

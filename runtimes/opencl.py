@@ -20,6 +20,7 @@ import numpy as np
 from lazyten import dtype as dt
 from lazyten.codegen.dialect import OPENCL
 from lazyten.codegen.generated import Generated
+from lazyten.codegen.native_half import NativeHalves
 from lazyten.codegen.render_c import function_name
 from lazyten.device import Launch
 from lazyten.dtype import DType
@@ -303,12 +304,23 @@ def gpu_capabilities(device: ClDevice) -> Capabilities:
     return Capabilities("opencl-gpu", "opencl", vector_bytes=4, vector_registers=GPU_REGISTERS,
                         threads=True, dtypes=_dtypes(device), local_memory=device.local_mem_size,
                         work_group=min(GPU_GROUP, device.max_work_group_size,
-                                       device.max_work_item_sizes[0]), most_lanes=1)
+                                       device.max_work_item_sizes[0]), most_lanes=1,
+                        halves=_halves(device))
 
 
 def _dtypes(device: ClDevice) -> frozenset[DType]:
     """All element types, but for float64 where the device has none."""
     return frozenset(dt.ALL if device.double_fp_config else set(dt.ALL) - {dt.float64})
+
+
+def _halves(device: ClDevice) -> NativeHalves:
+    """Every device converts float16. It may compute with them if it keeps small ones."""
+    if "cl_khr_fp16" not in device.extensions.split():
+        return NativeHalves(("float16",))
+    config = package().device_fp_config
+    needed = config.DENORM | config.INF_NAN | config.ROUND_TO_NEAREST
+    exact = device.half_fp_config & needed == needed
+    return NativeHalves(("float16",), ("float16",) if exact else ())
 
 
 def _divides_exactly(device: ClDevice) -> bool:

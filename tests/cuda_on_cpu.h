@@ -42,6 +42,7 @@ namespace cuda_on_cpu {
 
 enum State { NEW, READY, AT_BLOCK, AT_WARP, DONE };
 struct Fiber;
+struct Copy { void *to; const void *from; unsigned size, bytes, batch; };
 struct Thread {
   dim3 index;
   unsigned number = 0;
@@ -50,6 +51,8 @@ struct Thread {
   uint32_t mask = 0;     // the lanes that it waits for
   unsigned turn = 0;     // warp operations so far: what lanes give is kept for two
   unsigned char given[2][64];
+  std::vector<Copy> copies;  // that are under way
+  unsigned batches = 0;      // so many were begun
   Fiber *fiber = nullptr;
 };
 struct Fiber {
@@ -344,6 +347,80 @@ void __ubsan_handle_type_mismatch_v1(void *, void *) { cuda_on_cpu::misaligned =
   cuda_on_cpu::mma<2>(__LINE__, cuda_on_cpu::from_bf16, __VA_ARGS__)
 #define lazyten_mma_m16n8k8_tf32(...) \
   cuda_on_cpu::mma<1>(__LINE__, cuda_on_cpu::from_tf32, __VA_ARGS__)
+
+// ---- cp.async --------------------------------------------------------------------------------------
+
+namespace cuda_on_cpu {
+
+// A copy may be done at once, or as late as a wait: there are NaNs until it is.
+static void copy_async(void *to, const void *from, unsigned size, unsigned bytes) {
+  misaligned |= ((uintptr_t)to | (uintptr_t)from) % size != 0;
+  memset(to, 0xff, size);
+  current->copies.push_back({to, from, size, bytes, current->batches});
+}
+static void wait_for_copies(unsigned pending) {
+  std::vector<Copy> later;
+  for (const Copy &c : current->copies) {
+    if (c.batch + pending >= current->batches) { later.push_back(c); continue; }
+    memset(c.to, 0, c.size);
+    memcpy(c.to, c.from, c.bytes);
+  }
+  current->copies = later;
+}
+
+}  // namespace cuda_on_cpu
+
+#define lazyten_copy_4(to, from, bytes) cuda_on_cpu::copy_async(to, from, 4, bytes)
+#define lazyten_copy_8(to, from, bytes) cuda_on_cpu::copy_async(to, from, 8, bytes)
+#define lazyten_copy_16(to, from, bytes) cuda_on_cpu::copy_async(to, from, 16, bytes)
+#define lazyten_commit() ++cuda_on_cpu::current->batches
+#define lazyten_wait_0() cuda_on_cpu::wait_for_copies(0)
+#define lazyten_wait_1() cuda_on_cpu::wait_for_copies(1)
+#define lazyten_wait_2() cuda_on_cpu::wait_for_copies(2)
+
+// ---- half arithmetic -------------------------------------------------------------------------------
+
+// 16-bit floats, rounded once: in doubles a sum or product of two is as good as exact.
+namespace cuda_on_cpu {
+
+// Rounded to `bits` of significand, halves to even; the last place is never below 2 ** least.
+static double rounded(double x, int bits, int least) {
+  int exponent;
+  std::frexp(x, &exponent);
+  int unit = std::max(exponent - bits, least);
+  return std::ldexp(std::nearbyint(std::ldexp(x, -unit)), unit);
+}
+static unsigned short to_f16(double x) {
+  unsigned short sign = std::signbit(x) << 15;
+  if (std::isnan(x)) return 0x7fff;
+  double size = std::isinf(x) ? x : rounded(std::fabs(x), 11, -24);
+  if (std::fabs(size) >= 65536) return sign | 0x7c00;
+  if (size < 0x1p-14) return sign | (unsigned short)std::ldexp(size, 24);
+  int exponent;
+  double mantissa = std::frexp(size, &exponent);
+  return sign | (exponent + 14) << 10 | ((unsigned short)std::ldexp(mantissa, 11) & 1023);
+}
+static unsigned short to_bf16(double x) {
+  if (std::isnan(x)) return 0x7fff;
+  float size = std::isinf(x) ? x : rounded(x, 8, -133);  // past the greatest: infinity
+  uint32_t bits;
+  memcpy(&bits, &size, 4);
+  return bits >> 16;
+}
+
+}  // namespace cuda_on_cpu
+
+#define HALVES(name) \
+  static inline unsigned short lazyten_to_##name(float x) { return cuda_on_cpu::to_##name(x); } \
+  static inline unsigned short lazyten_add_##name(unsigned short x, unsigned short y) \
+    { return cuda_on_cpu::to_##name((double)cuda_on_cpu::from_##name(x) + cuda_on_cpu::from_##name(y)); } \
+  static inline unsigned short lazyten_sub_##name(unsigned short x, unsigned short y) \
+    { return cuda_on_cpu::to_##name((double)cuda_on_cpu::from_##name(x) - cuda_on_cpu::from_##name(y)); } \
+  static inline unsigned short lazyten_mul_##name(unsigned short x, unsigned short y) \
+    { return cuda_on_cpu::to_##name((double)cuda_on_cpu::from_##name(x) * cuda_on_cpu::from_##name(y)); }
+HALVES(f16)
+HALVES(bf16)
+static inline float lazyten_from_f16(unsigned short x) { return cuda_on_cpu::from_f16(x); }
 
 #define __syncthreads() cuda_on_cpu::wait_at(cuda_on_cpu::AT_BLOCK, __LINE__, 0)
 #define __syncwarp_of(mask, ...) cuda_on_cpu::wait_at(cuda_on_cpu::AT_WARP, __LINE__, mask)

@@ -45,8 +45,9 @@ def started(mapping: str) -> OpenCLRuntime:
         runtime.capabilities = replace(cpu_capabilities(runtime.device), vector_bytes=32,
                                        most_lanes=8)
     if mapping == "groups":
+        # Operands are copied ahead, though nothing copies by itself here.
         runtime.capabilities = replace(runtime.capabilities, work_group=64,
-                                       local_memory=16 << 10)
+                                       local_memory=16 << 10, async_copies=True)
     flags = pyopencl.mem_flags.READ_WRITE
     kept: list[Any] = []  # Oclgrind frees memory that queued kernels are going to use
 

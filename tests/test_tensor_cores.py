@@ -2,14 +2,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
+import cuda_on_cpu
 import numpy as np
 import nvrtc
 import pytest
-from cuda_threads import COMPILER, run_cuda
-from hypothesis import HealthCheck, given, settings
+from cuda_on_cpu import ORDERS
+from example_counts import examples
+from hypothesis import given
 from hypothesis import strategies as st
+from kernel_checks import run_all
+from numpy.testing import assert_array_equal
 
 import lazyten as lt
 from lazyten import dtype as dt
@@ -30,7 +33,8 @@ from lazyten.schedule import schedule
 CORES = {"m16n8k16_f16": dt.float16, "m16n8k16_bf16": dt.bfloat16, "m16n8k8_tf32": dt.float32}
 GPU = Target("cuda", 4, 64, threads=True, language="cuda", most_lanes=1, work_group=256,
              local_memory=48 << 10, tensor_cores=tuple(CORES))
-needs_compiler = pytest.mark.skipif(COMPILER is None, reason="there is no g++")
+needs_compiler = pytest.mark.skipif(cuda_on_cpu.missing() is not None,
+                                    reason=cuda_on_cpu.missing() or "")
 
 
 def product(dtype: DType, m: int, n: int, k: int, transposed: str = "") -> Kernel:
@@ -63,7 +67,9 @@ def decisions(draw: st.DrawFn, core: str, m: int, n: int, k: int) -> str:
         most = MOST_COPIES * 32 * warps[0] * warps[1] // (side * depth)
         part = depth * draw(st.integers(1, min(k // depth, 2, most)))
         parts += [f"group(r0.2:{part})"]
-        parts += [f"stage(argument {slot}, local)" for slot in (1, 2) if draw(st.booleans())]
+        buffers = f", {draw(st.integers(2, 4))} buffers" if part < k and draw(st.booleans()) else ""
+        parts += [f"stage(argument {slot}, local{buffers})" for slot in (1, 2)
+                  if draw(st.booleans())]
     grid = [f"i{i}" for i, (extent, size) in enumerate(
         ((m, 16 * rows * warps[0]), (n, 8 * columns * warps[1]))) if extent > size]
     parts += [f"parallel({'*'.join(grid)}:1)"] if grid else []
@@ -72,24 +78,24 @@ def decisions(draw: st.DrawFn, core: str, m: int, n: int, k: int) -> str:
 
 @needs_compiler
 @pytest.mark.parametrize("core", CORES)
-@given(data=st.data())
-@settings(max_examples=2, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_products_of_small_numbers_are_exact(core: str, tmp_path: Path,
-                                             data: st.DataObject) -> None:
+@given(data=st.data(), order=st.sampled_from(ORDERS))
+@examples(2)
+def test_products_of_small_numbers_are_exact(core: str, data: st.DataObject, order: int) -> None:
     dtype = CORES[core]
     m, n, k = (data.draw(st.integers(least, least + 60)) for least in (16, 8, 16))
     transposed = data.draw(st.sampled_from(["", "a", "b", "ab"]))
     kernel = product(dtype, m, n, k, transposed)
     text = data.draw(decisions(core, m, n, k))
-    made = generate(replace(kernel, decisions=Given(text)), GPU)
-    assert f"lazyten_mma_{core}(" in made.source
+    kernel = replace(kernel, decisions=Given(text))
+    assert f"lazyten_mma_{core}(" in generate(kernel, GPU).source
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
     a, b = (rng.integers(-1, 2, shape).astype(np.float32) for shape in ((m, k), (k, n)))
     stored = [ops.encode(np.ascontiguousarray(x.T if side in transposed else x), dtype)
               for side, x in (("a", a), ("b", b))]
-    out = np.zeros((m, n), stored[0].dtype)
-    run_cuda(made, [out, *stored], tmp_path)
-    np.testing.assert_array_equal(ops.decode(out, dtype), a @ b, err_msg=text)
+    cuda_on_cpu.run_in_order(order)
+    (out,), = run_all(cuda_on_cpu.NAME, [kernel], [stored])
+    cuda_on_cpu.run_in_order(0)
+    assert_array_equal(ops.decode(out, dtype).reshape(m, n), a @ b, err_msg=text)
 
 
 @pytest.mark.skipif(nvrtc.library() is None, reason="nvidia-cuda-nvrtc is not installed")

@@ -27,6 +27,7 @@ from lazyten.codegen.cycles import Model
 from lazyten.codegen.decision_text import check, parse
 from lazyten.codegen.decisions import Decisions
 from lazyten.codegen.gpu import decide_grid
+from lazyten.codegen.local import is_read_in_parts
 from lazyten.codegen.lower import lower
 from lazyten.codegen.parallel import Sharing
 from lazyten.codegen.pipeline import generate
@@ -140,8 +141,12 @@ def randomly_decided(draw: st.DrawFn, kernel: Kernel) -> str | None:
     tile = counts(model.outputs, st.sampled_from([1, 1, 2, 3, 4]))
     lanes = counts([*model.outputs, *own], st.sampled_from([1, 1, 2, 4]))
     unroll = counts([r for r in own if r not in dict(group)], st.sampled_from([1, 1, 2, 3]))
-    staged = tuple(Staged(load, None, i, True) for loads in local_loads(sink).values()
-                   for i, load in enumerate(loads) if draw(st.booleans()))
+    buffers = draw(st.sampled_from([1, 2, 3]))
+    staged = tuple(
+        Staged(load, None, i, True,
+               buffers if is_read_in_parts(load, group, frozenset(model.outputs)) else 1)
+        for loads in local_loads(sink).values() for i, load in enumerate(loads)
+        if draw(st.booleans()))
     blocks = {r: math.prod(dict(d).get(r, 1) for d in (tile, local, lanes))
               for r in model.shared_outputs}
     shared = tuple(r for r in model.shared_outputs
