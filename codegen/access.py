@@ -5,7 +5,7 @@ In: what cycles.py counts of a kernel. Out: half cycles a use, for a vector axis
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from lazyten.affine import affine
@@ -33,6 +33,8 @@ ROW_UNITS = 3.0
 """The first load from a line of an operand that is much larger than the second cache."""
 STREAM_UNITS = 3.0
 """A line of an operand that the first cache does not keep from one register tile to the next."""
+LINE_UNITS = 6.0
+"""A line that a register tile reads anew, of rows that are too short to be read ahead."""
 LINE = 64
 MASK_UNITS = 1.5
 
@@ -88,6 +90,32 @@ class Access:
         if self.load is None or 2 * packed_size(self.load) * self.itemsize < target.l2_bytes:
             return 0.0
         return STREAM_UNITS * lanes * self.itemsize / LINE
+
+    def is_window(self) -> bool:
+        """Whether elements are read more than once, at different steps of the ranges."""
+        reach = 0
+        for stride, n in sorted((abs(s or 0), r.arg.extent) for r, s in self.strides.items()):
+            if 0 < stride <= reach and None not in self.strides.values():
+                return True
+            reach += stride * (n - 1)
+        return False
+
+    def lines(self, steps: Mapping[Node, int]) -> float:
+        """About how many lines are read while each range takes so many steps, where the index is
+        affine in all."""
+        span, rows = self.itemsize, list[tuple[int, int]]()
+        for step, n in sorted((abs(self.strides.get(r) or 0) * self.itemsize, n)
+                              for r, n in steps.items()):
+            if step <= max(span, LINE):
+                span += step * (n - 1)
+                continue
+            for i, (distance, count) in enumerate(rows):  # windows share rows
+                if step % distance == 0 and step // distance <= count:
+                    rows[i] = distance, count + step // distance * (n - 1)
+                    break
+            else:
+                rows.append((step, n))
+        return math.prod(count for _, count in rows) * (1 + (span - self.itemsize) / LINE)
 
     def _reach(self, r: Node) -> int:
         """Bytes from the first to the last step of a range in whole lines; 0 within a line."""
