@@ -19,7 +19,8 @@ STORE_UNITS = 2.0
 GATHER_UNITS = 1.5
 """A lane of a load that is not contiguous: a scalar load and an insert."""
 SHUFFLE_UNITS = 3.0
-"""A load whose lanes lie near each other: whole vectors and a shuffle."""
+"""A load whose lanes lie near each other: for each whole vector that they are spread over, reading
+it and a shuffle."""
 MOST_SHUFFLED = 4
 DIVISION_UNITS = 4.0
 """An index divided by a constant."""
@@ -95,7 +96,7 @@ class Access:
         """Whether elements are read more than once, at different steps of the ranges."""
         reach = 0
         for stride, n in sorted((abs(s or 0), r.arg.extent) for r, s in self.strides.items()):
-            if 0 < stride <= reach and None not in self.strides.values():
+            if 0 < stride <= reach and n > 1 and None not in self.strides.values():
                 return True
             reach += stride * (n - 1)
         return False
@@ -140,7 +141,7 @@ class Access:
         if stride == 1:
             return self.units + mask
         if not self.masked and self.units == 1.0 and self._is_shuffle(r, lanes, stride):
-            return self.units * SHUFFLE_UNITS
+            return min(SHUFFLE_UNITS * max(abs(stride or 1), 1), GATHER_UNITS * lanes)
         return (self.units * GATHER_UNITS + mask) * lanes
 
     def transposed_units(self, r: Node, lanes: int, copies: Iterable[tuple[Node, int]]) -> float:
