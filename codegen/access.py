@@ -5,7 +5,7 @@ In: what cycles.py counts of a kernel. Out: half cycles a use, for a vector axis
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from lazyten.affine import affine
@@ -19,7 +19,8 @@ STORE_UNITS = 2.0
 GATHER_UNITS = 1.5
 """A lane of a load that is not contiguous: a scalar load and an insert."""
 SHUFFLE_UNITS = 3.0
-"""A load whose lanes lie near each other: whole vectors and a shuffle."""
+"""A load whose lanes lie near each other: for each whole vector that they are spread over, reading
+it and a shuffle."""
 MOST_SHUFFLED = 4
 DIVISION_UNITS = 4.0
 """An index divided by a constant."""
@@ -33,6 +34,8 @@ ROW_UNITS = 3.0
 """The first load from a line of an operand that is much larger than the second cache."""
 STREAM_UNITS = 3.0
 """A line of an operand that the first cache does not keep from one register tile to the next."""
+LINE_UNITS = 6.0
+"""A line that a register tile reads anew, of rows that are too short to be read ahead."""
 LINE = 64
 MASK_UNITS = 1.5
 
@@ -89,6 +92,32 @@ class Access:
             return 0.0
         return STREAM_UNITS * lanes * self.itemsize / LINE
 
+    def is_window(self) -> bool:
+        """Whether elements are read more than once, at different steps of the ranges."""
+        reach = 0
+        for stride, n in sorted((abs(s or 0), r.arg.extent) for r, s in self.strides.items()):
+            if 0 < stride <= reach and n > 1 and None not in self.strides.values():
+                return True
+            reach += stride * (n - 1)
+        return False
+
+    def lines(self, steps: Mapping[Node, int]) -> float:
+        """About how many lines are read while each range takes so many steps, where the index is
+        affine in all."""
+        span, rows = self.itemsize, list[tuple[int, int]]()
+        for step, n in sorted((abs(self.strides.get(r) or 0) * self.itemsize, n)
+                              for r, n in steps.items()):
+            if step <= max(span, LINE):
+                span += step * (n - 1)
+                continue
+            for i, (distance, count) in enumerate(rows):  # windows share rows
+                if step % distance == 0 and step // distance <= count:
+                    rows[i] = distance, count + step // distance * (n - 1)
+                    break
+            else:
+                rows.append((step, n))
+        return math.prod(count for _, count in rows) * (1 + (span - self.itemsize) / LINE)
+
     def _reach(self, r: Node) -> int:
         """Bytes from the first to the last step of a range in whole lines; 0 within a line."""
         step = abs(self.strides.get(r) or 0) * self.itemsize
@@ -112,7 +141,7 @@ class Access:
         if stride == 1:
             return self.units + mask
         if not self.masked and self.units == 1.0 and self._is_shuffle(r, lanes, stride):
-            return self.units * SHUFFLE_UNITS
+            return min(SHUFFLE_UNITS * max(abs(stride or 1), 1), GATHER_UNITS * lanes)
         return (self.units * GATHER_UNITS + mask) * lanes
 
     def transposed_units(self, r: Node, lanes: int, copies: Iterable[tuple[Node, int]]) -> float:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
-from lazyten.codegen.access import GATHER_UNITS, MASK_UNITS, Access, Item
+from lazyten.codegen.access import GATHER_UNITS, LINE, LINE_UNITS, MASK_UNITS, Access, Item
 from lazyten.codegen.target import Target
 from lazyten.node import Node
 
@@ -19,6 +19,10 @@ LOOP_UNITS = 2.0
 LATENCY_UNITS = 8.0
 """One step of a chain of multiply-adds."""
 SPILL_UNITS = 4.0
+CARRIED_SPILL_UNITS = 30.0
+"""Each iteration waits for the store of the one before to an accumulator that is kept in memory."""
+WINDOW_SHARE = 4
+"""What windows cover is read anew where it is more than one part in so many of the first cache."""
 MOST_INSTANCES = 400
 """Instructions in one loop body beyond which compile time grows for nothing."""
 
@@ -118,11 +122,16 @@ class VectorItem:
 
 @dataclass(slots=True)
 class VectorBody:
-    """A body whose vector axes are chosen. combining: units of combining lanes after the loops."""
+    """A body whose vector axes are chosen. combining: units of combining lanes after the loops.
+    windows: accesses of a reduction that read elements more than once. lanes: of output ranges.
+    """
 
     body: Body
     items: list[VectorItem]
     combining: float
+    windows: list[tuple[VectorItem, Access]]
+    lanes: dict[Node, int]
+    l1_bytes: int
 
     @staticmethod
     def of(body: Body, lanes: dict[Node, int], target: Target) -> VectorBody:
@@ -130,7 +139,10 @@ class VectorBody:
         inner = body.own[-1] if body.own else None
         items = [_vector_item(body, item, inner, lanes, target) for item in body.items.values()]
         width = max((lanes.get(r, 1) for r in body.own), default=1)
-        return VectorBody(body, items, 3.0 * math.log2(width))
+        windows = [(item, a) for item in items for a in item.item.accesses
+                   if body.results and a.is_window()]
+        outputs = {r: n for r, n in lanes.items() if r not in body.ranges}
+        return VectorBody(body, items, 3.0 * math.log2(width), windows, outputs, target.l1_bytes)
 
     def around(self, trips: dict[Node, int]) -> list[int]:
         """At each depth of the chain, how often the loops around it run in all."""
@@ -166,11 +178,25 @@ class VectorBody:
             if outside == iterations:  # no loops: one accumulator takes all elements in turn
                 parts = 1
             innermost = max(innermost, LATENCY_UNITS) if iterations > 1 else innermost
+            total += outside * self.window_units(copies)
             over = tile * parts + min(operands, default=0) + 1 - registers
             if over > 0 and tile * parts > 1:
                 innermost += over * SPILL_UNITS
+                innermost += CARRIED_SPILL_UNITS if outside < iterations else 0.0
             total += outside * (self.combining + parts - 1) * tile
         return total + iterations * (innermost + LOOP_UNITS)
+
+    def window_units(self, copies: Chosen) -> float:
+        """Units of reading, for one register tile, what windows cover: where that is a large part
+        of the first cache, little of it is there still from the tile before."""
+        total = 0.0
+        steps = {r: r.arg.extent for r in self.body.own} | self.lanes
+        steps |= {r: n * self.lanes.get(r, 1) for r, n in copies if r not in self.body.ranges}
+        for item, access in self.windows:
+            lines = access.lines({r: n for r, n in steps.items() if r in item.item.free})
+            if lines * LINE * WINDOW_SHARE > self.l1_bytes:
+                total += lines * LINE_UNITS
+        return total
 
     def least_cycles(self, trips: dict[Node, int]) -> float:
         """No copies of ranges take fewer: each item is done once for each value of its ranges."""

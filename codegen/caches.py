@@ -9,7 +9,7 @@ import math
 from collections.abc import Container
 from dataclasses import dataclass
 
-from lazyten.codegen.access import Access
+from lazyten.codegen.access import LINE, Access
 from lazyten.codegen.body import Chosen, VectorBody, copied
 from lazyten.codegen.carry import is_carried
 from lazyten.codegen.cycles import Choice, Model
@@ -36,8 +36,10 @@ class Operand:
     access: Access
 
     def bytes_inside(self, outside: Container[Node]) -> int:
-        """Bytes read while the ranges `outside` stand still, at most."""
+        """Bytes read while the ranges `outside` stand still, at most; of windows whole lines."""
         ranges = [r for r in self.free if r not in outside]
+        if self.access.is_window():
+            return int(self.access.lines({r: r.arg.extent for r in ranges}) * LINE)
         strides = [self.access.strides.get(r) for r in ranges]
         elements = math.prod(r.arg.extent for r in ranges)
         span = 1

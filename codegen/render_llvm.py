@@ -255,8 +255,7 @@ class _Renderer:
         if address.is_contiguous:
             return self._vector_load(dtype, lanes, address, mask)
         if mask is None and address.vector is None and address.span <= MOST_SPAN * lanes:
-            whole = self._vector_load(dtype, address.span, address, None)
-            return self._shuffle(dtype, address.span, whole, address.offsets)
+            return self._spread_load(dtype, lanes, address)
         name, kind = "poison", type_name(dtype, lanes)
         for i, pointer in enumerate(self._lane_pointers(dtype, address, lanes, mask)):
             element = f"{scalar_type(dtype)} {self._element(dtype, pointer)}"
@@ -264,6 +263,18 @@ class _Renderer:
         if mask is None:
             return name
         return self.line(f"select <{lanes} x i1> {mask}, {kind} {name}, {kind} zeroinitializer")
+
+    def _spread_load(self, dtype: DType, lanes: int, address: Address) -> str:
+        """Lanes at places known in advance: of two whole vectors, one that begins with the first
+        element and one that ends with the last, or of all elements from first to last."""
+        rest = address.span - lanes
+        if not 0 < rest <= lanes:
+            whole = self._vector_load(dtype, address.span, address, None)
+            return self._shuffle(dtype, address.span, whole, address.offsets)
+        first, last = (self._vector_load(dtype, lanes, address._replace(offset=start), None)
+                       for start in (address.offset, address.offset + rest))
+        order = [i if i < lanes else i - rest + lanes for i in address.offsets]
+        return self._shuffle(dtype, lanes, first, order, last)
 
     def _scalar_load(self, dtype: DType, address: Address, mask: str | None) -> str:
         base = None if address.base is None else self.names[address.base]

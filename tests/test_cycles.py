@@ -1,21 +1,29 @@
-"""The cycle model: its lower bound holds, so leaving out what cannot win changes no decision."""
+"""The cycle model: its lower bound holds, so leaving out what cannot win changes no decision; and
+what it knows of registers and of the lines of windows."""
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 
 import pytest
+from example_counts import examples
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lazyten import dtype as dt
 from lazyten.codegen import optimize
+from lazyten.codegen.access import LINE, Access
+from lazyten.codegen.body import copied
 from lazyten.codegen.cycles import Model
 from lazyten.codegen.decisions import Decisions
 from lazyten.codegen.lower import lower
 from lazyten.codegen.optimize import UNROLLS, choose
 from lazyten.codegen.ranges import merge_ranges
 from lazyten.codegen.target import AVX2
+from lazyten.convolutions import convolution
 from lazyten.kernel import Kernel, Slot
-from lazyten.node import Node, elementwise, expand, make, move, reduce, reshape
+from lazyten.node import Node, Range, elementwise, expand, make, move, reduce, reshape
 from lazyten.ops import Op
 
 
@@ -42,11 +50,22 @@ def softmax_sum(m: int, n: int) -> Node:
     return reduce(elementwise(Op.EXP, shifted), Op.ADD, [1])
 
 
+def windows(images: int, channels: int, size: int, stride: int = 1) -> Node:
+    """A convolution with as many channels out as in, and a kernel of 3x3."""
+    return convolution(array(1, images, channels, size, size), array(2, channels, channels, 3, 3),
+                       None, (stride, stride), (0, 0), (1, 1), 1)
+
+
+def chosen_for(output: Node) -> Decisions:
+    return choose(Model(merge_ranges(lower(Kernel("k", (output,), ()))), AVX2))
+
+
 EXPRESSIONS: dict[str, Callable[[], Node]] = {
     "product": lambda: product(33, 17, 40), "thin product": lambda: product(5, 100, 3),
     "rows": lambda: softmax_sum(20, 50), "few rows": lambda: softmax_sum(3, 1000),
     "columns": lambda: product(64, 300, 3), "far rows": lambda: transposed(100, 512, 40),
     "total": lambda: reduce(array(1, 12, 70), Op.ADD, [0, 1]),
+    "windows": lambda: windows(2, 24, 14), "strided windows": lambda: windows(2, 64, 20, 2),
     "elementwise": lambda: elementwise(Op.SQRT, array(1, 19, 7))}
 
 
@@ -86,6 +105,40 @@ def test_a_candidate_takes_the_same_cycles_whatever_was_asked_before(sink: Node)
 def test_rows_that_share_a_mask_are_computed_together() -> None:
     padded = move(Op.PAD, array(1, 64, 16, 16), ((0, 0), (1, 1), (1, 1)))
     scaled = elementwise(Op.MUL, array(1, 64, 100), expand(array(2, 64, 1), (64, 100)))
-    chosen = [choose(Model(merge_ranges(lower(Kernel("k", (output,), ()))), AVX2))
-              for output in (elementwise(Op.SQRT, padded), scaled)]
-    assert chosen[0].tile and not chosen[1].tile
+    assert chosen_for(elementwise(Op.SQRT, padded)).tile and not chosen_for(scaled).tile
+
+
+@pytest.mark.parametrize("output", [product(14, 300, 16), product(210, 512, 64),
+                                    windows(4, 128, 30, 2), windows(2, 32, 16)])
+def test_a_register_tile_and_its_operands_fit_the_registers(output: Node) -> None:
+    model = Model(merge_ranges(lower(Kernel("k", (output,), ()))), AVX2)
+    copies, (_, body), _ = model.loops(choose(model))
+    factors = min(copied(copies, item.item.free) for item in body.items if item.item.accesses)
+    assert copied(copies, body.body.free) + factors + 1 <= AVX2.vector_registers
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_a_register_tile_of_large_windows_holds_neighbours_in_a_row(stride: int) -> None:
+    (*_, columns) = Model(merge_ranges(lower(Kernel("k", (windows(4, 128, 30, stride),), ()))),
+                          AVX2).outputs
+    assert columns in dict(chosen_for(windows(4, 128, 30, stride)).tile)
+
+
+@given(taps=st.integers(1, 5), columns=st.integers(1, 40), stride=st.integers(1, 3),
+       heights=st.integers(1, 5), rows=st.integers(1, 6), channels=st.integers(1, 4))
+@examples(40)
+def test_the_lines_of_windows_are_those_that_they_touch_on_average(
+        taps: int, columns: int, stride: int, heights: int, rows: int, channels: int) -> None:
+    rows = rows if stride <= heights else 1  # where windows leave rows out, that is not known
+    width = 200
+    extents = [taps, columns, heights, rows, channels]
+    strides = [1, stride, width, stride * width, 100 * width]
+    steps = {make(Op.RANGE, dt.INDEX, (), Range((i,), n, "loop")): n
+             for i, n in enumerate(extents)}
+    access = Access(dict(zip(steps, strides, strict=True)), {}, 1.0, False, 4)
+    elements = {sum(map(math.prod, zip(strides, at, strict=True)))
+                for at in itertools.product(*map(range, extents))}
+    per_line = LINE // 4
+    touched = [len({(e + start) // per_line for e in elements}) for start in range(per_line)]
+    assert access.lines(steps) == pytest.approx(sum(touched) / per_line)
+    assert access.is_window() == (len(elements) < math.prod(extents))

@@ -20,7 +20,7 @@ from lazyten import dtype as dt
 from lazyten import ops
 from lazyten.dtype import DType
 from lazyten.kernel import Kernel, Slot
-from lazyten.node import Node, make, reduce, reshape
+from lazyten.node import Node, elementwise, make, move, reduce, reshape
 from lazyten.ops import Op
 from lazyten.runtimes.cpu import CpuRuntime
 from lazyten.runtimes.evaluation import evaluate
@@ -109,3 +109,20 @@ def test_tails_of_reductions_and_products_stay_inside(size: int, at_end: bool) -
     product = reduce(make(Op.MUL, dt.float32, tuple(wide)), Op.ADD, (2,))
     check(product, [a, b], [dt.float32] * 2, at_end)
     check(reduce(leaf(1, (5, size), dt.float32), Op.MAX, (0, 1)), [a], [dt.float32], at_end)
+
+
+@pytest.mark.parametrize("at_end", [True, False])
+@pytest.mark.parametrize("dtype", [dt.float32, dt.int8, dt.float64, dt.bool_], ids=lambda d: d.name)
+@given(count=st.integers(1, 70), step=st.integers(2, 5), rows=st.integers(1, 3), data=st.data())
+@examples(15)
+def test_every_nth_element_is_read_inside(dtype: DType, at_end: bool, count: int, step: int,
+                                          rows: int, data: st.DataObject) -> None:
+    first = data.draw(st.integers(0, step - 1))
+    most = 2 if dtype is dt.bool_ else 97
+    values = np.arange(rows * count * step).reshape(rows, count, step) % most
+    x = leaf(1, (rows, count, step), dtype)
+    part = move(Op.SHRINK, x, ((0, rows), (0, count), (first, first + 1)))
+    if data.draw(st.booleans()):
+        part = move(Op.FLIP, part, (1,))
+    node = elementwise(Op.NOT if dtype is dt.bool_ else Op.NEG, part)
+    check(node, [ops.encode(values.astype(dtype.compute), dtype)], [dtype], at_end)
