@@ -36,7 +36,7 @@ _folders: list[str] = []
 
 def folder() -> str:
     """Where launches are kept; empty if they are not."""
-    return _folders[-1] if _folders else _DUMP.text
+    return _folders[-1] if _folders else _DUMP.text if _DUMP.is_set() else ""
 
 
 class dump_kernels:

@@ -184,6 +184,9 @@ class CpuRuntime(Runtime):
                     buffers: Sequence[int]) -> None:
         """Call a sequence. largest: the kernel that needs most scratch memory, for messages.
         programs: its kernels, which live as long as it does."""
+        if not sizes:
+            run(calls, packer(len(buffers))(*buffers))
+            return
         scratch = self.workspace(sizes, largest)
         try:
             table = (*scratch, *buffers)
