@@ -47,8 +47,9 @@ def user_location(above: int = 1) -> Location | None:
     frame: FrameType | None = sys._getframe(above)
     while frame is not None:
         file = frame.f_code.co_filename
-        ours = _OURS.get(file)
-        if ours is None:
+        try:
+            ours = _OURS[file]
+        except KeyError:
             ours = _OURS[file] = _is_ours(frame.f_globals.get("__name__", ""), file)
         if not ours:
             return tuple.__new__(Location, (file, frame.f_lineno))

@@ -14,7 +14,6 @@ from itertools import chain, dropwhile, zip_longest
 from struct import Struct
 from typing import Any
 
-import llvmlite
 import llvmlite.binding as llvm
 import numpy as np
 
@@ -22,10 +21,10 @@ from lazyten.codegen.generated import Generated
 from lazyten.device import Argument, Launch, MemoryStats
 from lazyten.errors import CompileError
 from lazyten.kernel import Kernel
-from lazyten.runtimes import thread_pool
+from lazyten.runtimes import own_code, thread_pool
 from lazyten.runtimes.code_cache import open_cache
 from lazyten.runtimes.contract import Capabilities, LoadedProgram, Runtime
-from lazyten.runtimes.host import host_machine, host_target, processor
+from lazyten.runtimes.host import compiler_version, host_machine, host_target
 from lazyten.runtimes.memory_pool import HOST, MemoryPool
 from lazyten.runtimes.sequence import SEQUENCE, packed
 
@@ -62,13 +61,6 @@ def packer(count: int) -> Callable[..., bytes]:
     return Struct(f"{count}P").pack
 
 
-def compiler_version() -> str:
-    """What object code depends on besides the text: LLVM, and what it compiles for."""
-    llvm_version = ".".join(map(str, llvm.llvm_version_info))
-    return "\n".join([f"LLVM {llvm_version}, llvmlite {llvmlite.__version__}, -O{OPTIMIZATION}",
-                      llvm.get_process_triple(), *processor()])
-
-
 def parse(kernel: Generated) -> llvm.ModuleRef:
     """A kernel's LLVM module. CompileError, with LLVM's message, if LLVM refuses it."""
     try:
@@ -96,7 +88,7 @@ class CpuRuntime(Runtime):
             threads=True)
         self.block_bytes = BLOCK_SHARE * target.l2_bytes
         self.pool = MemoryPool(HOST)
-        self.code = open_cache(f"{compiler_version()}\n{self.capabilities.target}")
+        self.code = open_cache(f"{compiler_version(OPTIMIZATION)}\n{self.capabilities.target}")
 
     # ---- memory ----
 
@@ -175,9 +167,8 @@ class CpuRuntime(Runtime):
     @cached_property
     def _run_list(self) -> Callable[[bytes, bytes], None]:
         """The code of sequence.py."""
-        code = host_machine(0).emit_object(llvm.parse_assembly(SEQUENCE))  # quickest to compile
-        self._list_code, = self.load([code], ["sequence"])  # an attribute, which keeps it alive
-        return RUN_LIST(self._list_code.address)
+        self._list_code = own_code.load(SEQUENCE)  # an attribute, which keeps it alive
+        return RUN_LIST(self._list_code.get_function_address("sequence"))
 
     def _launch_all(self, run: Callable[[bytes, bytes], None], calls: bytes, sizes: Sequence[int],
                     largest: str, programs: Sequence[LoadedProgram],
