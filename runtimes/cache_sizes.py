@@ -6,7 +6,6 @@ anywhere, and kernels must not depend on where it does.
 """
 from __future__ import annotations
 
-import ctypes
 import sys
 from collections.abc import Callable
 from functools import cache
