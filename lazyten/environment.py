@@ -145,7 +145,7 @@ class Environment:
     def has_changed(self) -> bool:
         """Whether some name means something else now."""
         if self._by_identity.still_holds():
-            return _changed_in(self._deep) is not None
+            return bool(self._deep) and _changed_in(self._deep) is not None
         return self.changed() is not None
 
     def changed(self) -> _Watched | None:

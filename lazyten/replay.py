@@ -94,7 +94,9 @@ class Replay:
         for _, found in self.gradients:  # an argument's flags are in its signature
             if flags_of(found.find(arguments)) != found.flags:
                 return False
-        if list(map(_FLAGS, self.fixed)) != self.flags or self.environment.has_changed:
+        if self.fixed and list(map(_FLAGS, self.fixed)) != self.flags:
+            return False
+        if self.environment.has_changed:
             return False
         return not captured.guards or all(look() == seen for look, seen in captured.guards)
 
