@@ -9,7 +9,7 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 from typing import Any as _Any
 
-from lazyten import nn, optim, testing
+from lazyten import nn, optim
 from lazyten.arguments import takes_tensors as _takes_tensors
 from lazyten.array_functions import (
     atleast_1d,
@@ -150,7 +150,7 @@ from lazyten.tensor import Tensor
 from lazyten.threads import get_num_threads, set_num_threads
 
 if TYPE_CHECKING:
-    from lazyten import amp, autograd, func
+    from lazyten import amp, autograd, func, testing
     from lazyten.autograd import grad
     from lazyten.jitted import jit
     from lazyten.serialization import load_safetensors, save_safetensors
@@ -238,7 +238,7 @@ for _name, _value in list(globals().items()):  # so that lt.exp(1.0) says what i
 
 def __getattr__(name: str) -> _Any:
     """Loads what not every program uses when it is first asked for."""
-    if name in ("amp", "autograd", "func"):
+    if name in ("amp", "autograd", "func", "testing"):
         return _import_module(f"lazyten.{name}")
     if name == "grad":
         from lazyten.autograd import grad

@@ -26,7 +26,7 @@ def batch(outputs: Sequence[Node], examples: Mapping[Node, Node], size: int) -> 
     for node in toposort(outputs, lambda n: () if n in done else n.src):
         if node not in done and any(s in done for s in node.src):
             src = tuple(done[s] if s in done else repeated(s, size) for s in node.src)
-            with attribute_to(node.where):
+            with attribute_to(node.place):
                 done[node] = _of_all(node, src, size)
     return [done.get(output) for output in outputs]
 

@@ -30,7 +30,7 @@ def active() -> Kinds:
     """The kinds of checks that what is computed in this thread gets."""
     if _given.kinds is not None:
         return _given.kinds
-    text = _CHECK.text
+    text = _CHECK.text if _CHECK.is_set() else ""
     return _read(text, "CHECK") if text else ()
 
 

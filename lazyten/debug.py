@@ -32,7 +32,7 @@ _DEBUG = Variable("DEBUG")
 
 def level() -> int:
     """The value of DEBUG: 0 nothing, 1 schedules, 2 kernels, 3 loops, 4 machine code."""
-    text = _DEBUG.text
+    text = _DEBUG.text if _DEBUG.is_set() else ""
     if not text:
         return 0
     if not text.isdecimal():

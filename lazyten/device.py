@@ -224,7 +224,7 @@ class Executor(ABC):
 
 def default_device() -> str:
     """The device that new tensors live on: the environment variable DEVICE, or 'cpu'."""
-    return canonical(_DEVICE.text or "cpu")
+    return canonical(_DEVICE.text or "cpu") if _DEVICE.is_set() else "cpu"
 
 
 def canonical(name: str) -> str:

@@ -28,7 +28,8 @@ def result_type(operands: Sequence[Operand], operation: str = "result_type") -> 
     another type.
     """
     nodes = [x.dtype for x in operands if isinstance(x, Node)]
-    if len(nodes) == len(operands) and nodes.count(nodes[0]) == len(nodes):
+    if nodes and nodes.count(nodes[0]) == len(nodes) and (
+            len(nodes) == len(operands) or nodes[0].is_float):  # no number outranks a float
         return nodes[0]
     for kind in nodes:
         if kind.is_stored and nodes.count(kind) != len(nodes):

@@ -117,10 +117,10 @@ class _ByIdentity:
 
     def still_holds(self) -> bool:
         """Whether they are."""
-        if [*chain.from_iterable(self.whole)] != self.names or not all(
-                map(is_, chain.from_iterable(self.views), self.values)):
+        if self.whole and ([*chain.from_iterable(self.whole)] != self.names or not all(
+                map(is_, chain.from_iterable(self.views), self.values))):
             return False
-        return all(look(name) is value for look, name, value in self.rest)
+        return not self.rest or all(look(name) is value for look, name, value in self.rest)
 
 
 class Environment:
@@ -145,7 +145,7 @@ class Environment:
     def has_changed(self) -> bool:
         """Whether some name means something else now."""
         if self._by_identity.still_holds():
-            return _changed_in(self._deep) is not None
+            return bool(self._deep) and _changed_in(self._deep) is not None
         return self.changed() is not None
 
     def changed(self) -> _Watched | None:

@@ -27,7 +27,7 @@ def jvp(outputs: Sequence[Node], tangents: Mapping[Node, Node]) -> list[Node | N
     found = dict(tangents)
     for node in toposort(outputs, lambda n: () if n in found else differentiable_sources(n)):
         if node not in found and any(s in found for s in differentiable_sources(node)):
-            with attribute_to(node.where):
+            with attribute_to(node.place):
                 tangent = _passed_on(node, found)
             if tangent is not None:
                 found[node] = tangent

@@ -105,7 +105,7 @@ def _pulled_back(order: list[Node], sources: Sources, outputs: Sequence[Node],
         total = found.get(node)
         if total is not None:
             total = found[node] = hooks.passed(node, total)
-            with attribute_to(node.where):
+            with attribute_to(node.place):
                 for source, part in _pass_back(node, total, active):
                     steps.append((node, source, part))
                     _accumulate(source, part, found)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter, is_
 from sys import getrefcount
 
 from lazyten import dtype as dt
@@ -67,24 +68,27 @@ def are_alone(nodes: Sequence[Node], buffers: Sequence[Buffer | Placeholder]) ->
     buffers: where the values are. Both lists are new ones of the caller, who holds each buffer in
     one more, and nothing else.
     """
-    return [unshaped(node).op is Op.BUFFER
-            and counts == (_SHAPED if node.op is Op.RESHAPE else _FLAT)
-            for counts, node in zip(_references(nodes, buffers), nodes, strict=True)]
+    found = _references(nodes, buffers)
+    if found == [_ALONE[len(node.shape) == 1] for node in nodes]:
+        return [True] * len(nodes)
+    return [seen in _ALONE for seen in found]
 
 
-def _references(nodes: Sequence[Node],
-                buffers: Sequence[Buffer | Placeholder]) -> list[tuple[int, int, int]]:
+def _references(nodes: Sequence[Node], buffers: Sequence[Buffer | Placeholder]) -> list[
+        tuple[int, int, int, bool, Op]]:
     """How many references there are to each node, to the flat one that it reshapes, if any, and to
-    the memory."""
-    flat = [node.src[0] if node.op is Op.RESHAPE else node for node in nodes]
+    the memory; and whether it is flat itself, and what the flat one is."""
+    shaped = Op.RESHAPE
+    flat = [node.src[0] if node.op is shaped else node for node in nodes]
     return list(zip(map(getrefcount, nodes), map(getrefcount, flat), map(getrefcount, buffers),
-                    strict=True))
+                    map(is_, nodes, flat), map(_OP, flat), strict=True))
 
 
-def _references_if_alone(shape: Shape) -> tuple[int, int, int]:
+def _references_if_alone(shape: Shape) -> tuple[int, int, int, bool, Op]:
     sources = [Placeholder("source", 0, dt.uint8, 4)]
     storages = [sources[0].node(shape)]
     return _references(list(storages), list(sources))[0]
 
 
-_FLAT, _SHAPED = _references_if_alone((4,)), _references_if_alone((2, 2))
+_OP = attrgetter("op")
+_ALONE = _references_if_alone((2, 2)), _references_if_alone((4,))

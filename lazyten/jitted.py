@@ -21,6 +21,7 @@ from lazyten.environment import Environment
 from lazyten.errors import ArgumentError, JitError
 from lazyten.grad_mode import is_grad_enabled
 from lazyten.replay import Replay
+from lazyten.storage import Storage
 from lazyten.tensor import Tensor
 from lazyten.trees import Branch, flatten, unflatten
 
@@ -120,27 +121,37 @@ class _Call:
         self.args, self.kwargs = args, kwargs
         self.leaves: Sequence[Any] = args
         self.structure: Branch | None = None  # of arguments without names that are no containers
-        if kwargs or any(isinstance(x, _CONTAINERS) for x in args):
+        if kwargs or not self._take(args):
             self.leaves, self.structure = flatten((args, kwargs))
+            self._take(self.leaves, flat=True)
+
+    def _take(self, leaves: Sequence[Any], flat: bool = False) -> bool:
+        """Make the key; False if one of the leaves is a container. flat: none is taken for one."""
         self.tensors: list[Tensor] = []
+        storages: list[Storage] = []
+        has_leaf = False
         key: list[Hashable] = [is_grad_enabled(), default_device(), check_mode.active(),
                                mixed_precision.state(), matmul_precision.allows_tf32(),
-                               len(self.leaves), self.structure]
-        has_leaf = False
-        for x in self.leaves:
+                               len(leaves), self.structure]
+        for x in leaves:
             if isinstance(x, Tensor):
+                storage = x._storage
                 self.tensors.append(x)
-                key.append(_signature(x))
-                has_leaf = has_leaf or x._storage.leaf_id is not None
-            else:
+                storages.append(storage)
+                has_leaf = has_leaf or storage.leaf_id is not None
+                key.append(_signature(x, storage))
+            elif flat or not isinstance(x, _CONTAINERS):
                 key.append(_static(x))
+            else:
+                return False
         if has_leaf:
-            key += map(_signature, self._leaf_owners())
-        if len(self.tensors) > 1:
-            storages = [t._storage for t in self.tensors]
-            if len(set(storages)) < len(storages):
-                key += [_equal_ones(storages), _equal_ones(list(map(id, self.tensors)))]
+            for owner in self._leaf_owners():
+                storages.append(owner._storage)
+                key.append(_signature(owner, owner._storage))
+        if len(storages) > 1 and len(set(storages)) < len(storages):
+            key += [_equal_ones(storages), _equal_ones(list(map(id, self.tensors)))]
         self.key: Hashable = tuple(key)
+        return True
 
     def _leaf_owners(self) -> list[Tensor]:
         """Views of parameters bring the parameter along, as its `.grad` may change."""
@@ -172,9 +183,8 @@ class _Call:
 _CONTAINERS = (list, tuple, dict)
 
 
-def _signature(x: Tensor) -> Hashable:
+def _signature(x: Tensor, storage: Storage) -> Hashable:
     """All that a trace depends on of a tensor that it is given."""
-    storage = x._storage
     node = storage._node
     return (node.shape, node.dtype, storage.device, x._moves, x._detached,
             storage.leaf_id is not None, storage.keeps_graph, storage.was_freed)

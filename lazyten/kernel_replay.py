@@ -20,7 +20,7 @@ from lazyten.dtype import DType
 from lazyten.errors import CheckError, LazytenError
 from lazyten.kernel import Kernel, computation
 from lazyten.kernel_shrink import shrink
-from lazyten.launch_dump import Launch, load, save
+from lazyten.launch_file import Launch, load, save
 from lazyten.trial import tolerance
 
 Array = np.ndarray[Any, Any]

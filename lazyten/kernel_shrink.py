@@ -18,7 +18,7 @@ import numpy as np
 from lazyten import ops
 from lazyten.dtype import DType
 from lazyten.kernel import Kernel, Slot
-from lazyten.launch_dump import Launch
+from lazyten.launch_file import Launch
 from lazyten.node import Node, expand, make, rebuild, reshape, substitute, toposort
 from lazyten.ops import ELEMENTWISE, Op
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 import os
 import sys
 from threading import local
-from types import FrameType
+from types import CodeType, FrameType
 from typing import NamedTuple
 
 
@@ -18,14 +18,18 @@ class Location(NamedTuple):
         return f"{os.path.basename(self.file)}:{self.line}"
 
 
+Place = Location | tuple[CodeType, int]
+"""A line, or code with the offset of an instruction. Which line that is takes long to find out, as
+long as the code, and is seldom asked."""
+
 _OURS: dict[str, bool] = {}
 
 
 class _Override(local):
-    """The locations set by `attribute_to` in this thread, innermost last."""
+    """The places set by `attribute_to` in this thread, innermost last."""
 
     def __init__(self) -> None:
-        self.locations: list[Location] = []
+        self.places: list[Place] = []
 
 
 _override = _Override()
@@ -36,36 +40,52 @@ def _is_ours(name: str, file: str) -> bool:
         "<frozen ")
 
 
-def user_location(above: int = 1) -> Location | None:
-    """The innermost frame that is not lazyten's own, or the one set by `attribute_to`.
+def user_location() -> Location | None:
+    """The line of the innermost frame that is not lazyten's own, or the one set by
+    `attribute_to`."""
+    return located(user_place())
+
+
+def located(place: Place | None) -> Location | None:
+    """The line of a place."""
+    if place is None or isinstance(place, Location):
+        return place
+    code, offset = place
+    line = next((line for first, end, line in code.co_lines() if first <= offset < end), None)
+    return Location(code.co_filename, line or code.co_firstlineno)
+
+
+def user_place(above: int = 1) -> Place | None:
+    """The place of `user_location`.
 
     above: how many callers up the search starts; those below are known to be lazyten's own.
     """
-    locations = _override.locations
-    if locations:
-        return locations[-1]
+    places = _override.places
+    if places:
+        return places[-1]
     frame: FrameType | None = sys._getframe(above)
     while frame is not None:
         file = frame.f_code.co_filename
-        ours = _OURS.get(file)
-        if ours is None:
+        try:
+            ours = _OURS[file]
+        except KeyError:
             ours = _OURS[file] = _is_ours(frame.f_globals.get("__name__", ""), file)
         if not ours:
-            return tuple.__new__(Location, (file, frame.f_lineno))
+            return frame.f_code, frame.f_lasti
         frame = frame.f_back
     return None
 
 
 class attribute_to:
-    """Within this block new nodes belong to `location` (a gradient belongs to its forward line)."""
+    """Within this block new nodes belong to `place` (a gradient belongs to its forward line)."""
 
-    def __init__(self, location: Location | None) -> None:
-        self.location = location
+    def __init__(self, place: Place | None) -> None:
+        self.place = place
 
     def __enter__(self) -> None:
-        if self.location is not None:
-            _override.locations.append(self.location)
+        if self.place is not None:
+            _override.places.append(self.place)
 
     def __exit__(self, *exc: object) -> None:
-        if self.location is not None:
-            _override.locations.pop()
+        if self.place is not None:
+            _override.places.pop()

@@ -34,9 +34,9 @@ def out_shape(op: Op, shape: Shape, arg: Any) -> Shape:
             return tuple(arg)
     elif op is Op.PERMUTE:
         if sorted(arg) == list(range(rank)):
-            return tuple(shape[i] for i in arg)
+            return tuple([shape[i] for i in arg])
     elif op is Op.EXPAND:
-        if len(arg) == rank and all(a == n or n == 1 for a, n in zip(arg, shape, strict=True)):
+        if len(arg) == rank and all(map(_grows, shape, arg)):
             return tuple(arg)
     elif op is Op.PAD:
         if len(arg) == rank and all(b >= 0 and a >= 0 for b, a in arg):
@@ -52,6 +52,10 @@ def out_shape(op: Op, shape: Shape, arg: Any) -> Shape:
         if axis != by and _shear_inside(shape, axis, by, factor, offset, size):
             return tuple(size if i == axis else n for i, n in enumerate(shape))
     raise InternalError(f"{op.name} {arg} does not fit shape {shape}")
+
+
+def _grows(size: int, wanted: int) -> bool:
+    return size == wanted or size == 1
 
 
 def _shear_inside(shape: Shape, axis: int, by: int, factor: int, offset: int, size: int) -> bool:

@@ -17,7 +17,7 @@ from lazyten import dtype as dt
 from lazyten import movement
 from lazyten.dtype import DType, Scalar
 from lazyten.errors import DTypeError, InternalError
-from lazyten.location import Location, user_location
+from lazyten.location import Location, Place, located, user_place
 from lazyten.ops import COMBINERS, IDENTITY_OPS, LOOP_ONLY, MOVEMENT, SPECS, Op
 
 Shape = tuple[int, ...]
@@ -61,8 +61,8 @@ class Array(NamedTuple):
 class Node:
     """One value: `op` of `src`. Interned, so equal nodes are the same object; made by `make`.
 
-    shape is worked out from the other fields. `where` is the user's line that first made it, for
-    messages only; it takes no part in equality.
+    shape is worked out from the other fields. `place` is where the user first made it, for messages
+    only; it takes no part in equality.
     """
 
     op: Op
@@ -70,7 +70,12 @@ class Node:
     src: tuple[Node, ...]
     arg: Any
     shape: Shape
-    where: Location | None
+    place: Place | None
+
+    @property
+    def where(self) -> Location | None:
+        """The user's line that first made it."""
+        return located(self.place)
 
     @property
     def numel(self) -> int:
@@ -87,7 +92,7 @@ class Node:
 
 
 _SETTERS = [getattr(Node, f.name).__set__ for f in fields(Node)]
-_set_op, _set_dtype, _set_src, _set_arg, _set_shape, _set_where = _SETTERS
+_set_op, _set_dtype, _set_src, _set_arg, _set_shape, _set_place = _SETTERS
 """A frozen dataclass's own __init__ takes four times as long."""
 
 
@@ -108,10 +113,10 @@ def _forget(reference: ref[Node]) -> None:
 
 
 def make(op: Op, dtype: DType, src: tuple[Node, ...] = (), arg: Any = None,
-         where: Location | None = None) -> Node:
+         place: Place | None = None) -> Node:
     """The node with these fields, new or already there. Checks them: InternalError if they are off.
 
-    where: the line it belongs to if it is new, in place of the one that is asking.
+    place: where it belongs to if it is new, instead of to the line that is asking.
     Argument mistakes of a user are caught before, in tensor.py, with a message for users.
     """
     key: Hashable = (op, dtype, src, arg) if op is not Op.CONST else \
@@ -128,7 +133,7 @@ def make(op: Op, dtype: DType, src: tuple[Node, ...] = (), arg: Any = None,
     _set_src(node, src)
     _set_arg(node, arg)
     _set_shape(node, shape)
-    _set_where(node, where or user_location(2))
+    _set_place(node, place or user_place(2))
     entry = _interned[key] = _Interned(node, _forget)
     entry.key = key
     return node
@@ -172,7 +177,7 @@ def _shape_of(op: Op, dtype: DType, src: tuple[Node, ...], arg: Any) -> Shape:
         if combiner not in COMBINERS or src[0].dtype.kind not in SPECS[combiner].takes:
             _refuse_stored({Op.ADD: "sum", Op.MUL: "prod"}.get(combiner, "max"), src[0].dtype)
             raise InternalError(f"cannot reduce {src[0]} by {combiner}")
-        return tuple(1 if i in axes else n for i, n in enumerate(src[0].shape))
+        return tuple([1 if i in axes else n for i, n in enumerate(src[0].shape)])
     if op is Op.GATHER:
         return _gather_shape(src, arg)
     if op is Op.SCATTER:
@@ -252,10 +257,10 @@ def cast(x: Node, dtype: DType) -> Node:
 
 def reduce(x: Node, combiner: Op, axes: Iterable[int]) -> Node:
     """Combine over `axes`, which keep size 1. Over nothing, x; over an empty axis, the identity."""
-    axes = tuple(sorted(a for a in set(axes) if x.shape[a] != 1))
+    axes = tuple(sorted([a for a in set(axes) if x.shape[a] != 1]))
     if not axes:
         return x
-    if x.numel == 0:
+    if 0 in x.shape:
         shape = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
         identity = SPECS[combiner].identity
         assert identity is not None
@@ -272,8 +277,8 @@ def _no_elements(g: Node, node: Node) -> tuple[Node]:
     return (const(0, x.dtype, x.shape),)
 
 
-def move(op: Op, x: Node, arg: Any, where: Location | None = None) -> Node:
-    """A movement node, or something simpler with the same values. where: as in `make`.
+def move(op: Op, x: Node, arg: Any, place: Place | None = None) -> Node:
+    """A movement node, or something simpler with the same values. place: as in `make`.
 
     Constants change shape only (unless padded), moves that change nothing vanish, and two reshapes,
     permutes, expands or pads in a row become one.
@@ -283,15 +288,15 @@ def move(op: Op, x: Node, arg: Any, where: Location | None = None) -> Node:
     if x.op is Op.CONST and (op is not Op.PAD or x.value == 0 and math.copysign(1, x.value) > 0):
         return make(Op.CONST, x.dtype, (), (x.value, movement.out_shape(op, x.shape, arg)))
     if op is x.op is Op.RESHAPE:
-        return move(op, x.src[0], arg, where)
+        return move(op, x.src[0], arg, place)
     if op is x.op is Op.PERMUTE:
-        return move(op, x.src[0], tuple(x.arg[i] for i in arg), where)
+        return move(op, x.src[0], tuple(x.arg[i] for i in arg), place)
     if op is x.op is Op.EXPAND:
         x = x.src[0]
     if op is x.op is Op.PAD:
         both = zip(arg, x.arg, strict=True)
         x, arg = x.src[0], tuple((b + d, a + c) for (b, a), (d, c) in both)
-    return make(op, x.dtype, (x,), arg, where)
+    return make(op, x.dtype, (x,), arg, place)
 
 
 def reshape(x: Node, shape: Shape) -> Node:
@@ -372,8 +377,8 @@ def rebuild(node: Node, src: tuple[Node, ...]) -> Node:
     if src == node.src:  # the same objects: nodes are equal only to themselves
         return node
     if node.op in MOVEMENT:
-        return move(node.op, src[0], node.arg, node.where)
-    return make(node.op, node.dtype, src, node.arg, node.where)
+        return move(node.op, src[0], node.arg, node.place)
+    return make(node.op, node.dtype, src, node.arg, node.place)
 
 
 def rewrite(roots: Sequence[Node], rule: Callable[[Node], Node | None],

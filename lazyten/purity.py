@@ -9,16 +9,18 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import Any
 
 from lazyten import tracing
 
-_EFFECTS: dict[object, str] = {print: "print", input: "input", open: "open"}
-_CLOCKS: frozenset[object] = frozenset({
-    time.time, time.perf_counter, time.monotonic, time.process_time, time.time_ns,
-    time.perf_counter_ns})
-_BUILTIN = type(print)
+_OUTSIDE = "do it outside, with what the function returns"
+_CLOCK = "reading a clock", "read it outside, and give the number as an argument"
+_REFUSED: dict[object, tuple[str, str]] = {
+    print: ("print()", _OUTSIDE), input: ("input()", _OUTSIDE), open: ("open()", _OUTSIDE),
+    **dict.fromkeys((time.time, time.perf_counter, time.monotonic, time.process_time, time.time_ns,
+                     time.perf_counter_ns), _CLOCK)}
+"""Functions of modules, with what they do and what to do in place of it."""
 _GENERATORS = (("random", "Random"), ("numpy.random", "Generator"), ("numpy.random", "RandomState"))
 
 
@@ -26,7 +28,7 @@ _GENERATORS = (("random", "Random"), ("numpy.random", "Generator"), ("numpy.rand
 def pure() -> Iterator[None]:
     """Within this block JitError names the line that does what happens only while tracing."""
     before: Any = sys.getprofile()
-    sys.setprofile(_check)
+    sys.setprofile(_Hook().check)
     try:
         yield
     finally:
@@ -37,18 +39,26 @@ def pure() -> Iterator[None]:
             before.enable()
 
 
-def _check(frame: FrameType, event: str, called: Any) -> None:
-    if event != "c_call" or tracing.current() is None:
-        return
-    if _is_generator(getattr(called, "__self__", None)):
-        tracing.refuse("taking a random number of Python's or NumPy's",
-                       "use lazyten's random functions, which go on at each call")
-    if type(called) is not _BUILTIN or not _is_users(frame):
-        return
-    if called in _EFFECTS:
-        tracing.refuse(f"{_EFFECTS[called]}()", "do it outside, with what the function returns")
-    if called in _CLOCKS:
-        tracing.refuse("reading a clock", "read it outside, and give the number as an argument")
+class _Hook:
+    """Told of each call and return, tens of thousands in a trace: most go by on the first lines."""
+
+    def __init__(self) -> None:
+        self.harmless: set[type] = {ModuleType}  # what methods were called of
+
+    def check(self, frame: FrameType, event: str, called: Any) -> None:
+        if event != "c_call":
+            return
+        owner = called.__self__
+        kind = type(owner)
+        if kind not in self.harmless:
+            if _is_generator(owner):
+                tracing.refuse("taking a random number of Python's or NumPy's",
+                               "use lazyten's random functions, which go on at each call")
+            else:
+                self.harmless.add(kind)
+        elif kind is ModuleType and called in _REFUSED and tracing.current() is not None \
+                and _is_users(frame):
+            tracing.refuse(*_REFUSED[called])
 
 
 def _is_generator(thing: object) -> bool:

@@ -323,18 +323,26 @@ def run(device: str, plan: Plan, inputs: Sequence[Buffer], detail: int = 0) -> l
 
 
 def _launch_each(device: str, plan: Plan, handles: Mapping[int, Handle], detail: int) -> None:
-    runtime, folder = executor(device), launch_dump.folder()
+    runtime = executor(device)
     for launch in plan.launches():
-        for kernel, program, at in launch if folder else ():
-            inputs = _inputs_of(device, plan.schedule, kernel, at, handles)
-            kernel = replace(kernel, checks=plan.checks)
-            launch_dump.dump(folder, device, kernel, program, inputs)
+        if launch_dump.folder():
+            _keep(device, plan, launch, handles)
         ready = [partial(p.launch, runtime.located(handles, at)) for _, p, at in launch]
         if detail >= 2:
             debug.show_launch([kernel for kernel, _, _ in launch], ready, runtime.seconds)
         else:
             for run_one in ready:
                 run_one()
+
+
+def _keep(device: str, plan: Plan, launch: Sequence[tuple[Kernel, Program, Sequence[Argument]]],
+          handles: Mapping[int, Handle]) -> None:
+    """Write what is about to be launched to files."""
+    from lazyten import launch_file
+    for kernel, program, at in launch:
+        inputs = _inputs_of(device, plan.schedule, kernel, at, handles)
+        kernel = replace(kernel, checks=plan.checks)
+        launch_file.dump(launch_dump.folder(), device, kernel, program, inputs)
 
 
 def _inputs_of(device: str, made: Schedule, kernel: Kernel, at: Sequence[Argument],

@@ -25,7 +25,7 @@ def squeezed(x: Node, axes: Axes, keepdim: bool) -> Node:
     """x, whose `axes` have size 1, without them unless `keepdim`."""
     if keepdim:
         return x
-    return reshape(x, tuple(n for a, n in enumerate(x.shape) if a not in axes))
+    return reshape(x, tuple([n for a, n in enumerate(x.shape) if a not in axes]))
 
 
 def count(shape: Shape, axes: Axes) -> int:

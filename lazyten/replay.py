@@ -68,8 +68,10 @@ class Replay:
         """Storages that are always the same, and those that each call finds anew."""
         sources = self.captured.sources
         self.storages: list[Any] = [s.fixed for s in sources]
-        self.moving = [(number, s) for number, s in enumerate(sources) if s.fixed is None]
-        self.gradients = [s for _, s in self.moving if s.gradient]
+        moving = [(number, s) for number, s in enumerate(sources) if s.fixed is None]
+        self.given = [(number, s.tensor.argument) for number, s in moving
+                      if s.tensor is not None and not s.gradient]
+        self.gradients = [(number, s) for number, s in moving if s.gradient]
         self.fixed = [s.fixed for s in sources if s.fixed is not None]
         self.flags = list(map(_FLAGS, self.fixed))
 
@@ -89,17 +91,21 @@ class Replay:
         for source, layout in captured.layouts:
             if layout_of(source.find(arguments)._grad) != layout:
                 return False
-        for found in self.gradients:  # an argument's flags are in its signature
+        for _, found in self.gradients:  # an argument's flags are in its signature
             if flags_of(found.find(arguments)) != found.flags:
                 return False
-        if list(map(_FLAGS, self.fixed)) != self.flags or self.environment.has_changed:
+        if self.fixed and list(map(_FLAGS, self.fixed)) != self.flags:
             return False
-        return all(look() == seen for look, seen in captured.guards)
+        if self.environment.has_changed:
+            return False
+        return not captured.guards or all(look() == seen for look, seen in captured.guards)
 
     def run(self, arguments: Sequence[Tensor]) -> Any:
         """Do what the captured call did, with these arguments; gives what it gave."""
         storages = self.storages.copy()
-        for number, source in self.moving:
+        for number, argument in self.given:
+            storages[number] = arguments[argument]._storage
+        for number, source in self.gradients:
             storages[number] = source.find(arguments)
         if self.written or self.donated:
             self._check_apart(storages)
@@ -112,7 +118,11 @@ class Replay:
         for segment in self.segments:
             nodes += segment.run(sources, storages)
         for place, number in self.written:
-            storages[number].assign(nodes[place])
+            storage = storages[number]
+            if storage.shared is None:
+                storage.replace(nodes[place])
+            else:
+                storage.assign(nodes[place])
         for number, gone in self.donated.items():
             storages[number].shared = None  # what others see keeps its value
             storages[number].assign(gone)
@@ -155,7 +165,7 @@ def _made(spec: TensorSpec, arguments: Sequence[Tensor], storages: Sequence[Stor
     """A tensor that a call gives."""
     if spec.same is not None:
         return spec.same.find(arguments)
-    storage = new[spec.number] if spec.kind == "new" else storages[spec.number]
+    storage = (new if spec.kind == "new" else storages)[spec.number]
     view = Tensor._view(storage, spec.moves, spec.detached)
     return view.requires_grad_() if spec.leaf and not spec.detached else view
 
@@ -190,13 +200,14 @@ def _contents(given: Placeholder | Buffer) -> Hashable:
 def _buffers(storages: Sequence[Storage]) -> list[Buffer]:
     """The memory of each value, computed first where it is not yet."""
     found: list[Buffer] = []
+    shaped, flat = Op.RESHAPE, Op.BUFFER
     for storage in storages:
         if storage.shared is not None:
             storage.refresh()
         node = storage._node
-        if node.op is Op.RESHAPE:
+        if node.op is shaped:
             node = node.src[0]
-        if node.op is not Op.BUFFER:
+        if node.op is not flat:
             realize(storages)
             return [s.buffer for s in storages]  # type: ignore[misc]  # realized
         found.append(node.arg)

@@ -132,6 +132,7 @@ class Ready:
         self.kinds = {a: (*made.arrays[a], segment.shapes[first[a]]) for a in fresh}
         numbers = {a: number for number, a in found.items()}
         self.taken = [(a, numbers[given]) for a, given in taking.items()]
+        self.taken_shapes = [self.kinds[a][2] for a in taking]
         updates = zip(segment.roots, made.outputs[len(segment.checks):], strict=True)
         self.alternates = any(r.written is not None and a not in taking for r, a in updates)
         self.turns: list[Homes] = []
@@ -139,6 +140,7 @@ class Ready:
         results = [*self.homed, *taking]
         self.places = [results.index(a) if a >= made.inputs else ~a for a in made.outputs]
         self.is_plain = len(fresh) == len(made.outputs)
+        self.is_homed = self.is_plain and self.places == list(range(len(self.homed)))
         self._join(last_check + 1 if taking else len(made.launches))
 
     def _taking(self, made: Schedule, found: dict[int, int],
@@ -208,13 +210,16 @@ class Ready:
         nodes = [storages[number]._node for _, number in self.taken]
         buffers = [sources[number] for _, number in self.taken]
         handles = [b.handle for b in buffers]
-        for n, is_free in enumerate(are_alone(nodes, buffers)):
+        alone = are_alone(nodes, buffers)
+        if all(alone) and [node.shape for node in nodes] == self.taken_shapes:
+            return handles, nodes
+        for n, is_free in enumerate(alone):
             array, shape = self.taken[n][0], nodes[n].shape
             if not is_free:
                 home = self._home(array)
                 handles[n], nodes[n] = home.buffer.handle, home.node
-            elif shape != self.kinds[array][2]:
-                nodes[n] = buffers[n].node(self.kinds[array][2])
+            elif shape != self.taken_shapes[n]:
+                nodes[n] = buffers[n].node(self.taken_shapes[n])
         return handles, nodes
 
     def run(self, sources: Sequence[Buffer], storages: Sequence[Storage]) -> list[Node]:
@@ -226,12 +231,13 @@ class Ready:
         table = (*[sources[n].handle for n in self.sources], *self.fixed, *homes.handles, *handles)
         if self.before is not None:
             self.before(table)
-        nodes = self._results([*homes.nodes, *written], sources)
+        nodes = homes.nodes if self.is_homed else self._results([*homes.nodes, *written], sources)
         if segment.checks:
             segment.check(nodes, sources)
+            nodes = nodes[len(segment.checks):]
         if self.after is not None:
             self.after(table)
-        return nodes[len(segment.checks):]
+        return nodes
 
     def _results(self, nodes: list[Node], sources: Sequence[Buffer]) -> list[Node]:
         """The nodes of the roots, of those that read the arrays of results."""

@@ -59,8 +59,8 @@ def countable(shape: Shape, operation: str) -> Shape:
 
 def axis(value: SupportsIndex, rank: int, operation: str) -> int:
     """An axis counted from 0; negative ones count from the end. IndexingError if it is outside."""
-    number = as_int(value, operation, "an axis")
-    least = max(rank, 1)
+    number = value if type(value) is int else as_int(value, operation, "an axis")
+    least = rank or 1
     if not -least <= number < least:
         if rank == 0:
             raise IndexingError(f"{operation}: axis {number} of a zero-dim tensor, which has none "
@@ -74,6 +74,8 @@ def axes(value: Axes, rank: int, operation: str) -> tuple[int, ...]:
     """Sorted axes; all of them for None or (). IndexingError if one is outside or given twice."""
     if value is None:
         return tuple(range(rank))
+    if type(value) is int and rank:
+        return (axis(value, rank, operation),)
     given = list(value) if isinstance(value, Iterable) else [value]
     found = [axis(a, rank, operation) for a in given]
     if len(set(found)) != len(found):

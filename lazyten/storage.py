@@ -143,11 +143,15 @@ class Storage:
             self.shared.check_writable()
         if tracing.active is not None:
             tracing.touched(self)
+        self.replace(node, keeps_graph)
+        if self.shared is not None:
+            self.shared.write(self._contents())
+
+    def replace(self, node: Node, keeps_graph: bool = False) -> None:
+        """`assign` where it is known that there is no trace, no transform and no shared memory."""
         self._node, self.keeps_graph, self.was_freed = node, keeps_graph, False
         self.companions = ()
         self.version += 1
-        if self.shared is not None:
-            self.shared.write(self._contents())
 
     def share(self, array: Array | None = None) -> bool:
         """Share memory from now on: that of `array`, which has the value, or new memory. False

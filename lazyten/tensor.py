@@ -73,6 +73,7 @@ Flag: TypeAlias = bool
 Integer: TypeAlias = int
 Real: TypeAlias = float
 DTypeLike = DType | str | type | np.dtype[Any]
+_NUMBERS = float, int, bool, np.number, np.bool_
 
 
 class _Array(NamedTuple):
@@ -158,7 +159,9 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         """The GRAPH node of the current value."""
         if self._storage.shared is not None:
             self._storage.refresh(self._tracker.numpy_view if self._moves else None)
-        node = indexing.apply(self._moves, self._storage.node)
+        node = self._storage.node
+        if self._moves:
+            node = indexing.apply(self._moves, node)
         if self._detached and self._storage.requires_grad:
             node = make(Op.DETACH, node.dtype, (node,))
         return node
@@ -699,8 +702,10 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
                                   f"{value.device!r}: both must be on one device; move one with "
                                   f".to({self.device!r})")
             return value
-        if isinstance(value, Real | Integer | Flag | np.number | np.bool_) and (
-                not isinstance(value, np.complexfloating)):
+        if type(value) is Real or type(value) is Flag:
+            number: Scalar = value
+            return number
+        if isinstance(value, _NUMBERS) and not isinstance(value, np.complexfloating):
             return shapes.as_number(value, operation, "the other operand")
         if isinstance(value, np.ndarray | list | tuple):
             return Tensor(value, device=self.device)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from lazyten import dtype as dt
 from lazyten import elementwise as ew
-from lazyten import reductions
+from lazyten import reductions, shapes
 from lazyten.elementwise import broadcast_to
 from lazyten.errors import DTypeError, ShapeError
 from lazyten.indexing import Chain, apply
@@ -180,8 +180,7 @@ def matmul(a: Node, b: Node) -> Node:
                          f"the first has size {a.shape[-1]} and axis {inner} of the second "
                          f"{b.shape[inner]}; they must be equal (transpose one?)")
     try:
-        batch = ew.common_shape([const(0, dt.bool_, left.shape[:-2]),
-                                 const(0, dt.bool_, right.shape[:-2])], "matmul")
+        batch = shapes.broadcast([left.shape[:-2], right.shape[:-2]], "matmul")
     except ShapeError as error:
         raise ShapeError(f"matmul of shapes {a.shape} and {b.shape}: the batch axes do not "
                          f"broadcast: {error}") from None

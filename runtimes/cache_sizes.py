@@ -6,8 +6,6 @@ anywhere, and kernels must not depend on where it does.
 """
 from __future__ import annotations
 
-import ctypes
-import ctypes.util
 import sys
 from collections.abc import Callable
 from functools import cache
@@ -99,6 +97,7 @@ def from_sysctl(ask: Callable[[str], int]) -> Caches:
 
 
 def _sysctl() -> Callable[[str], int]:
+    import ctypes.util  # which loads the modules that start processes
     call = ctypes.CDLL(ctypes.util.find_library("c")).sysctlbyname
 
     def ask(name: str) -> int:

@@ -12,10 +12,12 @@ programs on buffers in order. A runtime with an `__init__` calls that of `Runtim
 program can fail because of what the user did, raise a LazytenError: DeviceError for memory and the
 device itself, CompileError for a refused kernel. A device that takes kernels as graphs instead of
 text, as the interpreter does, subclasses `lazyten.device.Executor` and writes `build` itself.
+
+The code generator is imported where it is asked for: a process that finds all its kernels on disk
+does without, and starts in half the time.
 """
 from __future__ import annotations
 
-import tempfile
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,21 +25,16 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from lazyten import dtype as dt
-from lazyten.codegen.candidates import candidates
 from lazyten.codegen.dialect import Dialect
 from lazyten.codegen.generated import Generated
-from lazyten.codegen.gpu_model import BUSY_WARPS
 from lazyten.codegen.native_half import SOFTWARE, NativeHalves
-from lazyten.codegen.pipeline import generate
 from lazyten.codegen.target import Target
-from lazyten.codegen.tensor_cores import TABLE
 from lazyten.decisions import given_for
 from lazyten.device import Executor, Handle, Program
 from lazyten.dtype import DType
 from lazyten.errors import CompileError, DeviceError, DTypeError
 from lazyten.kernel import Kernel, structure
 from lazyten.node import toposort
-from lazyten.runtimes.checked import CheckedProgram
 
 Compiled = Any  # whatever a runtime's compile gives
 Function = Any  # whatever a runtime's load gives for one kernel
@@ -140,10 +137,16 @@ class Runtime(Executor):
     @property
     def items(self) -> int:
         target = self.capabilities.target
-        return BUSY_WARPS * target.warp if target.work_group > 1 and target.local_memory else 0
+        if target.work_group == 1 or not target.local_memory:
+            return 0
+        from lazyten.codegen.gpu_model import BUSY_WARPS
+        return BUSY_WARPS * target.warp
 
     @property
     def has_tf32(self) -> bool:
+        if not self.capabilities.tensor_cores:
+            return False
+        from lazyten.codegen.tensor_cores import TABLE
         return any(TABLE[name].takes is dt.float32 for name in self.capabilities.tensor_cores)
 
     def features(self) -> dict[str, str]:
@@ -193,6 +196,9 @@ class Runtime(Executor):
 
     def generate(self, kernels: Sequence[Kernel]) -> list[Generated]:
         """The kernels' texts for this device."""
+        if not kernels:
+            return []
+        from lazyten.codegen.pipeline import generate
         return [generate(self._checked(k), self.capabilities.target) for k in kernels]
 
     def build(self, kernels: Sequence[Kernel]) -> list[Program]:
@@ -208,10 +214,17 @@ class Runtime(Executor):
             functions = dict(zip(names, self.load(compiled, names), strict=True))
             for key, text in zip(missing, generated, strict=True):
                 loaded = LoadedProgram(self, text, [functions[e] for e in text.entries])
-                program = CheckedProgram(self, keyed[key], loaded, text.records) \
-                    if text.records else loaded
+                program = self._looked_at(keyed[key], loaded)
                 programs[key] = self._programs[key] = program
         return [programs[key] for key in keyed]
+
+    def _looked_at(self, kernel: Kernel, program: LoadedProgram) -> Program:
+        """The program; of a kernel with checks, one that looks at the report of each launch."""
+        records = program.generated.records
+        if not records:
+            return program
+        from lazyten.runtimes.checked import CheckedProgram
+        return CheckedProgram(self, kernel, program, records)
 
     def workspace(self, sizes: Sequence[int], kernel: str) -> list[Handle]:
         """Memory of these sizes for the time of a launch. DeviceError names the kernel."""
@@ -233,6 +246,7 @@ class Runtime(Executor):
 
     def candidates(self, kernel: Kernel) -> list[str]:
         """Decisions worth trying on a kernel in place of those it has."""
+        from lazyten.codegen.candidates import candidates
         return candidates(self._with_decisions(kernel), self.capabilities.target)
 
     def _with_decisions(self, kernel: Kernel) -> Kernel:
@@ -262,6 +276,7 @@ def program_text(kernels: Sequence[Generated]) -> str:
 def refusal(compiler: str, kernel: Generated, source: str, suffix: str,
             error: Exception) -> CompileError:
     """The error for a kernel that a compiler refuses; its source is kept in a file for reports."""
+    import tempfile
     with tempfile.NamedTemporaryFile("w", prefix="lazyten-", suffix=suffix, delete=False) as kept:
         kept.write(source)
     return CompileError(f"{compiler} refuses kernel {kernel.name} (from {kernel.where}); its "

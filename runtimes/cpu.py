@@ -14,7 +14,6 @@ from itertools import chain, dropwhile, zip_longest
 from struct import Struct
 from typing import Any
 
-import llvmlite
 import llvmlite.binding as llvm
 import numpy as np
 
@@ -22,10 +21,10 @@ from lazyten.codegen.generated import Generated
 from lazyten.device import Argument, Launch
 from lazyten.errors import CompileError
 from lazyten.kernel import Kernel
-from lazyten.runtimes import thread_pool
+from lazyten.runtimes import own_code, thread_pool
 from lazyten.runtimes.code_cache import open_cache
 from lazyten.runtimes.contract import Capabilities, LoadedProgram
-from lazyten.runtimes.host import host_machine, host_target, processor
+from lazyten.runtimes.host import compiler_version, host_machine, host_target
 from lazyten.runtimes.memory_pool import HOST, MemoryPool
 from lazyten.runtimes.pooled import PooledRuntime
 from lazyten.runtimes.sequence import SEQUENCE, packed
@@ -63,13 +62,6 @@ def packer(count: int) -> Callable[..., bytes]:
     return Struct(f"{count}P").pack
 
 
-def compiler_version() -> str:
-    """What object code depends on besides the text: LLVM, and what it compiles for."""
-    llvm_version = ".".join(map(str, llvm.llvm_version_info))
-    return "\n".join([f"LLVM {llvm_version}, llvmlite {llvmlite.__version__}, -O{OPTIMIZATION}",
-                      llvm.get_process_triple(), *processor()])
-
-
 def parse(kernel: Generated) -> llvm.ModuleRef:
     """A kernel's LLVM module. CompileError, with LLVM's message, if LLVM refuses it."""
     try:
@@ -97,7 +89,7 @@ class CpuRuntime(PooledRuntime[int]):
             threads=True)
         self.block_bytes = BLOCK_SHARE * target.l2_bytes
         self.pool = MemoryPool(HOST)
-        self.code = open_cache(f"{compiler_version()}\n{self.capabilities.target}")
+        self.code = open_cache(f"{compiler_version(OPTIMIZATION)}\n{self.capabilities.target}")
 
     # ---- memory ----
 
@@ -161,15 +153,17 @@ class CpuRuntime(PooledRuntime[int]):
     @cached_property
     def _run_list(self) -> Callable[[bytes, bytes], None]:
         """The code of sequence.py."""
-        code = host_machine(0).emit_object(llvm.parse_assembly(SEQUENCE))  # quickest to compile
-        self._list_code, = self.load([code], ["sequence"])  # an attribute, which keeps it alive
-        return RUN_LIST(self._list_code.address)
+        self._list_code = own_code.load(SEQUENCE)  # an attribute, which keeps it alive
+        return RUN_LIST(self._list_code.get_function_address("sequence"))
 
     def _launch_all(self, run: Callable[[bytes, bytes], None], calls: bytes, sizes: Sequence[int],
                     largest: str, programs: Sequence[LoadedProgram],
                     buffers: Sequence[int]) -> None:
         """Call a sequence. largest: the kernel that needs most scratch memory, for messages.
         programs: its kernels, which live as long as it does."""
+        if not sizes:
+            run(calls, packer(len(buffers))(*buffers))
+            return
         scratch = self.workspace(sizes, largest)
         try:
             table = (*scratch, *buffers)

@@ -9,6 +9,7 @@ import platform
 from dataclasses import replace
 from functools import cache
 
+import llvmlite
 import llvmlite.binding as llvm
 
 from lazyten.codegen.target import Target
@@ -58,6 +59,13 @@ def processor() -> tuple[str, str]:
     """LLVM's name of this processor, and its features as LLVM reads them."""
     flags = (f"{'+' if on else '-'}{name}" for name, on in sorted(host_features().items()))
     return llvm.get_host_cpu_name(), ",".join(flags)
+
+
+def compiler_version(level: int) -> str:
+    """What object code depends on besides the text: LLVM, and what it compiles for."""
+    llvm_version = ".".join(map(str, llvm.llvm_version_info))
+    return "\n".join([f"LLVM {llvm_version}, llvmlite {llvmlite.__version__}, -O{level}",
+                      llvm.get_process_triple(), *processor()])
 
 
 def host_machine(level: int) -> llvm.TargetMachine:

@@ -29,12 +29,12 @@ import signal
 import struct
 import time
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, partial
 
 import llvmlite.binding as llvm
 
 from lazyten.codegen.generated import Generated
-from lazyten.runtimes.host import host_machine
+from lazyten.runtimes import own_code
 from lazyten.runtimes.thread_pool_code import ALONE, DECLARES, POOL
 from lazyten.threads import COUNT, get_num_threads, usable_cores
 
@@ -55,17 +55,15 @@ FAULTS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT")
 
 @cache
 def start() -> int:
-    """Compile the pool, once a process, and make `lazyten_run_chunks` known; gives its address.
+    """Load the pool, once a process, and make `lazyten_run_chunks` known; gives its address.
 
     No thread starts yet. Raises ArgumentError if LAZYTEN_NUM_THREADS is not a number of threads.
     """
     get_num_threads()
-    module = llvm.parse_assembly(pool_text())
-    module.verify()
-    engine = llvm.create_mcjit_compiler(module, host_machine(0))  # the quickest to compile
-    engine.finalize_object()
+    engine = own_code.load(pool_text())
     address: int = engine.get_function_address(SYMBOL)
-    reset = ctypes.CFUNCTYPE(None)(engine.get_function_address("reset"))
+    reset = partial(ctypes.CFUNCTYPE(None, ctypes.c_void_p)(engine.get_function_address("reset")),
+                    ctypes.addressof(COUNT))
     engine.detach()  # never freed: a worker may be in it until the very end of the process
     reset()
     if hasattr(os, "register_at_fork"):
@@ -92,7 +90,7 @@ def pool_text() -> str:
         declares=declares, pause=f"call void @{name}({given})" if name else "",
         unblock="\n".join(unblock), setmask=int(signal.SIG_SETMASK),
         clock_id=time.CLOCK_MONOTONIC, spin_ns=SPIN_NS, cores=usable_cores(),
-        most_workers=MOST_WORKERS, count_cell=ctypes.addressof(COUNT))
+        most_workers=MOST_WORKERS)
 
 
 def _find_system_functions() -> bool:

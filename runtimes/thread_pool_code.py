@@ -27,7 +27,7 @@ define void @lazyten_run_chunks(ptr %chunk, ptr %args, i64 %count, i64 %grain) n
   call void @one_by_one(ptr %chunk, ptr %args, i64 %count, i64 %grain)
   ret void
 }
-define void @reset() nounwind {
+define void @reset(ptr %setting) nounwind {
   ret void
 }
 """
@@ -58,6 +58,7 @@ POOL = Template(ONE_BY_ONE + """
 @owner = internal global %line zeroinitializer, align 128
 @sleeping = internal global %line zeroinitializer, align 128
 @job = internal global %job zeroinitializer, align 128
+@setting = internal global ptr null         ; where the number of threads to use is
 @started = internal global i64 0            ; workers there are
 @most = internal global i64 0               ; workers there may be
 @spin = internal global i64 0               ; ns an idle worker watches the gate
@@ -68,7 +69,8 @@ $declares
 
 define void @lazyten_run_chunks(ptr %chunk, ptr %args, i64 %count, i64 %grain) nounwind {
 entry:
-  %threads = load atomic i64, ptr inttoptr (i64 $count_cell to ptr) monotonic, align 8
+  %setting = load ptr, ptr @setting
+  %threads = load atomic i64, ptr %setting monotonic, align 8
   %past = add i64 %grain, -1
   %full = add i64 %count, %past
   %chunks = udiv i64 %full, %grain
@@ -287,7 +289,8 @@ done:
 }
 
 ; The pool as it is before its first launch: for the start, and for a child of fork().
-define void @reset() nounwind {
+define void @reset(ptr %setting) nounwind {
+  store ptr %setting, ptr @setting
   store i64 0, ptr @gate
   store i64 0, ptr @next
   store i64 0, ptr @owner

@@ -27,7 +27,7 @@ from lazyten.kernel import Kernel, computation
 from lazyten.kernel_replay import compare, main, run
 from lazyten.kernel_shrink import shrink
 from lazyten.kernel_text import read_computation
-from lazyten.launch_dump import Launch, load, save
+from lazyten.launch_file import Launch, load, save
 from lazyten.node import Node, const, elementwise, gather, iota, make, reduce, scatter, toposort
 from lazyten.ops import Op
 from lazyten.runtimes.cpu import CpuRuntime

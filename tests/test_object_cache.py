@@ -91,7 +91,7 @@ def test_a_hit_skips_the_code_generator(folder: Path, monkeypatch: pytest.Monkey
 
     def fail(kernel: Kernel, target: object) -> Generated:
         raise AssertionError("generated again")
-    monkeypatch.setattr("lazyten.runtimes.contract.generate", fail)
+    monkeypatch.setattr("lazyten.codegen.pipeline.generate", fail)
     assert use() == []
 
 
@@ -284,7 +284,7 @@ def test_another_compiler_or_target_has_other_entries(
         if change == "LAZYTEN_TARGET":
             patch.setenv("LAZYTEN_TARGET", "sse")
         else:
-            patch.setattr(cpu, change, lambda: "LLVM 1")
+            patch.setattr(cpu, change, lambda level: "LLVM 1")
         assert use() == ["scale"]
     assert use() == []
 
@@ -386,10 +386,11 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
 
 PROGRAM = '''
 import lazyten as lt
-from lazyten.runtimes import code_cache, contract, cpu
+from lazyten.codegen import pipeline
+from lazyten.runtimes import code_cache
 code_cache.IMPORTED += 60
-made, generate = [], contract.generate
-contract.generate = lambda kernel, target: made.append(kernel) or generate(kernel, target)
+made, generate = [], pipeline.generate
+pipeline.generate = lambda kernel, target: made.append(kernel) or generate(kernel, target)
 x = lt.arange(12).reshape(3, 4).float()
 print(((x @ x.T).softmax(1) + 1).sum().item(), x.relu().sum().item())
 print(len(made), "generated")
@@ -408,6 +409,26 @@ def test_a_second_process_compiles_nothing(tmp_path: Path) -> None:
     assert cold[0] == warm[0]
     assert int(cold[1].split()[0]) > 1
     assert warm[1] == "0 generated"
+
+
+def test_a_second_process_loads_no_code_generator_and_makes_no_machine_code(
+        tmp_path: Path) -> None:
+    program = """
+import sys
+import llvmlite.binding as llvm
+from lazyten.runtimes import code_cache
+code_cache.IMPORTED += 60
+made, emit = [], llvm.TargetMachine.emit_object
+llvm.TargetMachine.emit_object = lambda self, module: made.append(module) or emit(self, module)
+import lazyten as lt
+x = lt.arange(512 * 512).reshape(512, 512).float()
+f = lt.jit(lambda x: (x @ x).sum())
+f(x).item(), f(x).item()
+print(len(made), "lazyten.codegen.pipeline" in sys.modules)
+"""
+    cold, warm = (python(tmp_path, program).split() for _ in range(2))
+    assert int(cold[0]) > 2 and cold[1] == "True"
+    assert warm == ["0", "False"]
 
 
 def test_debug_prints_the_same_text_cold_and_warm(tmp_path: Path) -> None:
