@@ -72,15 +72,38 @@ def cross_entropy(logits: Node, target: Node, weight: Node | None = None, ignore
     """-log softmax(logits) of the target class; classes are axis 1 (axis 0 of a single example).
 
     target: integer labels, shaped as logits without the class axis, or float probabilities shaped
-    as logits. A label outside the classes, other than `ignore`, makes the loss NaN: it cannot be
-    seen before the values are computed, and must not pass for a loss.
+    as logits. Labels are as in `nll`.
     """
-    axis = 1 if len(logits.shape) > 1 else 0
-    _check_targets(logits, target, weight, axis, how, smoothing)
+    _check_targets(logits, target, weight, how, "cross_entropy")
+    if not 0 <= smoothing <= 1:
+        raise ArgumentError(f"cross_entropy: label_smoothing {smoothing} must be 0 to 1")
+    axis = _class_axis(logits)
     scores = log_softmax(_classes_last(logits, axis), len(logits.shape) - 1)
-    classes = scores.shape[-1]
     if target.dtype.is_float:
         return _probability_loss(scores, _classes_last(target, axis), weight, how, smoothing)
+    return _label_loss(scores, target, weight, ignore, how, smoothing, "cross_entropy")
+
+
+def nll(scores: Node, target: Node, weight: Node | None, ignore: int, how: str) -> Node:
+    """-scores, which are logarithms of probabilities, of the target class; classes are axis 1 (axis
+    0 of a single example).
+
+    A label outside the classes, other than `ignore`, makes the loss NaN: it cannot be seen before
+    the values are computed, and must not pass for a loss.
+    """
+    _check_targets(scores, target, weight, how, "nll_loss")
+    last = _classes_last(scores, _class_axis(scores))
+    return _label_loss(last, target, weight, ignore, how, 0.0, "nll_loss")
+
+
+def _class_axis(x: Node) -> int:
+    return 1 if len(x.shape) > 1 else 0
+
+
+def _label_loss(scores: Node, target: Node, weight: Node | None, ignore: int, how: str,
+                smoothing: float, operation: str) -> Node:
+    """The loss of scores (.., classes) for labels (..)."""
+    classes = scores.shape[-1]
     chosen = _chosen(target, classes)
     factors = const(1.0, scores.dtype, (classes,)) if weight is None else weight
     picked = _last_sum(ew.where(chosen, ew.mul(scores, factors), 0.0))
@@ -92,7 +115,7 @@ def cross_entropy(logits: Node, target: Node, weight: Node | None = None, ignore
     ignored = ew.equal(target, ignore)
     loss = ew.where(ignored, 0.0, ew.where(inside, loss, math.nan))
     if how != "mean":
-        return reduced(loss, how, "cross_entropy")
+        return reduced(loss, how, operation)
     counted = ew.where(ignored, 0.0, const(1.0, scores.dtype, target.shape))
     if weight is not None:
         counted = ew.mul(counted, _last_sum(ew.where(chosen, factors, 0.0)))
@@ -122,26 +145,27 @@ def _last_sum(x: Node) -> Node:
     return reductions.sum(x, (len(x.shape) - 1,))
 
 
-def _check_targets(logits: Node, target: Node, weight: Node | None, axis: int, how: str,
-                   smoothing: float) -> None:
-    if not logits.shape:
-        raise ShapeError("cross_entropy: the logits have shape (); they need a class axis")
-    if not logits.dtype.is_float:
-        raise DTypeError(f"cross_entropy: the logits are {logits.dtype.name}; they must be floats, "
+def _check_targets(scores: Node, target: Node, weight: Node | None, how: str,
+                   operation: str) -> None:
+    if not scores.shape:
+        raise ShapeError(f"{operation}: the input has shape (); it needs a class axis")
+    if not scores.dtype.is_float:
+        raise DTypeError(f"{operation}: the input is {scores.dtype.name}; it must be floats, "
                          f"convert with .float()")
-    labels = logits.shape[:axis] + logits.shape[axis + 1:]
-    wanted = logits.shape if target.dtype.is_float else labels
-    if target.dtype is dt.bool_ or target.shape != wanted:
-        raise ShapeError(f"cross_entropy: logits {logits.shape} take integer labels of shape "
-                         f"{labels} or float probabilities of shape {logits.shape}, not "
-                         f"{target.dtype.name} {target.shape}; convert labels with .long()")
-    if weight is not None and weight.shape != (logits.shape[axis],):
-        raise ShapeError(f"cross_entropy: weight {weight.shape} needs one element a class: "
-                         f"({logits.shape[axis]},)")
-    if not 0 <= smoothing <= 1:
-        raise ArgumentError(f"cross_entropy: label_smoothing {smoothing} must be 0 to 1")
+    axis = _class_axis(scores)
+    labels = scores.shape[:axis] + scores.shape[axis + 1:]
+    probabilities = operation == "cross_entropy" and target.dtype.is_float
+    kind = target.dtype.is_int or probabilities
+    if not kind or target.shape != (scores.shape if probabilities else labels):
+        other = f" or float probabilities of shape {scores.shape}" * (operation == "cross_entropy")
+        raise ShapeError(f"{operation}: an input {scores.shape} takes integer labels of shape "
+                         f"{labels}{other}, not {target.dtype.name} {target.shape}; convert labels "
+                         f"with .long()")
+    if weight is not None and weight.shape != (scores.shape[axis],):
+        raise ShapeError(f"{operation}: weight {weight.shape} needs one element a class: "
+                         f"({scores.shape[axis]},)")
     if how not in REDUCTIONS:
-        raise ArgumentError(f"cross_entropy: reduction {how!r} is not one of "
+        raise ArgumentError(f"{operation}: reduction {how!r} is not one of "
                             f"{', '.join(REDUCTIONS)}")
 
 

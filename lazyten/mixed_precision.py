@@ -29,12 +29,15 @@ POLICY: dict[str, str] = {
     **dict.fromkeys((
         "matmul", "mm", "bmm", "mv", "addmm", "addmv", "baddbmm", "tensordot", "einsum", "linear",
         "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
-        "scaled_dot_product_attention",
+        "scaled_dot_product_attention", "prelu",
     ), LOW),
     **dict.fromkeys((
         "softmax", "log_softmax", "softplus",
         "cross_entropy", "nll_loss", "mse_loss", "l1_loss", "binary_cross_entropy_with_logits",
-        "layer_norm", "norm",
+        "cosine_embedding_loss", "gaussian_nll_loss", "hinge_embedding_loss", "huber_loss",
+        "kl_div", "margin_ranking_loss", "multi_margin_loss", "multilabel_margin_loss",
+        "poisson_nll_loss", "smooth_l1_loss", "soft_margin_loss", "triplet_margin_loss",
+        "cosine_similarity", "pdist", "group_norm", "layer_norm", "norm",
         "sum", "prod", "cumsum", "cumprod",
         "exp", "expm1", "log", "log2", "log10", "log1p", "pow", "__rpow__", "rsqrt", "reciprocal",
         "tan", "asin", "acos", "sinh", "cosh",

@@ -1,21 +1,20 @@
-"""Sliding windows over any number of axes, and pooling; matrix products. See also convolutions.py.
+"""Sliding windows over any number of axes; matrix products. See also convolutions.py, pooling.py.
 
 A window axis is a plain stride: EXPAND a new axis of taps, then SHEAR the input along it (see
 movement.py), so gradients are sums over shifted arrays and nothing is ever copied.
 """
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lazyten import dtype as dt
 from lazyten import elementwise as ew
-from lazyten import reductions, shapes
+from lazyten import shapes
 from lazyten.elementwise import broadcast_to
 from lazyten.errors import DTypeError, ShapeError
 from lazyten.indexing import Chain, apply
-from lazyten.node import Node, cast, const, expand, move, reduce, reshape
+from lazyten.node import Node, cast, expand, move, reduce, reshape
 from lazyten.ops import Op
 
 
@@ -113,45 +112,6 @@ def all_windows(x: Node, geometry: Geometry, value: float = 0.0) -> Node:
                              for n in (count, a.reach * a.tile))))
     return move(Op.SHRINK, x, (*whole, *(cut for count, a in zip(counts, axes, strict=True)
                                          for cut in ((0, count), (a.lead, a.lead + a.kernel)))))
-
-
-# ---- pooling -------------------------------------------------------------------------------------
-
-def max_pool(x: Node, geometry: Geometry) -> Node:
-    """The greatest of each window of the last axes; padding never wins. NaN if any is.
-
-    The gradient of a window goes to its first greatest element.
-    """
-    low = -math.inf if x.dtype.is_float else float(x.dtype.min)
-    taps = _taps_last(all_windows(x, geometry, low), len(geometry.kernel))
-    return reductions.extreme_along(taps, len(taps.shape) - 1, keepdim=False, least=False)
-
-
-def _taps_last(x: Node, spatial: int) -> Node:
-    """Windows' tap axes moved to the end and made one."""
-    first = len(x.shape) - 2 * spatial
-    order = (*range(first), *range(first, len(x.shape), 2), *range(first + 1, len(x.shape), 2))
-    x = move(Op.PERMUTE, x, order)
-    return reshape(x, (*x.shape[:first + spatial], math.prod(x.shape[first + spatial:])))
-
-
-def average_pool(x: Node, geometry: Geometry, count_padding: bool) -> Node:
-    """The mean of each window of the last axes; padding counts as 0, or not at all."""
-    if not x.dtype.is_float:
-        raise DTypeError(f"avg_pool of {x.dtype.name}: a mean is a float; convert first with "
-                         f".float()")
-    spatial = len(geometry.kernel)
-    total = _window_sums(x, geometry)
-    if count_padding or not any(geometry.padding):
-        return ew.mul(total, 1.0 / math.prod(geometry.kernel))
-    ones = const(1.0, x.dtype, x.shape[len(x.shape) - spatial:])
-    counts = _window_sums(ones, geometry)
-    return ew.true_divide(total, broadcast_to(counts, total.shape))
-
-
-def _window_sums(x: Node, geometry: Geometry) -> Node:
-    taps = _taps_last(all_windows(x, geometry), len(geometry.kernel))
-    return reductions.sum(taps, (len(taps.shape) - 1,))
 
 
 # ---- matrix products -----------------------------------------------------------------------------

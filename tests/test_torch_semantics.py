@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import functional_checks
 import numpy as np
 import pytest
 import semantic_checks
@@ -44,7 +45,7 @@ def assert_alike(found: Any, expected: Any) -> None:
         assert found == expected
 
 
-CHECKS = {**semantic_checks.ALL, **statistics_checks.ALL}
+CHECKS = {**semantic_checks.ALL, **statistics_checks.ALL, **functional_checks.ALL}
 
 
 @pytest.mark.parametrize("name", CHECKS)

@@ -12,20 +12,27 @@ from lazyten.arguments import takes_tensors
 from lazyten.dtype import Scalar
 from lazyten.errors import ArgumentError, DTypeError, ShapeError
 from lazyten.functions import arange
+from lazyten.nn.dropout import check_probability, dropout
 from lazyten.tensor import Tensor
 
 
 @takes_tensors
 def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor,
-                                 attn_mask: Tensor | None = None, is_causal: bool = False,
-                                 scale: Scalar | None = None) -> Tensor:
+                                 attn_mask: Tensor | None = None, dropout_p: float = 0.0,
+                                 is_causal: bool = False, scale: Scalar | None = None,
+                                 enable_gqa: bool = False) -> Tensor:
     """For each query (.., L, E) the values (.., S, V) averaged by how well their keys (.., S, E)
     match it: weights are softmax(query @ key.T * scale) over S; (.., L, V).
 
     attn_mask (broadcast to (.., L, S)): bool, True where a query may see a key, or floats that are
-    added to the scores. is_causal: query i sees keys 0 to i only. scale: 1/sqrt(E) unless given. A
-    query that sees nothing gives 0, as in PyTorch.
+    added to the scores. dropout_p: weights are 0 with this probability. is_causal: query i sees
+    keys 0 to i only. scale: 1/sqrt(E) unless given. enable_gqa: each head of key and value (axis
+    -3) serves several neighbouring heads of the query. A query that sees nothing gives 0, as in
+    PyTorch.
     """
+    check_probability(dropout_p, "scaled_dot_product_attention")
+    if enable_gqa:
+        key, value = (_for_heads(x, query) for x in (key, value))
     _check(query, key, value, attn_mask, is_causal)
     factor = _default_scale(query) if scale is None else \
         shapes.as_number(scale, "scaled_dot_product_attention", "scale")
@@ -37,9 +44,20 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor,
         else:
             scores, hidden = scores + attn_mask, attn_mask == -math.inf
     if hidden is None:
-        return scores.softmax(-1) @ value
+        return dropout(scores.softmax(-1), dropout_p) @ value
     weights = scores.masked_fill(hidden, -math.inf).softmax(-1)
-    return weights.masked_fill(hidden, 0.0) @ value  # NaN where all of a row is hidden
+    weights = weights.masked_fill(hidden, 0.0)  # NaN where all of a row is hidden
+    return dropout(weights, dropout_p) @ value
+
+
+def _for_heads(x: Tensor, query: Tensor) -> Tensor:
+    """Each head of x as often as the query has heads for it."""
+    heads, own = (t.shape[-3] if t.ndim > 2 else 0 for t in (query, x))
+    if not own or heads % own:
+        raise ShapeError(f"scaled_dot_product_attention, enable_gqa: the query {query.shape} has "
+                         f"{heads} heads on axis -3, and a key or value {x.shape} has {own}; its "
+                         f"number must divide the query's")
+    return x if heads == own else x.repeat_interleave(heads // own, -3)
 
 
 def _default_scale(query: Tensor) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 
@@ -14,8 +14,9 @@ from lazyten.arguments import takes_tensors
 from lazyten.errors import ArgumentError, IndexingError
 from lazyten.nn import functional as F
 from lazyten.nn import init
-from lazyten.nn.functional import Sizes
+from lazyten.nn.dropout import check_probability
 from lazyten.nn.module import Module
+from lazyten.nn.pooling import Sizes
 from lazyten.tensor import DTypeLike, Tensor
 
 MOST_ON_HOST = 1 << 16
@@ -60,11 +61,13 @@ class Linear(Module):
 
 
 class Embedding(Module):
-    """A row of features for each integer: (..) to (.., embedding_dim). `padding_idx` is a row of
-    zeros at first and gets no gradient."""
+    """functional.embedding of a weight (num_embeddings, embedding_dim): (..) to (..,
+    embedding_dim). `padding_idx` is a row of zeros at first and gets no gradient."""
 
     def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None,
-                 device: str | None = None, dtype: DTypeLike | None = None) -> None:
+                 max_norm: float | None = None, norm_type: float = 2.0,
+                 scale_grad_by_freq: bool = False, device: str | None = None,
+                 dtype: DTypeLike | None = None) -> None:
         super().__init__()
         name = f"Embedding({num_embeddings}, {embedding_dim})"
         for number in (num_embeddings, embedding_dim):
@@ -73,7 +76,8 @@ class Embedding(Module):
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
             raise ArgumentError(f"{name}: padding_idx={padding_idx} is not one of its rows")
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
-        self.padding_idx = padding_idx
+        self.padding_idx, self.max_norm, self.norm_type = padding_idx, max_norm, norm_type
+        self.scale_grad_by_freq = scale_grad_by_freq
         weight = functions.empty((num_embeddings, embedding_dim), device=device, dtype=dtype)
         init.normal_(weight)
         if padding_idx is not None:
@@ -81,7 +85,8 @@ class Embedding(Module):
         self.weight = weight.realize().requires_grad_()
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.embedding(input, self.weight, self.padding_idx)
+        return F.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type,
+                           self.scale_grad_by_freq)
 
     def extra_repr(self) -> str:
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
@@ -92,13 +97,16 @@ class MaxPool2d(Module):
     """functional.max_pool2d."""
 
     def __init__(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
-                 dilation: Sizes = 1) -> None:
+                 dilation: Sizes = 1, return_indices: bool = False, ceil_mode: bool = False
+                 ) -> None:
         super().__init__()
         self.kernel_size, self.stride = kernel_size, stride
         self.padding, self.dilation = padding, dilation
+        self.return_indices, self.ceil_mode = return_indices, ceil_mode
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.max_pool2d(input, self.kernel_size, self.stride, self.padding, self.dilation)
+    def forward(self, input: Tensor) -> Any:
+        return F.max_pool2d(input, self.kernel_size, self.stride, self.padding, self.dilation,
+                            self.ceil_mode, self.return_indices)
 
     def extra_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, stride={self.stride or self.kernel_size}"
@@ -108,14 +116,16 @@ class AvgPool2d(Module):
     """functional.avg_pool2d."""
 
     def __init__(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
-                 count_include_pad: bool = True) -> None:
+                 ceil_mode: bool = False, count_include_pad: bool = True,
+                 divisor_override: int | None = None) -> None:
         super().__init__()
         self.kernel_size, self.stride = kernel_size, stride
         self.padding, self.count_include_pad = padding, count_include_pad
+        self.ceil_mode, self.divisor_override = ceil_mode, divisor_override
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.avg_pool2d(input, self.kernel_size, self.stride, self.padding,
-                            self.count_include_pad)
+        return F.avg_pool2d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
+                            self.count_include_pad, self.divisor_override)
 
     def extra_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, stride={self.stride or self.kernel_size}"
@@ -145,13 +155,13 @@ class LayerNorm(Module):
 class Dropout(Module):
     """functional.dropout while training."""
 
-    def __init__(self, p: float = 0.5) -> None:
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
-        F.check_probability(p, "Dropout")
-        self.p = p
+        check_probability(p, "Dropout")
+        self.p, self.inplace = p, inplace
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.dropout(input, self.p, self.training)
+        return F.dropout(input, self.p, self.training, self.inplace)
 
     def extra_repr(self) -> str:
         return f"p={self.p}"
@@ -178,8 +188,12 @@ class Identity(Module):
 class ReLU(Module):
     """max(x, 0)."""
 
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace
+
     def forward(self, input: Tensor) -> Tensor:
-        return F.relu(input)
+        return F.relu(input, self.inplace)
 
 
 class Sigmoid(Module):
@@ -210,14 +224,18 @@ class GELU(Module):
 class SiLU(Module):
     """x * sigmoid(x)."""
 
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace
+
     def forward(self, input: Tensor) -> Tensor:
-        return F.silu(input)
+        return F.silu(input, self.inplace)
 
 
 class Softmax(Module):
     """Softmax along an axis."""
 
-    def __init__(self, dim: int) -> None:
+    def __init__(self, dim: int | None = None) -> None:
         super().__init__()
         self.dim = dim
 
@@ -228,7 +246,7 @@ class Softmax(Module):
 class LogSoftmax(Module):
     """The logarithm of softmax along an axis."""
 
-    def __init__(self, dim: int) -> None:
+    def __init__(self, dim: int | None = None) -> None:
         super().__init__()
         self.dim = dim
 

@@ -1,0 +1,307 @@
+"""Activations of tensors, elementwise or along an axis, which `lazyten.nn.functional` offers.
+
+`inplace` writes the result to the input. 16-bit floats are computed in float32 and rounded once.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lazyten import dtype as dt
+from lazyten import elementwise as ew
+from lazyten import random, reductions, shapes, special
+from lazyten.arguments import takes_tensors
+from lazyten.dtype import Scalar
+from lazyten.errors import ArgumentError, DTypeError, ShapeError
+from lazyten.nn.options import placed
+from lazyten.node import Node, cast
+from lazyten.tensor import DTypeLike, Tensor
+
+SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
+
+
+def _given(value: Scalar, name: str, what: str) -> float:
+    return float(shapes.as_number(value, name, what))
+
+
+# ---- rectifiers ----------------------------------------------------------------------------------
+
+@takes_tensors
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """max(x, 0)."""
+    return placed(input, input.relu(), inplace)
+
+
+@takes_tensors
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    """x held between 0 and 6."""
+    return hardtanh(input, 0.0, 6.0, inplace)
+
+
+@takes_tensors
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """x where positive, negative_slope * x elsewhere."""
+    slope = _given(negative_slope, "leaky_relu", "negative_slope")
+    return placed(input, input._special(lambda x: special.leaky_relu(x, slope)), inplace)
+
+
+@takes_tensors
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """x where positive, weight * x elsewhere; weight has one element, or one a channel (axis 1)."""
+    channels = input.shape[1] if input.ndim > 1 else 1
+    if weight.ndim > 1 or weight.numel() not in (1, channels):
+        raise ShapeError(f"prelu: the weight has shape {weight.shape}; for an input {input.shape} "
+                         f"it needs one element, or {channels}, one a channel")
+    if weight.dtype is not input.dtype:
+        raise DTypeError(f"prelu: the input is {input.dtype.name} and the weight "
+                         f"{weight.dtype.name}; convert one")
+    behind = (1,) * max(input.ndim - 2, 0)
+    slope = weight.reshape(weight.numel(), *behind) if input.ndim > 1 else weight.reshape(())
+    return Tensor._result(ew.where(ew.greater(input.node, 0.0), input.node,
+                                   ew.mul(input.node, slope.node)), input, weight)
+
+
+@takes_tensors
+def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False,
+          inplace: bool = False) -> Tensor:
+    """leaky_relu with a slope for each element drawn from lower to upper; with their mean unless
+    `training`."""
+    low, high = _given(lower, "rrelu", "lower"), _given(upper, "rrelu", "upper")
+    if low > high:
+        raise ArgumentError(f"rrelu: lower={lower} is above upper={upper}; exchange them")
+    if not training:
+        return leaky_relu(input, (low + high) / 2, inplace)
+    if not input.dtype.is_float:
+        raise DTypeError(f"rrelu of {input.dtype.name}: it is for floats; convert with .float()")
+    chance = random.uniform(input.shape, input.dtype, input.device)
+    slope = ew.add(ew.mul(chance, high - low), low)
+    return placed(input, input._unary(
+        lambda x: ew.where(ew.greater(x, 0.0), x, ew.mul(x, slope))), inplace)
+
+
+@takes_tensors
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """x where above `threshold`, `value` elsewhere."""
+    limit = shapes.as_number(threshold, "threshold", "threshold")
+    other = shapes.as_element(value, input.dtype, "threshold")
+    return placed(input, input._unary(
+        lambda x: ew.where(ew.less_equal(x, limit), other, x)), inplace)
+
+
+# ---- exponential units ---------------------------------------------------------------------------
+
+@takes_tensors
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """x where positive, alpha * (e ** x - 1) elsewhere."""
+    factor = _given(alpha, "elu", "alpha")
+    return placed(input, input._special(lambda x: special.elu(x, factor)), inplace)
+
+
+@takes_tensors
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """x where positive, alpha * (e ** (x / alpha) - 1) elsewhere."""
+    scale = _given(alpha, "celu", "alpha")
+    if scale == 0:
+        raise ArgumentError("celu: alpha=0 divides by 0; give another number")
+    return placed(input, input._special(lambda x: _celu(ew.as_float(x), scale)), inplace)
+
+
+def _celu(x: Node, alpha: float) -> Node:
+    powers = special.expm1(ew.true_divide(ew.clip(x, None, 0.0), alpha))
+    return ew.where(ew.greater(x, 0.0), x, ew.mul(powers, alpha))
+
+
+@takes_tensors
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
+    """elu with the alpha and the scale that keep mean 0 and variance 1 from layer to layer."""
+    return placed(input, input._special(
+        lambda x: ew.mul(special.elu(x, SELU_ALPHA), SELU_SCALE)), inplace)
+
+
+@takes_tensors
+def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    """log(1 + e ** (beta * x)) / beta; x itself where beta * x is above `threshold`."""
+    factor, limit = _given(beta, "softplus", "beta"), _given(threshold, "softplus", "threshold")
+    if factor == 0:
+        raise ArgumentError("softplus: beta=0 divides by 0; give another number")
+    return input._special(lambda x: _softplus(ew.as_float(x), factor, limit))
+
+
+def _softplus(x: Node, beta: float, threshold: float) -> Node:
+    scaled = x if beta == 1 else ew.mul(x, beta)
+    soft = special.softplus(scaled)
+    return ew.where(ew.greater(scaled, threshold), x,
+                    soft if beta == 1 else ew.true_divide(soft, beta))
+
+
+@takes_tensors
+def logsigmoid(input: Tensor) -> Tensor:
+    """log(sigmoid(x)), safe for any x."""
+    return input._special(lambda x: ew.negative(special.softplus(ew.negative(ew.as_float(x)))))
+
+
+# ---- smooth steps --------------------------------------------------------------------------------
+
+@takes_tensors
+def sigmoid(input: Tensor) -> Tensor:
+    """1 / (1 + e ** -x)."""
+    return input.sigmoid()
+
+
+@takes_tensors
+def tanh(input: Tensor) -> Tensor:
+    """The hyperbolic tangent."""
+    return input.tanh()
+
+
+@takes_tensors
+def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+    """x times the normal distribution function at x."""
+    return input.gelu(approximate)
+
+
+@takes_tensors
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    """x * sigmoid(x)."""
+    return placed(input, input.silu(), inplace)
+
+
+@takes_tensors
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
+    """x * tanh(softplus(x))."""
+    return placed(input, input._special(_mish), inplace)
+
+
+def _mish(x: Node) -> Node:
+    x = ew.as_float(x)
+    return ew.mul(x, special.tanh(special.softplus(x)))
+
+
+@takes_tensors
+def softsign(input: Tensor) -> Tensor:
+    """x / (1 + |x|)."""
+    return input._special(lambda x: ew.true_divide(x, ew.add(ew.absolute(x), 1.0)))
+
+
+@takes_tensors
+def glu(input: Tensor, dim: int = -1) -> Tensor:
+    """The first half of an axis times the sigmoid of its second half."""
+    if input.ndim == 0:
+        raise ShapeError("glu: a zero-dim tensor has no halves; give at least one axis")
+    axis = shapes.axis(dim, input.ndim, "glu")
+    if input.shape[axis] % 2:
+        raise ShapeError(f"glu of shape {input.shape}: axis {axis} has size {input.shape[axis]}, "
+                         f"which has no halves; it must be even")
+    first, second = input.chunk(2, axis)
+    return first * second.sigmoid()
+
+
+# ---- in straight pieces --------------------------------------------------------------------------
+
+@takes_tensors
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
+             ) -> Tensor:
+    """x held between min_val and max_val, where its gradient is 0."""
+    low, high = (shapes.as_element(v, input.dtype, "hardtanh") for v in (min_val, max_val))
+    if low > high:
+        raise ArgumentError(f"hardtanh: min_val={min_val} is above max_val={max_val}; exchange "
+                            f"them")
+    return placed(input, input._unary(lambda x: ew.where(
+        ew.less_equal(x, low), low, ew.where(ew.greater_equal(x, high), high, x))), inplace)
+
+
+@takes_tensors
+def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
+    """x * hardsigmoid(x)."""
+    return placed(input, input._special(lambda x: _between(
+        x, lambda y: ew.true_divide(ew.mul(y, ew.add(y, 3.0)), 6.0), x)), inplace)
+
+
+@takes_tensors
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
+    """x / 6 + 1/2, held between 0 and 1."""
+    return placed(input, input._special(lambda x: _between(
+        x, lambda y: ew.true_divide(ew.add(y, 3.0), 6.0), 1.0)), inplace)
+
+
+def _between(x: Node, function: Callable[[Node], Node], above: Node | float) -> Node:
+    """`function` of x from -3 to 3; 0 below and `above` above."""
+    inner = ew.where(ew.greater_equal(x, 3.0), above, function(x))
+    return ew.where(ew.less_equal(x, -3.0), 0.0, inner)
+
+
+@takes_tensors
+def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """x, but 0 where |x| <= lambd."""
+    limit = _given(lambd, "hardshrink", "lambd")
+    return input._unary(lambda x: ew.where(
+        ew.bitwise_and(ew.greater_equal(x, -limit), ew.less_equal(x, limit)), 0.0, x))
+
+
+@takes_tensors
+def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """x moved towards 0 by lambd, and 0 where |x| <= lambd."""
+    limit = _given(lambd, "softshrink", "lambd")
+    if limit < 0:
+        raise ArgumentError(f"softshrink: lambd={lambd} is below 0; give 0 or more")
+    return input._special(lambda x: _softshrink(ew.as_float(x), limit))
+
+
+def _softshrink(x: Node, limit: float) -> Node:
+    below = ew.where(ew.less(x, -limit), ew.add(x, limit), ew.mul(x, 0.0))
+    return ew.where(ew.greater(x, limit), ew.sub(x, limit), below)
+
+
+@takes_tensors
+def tanhshrink(input: Tensor) -> Tensor:
+    """x - tanh(x)."""
+    return input._special(lambda x: ew.sub(ew.as_float(x), special.tanh(x)))
+
+
+# ---- along an axis -------------------------------------------------------------------------------
+
+def _softmax_axis(input: Tensor, dim: int | None) -> int:
+    """The axis; PyTorch's choice if there is none: 0 of tensors with 0, 1 and 3 axes, else 1."""
+    return dim if dim is not None else 0 if input.ndim in (0, 1, 3) else 1
+
+
+@takes_tensors
+def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3,
+            dtype: DTypeLike | None = None) -> Tensor:
+    """e ** x over its sum along an axis. (_stacklevel only takes PyTorch's place for it.)"""
+    return input.softmax(_softmax_axis(input, dim), dtype)
+
+
+@takes_tensors
+def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3,
+            dtype: DTypeLike | None = None) -> Tensor:
+    """softmax of -x."""
+    return (-input).softmax(_softmax_axis(input, dim), dtype)
+
+
+@takes_tensors
+def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3,
+                dtype: DTypeLike | None = None) -> Tensor:
+    """The logarithm of softmax."""
+    return input.log_softmax(_softmax_axis(input, dim), dtype)
+
+
+@takes_tensors
+def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10,
+                   dim: int = -1) -> Tensor:
+    """softmax((logits + noise) / tau), a sample of the classes that is differentiable; `hard`: 1 at
+    the greatest and 0 elsewhere, with the gradient of the soft one. (eps has no effect, as in
+    PyTorch.)"""
+    if not logits.dtype.is_float:
+        raise DTypeError(f"gumbel_softmax of {logits.dtype.name}: logits are floats; convert with "
+                         f".float()")
+    kind = dt.float32 if logits.dtype.is_half else logits.dtype
+    chance = ew.maximum(random.uniform(logits.shape, kind, logits.device), 2.0**-60)  # above 0
+    noise = ew.negative(special.log(ew.negative(special.log(chance))))
+    soft = logits._special(lambda x: ew.true_divide(ew.add(x, noise), tau)).softmax(dim)
+    if not hard:
+        return soft
+    axis = shapes.axis(dim, logits.ndim, "gumbel_softmax")
+    greatest = soft.detach().argmax(axis, keepdim=True)
+    places = soft.detach()._unary(lambda x: cast(ew.equal(
+        reductions.positions(x.shape, axis, dt.int64), greatest.node), x.dtype))
+    return places - soft.detach() + soft
