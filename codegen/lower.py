@@ -93,12 +93,12 @@ class Lowering:
         clamped, valid = _held_inside(position, base.shape[axis])
         place = flatten(base.shape, (*indices[:axis], clamped, *indices[axis + 1:]))
         value = self.value((values, indices, None))
-        parts = simplify_all((place, value) if valid is None else (place, value, valid))
-        known = set(toposort(parts))
+        place, value, *gate = simplify_all((place, value, *(() if valid is None else (valid,))))
+        known = set(toposort((place, value, *gate)))
         same = [r for r in indices if r.op is Op.RANGE and r not in known]
         if same and combiner in (Op.ADD, Op.MUL):
-            parts = (parts[0], self._repeated(parts[1], same, combiner), *parts[2:])
-        return make(Op.STORE, dt.bool_, (param, *parts), combiner)
+            value = self._repeated(value, same, combiner)
+        return make(Op.STORE, dt.bool_, (param, place, value, *gate), combiner)
 
     def _repeated(self, value: Node, loops: Sequence[Node], combiner: Op) -> Node:
         """`value` combined with itself, once for each step of these loops."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 from lazyten.errors import DTypeError
 from lazyten.mixed_precision import casting
@@ -24,7 +24,8 @@ OPTIONAL = ("Tensor | None", "T | None")
 def takes_tensors(function: Callable[P, R]) -> Callable[P, R]:
     """`function`, which first checks every parameter that is annotated as a Tensor, and `self`.
 
-    Raises DTypeError for what is no tensor, and DeviceError for tensors on different devices.
+    `self` may be named input, as in PyTorch, and what `*dims` takes may be given as dims=. Raises
+    DTypeError for what is no tensor, and DeviceError for tensors on different devices.
     """
     operation = function.__name__
     parameters = inspect.signature(function).parameters
@@ -32,9 +33,16 @@ def takes_tensors(function: Callable[P, R]) -> Callable[P, R]:
               for place, (name, parameter) in enumerate(parameters.items())
               if name == "self" or parameter.annotation in (*OPTIONAL, "Tensor", "T")]
 
+    kinds = {name: parameter.kind for name, parameter in parameters.items()}
+    several = next((n for n, k in kinds.items() if k is inspect.Parameter.VAR_POSITIONAL), "")
+
     @wraps(function)
-    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+    def checked(*args: Any, **kwargs: Any) -> R:
         first: Tensor | None = None
+        if "input" in kwargs and "input" not in kinds:
+            args = (kwargs.pop("input"), *args)
+        if several in kwargs:
+            args = (*args, kwargs.pop(several))
         for place, name, optional in places:
             if place >= len(args) and name not in kwargs:
                 continue
@@ -50,4 +58,4 @@ def takes_tensors(function: Callable[P, R]) -> Callable[P, R]:
             first._operand(value, operation)
         return function(*args, **kwargs)
 
-    return casting(checked)
+    return cast(Callable[P, R], casting(checked))

@@ -462,6 +462,30 @@ def test_an_index_outside_in_a_jitted_function_is_an_error_at_its_call(device: s
     assert read(x, as_tensor([3, -1], device)).tolist() == [6, 8]
 
 
+def test_a_zero_dim_index_in_a_jitted_function_is_another_in_each_call(device: str) -> None:
+    @lt.jit
+    def moved(x: lt.Tensor, i: lt.Tensor) -> lt.Tensor:
+        y = x.clone()
+        y[i] = x[i - 1] * 2
+        y[i, -1] += x[0, i]
+        return y
+
+    for place in (2, 0, 1):
+        x = np.arange(9.0, dtype=np.float32).reshape(3, 3)
+        found = moved(lt.tensor(x, device=device), lt.tensor(place, device=device))
+        expected = x.copy()
+        expected[place] = x[place - 1] * 2
+        expected[place, -1] += x[0, place]
+        np.testing.assert_array_equal(found.numpy(), expected)
+
+
+def test_vmap_takes_the_gradient_of_an_element_by_a_zero_dim_index(device: str) -> None:
+    x = lt.arange(6.0, device=device).reshape(2, 3)
+    element = lt.func.grad(lambda row, i: row[i] ** 2)
+    found = lt.vmap(element)(x, lt.tensor([2, 0], device=device))
+    assert found.tolist() == [[0, 0, 4], [6, 0, 0]]
+
+
 def test_a_shape_that_depends_on_values_is_refused_in_a_jitted_function(device: str) -> None:
     with pytest.raises(lt.JitError):
         lt.jit(lambda x: x[x > 1])(lt.arange(4, device=device))
