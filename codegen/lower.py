@@ -11,6 +11,7 @@ before it says where its source is read.
 """
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from lazyten import dtype as dt
@@ -18,7 +19,7 @@ from lazyten.codegen.ranges import minimum
 from lazyten.errors import InternalError
 from lazyten.index_moves import every, flatten, inside, source_indices
 from lazyten.kernel import Kernel
-from lazyten.node import Node, Param, Range, cast, const, elementwise, index, make
+from lazyten.node import Node, Param, Range, cast, const, elementwise, index, make, toposort
 from lazyten.ops import ELEMENTWISE, IDENTITY_OPS, MOVEMENT, Op
 from lazyten.simplify import simplify, simplify_all
 
@@ -81,7 +82,9 @@ class Lowering:
         return self.values[root]
 
     def update(self, node: Node, param: Node) -> Node:
-        """The STORE that puts the values of a SCATTER in their places, one after the other."""
+        """The STORE that puts the values of a SCATTER in their places, one after the other. What no
+        loop tells apart, neither place nor value, is combined first: a STORE is in the loops of
+        what it depends on."""
         base, positions, values = node.src
         axis, combiner = node.arg
         indices = tuple(output_range(FIRST_UPDATE + a, n, "serial")
@@ -90,8 +93,20 @@ class Lowering:
         clamped, valid = _held_inside(position, base.shape[axis])
         place = flatten(base.shape, (*indices[:axis], clamped, *indices[axis + 1:]))
         value = self.value((values, indices, None))
-        gate = () if valid is None else (valid,)
+        place, value, *gate = simplify_all((place, value, *(() if valid is None else (valid,))))
+        known = set(toposort((place, value, *gate)))
+        same = [r for r in indices if r.op is Op.RANGE and r not in known]
+        if same and combiner in (Op.ADD, Op.MUL):
+            value = self._repeated(value, same, combiner)
         return make(Op.STORE, dt.bool_, (param, place, value, *gate), combiner)
+
+    def _repeated(self, value: Node, loops: Sequence[Node], combiner: Op) -> Node:
+        """`value` combined with itself, once for each step of these loops."""
+        number = FIRST_REDUCE + self.reductions
+        self.reductions += 1
+        ranges = [make(Op.RANGE, dt.INDEX, (), Range((number, axis), r.arg.extent, "reduce"))
+                  for axis, r in enumerate(loops)]
+        return make(Op.ACCUMULATE, value.dtype, (value, *ranges), combiner)
 
     def leaf(self, node: Node, indices: tuple[Node, ...]) -> Node | None:
         """The element of `node` at `indices`, if it is there already."""

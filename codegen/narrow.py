@@ -65,8 +65,8 @@ class _Narrowing:
         if isinstance(item, Barrier | Matrix | Commit | Wait):
             return item
         if isinstance(item, Copy):
-            return replace(item, target=self._address(item.target),
-                           source=self._address(item.source))
+            return replace(item, target=self._address(item.target, out),
+                           source=self._address(item.source, out))
         if isinstance(item, Store):
             mask = None if item.mask is None else self._whole(item.mask, out)
             return replace(item, address=self._address(item.address, out),

@@ -5,6 +5,7 @@ recorded; printing, `.numpy()`, `.item()` and `realize()` compute, in few fused 
 """
 from __future__ import annotations
 
+import math as _math
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 from typing import Any as _Any
@@ -152,6 +153,7 @@ from lazyten.threads import get_num_threads, set_num_threads
 if TYPE_CHECKING:
     from lazyten import amp, autograd, func, testing
     from lazyten.autograd import grad
+    from lazyten.func import vmap
     from lazyten.jitted import jit
     from lazyten.serialization import load_safetensors, save_safetensors
     from lazyten.tuning import load_decisions, tune
@@ -229,17 +231,29 @@ logaddexp2, logcumsumexp = Tensor.logaddexp2, Tensor.logcumsumexp
 matrix_power, mode, nanmedian = Tensor.matrix_power, Tensor.mode, Tensor.nanmedian
 nanquantile, positive = Tensor.nanquantile, Tensor.positive
 select_scatter, slice_scatter = Tensor.select_scatter, Tensor.slice_scatter
-subtract = Tensor.subtract
+diagonal_scatter, rsub, subtract = Tensor.diagonal_scatter, Tensor.rsub, Tensor.subtract
+split_with_sizes = Tensor.split_with_sizes
+
+e, inf, nan, pi = _math.e, _math.inf, _math.nan, _math.pi
+newaxis = None
 
 for _name, _value in list(globals().items()):  # so that lt.exp(1.0) says what it needs
     if getattr(Tensor, _name, None) is _value and callable(_value):
         globals()[_name] = _takes_tensors(_value)
 
 
+half, float, double = float16, float32, float64
+short, int, long = int16, int32, int64
+bool = bool_
+
+
 def __getattr__(name: str) -> _Any:
     """Loads what not every program uses when it is first asked for."""
     if name in ("amp", "autograd", "func", "testing"):
         return _import_module(f"lazyten.{name}")
+    if name == "vmap":
+        from lazyten.func import vmap
+        return vmap
     if name == "grad":
         from lazyten.autograd import grad
         return grad
@@ -331,6 +345,7 @@ __all__ = [
     "bitwise_xor",
     "block_diag",
     "bmm",
+    "bool",
     "bool_",
     "broadcast_shapes",
     "broadcast_tensors",
@@ -372,15 +387,18 @@ __all__ = [
     "diag_embed",
     "diagflat",
     "diagonal",
+    "diagonal_scatter",
     "diff",
     "digamma",
     "dist",
     "div",
     "divide",
     "dot",
+    "double",
     "dsplit",
     "dstack",
     "dump_kernels",
+    "e",
     "einsum",
     "empty",
     "empty_cache",
@@ -402,6 +420,7 @@ __all__ = [
     "flip",
     "fliplr",
     "flipud",
+    "float",
     "float8_e4m3fn",
     "float8_e5m2",
     "float16",
@@ -431,6 +450,7 @@ __all__ = [
     "greater",
     "greater_equal",
     "gt",
+    "half",
     "hardshrink",
     "heaviside",
     "histc",
@@ -443,9 +463,11 @@ __all__ = [
     "index_copy",
     "index_fill",
     "index_select",
+    "inf",
     "inference_mode",
     "initial_seed",
     "inner",
+    "int",
     "int8",
     "int16",
     "int32",
@@ -491,6 +513,7 @@ __all__ = [
     "logit",
     "logspace",
     "logsumexp",
+    "long",
     "lt",
     "manual_seed",
     "masked_fill",
@@ -515,6 +538,7 @@ __all__ = [
     "multinomial",
     "multiply",
     "mv",
+    "nan",
     "nan_to_num",
     "nanmean",
     "nanmedian",
@@ -524,6 +548,7 @@ __all__ = [
     "ne",
     "neg",
     "negative",
+    "newaxis",
     "nn",
     "no_grad",
     "nonzero",
@@ -536,6 +561,7 @@ __all__ = [
     "optim",
     "outer",
     "permute",
+    "pi",
     "positive",
     "pow",
     "preserve_format",
@@ -564,6 +590,7 @@ __all__ = [
     "round",
     "row_stack",
     "rsqrt",
+    "rsub",
     "save_safetensors",
     "scatter",
     "scatter_add",
@@ -578,6 +605,7 @@ __all__ = [
     "set_num_threads",
     "set_rng_state",
     "sgn",
+    "short",
     "sigmoid",
     "sign",
     "signbit",
@@ -588,6 +616,7 @@ __all__ = [
     "softmax",
     "sort",
     "split",
+    "split_with_sizes",
     "sqrt",
     "square",
     "squeeze",
@@ -635,6 +664,7 @@ __all__ = [
     "var",
     "var_mean",
     "vdot",
+    "vmap",
     "vsplit",
     "vstack",
     "where",

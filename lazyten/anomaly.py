@@ -30,10 +30,11 @@ class set_detect_anomaly:
 
 
 class detect_anomaly(set_detect_anomaly):
-    """Within this block backward passes look for NaN; see set_detect_anomaly."""
+    """Within this block backward passes look for NaN, unless check_nan is False; see
+    set_detect_anomaly."""
 
-    def __init__(self) -> None:
-        super().__init__(True)
+    def __init__(self, check_nan: bool = True) -> None:
+        super().__init__(check_nan)
 
 
 def _check(steps: Sequence[Step]) -> None:

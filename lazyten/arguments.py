@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from functools import wraps
 from types import CodeType
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 from lazyten.errors import DTypeError
 from lazyten.mixed_precision import casting
@@ -26,17 +26,26 @@ OPTIONAL = ("Tensor | None", "T | None")
 def takes_tensors(function: Callable[P, R]) -> Callable[P, R]:
     """`function`, which first checks every parameter that is annotated as a Tensor, and `self`.
 
-    Raises DTypeError for what is no tensor, and DeviceError for tensors on different devices.
+    `self` may be named input, as in PyTorch, and what `*dims` takes may be given as dims=. Raises
+    DTypeError for what is no tensor, and DeviceError for tensors on different devices.
     """
     operation = function.__name__
     annotations = function.__annotations__
+    parameters = _parameters(function)
     places = [(place, name, annotations.get(name) in OPTIONAL)
-              for place, name in _parameters(function)
+              for place, name in parameters
               if name == "self" or annotations.get(name) in (*OPTIONAL, "Tensor", "T")]
+    takes_input = any(name == "input" for _, name in parameters)
+    takes_several = inspect.unwrap(function).__code__.co_flags & inspect.CO_VARARGS
+    several = parameters[-1][1] if takes_several else ""
 
     @wraps(function)
-    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+    def checked(*args: Any, **kwargs: Any) -> R:
         first: Tensor | None = None
+        if "input" in kwargs and not takes_input:
+            args = (kwargs.pop("input"), *args)
+        if several in kwargs:
+            args = (*args, kwargs.pop(several))
         for place, name, optional in places:
             if place >= len(args) and name not in kwargs:
                 continue
@@ -52,7 +61,7 @@ def takes_tensors(function: Callable[P, R]) -> Callable[P, R]:
             first._operand(value, operation)
         return function(*args, **kwargs)
 
-    return casting(checked)
+    return cast(Callable[P, R], casting(checked))
 
 
 def _parameters(function: Callable[..., object]) -> list[tuple[int, str]]:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from lazyten import (
     arrangements,
     composites,
     index_arrays,
+    joining,
     products,
     reductions,
     scans,
@@ -18,9 +20,10 @@ from lazyten import (
 )
 from lazyten import dtype as dt
 from lazyten import elementwise as ew
-from lazyten.dtype import Scalar
+from lazyten.dtype import DType, Scalar
 from lazyten.errors import ArgumentError, DTypeError, IndexingError, ShapeError
-from lazyten.node import Node, cast, const, reshape
+from lazyten.node import Node, cast, reshape
+from lazyten.ops import Op
 from lazyten.shapes import Axes
 from lazyten.tensor_like import T, combined
 
@@ -37,14 +40,15 @@ class ArrangementMethods:
 
     __slots__ = ()
 
-    def tile(self: T, *repeats: Any) -> T:
-        """The tensor side by side, `repeats` times along the last axes."""
-        times = shapes.new_shape(repeats, "tile")
+    def tile(self: T, *dims: Any) -> T:
+        """The tensor side by side, `dims` times along the last axes."""
+        times = shapes.new_shape(dims, "tile")
         return self._unary(lambda x: arrangements.tile(x, times))
 
-    def repeat_interleave(self: T, repeats: Any, dim: int | None = None) -> T:
+    def repeat_interleave(self: T, repeats: Any, dim: int | None = None, *,
+                          output_size: int | None = None) -> T:
         """Each element (of an axis, or of all) repeated; by a number, or by one each, which is
-        computed at once."""
+        computed at once. output_size, the sum of the latter, is not needed."""
         x = self._reshaped((self.numel(),)) if dim is None else self
         axis = 0 if dim is None else shapes.axis(dim, self.ndim, "repeat_interleave")
         if not hasattr(repeats, "shape") or repeats.shape == ():
@@ -68,9 +72,17 @@ class ArrangementMethods:
         dims, along all elements in one axis."""
         return self._unary(lambda x: arrangements.roll(x, shifts, dims))
 
-    def diff(self: T, n: int = 1, dim: int = -1) -> T:
-        """Differences of neighbours along an axis, n times."""
+    def diff(self: T, n: int = 1, dim: int = -1, prepend: T | None = None,
+             append: T | None = None) -> T:
+        """Differences of neighbours along an axis, n times, of `prepend`, this tensor and `append`
+        one after the other."""
         axis = shapes.axis(dim, self.ndim, "diff")
+        if prepend is not None or append is not None:
+            parts = [p for p in (prepend, self, append) if p is not None]
+            kind = reduce(dt.promote, [p.dtype for p in parts])
+            joined = combined(parts[0], "diff", lambda *nodes: joining.cat(
+                [cast(x, kind) for x in nodes], axis), *parts[1:])
+            return joined.diff(n, dim)
         times = shapes.as_int(n, "diff", "n")
         if not self.shape or times < 0:
             raise ShapeError(f"diff of shape {self.shape}, {times} times: it needs an axis and 0 "
@@ -111,6 +123,17 @@ class ArrangementMethods:
         number = shapes.as_int(offset, "diagflat", "the offset")
         return self._unary(lambda x: products.diagonal_matrix(reshape(x, (x.numel,)), number))
 
+    def diagonal_scatter(self: T, src: T, offset: int = 0, dim1: int = 0, dim2: int = 1) -> T:
+        """These elements, with those of a diagonal of two axes taken from `src`."""
+        result = self._given(self.node)
+        line = result.diagonal(offset, dim1, dim2)
+        given = self._tensor(src, "diagonal_scatter")
+        if given.shape != line.shape:
+            raise ShapeError(f"diagonal_scatter: src of shape {given.shape}; it must be "
+                             f"{line.shape}")
+        line.copy_(given)
+        return result
+
     def select_scatter(self: T, src: T, dim: int, index: int) -> T:
         """These elements, with position `index` of an axis taken from `src`."""
         axis = shapes.axis(dim, self.ndim, "select_scatter")
@@ -146,15 +169,34 @@ class ArrangementMethods:
         node = index_arrays.along(reshape(self.node, (self.numel(),)), 0, flat)
         return self._given(reshape(node, chosen.shape), chosen)
 
-    def index_fill(self: T, dim: int, index: T, value: Scalar) -> T:
-        """These elements, with lines index[j] of an axis set to a number."""
+    def put(self: T, index: T, source: T, accumulate: bool = False) -> T:
+        """These elements, with those at positions in row-major order set to, or increased by, what
+        `source` has in order."""
+        chosen, given = self._tensor(index, "put"), self._tensor(source, "put")
+        if chosen.numel() != given.numel() or given.dtype is not self.dtype:
+            raise ShapeError(f"put of {given.numel()} elements of {given.dtype.name} at "
+                             f"{chosen.numel()} positions of {self.dtype.name}: give one of this "
+                             f"type for each")
+        combiner = None if not accumulate else Op.MAX if self.dtype is dt.bool_ else Op.ADD
+
+        def placed(x: Node, at: Node, values: Node) -> Node:
+            line, count = reshape(x, (x.numel,)), values.numel
+            return reshape(index_arrays.added_lines(line, 0, reshape(at, (count,)), reshape(
+                values, (count,)), combiner, "put"), x.shape)
+        return combined(self, "put", placed, chosen, given)
+
+    def index_fill(self: T, dim: int, index: T, value: Any) -> T:
+        """These elements, with lines index[j] of an axis set to a number, or to a zero-dim tensor's
+        value."""
         axis = shapes.axis(dim, self.ndim, "index_fill")
         chosen = self._tensor(index, "index_fill")
-        number = shapes.as_element(value, self.dtype, "index_fill")
         lines = tuple(chosen.numel() if a == axis else n for a, n in enumerate(self.shape))
-        node = index_arrays.added_lines(self.node, axis, chosen.node,
-                                        const(number, self.dtype, lines), None, "index_fill")
-        return self._given(node, chosen)
+        number = self._element(value, "index_fill")
+
+        def filled(x: Node, at: Node, element: Scalar | Node) -> Node:
+            wide = ew.as_node(element, x.dtype, lines)
+            return index_arrays.added_lines(x, axis, at, wide, None, "index_fill")
+        return combined(self, "index_fill", filled, chosen, number)
 
     def masked_scatter(self: T, mask: T, source: T) -> T:
         """The elements of `source`, in order, where the bool mask holds, else these."""
@@ -177,16 +219,18 @@ class ArrangementMethods:
 
     # ---- reductions ------------------------------------------------------------------------------
 
-    def var_mean(self: T, dim: Axes = None, correction: float = 1,
-                 keepdim: bool = False) -> tuple[T, T]:
+    def var_mean(self: T, dim: Axes = None, correction: float | None = 1, keepdim: bool = False, *,
+                 unbiased: bool | None = None) -> tuple[T, T]:
         """(variance, mean) over some axes, or all."""
+        dim, correction = reductions.freedom(dim, correction, unbiased, "var_mean")
         axes = shapes.axes(dim, self.ndim, "var_mean")
         return (self._unary(lambda x: reductions.var(x, axes, keepdim, correction)),
                 self._unary(lambda x: reductions.mean(x, axes, keepdim)))
 
-    def std_mean(self: T, dim: Axes = None, correction: float = 1,
-                 keepdim: bool = False) -> tuple[T, T]:
+    def std_mean(self: T, dim: Axes = None, correction: float | None = 1, keepdim: bool = False, *,
+                 unbiased: bool | None = None) -> tuple[T, T]:
         """(standard deviation, mean) over some axes, or all."""
+        dim, correction = reductions.freedom(dim, correction, unbiased, "std_mean")
         axes = shapes.axes(dim, self.ndim, "std_mean")
         return (self._unary(lambda x: special.sqrt(reductions.var(x, axes, keepdim, correction))),
                 self._unary(lambda x: reductions.mean(x, axes, keepdim)))
@@ -197,15 +241,20 @@ class ArrangementMethods:
         return LeastAndGreatest(self._unary(lambda x: reductions.amin(x, axes, keepdim)),
                                 self._unary(lambda x: reductions.amax(x, axes, keepdim)))
 
-    def nansum(self: T, dim: Axes = None, keepdim: bool = False) -> T:
+    def nansum(self: T, dim: Axes = None, keepdim: bool = False,
+               dtype: DType | str | None = None) -> T:
         """The sum without NaN."""
         axes = shapes.axes(dim, self.ndim, "nansum")
-        return self._unary(lambda x: reductions.sum(arrangements.without_nan(x), axes, keepdim))
+        kind = None if dtype is None else dt.as_dtype(dtype)
+        return self._unary(lambda x: reductions.sum(arrangements.without_nan(x), axes, keepdim,
+                                                    kind))
 
-    def nanmean(self: T, dim: Axes = None, keepdim: bool = False) -> T:
+    def nanmean(self: T, dim: Axes = None, keepdim: bool = False,
+                dtype: DType | str | None = None) -> T:
         """The mean without NaN."""
         axes = shapes.axes(dim, self.ndim, "nanmean")
-        return self._unary(lambda x: arrangements.nan_mean(x, axes, keepdim))
+        x = self if dtype is None else self._cast(dt.as_dtype(dtype))
+        return x._unary(lambda node: arrangements.nan_mean(node, axes, keepdim))
 
     def equal(self: T, other: T) -> bool:
         """Whether shapes and all elements are equal. Computes both."""

@@ -97,7 +97,7 @@ def triangle(x: Node, diagonal: int, lower: bool) -> Node:
     row, column = reshape(iota(rows), (rows, 1)), reshape(iota(columns), (1, columns))
     limit = ew.add(row, diagonal)
     keep = ew.less_equal(column, limit) if lower else ew.greater_equal(column, limit)
-    return ew.where(keep, x, 0)
+    return ew.where(keep, x, const(0, x.dtype))
 
 
 def without_nan(x: Node) -> Node:

@@ -152,7 +152,7 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     """The index on each axis of an array of `shape` at these positions in row-major order."""
     if not indices.dtype.is_int:
         raise DTypeError(f"unravel_index of {indices.dtype.name}: positions are integers")
-    found = []
+    indices, found = indices.long(), []
     for size in reversed(shapes.new_shape([shape], "unravel_index")):
         found.append(indices % size)
         indices = indices // size

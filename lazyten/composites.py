@@ -161,14 +161,31 @@ def float_power(x: Operand, exponent: Operand) -> Node:
     return ew.power(ew.as_node(x, dt.float64, shape), ew.as_node(exponent, dt.float64, shape))
 
 
-def norm_of(x: Node, p: float) -> Node:
-    """The p-norm of all elements."""
-    size = ew.absolute(ew.as_float(x))
-    axes = tuple(range(len(x.shape)))
+def norm(x: Node, p: float, axes: tuple[int, ...], keepdim: bool = False) -> Node:
+    """The p-norm over `axes`; its gradient at 0 is 0. Floats only."""
+    if not x.dtype.is_float:
+        raise DTypeError(f"norm of {x.dtype.name}: a norm is a float; convert first with .float()")
+    return cast(_wide_norm(ew.wide(x), p, axes, keepdim), x.dtype)
+
+
+def _wide_norm(x: Node, p: float, axes: tuple[int, ...], keepdim: bool) -> Node:
+    size = ew.absolute(x)
     if math.isinf(p):
-        return reductions.amax(size, axes) if p > 0 else reductions.amin(size, axes)
+        extreme = reductions.amax if p > 0 else reductions.amin
+        return extreme(size, axes, keepdim)
     if p == 0:
-        return cast(reductions.sum(ew.not_equal(size, 0.0), axes), size.dtype)
-    if p == 2:
-        return special.sqrt(reductions.sum(ew.mul(size, size), axes))
-    return ew.power(reductions.sum(ew.power(size, p), axes), 1 / p)
+        return cast(reductions.sum(ew.not_equal(size, 0.0), axes, keepdim), size.dtype)
+    if p == 1:
+        return reductions.sum(size, axes, keepdim)
+    power = special.square(x) if p == 2 else ew.power(size, p)
+    total = reductions.sum(power, axes, keepdim)
+    none = ew.equal(total, 0.0)
+    some = ew.where(none, const(1.0, total.dtype), total)
+    root = special.sqrt(some) if p == 2 else ew.power(some, 1 / p)
+    return ew.where(none, ew.power(total, 1 / p) if p < 0 else total, root)
+
+
+def distance(a: Operand, b: Operand, p: float) -> Node:
+    """The p-norm of all elements of a - b, computed in float32 or wider."""
+    gap = ew.as_float(ew.sub(a, b))
+    return norm(gap, p, tuple(range(len(gap.shape))))

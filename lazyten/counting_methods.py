@@ -90,7 +90,7 @@ class CountingMethods:
         if low > high:
             raise ArgumentError(f"histc: min={low} is above max={high}; exchange them")
         x = reshape(self.detach().node, (self.numel(),))
-        ends = _ends(x, low, high)
+        ends = _ends(x, low, high, 1.0)
         return self._fresh(cast(_counts(_parts(x, count, *ends), count, None), self.dtype))
 
     def histogram(self: T, bins: Any, *, range: tuple[float, float] | None = None,
@@ -176,15 +176,15 @@ def _bins(bins: Any, operation: str) -> int:
     return count
 
 
-def _ends(x: Node, low: float, high: float) -> tuple[Node, Node]:
-    """Where a histogram begins and ends: its limits, or where they are equal those of x, or 1
-    around them where these are equal, too."""
+def _ends(x: Node, low: float, high: float, around: float) -> tuple[Node, Node]:
+    """Where a histogram begins and ends: its limits, or where they are equal those of x, or
+    `around` them where these are equal, too."""
     ends = [const(v, x.dtype) for v in (low, high)]
     if low == high and x.numel:
         ends = [reductions.amin(x, (0,)), reductions.amax(x, (0,))]
     equal = ew.equal(ends[0], ends[1])
-    return (ew.where(equal, ew.sub(ends[0], 1), ends[0]),
-            ew.where(equal, ew.add(ends[1], 1), ends[1]))
+    return (ew.where(equal, ew.sub(ends[0], around), ends[0]),
+            ew.where(equal, ew.add(ends[1], around), ends[1]))
 
 
 def _parts(x: Node, count: int, low: Node, high: Node) -> Node:
@@ -214,7 +214,7 @@ def _edges(x: T, flat: Node, bins: Any, limits: tuple[float, float] | None) -> N
         float(shapes.as_number(v, "histogram", "a limit")) for v in limits]
     if low > high:
         raise ArgumentError(f"histogram: range=({low}, {high}); the first must be below the second")
-    first, last = _ends(flat, low, high)
+    first, last = _ends(flat, low, high, 0.5)
     place = cast(iota(count + 1), x.dtype)
     gap = ew.true_divide(ew.sub(last, first), float(count))
     up, down = ew.add(first, ew.mul(place, gap)), ew.sub(last, ew.mul(ew.sub(count, place), gap))

@@ -73,29 +73,35 @@ def empty(*size: Any, dtype: DTypeLike | None = None, device: str | None = None,
 
 
 @takes_tensors
-def full_like(x: Tensor, fill_value: Scalar, dtype: DTypeLike | None = None) -> Tensor:
-    """`full` in another tensor's shape, dtype and device."""
-    return full(x.shape, fill_value, dtype or x.dtype, x.device)
+def full_like(input: Tensor, fill_value: Scalar, dtype: DTypeLike | None = None,
+              device: str | None = None, requires_grad: bool = False) -> Tensor:
+    """`full` in another tensor's shape; its dtype and device unless others are given."""
+    return full(input.shape, fill_value, dtype or input.dtype, device or input.device,
+                requires_grad)
 
 
 @takes_tensors
-def zeros_like(x: Tensor, dtype: DTypeLike | None = None) -> Tensor:
-    """`zeros` in another tensor's shape, dtype and device."""
-    return full_like(x, 0, dtype)
+def zeros_like(input: Tensor, dtype: DTypeLike | None = None, device: str | None = None,
+               requires_grad: bool = False) -> Tensor:
+    """`zeros` in another tensor's shape; its dtype and device unless others are given."""
+    return full_like(input, 0, dtype, device, requires_grad)
 
 
 @takes_tensors
-def ones_like(x: Tensor, dtype: DTypeLike | None = None) -> Tensor:
-    """`ones` in another tensor's shape, dtype and device."""
-    return full_like(x, 1, dtype)
+def ones_like(input: Tensor, dtype: DTypeLike | None = None, device: str | None = None,
+              requires_grad: bool = False) -> Tensor:
+    """`ones` in another tensor's shape; its dtype and device unless others are given."""
+    return full_like(input, 1, dtype, device, requires_grad)
 
 
 empty_like = zeros_like
 
 
-def arange(start: Scalar, end: Scalar | None = None, step: Scalar = 1,
-           dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
-    """start, start + step, ... below end (above it if step is negative); arange(end) is from 0."""
+def arange(start: Scalar = 0, end: Scalar | None = None, step: Scalar = 1,
+           dtype: DTypeLike | None = None, device: str | None = None,
+           requires_grad: bool = False) -> Tensor:
+    """start, start + step, ... below end (above it if step is negative); arange(end) is from 0. Of
+    an integer dtype, start and step are made whole numbers, towards 0; of int64, end is, too."""
     if end is None:
         start, end = 0, start
     start, end, step = [shapes.as_number(v, "arange", what) for v, what in
@@ -104,16 +110,22 @@ def arange(start: Scalar, end: Scalar | None = None, step: Scalar = 1,
         raise ArgumentError(f"arange({start}, {end}, {step}): the step must not be 0, and all must "
                             f"be finite")
     whole = all(isinstance(v, int) for v in (start, end, step))
+    kind = _type(dtype, dt.default_int if whole else dt.default_float)
+    if kind is dt.int64:
+        start, end, step, whole = int(start), int(end), int(step), True
+    if step == 0:
+        raise ArgumentError("arange: the step is 0 as a whole number; give a float dtype")
     number = -((start - end) // step) if whole else math.ceil((end - start) / step)
     count, = shapes.countable((max(int(number), 0),), "arange")
-    kind = _type(dtype, dt.default_int if whole else dt.default_float)
+    if kind.is_int:
+        start, step, whole = int(start), int(step), True
     work = dt.INDEX if whole else dt.float64
     values = ew.add(ew.mul(cast(iota(count), work), const(step, work)), const(start, work))
-    return _new(cast(values, kind), device, False)
+    return _new(cast(values, kind), device, requires_grad)
 
 
 def linspace(start: float, end: float, steps: int, dtype: DTypeLike | None = None,
-             device: str | None = None) -> Tensor:
+             device: str | None = None, requires_grad: bool = False) -> Tensor:
     """`steps` numbers evenly spread from start to end, both included."""
     steps = shapes.as_int(steps, "linspace", "the number of steps")
     shapes.countable((steps,), "linspace")
@@ -126,15 +138,15 @@ def linspace(start: float, end: float, steps: int, dtype: DTypeLike | None = Non
     up = ew.add(ew.mul(place, gap), float(start))
     down = ew.sub(float(end), ew.mul(ew.sub(float(steps - 1), place), gap))
     values = ew.where(ew.less(place, steps / 2), up, down)
-    return _new(cast(values, kind), device, False)
+    return _new(cast(values, kind), device, requires_grad)
 
 
 def eye(n: int, m: int | None = None, dtype: DTypeLike | None = None,
-        device: str | None = None) -> Tensor:
+        device: str | None = None, requires_grad: bool = False) -> Tensor:
     """n rows of m columns with 1 on the diagonal."""
     rows, columns = shapes.new_shape([n, n if m is None else m], "eye")
     diagonal = ew.equal(reshape(iota(rows), (rows, 1)), reshape(iota(columns), (1, columns)))
-    return _new(cast(diagonal, _type(dtype, dt.default_float)), device, False)
+    return _new(cast(diagonal, _type(dtype, dt.default_float)), device, requires_grad)
 
 
 # ---- several tensors -----------------------------------------------------------------------------
@@ -186,9 +198,12 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
 
 
 @takes_tensors
-def where(condition: Tensor, a: Any, b: Any) -> Tensor:
-    """a where the bool tensor `condition` holds, else b; numbers or tensors, broadcast."""
-    values = [condition._operand(v, "where") for v in (a, b)]
+def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
+    """input where the bool tensor `condition` holds, else other; numbers or tensors, broadcast.
+    With the condition alone, nonzero(as_tuple=True)."""
+    if input is None and other is None:
+        return condition.nonzero(as_tuple=True)
+    values = [condition._operand(v, "where") for v in (input, other)]
     nodes = [v.node if isinstance(v, Tensor) else v for v in values]
     tensors = [v for v in values if isinstance(v, Tensor)]
     return Tensor._result(ew.where(condition.node, nodes[0], nodes[1]), condition, *tensors)
@@ -295,11 +310,19 @@ def bucketize(input: Any, boundaries: Tensor, *, right: bool = False,
     return searchsorted(boundaries, input, right, out_int32=out_int32)
 
 
-@takes_tensors
-def isin(elements: Tensor, test_elements: Tensor) -> Tensor:
-    """Whether each element is one of `test_elements`."""
-    wide = elements.unsqueeze(-1) == test_elements.reshape(-1)
-    return wide.any(-1)
+def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False,
+         invert: bool = False) -> Tensor:
+    """Whether each element is one of `test_elements`, or with `invert` none of them; one of the two
+    may be a number. assume_unique makes no difference."""
+    known = [x for x in (elements, test_elements) if isinstance(x, Tensor)]
+    if not known:
+        raise DTypeError("isin: neither the elements nor the test elements are a tensor; wrap one "
+                         "in lazyten.tensor()")
+    values = [known[0]._operand(x, "isin") for x in (elements, test_elements)]
+    each, tested = [x if isinstance(x, Tensor) else tensor(x, device=known[0].device)
+                    for x in values]
+    found = (each.unsqueeze(-1) == tested.reshape(-1)).any(-1)
+    return found.logical_not() if invert else found
 
 
 # ---- computing -----------------------------------------------------------------------------------

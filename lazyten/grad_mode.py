@@ -4,7 +4,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -45,14 +45,22 @@ class _GradMode:
 
 
 class no_grad(_GradMode):
-    """Within this block nothing is recorded for gradients: results do not require them."""
+    """Within this block, or the function it decorates (also as @no_grad, without brackets), nothing
+    is recorded for gradients: results do not require them."""
+
+    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
+        return super().__new__(cls) if function is None else cls()(function)
 
     def __init__(self) -> None:
         super().__init__(False)
 
 
 class enable_grad(_GradMode):
-    """Within this block gradients are recorded again, inside a no_grad."""
+    """Within this block, or the function it decorates, gradients are recorded again, inside a
+    no_grad."""
+
+    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
+        return super().__new__(cls) if function is None else cls()(function)
 
     def __init__(self) -> None:
         super().__init__(True)

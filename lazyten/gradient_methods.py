@@ -23,12 +23,16 @@ class GradientMethods:
     def register_hook(self: T, hook: Callable[[T], T | None]) -> RemovableHandle:
         """Have `hook` called with this tensor's gradient in each backward pass. What it gives, if
         not None, goes on in its place."""
+        owner: type = type(self)
         make, device, shape, dtype = type(self)._of, self.device, self.shape, self.dtype
 
         def on_node(gradient: Node) -> Node | None:
             result = hook(make(gradient, device))
             if result is None:
                 return None
+            if not isinstance(result, owner):
+                raise GradientError(f"a hook gave {result!r:.40}; give the gradient to go on with, "
+                                    f"a tensor, or None")
             if result.shape != shape or result.dtype is not dtype:
                 raise GradientError(f"a hook of a tensor of {dtype.name} {shape} gave a gradient "
                                     f"of {result.dtype.name} {result.shape}; they must be alike")

@@ -63,13 +63,13 @@ class InPlaceMethods:
     floor_ = _in_place("floor")
     ceil_ = _in_place("ceil")
     trunc_ = _in_place("trunc")
-    round_ = _in_place("round")
+    round_ = _in_place_of("round")
     frac_ = _in_place("frac")
     erf_ = _in_place("erf")
     relu_ = _in_place("relu")
     sigmoid_ = _in_place("sigmoid")
     tanh_ = _in_place("tanh")
-    logit_ = _in_place("logit")
+    logit_ = _in_place_of("logit")
     nan_to_num_ = _in_place_of("nan_to_num")
     bitwise_not_ = _in_place("bitwise_not")
     logical_not_ = _in_place("logical_not")
@@ -110,6 +110,7 @@ class InPlaceMethods:
     cumprod_ = _in_place_of("cumprod")
     tril_ = _in_place_of("tril")
     triu_ = _in_place_of("triu")
+    put_ = _in_place_of("put")
     index_copy_ = _in_place_of("index_copy")
     index_fill_ = _in_place_of("index_fill")
     scatter_reduce_ = _in_place_of("scatter_reduce")
@@ -119,7 +120,7 @@ class InPlaceMethods:
     lgamma_, digamma_ = _in_place("lgamma"), _in_place("digamma")
     sgn_, sinc_, fix_ = _in_place("sgn"), _in_place("sinc"), _in_place("fix")
     ldexp_, addr_, addbmm_ = _in_place_of("ldexp"), _in_place_of("addr"), _in_place_of("addbmm")
-    subtract_ = _in_place_of("subtract")
+    subtract_, float_power_ = _in_place_of("subtract"), _in_place_of("float_power")
     absolute_, negative_ = abs_, neg_
     arcsin_, arccos_, arctan_, arctan2_ = asin_, acos_, atan_, atan2_
     arcsinh_, arccosh_, arctanh_ = asinh_, acosh_, atanh_

@@ -153,7 +153,9 @@ def along(x: Node, axis: int, index: Node) -> Node:
 
 def gathered(x: Node, axis: int, index: Node) -> Node:
     """out[i][j][k] = x[i][index[i][j][k]][k] for axis 1: index has x's rank, and on the other axes
-    no more elements than x."""
+    no more elements than x. A zero-dim tensor, of both, is taken as one of 1 element."""
+    if not x.shape or not index.shape:
+        return reshape(gathered(_line(x), axis, _line(index)), index.shape)
     at = _own_positions(x, axis, index, "gather")
     chain = Chain(x.shape)
     for a, m in enumerate(index.shape):
@@ -167,8 +169,11 @@ def scattered(base: Node, axis: int, index: Node, values: Node, combiner: Op | N
     """base with base[i][index[i][j][k]][k] set to, or combined with, values[i][j][k] for axis 1.
 
     index has base's rank, and on each axis no more elements than `values`, on the others than
-    `axis` no more than `base`.
+    `axis` no more than `base`. A zero-dim tensor is taken as one of 1 element.
     """
+    if not (base.shape and index.shape and values.shape):
+        return reshape(scattered(_line(base), axis, _line(index), _line(values), combiner,
+                                 operation), base.shape)
     at = _own_positions(base, axis, index, operation)
     if len(values.shape) != len(index.shape) or any(
             m > n for m, n in zip(index.shape, values.shape, strict=True)):
@@ -188,7 +193,11 @@ def scattered(base: Node, axis: int, index: Node, values: Node, combiner: Op | N
 
 def added_lines(base: Node, axis: int, index: Node, source: Node, combiner: Op | None,
                 operation: str) -> Node:
-    """base with line index[j] of `axis` set to, or combined with, line j of `source`."""
+    """base with line index[j] of `axis` set to, or combined with, line j of `source`. A zero-dim
+    tensor is taken as one of 1 element."""
+    if not base.shape:
+        return reshape(added_lines(_line(base), axis, _line(index), _line(source), combiner,
+                                   operation), ())
     if len(index.shape) != 1:
         raise ShapeError(f"{operation}: the index has shape {index.shape}; it must have one axis")
     if not fits_beside(source.shape, base.shape, axis) or source.shape[axis] != index.shape[0]:
@@ -205,6 +214,10 @@ def lowest(base: Node, axis: int, index: Node, values: Node, operation: str) -> 
     turn = Op.NEG if base.dtype.is_float else Op.NOT
     opposite, turned = elementwise(turn, base), elementwise(turn, values)
     return elementwise(turn, scattered(opposite, axis, index, turned, Op.MAX, operation))
+
+
+def _line(x: Node) -> Node:
+    return x if x.shape else reshape(x, (1,))
 
 
 def _own_positions(x: Node, axis: int, index: Node, operation: str) -> Node:

@@ -19,22 +19,24 @@ REDUCTIONS = ("mean", "sum", "none")
 
 def softmax(x: Node, axis: int) -> Node:
     """e ** x over its sum along `axis`."""
-    wide = ew.wide(as_float(x))
-    if not x.shape or wide.shape[axis] == 0:
-        return wide if x.shape else ew.add(ew.mul(wide, 0.0), 1.0)
+    x = as_float(x)
+    wide = ew.wide(x)
+    if not x.shape or x.shape[axis] == 0:
+        return x if x.shape else ew.add(ew.mul(x, 0.0), 1.0)
     powers = special.exp(ew.sub(wide, reductions.finite_max(wide, (axis,))))
     total = reductions.sum(powers, (axis,), keepdim=True)
-    return cast(ew.true_divide(powers, total), as_float(x).dtype)
+    return cast(ew.true_divide(powers, total), x.dtype)
 
 
 def log_softmax(x: Node, axis: int) -> Node:
     """The logarithm of softmax, without the loss of taking it afterwards."""
-    wide = ew.wide(as_float(x))
-    if not x.shape or wide.shape[axis] == 0:
-        return wide if x.shape else ew.mul(wide, 0.0)
+    x = as_float(x)
+    wide = ew.wide(x)
+    if not x.shape or x.shape[axis] == 0:
+        return x if x.shape else ew.mul(x, 0.0)
     below = ew.sub(wide, reductions.finite_max(wide, (axis,)))
     total = reductions.sum(special.exp(below), (axis,), keepdim=True)
-    return cast(ew.sub(below, special.log(total)), as_float(x).dtype)
+    return cast(ew.sub(below, special.log(total)), x.dtype)
 
 
 def one_hot(labels: Node, classes: int) -> Node:

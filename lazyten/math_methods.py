@@ -9,9 +9,10 @@ from lazyten import composites, scans, shapes, special, statistical_functions
 from lazyten import dtype as dt
 from lazyten import elementwise as ew
 from lazyten import inverse_functions as inverse
-from lazyten.dtype import Scalar
+from lazyten.dtype import DType, Scalar, as_dtype
 from lazyten.errors import ArgumentError, DTypeError
 from lazyten.node import const, gather
+from lazyten.shapes import Axes
 from lazyten.tensor_like import T, ValuesAndIndices, binary, combined, unary
 
 
@@ -33,7 +34,6 @@ class MathMethods:
     lgamma = unary("lgamma", statistical_functions.lgamma, "log(abs(gamma(x))).")
     digamma = unary("digamma", statistical_functions.digamma, "The derivative of lgamma.")
     sinc = unary("sinc", composites.sinc, "sin(pi x) / (pi x), and 1 at 0.")
-    logit = unary("logit", composites.logit, "log(x / (1 - x)).")
     rad2deg = unary("rad2deg", composites.degrees, "Radians in degrees.")
     deg2rad = unary("deg2rad", composites.radians, "Degrees in radians.")
     frac = unary("frac", composites.frac, "x - trunc(x).")
@@ -42,8 +42,6 @@ class MathMethods:
     negative = unary("negative", ew.negative, "-x.")
     fix = unary("fix", special.trunc, "x without its fraction.")
     sgn = unary("sgn", ew.sign, "-1, 0 or 1; NaN for NaN.")
-    isposinf = unary("isposinf", lambda x: ew.equal(x, math.inf), "Whether infinity.")
-    isneginf = unary("isneginf", lambda x: ew.equal(x, -math.inf), "Whether -infinity.")
 
     atan2 = arctan2 = binary("atan2", inverse.atan2, "The angle of the point (other, self).")
     hypot = binary("hypot", inverse.hypot, "sqrt(self ** 2 + other ** 2).")
@@ -67,11 +65,33 @@ class MathMethods:
     bitwise_xor = binary("bitwise_xor", ew.bitwise_xor, "Bit by bit exclusive or.")
     bitwise_left_shift = binary("bitwise_left_shift", ew.shift_left, "self * 2 ** other.")
     bitwise_right_shift = binary("bitwise_right_shift", ew.shift_right, "self // 2 ** other.")
-    clamp_min = binary("clamp_min", lambda x, low: ew.clip(x, low, None), "At least other.")
-    clamp_max = binary("clamp_max", lambda x, high: ew.clip(x, None, high), "At most other.")
-
     ldexp = binary("ldexp", composites.ldexp, "self * 2 ** other, in floats.")
-    float_power = binary("float_power", composites.float_power, "self ** other in float64.")
+
+    def isposinf(self: T) -> T:
+        """Whether infinity."""
+        return self._unary(lambda x: ew.equal(x, math.inf))
+
+    def isneginf(self: T) -> T:
+        """Whether -infinity."""
+        return self._unary(lambda x: ew.equal(x, -math.inf))
+
+    def clamp_min(self: T, min: Any) -> T:
+        """At least min."""
+        return combined(self, "clamp_min", lambda x, low: ew.clip(x, low, None), min)
+
+    def clamp_max(self: T, max: Any) -> T:
+        """At most max."""
+        return combined(self, "clamp_max", lambda x, high: ew.clip(x, None, high), max)
+
+    def float_power(self: T, exponent: Any) -> T:
+        """self ** exponent in float64."""
+        return combined(self, "float_power", composites.float_power, exponent)
+
+    def rsub(self: T, other: Any, *, alpha: Scalar = 1) -> T:
+        """other - alpha * self."""
+        number = shapes.as_number(alpha, "rsub", "alpha")
+        return combined(self, "rsub", lambda x, y: ew.sub(
+            y, x if number == 1 else ew.mul(x, number)), other)
 
     def positive(self: T) -> T:
         """The tensor itself; bools have no sign."""
@@ -103,8 +123,19 @@ class MathMethods:
     def dist(self: T, other: T, p: float = 2) -> T:
         """(sum of |self - other| ** p) ** (1 / p); for p = inf the greatest."""
         power = float(shapes.as_number(p, "dist", "p"))
-        return combined(self, "dist", lambda a, b: composites.norm_of(ew.sub(a, b), power),
+        return combined(self, "dist", lambda a, b: composites.distance(a, b, power),
                         self._tensor(other, "dist"))
+
+    def norm(self: T, p: Any = "fro", dim: Axes = None, keepdim: bool = False,
+             dtype: DType | str | None = None) -> T:
+        """(sum of |x| ** p) ** (1 / p) over some axes, or all: p = 'fro' is 2; inf is the greatest
+        and -inf the least of |x|, 0 the count of what is not 0. The gradient at 0 is 0."""
+        if isinstance(p, str) and p != "fro":
+            raise ArgumentError(f"norm: p={p!r} is neither 'fro' nor a number")
+        power = 2.0 if p is None or isinstance(p, str) else float(shapes.as_number(p, "norm", "p"))
+        x = self if dtype is None else self._cast(as_dtype(dtype))
+        axes = shapes.axes(dim, self.ndim, "norm")
+        return x._unary(lambda node: composites.norm(node, power, axes, keepdim))
 
     def signbit(self: T) -> T:
         """Whether below 0, also -0.0."""
@@ -148,10 +179,19 @@ class MathMethods:
         return combined(self, "isclose", lambda a, b: composites.isclose(
             a, b, rtol, atol, equal_nan), self._tensor(other, "isclose"))
 
-    def cumprod(self: T, dim: int) -> T:
-        """Products of the elements up to each one, along an axis."""
+    def logit(self: T, eps: float | None = None) -> T:
+        """log(x / (1 - x)), of x held between eps and 1 - eps."""
+        if eps is None:
+            return self._special(composites.logit)
+        least = float(shapes.as_number(eps, "logit", "eps"))
+        return self._special(lambda x: composites.logit(ew.clip(x, least, 1 - least)))
+
+    def cumprod(self: T, dim: int, dtype: DType | str | None = None) -> T:
+        """Products of the elements up to each one, along an axis; of integers in int64."""
         axis = shapes.axis(dim, self.ndim, "cumprod")
-        return self._unary(lambda x: scans.cumulative_product(x, axis))
+        product = (self if dtype is None else self._cast(as_dtype(dtype)))._unary(
+            lambda x: scans.cumulative_product(x, axis))
+        return product if dtype is None else product._cast(as_dtype(dtype))
 
     def logcumsumexp(self: T, dim: int) -> T:
         """log of the sums of e ** x up to each element, along an axis, safe for large x."""

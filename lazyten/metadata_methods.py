@@ -86,6 +86,25 @@ class MetadataMethods:
         """Whether the elements are complex: never."""
         return False
 
+    @property
+    def real(self: T) -> T:
+        """The tensor itself: there are no complex numbers."""
+        return self
+
+    def conj(self: T) -> T:
+        """The tensor itself: there are no complex numbers."""
+        return self
+
+    @property
+    def is_cuda(self: T) -> bool:
+        """Whether the values are on an NVIDIA GPU."""
+        return self.device.partition(":")[0] == "cuda"
+
+    @property
+    def is_cpu(self: T) -> bool:
+        """Whether the device is the cpu."""
+        return self.device.partition(":")[0] == "cpu"
+
     def is_signed(self: T) -> bool:
         """Whether the elements can be below 0."""
         return self.dtype.kind in "ifs"

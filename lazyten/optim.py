@@ -60,11 +60,14 @@ class Optimizer:
         for option in ("lr", "weight_decay"):
             _check_positive(type(self).__name__, option, group[option])
 
-    def zero_grad(self) -> None:
-        """Forget all gradients."""
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget all gradients, or, unless set_to_none, make them 0."""
         for group in self.param_groups:
             for p in group["params"]:
-                p.grad = None
+                if set_to_none or p.grad is None:
+                    p.grad = None
+                else:
+                    p.grad.zero_()
 
     def step(self, closure: Callable[[], Tensor] | None = None) -> Tensor | None:
         """Update every parameter that has a gradient, and compute all of it now.

@@ -5,17 +5,38 @@ host, which is faster; in a jitted or transformed function, lazily.
 """
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from lazyten import dtype as dt
 from lazyten import elementwise as ew
-from lazyten import index_arrays, joining, levels, ordering, reductions, shapes, tracing
+from lazyten import (
+    index_arrays,
+    joining,
+    levels,
+    ordering,
+    reductions,
+    shapes,
+    special,
+    tracing,
+)
 from lazyten.errors import ArgumentError, DTypeError, ShapeError
 from lazyten.indexing import Chain, apply
 from lazyten.node import Node, cast, const, gather, reshape
 from lazyten.tensor_like import T, ValuesAndIndices
+
+INTERPOLATIONS: dict[str, Callable[[float], float]] = {
+    "linear": float, "lower": math.floor, "higher": math.ceil, "nearest": round,
+    "midpoint": lambda place: (math.floor(place) + math.ceil(place)) / 2}
+"""Where a quantile is taken, of a place between two elements in order."""
+NODE_INTERPOLATIONS: dict[str, Callable[[Node], Node]] = {
+    "linear": lambda place: place, "lower": special.floor, "higher": special.ceil,
+    "nearest": special.round_half_even,
+    "midpoint": lambda place: ew.mul(ew.add(special.floor(place), special.ceil(place)), 0.5)}
+"""The same of a node."""
 
 
 class OrderMethods:
@@ -74,9 +95,12 @@ class OrderMethods:
             found = _at(x, axis, sorted_, (n - 1) // 2, keepdim)
         return found.values if dim is None else found
 
-    def quantile(self: T, q: Any, dim: int | None = None, keepdim: bool = False) -> T:
-        """The element that a share q of all is below, between neighbours by interpolation; q is a
-        number or a list of them, which becomes axis 0. NaN if there is one."""
+    def quantile(self: T, q: Any, dim: int | None = None, keepdim: bool = False, *,
+                 interpolation: str = "linear") -> T:
+        """The element that a share q of all is below, between neighbours by interpolation: linear,
+        lower, higher, nearest or midpoint. q is a number or a list of them, which becomes axis 0.
+        NaN if there is one."""
+        _check_interpolation(interpolation, "quantile")
         shares = _shares(self, q, "quantile")
         x = self._reshaped((self.numel(),)) if dim is None else self
         axis = 0 if dim is None else shapes.axis(dim, self.ndim, "quantile")
@@ -85,7 +109,7 @@ class OrderMethods:
         reductions.need_elements(x.node, (axis,), "quantile")
         index = order_along(x, axis, False)
         values = x._given(index_arrays.along(x.node, axis, index.node), index)
-        node = _interpolated(values.node, x.node, axis, shares)
+        node = _interpolated(values.node, x.node, axis, shares, interpolation)
         return x._given(reshape(node, (*shares.shape, *_kept(self, dim, axis, keepdim))))
 
     def nanmedian(self: T, dim: int | None = None, keepdim: bool = False) -> Any:
@@ -103,15 +127,18 @@ class OrderMethods:
         values, indices = found.values._reshaped(shape), found.indices._reshaped(shape)
         return values if dim is None else ValuesAndIndices(values, indices)
 
-    def nanquantile(self: T, q: Any, dim: int | None = None, keepdim: bool = False) -> T:
+    def nanquantile(self: T, q: Any, dim: int | None = None, keepdim: bool = False, *,
+                    interpolation: str = "linear") -> T:
         """The quantile of what is not NaN; NaN where all is."""
+        _check_interpolation(interpolation, "nanquantile")
         shares = _shares(self, q, "nanquantile")
         x = self._reshaped((self.numel(),)) if dim is None or not self.shape else self
         axis = 0 if dim is None else shapes.axis(dim, self.ndim, "nanquantile")
         reductions.need_elements(x.node, (axis,), "nanquantile")
         index = order_along(x, axis, False)
         values = x._given(gather(x.node, axis, index.node), index)
-        node = _quantiles_of_numbers(values.node, _last_number(x.detach().node, axis), axis, shares)
+        node = _quantiles_of_numbers(values.node, _last_number(x.detach().node, axis), axis, shares,
+                                     interpolation)
         return x._given(reshape(node, (*shares.shape, *_kept(self, dim, axis, keepdim))))
 
 
@@ -157,14 +184,21 @@ def _last_if_nan(x: T, axis: int, index: T, place: int) -> T:
     return index._unary(chosen)
 
 
-def _interpolated(values: Node, x: Node, axis: int, shares: np.ndarray[Any, Any]) -> Node:
+def _check_interpolation(given: str, operation: str) -> None:
+    if given not in INTERPOLATIONS:
+        raise ArgumentError(f"{operation}: interpolation={given!r} is not one of "
+                            f"{', '.join(INTERPOLATIONS)}")
+
+
+def _interpolated(values: Node, x: Node, axis: int, shares: np.ndarray[Any, Any],
+                  interpolation: str) -> Node:
     """Quantiles of sorted values: the shares (if they are a list) as axis 0, then the other axes,
     `axis` of size 1."""
     n = values.shape[axis]
     has_nan = reductions.any(ew.not_equal(x, x), (axis,), True)
     rows = []
     for share in shares.reshape(-1):
-        place = float(share) * (n - 1)
+        place = INTERPOLATIONS[interpolation](float(share) * (n - 1))
         low = int(place)
         ends = [apply(Chain(values.shape).cut(axis, i, i + 1), values)
                 for i in (low, min(low + 1, n - 1))]
@@ -200,13 +234,13 @@ def _last_number(x: Node, axis: int) -> Node:
     return ew.sub(reductions.sum(ew.equal(x, x), (axis,), True), 1)
 
 
-def _quantiles_of_numbers(values: Node, last: Node, axis: int,
-                          shares: np.ndarray[Any, Any]) -> Node:
+def _quantiles_of_numbers(values: Node, last: Node, axis: int, shares: np.ndarray[Any, Any],
+                          interpolation: str) -> Node:
     """As `_interpolated`, of sorted values up to position `last`."""
     rows = []
     held = ew.maximum(last, 0)
     for share in shares.reshape(-1):
-        place = ew.mul(cast(held, dt.float64), float(share))
+        place = NODE_INTERPOLATIONS[interpolation](ew.mul(cast(held, dt.float64), float(share)))
         low = cast(place, dt.INDEX)
         ends = [gather(values, axis, ew.minimum(ew.add(low, i), held)) for i in (0, 1)]
         part = cast(ew.sub(place, cast(low, dt.float64)), values.dtype)

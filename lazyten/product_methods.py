@@ -7,7 +7,7 @@ from typing import Any
 from lazyten import elementwise as ew
 from lazyten import products, reductions, shapes, strided, windows
 from lazyten.dtype import Scalar
-from lazyten.errors import ArgumentError, ShapeError
+from lazyten.errors import ArgumentError, DTypeError, ShapeError
 from lazyten.indexing import apply
 from lazyten.node import Node
 from lazyten.ops import Op
@@ -85,10 +85,9 @@ class ProductMethods:
     def addbmm(self: T, batch1: T, batch2: T, *, beta: Scalar = 1, alpha: Scalar = 1) -> T:
         """beta * self + alpha * the sum of batch1 @ batch2 over the batch."""
         total = _product(self._tensor(batch1, "addbmm"), batch2, "addbmm", 3, 3)._unary(
-            lambda x: reductions.sum(x, (0,)))
-        number = shapes.as_number(alpha, "addbmm", "alpha")
+            lambda x: reductions.sum(x, (0,), dtype=x.dtype))
+        number, other = _factors(self, alpha, beta, "addbmm")
         part = total if number == 1 else total._unary(lambda x: ew.mul(x, number))
-        other = shapes.as_number(beta, "addbmm", "beta")
         if other == 0:
             return part
         return combined(self, "addbmm", lambda x, y: ew.add(
@@ -118,6 +117,13 @@ class ProductMethods:
         return self._moved((Op.PERMUTE, order))
 
     mH = property(adjoint)
+
+    @property
+    def H(self: T) -> T:
+        """A matrix transposed."""
+        if self.ndim not in (0, 2):
+            raise ShapeError(f"H of shape {self.shape}: it is for 2 axes; use mH")
+        return self.adjoint() if self.shape else self
 
     def kron(self: T, other: T) -> T:
         """Each element times all of `other`, side by side."""
@@ -153,12 +159,16 @@ class ProductMethods:
                              f"or diag_embed()")
         return self._unary(lambda x: apply(strided.diagonal(x.shape, diagonal, 0, 1), x))
 
-    def diag_embed(self: T, offset: int = 0) -> T:
-        """Matrices with the last axis on a diagonal."""
+    def diag_embed(self: T, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T:
+        """Matrices in axes dim1 and dim2 of the result, with the last axis on a diagonal."""
         if not self.shape:
             raise ShapeError("diag_embed of a zero-dim tensor: it needs at least 1 axis")
         number = shapes.as_int(offset, "diag_embed", "the offset")
-        return self._unary(lambda x: products.diagonal_matrix(x, number))
+        first, second = [shapes.axis(a, self.ndim + 1, "diag_embed") for a in (dim1, dim2)]
+        if first == second:
+            raise ArgumentError(f"diag_embed: both axes are {first}; name two")
+        return self._unary(lambda x: products.diagonal_matrix(x, number)).movedim(
+            (-2, -1), (first, second))
 
 
 def _product(a: T, b: Any, operation: str, left: int, right: int) -> T:
@@ -169,13 +179,21 @@ def _product(a: T, b: Any, operation: str, left: int, right: int) -> T:
     return combined(a, operation, windows.matmul, other)
 
 
+def _factors(x: T, alpha: Scalar, beta: Scalar, operation: str) -> tuple[Scalar, Scalar]:
+    first, second = [shapes.as_number(v, operation, "alpha and beta") for v in (alpha, beta)]
+    if not x.dtype.is_float and not (isinstance(first, int) and isinstance(second, int)):
+        raise DTypeError(f"{operation} of {x.dtype.name} with alpha={alpha} and beta={beta}: "
+                         f"integers need whole numbers; convert with .float()")
+    return first, second
+
+
 def _plus_product(x: T, a: Any, b: Any, operation: str, ranks: tuple[int, int], beta: Scalar,
                   alpha: Scalar) -> T:
     left, right = x._tensor(a, operation), x._tensor(b, operation)
     if (left.ndim, right.ndim) != ranks:
         raise ShapeError(f"{operation} of a product of shapes {left.shape} and {right.shape}: it "
                          f"is for {ranks[0]} and {ranks[1]} axes; use matmul")
-    factors = [shapes.as_number(v, operation, "alpha and beta") for v in (alpha, beta)]
+    factors = _factors(x, alpha, beta, operation)
 
     def added(base: Node, first: Node, second: Node) -> Node:
         product = windows.matmul(first, second)

@@ -212,7 +212,7 @@ def covariance(x: Node, correction: float) -> Node:
     centred = ew.sub(rows, reductions.mean(rows, (1,), True))
     total = windows.matmul(centred, move(Op.PERMUTE, centred, (1, 0)))
     value = ew.true_divide(total, max(rows.shape[1] - correction, 0.0))
-    return value if len(x.shape) == 2 else reshape(value, ())
+    return value if rows.shape[0] > 1 or not rows.shape[0] else reshape(value, ())
 
 
 def correlation(x: Node) -> Node:

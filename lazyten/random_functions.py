@@ -69,11 +69,13 @@ def randint(low: int = 0, high: Any = None, size: Any = None, dtype: DTypeLike |
     return Tensor._of(node, where)
 
 
-def randperm(n: int, device: str | None = None, generator: Generator | None = None) -> Tensor:
-    """The numbers 0 to n - 1 in random order, int64."""
+def randperm(n: int, device: str | None = None, generator: Generator | None = None,
+             dtype: DTypeLike = dt.int64) -> Tensor:
+    """The numbers 0 to n - 1 in random order."""
     count, = shapes.new_shape([n], "randperm")
     where = _place(device)
-    return Tensor._of(distributions.permutation(count, where, generator), where)
+    order = Tensor._of(distributions.permutation(count, where, generator), where)
+    return order.to(dtype=dtype)
 
 
 @takes_tensors

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from lazyten import dtype as dt
 from lazyten import elementwise as ew
-from lazyten import special
+from lazyten import shapes, special
 from lazyten.dtype import DType
 from lazyten.elementwise import as_float, broadcast_to, with_gradient
 from lazyten.errors import DTypeError, ShapeError
@@ -98,6 +99,18 @@ def any(x: Node, axes: Axes, keepdim: bool = False) -> Node:
 def all(x: Node, axes: Axes, keepdim: bool = False) -> Node:
     """Whether all are not 0; True of no elements."""
     return ew.invert(any(ew.invert(ew.as_bool(x)), axes, keepdim))
+
+
+def freedom(dim: Any, correction: float | None, unbiased: bool | None,
+            operation: str) -> tuple[Any, float]:
+    """The axes and the correction of a variance. A bool, in place of the axes or as `unbiased`,
+    says whether the correction is 1."""
+    if isinstance(dim, bool):
+        dim, unbiased = None, dim
+    if unbiased is not None:
+        correction = unbiased
+    number = 1 if correction is None else shapes.as_number(correction, operation, "correction")
+    return dim, number
 
 
 def var(x: Node, axes: Axes, keepdim: bool = False, correction: float = 1) -> Node:

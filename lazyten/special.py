@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from lazyten import dtype as dt
 from lazyten import elementwise as ew
 from lazyten.elementwise import as_float, with_gradient
-from lazyten.node import Node, const, elementwise
+from lazyten.errors import DTypeError
+from lazyten.node import Node, cast, const, elementwise
 from lazyten.ops import Op
 
 LN2 = math.log(2)
@@ -102,7 +103,8 @@ def tan(x: Node) -> Node:
 
 
 def square(x: Node) -> Node:
-    """x * x."""
+    """x * x; of bools int64."""
+    x = cast(x, dt.int64) if x.dtype is dt.bool_ else x
     return ew.mul(x, x)
 
 
@@ -137,6 +139,19 @@ def trunc(x: Node) -> Node:
         return x
     below = ew.less(x, 0.0)
     return ew.where(below, ceil(x), floor(x))
+
+
+def rounded(x: Node, decimals: int) -> Node:
+    """The nearest number of so many decimals (below 0: of zeros), halves to the even one. Integers
+    are as they are, and have no decimals to choose."""
+    if decimals == 0:
+        return round_half_even(x)
+    if not x.dtype.is_float:
+        raise DTypeError(f"round of {x.dtype.name} to {decimals} decimals: it is for floats; "
+                         f"convert with .float()")
+    wide, unit = ew.wide(x), 10.0 ** abs(decimals)
+    up, down = (ew.mul, ew.true_divide) if decimals > 0 else (ew.true_divide, ew.mul)
+    return cast(down(round_half_even(up(wide, unit)), unit), x.dtype)
 
 
 def round_half_even(x: Node) -> Node:

@@ -217,14 +217,19 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         """Bytes an element."""
         return self.dtype.itemsize
 
-    def stride(self) -> tuple[int, ...]:
-        """Elements between neighbours on each axis, in the storage. ShapeError if this view is not
-        laid out in strides."""
+    @overload
+    def stride(self) -> Shape: ...
+    @overload
+    def stride(self, dim: int) -> int: ...
+
+    def stride(self, dim: int | None = None) -> Shape | int:
+        """Elements between neighbours on each axis, or on one, in the storage. ShapeError if this
+        view is not laid out in strides."""
         view = self._tracker.single
         if view is None or view.mask is not None:
             raise ShapeError(f"stride of a view of shape {self.shape}: its elements are not evenly "
                              f"spaced in memory; contiguous() makes a copy that is")
-        return view.strides
+        return view.strides if dim is None else view.strides[shapes.axis(dim, self.ndim, "stride")]
 
     def storage_offset(self) -> int:
         """Where the first element is in the storage, in elements."""
@@ -255,9 +260,9 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         _realization.realize([self._storage])
         return self
 
-    def numpy(self) -> np.ndarray[Any, Any]:
-        """The values as a new NumPy array (bfloat16 as float32, which NumPy lacks). DTypeError for
-        8-bit floats."""
+    def numpy(self, *, force: Flag = False) -> np.ndarray[Any, Any]:
+        """The values as a new NumPy array (bfloat16 as float32, which NumPy lacks), also of what
+        requires gradients, so `force` is not needed. DTypeError for 8-bit floats."""
         if self.dtype.is_stored:
             raise DTypeError(f"numpy of {self.dtype.name}: NumPy has no such type; use "
                              f".float().numpy()")
@@ -322,15 +327,23 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
             suffixes.append("requires_grad=True")
         return printing.format_tensor(values, suffixes)
 
+    def __format__(self, spec: str) -> str:
+        return super().__format__(spec) if self.shape else format(self.item(), spec)
+
+    def __contains__(self, element: Any) -> Flag:
+        return Flag((self == element).any())
+
     def __hash__(self) -> int:
         return id(self)
 
     # ---- conversion ------------------------------------------------------------------------------
 
     def to(self, *args: Any, dtype: DTypeLike | None = None, device: str | None = None,
-           memory_format: MemoryFormat = preserve_format) -> Tensor:
+           memory_format: MemoryFormat = preserve_format, non_blocking: Flag = False,
+           copy: Flag = False) -> Tensor:
         """This tensor in another dtype, on another device, in another layout, or all of them:
-        to('interpreter'), to(lt.float64), to(other_tensor). Itself if nothing changes."""
+        to('interpreter'), to(lt.float64), to(other_tensor). Itself if nothing changes, unless
+        `copy`. Nothing waits for what is computed, so non_blocking makes no difference."""
         for arg in args:
             if isinstance(arg, Tensor):
                 dtype, device = arg.dtype, arg.device
@@ -343,7 +356,9 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
             result = Tensor._result(cast(self.node, dt.as_dtype(dtype)), self)
         if device is not None and canonical(device) != result.device:
             result = result._copied_to(canonical(device))
-        return result if memory_format is preserve_format else result.contiguous(memory_format)
+        if memory_format is not preserve_format:
+            result = result.contiguous(memory_format)
+        return result.clone(memory_format) if copy and result is self else result
 
     def _copied_to(self, device: str) -> Tensor:
         node = make(Op.COPY, self.dtype, (self.node,), (self.device, device))
@@ -407,14 +422,14 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
     def requires_grad(self, wanted: Flag) -> None:
         self.requires_grad_(wanted)
 
-    def requires_grad_(self, wanted: Flag = True) -> Tensor:
+    def requires_grad_(self, requires_grad: Flag = True) -> Tensor:
         """Collect gradients for this tensor in `.grad`, or stop. Gives this tensor.
 
         What detach() gave gets a storage of its own: later writes to either are its own.
         """
-        if wanted == self.requires_grad:
+        if requires_grad == self.requires_grad:
             return self
-        if not wanted:
+        if not requires_grad:
             if self._storage.leaf_id is None:
                 raise GradientError("requires_grad = False on a tensor that an operation made: "
                                     "only leaves can be switched off; use detach()")
@@ -501,18 +516,21 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         """The same values (the same storage), through which no gradient flows."""
         return Tensor._view(self._storage, self._moves, True)
 
-    def backward(self, gradient: Tensor | None = None, retain_graph: Flag = False) -> None:
-        """Add the gradient of this tensor to `.grad` of every leaf that it was computed from.
+    def backward(self, gradient: Tensor | None = None, retain_graph: Flag = False,
+                 inputs: Sequence[Tensor] | None = None) -> None:
+        """Add the gradient of this tensor to `.grad` of every leaf that it was computed from, or of
+        those among `inputs`.
 
         gradient: what this tensor's elements are weighted with; may be left out for one element.
         retain_graph: keep what is needed to call backward() again. Nothing is computed yet: the
-        gradients are tensors as lazy as any.
+        gradients are tensors as lazy as any, through which no gradient flows; see autograd.grad().
         """
         cotangent, node = self._cotangent(gradient), self.node
+        wanted = None if inputs is None else {self._leaf_among(t) for t in inputs}
         touched = [self._storage]
         for leaf, part in _gradient.leaf_gradients(node, cotangent):
             owner = _leaves.get(leaf.arg)
-            if owner is not None:
+            if owner is not None and (wanted is None or leaf.arg in wanted):
                 touched.append(owner._collect(indexing.apply(owner._moves, part)))
                 hooks.accumulated(leaf.arg, owner)
         if not retain_graph:
@@ -520,6 +538,14 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         group = tuple(ref(s) for s in touched)
         for storage in touched:
             storage.companions = group
+
+    def _leaf_among(self, given: Any) -> Integer:
+        """The id of a leaf that backward() is to add to."""
+        leaf = self._tensor(given, "backward: inputs")
+        if not leaf.requires_grad or not leaf.is_leaf:
+            raise GradientError(f"backward: a tensor of shape {leaf.shape} among the inputs is no "
+                                f"leaf that requires gradients; use autograd.grad()")
+        return leaf._leaf_id
 
     def _cotangent(self, given: Tensor | None) -> Node:
         if not self.requires_grad:
@@ -536,10 +562,10 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
                                     f"pass gradient=")
             return const(1.0, self.dtype, self.shape)
         self._tensor(given, "backward")
-        if given.shape != self.shape or given.dtype is not self.dtype:
+        if given.shape != self.shape or not given.dtype.is_float:
             raise GradientError(f"backward: gradient is {given.dtype.name} {given.shape}, but the "
                                 f"tensor {self.dtype.name} {self.shape}; they must be alike")
-        return given.detach().node
+        return cast(given.detach().node, self.dtype)
 
     def _collect(self, part: Node) -> Storage:
         """Add to `.grad`, in place if there is one. No gradient flows through it."""
@@ -601,16 +627,19 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         other = self._operand(source, operation)
         node = other.node if isinstance(other, Tensor) else const(
             shapes.as_element(other, self.dtype, operation), self.dtype)
+        if operation == "assignment":
+            node = _without_leading_ones(node, self.ndim)
         if shapes.broadcast([node.shape, self.shape], operation) != self.shape:
             raise ShapeError(f"{operation} of shape {node.shape} into {self.shape}: it does not "
                              f"broadcast to it; reshape it")
         wide = ew.broadcast_to(cast(node, self.dtype), self.shape)
         return self._update(operation, wide, *([other] if isinstance(other, Tensor) else []))
 
-    def fill_(self, value: Scalar) -> Tensor:
-        """Set every element to `value`."""
-        number = shapes.as_element(value, self.dtype, "fill_")
-        return self._update("fill_", const(number, self.dtype, self.shape))
+    def fill_(self, value: Any) -> Tensor:
+        """Set every element to `value`, a number or a zero-dim tensor."""
+        number = self._element(value, "fill_")
+        return self._update("fill_", ew.as_node(_node(number), self.dtype, self.shape),
+                            *([number] if isinstance(number, Tensor) else []))
 
     def zero_(self) -> Tensor:
         """Set every element to 0."""
@@ -628,13 +657,16 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         """self *= other, in place."""
         return self._in_place("mul_", ew.mul, other)
 
-    def div_(self, other: Any) -> Tensor:
-        """self /= other, in place."""
-        return self._in_place("div_", ew.true_divide, other)
+    def div_(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+        """self /= other, in place; see divide for rounding_mode."""
+        if rounding_mode is None:
+            return self._in_place("div_", ew.true_divide, other)
+        quotient = self.divide(other, rounding_mode)
+        return self._update("div_", quotient.node, quotient)
 
-    def pow_(self, other: Any) -> Tensor:
-        """self **= other, in place."""
-        return self._in_place("pow_", ew.power, other)
+    def pow_(self, exponent: Any) -> Tensor:
+        """self **= exponent, in place."""
+        return self._in_place("pow_", ew.power, exponent)
 
     __iadd__, __isub__, __imul__, __itruediv__, __ipow__ = add_, sub_, mul_, div_, pow_
 
@@ -648,7 +680,9 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         return self._update(operation, function(self.node, _node(right)), *others)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        if _has_arrays(index):
+        if _is_flag(index):
+            self.unsqueeze(0)[self._mask(index)] = value
+        elif _has_arrays(index) or _is_unread(index):
             self._set_where(index, value)
         else:
             self[index]._copy_from(value, "assignment")
@@ -673,6 +707,8 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
              accumulate: Flag, operation: str) -> Tensor:
         node = value.node if isinstance(value, Tensor) else const(
             shapes.as_element(value, self.dtype, operation), self.dtype)
+        if operation == "assignment":
+            node = _without_leading_ones(node, len(selection.result))
         if shapes.broadcast([node.shape, selection.result], operation) != selection.result:
             raise ShapeError(f"{operation} of shape {node.shape} to indexed elements of shape "
                              f"{selection.result}: it does not broadcast to it; reshape it")
@@ -752,8 +788,10 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         """self * other, broadcast and promoted."""
         return self._binary("mul", ew.mul, other)
 
-    def div(self, other: Any) -> Tensor:
-        """self / other in a float type."""
+    def div(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+        """self / other in a float type; see divide for rounding_mode."""
+        if rounding_mode is not None:
+            return self.divide(other, rounding_mode)
         return self._binary("div", ew.true_divide, other)
 
     def floor_divide(self, other: Any) -> Tensor:
@@ -764,9 +802,9 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         """self - floor_divide(self, other) * other: the sign of other; of integers by 0, 0."""
         return self._binary("remainder", ew.remainder, other)
 
-    def pow(self, other: Any) -> Tensor:
-        """self to the power of other."""
-        return self._binary("pow", ew.power, other)
+    def pow(self, exponent: Any) -> Tensor:
+        """self to the power of exponent."""
+        return self._binary("pow", ew.power, exponent)
 
     def maximum(self, other: Any) -> Tensor:
         """The greater of each pair; NaN if either is."""
@@ -850,10 +888,10 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
     __lt__, __le__, __gt__, __ge__ = lt, le, gt, ge
 
     def __eq__(self, other: object) -> Tensor:  # type: ignore[override]  # elementwise, as in NumPy
-        return self.eq(other)
+        return NotImplemented if other is None or isinstance(other, str) else self.eq(other)
 
     def __ne__(self, other: object) -> Tensor:  # type: ignore[override]  # elementwise, as in NumPy
-        return self.ne(other)
+        return NotImplemented if other is None or isinstance(other, str) else self.ne(other)
 
     def __and__(self, other: Any) -> Tensor:
         return self._binary("bitwise_and", ew.bitwise_and, other)
@@ -921,15 +959,27 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
 
     clip = clamp
 
-    def masked_fill(self, mask: Tensor, value: Scalar) -> Tensor:
-        """`value` where the bool mask holds, else these elements."""
+    def masked_fill(self, mask: Tensor, value: Any) -> Tensor:
+        """`value`, a number or a zero-dim tensor, where the bool mask holds, else the elements."""
         chosen = self._tensor(mask, "masked_fill").node
         if chosen.dtype is not dt.bool_:
             raise DTypeError(f"masked_fill: the mask is {chosen.dtype.name}; make it bool first, "
                              f"for example with `mask != 0`")
         shapes.broadcast([self.shape, chosen.shape], "masked_fill")
-        number = shapes.as_element(value, self.dtype, "masked_fill")
-        return Tensor._result(ew.where(chosen, const(number, self.dtype), self.node), self, mask)
+        number = self._element(value, "masked_fill")
+        node = ew.where(chosen, ew.as_node(_node(number), self.dtype, ()), self.node)
+        return Tensor._result(node, self, mask, *([number] if isinstance(number, Tensor) else []))
+
+    def _element(self, value: Any, operation: str) -> Tensor | Scalar:
+        """What elements of this dtype are set to: a number that fits, or a zero-dim tensor."""
+        if not isinstance(value, Tensor):
+            return shapes.as_element(value, self.dtype, operation)
+        given = self._tensor(value, operation)
+        if given.shape or dt.category(given.dtype) > dt.category(self.dtype):
+            raise DTypeError(f"{operation} of {self.dtype.name} by a tensor of {given.dtype.name} "
+                             f"{given.shape}: give a number, or a zero-dim tensor that fits; "
+                             f"convert it first")
+        return given
 
     # ---- functions -------------------------------------------------------------------------------
 
@@ -1001,9 +1051,10 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         """x without its fraction."""
         return self._unary(special.trunc)
 
-    def round(self) -> Tensor:
-        """The nearest whole number, halves to the even one."""
-        return self._unary(special.round_half_even)
+    def round(self, *, decimals: Integer = 0) -> Tensor:
+        """The nearest number of so many decimals (below 0: of zeros), halves to the even one."""
+        places = shapes.as_int(decimals, "round", "decimals")
+        return self._unary(lambda x: special.rounded(x, places))
 
     def erf(self) -> Tensor:
         """The error function."""
@@ -1061,18 +1112,22 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         target = None if dtype is None else dt.as_dtype(dtype)
         return self._reduced("prod", reductions.prod, dim, keepdim, target)
 
-    def mean(self, dim: Axes = None, keepdim: Flag = False) -> Tensor:
+    def mean(self, dim: Axes = None, keepdim: Flag = False,
+             dtype: DTypeLike | None = None) -> Tensor:
         """The mean over some axes, or all; floats only."""
-        return self._reduced("mean", reductions.mean, dim, keepdim)
+        return self.to(dtype=dtype)._reduced("mean", reductions.mean, dim, keepdim)
 
-    def var(self, dim: Axes = None, correction: Real = 1, keepdim: Flag = False) -> Tensor:
-        """The variance over some axes, or all: squared distances over count - correction."""
-        number = shapes.as_number(correction, "var", "correction")
+    def var(self, dim: Axes = None, correction: Real | None = 1, keepdim: Flag = False, *,
+            unbiased: Flag | None = None) -> Tensor:
+        """The variance over some axes, or all: squared distances over count - correction. A bool,
+        `unbiased`, in place of dim or of correction says whether the correction is 1."""
+        dim, number = reductions.freedom(dim, correction, unbiased, "var")
         return self._reduced("var", reductions.var, dim, keepdim, number)
 
-    def std(self, dim: Axes = None, correction: Real = 1, keepdim: Flag = False) -> Tensor:
+    def std(self, dim: Axes = None, correction: Real | None = 1, keepdim: Flag = False, *,
+            unbiased: Flag | None = None) -> Tensor:
         """The square root of the variance."""
-        return self.var(dim, correction, keepdim).sqrt()
+        return self.var(dim, correction, keepdim, unbiased=unbiased).sqrt()
 
     def amax(self, dim: Axes = None, keepdim: Flag = False) -> Tensor:
         """The greatest over some axes, or all; equal ones share the gradient evenly."""
@@ -1098,20 +1153,30 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
     def max(self, dim: None = None, keepdim: Flag = False) -> Tensor: ...
     @overload
     def max(self, dim: Integer, keepdim: Flag = False) -> ValuesAndIndices[Tensor]: ...
+    @overload
+    def max(self, dim: Tensor) -> Tensor: ...
 
-    def max(self, dim: Integer | None = None,
-            keepdim: Flag = False) -> Tensor | ValuesAndIndices[Tensor]:
-        """The greatest of all; along one axis (values, indices) of the first greatest."""
+    def max(self, dim: Integer | Tensor | None = None, keepdim: Flag = False, *,
+            other: Tensor | None = None) -> Tensor | ValuesAndIndices[Tensor]:
+        """The greatest of all; along one axis (values, indices) of the first greatest; with another
+        tensor, maximum()."""
+        if isinstance(dim, Tensor) or other is not None:
+            return self.maximum(dim if other is None else other)
         return self._extreme(dim, keepdim, least=False)
 
     @overload
     def min(self, dim: None = None, keepdim: Flag = False) -> Tensor: ...
     @overload
     def min(self, dim: Integer, keepdim: Flag = False) -> ValuesAndIndices[Tensor]: ...
+    @overload
+    def min(self, dim: Tensor) -> Tensor: ...
 
-    def min(self, dim: Integer | None = None,
-            keepdim: Flag = False) -> Tensor | ValuesAndIndices[Tensor]:
-        """The least of all; along one axis (values, indices) of the first least."""
+    def min(self, dim: Integer | Tensor | None = None, keepdim: Flag = False, *,
+            other: Tensor | None = None) -> Tensor | ValuesAndIndices[Tensor]:
+        """The least of all; along one axis (values, indices) of the first least; with another
+        tensor, minimum()."""
+        if isinstance(dim, Tensor) or other is not None:
+            return self.minimum(dim if other is None else other)
         return self._extreme(dim, keepdim, least=True)
 
     def _extreme(self, dim: Integer | None, keepdim: Flag,
@@ -1143,11 +1208,7 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
     def cumsum(self, dim: Integer, dtype: DTypeLike | None = None) -> Tensor:
         """Sums of the elements up to each one, along an axis."""
         axis = shapes.axis(dim, self.ndim, "cumsum")
-        return self.to(dtype=dtype)._unary(lambda x: scans.cumulative_sum(x, axis))
-
-    def norm(self, dim: Axes = None, keepdim: Flag = False) -> Tensor:
-        """The square root of the sum of squares."""
-        return self.square().sum(dim, keepdim).sqrt()
+        return self.to(dtype=dtype)._unary(lambda x: scans.cumulative_sum(x, axis)).to(dtype=dtype)
 
     # ---- movement --------------------------------------------------------------------------------
 
@@ -1180,6 +1241,9 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
 
     def view(self, *shape: Any) -> Tensor:
         """reshape() that is a view or a ShapeError."""
+        if len(shape) == 1 and isinstance(shape[0], DType):
+            raise DTypeError(f"view as {shape[0].name}: a storage has one type; bitcast() makes a "
+                             f"new tensor of the same bits")
         new = shapes.reshaped(self.shape, shape, "view")
         if self._moves and self._tracker.moved(Op.RESHAPE, new).single is None:
             raise ShapeError(f"view {self.shape} -> {new}: the elements' strides do not allow it "
@@ -1217,7 +1281,8 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
 
     def squeeze(self, dim: Integer | Sequence[Integer] | None = None) -> Tensor:
         """Without the axes of size 1, or without those named if they are of size 1."""
-        axes = shapes.axes(dim, self.ndim, "squeeze")
+        named = dim is None or isinstance(dim, int) or len(dim)
+        axes = shapes.axes(dim, self.ndim, "squeeze") if named else ()
         gone = {a for a in axes if a < self.ndim and self.shape[a] == 1}
         return self._reshaped(tuple(n for a, n in enumerate(self.shape) if a not in gone))
 
@@ -1226,9 +1291,9 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         axis = shapes.axis(dim, self.ndim + 1, "unsqueeze")
         return self._reshaped((*self.shape[:axis], 1, *self.shape[axis:]))
 
-    def permute(self, *order: Any) -> Tensor:
+    def permute(self, *dims: Any) -> Tensor:
         """The axes in another order; a view."""
-        given = shapes.sizes(order, "permute")
+        given = shapes.sizes(dims, "permute")
         axes = tuple(shapes.axis(a, self.ndim, "permute") for a in given)
         if len(axes) != self.ndim or len(set(axes)) != len(axes):
             raise IndexingError(f"permute {given} of shape {self.shape}: name each of the "
@@ -1250,6 +1315,31 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         if self.ndim > 2:
             raise ShapeError(f"t of shape {self.shape}: it is for at most 2 axes; use transpose()")
         return self.transpose(0, -1)
+
+    @property
+    def data(self) -> Tensor:
+        """detach(); what is assigned is the new value, and `.grad` stays."""
+        return self.detach()
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        tracing.refuse_unless_made(self, "assigning to .data of a tensor from outside")
+        given = self._tensor(value, "data =")
+        if not given.dtype.is_float and self.requires_grad:
+            raise GradientError(f"data = a tensor of {given.dtype.name}, of one that requires "
+                                f"gradients: only floats have gradients; convert with .float()")
+        collected = self._grad
+        self._become(given)
+        self._grad = collected
+
+    def _shown_as(self, view: Tensor, operation: str) -> Tensor:
+        """Make this tensor itself a view of its storage."""
+        tracing.refuse_unless_made(self, f"{operation} of a tensor from outside")
+        if is_grad_enabled() and self.requires_grad and self.is_leaf:
+            raise GradientError(f"{operation} on a leaf that requires gradients: its gradient has "
+                                f"the shape that it had; use the method that gives a view")
+        self._storage, self._moves, self._detached = view._storage, view._moves, view._detached
+        return self
 
     @property
     def T(self) -> Tensor:
@@ -1332,7 +1422,9 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         return Tensor._result(self.permute(order).node, self).permute(inverse_order(order))
 
     def __getitem__(self, index: Any) -> Tensor:
-        if _has_arrays(index):
+        if _is_flag(index):
+            return self.unsqueeze(0)[self._mask(index)]
+        if _has_arrays(index) or _is_unread(index):
             return self._taken(index)
         return self._moved(*indexing.basic(index, self.shape))
 
@@ -1342,14 +1434,22 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         return Tensor._result(selection.read(view.node), self, *arrays)
 
     def _index_tensor(self, given: Any) -> Tensor:
+        if isinstance(given, list) and not given:
+            given = np.zeros(0, np.int64)
         return self._tensor(given if isinstance(given, Tensor) else
                             Tensor(given, device=self.device), "index")
+
+    def _mask(self, flag: Any) -> Tensor:
+        """A bool without axes, as a mask of 1 element."""
+        return self._index_tensor(flag).reshape(1)
 
     def _selected(self, index: Any, operation: str) -> tuple[Tensor, Selection, list[Tensor]]:
         """A view by what is basic in the index, what the arrays select in it, and the arrays. A
         mask is read now: how many elements it selects is a shape."""
         given = list(index) if isinstance(index, tuple) else [index]
-        arrays = [self._index_tensor(e) if _is_array(e) else None for e in given]
+        unread = not _has_arrays(index)
+        arrays = [self._index_tensor(e) if _is_array(e) or unread and _is_place(e) else None
+                  for e in given]
         marked: list[Any] = []
         for number, (entry, array) in enumerate(zip(given, arrays, strict=True)):
             mask = array is not None and array.dtype is dt.bool_
@@ -1399,6 +1499,8 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
 
         Computes this tensor: how many there are is a shape. In a jitted function it is a JitError.
         """
+        if as_tuple and not self.shape:
+            return self.reshape(1).nonzero(as_tuple=True)
         places = np.argwhere(self.detach().clone().realize()._storage.read()).astype(np.int64)
         if not as_tuple:
             return Tensor(places, device=self.device)
@@ -1412,13 +1514,17 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
             raise DTypeError(f"masked_select: the mask is {chosen.dtype.name}; make it bool first, "
                              f"for example with `mask != 0`")
         common = shapes.broadcast([self.shape, chosen.shape], "masked_select")
-        found: Tensor = self.expand(*common)[chosen.expand(*common)]
+        wide = self.expand(common or (1,))
+        found: Tensor = wide[chosen.expand(common or (1,))]
         return found
 
     def index_select(self, dim: Integer, index: Tensor) -> Tensor:
         """The positions `index` (int, one axis) of an axis."""
         axis = shapes.axis(dim, self.ndim, "index_select")
-        return self[(*(slice(None),) * axis, index)]
+        lines = self._tensor(index, "index_select").reshape(-1)
+        if not self.shape:
+            return self.reshape(1)[lines].reshape(())
+        return self[(*(slice(None),) * axis, lines)]
 
     def gather(self, dim: Integer, index: Tensor) -> Tensor:
         """out[i][j] = self[i][index[i][j]] for dim 1."""
@@ -1437,10 +1543,16 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
 
     # ---- scattering ------------------------------------------------------------------------------
 
-    def scatter(self, dim: Integer, index: Tensor, src: Tensor | Scalar) -> Tensor:
+    def scatter(self, dim: Integer, index: Tensor, src: Tensor | Scalar | None = None, *,
+                value: Scalar | None = None, reduce: str | None = None) -> Tensor:
         """These elements, with self[i][index[i][j]] = src[i][j] for dim 1, src a tensor or one
-        number; of several for one place the last along dim stays."""
-        return self._scattered("scatter", dim, index, src, None)
+        number (which may be named value); of several for one place the last along dim stays.
+        reduce='add' adds instead."""
+        given = src if value is None else value
+        if given is None or reduce not in (None, "add"):
+            raise ArgumentError(f"scatter with src={src!r:.40}, reduce={reduce!r}: give a tensor "
+                                f"or a number, and for reduce None or 'add'")
+        return self._scattered("scatter", dim, index, given, _adder(self.dtype) if reduce else None)
 
     def scatter_add(self, dim: Integer, index: Tensor, src: Tensor) -> Tensor:
         """These elements, with self[i][index[i][j]] += src[i][j] for dim 1, in the order of dim."""
@@ -1449,12 +1561,21 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
     def scatter_reduce(self, dim: Integer, index: Tensor, src: Tensor, reduce: str,
                        include_self: Flag = True) -> Tensor:
         """These elements combined with src[i][j] at [i][index[i][j]] for dim 1: reduce is 'sum',
-        'amax' or 'amin'. Without include_self they are not combined where src has an element."""
-        if reduce not in ("sum", "amax", "amin"):
-            raise ArgumentError(f"scatter_reduce: reduce={reduce!r} is not one of sum, amax, amin")
+        'mean', 'amax' or 'amin'. Without include_self they are not combined where src has an
+        element."""
+        if reduce not in ("sum", "mean", "amax", "amin"):
+            raise ArgumentError(f"scatter_reduce: reduce={reduce!r} is not one of sum, mean, amax, "
+                                f"amin")
+        if reduce == "mean":
+            total = self.scatter_reduce(dim, index, src, "sum", include_self)
+            one = Tensor._of(const(1, dt.int64, self.shape), self.device)
+            ones = Tensor._of(const(1, dt.int64, src.shape), self.device)
+            count = one.scatter_reduce(dim, index, ones, "sum", include_self)
+            return total.divide(count, None if self.dtype.is_float else "floor").to(self.dtype)
         base = self
         if not include_self:
-            base = self.scatter(dim, index, src * 0 if reduce == "sum" else src)
+            none = Tensor._of(const(0, src.dtype, src.shape), self.device)
+            base = self.scatter(dim, index, none if reduce == "sum" else src)
         if reduce == "amin":
             axis = shapes.axis(dim, self.ndim, "scatter_reduce")
             source = self._source(src, index, "scatter_reduce")
@@ -1463,10 +1584,12 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         combiner = _adder(self.dtype) if reduce == "sum" else Op.MAX
         return base._scattered("scatter_reduce", dim, index, src, combiner)
 
-    def scatter_(self, dim: Integer, index: Tensor, src: Tensor | Scalar) -> Tensor:
+    def scatter_(self, dim: Integer, index: Tensor, src: Tensor | Scalar | None = None, *,
+                 value: Scalar | None = None, reduce: str | None = None) -> Tensor:
         """scatter, in place."""
         others = (index, src) if isinstance(src, Tensor) else (index,)
-        return self._update("scatter_", self.scatter(dim, index, src).node, *others)
+        new = self.scatter(dim, index, src, value=value, reduce=reduce)
+        return self._update("scatter_", new.node, *others)
 
     def scatter_add_(self, dim: Integer, index: Tensor, src: Tensor) -> Tensor:
         """scatter_add, in place."""
@@ -1593,6 +1716,30 @@ def _node(x: Tensor | Scalar) -> Node | Scalar:
 def _is_array(entry: Any) -> bool:
     return isinstance(entry, list | np.ndarray) or isinstance(entry, Tensor) and bool(
         entry.shape or entry.dtype is dt.bool_)
+
+
+def _is_place(entry: Any) -> bool:
+    return isinstance(entry, Tensor) and not entry.shape and entry.dtype.is_int
+
+
+def _is_unread(index: Any) -> bool:
+    """Whether an index has tensors for integers where no value can be read, as they are recorded
+    for other values, too: it selects as index arrays do."""
+    if tracing.current() is None and not levels.under_way():
+        return False
+    return any(map(_is_place, index if isinstance(index, tuple) else (index,)))
+
+
+def _is_flag(index: Any) -> bool:
+    """Whether an index is a bool without axes, which is a mask of a new axis in front."""
+    return isinstance(index, bool | np.bool_) or (
+        isinstance(index, Tensor) and index.dtype is dt.bool_ and not index.shape)
+
+
+def _without_leading_ones(x: Node, rank: int) -> Node:
+    """x without those axes of size 1 in front that are more than `rank` axes."""
+    extra = len(x.shape) - rank
+    return reshape(x, x.shape[extra:]) if extra > 0 and set(x.shape[:extra]) == {1} else x
 
 
 def _has_arrays(index: Any) -> bool:

@@ -23,10 +23,10 @@ class Unknown:
     def handle(self) -> Any:
         """Asked for when something that is computed from it is computed."""
         raise TransformError(f"a value is asked for at {user_location()} (by print, item(), "
-                             f"numpy(), bool(), a branch, or an index of shape ()) that under vmap "
+                             f"numpy(), bool() or a branch) that under vmap "
                              f"is another for each example, so Python cannot go one way for all "
-                             f"of them: use where() for a choice, reshape(1) for an index, or "
-                             f"return the tensor and look at it outside")
+                             f"of them: use where() for a choice, or return the tensor and look "
+                             f"at it outside")
 
     def numpy(self) -> Any:
         """The contents, as of a Buffer."""

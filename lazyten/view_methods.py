@@ -4,14 +4,22 @@ A view shares its tensor's storage: what is written through one is seen through 
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from lazyten import shapes, strided
 from lazyten.errors import ArgumentError, ShapeError
 from lazyten.ops import Op
-from lazyten.tensor_like import T
+from lazyten.tensor_like import T, documented
 
 Sizes = int | Sequence[int]
+
+
+def _itself(name: str) -> Callable[..., Any]:
+    """The method `name`_: the tensor becomes the view that method `name` gives."""
+    def method(self: T, *args: Any, **kwargs: Any) -> T:
+        return self._shown_as(getattr(self, name)(*args, **kwargs), f"{name}_")
+    return documented(method, f"{name}_", f"{name}, of this tensor itself.")
 
 
 class ViewMethods:
@@ -34,8 +42,10 @@ class ViewMethods:
         if not 0 <= size <= n or step < 1:
             raise ArgumentError(f"unfold of axis {axis}, of size {n}: size={size}, step={step}; a "
                                 f"window has 0 to {n} elements, and a step is 1 or more")
-        x = self if self.shape else self._reshaped((1,))
-        return x._moved(*strided.unfold(x.shape, axis, size, step))
+        if not self.shape:
+            return self._reshaped((1,))._moved(*strided.unfold((1,), 0, size, step))._reshaped(
+                (size,))
+        return self._moved(*strided.unfold(self.shape, axis, size, step))
 
     def as_strided(self: T, size: Sequence[int], stride: Sequence[int],
                    storage_offset: int | None = None) -> T:
@@ -75,13 +85,23 @@ class ViewMethods:
 
     swapdims = swapaxes
 
+    swapaxes_, swapdims_, transpose_ = (_itself(n) for n in ("swapaxes", "swapdims", "transpose"))
+    squeeze_, unsqueeze_, t_ = (_itself(n) for n in ("squeeze", "unsqueeze", "t"))
+    detach_ = _itself("detach")
+
     def ravel(self: T) -> T:
         """All elements in one axis, in row-major order; a view where strides allow it."""
         return self._reshaped((self.numel(),))
 
-    def tensor_split(self: T, indices_or_sections: Sizes, dim: int = 0) -> tuple[T, ...]:
-        """Parts along an axis, of sizes that differ by at most 1, or cut at the places given, where
-        slices would cut; views."""
+    def split_with_sizes(self: T, split_sizes: Sequence[int], dim: int = 0) -> tuple[T, ...]:
+        """Parts of given sizes along an axis; views."""
+        return self.split(shapes.sizes([split_sizes], "split_with_sizes"), dim)
+
+    def tensor_split(self: T, indices_or_sections: Any, dim: int = 0) -> tuple[T, ...]:
+        """Parts along an axis, of sizes that differ by at most 1, or cut at the places given (also
+        as a tensor, which is computed at once), where slices would cut; views."""
+        if hasattr(indices_or_sections, "tolist"):
+            indices_or_sections = indices_or_sections.tolist()
         axis = _splittable(self.shape, dim, "tensor_split")
         return tuple(self._moved(*moves)
                      for moves in strided.parts(self.shape, axis, indices_or_sections))

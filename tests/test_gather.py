@@ -299,6 +299,52 @@ def test_the_scatter_family_matches_pytorch(data: st.DataObject, shape: tuple[in
                         t.scatter_reduce(axis, ti, ts, how, include_self=include).numpy())
 
 
+@st.composite
+def repeats(draw: st.DrawFn, shape: tuple[int, ...], make: Callable[[tuple[int, ...]], Array]
+            ) -> tuple[Array, Callable[[Any], Any]]:
+    """(an array of `shape` that is the same along some axes, how a tensor shows it so)."""
+    sizes = tuple(1 if draw(st.booleans()) else n for n in shape)
+    small = make(sizes)
+    if draw(st.booleans()):
+        small = np.full_like(small, small.flat[0])
+        return np.broadcast_to(small, shape), lambda like: like(shape, small.flat[0].item())
+    return np.broadcast_to(small, shape), lambda like: like(small).expand(shape)
+
+
+@given(data=st.data(), shape=SHAPES, kind=st.sampled_from([np.float32, np.int64, np.float16]))
+@examples(40)
+def test_what_is_added_to_one_place_counts_each_time_though_no_loop_tells_it_apart(
+        data: st.DataObject, shape: tuple[int, ...], kind: Any, device: str) -> None:
+    """A constant or expanded index, with values that are the same, too."""
+    axis = data.draw(st.integers(0, len(shape) - 1))
+    wide = (*shape[:axis], data.draw(st.integers(1, 40)), *shape[axis + 1:])
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    index, show_index = data.draw(repeats(wide, lambda s: rng.integers(0, shape[axis], s)))
+    values, show = data.draw(repeats(wide, lambda s: rng.integers(-3, 4, s).astype(kind)))
+
+    def like(x: Any, fill: Any = None) -> lt.Tensor:
+        if isinstance(x, np.ndarray):
+            return lt.tensor(x, device=device)
+        whole = isinstance(fill, int) and fill >= 0
+        return lt.full(x, fill, device=device, dtype=lt.int64 if whole else None)
+
+    base = rng.integers(-3, 4, shape).astype(kind)
+    found = lt.tensor(base, device=device).scatter_add(
+        axis, show_index(like), show(like).to(dtype=kind))
+    expected = torch.tensor(base).scatter_add(
+        axis, torch.tensor(index.copy()), torch.tensor(values.copy()))
+    np.testing.assert_array_equal(found.numpy(), expected.numpy())
+
+
+def test_the_gradient_of_an_element_read_five_times_is_five(device: str) -> None:
+    for index in (lt.zeros(5, dtype=lt.int64, device=device),
+                  lt.tensor([0], device=device).expand(5)):
+        x = lt.tensor([1.0, 2.0], device=device, requires_grad=True)
+        x[index].sum().backward()
+        assert x.grad is not None
+        assert x.grad.tolist() == [5, 0]
+
+
 def test_index_add_copy_and_take_along_dim_match_pytorch(device: str) -> None:
     rng = np.random.default_rng(0)
     base = rng.normal(size=(4, 5)).astype(np.float32)
@@ -414,6 +460,30 @@ def test_an_index_outside_in_a_jitted_function_is_an_error_at_its_call(device: s
     with pytest.raises(lt.IndexingError, match="index -6 is outside axis 0"):
         read(x, as_tensor([1, -6], device))
     assert read(x, as_tensor([3, -1], device)).tolist() == [6, 8]
+
+
+def test_a_zero_dim_index_in_a_jitted_function_is_another_in_each_call(device: str) -> None:
+    @lt.jit
+    def moved(x: lt.Tensor, i: lt.Tensor) -> lt.Tensor:
+        y = x.clone()
+        y[i] = x[i - 1] * 2
+        y[i, -1] += x[0, i]
+        return y
+
+    for place in (2, 0, 1):
+        x = np.arange(9.0, dtype=np.float32).reshape(3, 3)
+        found = moved(lt.tensor(x, device=device), lt.tensor(place, device=device))
+        expected = x.copy()
+        expected[place] = x[place - 1] * 2
+        expected[place, -1] += x[0, place]
+        np.testing.assert_array_equal(found.numpy(), expected)
+
+
+def test_vmap_takes_the_gradient_of_an_element_by_a_zero_dim_index(device: str) -> None:
+    x = lt.arange(6.0, device=device).reshape(2, 3)
+    element = lt.func.grad(lambda row, i: row[i] ** 2)
+    found = lt.vmap(element)(x, lt.tensor([2, 0], device=device))
+    assert found.tolist() == [[0, 0, 4], [6, 0, 0]]
 
 
 def test_a_shape_that_depends_on_values_is_refused_in_a_jitted_function(device: str) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import semantic_checks
 import statistics_checks
+import usage_checks
 from semantic_checks import Both
 
 import lazyten as lt
@@ -45,7 +46,8 @@ def assert_alike(found: Any, expected: Any) -> None:
         assert found == expected
 
 
-CHECKS = {**semantic_checks.ALL, **statistics_checks.ALL, **functional_checks.ALL}
+CHECKS = {**semantic_checks.ALL, **statistics_checks.ALL, **functional_checks.ALL,
+          **usage_checks.ALL}
 
 
 @pytest.mark.parametrize("name", CHECKS)
