@@ -167,8 +167,10 @@ def expanded(shape: Shape, wanted: Sequence[Any]) -> Shape:
 
 def pair(value: int | Sequence[int], count: int, operation: str, what: str,
          least: int = 1) -> tuple[int, ...]:
-    """One whole number for all `count` spatial axes, or one each. ArgumentError below `least`."""
-    given = list(value) if isinstance(value, Iterable) else [value] * count
+    """One whole number for all `count` spatial axes, also alone in a sequence, or one each.
+    ArgumentError below `least`."""
+    given = list(value) if isinstance(value, Iterable) else [value]
+    given = given * count if len(given) == 1 else given
     numbers = tuple(as_int(v, operation, what) for v in given)
     if len(numbers) != count:
         raise ArgumentError(f"{operation}: {what} {value} needs one number, or {count}, one for "

@@ -27,6 +27,7 @@ def normal(*shape: int, seed: int = 0) -> np.ndarray[Any, Any]:
 A, B, V = normal(4, 6), normal(6, 4, seed=1), normal(6, seed=2)
 BATCH, IMAGE = normal(2, 4, 6, seed=3), normal(2, 4, 9, 9, seed=4)
 LABELS = np.array([0, 2, 1, 3])
+SIGNS = np.sign(A).astype(np.int64)
 
 CALLS: dict[str, Callable[[Any, Any, Callable[[Any], Any]], Any]] = {  # of a library, its
     # functions of networks, and what makes a tensor
@@ -49,6 +50,7 @@ CALLS: dict[str, Callable[[Any, Any, Callable[[Any], Any]], Any]] = {  # of a li
                                                              t(normal(2, 3, 2, 2, 2))),
     "scaled_dot_product_attention": lambda lib, f, t: f.scaled_dot_product_attention(
         *[t(BATCH)] * 3),
+    "prelu": lambda lib, f, t: f.prelu(t(A), t(V)),
     "softmax": lambda lib, f, t: f.softmax(t(A), 1),
     "log_softmax": lambda lib, f, t: t(A).log_softmax(1),
     "softplus": lambda lib, f, t: f.softplus(t(A)),
@@ -58,6 +60,26 @@ CALLS: dict[str, Callable[[Any, Any, Callable[[Any], Any]], Any]] = {  # of a li
     "l1_loss": lambda lib, f, t: f.l1_loss(t(A), t(A[::-1].copy())),
     "binary_cross_entropy_with_logits": lambda lib, f, t: f.binary_cross_entropy_with_logits(
         t(A), t(abs(A))),
+    "cosine_embedding_loss": lambda lib, f, t: f.cosine_embedding_loss(
+        t(A), t(A[::-1].copy()), lib.tensor([1, -1, 1, -1])),
+    "gaussian_nll_loss": lambda lib, f, t: f.gaussian_nll_loss(t(A), t(A[::-1].copy()), t(abs(A))),
+    "hinge_embedding_loss": lambda lib, f, t: f.hinge_embedding_loss(
+        t(A), lib.tensor(SIGNS)),
+    "huber_loss": lambda lib, f, t: f.huber_loss(t(A), t(A[::-1].copy())),
+    "kl_div": lambda lib, f, t: f.kl_div(t(A), t(abs(A))),
+    "margin_ranking_loss": lambda lib, f, t: f.margin_ranking_loss(
+        t(A), t(A[::-1].copy()), lib.tensor(SIGNS)),
+    "multi_margin_loss": lambda lib, f, t: f.multi_margin_loss(t(A), lib.tensor(LABELS)),
+    "multilabel_margin_loss": lambda lib, f, t: f.multilabel_margin_loss(
+        t(B[:4]), lib.tensor([[0, 2, -1, 1]] * 4)),
+    "poisson_nll_loss": lambda lib, f, t: f.poisson_nll_loss(t(A), t(abs(A))),
+    "smooth_l1_loss": lambda lib, f, t: f.smooth_l1_loss(t(A), t(A[::-1].copy())),
+    "soft_margin_loss": lambda lib, f, t: f.soft_margin_loss(t(A), lib.tensor(SIGNS)),
+    "triplet_margin_loss": lambda lib, f, t: f.triplet_margin_loss(
+        t(A), t(A[::-1].copy()), t(A[:, ::-1].copy())),
+    "cosine_similarity": lambda lib, f, t: f.cosine_similarity(t(A), t(A[::-1].copy())),
+    "pdist": lambda lib, f, t: f.pdist(t(A)),
+    "group_norm": lambda lib, f, t: f.group_norm(t(A), 2, t(V), t(V)),
     "layer_norm": lambda lib, f, t: f.layer_norm(t(A), (6,), t(V), t(V)),
     "norm": lambda lib, f, t: t(A).norm(),
     "sum": lambda lib, f, t: t(A).sum(1),

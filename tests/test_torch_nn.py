@@ -185,7 +185,8 @@ def pools(draw: st.DrawFn) -> tuple[tuple[int, ...], Options]:
     padding = tuple(draw(st.integers(0, k // 2)) for k in kernel)
     stride = draw(st.none() | st.tuples(st.integers(1, 4), st.integers(1, 4)))
     size = [k + draw(st.integers(0, 5)) for k in kernel]
-    return (2, 2, *size), {"kernel_size": kernel, "padding": padding, "stride": stride}
+    return (2, 2, *size), {"kernel_size": kernel, "padding": padding, "stride": stride,
+                           "ceil_mode": draw(st.booleans())}
 
 
 def distinct(*shape: int) -> Array:

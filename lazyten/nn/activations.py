@@ -4,7 +4,7 @@
 """
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 
 from lazyten import dtype as dt
 from lazyten import elementwise as ew
@@ -136,7 +136,12 @@ def _softplus(x: Node, beta: float, threshold: float) -> Node:
 @takes_tensors
 def logsigmoid(input: Tensor) -> Tensor:
     """log(sigmoid(x)), safe for any x."""
-    return input._special(lambda x: ew.negative(special.softplus(ew.negative(ew.as_float(x)))))
+    return input._special(lambda x: _logsigmoid(ew.as_float(x)))
+
+
+def _logsigmoid(x: Node) -> Node:
+    rest = special.log1p(special.exp(ew.negative(ew.absolute(x))))
+    return ew.sub(ew.minimum(x, 0.0), rest)
 
 
 # ---- smooth steps --------------------------------------------------------------------------------
@@ -205,28 +210,40 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     if low > high:
         raise ArgumentError(f"hardtanh: min_val={min_val} is above max_val={max_val}; exchange "
                             f"them")
-    return placed(input, input._unary(lambda x: ew.where(
-        ew.less_equal(x, low), low, ew.where(ew.greater_equal(x, high), high, x))), inplace)
+    return placed(input, input._unary(lambda x: _held(x, low, high)), inplace)
+
+
+@dataclass(frozen=True, slots=True)
+class _BetweenLimits:
+    """The gradient of what is held between two limits: none at and beyond them."""
+
+    low: Scalar
+    high: Scalar
+
+    def __call__(self, g: Node, node: Node) -> tuple[Node]:
+        x = node.src[1]
+        inside = ew.bitwise_and(ew.greater(x, self.low), ew.less(x, self.high))
+        return (ew.where(inside, g, 0.0),)
+
+
+def _held(x: Node, low: Scalar, high: Scalar) -> Node:
+    """x held between low and high; the gradient is 0 at both."""
+    value = ew.clip(x, low, high)
+    return ew.with_gradient(value, (x,), _BetweenLimits(low, high)) if x.dtype.is_float else value
 
 
 @takes_tensors
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """x * hardsigmoid(x)."""
-    return placed(input, input._special(lambda x: _between(
-        x, lambda y: ew.true_divide(ew.mul(y, ew.add(y, 3.0)), 6.0), x)), inplace)
+    return placed(input, input._special(lambda x: ew.true_divide(
+        ew.mul(x, ew.clip(ew.add(x, 3.0), 0.0, 6.0)), 6.0)), inplace)
 
 
 @takes_tensors
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """x / 6 + 1/2, held between 0 and 1."""
-    return placed(input, input._special(lambda x: _between(
-        x, lambda y: ew.true_divide(ew.add(y, 3.0), 6.0), 1.0)), inplace)
-
-
-def _between(x: Node, function: Callable[[Node], Node], above: Node | float) -> Node:
-    """`function` of x from -3 to 3; 0 below and `above` above."""
-    inner = ew.where(ew.greater_equal(x, 3.0), above, function(x))
-    return ew.where(ew.less_equal(x, -3.0), 0.0, inner)
+    return placed(input, input._special(lambda x: ew.true_divide(
+        _held(ew.add(x, 3.0), 0.0, 6.0), 6.0)), inplace)
 
 
 @takes_tensors

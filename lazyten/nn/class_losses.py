@@ -104,10 +104,10 @@ def _binary_gradient(g: Node, node: Node) -> tuple[Node, Node]:
 
 def _rows(input: Tensor, operation: str) -> Tensor:
     """(batch, classes), also of a single example."""
-    if input.ndim not in (1, 2):
+    if input.ndim > 2:
         raise ShapeError(f"{operation}: the input has shape {input.shape}; it needs (batch, "
                          f"classes), or (classes,)")
-    return input.reshape(-1, input.shape[-1]) if input.ndim == 1 else input
+    return input if input.ndim == 2 else input.reshape(1, -1)
 
 
 @takes_tensors
@@ -148,7 +148,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: bool | N
     """sum over pairs of a target class and another of max(0, 1 - x[target] + x[other]), over the
     number of classes; labels (batch, classes), of which only those before the first -1 count."""
     name = "multilabel_margin_loss"
-    rows, labels = _rows(input, name), target.reshape(-1, input.shape[-1] if input.ndim else 1)
+    rows, labels = _rows(input, name), _rows(target, name)
     if target.shape != input.shape or not target.dtype.is_int:
         raise ShapeError(f"{name}: an input {input.shape} takes integer labels of its shape, not "
                          f"{target.dtype.name} {target.shape}; convert labels with .long()")

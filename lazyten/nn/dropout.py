@@ -109,7 +109,7 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
                           inplace: bool = False) -> Tensor:
     """alpha_dropout of whole channels of (batch, channels, ..)."""
-    if input.ndim < 2:
+    if input.ndim < 2 and training:
         raise ShapeError(f"feature_alpha_dropout: the input has shape {input.shape}; it needs "
                          f"(batch, channels, ..)")
     return _alpha_dropout(input, p, training, inplace, 2, "feature_alpha_dropout")

@@ -42,20 +42,25 @@ class _Resize:
 
     def places(self, kind: Any) -> Array:
         """Where between the elements each output is, in floats of type `kind`."""
-        outputs = np.arange(self.count).astype(kind)
+        outputs: Array = np.arange(self.count).astype(kind)
         if self.align_corners:
-            return outputs * kind((self.size - 1) / max(self.count - 1, 1) if kind is np.float64
-                                  else kind(self.size - 1) / kind(max(self.count - 1, 1)))
-        return self.step(kind) * (outputs + kind(0.5)) - kind(0.5)
+            outputs *= kind(self.size - 1) / kind(max(self.count - 1, 1))
+            return outputs
+        outputs += kind(0.5)
+        outputs *= self.step(kind)
+        outputs -= kind(0.5)
+        return outputs
 
     def step(self, kind: Any) -> Any:
+        """Elements an output."""
         return kind(self.size) / kind(self.count) if self.scale is None else kind(self.scale)
 
     def nearest(self, exact: bool) -> Array:
         """The element of each output: at its start, or `exact` at its middle."""
         outputs = np.arange(self.count).astype(np.float32)
         at = np.floor((outputs + np.float32(0.5 * exact)) * self.step(np.float32))
-        return np.minimum(at.astype(np.int64), self.size - 1)
+        index: Array = np.minimum(at.astype(np.int64), self.size - 1)
+        return index
 
     def taps(self, mode: str, kind: Any) -> list[tuple[Array, Array]]:
         """The elements that each output is a sum of, and their weights."""

@@ -106,9 +106,10 @@ def _grouped(input: Tensor, groups: int, weight: Tensor | None, bias: Tensor | N
     inner = math.prod(input.shape[2:])
     rows = _wide(input).reshape(batch, groups, channels // groups, inner)
     _, centred, variance = _moments(rows, (2, 3))
-    per_channel = [None if x is None else x.reshape(groups, channels // groups, 1)
-                   for x in (weight, bias)]
-    return _scaled(centred, variance, *per_channel, eps).reshape(input.shape)._cast(input.dtype)
+    scale, shift = (None if x is None else x.reshape(groups, channels // groups, 1)
+                    for x in (weight, bias))
+    result = _scaled(centred, variance, scale, shift, eps)
+    return result.reshape(input.shape)._cast(input.dtype)
 
 
 # ---- with running statistics ---------------------------------------------------------------------

@@ -52,16 +52,18 @@ def _padded(x: Tensor, axis: int, before: int, after: int, mode: str) -> Tensor:
     if mode == "circular":
         x = _cut(x, axis, before, after)
         before, after = max(before, 0), max(after, 0)
-        parts = [_last(x, axis, before, 0), x, x.narrow(axis, 0, after)]
+        first, last = _last(x, axis, before, 0), x.narrow(axis, 0, after)
     else:
-        parts = [_edge(x.flip(axis), axis, before, mode).flip(axis) if before > 0 else None, x,
-                 _edge(x, axis, after, mode) if after > 0 else None]
-    joined = cat([p for p in parts if p is not None and p.shape[axis]] or [x], axis)
+        first = _edge(x.flip(axis), axis, max(before, 0), mode).flip(axis)
+        last = _edge(x, axis, max(after, 0), mode)
+    joined = cat([part for part in (first, x, last) if part.shape[axis]] or [x], axis)
     return joined if mode == "circular" else _cut(joined, axis, before, after)
 
 
 def _edge(x: Tensor, axis: int, count: int, mode: str) -> Tensor:
     """What comes after the end of `axis`."""
+    if not count:
+        return x.narrow(axis, 0, 0)
     if mode == "reflect":
         return _last(x, axis, count, 1).flip(axis)
     return _last(x, axis, 1, 0).expand(*(count if a == axis else n for a, n in enumerate(x.shape)))

@@ -17,11 +17,15 @@ from lazyten.windows import Geometry
 Sizes = int | Sequence[int]
 
 
+SPATIAL = ("", "length", "height, width", "depth, height, width")
+"""What some number of spatial axes is called."""
+
+
 def check_spatial(input: Tensor, spatial: int, operation: str) -> None:
     """ShapeError unless the input has `spatial` axes after its channels."""
     if input.ndim not in (spatial + 1, spatial + 2):
         raise ShapeError(f"{operation}: the input has shape {input.shape}; it needs (batch, "
-                         f"channels, {spatial} spatial), or the same without a batch")
+                         f"channels, {SPATIAL[spatial]}), or the same without a batch")
 
 
 def _pooling(input: Tensor, kernel_size: Sizes, stride: Sizes | None, padding: Sizes,
