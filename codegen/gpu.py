@@ -177,8 +177,7 @@ class _Candidates:
         for decisions in best if self.model.target.async_copies else ():
             halves = tuple((r, n // 2) for r, n in decisions.group if n > 2)
             for group, buffers in product((decisions.group, halves), BUFFERS):
-                yield buffered(replace(decisions, group=group), buffers,
-                               self.model.free[self.model.sink])
+                yield buffered(replace(decisions, group=group), buffers, self.model.sink)
 
     def _tiled(self, slow: Node, fast: Node) -> Iterator[Decisions]:
         """These with one buffer."""

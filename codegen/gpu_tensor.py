@@ -6,7 +6,7 @@ units, as gpu_model.py has them. Called by gpu.py.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import permutations, product
 
@@ -56,10 +56,10 @@ def tensor_candidates(model: Model, rows: Sequence[Node], numbers: dict[Node, in
                     yield from _candidate(model, tensors, rows, numbers, most_copies, *shape)
 
 
-def buffered(decisions: Decisions, buffers: int, outputs: Set[Node]) -> Decisions:
+def buffered(decisions: Decisions, buffers: int, sink: Node) -> Decisions:
     """The same with so many buffers for each operand in local memory that is read in parts."""
     return replace(decisions, staged=tuple(
-        replace(s, buffers=buffers) if is_read_in_parts(s.load, decisions.group, outputs) else s
+        replace(s, buffers=buffers) if is_read_in_parts(s.load, decisions.group, sink) else s
         for s in decisions.staged))
 
 
@@ -88,7 +88,7 @@ def _candidate(model: Model, tensors: Tensors, rows: Sequence[Node], numbers: di
         parallel=Sharing(shared, 1 if shared else 0))
     yield decisions, _units(model, core, decisions, blocks, copies, depth)
     for buffers in BUFFERS if model.target.async_copies else ():
-        several = buffered(decisions, buffers, model.free[model.sink])
+        several = buffered(decisions, buffers, model.sink)
         if several != decisions and buffers * memory <= model.target.local_memory:
             yield several, _units(model, core, several, blocks, copies, depth)
 

@@ -47,7 +47,7 @@ def group_problems(decisions: Decisions, sink: Node, free: Mapping[Node, frozens
     yield from _reduction_problems(decisions, sink, free)
     yield from _part_problems(decisions, free[sink])
     yield from _tensor_problems(decisions, sink, free, target)
-    yield from _buffer_problems(decisions, free[sink])
+    yield from _buffer_problems(decisions, sink)
 
 
 def memory_problems(decisions: Decisions, sink: Node, target: Target) -> Problems:
@@ -96,7 +96,7 @@ def _part_problems(decisions: Decisions, outputs: frozenset[Node]) -> Problems:
             yield part, "a range that has work items, accumulators or lanes of its own has no parts"
 
 
-def _buffer_problems(decisions: Decisions, outputs: frozenset[Node]) -> Problems:
+def _buffer_problems(decisions: Decisions, sink: Node) -> Problems:
     counts = {s.buffers for s in decisions.staged if s.local and s.buffers > 1}
     for s in decisions.staged:
         if s.buffers == 1:
@@ -105,9 +105,9 @@ def _buffer_problems(decisions: Decisions, outputs: frozenset[Node]) -> Problems
         if s.buffers > MOST_BUFFERS or len(counts) > 1:
             yield part, (f"there are at most {MOST_BUFFERS} buffers, and as many for each operand "
                          "that has some")
-        if not is_read_in_parts(s.load, decisions.group, outputs):
-            yield part, ("nothing can be copied ahead: no loop of a reduction is left around what "
-                         "a group reads; use a smaller group(...)")
+        if not is_read_in_parts(s.load, decisions.group, sink):
+            yield part, ("nothing can be copied ahead: no loop of one reduction is left around "
+                         "what a group reads; use a smaller group(...)")
 
 
 def _tensor_problems(decisions: Decisions, sink: Node, free: Mapping[Node, frozenset[Node]],

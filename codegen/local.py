@@ -99,11 +99,12 @@ def stage_in_local(sink: Node, staged: Sequence[Staged], inside: Set[Node],
     """
     found: dict[Node, Node] = {}
     copying: list[Node] = []
+    nests = _nests(sink)
     for load in toposort([sink]):
         number = load.src[0].arg.slot - LOCAL_SLOT if load.op is Op.LOAD else -1
         if number >= 0:
             chosen = staged[number]
-            ahead = loop_around(load, inside) if chosen.buffers > 1 else None
+            ahead = _loop_around(load, inside, nests) if chosen.buffers > 1 else None
             layout = _Layout.of(load, inside, ahead is not None)
             source = make(Op.LOAD, load.dtype, (chosen.load.src[0], *load.src[1:]))
             stage, item = layout.filled(source, number, size)
@@ -115,17 +116,27 @@ def stage_in_local(sink: Node, staged: Sequence[Staged], inside: Set[Node],
     return (rewrite([sink], lambda n: None, found)[0] if found else sink), copying
 
 
-def is_read_in_parts(load: Node, group: Sequence[tuple[Node, int]], outputs: Set[Node]) -> bool:
+def is_read_in_parts(load: Node, group: Sequence[tuple[Node, int]], sink: Node) -> bool:
     """Whether a group that takes so much of reductions at a time reads other parts by `load` as
-    their loops run."""
-    parts = dict(group)
-    return any(parts.get(r, 1) < r.arg.extent for r in ranges_of(load.src[1:]) if r not in outputs)
+    the loops of one of them run."""
+    parts, nests = dict(group), _nests(sink)
+    loops = {r for r in ranges_of(load.src[1:]) if any(r in nest for nest in nests)}
+    return (any(loops <= nest for nest in nests)
+            and any(parts.get(r, 1) < r.arg.extent for r in loops))
 
 
-def loop_around(load: Node, inside: Set[Node]) -> Node | None:
-    """The range of the innermost loop in whose iterations a group reads other parts by `load`."""
-    loops = [r for r in ranges_of(load.src[1:])
-             if r.arg.kind in ("reduce", "block") and r not in inside]
+def _nests(sink: Node) -> list[frozenset[Node]]:
+    """The ranges of each reduction."""
+    return [frozenset(n.src[1:]) for n in toposort([sink]) if n.op is Op.ACCUMULATE]
+
+
+def _loop_around(load: Node, inside: Set[Node], nests: Sequence[Set[Node]]) -> Node | None:
+    """The range of the innermost loop in whose iterations a group reads other parts by `load`,
+    if its loops are those of one reduction."""
+    loops = {r for r in ranges_of(load.src[1:])
+             if r.arg.kind in ("reduce", "block") and r not in inside}
+    if not any(loops <= nest for nest in nests):
+        return None
     return max(loops, key=lambda r: r.arg.order, default=None)
 
 

@@ -6,8 +6,11 @@ from dataclasses import replace
 
 import cuda_on_cpu
 import numpy as np
+import nvrtc
 import pytest
+from c_kernels import leaf
 from cuda_on_cpu import ORDERS
+from kernel_checks import run_all
 from test_cuda_on_cpu import Program, driver, results
 from test_tensor_cores import GPU, product
 from test_work_groups import Case, case, check_results
@@ -16,14 +19,16 @@ import lazyten as lt
 from lazyten import dtype as dt
 from lazyten.codegen.cycles import Model
 from lazyten.codegen.decision_text import parse
-from lazyten.codegen.dialect import CUDA
 from lazyten.codegen.gpu import decide_grid
 from lazyten.codegen.lower import lower
+from lazyten.codegen.native_half import NativeHalves
 from lazyten.codegen.pipeline import generate
 from lazyten.codegen.ranges import merge_ranges
 from lazyten.device import executor
 from lazyten.errors import ArgumentError
-from lazyten.kernel import Given
+from lazyten.kernel import Given, Kernel
+from lazyten.node import const, elementwise, expand, make, reduce
+from lazyten.ops import Op
 
 __all__ = ["driver"]
 ASYNC = replace(GPU, async_copies=True)
@@ -122,7 +127,7 @@ def test_products_are_copied_ahead_where_the_device_can(dtype: dt.DType) -> None
 
 
 @pytest.mark.parametrize(("text", "message"), [
-    (TILES.format(part=50) + BOTH.format(n=2), "nothing can be copied ahead: no loop"),
+    (TILES.format(part=50) + BOTH.format(n=2), "nothing can be copied ahead: no loop of one"),
     (TILES.format(part=9) + BOTH.format(n=5), "there are at most 4 buffers"),
     (TILES.format(part=9) + "stage(argument 1, local, 2 buffers) "
      "stage(argument 2, local, 3 buffers)", "as many for each operand"),
@@ -137,8 +142,47 @@ def test_what_cannot_be_copied_ahead_says_why(text: str, message: str) -> None:
     parse(TILES.format(part=9) + BOTH.replace(", {n} buffers", ""), sink, small)
 
 
-def test_the_text_for_cuda_has_instructions_only_for_gpus_that_have_them() -> None:
-    for name, definition in CUDA.functions:
-        if "cp.async" in definition:
-            assert definition.startswith("#ifndef LAZYTEN_ON_CPU"), name
-            assert "__CUDA_ARCH__ >= 800" in definition
+def nested(m: int, k: int, n: int) -> Kernel:
+    """Row sums of what is positive in a product, as one kernel."""
+    a = expand(leaf(1, (m, 1, k), dt.float32), (m, n, k))
+    b = expand(make(Op.PERMUTE, dt.float32, (leaf(2, (1, k, n), dt.float32),), (0, 2, 1)),
+               (m, n, k))
+    products = reduce(make(Op.MUL, dt.float32, (a, b)), Op.ADD, (2,))
+    positive = elementwise(Op.MAX, products, const(0.0, dt.float32, products.shape))
+    return Kernel("nested", (reduce(positive, Op.ADD, (1,)),),
+                  ((dt.float32, m * k), (dt.float32, k * n)))
+
+
+@needs_compiler
+def test_a_loop_around_that_of_the_copies_begins_them_anew() -> None:
+    text = "local(i0:8) group(r1.2:4) stage(argument {slot}, local, 2 buffers) parallel(i0:1)"
+    kernel = nested(16, 24, 20)
+    a, b = (np.random.default_rng(n).integers(-3, 4, s).astype(np.float32)
+            for n, s in ((1, (16, 24)), (2, (24, 20))))
+    (out,), = run_all(cuda_on_cpu.NAME, [
+        replace(kernel, decisions=Given(text.format(slot=1)))], [[a, b]])
+    np.testing.assert_array_equal(out, np.maximum(a @ b, 0).sum(1))
+    with pytest.raises(ArgumentError, match="no loop of one reduction"):
+        generate(replace(kernel, decisions=Given(text.format(slot=2))), ASYNC)
+
+
+@pytest.mark.skipif(nvrtc.library() is None, reason="nvidia-cuda-nvrtc is not installed")
+def test_gpus_without_such_copies_copy_on_the_spot() -> None:
+    text = (f"tile(i0:2, i1:2) local(i0:8, i1:8) group(r0.2:16) {BOTH.format(n=3)} "
+            "parallel(i0*i1:1)")
+    made = generate(replace(product(dt.float32, 64, 64, 64), decisions=Given(text)), GPU)
+    program = "\n".join([*made.declares, made.source])
+    for architecture in ("sm_75", "sm_80"):
+        assert nvrtc.compile_cuda(program, [f"-arch={architecture}", "-fmad=false"])
+
+
+def test_what_a_gpu_has_follows_from_its_architecture() -> None:
+    from lazyten.runtimes.cuda import capabilities_of
+    from lazyten.runtimes.cuda_driver import Properties
+
+    for architecture, halves, copies in ((75, ("float16",), False),
+                                         (80, ("float16", "bfloat16"), True)):
+        found = capabilities_of(Properties("a GPU", architecture, 1 << 30, 48 << 10, 1024, 32,
+                                           1 << 16, 16, 1 << 22)).target
+        assert found.halves == NativeHalves(halves, halves)
+        assert found.async_copies == copies

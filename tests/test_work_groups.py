@@ -144,7 +144,7 @@ def randomly_decided(draw: st.DrawFn, kernel: Kernel) -> str | None:
     buffers = draw(st.sampled_from([1, 2, 3]))
     staged = tuple(
         Staged(load, None, i, True,
-               buffers if is_read_in_parts(load, group, frozenset(model.outputs)) else 1)
+               buffers if is_read_in_parts(load, group, sink) else 1)
         for loads in local_loads(sink).values() for i, load in enumerate(loads)
         if draw(st.booleans()))
     blocks = {r: math.prod(dict(d).get(r, 1) for d in (tile, local, lanes))
