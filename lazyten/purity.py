@@ -48,7 +48,7 @@ class _Hook:
     def check(self, frame: FrameType, event: str, called: Any) -> None:
         if event != "c_call":
             return
-        owner = called.__self__
+        owner = getattr(called, "__self__", None)
         kind = type(owner)
         if kind not in self.harmless:
             if _is_generator(owner):

@@ -1,6 +1,6 @@
 """Many launches by one call: a list of them as data, and the code that goes through it.
 
-The code is compiled once a process; a list is packed in no time, whatever it launches.
+The code is compiled once (own_code.py); a list is packed in no time, whatever it launches.
 
     void sequence(i64* list, ptr* buffers)
 
