@@ -190,7 +190,8 @@ def test_nothing_is_held_where_a_device_cannot() -> None:
     assert executor("interpreter").block_bytes == 0
 
 
-def test_explain_says_what_is_held() -> None:
+def test_explain_says_what_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEVICE", "cpu")
     _, h, z = perceptron()
     text = lt.explain(h @ z)
     assert "and holds float32[4096, 512]" in text

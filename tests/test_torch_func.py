@@ -9,6 +9,7 @@ import pytest
 from lenet_steps import batches, lenet, load, weights
 
 import lazyten as lt
+from lazyten.device import default_device
 
 torch = pytest.importorskip("torch")
 rng = np.random.default_rng(0)
@@ -103,10 +104,11 @@ def models() -> list[tuple[Any, Any, dict[str, Any], Any, Any]]:
     values = weights()
     theirs = lenet(torch.nn)
     theirs.load_state_dict({n: torch.tensor(v) for n, v in values.items()})
+    ours = load(lenet(lt.nn), default_device(), values)
     images, labels = (a[0] for a in batches(1, 4))
     return [(library, model, {n: p.detach() for n, p in model.named_parameters()},
              library.tensor(images), library.tensor(labels))
-            for library, model in ((lt, load(lenet(lt.nn), "cpu", values)), (torch, theirs))]
+            for library, model in ((lt, ours), (torch, theirs))]
 
 
 def agree(found: list[dict[str, Any]], relative: float) -> None:
@@ -160,7 +162,7 @@ def small_lenet(nn: Any) -> Any:
 def small_models() -> list[tuple[Any, Any, dict[str, Any], Any, Any]]:
     """For each library: it, a small LeNet in float64, its parameters, images and labels."""
     theirs = small_lenet(torch.nn).double()
-    ours = small_lenet(lt.nn).to("cpu").to(dtype=lt.float64)
+    ours = small_lenet(lt.nn).to(dtype=lt.float64)
     values = {n: rng.normal(size=tuple(p.shape)) for n, p in theirs.named_parameters()}
     theirs.load_state_dict({n: torch.tensor(v) for n, v in values.items()})
     ours.load_state_dict({n: lt.tensor(v) for n, v in values.items()})
