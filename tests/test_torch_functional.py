@@ -35,7 +35,8 @@ def test_max_pool2d_says_where_the_greatest_are(case: tuple[tuple[int, ...], Opt
 
 @given(size=sizes, data=st.data())
 def test_adaptive_pools_match_torch(size: list[int], data: st.DataObject) -> None:
-    wanted = [data.draw(small | st.none()) for _ in size]
+    some = small if len(size) == 1 else small | st.none()
+    wanted = [data.draw(some) for _ in size]
     for kind, x in (("avg", normal(2, 2, *size)), ("max", distinct(2, 2, *size))):
         name = f"adaptive_{kind}_pool{len(size)}d"
         compare(lambda x, n=name: getattr(F, n)(x, wanted),
@@ -153,7 +154,7 @@ def test_alpha_dropout_keeps_mean_and_variance(device: str) -> None:
     x = lt.randn(40_000, device=device)
     y = F.alpha_dropout(x, 0.4, True)
     assert abs(y.mean().item()) < 0.03 and abs(y.var().item() - 1) < 0.05
-    assert 0.37 < (y == y.amin()).float().mean().item() < 0.43
+    assert 0.37 < np.unique(y.numpy(), return_counts=True)[1].max() / 40_000 < 0.43
     assert F.alpha_dropout(x, 0.4) is x
     features = F.feature_alpha_dropout(lt.ones(30, 20, 4, device=device), 0.5, True)
     assert len(np.unique(features.numpy())) == 2

@@ -1,6 +1,6 @@
 """Resizing: each spatial axis in turn is read at positions between its elements.
 
-Positions are worked out on the host, in the input's type, as PyTorch does.
+Positions are worked out in the input's type, as PyTorch does, from an IOTA: no array is stored.
 """
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from lazyten import functions, shapes
+from lazyten import dtype as dt
+from lazyten import elementwise as ew
+from lazyten import shapes, special
 from lazyten.arguments import takes_tensors
+from lazyten.dtype import DType
 from lazyten.errors import ArgumentError, DTypeError, ShapeError
 from lazyten.nn.adaptive_pooling import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
     adaptive_avg_pool3d,
 )
+from lazyten.node import Node, cast, const, expand, gather, iota, reshape
 from lazyten.tensor import Tensor
 
 MODES = {"nearest": (1, 2, 3), "nearest-exact": (1, 2, 3), "linear": (1,), "bilinear": (2,),
@@ -26,8 +28,6 @@ MODES = {"nearest": (1, 2, 3), "nearest-exact": (1, 2, 3), "linear": (1,), "bili
 """How many spatial axes each mode takes."""
 CUBIC = -0.75
 """The slope of the cubic kernel at distance 1 (R. Keys, IEEE Trans. ASSP 29, 1981)."""
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,49 +40,52 @@ class _Resize:
     scale: float | None
     align_corners: bool
 
-    def places(self, kind: Any) -> Array:
-        """Where between the elements each output is, in floats of type `kind`."""
-        outputs: Array = np.arange(self.count).astype(kind)
-        if self.align_corners:
-            outputs *= kind(self.size - 1) / kind(max(self.count - 1, 1))
-            return outputs
-        outputs += kind(0.5)
-        outputs *= self.step(kind)
-        outputs -= kind(0.5)
-        return outputs
-
-    def step(self, kind: Any) -> Any:
+    def step(self, dtype: DType) -> Node:
         """Elements an output."""
-        return kind(self.size) / kind(self.count) if self.scale is None else kind(self.scale)
+        if self.scale is not None:
+            return const(self.scale, dtype)
+        return _ratio(self.size, self.count, dtype)
 
-    def nearest(self, exact: bool) -> Array:
+    def places(self, dtype: DType) -> Node:
+        """Where between the elements each output is, in floats of type `dtype`."""
+        outputs = cast(iota(self.count), dtype)
+        if self.align_corners:
+            return ew.mul(outputs, _ratio(self.size - 1, max(self.count - 1, 1), dtype))
+        return ew.sub(ew.mul(ew.add(outputs, 0.5), self.step(dtype)), 0.5)
+
+    def nearest(self, exact: bool) -> Node:
         """The element of each output: at its start, or `exact` at its middle."""
-        outputs = np.arange(self.count).astype(np.float32)
-        at = np.floor((outputs + np.float32(0.5 * exact)) * self.step(np.float32))
-        index: Array = np.minimum(at.astype(np.int64), self.size - 1)
-        return index
+        outputs = ew.add(cast(iota(self.count), dt.float32), 0.5 * exact)
+        return self.inside(special.floor(ew.mul(outputs, self.step(dt.float32))))
 
-    def taps(self, mode: str, kind: Any) -> list[tuple[Array, Array]]:
+    def inside(self, at: Node) -> Node:
+        """Positions as integers, the nearest element for those outside."""
+        return ew.clip(cast(at, dt.int64), 0, self.size - 1)
+
+    def taps(self, mode: str, dtype: DType) -> list[tuple[Node, Node]]:
         """The elements that each output is a sum of, and their weights."""
-        at = self.places(kind)
+        at = self.places(dtype)
         if mode == "bicubic":
-            first = np.floor(at)
-            t = at - first
-            index = first.astype(np.int64)
-            weights = [_cubic(t + kind(1)), _cubic(t), _cubic(kind(1) - t), _cubic(kind(2) - t)]
-            return [(np.clip(index + i - 1, 0, self.size - 1), w) for i, w in enumerate(weights)]
-        at = np.maximum(at, kind(0))
-        below = np.minimum(np.floor(at).astype(np.int64), self.size - 1)
-        above = np.minimum(below + 1, self.size - 1)
-        t = np.clip(at - below.astype(kind), kind(0), kind(1))
-        return [(below, kind(1) - t), (above, t)]
+            first = special.floor(at)
+            t = ew.sub(at, first)
+            distances = [ew.add(t, 1.0), t, ew.sub(1.0, t), ew.sub(2.0, t)]
+            return [(self.inside(ew.add(first, i - 1.0)), _cubic(d))
+                    for i, d in enumerate(distances)]
+        at = ew.maximum(at, 0.0)
+        below = self.inside(special.floor(at))
+        t = ew.clip(ew.sub(at, cast(below, dtype)), 0.0, 1.0)
+        return [(below, ew.sub(1.0, t)), (self.inside(ew.add(below, 1)), t)]
 
 
-def _cubic(t: Array) -> Array:
+def _ratio(a: int, b: int, dtype: DType) -> Node:
+    return ew.true_divide(const(float(a), dtype), float(b))
+
+
+def _cubic(t: Node) -> Node:
     """The cubic convolution kernel at distances 0 to 2."""
-    near = ((CUBIC + 2) * t - (CUBIC + 3)) * t * t + 1
-    far = ((CUBIC * t - 5 * CUBIC) * t + 8 * CUBIC) * t - 4 * CUBIC
-    return np.where(t <= 1, near, far).astype(t.dtype)
+    near = ew.add(ew.mul(ew.mul(ew.sub(ew.mul(t, CUBIC + 2), CUBIC + 3), t), t), 1.0)
+    far = ew.add(ew.mul(ew.sub(ew.mul(t, CUBIC), 5 * CUBIC), t), 8 * CUBIC)
+    return ew.where(ew.less_equal(t, 1.0), near, ew.sub(ew.mul(far, t), 4 * CUBIC))
 
 
 def _sizes(input: Tensor, size: Any, scale_factor: Any, recompute: bool
@@ -109,23 +112,25 @@ def _sizes(input: Tensor, size: Any, scale_factor: Any, recompute: bool
     return counts
 
 
-def _line(x: Tensor, array: Array, axis: int) -> Tensor:
-    """An array along one axis of x."""
-    line = functions.tensor(array, device=x.device)
-    return line.reshape(-1, *(1,) * (x.ndim - axis - 1))
+def _read(x: Node, axis: int, at: Node) -> Node:
+    """The elements at positions (count,), all inside, along an axis."""
+    shape = (*x.shape[:axis], at.shape[0], *x.shape[axis + 1:])
+    return gather(x, axis, expand(_along(at, axis, len(shape)), shape))
 
 
-def _resized(x: Tensor, axis: int, how: _Resize, mode: str) -> Tensor:
+def _along(line: Node, axis: int, rank: int) -> Node:
+    """(count,) as an axis of `rank` axes."""
+    return reshape(line, (*(1,) * axis, line.shape[0], *(1,) * (rank - axis - 1)))
+
+
+def _resized(x: Node, axis: int, how: _Resize, mode: str) -> Node:
     if mode.startswith("nearest"):
-        if how.count % how.size == 0 and how.scale in (None, how.size / how.count):
-            return x.repeat_interleave(how.count // how.size, axis)
-        at = functions.tensor(how.nearest(mode == "nearest-exact"), device=x.device)
-        return x.index_select(axis, at)
-    parts = [x.index_select(axis, functions.tensor(at, device=x.device)) * _line(x, weight, axis)
-             for at, weight in how.taps(mode, x.dtype.numpy.type)]
+        return _read(x, axis, how.nearest(mode == "nearest-exact"))
+    parts = [ew.mul(_read(x, axis, at), _along(weight, axis, len(x.shape)))
+             for at, weight in how.taps(mode, x.dtype)]
     total = parts[0]
     for part in parts[1:]:
-        total = total + part
+        total = ew.add(total, part)
     return total
 
 
@@ -158,9 +163,21 @@ def interpolate(input: Tensor, size: int | Sequence[int] | None = None,
     if mode == "area":
         pools = (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)
         return pools[input.ndim - 3](input, [n for n, _ in counts])
-    x = input.float() if input.dtype.is_half and not plain else input
-    for axis in reversed(range(2, input.ndim)):
-        count, scale = counts[axis - 2]
-        how = _Resize(x.shape[axis], count, scale, bool(align_corners))
-        x = _resized(x, axis, how, mode)
-    return x._cast(input.dtype)
+
+    def resized(x: Node) -> Node:
+        for axis in reversed(range(2, len(x.shape))):
+            count, scale = counts[axis - 2]
+            how = _Resize(x.shape[axis], count, scale, bool(align_corners))
+            x = _resized(x, axis, how, mode)
+        return x
+    if mode == "nearest" and all(m % n == 0 and scale in (None, n / m) for n, (m, scale) in zip(
+            input.shape[2:], counts, strict=True)):
+        return _repeated(input, [n for n, _ in counts])
+    return input._unary(resized) if plain else input._special(resized)
+
+
+def _repeated(x: Tensor, sizes: Sequence[int]) -> Tensor:
+    """Each element as often as its axis becomes larger, as a view: its gradient is a sum."""
+    for axis, n in enumerate(sizes, 2):
+        x = x.repeat_interleave(n // x.shape[axis], axis)
+    return x
