@@ -197,7 +197,8 @@ def test_reductions_of_views_match_numpy(device: str) -> None:
     values = np.arange(24.0).reshape(4, 6)
     x = as_tensor(values, device)
     found = computed({"step": x[::2, ::-1].sum(1), "T": x.T.mean(0), "expand":
-                      x[0].expand(3, 6).prod(0), "flip": x.flip(0).argmax(0), "norm": x.norm(dim=1)})
+                      x[0].expand(3, 6).prod(0), "flip": x.flip(0).argmax(0),
+                      "norm": x.norm(dim=1)})
     assert_same(found["step"], values[::2, ::-1].sum(1))
     assert_same(found["T"], values.T.mean(0))
     assert_same(found["expand"], values[0] ** 3)

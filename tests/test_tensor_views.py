@@ -269,8 +269,8 @@ def test_infinities_and_nans_do_not_leak_through_index_arrays(device: str) -> No
     assert x[as_tensor([2, 1], device)].tolist() == [3, np.inf]
 
 
-@pytest.mark.parametrize("index", [7, -4, (0, 0, 0), (..., ...), 1.5, (True, 0), slice(0, 2, 0), "a",
-                                   (None, 5)])
+@pytest.mark.parametrize("index", [7, -4, (0, 0, 0), (..., ...), 1.5, (True, 0), slice(0, 2, 0),
+                                   "a", (None, 5)])
 def test_wrong_indices_are_refused(index: Any) -> None:
     with pytest.raises(lt.IndexingError):
         lt.zeros(3, 4)[index]
