@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,23 +16,12 @@ from lazyten import (
     reductions,
     scans,
     shapes,
-    special,
 )
 from lazyten import dtype as dt
 from lazyten import elementwise as ew
-from lazyten.dtype import DType, Scalar
 from lazyten.errors import ArgumentError, DTypeError, IndexingError, ShapeError
 from lazyten.node import Node, cast, reshape
-from lazyten.ops import Op
-from lazyten.shapes import Axes
 from lazyten.tensor_like import T, combined
-
-
-class LeastAndGreatest(NamedTuple):
-    """What aminmax gives."""
-
-    min: Any
-    max: Any
 
 
 class ArrangementMethods:
@@ -162,42 +151,6 @@ class ArrangementMethods:
             raise ShapeError(f"slice_scatter: src of shape {given.shape}; it must be {lines}")
         return _replaced(self, given, axis, places)
 
-    def take(self: T, index: T) -> T:
-        """The elements at these positions in row-major order, in the index' shape."""
-        chosen = self._tensor(index, "take")
-        flat = reshape(chosen.node, (chosen.numel(),))
-        node = index_arrays.along(reshape(self.node, (self.numel(),)), 0, flat)
-        return self._given(reshape(node, chosen.shape), chosen)
-
-    def put(self: T, index: T, source: T, accumulate: bool = False) -> T:
-        """These elements, with those at positions in row-major order set to, or increased by, what
-        `source` has in order."""
-        chosen, given = self._tensor(index, "put"), self._tensor(source, "put")
-        if chosen.numel() != given.numel() or given.dtype is not self.dtype:
-            raise ShapeError(f"put of {given.numel()} elements of {given.dtype.name} at "
-                             f"{chosen.numel()} positions of {self.dtype.name}: give one of this "
-                             f"type for each")
-        combiner = None if not accumulate else Op.MAX if self.dtype is dt.bool_ else Op.ADD
-
-        def placed(x: Node, at: Node, values: Node) -> Node:
-            line, count = reshape(x, (x.numel,)), values.numel
-            return reshape(index_arrays.added_lines(line, 0, reshape(at, (count,)), reshape(
-                values, (count,)), combiner, "put"), x.shape)
-        return combined(self, "put", placed, chosen, given)
-
-    def index_fill(self: T, dim: int, index: T, value: Any) -> T:
-        """These elements, with lines index[j] of an axis set to a number, or to a zero-dim tensor's
-        value."""
-        axis = shapes.axis(dim, self.ndim, "index_fill")
-        chosen = self._tensor(index, "index_fill")
-        lines = tuple(chosen.numel() if a == axis else n for a, n in enumerate(self.shape))
-        number = self._element(value, "index_fill")
-
-        def filled(x: Node, at: Node, element: Scalar | Node) -> Node:
-            wide = ew.as_node(element, x.dtype, lines)
-            return index_arrays.added_lines(x, axis, at, wide, None, "index_fill")
-        return combined(self, "index_fill", filled, chosen, number)
-
     def masked_scatter(self: T, mask: T, source: T) -> T:
         """The elements of `source`, in order, where the bool mask holds, else these."""
         chosen, given = self._tensor(mask, "masked_scatter"), self._tensor(source, "masked_scatter")
@@ -216,45 +169,6 @@ class ArrangementMethods:
             return ew.where(wide, reshape(taken, wide.shape), x)
 
         return combined(self, "masked_scatter", placed, chosen, given)
-
-    # ---- reductions ------------------------------------------------------------------------------
-
-    def var_mean(self: T, dim: Axes = None, correction: float | None = 1, keepdim: bool = False, *,
-                 unbiased: bool | None = None) -> tuple[T, T]:
-        """(variance, mean) over some axes, or all."""
-        dim, correction = reductions.freedom(dim, correction, unbiased, "var_mean")
-        axes = shapes.axes(dim, self.ndim, "var_mean")
-        return (self._unary(lambda x: reductions.var(x, axes, keepdim, correction)),
-                self._unary(lambda x: reductions.mean(x, axes, keepdim)))
-
-    def std_mean(self: T, dim: Axes = None, correction: float | None = 1, keepdim: bool = False, *,
-                 unbiased: bool | None = None) -> tuple[T, T]:
-        """(standard deviation, mean) over some axes, or all."""
-        dim, correction = reductions.freedom(dim, correction, unbiased, "std_mean")
-        axes = shapes.axes(dim, self.ndim, "std_mean")
-        return (self._unary(lambda x: special.sqrt(reductions.var(x, axes, keepdim, correction))),
-                self._unary(lambda x: reductions.mean(x, axes, keepdim)))
-
-    def aminmax(self: T, dim: int | None = None, keepdim: bool = False) -> LeastAndGreatest:
-        """The least and the greatest, over an axis or all."""
-        axes = shapes.axes(dim, self.ndim, "aminmax")
-        return LeastAndGreatest(self._unary(lambda x: reductions.amin(x, axes, keepdim)),
-                                self._unary(lambda x: reductions.amax(x, axes, keepdim)))
-
-    def nansum(self: T, dim: Axes = None, keepdim: bool = False,
-               dtype: DType | str | None = None) -> T:
-        """The sum without NaN."""
-        axes = shapes.axes(dim, self.ndim, "nansum")
-        kind = None if dtype is None else dt.as_dtype(dtype)
-        return self._unary(lambda x: reductions.sum(arrangements.without_nan(x), axes, keepdim,
-                                                    kind))
-
-    def nanmean(self: T, dim: Axes = None, keepdim: bool = False,
-                dtype: DType | str | None = None) -> T:
-        """The mean without NaN."""
-        axes = shapes.axes(dim, self.ndim, "nanmean")
-        x = self if dtype is None else self._cast(dt.as_dtype(dtype))
-        return x._unary(lambda node: arrangements.nan_mean(node, axes, keepdim))
 
     def equal(self: T, other: T) -> bool:
         """Whether shapes and all elements are equal. Computes both."""

@@ -53,6 +53,10 @@ def _scatter_values(t: Node, node: Node) -> Node:
         mine = equal(values, gather(node, axis, positions))
         share = div(t, gather(scatter_ties(node), axis, positions))
         t, combiner = elementwise(Op.WHERE, mine, share, like(t, 0.0)), Op.ADD
+    elif combiner is Op.MUL:
+        slopes = VJP[Op.SCATTER][2]
+        assert slopes is not None
+        t, combiner = mul(t, slopes(like(node, 1.0), node)), Op.ADD
     return scatter(like(base, 0.0), axis, positions, t, combiner)
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from lazyten import composites, scans, shapes, special, statistical_functions
+from lazyten import composites, shapes, special, statistical_functions
 from lazyten import dtype as dt
 from lazyten import elementwise as ew
 from lazyten import inverse_functions as inverse
 from lazyten.dtype import DType, Scalar, as_dtype
 from lazyten.errors import ArgumentError, DTypeError
-from lazyten.node import const, gather
+from lazyten.node import const
 from lazyten.shapes import Axes
-from lazyten.tensor_like import T, ValuesAndIndices, binary, combined, unary
+from lazyten.tensor_like import T, binary, combined, unary
 
 
 class MathMethods:
@@ -185,31 +185,3 @@ class MathMethods:
             return self._special(composites.logit)
         least = float(shapes.as_number(eps, "logit", "eps"))
         return self._special(lambda x: composites.logit(ew.clip(x, least, 1 - least)))
-
-    def cumprod(self: T, dim: int, dtype: DType | str | None = None) -> T:
-        """Products of the elements up to each one, along an axis; of integers in int64."""
-        axis = shapes.axis(dim, self.ndim, "cumprod")
-        product = (self if dtype is None else self._cast(as_dtype(dtype)))._unary(
-            lambda x: scans.cumulative_product(x, axis))
-        return product if dtype is None else product._cast(as_dtype(dtype))
-
-    def logcumsumexp(self: T, dim: int) -> T:
-        """log of the sums of e ** x up to each element, along an axis, safe for large x."""
-        axis = shapes.axis(dim, self.ndim, "logcumsumexp")
-        return self._special(lambda x: scans.cumulative_logsumexp(x, axis))
-
-    def cummax(self: T, dim: int) -> ValuesAndIndices[T]:
-        """The greatest up to each element along an axis, and where the last such one is."""
-        return _extremes(self, dim, False)
-
-    def cummin(self: T, dim: int) -> ValuesAndIndices[T]:
-        """The least up to each element along an axis, and where the last such one is."""
-        return _extremes(self, dim, True)
-
-
-def _extremes(x: T, dim: int, least: bool) -> ValuesAndIndices[T]:
-    axis = shapes.axis(dim, x.ndim, "cummin" if least else "cummax")
-    if not x.shape:
-        return ValuesAndIndices(x._given(x.node), x._fresh(const(0, dt.INDEX)))
-    index = scans.cumulative_argmax(x.node, axis, least)
-    return ValuesAndIndices(x._given(gather(x.node, axis, index)), x._given(index))

@@ -207,7 +207,7 @@ def _scatter_shape(src: tuple[Node, ...], axis: int, combiner: Op | None) -> Sha
     base, positions, values = src
     if combiner is not None:
         _refuse_stored("scatter", base.dtype)
-    combines = combiner is None or (combiner in (Op.ADD, Op.MAX) and not base.dtype.is_half
+    combines = combiner is None or (combiner in COMBINERS and not base.dtype.is_half
                                     and base.dtype.kind in SPECS[combiner].takes)
     if not (positions.dtype.is_int and combines and values.dtype is base.dtype
             and values.shape == positions.shape and fits_beside(base.shape, values.shape, axis)):

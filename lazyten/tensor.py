@@ -20,13 +20,10 @@ from lazyten import elementwise as ew
 from lazyten import gradient as _gradient
 from lazyten import (
     hooks,
-    index_arrays,
     indexing,
     levels,
     losses,
     printing,
-    reductions,
-    scans,
     shapes,
     special,
     tracing,
@@ -46,6 +43,7 @@ from lazyten.errors import (
     IndexingError,
     ShapeError,
 )
+from lazyten.gather_methods import GatherMethods, adder
 from lazyten.grad_mode import is_grad_enabled, no_grad
 from lazyten.gradient_methods import GradientMethods
 from lazyten.in_place_methods import InPlaceMethods
@@ -61,10 +59,9 @@ from lazyten.ops import Op
 from lazyten.order_methods import OrderMethods
 from lazyten.product_methods import ProductMethods
 from lazyten.random_methods import RandomMethods
-from lazyten.shapes import Axes
+from lazyten.reduction_methods import ReductionMethods
 from lazyten.storage import Storage
 from lazyten.strided import written_through
-from lazyten.tensor_like import ValuesAndIndices
 from lazyten.view import ShapeTracker
 from lazyten.view_methods import ViewMethods
 
@@ -91,8 +88,8 @@ _leaves: WeakValueDictionary[int, Tensor] = WeakValueDictionary()
 
 @casting_methods
 class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, ArrangementMethods,
-             OrderMethods, CountingMethods, ProductMethods, RandomMethods, InPlaceMethods,
-             GradientMethods):
+             OrderMethods, ReductionMethods, GatherMethods, CountingMethods, ProductMethods,
+             RandomMethods, InPlaceMethods, GradientMethods):
     """An array of numbers that is computed when it is needed.
 
     Tensor(data) copies numbers, nested sequences or a NumPy array; see `tensor`.
@@ -716,7 +713,7 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
             raise DTypeError(f"{operation} of {node.dtype.name} into {self.dtype.name}: it does "
                              f"not fit; convert it first")
         wide = ew.broadcast_to(cast(node, self.dtype), selection.result)
-        new = selection.write(self.node, wide, _adder(self.dtype) if accumulate else None)
+        new = selection.write(self.node, wide, adder(self.dtype) if accumulate else None)
         others = [value, *arrays] if isinstance(value, Tensor) else arrays
         return self._update(operation, new, *others)
 
@@ -1093,123 +1090,6 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         axis = shapes.axis(dim, self.ndim, "log_softmax")
         return self.to(dtype=dtype)._unary(lambda x: losses.log_softmax(x, axis))
 
-    # ---- reductions ------------------------------------------------------------------------------
-
-    def _reduced(self, operation: str, function: Callable[..., Node], dim: Axes,
-                 *args: Any) -> Tensor:
-        axes = shapes.axes(dim, self.ndim, operation)
-        return Tensor._result(function(self.node, axes, *args), self)
-
-    def sum(self, dim: Axes = None, keepdim: Flag = False,
-            dtype: DTypeLike | None = None) -> Tensor:
-        """The sum over some axes, or all. Integers and bools are summed in int64."""
-        target = None if dtype is None else dt.as_dtype(dtype)
-        return self._reduced("sum", reductions.sum, dim, keepdim, target)
-
-    def prod(self, dim: Axes = None, keepdim: Flag = False,
-             dtype: DTypeLike | None = None) -> Tensor:
-        """The product over some axes, or all. Integers and bools are multiplied in int64."""
-        target = None if dtype is None else dt.as_dtype(dtype)
-        return self._reduced("prod", reductions.prod, dim, keepdim, target)
-
-    def mean(self, dim: Axes = None, keepdim: Flag = False,
-             dtype: DTypeLike | None = None) -> Tensor:
-        """The mean over some axes, or all; floats only."""
-        return self.to(dtype=dtype)._reduced("mean", reductions.mean, dim, keepdim)
-
-    def var(self, dim: Axes = None, correction: Real | None = 1, keepdim: Flag = False, *,
-            unbiased: Flag | None = None) -> Tensor:
-        """The variance over some axes, or all: squared distances over count - correction. A bool,
-        `unbiased`, in place of dim or of correction says whether the correction is 1."""
-        dim, number = reductions.freedom(dim, correction, unbiased, "var")
-        return self._reduced("var", reductions.var, dim, keepdim, number)
-
-    def std(self, dim: Axes = None, correction: Real | None = 1, keepdim: Flag = False, *,
-            unbiased: Flag | None = None) -> Tensor:
-        """The square root of the variance."""
-        return self.var(dim, correction, keepdim, unbiased=unbiased).sqrt()
-
-    def amax(self, dim: Axes = None, keepdim: Flag = False) -> Tensor:
-        """The greatest over some axes, or all; equal ones share the gradient evenly."""
-        return self._reduced("amax", reductions.amax, dim, keepdim)
-
-    def amin(self, dim: Axes = None, keepdim: Flag = False) -> Tensor:
-        """The least over some axes, or all; equal ones share the gradient evenly."""
-        return self._reduced("amin", reductions.amin, dim, keepdim)
-
-    def any(self, dim: Axes = None, keepdim: Flag = False) -> Tensor:
-        """Whether any is not 0."""
-        return self._reduced("any", reductions.any, dim, keepdim)
-
-    def all(self, dim: Axes = None, keepdim: Flag = False) -> Tensor:
-        """Whether all are not 0."""
-        return self._reduced("all", reductions.all, dim, keepdim)
-
-    def logsumexp(self, dim: Axes = None, keepdim: Flag = False) -> Tensor:
-        """log(sum(e ** x)) over some axes, safe for large x."""
-        return self._reduced("logsumexp", reductions.logsumexp, dim, keepdim)
-
-    @overload
-    def max(self, dim: None = None, keepdim: Flag = False) -> Tensor: ...
-    @overload
-    def max(self, dim: Integer, keepdim: Flag = False) -> ValuesAndIndices[Tensor]: ...
-    @overload
-    def max(self, dim: Tensor) -> Tensor: ...
-
-    def max(self, dim: Integer | Tensor | None = None, keepdim: Flag = False, *,
-            other: Tensor | None = None) -> Tensor | ValuesAndIndices[Tensor]:
-        """The greatest of all; along one axis (values, indices) of the first greatest; with another
-        tensor, maximum()."""
-        if isinstance(dim, Tensor) or other is not None:
-            return self.maximum(dim if other is None else other)
-        return self._extreme(dim, keepdim, least=False)
-
-    @overload
-    def min(self, dim: None = None, keepdim: Flag = False) -> Tensor: ...
-    @overload
-    def min(self, dim: Integer, keepdim: Flag = False) -> ValuesAndIndices[Tensor]: ...
-    @overload
-    def min(self, dim: Tensor) -> Tensor: ...
-
-    def min(self, dim: Integer | Tensor | None = None, keepdim: Flag = False, *,
-            other: Tensor | None = None) -> Tensor | ValuesAndIndices[Tensor]:
-        """The least of all; along one axis (values, indices) of the first least; with another
-        tensor, minimum()."""
-        if isinstance(dim, Tensor) or other is not None:
-            return self.minimum(dim if other is None else other)
-        return self._extreme(dim, keepdim, least=True)
-
-    def _extreme(self, dim: Integer | None, keepdim: Flag,
-                 least: Flag) -> Tensor | ValuesAndIndices[Tensor]:
-        if dim is None:
-            return self.amin() if least else self.amax()
-        name = "min" if least else "max"
-        if not self.shape:
-            shapes.axis(dim, 0, name)
-            return ValuesAndIndices(self.clone(), Tensor._of(const(0, dt.int64), self.device))
-        axis = shapes.axis(dim, self.ndim, name)
-        values = reductions.extreme_along(self.node, axis, keepdim, least)
-        indices = self._arg(axis, keepdim, least)
-        return ValuesAndIndices(Tensor._result(values, self), indices)
-
-    def argmax(self, dim: Integer | None = None, keepdim: Flag = False) -> Tensor:
-        """The index of the first greatest along an axis, or in row-major order; int64."""
-        axis = None if dim is None else shapes.axis(dim, self.ndim, "argmax")
-        return self._arg(axis, keepdim, least=False)
-
-    def argmin(self, dim: Integer | None = None, keepdim: Flag = False) -> Tensor:
-        """The index of the first least along an axis, or in row-major order; int64."""
-        axis = None if dim is None else shapes.axis(dim, self.ndim, "argmin")
-        return self._arg(axis, keepdim, least=True)
-
-    def _arg(self, axis: Integer | None, keepdim: Flag, least: Flag) -> Tensor:
-        return Tensor._result(reductions.arg_extreme(self.node, axis, keepdim, least), self)
-
-    def cumsum(self, dim: Integer, dtype: DTypeLike | None = None) -> Tensor:
-        """Sums of the elements up to each one, along an axis."""
-        axis = shapes.axis(dim, self.ndim, "cumsum")
-        return self.to(dtype=dtype)._unary(lambda x: scans.cumulative_sum(x, axis)).to(dtype=dtype)
-
     # ---- movement --------------------------------------------------------------------------------
 
     def _moved(self, *moves: tuple[Op, Any]) -> Tensor:
@@ -1518,123 +1398,6 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         found: Tensor = wide[chosen.expand(common or (1,))]
         return found
 
-    def index_select(self, dim: Integer, index: Tensor) -> Tensor:
-        """The positions `index` (int, one axis) of an axis."""
-        axis = shapes.axis(dim, self.ndim, "index_select")
-        lines = self._tensor(index, "index_select").reshape(-1)
-        if not self.shape:
-            return self.reshape(1)[lines].reshape(())
-        return self[(*(slice(None),) * axis, lines)]
-
-    def gather(self, dim: Integer, index: Tensor) -> Tensor:
-        """out[i][j] = self[i][index[i][j]] for dim 1."""
-        axis = shapes.axis(dim, self.ndim, "gather")
-        self._tensor(index, "gather")
-        return Tensor._result(index_arrays.gathered(self.node, axis, index.node), self, index)
-
-    def take_along_dim(self, indices: Tensor, dim: Integer | None = None) -> Tensor:
-        """out[i][j] = self[i][indices[i][j]] for dim 1; the other axes broadcast. None: of all
-        elements in one axis."""
-        if dim is None:
-            return self.reshape(-1).take_along_dim(indices.reshape(-1), 0)
-        axis = shapes.axis(dim, self.ndim, "take_along_dim")
-        self._tensor(indices, "take_along_dim")
-        return Tensor._result(index_arrays.along(self.node, axis, indices.node), self, indices)
-
-    # ---- scattering ------------------------------------------------------------------------------
-
-    def scatter(self, dim: Integer, index: Tensor, src: Tensor | Scalar | None = None, *,
-                value: Scalar | None = None, reduce: str | None = None) -> Tensor:
-        """These elements, with self[i][index[i][j]] = src[i][j] for dim 1, src a tensor or one
-        number (which may be named value); of several for one place the last along dim stays.
-        reduce='add' adds instead."""
-        given = src if value is None else value
-        if given is None or reduce not in (None, "add"):
-            raise ArgumentError(f"scatter with src={src!r:.40}, reduce={reduce!r}: give a tensor "
-                                f"or a number, and for reduce None or 'add'")
-        return self._scattered("scatter", dim, index, given, _adder(self.dtype) if reduce else None)
-
-    def scatter_add(self, dim: Integer, index: Tensor, src: Tensor) -> Tensor:
-        """These elements, with self[i][index[i][j]] += src[i][j] for dim 1, in the order of dim."""
-        return self._scattered("scatter_add", dim, index, src, _adder(self.dtype))
-
-    def scatter_reduce(self, dim: Integer, index: Tensor, src: Tensor, reduce: str,
-                       include_self: Flag = True) -> Tensor:
-        """These elements combined with src[i][j] at [i][index[i][j]] for dim 1: reduce is 'sum',
-        'mean', 'amax' or 'amin'. Without include_self they are not combined where src has an
-        element."""
-        if reduce not in ("sum", "mean", "amax", "amin"):
-            raise ArgumentError(f"scatter_reduce: reduce={reduce!r} is not one of sum, mean, amax, "
-                                f"amin")
-        if reduce == "mean":
-            total = self.scatter_reduce(dim, index, src, "sum", include_self)
-            one = Tensor._of(const(1, dt.int64, self.shape), self.device)
-            ones = Tensor._of(const(1, dt.int64, src.shape), self.device)
-            count = one.scatter_reduce(dim, index, ones, "sum", include_self)
-            return total.divide(count, None if self.dtype.is_float else "floor").to(self.dtype)
-        base = self
-        if not include_self:
-            none = Tensor._of(const(0, src.dtype, src.shape), self.device)
-            base = self.scatter(dim, index, none if reduce == "sum" else src)
-        if reduce == "amin":
-            axis = shapes.axis(dim, self.ndim, "scatter_reduce")
-            source = self._source(src, index, "scatter_reduce")
-            node = index_arrays.lowest(base.node, axis, index.node, source, "scatter_reduce")
-            return Tensor._result(node, base, src, index)
-        combiner = _adder(self.dtype) if reduce == "sum" else Op.MAX
-        return base._scattered("scatter_reduce", dim, index, src, combiner)
-
-    def scatter_(self, dim: Integer, index: Tensor, src: Tensor | Scalar | None = None, *,
-                 value: Scalar | None = None, reduce: str | None = None) -> Tensor:
-        """scatter, in place."""
-        others = (index, src) if isinstance(src, Tensor) else (index,)
-        new = self.scatter(dim, index, src, value=value, reduce=reduce)
-        return self._update("scatter_", new.node, *others)
-
-    def scatter_add_(self, dim: Integer, index: Tensor, src: Tensor) -> Tensor:
-        """scatter_add, in place."""
-        return self._update("scatter_add_", self.scatter_add(dim, index, src).node, index, src)
-
-    def index_add(self, dim: Integer, index: Tensor, source: Tensor, alpha: Scalar = 1) -> Tensor:
-        """These elements, with alpha * (line j of `source`) added to line index[j] of axis dim."""
-        axis = shapes.axis(dim, self.ndim, "index_add")
-        scaled = source if alpha == 1 else source * alpha
-        node = self._source(scaled, index, "index_add")
-        node = index_arrays.added_lines(self.node, axis, index.node, node, _adder(self.dtype),
-                                        "index_add")
-        return Tensor._result(node, self, source, index)
-
-    def index_add_(self, dim: Integer, index: Tensor, source: Tensor, alpha: Scalar = 1) -> Tensor:
-        """index_add, in place."""
-        new = self.index_add(dim, index, source, alpha)
-        return self._update("index_add_", new.node, index, source)
-
-    def index_copy(self, dim: Integer, index: Tensor, source: Tensor) -> Tensor:
-        """These elements, with line index[j] of axis dim set to line j of `source`."""
-        axis = shapes.axis(dim, self.ndim, "index_copy")
-        node = index_arrays.added_lines(self.node, axis, index.node,
-                                        self._source(source, index, "index_copy"), None,
-                                        "index_copy")
-        return Tensor._result(node, self, source, index)
-
-    def _scattered(self, operation: str, dim: Integer, index: Tensor, src: Tensor | Scalar,
-                   combiner: Op | None) -> Tensor:
-        axis = shapes.axis(dim, self.ndim, operation)
-        node = self._source(src, index, operation)
-        node = index_arrays.scattered(self.node, axis, index.node, node, combiner, operation)
-        return Tensor._result(node, self, index, *([src] if isinstance(src, Tensor) else []))
-
-    def _source(self, src: Tensor | Scalar, index: Tensor, operation: str) -> Node:
-        """What is scattered: of this dtype; a number is shaped as the index."""
-        self._tensor(index, operation)
-        given = self._operand(src, operation)
-        if not isinstance(given, Tensor):
-            return const(shapes.as_element(given, self.dtype, operation), self.dtype, index.shape)
-        if given.dtype is not self.dtype:
-            raise DTypeError(f"{operation} of {given.dtype.name} into {self.dtype.name}: both must "
-                             f"have one dtype; convert one")
-        return given.node
-
     def select(self, dim: Integer, index: SupportsIndex) -> Tensor:
         """One position of an axis, which goes away; a view."""
         axis = shapes.axis(dim, self.ndim, "select")
@@ -1744,8 +1507,3 @@ def _without_leading_ones(x: Node, rank: int) -> Node:
 
 def _has_arrays(index: Any) -> bool:
     return any(_is_array(e) for e in index) if isinstance(index, tuple) else _is_array(index)
-
-
-def _adder(dtype: DType) -> Op:
-    """What += does to elements: of bools it is `or`."""
-    return Op.MAX if dtype is dt.bool_ else Op.ADD

@@ -172,6 +172,8 @@ def _scatter_base(g: Node, node: Node) -> Node:
         return scatter(g, axis, positions, like(values, 0.0), None)
     if combiner is Op.ADD:
         return g
+    if combiner is Op.MUL:
+        return mul(g, scatter(like(base, 1.0), axis, positions, values, Op.MUL))
     return elementwise(Op.WHERE, equal(base, node), div(g, scatter_ties(node)), like(g, 0.0))
 
 
@@ -180,9 +182,27 @@ def _scatter_values(g: Node, node: Node) -> Node:
     axis, combiner = node.arg
     if combiner is None or combiner is Op.ADD:
         return gather(g, axis, positions)
+    if combiner is Op.MUL:
+        return _scatter_factors(g, node)
     mine = equal(values, gather(node, axis, positions))
     shared = gather(div(g, scatter_ties(node)), axis, positions)
     return elementwise(Op.WHERE, mine, shared, like(values, 0.0))
+
+
+def _scatter_factors(g: Node, node: Node) -> Node:
+    """g times the product of all else at a value's place; zeros as in `_reduce_mul`."""
+    base, positions, values = node.src
+    axis, _ = node.arg
+    no_base, no_value = equal(base, like(base, 0.0)), equal(values, like(values, 0.0))
+    nonzero = elementwise(Op.WHERE, no_value, like(values, 1.0), values)
+    product = scatter(elementwise(Op.WHERE, no_base, like(base, 1.0), base), axis, positions,
+                      nonzero, Op.MUL)
+    own = elementwise(Op.WHERE, no_value, like(values, 1.0), like(values, 0.0))
+    zeros = scatter(elementwise(Op.WHERE, no_base, like(base, 1.0), like(base, 0.0)), axis,
+                    positions, own, Op.ADD)
+    others = div(gather(mul(g, product), axis, positions), nonzero)
+    more = elementwise(Op.CMPNE, gather(zeros, axis, positions), own)
+    return elementwise(Op.WHERE, more, like(values, 0.0), others)
 
 
 def scatter_ties(node: Node) -> Node:
