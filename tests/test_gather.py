@@ -294,9 +294,36 @@ def test_the_scatter_family_matches_pytorch(data: st.DataObject, shape: tuple[in
         assert_same(x.scatter_add(axis, i, s).numpy(), t.scatter_add(axis, ti, ts).numpy())
         assert_same(x.scatter(axis, i, 2.5).numpy(), t.scatter(axis, ti, 2.5).numpy())
         assert_same(x.gather(axis, i).numpy(), t.gather(axis, ti).numpy())
-        for how in ("sum", "amax", "amin"):
+        for how in ("add", "multiply"):
+            assert_same(x.scatter(axis, i, s, reduce=how).numpy(),
+                        t.scatter(axis, ti, ts, reduce=how).numpy())
+        for how in ("sum", "prod", "amax", "amin"):
             assert_same(x.scatter_reduce(axis, i, s, how, include).numpy(),
                         t.scatter_reduce(axis, ti, ts, how, include_self=include).numpy())
+
+
+@given(data=st.data(), include=st.booleans())
+@examples(20)
+def test_gradients_of_scattered_products_are_pytorchs_with_zeros_among_them(
+        data: st.DataObject, include: bool) -> None:
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    index = rng.integers(0, 4, (3, 5))
+    base, source = [rng.integers(-2, 3, shape).astype(np.float64) for shape in ((3, 4), (3, 5))]
+    leaves = [torch.tensor(v, requires_grad=True) for v in (base, source)]
+    t, ts = leaves
+    out = t.scatter_reduce(1, torch.tensor(index), ts, "prod", include_self=include)
+    wanted = torch.autograd.grad((out * torch.arange(12.0).reshape(3, 4)).sum(), leaves)
+
+    def product(x: lt.Tensor, s: lt.Tensor) -> lt.Tensor:
+        got = x.scatter_reduce(1, lt.tensor(index), s, "prod", include)
+        return (got * lt.arange(12.0).reshape(3, 4)).sum()
+    x, s = lt.tensor(base), lt.tensor(source)
+    found = lt.func.grad(product, argnums=(0, 1))(x, s)
+    for mine, theirs in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(mine.numpy(), theirs.numpy())
+    slopes = [lt.tensor(rng.integers(-3, 4, v.shape).astype(np.float64)) for v in (base, source)]
+    slope = lt.func.jvp(product, (x, s), tuple(slopes))[1].item()
+    assert slope == sum((g * d).sum().item() for g, d in zip(found, slopes, strict=True))
 
 
 @st.composite
