@@ -21,7 +21,7 @@ def softmax(x: Node, axis: int) -> Node:
     """e ** x over its sum along `axis`."""
     wide = ew.wide(as_float(x))
     if not x.shape or wide.shape[axis] == 0:
-        return wide if x.shape else ew.add(ew.mul(wide, 0.0), 1.0)
+        return as_float(x) if x.shape else ew.add(ew.mul(as_float(x), 0.0), 1.0)
     powers = special.exp(ew.sub(wide, reductions.finite_max(wide, (axis,))))
     total = reductions.sum(powers, (axis,), keepdim=True)
     return cast(ew.true_divide(powers, total), as_float(x).dtype)
@@ -31,7 +31,7 @@ def log_softmax(x: Node, axis: int) -> Node:
     """The logarithm of softmax, without the loss of taking it afterwards."""
     wide = ew.wide(as_float(x))
     if not x.shape or wide.shape[axis] == 0:
-        return wide if x.shape else ew.mul(wide, 0.0)
+        return as_float(x) if x.shape else ew.mul(as_float(x), 0.0)
     below = ew.sub(wide, reductions.finite_max(wide, (axis,)))
     total = reductions.sum(special.exp(below), (axis,), keepdim=True)
     return cast(ew.sub(below, special.log(total)), as_float(x).dtype)

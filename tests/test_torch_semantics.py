@@ -48,6 +48,8 @@ def assert_alike(found: Any, expected: Any) -> None:
 CHECKS = {**semantic_checks.ALL, **statistics_checks.ALL, **functional_checks.ALL}
 
 
+@pytest.mark.filterwarnings("ignore:size_average and reduce", "ignore:Implicit dimension",
+                            "ignore:reduction. 'mean' divides")
 @pytest.mark.parametrize("name", CHECKS)
 def test_a_check_gives_what_pytorch_gives(name: str, device: str) -> None:
     check = CHECKS[name]
