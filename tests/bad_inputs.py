@@ -331,7 +331,6 @@ LAYERS = [
     Bad("dropout of integers", lambda t: F.dropout(t.i), D, "dropout", ("int64",), ".float()"),
     Bad("Dropout with p below 0", lambda t: lt.nn.Dropout(-0.1),
         A, "Dropout", ("p=-0.1",), "0 to 1"),
-    Bad("softmax without an axis", lambda t: F.softmax(t.f, None), D, "softmax", ("None",), "axis"),
     Bad("gelu by an unknown formula", lambda t: t.f.gelu("fast"), A, "gelu", ("'fast'",), "'tanh'"),
     Bad("Linear of a negative size", lambda t: lt.nn.Linear(-1, 2),
         A, "Linear", ("-1",), "0 or more"),

@@ -56,12 +56,20 @@ ACTIVATIONS: dict[str, Check] = {
     "softplus past its threshold": activation("softplus", beta=2, threshold=1),
     "softmin": lambda m, t: (functional(m).softmin(t.f, 1), functional(m).softmin(t.c, dim=0)),
     "softmax with a dtype": lambda m, t: functional(m).softmax(t.i, 1, dtype=m.float64),
+    "softmax without an axis": lambda m, t: [functional(m).softmax(x) for x in (t.v, t.f, t.c)],
     "glu": lambda m, t: (both(t.c / 8, functional(m).glu), functional(m).glu(t.f, 0)),
     "glu of an odd axis": lambda m, t: error_of(lambda: functional(m).glu(t.f)),
     "prelu with one slope": lambda m, t: both(t.w[:1], lambda w: functional(m).prelu(t.f, w)),
     "prelu with slopes of channels": lambda m, t: both(
         t.w, lambda w: functional(m).prelu(t.c - 9.5, w)),
     "prelu with other slopes": lambda m, t: error_of(lambda: functional(m).prelu(t.c, t.w[:2])),
+    "hardtanh of integers": lambda m, t: (functional(m).hardtanh(t.i, -1.5, 2.5),
+                                          functional(m).relu6(t.j), functional(m).threshold(
+                                              t.i, 1, 20)),
+    "dropout of integers without training": lambda m, t: [
+        functional(m).dropout(t.i, 0.5, False), functional(m).alpha_dropout(t.i, 0.5)],
+    "softmax of nothing in a low type": lambda m, t: [
+        (x[:, :0].half().softmax(1), x[:, :0].half().log_softmax(1)) for x in (t.f, t.c)],
     "hardtanh the wrong way round": lambda m, t: error_of(
         lambda: functional(m).hardtanh(t.f, 1.0, -1.0)),
     "a negative lambda": lambda m, t: error_of(lambda: functional(m).softshrink(t.f, -1.0)),

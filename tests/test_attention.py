@@ -63,7 +63,8 @@ def zeros(*shape: int) -> lt.Tensor:
     ((zeros(4, 3), zeros(5, 3).double(), zeros(5, 3)), lt.DTypeError, ["key", "float64"]),
     ((zeros(4, 3), zeros(5, 3), zeros(5, 3), zeros(4, 5).long()), lt.DTypeError, ["int64"]),
     ((zeros(4, 3), zeros(5, 3), zeros(5, 3), zeros(4, 4)), lt.ShapeError, ["mask", "(4, 4)"]),
-    ((zeros(4, 3), zeros(4, 3), zeros(4, 3), zeros(4, 4), True), lt.ArgumentError, ["is_causal"]),
+    ((zeros(4, 3), zeros(4, 3), zeros(4, 3), zeros(4, 4), 0.0, True), lt.ArgumentError,
+     ["is_causal"]),
 ])
 def test_refusals_name_what_is_wrong(arguments: tuple[Any, ...], error: type[Exception],
                                      words: list[str]) -> None:

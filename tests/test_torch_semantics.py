@@ -50,6 +50,8 @@ CHECKS = {**semantic_checks.ALL, **statistics_checks.ALL, **functional_checks.AL
           **usage_checks.ALL}
 
 
+@pytest.mark.filterwarnings("ignore:size_average and reduce", "ignore:Implicit dimension",
+                            "ignore:reduction. 'mean' divides")
 @pytest.mark.parametrize("name", CHECKS)
 def test_a_check_gives_what_pytorch_gives(name: str, device: str,
                                           monkeypatch: pytest.MonkeyPatch) -> None:

@@ -207,6 +207,8 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
              ) -> Tensor:
     """x held between min_val and max_val, where its gradient is 0."""
     low, high = (shapes.as_element(v, input.dtype, "hardtanh") for v in (min_val, max_val))
+    if input.dtype.is_int:
+        low, high = int(low), int(high)
     if low > high:
         raise ArgumentError(f"hardtanh: min_val={min_val} is above max_val={max_val}; exchange "
                             f"them")
@@ -236,7 +238,7 @@ def _held(x: Node, low: Scalar, high: Scalar) -> Node:
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """x * hardsigmoid(x)."""
     return placed(input, input._special(lambda x: ew.true_divide(
-        ew.mul(x, ew.clip(ew.add(x, 3.0), 0.0, 6.0)), 6.0)), inplace)
+        ew.mul(x, _held(ew.add(x, 3.0), 0.0, 6.0)), 6.0)), inplace)
 
 
 @takes_tensors

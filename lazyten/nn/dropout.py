@@ -32,10 +32,10 @@ def _kept(input: Tensor, p: float, axes: int) -> Node:
 def _dropout(input: Tensor, p: float, training: bool, inplace: bool, axes: int, name: str
              ) -> Tensor:
     check_probability(p, name)
-    if not input.dtype.is_float:
-        raise DTypeError(f"{name} of {input.dtype.name}: it is for floats; convert with .float()")
     if not training or p == 0:
         return input
+    if not input.dtype.is_float:
+        raise DTypeError(f"{name} of {input.dtype.name}: it is for floats; convert with .float()")
     if p == 1:
         return placed(input, input * 0.0, inplace)
     kept = _kept(input, p, axes)
@@ -86,10 +86,10 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 def _alpha_dropout(input: Tensor, p: float, training: bool, inplace: bool, axes: int, name: str
                    ) -> Tensor:
     check_probability(p, name)
-    if not input.dtype.is_float:
-        raise DTypeError(f"{name} of {input.dtype.name}: it is for floats; convert with .float()")
     if not training or p == 0:
         return input
+    if not input.dtype.is_float:
+        raise DTypeError(f"{name} of {input.dtype.name}: it is for floats; convert with .float()")
     if p == 1:
         return placed(input, input * 0.0, inplace)
     scale = 1 / math.sqrt((1 - p) * (1 + p * SELU_LIMIT ** 2))
