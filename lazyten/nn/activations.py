@@ -1,4 +1,4 @@
-"""Activations of tensors, elementwise or along an axis, which `lazyten.nn.functional` offers.
+"""Activations of tensors, which `lazyten.nn.functional` offers.
 
 `inplace` writes the result to the input. 16-bit floats are computed in float32 and rounded once.
 """
@@ -6,15 +6,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lazyten import dtype as dt
 from lazyten import elementwise as ew
-from lazyten import random, reductions, shapes, special
+from lazyten import random, shapes, special
 from lazyten.arguments import takes_tensors
 from lazyten.dtype import Scalar
 from lazyten.errors import ArgumentError, DTypeError, ShapeError
 from lazyten.nn.options import placed
-from lazyten.node import Node, cast
-from lazyten.tensor import DTypeLike, Tensor
+from lazyten.node import Node
+from lazyten.tensor import Tensor
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
@@ -274,53 +273,3 @@ def _softshrink(x: Node, limit: float) -> Node:
 def tanhshrink(input: Tensor) -> Tensor:
     """x - tanh(x)."""
     return input._special(lambda x: ew.sub(ew.as_float(x), special.tanh(x)))
-
-
-# ---- along an axis -------------------------------------------------------------------------------
-
-def _softmax_axis(input: Tensor, dim: int | None) -> int:
-    """The axis; PyTorch's choice if there is none: 0 of tensors with 0, 1 and 3 axes, else 1."""
-    return dim if dim is not None else 0 if input.ndim in (0, 1, 3) else 1
-
-
-@takes_tensors
-def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3,
-            dtype: DTypeLike | None = None) -> Tensor:
-    """e ** x over its sum along an axis. (_stacklevel only takes PyTorch's place for it.)"""
-    return input.softmax(_softmax_axis(input, dim), dtype)
-
-
-@takes_tensors
-def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3,
-            dtype: DTypeLike | None = None) -> Tensor:
-    """softmax of -x."""
-    return (-input).softmax(_softmax_axis(input, dim), dtype)
-
-
-@takes_tensors
-def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3,
-                dtype: DTypeLike | None = None) -> Tensor:
-    """The logarithm of softmax."""
-    return input.log_softmax(_softmax_axis(input, dim), dtype)
-
-
-@takes_tensors
-def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10,
-                   dim: int = -1) -> Tensor:
-    """softmax((logits + noise) / tau), a sample of the classes that is differentiable; `hard`: 1 at
-    the greatest and 0 elsewhere, with the gradient of the soft one. (eps has no effect, as in
-    PyTorch.)"""
-    if not logits.dtype.is_float:
-        raise DTypeError(f"gumbel_softmax of {logits.dtype.name}: logits are floats; convert with "
-                         f".float()")
-    kind = dt.float32 if logits.dtype.is_half else logits.dtype
-    chance = ew.maximum(random.uniform(logits.shape, kind, logits.device), 2.0**-60)  # above 0
-    noise = ew.negative(special.log(ew.negative(special.log(chance))))
-    soft = logits._special(lambda x: ew.true_divide(ew.add(x, noise), tau)).softmax(dim)
-    if not hard:
-        return soft
-    axis = shapes.axis(dim, logits.ndim, "gumbel_softmax")
-    greatest = soft.detach().argmax(axis, keepdim=True)
-    places = soft.detach()._unary(lambda x: cast(ew.equal(
-        reductions.positions(x.shape, axis, dt.int64), greatest.node), x.dtype))
-    return places - soft.detach() + soft

@@ -4,13 +4,11 @@ from lazyten.nn.activations import (
     elu,
     gelu,
     glu,
-    gumbel_softmax,
     hardshrink,
     hardsigmoid,
     hardswish,
     hardtanh,
     leaky_relu,
-    log_softmax,
     logsigmoid,
     mish,
     prelu,
@@ -20,8 +18,6 @@ from lazyten.nn.activations import (
     selu,
     sigmoid,
     silu,
-    softmax,
-    softmin,
     softplus,
     softshrink,
     softsign,
@@ -118,6 +114,12 @@ from lazyten.nn.regression_losses import (
     mse_loss,
     poisson_nll_loss,
     smooth_l1_loss,
+)
+from lazyten.nn.softmax import (
+    gumbel_softmax,
+    log_softmax,
+    softmax,
+    softmin,
 )
 
 __all__ = [
