@@ -43,7 +43,8 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None,
         raise ArgumentError(f"embedding: padding_idx={padding} is outside the {weight.shape[0]} "
                             f"rows of the weight")
     is_padding = (input % weight.shape[0] == padding % weight.shape[0]).unsqueeze(-1)
-    return functions.where(is_padding, rows.detach(), rows)
+    held: Tensor = functions.where(is_padding, rows.detach(), rows)
+    return held
 
 
 def _over_counts(g: Node, node: Node) -> tuple[Node, None]:
