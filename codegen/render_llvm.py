@@ -265,10 +265,10 @@ class _Renderer:
         return self.line(f"select <{lanes} x i1> {mask}, {kind} {name}, {kind} zeroinitializer")
 
     def _spread_load(self, dtype: DType, lanes: int, address: Address) -> str:
-        """Lanes at places known in advance: of two whole vectors, one that begins with the first
-        element and one that ends with the last, or of all elements from first to last."""
+        """Lanes at places known in advance: of all elements from first to last, or, where those are
+        no vector that a register holds, of two: one from the first on, one up to the last."""
         rest = address.span - lanes
-        if not 0 < rest <= lanes:
+        if not 0 < rest <= lanes or address.span & address.span - 1 == 0:
             whole = self._vector_load(dtype, address.span, address, None)
             return self._shuffle(dtype, address.span, whole, address.offsets)
         first, last = (self._vector_load(dtype, lanes, address._replace(offset=start), None)
