@@ -296,7 +296,7 @@ def test_groups_are_as_large_as_the_device_lets_up_to_256() -> None:
     def capabilities(most: int, along: int) -> tuple[int, int]:
         made = gpu_capabilities(SimpleNamespace(
             max_work_group_size=most, max_work_item_sizes=[along, 64, 64], local_mem_size=32 << 10,
-            double_fp_config=0))
+            double_fp_config=0, extensions=""))
         return made.work_group, made.local_memory
     assert capabilities(1024, 1024) == (256, 32 << 10)
     assert capabilities(128, 1024)[0] == capabilities(1024, 128)[0] == 128
