@@ -112,6 +112,7 @@ def run(page: Path, found: list[Example], folder: Path) -> list[str]:
     environment = {k: v for k, v in os.environ.items() if k not in ("DEBUG", "DEVICE")}
     environment |= dict(p.split("=", 1) for m in _ENVIRONMENT.finditer(page.read_text("utf8"))
                         for p in m[1].split())
+    environment["PYTHONUNBUFFERED"] = "1"  # both streams in the order of their writes
     environment["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
     job = [str(page), [(e.kind, e.code, e.line, e.name) for e in found]]
     (folder / "work").mkdir()
