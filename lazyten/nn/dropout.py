@@ -29,8 +29,10 @@ def _kept(input: Tensor, p: float, axes: int) -> Node:
     return ew.broadcast_to(wide, input.shape)
 
 
-def _dropout(input: Tensor, p: float, training: bool, inplace: bool, axes: int, name: str
-             ) -> Tensor:
+def _dropout(input: Tensor, p: float, training: bool, inplace: bool, axes: int, name: str,
+             fill: float = 0.0) -> Tensor:
+    """`fill` with probability p in places of the first `axes` axes, and then scaled and shifted to
+    keep mean 0 and variance 1; of a fill of 0 only scaled, to keep the mean."""
     check_probability(p, name)
     if not training or p == 0:
         return input
@@ -39,8 +41,12 @@ def _dropout(input: Tensor, p: float, training: bool, inplace: bool, axes: int, 
     if p == 1:
         return placed(input, input * 0.0, inplace)
     kept = _kept(input, p, axes)
-    return placed(input, input._unary(
-        lambda x: ew.where(kept, ew.mul(x, 1 / (1 - p)), 0.0)), inplace)
+    if not fill:
+        return placed(input, input._unary(
+            lambda x: ew.where(kept, ew.mul(x, 1 / (1 - p)), 0.0)), inplace)
+    scale = 1 / math.sqrt((1 - p) * (1 + p * fill ** 2))
+    return placed(input, input._special(lambda x: ew.add(
+        ew.mul(ew.where(kept, x, fill), scale), -scale * fill * p)), inplace)
 
 
 @takes_tensors
@@ -83,26 +89,11 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     return _dropout(input, p, training, inplace, axes, "dropout3d")
 
 
-def _alpha_dropout(input: Tensor, p: float, training: bool, inplace: bool, axes: int, name: str
-                   ) -> Tensor:
-    check_probability(p, name)
-    if not training or p == 0:
-        return input
-    if not input.dtype.is_float:
-        raise DTypeError(f"{name} of {input.dtype.name}: it is for floats; convert with .float()")
-    if p == 1:
-        return placed(input, input * 0.0, inplace)
-    scale = 1 / math.sqrt((1 - p) * (1 + p * SELU_LIMIT ** 2))
-    kept, shift = _kept(input, p, axes), -scale * SELU_LIMIT * p
-    return placed(input, input._special(lambda x: ew.add(
-        ew.mul(ew.where(kept, x, SELU_LIMIT), scale), shift)), inplace)
-
-
 @takes_tensors
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
                   ) -> Tensor:
     """dropout to selu's limit for small x, not to 0, that keeps mean 0 and variance 1."""
-    return _alpha_dropout(input, p, training, inplace, input.ndim, "alpha_dropout")
+    return _dropout(input, p, training, inplace, input.ndim, "alpha_dropout", SELU_LIMIT)
 
 
 @takes_tensors
@@ -112,4 +103,4 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
     if input.ndim < 2 and training:
         raise ShapeError(f"feature_alpha_dropout: the input has shape {input.shape}; it needs "
                          f"(batch, channels, ..)")
-    return _alpha_dropout(input, p, training, inplace, 2, "feature_alpha_dropout")
+    return _dropout(input, p, training, inplace, 2, "feature_alpha_dropout", SELU_LIMIT)
