@@ -31,13 +31,11 @@ def takes_tensors(function: Callable[P, R]) -> Callable[P, R]:
     """
     operation = function.__name__
     annotations = function.__annotations__
-    parameters = _parameters(function)
+    parameters, several = _parameters(function)
     places = [(place, name, annotations.get(name) in OPTIONAL)
               for place, name in parameters
               if name == "self" or annotations.get(name) in (*OPTIONAL, "Tensor", "T")]
     takes_input = any(name == "input" for _, name in parameters)
-    takes_several = inspect.unwrap(function).__code__.co_flags & inspect.CO_VARARGS
-    several = parameters[-1][1] if takes_several else ""
 
     @wraps(function)
     def checked(*args: Any, **kwargs: Any) -> R:
@@ -64,13 +62,15 @@ def takes_tensors(function: Callable[P, R]) -> Callable[P, R]:
     return cast(Callable[P, R], casting(checked))
 
 
-def _parameters(function: Callable[..., object]) -> list[tuple[int, str]]:
-    """The parameters, each with the first position that it may be given at. (inspect.signature
-    would take as long for all functions as a tenth of importing lazyten.)"""
+def _parameters(function: Callable[..., object]) -> tuple[list[tuple[int, str]], str]:
+    """The parameters, each with the first position that it may be given at, and the name of the one
+    that takes several ('' if none does). (inspect.signature would take as long for all functions as
+    a tenth of importing lazyten.)"""
     code: CodeType = inspect.unwrap(function).__code__
     positional, named = code.co_argcount, code.co_kwonlyargcount
     found = list(enumerate(code.co_varnames[:positional]))
     found += [(sys.maxsize, name) for name in code.co_varnames[positional:positional + named]]
-    if code.co_flags & inspect.CO_VARARGS:
-        found.append((positional, code.co_varnames[positional + named]))
-    return found
+    if not code.co_flags & inspect.CO_VARARGS:
+        return found, ""
+    several = code.co_varnames[positional + named]
+    return [*found, (positional, several)], several
