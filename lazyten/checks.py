@@ -10,40 +10,50 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from lazyten import dtype as dt
 from lazyten.errors import IndexingError
-from lazyten.node import Node, const, elementwise, reduce, reshape
+from lazyten.node import Node, Within, cast, const, elementwise, reduce, reshape
 from lazyten.ops import Array, Op
 
 
 def index_checks(order: Sequence[Node]) -> list[Node]:
     """The CHECKED nodes among these that have anything to check, one of equal ones."""
-    found: dict[tuple[Node, int], Node] = {}
+    found: dict[tuple[Node, int, bool], Node] = {}
     for node in order:
         if node.op is Op.CHECKED and node.numel:
-            found.setdefault((node.src[0], node.arg[2]), node)
+            found.setdefault((node.src[0], node.arg.size, node.arg.from_end), node)
     return list(found.values())
 
 
 def reach(check: Node) -> Node:
-    """The greatest of the index's values, -1 - i for a negative i, as shape (1,): what is inside an
-    axis of size n, from either end, is less than n."""
+    """The greatest of the index's values, as shape (1,): what is inside an axis of size n is less
+    than n. A negative i counts as -1 - i, or if none may be negative, as one that is outside."""
     index = check.src[0]
+    within: Within = check.arg
     if index.dtype.kind == "i":
         negative = elementwise(Op.CMPLT, index, const(0, index.dtype, index.shape))
-        index = elementwise(Op.WHERE, negative, elementwise(Op.NOT, index), index)
+        if within.from_end:
+            instead = elementwise(Op.NOT, index)
+        else:
+            index = cast(index, dt.INDEX)
+            instead = const(within.size, dt.INDEX, index.shape)
+        index = elementwise(Op.WHERE, negative, instead, index)
     return reshape(reduce(index, Op.MAX, range(len(index.shape))), (1,))
 
 
 def is_outside(check: Node, reached: Array) -> bool:
     """Whether the value of `reach` says that an index is outside."""
-    return int(reached[0]) >= int(check.arg[2])
+    within: Within = check.arg
+    return int(reached[0]) >= within.size
 
 
 def outside_error(check: Node, values: Array) -> IndexingError:
     """The error for the first of these index values that is outside."""
-    operation, axis, size = check.arg
+    within: Within = check.arg
+    size, low = within.size, -within.size if within.from_end else 0
     flat = [int(v) for v in np.asarray(values).reshape(-1)]
-    first = next(v for v in flat if not -size <= v < size)
-    return IndexingError(f"{operation}: index {first} is outside axis {axis}, which has size {size}"
-                         f"{f', so {-size} to {size - 1} are inside' if size else ''}; the index "
-                         f"was used at {check.where}")
+    first = next(v for v in flat if not low <= v < size)
+    return IndexingError(f"{within.operation}: {within.called} {first} is outside axis "
+                         f"{within.axis}, which has size {size}"
+                         f"{f', so {low} to {size - 1} are inside' if size else ''}; the "
+                         f"{within.called} was used at {check.where}")

@@ -21,6 +21,7 @@ from lazyten.indexing import Chain, apply
 from lazyten.movement import Shape, inverse_order
 from lazyten.node import (
     Node,
+    Within,
     cast,
     const,
     elementwise,
@@ -40,7 +41,7 @@ def positions(index: Node, operation: str, axis: int, size: int) -> Node:
     if not index.dtype.is_int:
         raise DTypeError(f"{operation}: the index is {index.dtype.name}; indices are integers or "
                          f"bools; convert with .long()")
-    checked = make(Op.CHECKED, index.dtype, (index,), (operation, axis, size))
+    checked = make(Op.CHECKED, index.dtype, (index,), Within(operation, axis, size))
     if index.dtype.kind == "u":
         return checked
     whole = cast(checked, dt.int64)

@@ -4,14 +4,12 @@ In and out: GRAPH nodes. 16-bit floats are computed in float32 and rounded once.
 """
 from __future__ import annotations
 
-import math
-
 from lazyten import dtype as dt
 from lazyten import elementwise as ew
 from lazyten import reductions, shapes, special
 from lazyten.elementwise import as_float
 from lazyten.errors import ArgumentError, DTypeError, ShapeError
-from lazyten.node import Node, cast, const, move, reshape
+from lazyten.node import Node, Within, cast, const, make, move, reshape
 from lazyten.ops import Op
 
 REDUCTIONS = ("mean", "sum", "none")
@@ -88,10 +86,8 @@ def cross_entropy(logits: Node, target: Node, weight: Node | None = None, ignore
 
 def nll(scores: Node, target: Node, weight: Node | None, ignore: int, how: str) -> Node:
     """-scores, which are logarithms of probabilities, of the target class; classes are axis 1 (axis
-    0 of a single example).
-
-    A label outside the classes, other than `ignore`, makes the loss NaN: it cannot be seen before
-    the values are computed, and must not pass for a loss.
+    0 of a single example). A label outside the classes, other than `ignore`, is an IndexingError
+    once the values are computed.
     """
     _check_targets(scores, target, weight, how, "nll_loss")
     last = _classes_last(scores, _class_axis(scores))
@@ -106,16 +102,17 @@ def _label_loss(scores: Node, target: Node, weight: Node | None, ignore: int, ho
                 smoothing: float, operation: str) -> Node:
     """The loss of scores (.., classes) for labels (..)."""
     classes = scores.shape[-1]
-    chosen = _chosen(target, classes)
+    ignored = ew.equal(target, ignore)
+    inside = Within(operation, _class_axis(scores), classes, from_end=False, called="label")
+    label = make(Op.CHECKED, target.dtype, (ew.where(ignored, 0, target),), inside)
+    chosen = _chosen(label, classes)
     factors = const(1.0, scores.dtype, (classes,)) if weight is None else weight
     picked = _last_sum(ew.where(chosen, ew.mul(scores, factors), 0.0))
     loss = ew.negative(picked)
     if smoothing:
         spread = ew.negative(_last_sum(ew.mul(scores, factors)))
         loss = ew.add(ew.mul(loss, 1 - smoothing), ew.mul(spread, smoothing / classes))
-    inside = ew.bitwise_and(ew.greater_equal(target, 0), ew.less(target, classes))
-    ignored = ew.equal(target, ignore)
-    loss = ew.where(ignored, 0.0, ew.where(inside, loss, math.nan))
+    loss = ew.where(ignored, 0.0, loss)
     if how != "mean":
         return reduced(loss, how, operation)
     counted = ew.where(ignored, 0.0, const(1.0, scores.dtype, target.shape))

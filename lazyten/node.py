@@ -49,6 +49,19 @@ class Param(NamedTuple):
     held: bool = False
 
 
+class Within(NamedTuple):
+    """CHECKED's argument: 0 <= index < size, or -size <= index where it may count `from_end`.
+
+    The others tell what the user knows it as: an index or a label, on an axis, for an operation.
+    """
+
+    operation: str
+    axis: int
+    size: int
+    from_end: bool = True
+    called: str = "index"
+
+
 class Array(NamedTuple):
     """STAGE's argument: array `number` of a group, of `size` elements in all its `buffers`."""
 

@@ -280,10 +280,44 @@ def test_mistakes_are_explained(call: Callable[[], Any], error: type[Exception],
         assert word in str(info.value)
 
 
-def test_a_label_outside_the_classes_makes_the_loss_nan(device: str) -> None:
-    logits = lt.zeros(2, 3, device=device)
-    loss = F.cross_entropy(logits, lt.tensor([0, 3], device=device))
-    assert math.isnan(loss.item())
+@pytest.mark.parametrize("loss", [F.cross_entropy, F.nll_loss])
+@pytest.mark.parametrize("label", [3, -1, -100, 2 ** 40])
+def test_a_label_outside_the_classes_is_an_index_error(device: str, label: int,
+                                                       loss: Callable[..., lt.Tensor]) -> None:
+    scores = lt.zeros(2, 3, 2, device=device).log_softmax(1)
+    labels = lt.tensor([[0, 2], [label, 1]], device=device)
+    for call in (loss, lt.jit(loss)):
+        call(scores, labels[:1].expand(2, 2), ignore_index=-2)
+        with pytest.raises(IndexError) as info:
+            call(scores, labels, ignore_index=-2).item()
+        for word in (loss.__name__, f"label {label} ", "axis 1", "size 3", "0 to 2", "test_nn.py"):
+            assert word in str(info.value)
+    assert np.isfinite(loss(scores, labels, ignore_index=label).item())
+
+
+def test_a_step_with_a_label_outside_the_classes_changes_nothing(device: str) -> None:
+    lt.manual_seed(0)
+    model = nn.Linear(4, 3, device=device)
+    optimizer = lt.optim.SGD(model.parameters(), lr=0.5, momentum=0.9)
+    x = lt.ones(2, 4, device=device)
+
+    @lt.jit
+    def step(labels: lt.Tensor) -> lt.Tensor:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), labels)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    good, bad = lt.tensor([0, 1], device=device), lt.tensor([0, 3], device=device)
+    for _ in range(3):
+        step(good)
+    before = [p.numpy().copy() for p in model.parameters()]
+    with pytest.raises(IndexError, match="label 3"):
+        step(bad)
+    for parameter, kept in zip(model.parameters(), before, strict=True):
+        np.testing.assert_array_equal(parameter.numpy(), kept)
+    step(good)
 
 
 def test_pooling_of_integers_keeps_their_type_with_padding_too(device: str) -> None:

@@ -190,4 +190,4 @@ def test_a_plan_that_runs_often_finds_the_same_places(device: str, repeats: int)
         lt.realize(*parts)
         for t, y in enumerate(parts):
             assert y.tolist() == (values + k)[:, t].sum(1).tolist()
-    assert executor(device).has_offsets
+    assert executor(device).has_offsets is not device.startswith("opencl")

@@ -26,7 +26,7 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None,
     """-log softmax of the target class; logits (batch, classes, ..), integer labels (batch, ..) or
     probabilities shaped as the logits. The mean over labels that are not `ignore_index`.
 
-    A label outside the classes makes the loss NaN (see lazyten/losses.py).
+    A label outside the classes is an IndexingError once the loss is computed.
     """
     ignore_index = shapes.as_int(ignore_index, "cross_entropy", "ignore_index")
     shapes.as_number(label_smoothing, "cross_entropy", "label_smoothing")
