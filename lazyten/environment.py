@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from operator import is_
+from operator import is_, itemgetter
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -71,12 +71,6 @@ class _Watched:
         """Whether the same object always means the same."""
         return isinstance(self.seen, _Same) or _is_plain(self.value)
 
-    @property
-    def lookup(self) -> Callable[[str], object]:
-        """What gives the object that the name means now."""
-        holder: Any = self.holder
-        return partial(_look, holder) if isinstance(holder, CellType) else holder.get
-
     def now(self) -> Hashable:
         """What the name means now."""
         return snapshot(_look(self.holder, self.name))
@@ -112,15 +106,37 @@ class _ByIdentity:
         self.whole, self.names = whole, [*chain.from_iterable(whole)]
         self.views = [below.values() for below in whole]
         self.values = [*chain.from_iterable(self.views)]
-        rest = [w for w in watched if not any(w.holder is below for below in whole)]
-        self.rest = [(w.lookup, w.name, w.value) for w in rest]
+        rest = list({(id(w.holder), w.name): w for w in watched
+                     if not any(w.holder is below for below in whole)}.values())
+        cells = [w for w in rest if isinstance(w.holder, CellType)]
+        self.cells = [w.holder for w in cells if w.value is not _MISSING]
+        self.empty = [w.holder for w in cells if w.value is _MISSING]
+        self.held = [w.value for w in cells if w.value is not _MISSING]
+        spaces: dict[int, list[_Watched]] = {}
+        for w in rest:
+            if not isinstance(w.holder, CellType):
+                spaces.setdefault(id(w.holder), []).append(w)
+        self.spaces: list[tuple[Callable[[Any], tuple[object, ...]], Any]] = []
+        for found in spaces.values():
+            found = found if len(found) > 1 else found * 2  # of one name there is no tuple
+            self.spaces.append((itemgetter(*[w.name for w in found]), found[0].holder))
+            self.held += [w.value for w in found]
 
     def still_holds(self) -> bool:
         """Whether they are."""
         if self.whole and ([*chain.from_iterable(self.whole)] != self.names or not all(
                 map(is_, chain.from_iterable(self.views), self.values))):
             return False
-        return not self.rest or all(look(name) is value for look, name, value in self.rest)
+        if not self.held and not self.empty:
+            return True
+        try:
+            found = [cell.cell_contents for cell in self.cells]
+            for look, space in self.spaces:
+                found += look(space)
+        except (KeyError, ValueError):  # gone
+            return False
+        return all(map(is_, found, self.held)) and not (
+            self.empty and any(_look(cell, "") is not _MISSING for cell in self.empty))
 
 
 class Environment:

@@ -283,6 +283,40 @@ def test_attributes_that_exchange_their_values_are_told_apart() -> None:
     assert equal(f(lt.ones(1)), [0])
 
 
+def test_a_name_that_is_gone_or_new_is_noticed() -> None:
+    factor, scope = 2.0, {"lt": lt, "plus": 3.0}
+
+    @lt.jit
+    def closed(x: lt.Tensor) -> lt.Tensor:
+        return x * factor
+
+    exec("def opened(x): return x + plus", scope)
+    opened = lt.jit(scope["opened"])
+    x = lt.ones(2)
+    for _ in range(3):
+        assert closed(x).tolist() == [2, 2] and opened(x).tolist() == [4, 4]
+    del factor, scope["plus"]
+    for call in (closed, opened):
+        with pytest.raises(NameError):
+            call(x)
+    factor, scope["plus"] = 5.0, 6.0
+    assert closed(x).tolist() == [5, 5] and opened(x).tolist() == [7, 7]
+
+
+def test_a_name_without_a_value_yet_is_noticed_when_it_has_one() -> None:
+    @lt.jit
+    def step(x: lt.Tensor, late: bool = False) -> lt.Tensor:
+        return x * factor if late else x + 1
+
+    x = lt.ones(2)
+    for _ in range(3):
+        assert step(x).tolist() == [2, 2]
+    traced = step.cache_size
+    factor = 4.0
+    assert step(x).tolist() == [2, 2] and step.cache_size > traced
+    assert step(x, True).tolist() == [4, 4]
+
+
 def test_the_order_of_tensors_and_numbers_and_their_names_belong_to_a_signature() -> None:
     f = lt.jit(lambda a, b, c=0: a - b + c)
     x = lt.tensor([5.0])
