@@ -359,14 +359,15 @@ def scatter(base: Node, axis: int, positions: Node, values: Node, combiner: Op |
 
 # ---- walking -------------------------------------------------------------------------------------
 
-def toposort(roots: Iterable[Node],
-             into: Callable[[Node], Sequence[Node]] | None = None) -> list[Node]:
+def toposort(roots: Iterable[Node], into: Callable[[Node], Sequence[Node]] | None = None,
+             seen: set[Node] | None = None) -> list[Node]:
     """Every node under `roots`, sources first, each once, in a deterministic order.
 
-    `into` gives the sources to walk of a node (default: all of src).
+    `into` gives the sources to walk of a node (default: all of src). Nodes that are `seen` are left
+    out; those found are added to it.
     """
     order: list[Node] = []
-    seen: set[Node] = set()
+    seen = set() if seen is None else seen
     stack: list[Node | None] = [*roots]
     stack.reverse()
     while stack:

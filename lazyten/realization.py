@@ -121,22 +121,15 @@ def _copy_across(copy: Node) -> None:
     REALIZED[target][copy] = here.node(copy.shape)
 
 
-def _graph(roots: Sequence[Node], device: str) -> Graph:
-    """The graph of these values, once what it reads from other devices is here."""
-    graph = Graph(roots, device)
+def _checked_graph(roots: Sequence[Node], device: str) -> Graph:
+    """The graph of these values and of what must be looked at before they count, once what it reads
+    from other devices is here."""
+    graph = Graph(roots, device, checked=True)
     while graph.copies:
         for copy in graph.copies:
             _copy_across(copy)
-        graph = Graph(roots, device)
+        graph = Graph(roots, device, checked=True)
     return graph
-
-
-def _checked_graph(roots: Sequence[Node], device: str) -> tuple[Graph, list[Node]]:
-    """The graph of these values and, after them, of what must be looked at before they count: for
-    each of the CHECKED nodes given back, how far out its index reaches."""
-    graph = _graph(roots, device)
-    checks = index_checks(graph.order)
-    return (_graph([*roots, *map(reach, checks)], device) if checks else graph), checks
 
 
 def plan_of(device: str, graph: Graph) -> Plan:
@@ -159,7 +152,7 @@ def _tf32(device: str) -> bool:
 
 
 def _realize_on(device: str, storages: Sequence[Storage]) -> None:
-    graph, checks = _checked_graph([s.value for s in storages], device)
+    graph = _checked_graph([s.value for s in storages], device)
     known = _plan_key(device, graph) in _plans
     start = time.perf_counter()
     plan = plan_of(device, graph)
@@ -168,7 +161,7 @@ def _realize_on(device: str, storages: Sequence[Storage]) -> None:
     if detail:
         show(device, plan, spent, detail)
     buffers = run(device, plan, graph.buffers, detail)
-    for check, buffer in zip(checks, buffers[len(storages):], strict=True):
+    for check, buffer in zip(graph.checks, buffers[len(storages):], strict=True):
         if is_outside(check, buffer.numpy()):
             _refuse_index(check, device)
     for storage, buffer in zip(storages, buffers, strict=False):
@@ -205,13 +198,21 @@ class Graph:
     copies: what it reads from other devices and is not here yet; there is no key until it is. The
     nodes that only steer gradients are passed over, and a node whose value is in memory is replaced
     by a read of it (unless a graph is wanted that does not depend on what was computed before).
+    checked: more roots, after the others, tell how far out the index of each of `checks` reaches.
     """
 
-    def __init__(self, roots: Sequence[Node], device: str, use_realized: bool = True) -> None:
+    def __init__(self, roots: Sequence[Node], device: str, use_realized: bool = True,
+                 checked: bool = False) -> None:
         self.roots = roots
         self.realized: Mapping[Node, Node] = REALIZED[device] if use_realized else {}
         self.passed: dict[Node, Node] = {}
-        self.order = toposort(roots, self._sources)
+        seen: set[Node] = set()
+        self.order = toposort(roots, self._sources, seen)
+        self.checks = index_checks(self.order) if checked else []
+        if self.checks:
+            looked_at = list(map(reach, self.checks))
+            self.roots = [*roots, *looked_at]
+            self.order += toposort(looked_at, self._sources, seen)
         self.copies = [n for n in self.order if n.op is Op.COPY and n not in self.passed]
         self.buffers: list[Buffer] = []
         self.key: Hashable = None if self.copies else self._structure()
@@ -220,13 +221,20 @@ class Graph:
         """What is equal for graphs that differ in nothing but which buffers they read."""
         numbers: dict[Node, int] = {}
         entries: list[Hashable] = []
+        passed, buffer, constant = self.passed, Op.BUFFER, Op.CONST
         for node in self.order:
-            if node in self.passed:
-                numbers[node] = numbers[self.passed[node]]
+            if node in passed:
+                numbers[node] = numbers[passed[node]]
                 continue
             numbers[node] = len(entries)
-            entries.append(self._entry(node, numbers))
-        return tuple(entries), tuple(numbers[r] for r in self.roots)
+            op, arg = node.op, node.arg
+            if op is buffer:
+                self.buffers.append(arg)
+                arg = (len(self.buffers), arg.size)
+            elif op is constant:
+                arg = (repr(node.value), node.shape)
+            entries.append((op, node.dtype, arg, tuple([numbers[s] for s in node.src])))
+        return tuple(entries), tuple([numbers[r] for r in self.roots])
 
     def _sources(self, node: Node) -> tuple[Node, ...]:
         """What a node reads; notes the node that is read in its place, if one is."""
@@ -239,15 +247,6 @@ class Graph:
             return () if node.op is Op.COPY else node.src
         self.passed[node] = found
         return (found,)
-
-    def _entry(self, node: Node, numbers: dict[Node, int]) -> Hashable:
-        arg: Hashable = node.arg
-        if node.op is Op.BUFFER:
-            arg = (len(self.buffers), node.arg.size)
-            self.buffers.append(node.arg)
-        elif node.op is Op.CONST:
-            arg = (repr(node.value), node.shape)
-        return (node.op, node.dtype, arg, tuple([numbers[s] for s in node.src]))
 
     def normalized(self) -> list[Node]:
         """The roots over BUFFER(Slot) leaves, without the nodes that were passed over."""
