@@ -127,10 +127,18 @@ class Access:
         """Whether the rows that a loop over `inner` steps through do not stay in the first cache:
         there are too many, or their distance lets them share few of its sets."""
         step = abs(self.strides.get(inner) or 0) * self.itemsize
-        sets = target.l1_bytes // (LINE * target.l1_ways)
-        if step % LINE == 0 and step:
-            sets //= math.gcd(sets, step // LINE)
-        return step >= LINE and 2 * inner.arg.extent > sets * target.l1_ways
+        return step >= LINE and 2 * inner.arg.extent > _sets_in_reach(step, target) * target.l1_ways
+
+    def crowds(self, copies: Iterable[tuple[Node, int]], target: Target) -> bool:
+        """Whether a register tile reads more rows side by side than the first cache can keep a line
+        of, as their distance lets them share few of its sets."""
+        rows, sets = 1, target.l1_bytes // (LINE * target.l1_ways)
+        for r, n in copies:
+            step = abs(self.strides.get(r) or 0) * self.itemsize
+            if step >= LINE:
+                rows *= n
+                sets = min(sets, _sets_in_reach(step, target))
+        return rows > sets * target.l1_ways
 
     def lane_units(self, r: Node | None, lanes: int) -> float:
         """Units of `lanes` neighbouring steps of `r` as one vector; of one element for None."""
@@ -184,6 +192,12 @@ class Item:
         whole = vector.arg.extent % lanes == 0
         return sum(1.0 if whole and d and (d % lanes == 0 or lanes % d == 0)
                    else 2 * DIVISION_UNITS * lanes for d in self.divisions)
+
+
+def _sets_in_reach(step: int, target: Target) -> int:
+    """How many sets of the first cache hold what lies `step` bytes apart."""
+    sets = target.l1_bytes // (LINE * target.l1_ways)
+    return sets if step % LINE or not step else sets // math.gcd(sets, step // LINE)
 
 
 def _divisors(r: Node, terms: dict[Node, int], free: dict[Node, frozenset[Node]]) -> frozenset[int]:

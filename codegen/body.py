@@ -9,7 +9,15 @@ import math
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
-from lazyten.codegen.access import GATHER_UNITS, LINE, LINE_UNITS, MASK_UNITS, Access, Item
+from lazyten.codegen.access import (
+    GATHER_UNITS,
+    LINE,
+    LINE_UNITS,
+    MASK_UNITS,
+    MISS_UNITS,
+    Access,
+    Item,
+)
 from lazyten.codegen.target import Target
 from lazyten.node import Node
 
@@ -51,6 +59,7 @@ class VectorItem:
     directly, units a use once packed and units of packing. far: accesses whose lanes are far apart
     but have neighbours along another range, units a use directly, and of missing the cache. lanes:
     of the vector. tail: (range, extent, lanes) of the reduction's ranges that it depends on.
+    in_lines: accesses of which several iterations of the innermost loop read the same line.
     """
 
     item: Item
@@ -61,6 +70,7 @@ class VectorItem:
     far: list[tuple[Access, float, float]]
     lanes: int
     tail: list[tuple[Node, int, int]]
+    in_lines: list[Access]
 
     def units(self, uses: int, copies: Chosen) -> float:
         """Units a use, if operands are packed where that pays for so many uses."""
@@ -131,7 +141,7 @@ class VectorBody:
     combining: float
     windows: list[tuple[VectorItem, Access]]
     lanes: dict[Node, int]
-    l1_bytes: int
+    target: Target
 
     @staticmethod
     def of(body: Body, lanes: dict[Node, int], target: Target) -> VectorBody:
@@ -142,7 +152,7 @@ class VectorBody:
         windows = [(item, a) for item in items for a in item.item.accesses
                    if body.results and a.is_window()]
         outputs = {r: n for r, n in lanes.items() if r not in body.ranges}
-        return VectorBody(body, items, 3.0 * math.log2(width), windows, outputs, target.l1_bytes)
+        return VectorBody(body, items, 3.0 * math.log2(width), windows, outputs, target)
 
     def around(self, trips: dict[Node, int]) -> list[int]:
         """At each depth of the chain, how often the loops around it run in all."""
@@ -160,6 +170,8 @@ class VectorBody:
             instances = copied(copies, item.item.free)
             times = item.times(around)
             units = instances * item.units(times * instances, copies)
+            crowded = [a for a in item.in_lines if a.crowds(copies, self.target)]
+            units += instances * MISS_UNITS * len(crowded)
             if item.tail:
                 units += item.tail_units(copies, instances)
             if times == iterations:
@@ -194,7 +206,7 @@ class VectorBody:
         steps |= {r: n * self.lanes.get(r, 1) for r, n in copies if r not in self.body.ranges}
         for item, access in self.windows:
             lines = access.lines({r: n for r, n in steps.items() if r in item.item.free})
-            if lines * LINE * WINDOW_SHARE > self.l1_bytes:
+            if lines * LINE * WINDOW_SHARE > self.target.l1_bytes:
                 total += lines * LINE_UNITS
         return total
 
@@ -225,7 +237,10 @@ def _vector_item(body: Body, item: Item, inner: Node | None, lanes: dict[Node, i
             fixed += direct
     depths = tuple(i for i in reversed(range(len(body.chain))) if body.chain[i] in item.free)
     tail = [(r, r.arg.extent, lanes.get(r, 1)) for r in body.own if r in item.free]
-    return VectorItem(item, vector, depths, fixed, packable, far, width, tail)
+    step = lanes.get(inner, 1) if inner is not None else 0
+    in_lines = [a for a in item.accesses if inner in a.strides
+                and 0 < abs(a.strides[inner] or 0) * step * a.itemsize < LINE]
+    return VectorItem(item, vector, depths, fixed, packable, far, width, tail, in_lines)
 
 
 def copied(copies: Chosen, ranges: Container[Node]) -> int:

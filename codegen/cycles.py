@@ -53,7 +53,7 @@ class Model:
         self.stores = Body(0, [], self.free[sink], [*self.shared, *self.outputs], {},
                            frozenset())
         self.reductions = self._bodies([n for n in order if n.op is Op.ACCUMULATE])
-        self.itemsize = self._itemsize(order)
+        self._itemsizes = self._widest(order)
         fused = {n.src[0] for n in order if n.op is Op.ACCUMULATE and n.arg is Op.ADD
                  and n.src[0].op is Op.MUL and n.dtype.is_float}
         for node in order:
@@ -90,11 +90,21 @@ class Model:
                 return body
         return self.stores
 
-    @staticmethod
-    def _itemsize(order: list[Node]) -> int:
-        sizes = [4 if n.dtype.is_narrow else n.dtype.itemsize for n in order
-                 if n.op in (Op.PARAM, Op.ACCUMULATE) and n.dtype is not dt.bool_]
-        return max(sizes, default=1)
+    def _widest(self, order: list[Node]) -> dict[Node, int]:
+        """Bytes of the widest element that depends on each range, of those that are loaded, stored
+        or reduced."""
+        sizes: dict[Node, int] = {}
+        for n in order:
+            if n.op in (Op.LOAD, Op.STORE):
+                dtype = n.src[0].dtype
+            elif n.op is Op.ACCUMULATE:
+                dtype = n.dtype
+            else:
+                continue
+            size = 4 if dtype.is_narrow else 1 if dtype is dt.bool_ else dtype.itemsize
+            for r in self.free[n] | self.free[n.src[0]]:
+                sizes[r] = max(sizes.get(r, 1), size)
+        return sizes
 
     def _item(self, free: frozenset[Node]) -> Item:
         items = self.body_of(free).items
@@ -133,7 +143,8 @@ class Model:
 
     def lane_counts(self, r: Node) -> list[int]:
         """Vector lengths worth trying on a range."""
-        most = min(max(self.target.vector_bytes // self.itemsize, 1), self.target.most_lanes)
+        size = self._itemsizes.get(r, 1)
+        most = min(max(self.target.vector_bytes // size, 1), self.target.most_lanes)
         counts = [most >> i for i in range(3)]
         return [c for c in counts if 2 <= c <= r.arg.extent]
 

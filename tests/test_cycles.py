@@ -23,7 +23,19 @@ from lazyten.codegen.ranges import merge_ranges
 from lazyten.codegen.target import AVX2
 from lazyten.convolutions import convolution
 from lazyten.kernel import Kernel, Slot
-from lazyten.node import Node, Range, elementwise, expand, make, move, reduce, reshape
+from lazyten.node import (
+    Node,
+    Range,
+    cast,
+    const,
+    elementwise,
+    expand,
+    iota,
+    make,
+    move,
+    reduce,
+    reshape,
+)
 from lazyten.ops import Op
 
 
@@ -122,6 +134,23 @@ def test_a_register_tile_of_large_windows_holds_neighbours_in_a_row(stride: int)
     (*_, columns) = Model(merge_ranges(lower(Kernel("k", (windows(4, 128, 30, stride),), ()))),
                           AVX2).outputs
     assert columns in dict(chosen_for(windows(4, 128, 30, stride)).tile)
+
+
+@pytest.mark.parametrize(("columns", "most"), [(4096, AVX2.l1_ways), (4096 + 16, 14)])
+def test_a_register_tile_reads_no_more_rows_than_the_first_cache_keeps_lines_of(
+        columns: int, most: int) -> None:
+    copies = chosen_for(product(512, columns, 1)).tile
+    assert math.prod(n for _, n in copies) == most
+
+
+def test_elements_that_only_results_have_do_not_make_vectors_shorter() -> None:
+    x = array(1, 64, 1024)
+    is_greatest = elementwise(Op.CMPLT, expand(reduce(x, Op.MAX, [1]), x.shape), x)
+    places = expand(reshape(cast(iota(1024), dt.int32), (1, 1024)), x.shape)
+    found = reduce(elementwise(Op.WHERE, is_greatest, places, const(0, dt.int32, x.shape)),
+                   Op.MAX, [1])
+    assert {n for _, n in chosen_for(cast(found, dt.int64)).lanes} == {8}
+    assert {n for _, n in chosen_for(reduce(cast(x, dt.float64), Op.ADD, [1])).lanes} == {4}
 
 
 @given(taps=st.integers(1, 5), columns=st.integers(1, 40), stride=st.integers(1, 3),
