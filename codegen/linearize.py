@@ -257,6 +257,10 @@ class _Linearizer:
             mask = self.build.splat(self._value(node.src[2], env), lanes)
         address = self._address(node.src[0], node.src[1], env, lanes, mask is not None)
         staged = self._value(node.src[0], env) if address.is_local else None
+        known = mask is None and staged is None and address.vector is None
+        if known and lanes > 1 and address.span == 1:
+            one = self.build.load(node.dtype, 1, address._replace(offsets=(0,)), None)
+            return self.build.splat(one, lanes)
         return self.build.load(node.dtype, lanes, address, mask, staged)
 
     def _neighbour(self, node: Node, lanes: int) -> Node | None:

@@ -575,3 +575,13 @@ def test_reshaped_and_broadcast_sources_are_gathered_from(device: str) -> None:
                 np.broadcast_to(values[:3, None], (3, 5))[[2, -1, 0]])
     assert_same(x.pad((2, 2))[index].numpy(), np.pad(values, 2)[[2, -1, 0]])
     assert reshape(x.node, (24,)) is x.node
+
+
+@pytest.mark.parametrize("dtype", [lt.float64, lt.float32, lt.bool_, lt.int8, lt.float16])
+@pytest.mark.parametrize("count", [2, 4, 8, 16])
+def test_places_known_in_advance_may_all_be_one(device: str, dtype: lt.DType, count: int) -> None:
+    x = lt.tensor([[1, 0, 3], [0, 5, 6]], device=device).to(dtype)
+    at = (lt.arange(count, device=device) * (1 / count)).floor().long() + 2
+    wanted = x.numpy()[:, [2] * count]
+    np.testing.assert_array_equal(x[:, at].numpy(), wanted)
+    np.testing.assert_array_equal(x[:, at, None].expand(-1, -1, 2).flip(1).numpy()[..., 1], wanted)
