@@ -78,8 +78,32 @@ def test_interpolation_matches_torch(size: list[int], data: st.DataObject) -> No
     else:
         options["scale_factor"] = [data.draw(st.sampled_from([1.0, 1.3, 2.0, 2.5])) for _ in size]
         options["recompute_scale_factor"] = data.draw(st.booleans())
+        rounded = any(int(n * s) == n for n, s in zip(size, options["scale_factor"], strict=True)
+                      if s == 1.3)
+        odd = mode == "bicubic" or (mode == "nearest" and len(size) != 2)
+        assume(options["recompute_scale_factor"] or not (odd and rounded))
+        # there PyTorch's gradient goes to other elements than it read
     compare(lambda x: F.interpolate(x, **options), lambda x: TF.interpolate(x, **options),
             normal(2, 2, *size))
+
+
+@pytest.mark.parametrize("scales", [(1.3,), (2.2,), (1.1, 2.2), (1.3, 1.3), (2.5, 2.2),
+                                    (1.3, 2.2, 1.0)])
+def test_nearest_elements_match_torch_where_an_axis_stays_or_doubles_by_rounding(
+        scales: tuple[float, ...]) -> None:
+    options: Options = {"scale_factor": scales, "recompute_scale_factor": False}
+    x = normal(1, 2, *(2 + i for i, _ in enumerate(scales)))
+    if len(scales) == 2:
+        compare(lambda x: F.interpolate(x, **options), lambda x: TF.interpolate(x, **options), x)
+        return  # otherwise PyTorch's gradient goes to other elements than it read
+    given = lt.tensor(x, requires_grad=True)
+    result = F.interpolate(given, **options)
+    np.testing.assert_array_equal(result.detach().numpy(),
+                                  TF.interpolate(torch.tensor(x), **options).numpy())
+    result.sum().backward()
+    assert given.grad is not None
+    read = [(result.detach() == element).sum().item() for element in given.detach().reshape(-1)]
+    assert given.grad.reshape(-1).tolist() == read
 
 
 @given(kernel=st.tuples(st.integers(1, 3), st.integers(1, 3)), stride=st.integers(1, 3),

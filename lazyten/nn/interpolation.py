@@ -112,6 +112,14 @@ def _sizes(input: Tensor, size: Any, scale_factor: Any, recompute: bool
     return counts
 
 
+def _kept(mode: str, spatial: int) -> tuple[int, ...]:
+    """By which factors an axis may become larger so that its scale is that of the sizes, whatever
+    was given: as PyTorch has it."""
+    if mode.endswith("linear"):
+        return (1,)
+    return (1, 2) if mode == "nearest" and spatial == 2 else ()
+
+
 def _read(x: Node, axis: int, at: Node) -> Node:
     """The elements at positions (count,), all inside, along an axis."""
     shape = (*x.shape[:axis], at.shape[0], *x.shape[axis + 1:])
@@ -160,6 +168,9 @@ def interpolate(input: Tensor, size: int | Sequence[int] | None = None,
         raise DTypeError(f"interpolate of {input.dtype.name}: mode {mode!r} is for floats; convert "
                          f"with .float()")
     counts = _sizes(input, size, scale_factor, bool(recompute_scale_factor))
+    kept = _kept(mode, input.ndim - 2)
+    counts = [(m, None if m in [n * k for k in kept] else scale)
+              for n, (m, scale) in zip(input.shape[2:], counts, strict=True)]
     if mode == "area":
         pools = (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)
         return pools[input.ndim - 3](input, [n for n, _ in counts])
