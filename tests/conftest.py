@@ -31,7 +31,7 @@ OPENCL_FILES = frozenset({"test_checks", "test_errors", "test_gather", "test_jit
 """Where `device` is OpenCL too: what runtimes promise, replay, indices, transcendental functions.
 PoCL takes 60 ms to compile a kernel and 200 ms a program, so that the other files would take
 minutes; test_opencl.py has their ops, dtypes, views and kinds of kernel in programs of many
-kernels. All files pass with `--devices opencl`."""
+kernels. All files pass with DEVICE=opencl."""
 
 
 CUDA_FILES = frozenset({"test_launch_sequence", "test_memory_stats", "test_runtimes"})
@@ -53,13 +53,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """`device`: each device that must give the same results, by name."""
     if "device" in metafunc.fixturenames:
         given: str | None = metafunc.config.getoption("--devices")
-        names = given.split(",") if given else ["cpu", "interpreter"]
+        names = given.split(",") if given else [os.environ.get("DEVICE") or "cpu", "interpreter"]
         if not given and metafunc.module.__name__ in OPENCL_FILES:
             names.append("opencl")
         if not given and metafunc.module.__name__ in CUDA_FILES:
             names.append(cuda_on_cpu.NAME)
-        metafunc.parametrize("device", [pytest.param(n, marks=_needs(n)) for n in names],
-                             scope="session")
+        metafunc.parametrize("device", [pytest.param(n, marks=_needs(n))
+                                        for n in dict.fromkeys(names)], scope="session")
 
 
 def _needs(name: str) -> Sequence[pytest.MarkDecorator]:
