@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from itertools import chain, zip_longest
 from threading import RLock
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -81,6 +82,36 @@ class OpenCLFunction:
         return package().enqueue_nd_range_kernel(queue, self.kernel, *self.sizes)
 
 
+class OpenCLLaunch:
+    """A launch in a sequence. Its kernel is its own: arguments stay set until others come.
+
+    numbers: of its buffers in the table that a call of the sequence has. given: those that are set,
+    which live as long: another must not be taken for one of them.
+    """
+
+    __slots__ = ("__weakref__", "given", "kernel", "numbers", "sizes")
+
+    def __init__(self, function: OpenCLFunction, numbers: Sequence[int]) -> None:
+        self.kernel: ClKernel = package().Kernel(function.kernel.program,
+                                                 function_name(function.name))
+        self.numbers, self.sizes = numbers[:function.params], function.sizes
+        self.forget()
+
+    def forget(self) -> None:
+        """Set all arguments at the next call. Any thread may ask for it."""
+        self.given: list[ClBuffer | None] = [None] * len(self.numbers)
+
+    def enqueue(self, queue: Any, table: Sequence[ClBuffer]) -> Any:
+        """Queue it; gives its event. Only one thread at a time may."""
+        given = self.given
+        for i, number in enumerate(self.numbers):
+            buffer = table[number]
+            if buffer is not given[i]:
+                self.kernel.set_arg(i, buffer)
+                given[i] = buffer
+        return package().enqueue_nd_range_kernel(queue, self.kernel, *self.sizes)
+
+
 class OpenCLRuntime(PooledRuntime[ClBuffer]):
     """Device 'opencl', or 'opencl:1' and so on."""
 
@@ -101,6 +132,7 @@ class OpenCLRuntime(PooledRuntime[ClBuffer]):
             else MemoryPool(source))
         self.code = open_cache(f"{self._compiler()}\n{self.capabilities.target}")
         self._lock = RLock()
+        self._launches: list[ref[OpenCLLaunch]] = []
         self._events: list[Any] | None = None
 
     @classmethod
@@ -118,8 +150,20 @@ class OpenCLRuntime(PooledRuntime[ClBuffer]):
         try:
             buffer = cl.Buffer(self.context, cl.mem_flags.READ_WRITE, size)
         except cl.Error as error:
+            self._forget_arguments()
             raise MemoryError(str(error)) from error
         return Block(buffer, size, buffer)
+
+    def empty_cache(self) -> None:
+        self._forget_arguments()
+        super().empty_cache()
+
+    def _forget_arguments(self) -> None:
+        """Let go of memory that is free but for a launch whose argument it was."""
+        for reference in self._launches:
+            launch = reference()
+            if launch is not None:
+                launch.forget()
 
     def copy_in(self, handle: ClBuffer, source: Array) -> None:
         if source.nbytes:
@@ -216,10 +260,13 @@ class OpenCLRuntime(PooledRuntime[ClBuffer]):
             return super().sequence(launches)
         needed = [p.generated.scratch for p in programs]
         sizes = [max(group) for group in zip_longest(*needed, fillvalue=0)]
-        calls = [(function, [*(n + len(sizes) for n, _ in arguments), *range(len(scratch))])
+        calls = [OpenCLLaunch(function, [*(n + len(sizes) for n, _ in arguments),
+                                         *range(len(scratch))])
                  for program, scratch, (_, arguments) in zip(programs, needed, in_order,
                                                              strict=True)
                  for function in program.functions]
+        alive = [r for r in self._launches if r() is not None]
+        self._launches = [*alive, *map(ref, calls)]
         largest = max(programs, key=lambda p: sum(p.generated.scratch), default=None)
 
         def launch_all(buffers: Sequence[ClBuffer]) -> None:
@@ -227,8 +274,8 @@ class OpenCLRuntime(PooledRuntime[ClBuffer]):
             table = (*scratch, *buffers)
             try:
                 with self._lock, self._reporting("a sequence of kernels"):
-                    for function, numbers in calls:
-                        self._note(function.enqueue(self.queue, [table[n] for n in numbers]))
+                    for call in calls:
+                        self._note(call.enqueue(self.queue, table))
                     self.queue.flush()
             finally:
                 for handle in scratch:

@@ -217,6 +217,35 @@ def test_an_empty_cache_leaves_nothing_that_is_free_as_a_whole() -> None:
     assert (runtime.memory_stats().in_use, runtime.memory_stats().pooled) == (0, 0)
 
 
+def test_a_captured_program_sets_only_arguments_that_are_others(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = opencl_devices.package().Kernel
+    numbers: list[int] = []
+    set_arg = kernel.set_arg
+
+    def counted(self: Any, number: int, value: Any) -> None:
+        numbers.append(number)
+        set_arg(self, number, value)
+    monkeypatch.setattr(kernel, "set_arg", counted)
+
+    @lt.jit
+    def step(x: lt.Tensor, weight: lt.Tensor) -> lt.Tensor:
+        return ((x @ weight).contiguous() @ weight).sum(0)
+
+    x, y, weight = (lt.rand(8, 8, device="opencl").realize() for _ in range(3))
+    wanted = {id(a): (a.numpy() @ weight.numpy() @ weight.numpy()).sum(0) for a in (x, y)}
+    step(x, weight)
+    set_at_first = len(numbers)
+    for operand, most in [(x, set_at_first), (x, 0), (x, 0), (y, 1), (y, 0), (x, 1)]:
+        numbers.clear()
+        np.testing.assert_allclose(step(operand, weight).numpy(), wanted[id(operand)], rtol=1e-5)
+        assert len(numbers) <= most
+    executor("opencl").empty_cache()
+    numbers.clear()
+    np.testing.assert_allclose(step(x, weight).numpy(), wanted[id(x)], rtol=1e-5)
+    assert len(numbers) == set_at_first
+
+
 def test_programs_are_kept_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     values = np.arange(80, dtype=np.float32), np.arange(20, dtype=np.float32)
     expected = np.maximum(values[0].reshape(4, 20), 0) @ values[1]
