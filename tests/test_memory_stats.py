@@ -39,6 +39,19 @@ def test_memory_in_use_grows_and_falls_with_tensors(device: str) -> None:
     assert in_use(device) == before
 
 
+@pytest.mark.parametrize("made", [
+    lambda device: lt.arange(1024, device=device) * 2 + 1,
+    lambda device: lt.ones(32, 32, device=device).cumsum(0).sum(1),
+    lambda device: lt.eye(32, device=device).requires_grad_() * 3])
+def test_values_of_constants_alone_are_given_back_while_their_plan_is_kept(
+        device: str, made: Callable[[str], lt.Tensor]) -> None:
+    before = in_use(device)
+    x, y = made(device).realize(), made(device)
+    assert in_use(device) > before and x.tolist() == y.tolist()
+    del x, y
+    assert in_use(device) == before
+
+
 def test_the_peak_stays_until_it_is_reset(device: str) -> None:
     before = in_use(device)
     lt.reset_peak(device)
