@@ -15,6 +15,8 @@ def library() -> ctypes.CDLL | None:
     for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
         found = sorted(p for p in Path(folder).rglob("libnvrtc.so.*") if "alt" not in p.name)
         if found:
+            for part in found[0].parent.glob("libnvrtc-builtins.so.*"):
+                ctypes.CDLL(str(part))  # which some versions do not find beside them
             return ctypes.CDLL(str(found[0]))
     return None
 
