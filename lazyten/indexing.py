@@ -116,7 +116,8 @@ def _slice(chain: Chain, axis: int, entry: slice, shape: Shape) -> None:
     start, stop, step = entry.indices(shape[axis])
     count = len(range(start, stop, step))
     if count == 0:
-        chain.shrink(axis, 0, 0)
+        first = start if step > 0 else 0
+        chain.shrink(axis, first, first)
     elif step > 0:
         chain.shrink(axis, start, start + (count - 1) * step + 1)
     else:

@@ -29,8 +29,9 @@ def diagonal(shape: Shape, offset: int, first: int, second: int) -> Moves:
     rows, columns = chain.shape[-2:]
     top, left = max(-offset, 0), max(offset, 0)
     n = max(min(rows - top, columns - left), 0)
-    chain.shrink(len(batch), min(top, rows - n), min(top, rows - n) + n)
-    chain.shrink(len(batch) + 1, min(left, columns - n), min(left, columns - n) + n)
+    top, left = (top, left) if n else (0, 0)
+    chain.shrink(len(batch), top, top + n)
+    chain.shrink(len(batch) + 1, left, left + n)
     chain.move(Op.RESHAPE, (*batch, n * n))
     chain.on_axis(Op.PAD, len(batch), (0, n), lambda _: (0, 0))
     chain.move(Op.RESHAPE, (*batch, n, n + 1))

@@ -135,7 +135,7 @@ class View:
         """
         shape = (*self.shape[:axis], size, *self.shape[axis + 1:])
         if 0 in shape:
-            return View.contiguous(shape)
+            return View(shape, row_major(shape), self.offset)
         strides = list(self.strides)
         strides[by] += factor * strides[axis]
         steps = [1 if a == axis else factor if a == by else 0 for a in range(len(shape))]
@@ -192,7 +192,7 @@ def composed(outer: View, inner: View) -> View | None:
     """
     shape, box = outer.shape, outer.box
     if 0 in shape:
-        return View.contiguous(shape)
+        return View(shape, row_major(shape), inner.offset)
     if (0, 0) in box:
         return outer
     if (0, 0) in inner.box:
