@@ -132,7 +132,7 @@ class Access:
     def crowds(self, copies: Iterable[tuple[Node, int]], target: Target) -> bool:
         """Whether a register tile reads more rows side by side than the first cache can keep a line
         of, as their distance lets them share few of its sets."""
-        rows, sets = 1, target.l1_bytes // (LINE * target.l1_ways)
+        rows, sets = 1, _sets_in_reach(LINE, target)
         for r, n in copies:
             step = abs(self.strides.get(r) or 0) * self.itemsize
             if step >= LINE:
@@ -197,7 +197,7 @@ class Item:
 def _sets_in_reach(step: int, target: Target) -> int:
     """How many sets of the first cache hold what lies `step` bytes apart."""
     sets = target.l1_bytes // (LINE * target.l1_ways)
-    return sets if step % LINE or not step else sets // math.gcd(sets, step // LINE)
+    return sets if step % LINE else sets // math.gcd(sets, step // LINE)
 
 
 def _divisors(r: Node, terms: dict[Node, int], free: dict[Node, frozenset[Node]]) -> frozenset[int]:

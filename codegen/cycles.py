@@ -101,7 +101,7 @@ class Model:
                 dtype = n.dtype
             else:
                 continue
-            size = 4 if dtype.is_narrow else 1 if dtype is dt.bool_ else dtype.itemsize
+            size = 4 if dtype.is_narrow else dtype.itemsize
             for r in self.free[n] | self.free[n.src[0]]:
                 sizes[r] = max(sizes.get(r, 1), size)
         return sizes

@@ -164,8 +164,8 @@ def _realize_on(device: str, storages: Sequence[Storage]) -> None:
     for check, buffer in zip(graph.checks, buffers[len(storages):], strict=True):
         if is_outside(check, buffer.numpy()):
             _refuse_index(check, device)
-    for storage, buffer in zip(storages, buffers, strict=False):
-        storage.settle(buffer)
+    for storage, root, buffer in zip(storages, graph.roots, buffers, strict=False):
+        storage.settle(buffer, root in graph.reading)
 
 
 def _refuse_index(check: Node, device: str) -> None:
@@ -199,6 +199,7 @@ class Graph:
     nodes that only steer gradients are passed over, and a node whose value is in memory is replaced
     by a read of it (unless a graph is wanted that does not depend on what was computed before).
     checked: more roots, after the others, tell how far out the index of each of `checks` reaches.
+    reading: the nodes that are not made of constants alone.
     """
 
     def __init__(self, roots: Sequence[Node], device: str, use_realized: bool = True,
@@ -215,19 +216,24 @@ class Graph:
             self.order += toposort(looked_at, self._sources, seen)
         self.copies = [n for n in self.order if n.op is Op.COPY and n not in self.passed]
         self.buffers: list[Buffer] = []
+        self.reading: set[Node] = set()
         self.key: Hashable = None if self.copies else self._structure()
 
     def _structure(self) -> Hashable:
         """What is equal for graphs that differ in nothing but which buffers they read."""
         numbers: dict[Node, int] = {}
         entries: list[Hashable] = []
-        passed, buffer, constant = self.passed, Op.BUFFER, Op.CONST
+        passed, reading, buffer, constant = self.passed, self.reading, Op.BUFFER, Op.CONST
         for node in self.order:
             if node in passed:
                 numbers[node] = numbers[passed[node]]
+                if passed[node] in reading:
+                    reading.add(node)
                 continue
             numbers[node] = len(entries)
             op, arg = node.op, node.arg
+            if op is buffer or not reading.isdisjoint(node.src):
+                reading.add(node)
             if op is buffer:
                 self.buffers.append(arg)
                 arg = (len(self.buffers), arg.size)

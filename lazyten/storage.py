@@ -73,20 +73,6 @@ node that reads no buffer is the same node on every device.)"""
 _leaf_ids = itertools.count()
 
 
-def _reads_memory(node: Node) -> bool:
-    """Whether a value is computed from others, and not from constants alone: plans are made of the
-    very nodes of those, so that what REALIZED has for one would live as long as its plan."""
-    stack, seen = [node], {node}
-    while stack:
-        node = stack.pop()
-        if node.op is Op.BUFFER:
-            return True
-        new = [s for s in node.src if s not in seen]
-        seen.update(new)
-        stack += new
-    return False
-
-
 def new_leaf_id() -> int:
     """The argument of a LEAF that is none other's."""
     return next(_leaf_ids)
@@ -214,10 +200,14 @@ class Storage:
         tracing.touched(self)
         self.leaf_id = None
 
-    def settle(self, buffer: Buffer) -> None:
-        """Record that `buffer` holds the value."""
+    def settle(self, buffer: Buffer, reads_memory: bool) -> None:
+        """Record that `buffer` holds the value.
+
+        reads_memory: whether it was computed from others, and not from constants alone. Plans are
+        made of the very nodes of those: what REALIZED has for one would live as long as its plan.
+        """
         stored = buffer.node(self._node.shape)
-        if self.keeps_graph or _reads_memory(self._node):
+        if self.keeps_graph or reads_memory:
             REALIZED[self.device][self._node] = stored
         if not self.keeps_graph:
             self._node = stored

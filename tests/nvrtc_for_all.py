@@ -16,7 +16,7 @@ import pytest
 from lazyten.codegen.pipeline import generate
 from lazyten.device import Program
 from lazyten.kernel import Kernel, held_values, structure
-from lazyten.runtimes.contract import Runtime, with_distinct_names
+from lazyten.runtimes.contract import Runtime, program_text, with_distinct_names
 from lazyten.runtimes.cuda import capabilities_of
 from lazyten.runtimes.cuda_compiler import OPTIONS
 from lazyten.runtimes.cuda_driver import Properties
@@ -61,9 +61,7 @@ def pytest_runtest_teardown() -> None:
     _compiled.update(_built)
     _built.clear()
     for architecture, target in GPUS.items() if kernels else ():
-        made = [generate(kernel, target) for kernel in kernels]
-        declares = dict.fromkeys(line for g in made for line in g.declares)
-        source = "\n".join([*declares, *(g.source for g in made), ""])
+        source = program_text([generate(kernel, target) for kernel in kernels])
         assert nvrtc.compile_cuda(source, [f"-arch={architecture}", *OPTIONS])
 
 

@@ -15,7 +15,7 @@ from lazyten.codegen.target import Target
 from lazyten.dtype import DType
 from lazyten.kernel import Kernel
 from lazyten.realization import Graph
-from lazyten.runtimes.contract import with_distinct_names
+from lazyten.runtimes.contract import program_text, with_distinct_names
 from lazyten.schedule import schedule
 
 GPU = Target("cuda", 4, 64, threads=True, language="cuda", most_lanes=1, work_group=256,
@@ -26,9 +26,7 @@ needs_nvrtc = pytest.mark.skipif(nvrtc.library() is None,
 
 def program(kernels: list[Kernel]) -> str:
     """The kernels as one program."""
-    made = [generate(k, GPU) for k in with_distinct_names(kernels)]
-    declares = dict.fromkeys(line for g in made for line in g.declares)
-    return "\n".join([*declares, *(g.source for g in made), ""])
+    return program_text([generate(k, GPU) for k in with_distinct_names(kernels)])
 
 
 def check(kernels: list[Kernel], architecture: str) -> None:
