@@ -24,6 +24,7 @@ from lazyten.codegen.generated import Generated
 from lazyten.disk_cache import DiskCache, default_folder
 from lazyten.kernel import Kernel
 from lazyten.runtimes import contract
+from lazyten.runtimes.overlap import overlapped
 
 IMPORTED = time.time()
 SETTLED_SECONDS = 2.0
@@ -45,12 +46,15 @@ class CodeCache:
 
     def translate(self, kernels: Mapping[str, Kernel], generate: Generate,
                   compile: Compile) -> tuple[list[Generated], list[bytes]]:
-        """Text and code of kernels, given by their structure; what is missing is made and kept."""
+        """Text and code of kernels, given by their structure; what is missing is made and kept.
+
+        A text is compiled while the next is generated, in another thread.
+        """
         found = {key: entry for key, kernel in kernels.items()
                  if (entry := self._find(key, kernel)) is not None}
         missing = [key for key in kernels if key not in found]
-        generated = generate([kernels[key] for key in missing])
-        for key, text, code in zip(missing, generated, compile(generated), strict=True):
+        made = overlapped(generate, compile, [[kernels[key]] for key in missing])
+        for key, ((text,), (code,)) in zip(missing, made, strict=True):
             found[key] = text, code
             self._write(key, [text], code)
         return [found[key][0] for key in kernels], [found[key][1] for key in kernels]
