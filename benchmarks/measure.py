@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-PAUSE_S = 0.02  # between threaded frameworks: idle workers of a pool spin for some milliseconds
+PAUSE_S = 0.1  # between threaded frameworks: idle threads of OpenBLAS spin for 2**26 cycles
 FEWEST = 3  # rounds of a slow framework
 NOT_WRITTEN = "not written"  # in place of a Timing: an empty cell, and nothing went wrong
 

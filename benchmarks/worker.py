@@ -22,6 +22,7 @@ from benchmarks.measure import NOT_WRITTEN
 TIMEOUT_S = 90.0  # for one preparation, which may compile, or one timing
 WARM_UPS = 3  # calls before timing; TinyJit captures on the second, lazyten traces again
 LONG_S = 0.5
+WAKE_S = 0.01  # a processor that has been idle takes milliseconds to come back
 START = multiprocessing.get_context("spawn")
 
 
@@ -54,13 +55,17 @@ class Runner:
         return ""
 
     def time(self, loops: int) -> float:
-        """Seconds for one call (or one of its `parts`), the mean of `loops` calls."""
+        """Seconds for one call (or one of its `parts`): the mean of `loops` calls, after others for
+        WAKE_S seconds."""
         if self.case is None or self.call is None:
             raise RuntimeError("time() before a prepare() that succeeded")
         call, finish = self.call, self.finish
         gc.collect()
         gc.disable()
         try:
+            begun = time.perf_counter()
+            while time.perf_counter() - begun < WAKE_S:
+                finish(call())
             start = time.perf_counter()
             for _ in range(loops):  # no result outlives its call: nothing can be computed once only
                 finish(call())
