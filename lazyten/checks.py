@@ -26,8 +26,8 @@ def index_checks(order: Sequence[Node]) -> list[Node]:
 
 
 def reach(check: Node) -> Node:
-    """The greatest of the index's values, as shape (1,): what is inside an axis of size n is less
-    than n. A negative i counts as -1 - i, or if none may be negative, as one that is outside."""
+    """The greatest of the index's values, as int64 of shape (1,): what is inside an axis of size n
+    is from 0 to n - 1. A negative i counts as -1 - i, or if none may be negative, as n."""
     index = check.src[0]
     within: Within = check.arg
     if index.dtype.kind == "i":
@@ -38,13 +38,13 @@ def reach(check: Node) -> Node:
             index = cast(index, dt.INDEX)
             instead = const(within.size, dt.INDEX, index.shape)
         index = elementwise(Op.WHERE, negative, instead, index)
-    return reshape(reduce(index, Op.MAX, range(len(index.shape))), (1,))
+    return reshape(cast(reduce(index, Op.MAX, range(len(index.shape))), dt.INDEX), (1,))
 
 
 def is_outside(check: Node, reached: Array) -> bool:
     """Whether the value of `reach` says that an index is outside."""
     within: Within = check.arg
-    return int(reached[0]) >= within.size
+    return not 0 <= int(reached[0]) < within.size
 
 
 def outside_error(check: Node, values: Array) -> IndexingError:

@@ -81,6 +81,13 @@ Launch = Sequence[tuple[Program, Sequence[Argument]]]
 """Programs, each with its arguments, that may run in any order or at once."""
 
 
+class Limit(NamedTuple):
+    """What an int64 in memory has to be below, and not negative, for further launches."""
+
+    memory: Argument
+    below: int
+
+
 class Executor(ABC):
     """What realizing needs of a device; to port, subclass `lazyten.runtimes.contract.Runtime`."""
 
@@ -198,7 +205,7 @@ class Executor(ABC):
         """The arguments of a launch as handles."""
         return [self.later(buffers[n], offset) if offset else buffers[n] for n, offset in arguments]
 
-    def sequence(self, launches: Sequence[Launch]) -> Callable[[Sequence[Handle]], None]:
+    def sequence(self, launches: Sequence[Launch]) -> Callable[[Sequence[Handle]], object]:
         """One function that makes these launches in order, on these of its buffers.
 
         A runtime that can make many launches at the cost of one call, or run the programs of one
@@ -207,6 +214,25 @@ class Executor(ABC):
         def launch_all(buffers: Sequence[Handle]) -> None:
             for program, arguments in chain.from_iterable(launches):
                 program.launch(self.located(buffers, arguments))
+        return launch_all
+
+    def limited(self, before: Sequence[Launch], limits: Sequence[Limit],
+                after: Sequence[Launch]) -> Callable[[Sequence[Handle]], bool]:
+        """One function for the launches `before` and, if all numbers are within their limits then,
+        those `after`; it says whether they are."""
+        first, rest = (self.sequence(part) if part else None for part in (before, after))
+
+        def launch_all(buffers: Sequence[Handle]) -> bool:
+            if first is not None:
+                first(buffers)
+            found = np.empty(1, np.int64)
+            for memory, below in limits:
+                self.copy_out(found, self.located(buffers, [memory])[0])
+                if not 0 <= found[0] < below:
+                    return False
+            if rest is not None:
+                rest(buffers)
+            return True
         return launch_all
 
     @abstractmethod

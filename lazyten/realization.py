@@ -19,7 +19,7 @@ import numpy as np
 from lazyten import check_mode, debug, launch_dump, matmul_precision, tracing, watching
 from lazyten import dtype as dt
 from lazyten.checks import index_checks, is_outside, outside_error, reach
-from lazyten.device import Argument, Handle, Program, executor
+from lazyten.device import Argument, Handle, Limit, Program, executor
 from lazyten.errors import DeviceError
 from lazyten.kernel import Kernel, Slot
 from lazyten.location import user_location
@@ -42,23 +42,27 @@ class Plan:
     checks: check_mode.Kinds = ()
     tf32: bool = False
     runs: int = 0
-    launch: Callable[[Sequence[Handle]], None] | None = None
+    launch: Callable[[Sequence[Handle]], object] | None = None
 
     def launch_all(self, device: str, handles: Mapping[int, Handle]) -> None:
         """Run on these arrays, all in one call; they come in the same order each time."""
         launch = self.launch
         if launch is None:
-            launch = self.launch = self.joined(device, handles, range(len(self.schedule.launches)))
+            launch = self.launch = self.joined(device, handles)
         launch(list(handles.values()))
 
-    def joined(self, device: str, arrays: Iterable[int], part: range) -> Callable[
-            [Sequence[Handle]], None]:
-        """Some launches as one function of the handles of these arrays, in this order."""
+    def joined(self, device: str, arrays: Iterable[int], limits: Sequence[tuple[int, int]] = (),
+               count: int = 0) -> Callable[[Sequence[Handle]], object]:
+        """All launches as one function of the handles of these arrays, in this order. limits: after
+        `count` launches the number in an array must be below one, or the rest is left out and the
+        function gives False."""
         position = {array: i for i, array in enumerate(arrays)}
-        return executor(device).sequence([
-            [(program, [Argument(position[a], n) for a, n in arguments])
-             for _, program, arguments in launch]
-            for launch in islice(self.launches(), part.start, part.stop)])
+        launches = [[(program, [Argument(position[a], n) for a, n in arguments])
+                     for _, program, arguments in launch] for launch in self.launches()]
+        if not limits:
+            return executor(device).sequence(launches)
+        found = [Limit(Argument(position[a]), limit) for a, limit in limits]
+        return executor(device).limited(launches[:count], found, launches[count:])
 
     def launches(self) -> Iterator[list[tuple[Kernel, Program, list[Argument]]]]:
         """What each launch runs: kernels with their programs, and on what memory."""

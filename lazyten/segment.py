@@ -141,7 +141,10 @@ class Ready:
         self.places = [results.index(a) if a >= made.inputs else ~a for a in made.outputs]
         self.is_plain = len(fresh) == len(made.outputs)
         self.is_homed = self.is_plain and self.places == list(range(len(self.homed)))
-        self._join(last_check + 1 if taking else len(made.launches))
+        sizes = [check.arg.size for check in segment.checks]
+        limits = list(zip(made.outputs, sizes, strict=False))
+        count = last_check + 1 if taking else len(made.launches)
+        self.launch = self.plan.joined(self.device, self.arrays, limits, count)
 
     def _taking(self, made: Schedule, found: dict[int, int],
                 replacing: frozenset[tuple[int, int]]) -> tuple[int, dict[int, int]]:
@@ -174,14 +177,6 @@ class Ready:
                       *[self.workspace[b].handle for b in made.blocks.values()])
         self.arrays = (*found.values(), *fixed, *made.blocks, *self.homed,
                        *[a for a, _ in self.taken])
-
-    def _join(self, count: int) -> None:
-        """One function for the first launches, after which indices are looked at, and one for the
-        others."""
-        plan, every = self.plan, len(self.plan.schedule.launches)
-        self.before, self.after = (
-            plan.joined(self.device, self.arrays, part) if part else None
-            for part in (range(count), range(count, every)))
 
     def _homes(self) -> Homes:
         """Memory for the results that nothing uses any more, or new memory. Two take turns; where
@@ -229,14 +224,12 @@ class Ready:
         if watching.watchers:
             watching.ran(self.device, self.plan)
         table = (*[sources[n].handle for n in self.sources], *self.fixed, *homes.handles, *handles)
-        if self.before is not None:
-            self.before(table)
+        within = self.launch(table)
         nodes = homes.nodes if self.is_homed else self._results([*homes.nodes, *written], sources)
         if segment.checks:
-            segment.check(nodes, sources)
+            if not within:
+                segment.check(nodes, sources)
             nodes = nodes[len(segment.checks):]
-        if self.after is not None:
-            self.after(table)
         return nodes
 
     def _results(self, nodes: list[Node], sources: Sequence[Buffer]) -> list[Node]:

@@ -18,7 +18,7 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from lazyten.codegen.generated import Generated
-from lazyten.device import Argument, Launch
+from lazyten.device import Argument, Launch, Limit
 from lazyten.errors import CompileError
 from lazyten.kernel import Kernel
 from lazyten.runtimes import own_code, thread_pool
@@ -27,7 +27,7 @@ from lazyten.runtimes.contract import Capabilities, LoadedProgram
 from lazyten.runtimes.host import compiler_version, host_machine, host_target
 from lazyten.runtimes.memory_pool import HOST, MemoryPool
 from lazyten.runtimes.pooled import PooledRuntime
-from lazyten.runtimes.sequence import SEQUENCE, packed
+from lazyten.runtimes.sequence import SEQUENCE, Call, packed
 
 OPTIMIZATION = 1
 """LLVM's level of code generation, 0 to 3. From 1 on kernels are equally fast (2 or more times as
@@ -41,7 +41,7 @@ Array = np.ndarray[Any, Any]
 ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
 """void kernel(table of pointers). The table travels as a bytes object: making one is cheaper than
 any other way to pass pointers, and it belongs to one launch, so threads share nothing."""
-RUN_LIST = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p)
+RUN_LIST = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_char_p, ctypes.c_char_p)
 """See sequence.py."""
 
 
@@ -54,6 +54,11 @@ class CpuFunction:
         self.address = address
         self.call: Callable[[bytes], None] = ENTRY(address)
         self.engine = engine
+
+
+def _behind(first: Sequence[object], arguments: Sequence[Argument]) -> list[Argument]:
+    """The same memory in a table that begins with other things."""
+    return [Argument(number + len(first), offset) for number, offset in arguments]
 
 
 @cache
@@ -130,44 +135,56 @@ class CpuRuntime(PooledRuntime[int]):
     def later(self, handle: int, nbytes: int) -> int:
         return handle + nbytes
 
-    def sequence(self, launches: Sequence[Launch]) -> Callable[[Sequence[int]], None]:
+    def sequence(self, launches: Sequence[Launch]) -> Callable[[Sequence[int]], object]:
+        return self._steps(launches, (), ()) or super().sequence(launches)
+
+    def limited(self, before: Sequence[Launch], limits: Sequence[Limit],
+                after: Sequence[Launch]) -> Callable[[Sequence[int]], bool]:
+        return self._steps(before, limits, after) or super().limited(before, limits, after)
+
+    def _steps(self, before: Sequence[Launch], limits: Sequence[Limit],
+               after: Sequence[Launch]) -> Callable[[Sequence[int]], bool] | None:
         """Machine code goes through the list of programs: one call from Python for all.
 
-        They share the scratch memory, whose pointers come first in the table.
+        They share the scratch memory, whose pointers come first in the table. None if some program
+        has no machine code.
         """
-        in_order = list(chain.from_iterable(launches))
-        programs = [p for p, _ in in_order if isinstance(p, LoadedProgram)]
-        if len(programs) < len(in_order):  # some of another kind
-            return super().sequence(launches)
+        first, rest = (list(chain.from_iterable(part)) for part in (before, after))
+        programs = [p for p, _ in (*first, *rest) if isinstance(p, LoadedProgram)]
+        if len(programs) < len(first) + len(rest):
+            return None
         needed = [p.generated.scratch for p in programs]
         sizes = [max(group) for group in zip_longest(*needed, fillvalue=0)]
-        calls = [(function.address, [*(Argument(n + len(sizes), offset) for n, offset in arguments),
-                                     *map(Argument, range(len(scratch)))])
-                 for program, scratch, (_, arguments) in zip(programs, needed, in_order,
-                                                             strict=True)
-                 for function in program.functions]
+        calls = [[Call(function.address, [*_behind(sizes, arguments),
+                                          *map(Argument, range(len(scratch)))])
+                  for function in program.functions]
+                 for program, scratch, (_, arguments) in zip(programs, needed, (*first, *rest),
+                                                             strict=True)]
+        steps: list[Call | Limit] = [
+            *chain.from_iterable(calls[:len(first)]),
+            *(Limit(_behind(sizes, [memory])[0], below) for memory, below in limits),
+            *chain.from_iterable(calls[len(first):])]
         largest = max(programs, key=lambda p: sum(p.generated.scratch), default=None)
         name = "" if largest is None else largest.name
-        return partial(self._launch_all, self._run_list, packed(calls), sizes, name, programs)
+        return partial(self._launch_all, self._run_list, packed(steps), sizes, name, programs)
 
     @cached_property
-    def _run_list(self) -> Callable[[bytes, bytes], None]:
+    def _run_list(self) -> Callable[[bytes, bytes], int]:
         """The code of sequence.py."""
         self._list_code = own_code.load(SEQUENCE)  # an attribute, which keeps it alive
         return RUN_LIST(self._list_code.get_function_address("sequence"))
 
-    def _launch_all(self, run: Callable[[bytes, bytes], None], calls: bytes, sizes: Sequence[int],
+    def _launch_all(self, run: Callable[[bytes, bytes], int], steps: bytes, sizes: Sequence[int],
                     largest: str, programs: Sequence[LoadedProgram],
-                    buffers: Sequence[int]) -> None:
-        """Call a sequence. largest: the kernel that needs most scratch memory, for messages.
-        programs: its kernels, which live as long as it does."""
+                    buffers: Sequence[int]) -> bool:
+        """Take the steps of a sequence: whether all were taken. largest: the kernel that needs most
+        scratch memory, for messages. programs: its kernels, which live as long as it does."""
         if not sizes:
-            run(calls, packer(len(buffers))(*buffers))
-            return
+            return run(steps, packer(len(buffers))(*buffers)) == 0
         scratch = self.workspace(sizes, largest)
         try:
             table = (*scratch, *buffers)
-            run(calls, packer(len(table))(*table))
+            return run(steps, packer(len(table))(*table)) == 0
         finally:
             for handle in scratch:
                 self.free(handle)

@@ -206,7 +206,7 @@ class CudaRuntime(PooledRuntime[int]):
                 self.context.synchronize()
                 self._queued.clear()
 
-    def sequence(self, launches: Sequence[Launch]) -> Callable[[Sequence[int]], None]:
+    def sequence(self, launches: Sequence[Launch]) -> Callable[[Sequence[int]], object]:
         """One CUDA graph, once the same memory comes again."""
         loaded = [[(p, arguments) for p, arguments in launch if isinstance(p, LoadedProgram)]
                   for launch in launches]

@@ -252,7 +252,7 @@ class OpenCLRuntime(PooledRuntime[ClBuffer]):
         if self._events is not None:
             self._events.append(event)
 
-    def sequence(self, launches: Sequence[Launch]) -> Callable[[Sequence[ClBuffer]], None]:
+    def sequence(self, launches: Sequence[Launch]) -> Callable[[Sequence[ClBuffer]], object]:
         """All launches under one lock; they share the scratch memory."""
         in_order = list(chain.from_iterable(launches))
         programs = [p for p, _ in in_order if isinstance(p, LoadedProgram)]
