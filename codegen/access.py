@@ -185,6 +185,11 @@ class Item:
     accesses: list[Access] = field(default_factory=list)
     divisions: list[int] = field(default_factory=list)
 
+    @property
+    def instructions(self) -> float:
+        """About how many it is."""
+        return self.arithmetic + len(self.accesses)
+
     def division_units(self, vector: Node | None, lanes: int) -> float:
         """Index divisions: few where all lanes of a vector have the same or a known quotient."""
         if vector is None:

@@ -203,7 +203,7 @@ class Model:
             widths = dict(lanes)
             bodies = (self.stores, *self.reductions)
             self._known[lanes] = (
-                [VectorBody.of(body, widths, self.target) for body in bodies],
+                [VectorBody.of(body, widths, self.target, len(bodies)) for body in bodies],
                 {r: -(-r.arg.extent // widths.get(r, 1)) for body in bodies for r in body.chain})
         return self._known[lanes]
 

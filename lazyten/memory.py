@@ -1,7 +1,9 @@
 """The memory planner: values of one schedule share memory where their lifetimes do not overlap."""
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Collection, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 
@@ -23,30 +25,36 @@ def share(lifetimes: Sequence[Lifetime], given: Sequence[Lifetime] = (),
     writes are alive together, so a kernel never writes to memory that it reads; but for pairs
     `replacing`, of which the first may have the memory of the second (numbers, given ones first).
     """
-    arrays = [*given, *lifetimes]
     sizes = [array.nbytes for array in given]
-    taken = [[number] for number in range(len(given))]
-    chosen = [0] * len(lifetimes)
-
-    def together(a: int, b: int) -> bool:
-        return _overlap(arrays[a], arrays[b]) and not {(a, b), (b, a)} & pairs
-
+    taken = [[(array.first, array.last, number)] for number, array in enumerate(given)]
+    smallest = sorted((size, -block) for block, size in enumerate(sizes))
     pairs = frozenset(replacing)
+    chosen = [0] * len(lifetimes)
     order = sorted(enumerate(lifetimes), key=lambda item: (-item[1].nbytes, -item[1].last))
     for i, mine in order:
         number = len(given) + i
-        free = [b for b, others in enumerate(taken) if sizes[b] >= mine.nbytes
-                and not any(together(number, o) for o in others)]
-        if free:
-            block = min(reversed(free), key=sizes.__getitem__)
+        for _, later in islice(smallest, bisect_left(smallest, (mine.nbytes,)), None):
+            block = -later
+            if _is_free(taken[block], number, mine, pairs):
+                break
         else:
             block = len(sizes)
             sizes.append(mine.nbytes)
             taken.append([])
-        taken[block].append(number)
+            insort(smallest, (mine.nbytes, -block))
+        insort(taken[block], (mine.first, mine.last, number))
         chosen[i] = block
     return chosen, sizes
 
 
-def _overlap(a: Lifetime, b: Lifetime) -> bool:
-    return a.first <= b.last and b.first <= a.last
+def _is_free(taken: Sequence[tuple[int, int, int]], number: int, mine: Lifetime,
+             pairs: Collection[tuple[int, int]]) -> bool:
+    """Whether a block may serve an array, too. taken: (first, last, number) of those it serves, in
+    order, of which none begins before another ends, but for pairs at one step."""
+    for place in range(bisect_left(taken, (mine.last + 1,)) - 1, -1, -1):
+        _, last, other = taken[place]
+        if last < mine.first:
+            break
+        if (number, other) not in pairs and (other, number) not in pairs:
+            return False
+    return True

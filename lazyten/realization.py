@@ -90,7 +90,10 @@ def realize(storages: Iterable[Storage]) -> None:
     """
     if tracing.current() is not None:
         return
-    pending = _with_companions(s for s in storages if s.buffer is None)
+    pending = [s for s in storages if s.buffer is None]
+    if not pending:
+        return
+    pending = _with_companions(pending)
     for device in dict.fromkeys(s.device for s in pending):
         _realize_on(device, [s for s in pending if s.device == device])
 

@@ -215,7 +215,9 @@ class Storage:
     @property
     def buffer(self) -> Buffer | None:
         """The memory that holds the value, or None if it is not computed yet."""
-        node = unshaped(REALIZED[self.device].get(self._node, self._node))
+        node = unshaped(self._node)
+        if node.op is not Op.BUFFER:
+            node = unshaped(REALIZED[self.device].get(self._node, node))
         return node.arg if node.op is Op.BUFFER else None
 
     def read(self) -> np.ndarray[Any, Any]:

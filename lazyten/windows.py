@@ -39,10 +39,20 @@ class Geometry:
 
 
 def windows(x: Node, axis: int, kernel: int, stride: int, dilation: int) -> Node:
-    """Windows along `axis`, which becomes two axes: windows, and taps within one."""
+    """Windows along `axis`, which becomes two axes: windows, and taps within one.
+
+    Element w * stride + d * dilation is tap d of window w, or tap w of window d. What becomes a
+    sum in a gradient is the expanded axis, and so that is the shorter one.
+    """
     n = x.shape[axis]
     before, after = x.shape[:axis], x.shape[axis + 1:]
     count = (n - dilation * (kernel - 1) - 1) // stride + 1
+    if count < kernel:
+        cut = (count - 1) * stride + (kernel - 1) * dilation + 1
+        x = move(Op.SHRINK, x, tuple((0, cut if i == axis else m) for i, m in enumerate(x.shape)))
+        order = list(range(len(x.shape) + 1))
+        order[axis:axis + 2] = axis + 1, axis
+        return move(Op.PERMUTE, windows(x, axis, count, dilation, stride), tuple(order))
     x = expand(reshape(x, (*before, n, 1, *after)), (*before, n, kernel, *after))
     x = move(Op.SHEAR, x, (axis, axis + 1, dilation, 0, (count - 1) * stride + 1))
     chain = Chain(x.shape)
