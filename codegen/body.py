@@ -33,9 +33,9 @@ WINDOW_SHARE = 4
 """What windows cover is read anew where it is more than one part in so many of the first cache."""
 MOST_INSTANCES = 400
 """Copies of one instruction in a loop body beyond which compile time grows for nothing."""
-MOST_INSTRUCTIONS = 2000
-"""Of a kernel, for all bodies alike: copies beyond it are not worth the compiler's time, which grows
-faster than their number."""
+MOST_INSTRUCTIONS = 1000
+"""Of a kernel: copies beyond it are not worth the compiler's time, which grows faster than their
+number."""
 
 Chosen = tuple[tuple[Node, int], ...]
 """Ranges and a number for each: of lanes, or of copies."""
@@ -137,7 +137,6 @@ class VectorItem:
 class VectorBody:
     """A body whose vector axes are chosen. combining: units of combining lanes after the loops.
     windows: accesses of a reduction that read elements more than once. lanes: of output ranges.
-    most: instructions that copies may grow to.
     """
 
     body: Body
@@ -146,19 +145,17 @@ class VectorBody:
     windows: list[tuple[VectorItem, Access]]
     lanes: dict[Node, int]
     target: Target
-    most: int
 
     @staticmethod
-    def of(body: Body, lanes: dict[Node, int], target: Target, bodies: int) -> VectorBody:
-        """`body`, one of so many of a kernel, with the vector axes `lanes`."""
+    def of(body: Body, lanes: dict[Node, int], target: Target) -> VectorBody:
+        """`body` with the vector axes `lanes`."""
         inner = body.own[-1] if body.own else None
         items = [_vector_item(body, item, inner, lanes, target) for item in body.items.values()]
         width = max((lanes.get(r, 1) for r in body.own), default=1)
         windows = [(item, a) for item in items for a in item.item.accesses
                    if body.results and a.is_window()]
         outputs = {r: n for r, n in lanes.items() if r not in body.ranges}
-        return VectorBody(body, items, 3.0 * math.log2(width), windows, outputs, target,
-                          MOST_INSTRUCTIONS // bodies)
+        return VectorBody(body, items, 3.0 * math.log2(width), windows, outputs, target)
 
     def around(self, trips: dict[Node, int]) -> list[int]:
         """At each depth of the chain, how often the loops around it run in all."""
@@ -171,7 +168,7 @@ class VectorBody:
         """Half cycles, with copies of ranges in registers and loops of so many trips."""
         around = self.around(trips)
         iterations = around[-1]
-        total, innermost, most, written, operands = 0.0, 0.0, 1, 0.0, []
+        total, innermost, most, operands = 0.0, 0.0, 1, []
         for item in self.items:
             instances = copied(copies, item.item.free)
             times = item.times(around)
@@ -185,10 +182,9 @@ class VectorBody:
             else:
                 total += times * units
             most = max(most, instances)
-            written += instances * item.item.instructions
             if item.item.accesses:
                 operands.append(instances)
-        if most > MOST_INSTANCES or most > 1 and written > self.most:
+        if most > MOST_INSTANCES:
             return math.inf
         if self.body.results:
             tile = copied(copies, self.body.free) * self.body.results
@@ -204,6 +200,11 @@ class VectorBody:
                 innermost += CARRIED_SPILL_UNITS if outside < iterations else 0.0
             total += outside * (self.combining + parts - 1) * tile
         return total + iterations * (innermost + LOOP_UNITS)
+
+    def instructions(self, copies: Chosen) -> float:
+        """About how many they are with copies of ranges, in vectors or not."""
+        return sum([copied(copies, free) * item.instructions
+                    for free, item in self.body.items.items()])
 
     def window_units(self, copies: Chosen) -> float:
         """Units of reading, for one register tile, what windows cover: where that is a large part

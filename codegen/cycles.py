@@ -6,11 +6,12 @@ choice of vector axes, so one candidate costs microseconds.
 """
 from __future__ import annotations
 
+import math
 from typing import Protocol
 
 from lazyten import dtype as dt
 from lazyten.codegen.access import LINE, Access, Item
-from lazyten.codegen.body import Body, Chosen, VectorBody, copied
+from lazyten.codegen.body import MOST_INSTRUCTIONS, Body, Chosen, VectorBody, copied
 from lazyten.codegen.ranges import AFFINE, free_ranges
 from lazyten.codegen.stage import Staged
 from lazyten.codegen.target import Target
@@ -63,6 +64,8 @@ class Model:
         self.shared_outputs = [r for r in self.outputs if r in every]
         self.reused_outputs = [r for r in self.outputs if self._is_reused(r)]
         self.repeating_outputs = [r for r in self.outputs if self._is_repeating(r)]
+        self._instructions = sum(item.instructions for body in (self.stores, *self.reductions)
+                                 for item in body.items.values())
         self._known: dict[Chosen, tuple[list[VectorBody], dict[Node, int]]] = {}
 
     # ---- summing the kernel up ----
@@ -165,9 +168,12 @@ class Model:
     # ---- one candidate ----
 
     def cycles(self, choice: Choice) -> float:
-        """Half cycles that the kernel would take."""
+        """Half cycles that the kernel would take; infinite with too many copies of its code."""
         copies, bodies, trips = self.loops(choice)
         registers = self.target.vector_registers
+        if copies and self._instructions * math.prod([n for _, n in copies]) > MOST_INSTRUCTIONS \
+                and sum([body.instructions(copies) for body in bodies]) > MOST_INSTRUCTIONS:
+            return math.inf
         return sum([body.cycles(copies, trips, registers) for body in bodies])
 
     def least_time(self, choice: Choice) -> float:
@@ -203,7 +209,7 @@ class Model:
             widths = dict(lanes)
             bodies = (self.stores, *self.reductions)
             self._known[lanes] = (
-                [VectorBody.of(body, widths, self.target, len(bodies)) for body in bodies],
+                [VectorBody.of(body, widths, self.target) for body in bodies],
                 {r: -(-r.arg.extent // widths.get(r, 1)) for body in bodies for r in body.chain})
         return self._known[lanes]
 

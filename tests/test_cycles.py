@@ -19,6 +19,7 @@ from lazyten.codegen.cycles import Model
 from lazyten.codegen.decisions import Decisions
 from lazyten.codegen.lower import lower
 from lazyten.codegen.optimize import UNROLLS, choose
+from lazyten.codegen.pipeline import generate
 from lazyten.codegen.ranges import merge_ranges
 from lazyten.codegen.target import AVX2
 from lazyten.convolutions import convolution
@@ -171,3 +172,21 @@ def test_the_lines_of_windows_are_those_that_they_touch_on_average(
     touched = [len({(e + start) // per_line for e in elements}) for start in range(per_line)]
     assert access.lines(steps) == pytest.approx(sum(touched) / per_line)
     assert access.is_window() == (len(elements) < math.prod(extents))
+
+
+def test_many_terms_in_a_loop_leave_room_for_fewer_copies_of_it() -> None:
+    """Such as the gradient of a weight that a recurrent net uses at each step: the compiler's time
+    grows faster than the code."""
+    assert generate(kernel_of_sum(40), AVX2).source.count("\n") < 4000
+
+
+def kernel_of_sum(terms: int) -> Kernel:
+    """A sum of products of (64, 32) and (32, 64)."""
+    total = None
+    for slot in range(1, 2 * terms, 2):
+        a = expand(array(slot, 64, 32, 1), (64, 32, 64))
+        b = expand(array(slot + 1, 1, 32, 64), (64, 32, 64))
+        one = reduce(elementwise(Op.MUL, a, b), Op.ADD, [1])
+        total = one if total is None else elementwise(Op.ADD, total, one)
+    assert total is not None
+    return Kernel("sum", (total,), ((dt.float32, 2048),) * (2 * terms))

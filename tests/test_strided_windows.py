@@ -40,6 +40,16 @@ def test_an_element_s_gradient_sums_the_taps_that_reach_it(kernel: int, stride: 
     assert [n.src[0].numel // n.numel for n in reduces] == [5 * taps * taps]
 
 
+@pytest.mark.parametrize(("size", "kernel", "stride", "windows"), [
+    (4, 4, 1, 1), (5, 4, 1, 2), (7, 5, 1, 3), (4, 3, 2, 1), (7, 5, 2, 2), (9, 4, 3, 2)])
+def test_few_windows_make_no_longer_sums_than_there_are_windows(size: int, kernel: int, stride: int,
+                                                                windows: int) -> None:
+    gradient = input_gradient((2, 3, size, size), (5, 3, kernel, kernel), stride=stride)
+    reduces = [n for n in toposort([gradient]) if n.op is Op.REDUCE]
+    terms = min(windows, -(-kernel // stride))
+    assert [n.src[0].numel // n.numel for n in reduces] == [5 * terms * terms]
+
+
 @pytest.mark.parametrize("stride", [1, 2])
 def test_a_depthwise_gradient_pads_no_products(stride: int) -> None:
     gradient = input_gradient((2, 4, 10, 10), (4, 1, 3, 3), stride=stride, padding=1, groups=4)
