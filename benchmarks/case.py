@@ -23,10 +23,11 @@ class Case:
     """One row of the table.
 
     `prepare(framework)` builds the inputs and returns the call that is timed. `work` is what one
-    call does, in `unit`: floating-point operations (FLOP) or bytes read and written (B). `parts`
-    divides the time of a call, for rows that report one operation of many. Where `waits` is false,
-    a call's result is not waited for. `checked` calls in a row are compared with NumPy's in
-    float64, or with `expected(checked)`, to a tolerance relative to the largest expected value.
+    call, or one of its `parts`, does, in `unit`: floating-point operations (FLOP) or bytes read and
+    written (B). `parts` divides the time of a call, for rows that report one operation of many.
+    Where `waits` is false, a call's result is not waited for. `checked` calls in a row are compared
+    with NumPy's in float64, or with `expected(checked)`, to a tolerance relative to the largest
+    expected value.
     `heavy` rows are left out of a quick run.
     """
 

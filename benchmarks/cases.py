@@ -13,6 +13,7 @@ from benchmarks.case import Case, Input, expression
 from benchmarks.frameworks import Framework, Tensor
 
 MI = 1 << 20
+MANY = 16  # products in one call of the rows that say so
 CHAIN = 25  # repetitions of four operations in the recording row
 CONV1, CONV2 = 2 * 28 * 28 * 6 * 25, 2 * 10 * 10 * 16 * 150  # FLOP of one image, forward
 DENSE = 2 * (400 * 120 + 120 * 84 + 84 * 10)
@@ -40,10 +41,23 @@ def streaming(name: str, run: Callable[..., Tensor], *inputs: Input, written: in
 
 
 def squares() -> Iterator[Case]:
-    """Products of square matrices, either one transposed."""
+    """Products of square matrices, either one transposed; small ones also in calls of many."""
     for n in (64, 128, 256, 512, 1024, 2048):
         for kind, run in TRANSPOSES.items():
             yield arithmetic(f"matmul {n} {kind}", run, 2 * n ** 3, (n, n), (n, n))
+    for n in (64, 128, 256):
+        for kind, run in TRANSPOSES.items():
+            yield Case(f"matmul {n} {kind}, one of {MANY} in a call",
+                       expression(partial(power, run, MANY), (n, n), (n, n)), 2 * n ** 3, "FLOP",
+                       parts=MANY, tolerance=1e-4)
+
+
+def power(multiply: Callable[..., Tensor], count: int, f: Framework, x: Tensor,
+          weight: Tensor) -> Tensor:
+    """`count` products, each of the last one's result."""
+    for _ in range(count):
+        x = multiply(f, x, weight)
+    return x
 
 
 def products() -> Iterator[Case]:
@@ -169,13 +183,6 @@ def model(name: str, title: str) -> Case:
                 expected=partial(models.reference_losses, name))
 
 
-def small_products(count: int, f: Framework, x: Tensor, weight: Tensor) -> Tensor:
-    """`count` kernels that cannot be fused, on tiny tensors."""
-    for _ in range(count):
-        x = x @ weight
-    return x
-
-
 def small_operations(f: Framework, x: Tensor, a: Tensor, b: Tensor) -> Tensor:
     """4 * CHAIN operations on tiny tensors, one after the other."""
     for _ in range(CHAIN):
@@ -187,7 +194,7 @@ def overheads() -> Iterator[Case]:
     """What a call and an operation cost when there is nothing to compute."""
     for count in (1, 10, 50):
         yield Case(f"one call of {count} tiny products",
-                   expression(partial(small_products, count), (4, 4), (4, 4)),
+                   expression(partial(power, TRANSPOSES["nn"], count), (4, 4), (4, 4)),
                    count * 2 * 4 ** 3, "FLOP", tolerance=1e-4)
     yield Case("one small operation", expression(small_operations, *[(4, 4)] * 3, compiled=False),
                parts=4 * CHAIN, waits=False)

@@ -39,8 +39,10 @@ from lazyten.runtimes.thread_pool_code import ALONE, DECLARES, POOL
 from lazyten.threads import COUNT, get_num_threads, usable_cores
 
 SYMBOL = "lazyten_run_chunks"
-SPIN_NS = 80_000
-"""How long an idle worker watches before it sleeps: waking it takes 30-70 us."""
+SPIN_NS = 1_000_000
+"""How long an idle worker watches before it sleeps: longer than Python takes between most kernels.
+Waking it takes 30-70 us, and the system may wake it on the core of the thread that launches, which
+then has to give way to it."""
 MOST_WORKERS = 255
 SYSTEM = ("pthread_create", "pthread_detach", "pthread_mutex_init", "pthread_mutex_lock",
           "pthread_mutex_unlock", "pthread_cond_init", "pthread_cond_wait", "pthread_cond_signal",
