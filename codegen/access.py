@@ -92,6 +92,14 @@ class Access:
             return 0.0
         return STREAM_UNITS * lanes * self.itemsize / LINE
 
+    def sharing(self, target: Target, r: Node | None) -> int:
+        """How many neighbours in a register tile share a miss, where lanes run along `r`: those
+        that are single elements of one line, of an operand that stays in the second cache."""
+        if self.load is None or r is not None and self.strides.get(r) == 1 \
+                or 2 * packed_size(self.load) * self.itemsize > target.l2_bytes:
+            return 1
+        return LINE // self.itemsize
+
     def is_window(self) -> bool:
         """Whether elements are read more than once, at different steps of the ranges."""
         reach = 0

@@ -58,18 +58,19 @@ class VectorItem:
     """An item whose vector axis (or None) is chosen.
 
     depths: where its ranges are in the body's chain, innermost first. fixed: units a use, but for
-    what may be packed or transposed. packable: of each LOAD that may be packed, units a use
-    directly, units a use once packed and units of packing. far: accesses whose lanes are far apart
-    but have neighbours along another range, units a use directly, and of missing the cache. lanes:
-    of the vector. tail: (range, extent, lanes) of the reduction's ranges that it depends on.
-    in_lines: accesses of which several iterations of the innermost loop read the same line.
+    what may be packed or transposed. packable: accesses that may be packed, units a use directly
+    and of missing the cache, and how many neighbours share a miss. far: accesses whose lanes are
+    far apart but have neighbours along another range, units a use directly, and of missing the
+    cache. lanes: of the vector. tail: (range, extent, lanes) of the reduction's ranges that it
+    depends on. in_lines: accesses of which several iterations of the innermost loop read the same
+    line.
     """
 
     item: Item
     vector: Node | None
     depths: tuple[int, ...]
     fixed: float
-    packable: dict[Node, tuple[float, float, float]]
+    packable: list[tuple[Access, float, float, int]]
     far: list[tuple[Access, float, float]]
     lanes: int
     tail: list[tuple[Node, int, int]]
@@ -81,8 +82,9 @@ class VectorItem:
         for access, direct, missed in self.far:
             units += min(self._across(access, direct, missed, copies),
                          access.units + access.packing / uses)
-        for direct, packed, packing in self.packable.values():
-            units += min(direct, packed + packing / uses)
+        for access, direct, missed, sharing in self.packable:
+            units += min(direct + missed / _neighbours(access, copies, sharing),
+                         access.units + access.packing / uses)
         return units
 
     def _across(self, access: Access, direct: float, missed: float, copies: Chosen) -> float:
@@ -97,14 +99,15 @@ class VectorItem:
         best = sum(min(direct, access.units + math.log2(self.lanes) + missed,
                        access.units + access.packing / uses)
                    for access, direct, missed in self.far)
-        return best + self.fixed + sum(min(direct, packed + packing / uses)
-                                       for direct, packed, packing in self.packable.values())
+        return best + self.fixed + sum(min(direct, access.units + access.packing / uses)
+                                       for access, direct, *_ in self.packable)
 
     def staged(self, uses: int, copies: Chosen) -> Iterator[Node]:
         """The LOADs that are cheaper packed."""
-        for load, (direct, packed, packing) in self.packable.items():
-            if packed + packing / uses < direct:
-                yield load
+        for access, direct, missed, sharing in self.packable:
+            direct += missed / _neighbours(access, copies, sharing)
+            if access.load is not None and access.units + access.packing / uses < direct:
+                yield access.load
         for access, direct, missed in self.far:
             across = self._across(access, direct, missed, copies)
             if access.load is not None and access.units + access.packing / uses < across:
@@ -231,7 +234,8 @@ def _vector_item(body: Body, item: Item, inner: Node | None, lanes: dict[Node, i
                  target: Target) -> VectorItem:
     vector = next((r for r in item.free if r in lanes), None)
     width = 1 if vector is None else lanes[vector]
-    fixed, packable = item.arithmetic + item.division_units(vector, width), {}
+    fixed = item.arithmetic + item.division_units(vector, width)
+    packable: list[tuple[Access, float, float, int]] = []
     far: list[tuple[Access, float, float]] = []
     for access in item.accesses:
         direct = access.direct_units(inner, target, vector, width)
@@ -240,7 +244,8 @@ def _vector_item(body: Body, item: Item, inner: Node | None, lanes: dict[Node, i
         if any(access.is_neighbour(r, vector, width) for r in access.strides):
             far.append((access, direct, direct - access.lane_units(vector, width)))
         elif direct > access.units and access.load is not None:
-            packable[access.load] = (direct, access.units, access.packing)
+            own = access.lane_units(vector, width)
+            packable.append((access, own, direct - own, access.sharing(target, vector)))
         else:
             fixed += direct
     depths = tuple(i for i in reversed(range(len(body.chain))) if body.chain[i] in item.free)
@@ -249,6 +254,11 @@ def _vector_item(body: Body, item: Item, inner: Node | None, lanes: dict[Node, i
     in_lines = [a for a in item.accesses if inner in a.strides
                 and 0 < abs(a.strides[inner] or 0) * step * a.itemsize < LINE]
     return VectorItem(item, vector, depths, fixed, packable, far, width, tail, in_lines)
+
+
+def _neighbours(access: Access, copies: Chosen, most: int) -> int:
+    """Copies of an access that read neighbours in memory, up to so many."""
+    return max(min(most, math.prod([n for r, n in copies if access.strides.get(r) == 1])), 1)
 
 
 def copied(copies: Chosen, ranges: Container[Node]) -> int:

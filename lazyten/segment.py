@@ -14,7 +14,7 @@ from lazyten import debug, launch_dump, watching
 from lazyten.captured import Placeholder
 from lazyten.checks import index_checks, is_outside, outside_error, reach
 from lazyten.device import Handle
-from lazyten.errors import DeviceError, JitError
+from lazyten.errors import DeviceError, InternalError, JitError
 from lazyten.homes import Home, Homes, are_alone
 from lazyten.in_place import first_launches, postponed, replacements, taken
 from lazyten.node import Node, make, reshape, substitute
@@ -229,6 +229,7 @@ class Ready:
         if segment.checks:
             if not within:
                 segment.check(nodes, sources)
+                raise InternalError("a program ended at an index, and all indices are inside")
             nodes = nodes[len(segment.checks):]
         return nodes
 

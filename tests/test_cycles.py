@@ -174,6 +174,15 @@ def test_the_lines_of_windows_are_those_that_they_touch_on_average(
     assert access.is_window() == (len(elements) < math.prod(extents))
 
 
+@pytest.mark.parametrize(("n", "slots"), [(128, {2}), (1024, {1, 2})])
+def test_a_factor_read_across_is_packed_where_the_second_cache_cannot_hold_it(
+        n: int, slots: set[int]) -> None:
+    """a.T @ b: a register tile reads single elements of one line of `a`, which share a miss."""
+    a, b = expand(array(1, n, n, 1), (n, n, n)), expand(array(2, n, 1, n), (n, n, n))
+    staged = chosen_for(reduce(elementwise(Op.MUL, a, b), Op.ADD, [0])).staged
+    assert {s.load.src[0].arg.slot for s in staged} == slots
+
+
 def test_many_terms_in_a_loop_leave_room_for_fewer_copies_of_it() -> None:
     """Such as the gradient of a weight that a recurrent net uses at each step: the compiler's time
     grows faster than the code."""
