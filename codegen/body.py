@@ -83,7 +83,7 @@ class VectorItem:
             units += min(self._across(access, direct, missed, copies),
                          access.units + access.packing / uses)
         for access, direct, missed, sharing in self.packable:
-            units += min(direct + missed / _neighbours(access, copies, sharing),
+            units += min(_in_place(access, direct, missed, sharing, copies),
                          access.units + access.packing / uses)
         return units
 
@@ -105,8 +105,8 @@ class VectorItem:
     def staged(self, uses: int, copies: Chosen) -> Iterator[Node]:
         """The LOADs that are cheaper packed."""
         for access, direct, missed, sharing in self.packable:
-            direct += missed / _neighbours(access, copies, sharing)
-            if access.load is not None and access.units + access.packing / uses < direct:
+            unpacked = _in_place(access, direct, missed, sharing, copies)
+            if access.load is not None and access.units + access.packing / uses < unpacked:
                 yield access.load
         for access, direct, missed in self.far:
             across = self._across(access, direct, missed, copies)
@@ -256,9 +256,11 @@ def _vector_item(body: Body, item: Item, inner: Node | None, lanes: dict[Node, i
     return VectorItem(item, vector, depths, fixed, packable, far, width, tail, in_lines)
 
 
-def _neighbours(access: Access, copies: Chosen, most: int) -> int:
-    """Copies of an access that read neighbours in memory, up to so many."""
-    return max(min(most, math.prod([n for r, n in copies if access.strides.get(r) == 1])), 1)
+def _in_place(access: Access, direct: float, missed: float, sharing: int, copies: Chosen) -> float:
+    """Units a use of what is not packed, where up to `sharing` copies that are neighbours in memory
+    share a miss."""
+    neighbours = math.prod([n for r, n in copies if access.strides.get(r) == 1])
+    return direct + missed / min(sharing, neighbours)
 
 
 def copied(copies: Chosen, ranges: Container[Node]) -> int:

@@ -118,8 +118,12 @@ class CpuRuntime(PooledRuntime[int]):
 
     def compile(self, kernels: Sequence[Generated]) -> list[bytes]:
         """The object code of each kernel."""
-        machine = host_machine(OPTIMIZATION)
-        return [machine.emit_object(parse(kernel)) for kernel in kernels]
+        return [self._compiler.emit_object(parse(kernel)) for kernel in kernels]
+
+    @cached_property
+    def _compiler(self) -> llvm.TargetMachine:
+        """Made when there is something to compile; llvmlite lets one thread at a time use it."""
+        return host_machine(OPTIMIZATION)
 
     def load(self, compiled: Sequence[bytes], names: Sequence[str]) -> list[CpuFunction]:
         """Make object code callable. These functions share an engine, which goes with the last."""
@@ -191,7 +195,7 @@ class CpuRuntime(PooledRuntime[int]):
 
     def assembly(self, kernel: Generated) -> str:
         """The kernel's instructions and labels, without the assembler's directives."""
-        lines = host_machine(OPTIMIZATION).emit_assembly(parse(kernel)).splitlines()
+        lines = self._compiler.emit_assembly(parse(kernel)).splitlines()
         starts = {label for entry in kernel.entries for label in (f"{entry}:", f"{entry}.chunk:")}
         body = dropwhile(lambda line: line.lstrip("_") not in starts, lines)
         unwanted = ("\t.", ".Lfunc_end")

@@ -31,13 +31,13 @@ def overlapped(first: Callable[[A], B], second: Callable[[B], C],
     if len(items) < 2:
         return [(made := first(item), second(made)) for item in items]
     from concurrent.futures import ThreadPoolExecutor  # it imports a good deal
-    with _switching_often(), ThreadPoolExecutor(1, "lazyten-compile") as thread:
+    thread = ThreadPoolExecutor(1, "lazyten-compile")
+    with _switching_often():
         try:
             begun = [(made := first(item), thread.submit(second, made)) for item in items]
             return [(made, done.result()) for made, done in begun]
-        except BaseException:
+        finally:
             thread.shutdown(cancel_futures=True)
-            raise
 
 
 @contextmanager
