@@ -215,20 +215,15 @@ def _neighbours(sink: Node) -> Iterator[tuple[Node, Node]]:
 
 
 def _index_roots(sink: Node) -> list[Node]:
-    """Every index expression that is used as something other than a term of a sum."""
+    """Every index expression that is used as something other than a term of a sum: in a position,
+    as a value, or by an op that `affine` does not look through."""
     roots: dict[Node, None] = {}
     for node in toposort([sink]):
-        if node.op in (Op.ACCUMULATE, Op.SINK):
+        if node.dtype is dt.INDEX and node not in affine(node)[0]:
             continue
-        for s in node.src:
-            if s.dtype is dt.INDEX and (node.dtype is not dt.INDEX or node.op not in AFFINE
-                                        or not _is_affine(node)):
-                roots[s] = None
+        used = node.src[:1] if node.op is Op.ACCUMULATE else node.src
+        roots.update((s, None) for s in used if s.dtype is dt.INDEX)
     return list(roots)
-
-
-def _is_affine(node: Node) -> bool:
-    return node.op is not Op.MUL or any(s.op is Op.CONST for s in node.src)
 
 
 # ---- splitting -----------------------------------------------------------------------------------
