@@ -24,13 +24,14 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP := $(BIN)/python -m pip --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help dev lenet test test-gpu test-nvrtc test-thorough conformance bench lint wheel wheel-check clean distclean
+.PHONY: help dev lenet test test-gpu test-nvrtc test-thorough mutants conformance bench lint wheel wheel-check clean distclean
 
 help:
 	@echo "make lenet        train LeNet-5 on handwritten digits"
 	@echo "make test         run the test suite"
 	@echo "make test-thorough  the same with 1,000 examples a property; takes an hour or more"
 	@echo "make test-nvrtc   run the test suite, and let NVIDIA's compiler take all its kernels"
+	@echo "make mutants      break lazyten in 200 small ways, and see that a test fails for each"
 	@echo "make test-gpu     run what takes a device on this machine's NVIDIA GPU"
 	@echo "make conformance  let the conformance kit check every device, the example runtime's too"
 	@echo "make bench        compare speed with numpy and whatever else is installed"
@@ -49,6 +50,10 @@ test: $(DEV)
 # A test that runs for minutes is no hang here.
 test-thorough: $(DEV)
 	$(BIN)/python -m pytest -n $(WORKERS) --hypothesis-profile=thorough -o faulthandler_timeout=0 $(ARGS)
+
+# Minutes to hours; goes on where it was stopped. ARGS=--help tells more.
+mutants: $(DEV)
+	$(BIN)/python tests/mutate.py $(ARGS)
 
 # The kernels of all tests, for two kinds of GPU, without one: twice the time of the suite alone.
 test-nvrtc: $(DEV)

@@ -10,7 +10,7 @@ import cuda_on_cpu
 import opencl_grid
 import pytest
 from golden_text import Golden
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 os.environ.setdefault("LAZYTEN_VERIFY", "1")  # every pass checks what it is given
 os.environ["LAZYTEN_CACHE"] = "0"  # and runs: no test meets the code of an earlier run
@@ -20,6 +20,8 @@ os.environ["LAZYTEN_CACHE"] = "0"  # and runs: no test meets the code of an earl
 settings.register_profile("quick", deadline=None, max_examples=25, print_blob=True)
 settings.register_profile("ci", settings.get_profile("quick"), derandomize=True)
 settings.register_profile("thorough", settings.get_profile("quick"), max_examples=1000)
+settings.register_profile("mutants", settings.get_profile("ci"),  # mutate.py takes any failure
+                          phases=(Phase.explicit, Phase.generate))
 settings.load_profile("ci" if os.environ.get("CI") else "quick")
 
 opencl_grid.register()
