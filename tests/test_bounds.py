@@ -1,6 +1,8 @@
 """Bounds contain every value that an expression takes, and are no wider than a reader would say."""
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from example_counts import examples
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from loop_values import evaluate_at, grid
 
 from lazyten import dtype as dt
+from lazyten import ops
 from lazyten.bounds import bounds, limits
 from lazyten.dtype import DType
 from lazyten.node import Node, Param, Range, cast, const, dump, elementwise, index, make
@@ -83,6 +86,33 @@ def test_bounds_contain_every_value_of_data(data: st.DataObject) -> None:
     found = bounds(root)
     values = evaluate_at(root, known)
     assert found is not None and found[0] <= int(values.min()) and int(values.max()) <= found[1]
+
+
+@pytest.mark.parametrize("which", [*ARITHMETIC, Op.CMPLT, Op.CMPNE], ids=lambda op: op.name)
+@pytest.mark.parametrize("dtype", [dt.int64, dt.int8], ids=lambda d: d.name)
+def test_bounds_contain_every_value_of_every_two_small_intervals(which: Op, dtype: DType) -> None:
+    """Ends that just meet, and intervals of one number, are there too."""
+    intervals = [(low, high) for low in range(-3, 5) for high in range(low, 5)]
+    for (a, b), (c, d) in itertools.product(intervals, repeat=2):
+        x, y = (op(Op.ADD, cast(loop(n, high - low + 1), dtype), low)
+                for n, (low, high) in enumerate(((a, b), (c, d))))
+        found = bounds(elementwise(which, x, y))
+        values = ops.evaluate(which, dt.bool_ if which in (Op.CMPLT, Op.CMPNE) else dtype,
+                              np.meshgrid(np.arange(a, b + 1).astype(dtype.numpy),
+                                          np.arange(c, d + 1).astype(dtype.numpy)), [dtype, dtype])
+        assert found is not None
+        assert found[0] <= int(values.min()) and int(values.max()) <= found[1], (a, b, c, d)
+
+
+@pytest.mark.parametrize("combiner", [Op.ADD, Op.MAX, Op.MUL], ids=lambda op: op.name)
+def test_bounds_contain_every_value_of_a_reduction(combiner: Op) -> None:
+    function = {Op.ADD: np.add, Op.MAX: np.maximum, Op.MUL: np.multiply}[combiner]
+    for low, high, count in itertools.product(range(-3, 3), range(-3, 3), range(1, 5)):
+        if low <= high:
+            value = op(Op.ADD, loop(0, high - low + 1), low)
+            found = bounds(make(Op.ACCUMULATE, dt.INDEX, (value, loop(1, count)), combiner))
+            values = [function.reduce([v] * count) for v in range(low, high + 1)]
+            assert found is not None and found[0] <= min(values) and max(values) <= found[1]
 
 
 i, j = loop(0, 10), loop(1, 8)

@@ -14,7 +14,19 @@ from lazyten import elementwise as ew
 from lazyten import scans, special
 from lazyten.forward_mode import jvp
 from lazyten.jvp_rules import JVP
-from lazyten.node import Node, const, elementwise, make, reshape, verify
+from lazyten.node import (
+    Node,
+    const,
+    elementwise,
+    expand,
+    iota,
+    make,
+    move,
+    reduce,
+    reshape,
+    scatter,
+    verify,
+)
 from lazyten.ops import Op
 from lazyten.vjp_rules import VJP
 
@@ -108,6 +120,21 @@ def test_a_rule_of_a_composite_is_transposed(function) -> None:
     inputs = Inputs()
     x = inputs.leaf(np.random.default_rng(0).uniform(0.1, 0.9, (2, 20)))
     check_tangent(inputs, function(x))
+
+
+@pytest.mark.parametrize("function", [
+    lambda x, y: elementwise(Op.MAX, move(Op.SHRINK, x, ((0, 4), (0, 2))), y),
+    lambda x, y: reduce(x, Op.MAX, (1,)),
+    lambda x, y: reduce(x, Op.MUL, (0, 1)),
+    *(lambda x, y, c=c: scatter(x, 1, expand(reshape(iota(2), (1, 2)), (4, 2)), y, c)
+      for c in (None, Op.ADD, Op.MAX, Op.MUL)),
+    *(lambda x, y, c=c: scatter(x, 1, const(1, dt.int64, (4, 2)), y, c)
+      for c in (Op.ADD, Op.MAX, Op.MUL))])
+@pytest.mark.parametrize("seed", range(4))
+def test_tangents_and_cotangents_share_ties_and_zeros_alike(function, seed: int) -> None:
+    inputs, rng = Inputs(), np.random.default_rng(seed)
+    x, y = (inputs.leaf(rng.integers(0, 2, (4, n)).astype(np.float64)) for n in (3, 2))
+    check_transposed(inputs, function(x, y))
 
 
 def test_a_rule_with_several_inputs_and_a_none_is_transposed() -> None:

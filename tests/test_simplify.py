@@ -1,6 +1,7 @@
 """simplify: the same values from less, for index expressions row by row and at random."""
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 from collections.abc import Callable
@@ -264,6 +265,43 @@ def test_random_index_expressions_keep_their_values(data: st.DataObject) -> None
     points = grid([r.node for r in ranges])
     for root in (index_expression.node, condition.node):
         assert_same_values(root, points)
+
+
+def small_sums() -> list[Expression]:
+    """Sums of two short loops whose factors may divide each other, or turn them round."""
+    return [a * loop(0, 2) + b * loop(1, 3) + c
+            for a, b, c in itertools.product((-3, -1, 1, 2, 4), (-2, 0, 1, 3), (-2, 0, 1))]
+
+
+SMALL = grid([loop(0, 2).node, loop(1, 3).node])
+
+
+@pytest.mark.parametrize("constant", range(-3, 6))
+def test_every_small_sum_divided_or_compared_keeps_its_values(constant: int) -> None:
+    for x in small_sums():
+        for made in (x // constant, x % constant, x < constant, x > constant, x.differs(constant),
+                     x._with(Op.MAX, constant), (x < constant) & (x > constant - 2),
+                     (x < constant) & (x < 1), (x < constant) | (x < 1), (x // 4) % constant,
+                     (x % 6) // constant, (x // 2) < constant):
+            assert_same_values(made.node, SMALL)
+
+
+def test_every_small_sum_compared_with_another_keeps_its_values() -> None:
+    for x, y in itertools.product(small_sums()[::3], small_sums()[::2]):
+        for made in (x._with(Op.MAX, y), x < y, x.differs(y)):
+            assert_same_values(made.node, SMALL)
+
+
+@pytest.mark.parametrize("divisor", range(1, 5))
+def test_every_sum_of_a_quotient_and_a_remainder_keeps_its_values(divisor: int) -> None:
+    """Those that are one number again, and those that only look alike."""
+    numbers = [2 * loop(0, 2) + loop(1, 3), 3 * loop(0, 2) + loop(1, 3) + 1]
+    for x, y in itertools.product(numbers, repeat=2):
+        for other, factor, shift in itertools.product(range(1, 5), (-2, 1, 2, 3, 4), (0, 1)):
+            for made in (factor * (x // divisor) + (y + shift) % other,
+                         factor * ((x // divisor) % 2) + y % other,
+                         x - factor * (y // divisor) + shift):
+                assert_same_values(made.node, SMALL)
 
 
 @given(data=st.data())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -55,6 +56,42 @@ def test_a_depthwise_gradient_pads_no_products(stride: int) -> None:
     gradient = input_gradient((2, 4, 10, 10), (4, 1, 3, 3), stride=stride, padding=1, groups=4)
     padded = [n.src[0] for n in toposort([gradient]) if n.op is Op.PAD]
     assert padded and not any(below.op is Op.MUL for p in padded for below in toposort([p]))
+
+
+SOME_AXES = [c for n in range(4) for c in itertools.combinations(range(3), n)]
+
+
+@pytest.mark.parametrize("summed", SOME_AXES, ids=str)
+@pytest.mark.parametrize("repeated", SOME_AXES, ids=str)
+@pytest.mark.parametrize(("stride", "padding", "dilation"), [(1, 0, 1), (1, 2, 1), (2, 1, 1),
+                                                             (1, 1, 2)])
+def test_gradients_are_right_where_weights_or_cotangents_are_the_same_along_axes(
+        summed: tuple[int, ...], repeated: tuple[int, ...], stride: int, padding: int,
+        dilation: int) -> None:
+    """Such factors are neither padded nor slid: what is 0 in the padding must be so by the other
+    factor, also where both are the same. The convolution of each unit vector is its matrix."""
+    rng = np.random.default_rng(0)
+    options = {"stride": stride, "padding": padding, "dilation": dilation}
+    values = rng.normal(size=(2, 2, 7))
+    given = rng.normal(size=[1 if a in repeated else n for a, n in enumerate((3, 2, 3))])
+    x = lt.tensor(values, device="interpreter", requires_grad=True)
+    w = lt.tensor(given, device="interpreter", requires_grad=True)
+    result = F.conv1d(x, w.expand(3, 2, 3), **options)
+    ((result.sum(summed, keepdim=True) if summed else result) ** 2).sum().backward()
+
+    def convolved(x: object, w: object) -> np.ndarray[Any, Any]:
+        with lt.no_grad():
+            return F.conv1d(lt.tensor(x, device="interpreter"),
+                            lt.tensor(w, device="interpreter").expand(3, 2, 3), **options).numpy()
+    y = convolved(values, given)
+    slope = np.broadcast_to(2 * y.sum(summed, keepdims=True), y.shape)
+    units = np.eye(14).reshape(-1, 2, 7)
+    expected = np.einsum("noi,coi->nc", slope, convolved(units, given)).reshape(values.shape)
+    np.testing.assert_allclose(x.grad.numpy(), expected, rtol=1e-12, atol=1e-12)
+    units = np.eye(given.size).reshape(-1, *given.shape)
+    expected = np.array([(slope * convolved(values, unit)).sum() for unit in units])
+    expected = expected.reshape(given.shape)
+    np.testing.assert_allclose(w.grad.numpy(), expected, rtol=1e-12, atol=1e-12)
 
 
 @given(tiles=st.integers(2, 6), size=st.integers(2, 5), start=st.integers(0, 4),

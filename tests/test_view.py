@@ -1,6 +1,7 @@
 """Views read through chains of movement ops what NumPy reads, and merge at least as well."""
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -105,6 +106,47 @@ def gathered(flat: Array, positions: Array, valid: Array) -> Array:
 
 
 # ---- reading -------------------------------------------------------------------------------------
+
+def windows_of(shape: Shape) -> list[tuple[Op, Any]]:
+    """Every SHRINK of a shape that leaves elements."""
+    spans = [[(a, b) for a in range(n) for b in range(a + 1, n + 1)] for n in shape]
+    return [(Op.SHRINK, arg) for arg in itertools.product(*spans)]
+
+
+@pytest.mark.parametrize("shape", [(3, 2), (2, 4), (4, 3), (3, 4)], ids=str)
+def test_every_part_of_every_reshape_of_a_transposed_array_is_read_right(shape: Shape) -> None:
+    """Where views may merge, and where they just may not."""
+    n = math.prod(shape)
+    shapes = [s for rank in (1, 2, 3) for s in itertools.product(range(1, n + 1), repeat=rank)
+              if math.prod(s) == n]
+    for new in shapes:
+        for window in windows_of(new):
+            chain = shape, [(Op.PERMUTE, (1, 0)), (Op.RESHAPE, new), window]
+            got = tracked(chain).numpy_view(buffer_of(shape))
+            np.testing.assert_array_equal(got, expected(chain), str(chain))
+
+
+@pytest.mark.parametrize("middle", [(2, 3, 1), (2, 1, 3), (1, 2, 3), (2, 1, 1, 3), (2, 3, 1, 1)],
+                         ids=str)
+@pytest.mark.parametrize("last", [(6,), (3, 2), (6, 1)], ids=str)
+def test_axes_of_size_1_between_views_have_no_say_in_an_index(middle: Shape, last: Shape) -> None:
+    chain = (3, 2), [(Op.PERMUTE, (1, 0)), (Op.RESHAPE, middle), (Op.RESHAPE, last)]
+    tracker = ShapeTracker((View((2, 3), (1, 2)).reshape(middle), View.contiguous(last)))
+    positions, _ = tracker.index(ranges(last))
+    got = buffer_of(chain[0])[at_all_points(positions, last)]
+    np.testing.assert_array_equal(got, expected(chain))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_every_repeated_part_of_a_padded_array_is_read_right(size: int) -> None:
+    for before, after in itertools.product(range(3), repeat=2):
+        for window in windows_of((size + before + after,)):
+            chain = (size,), [(Op.PAD, ((before, after),)), window]
+            if expected(chain).shape == (1,):
+                chain[1].append((Op.EXPAND, (4,)))
+            got = tracked(chain).numpy_view(buffer_of((size,)))
+            np.testing.assert_array_equal(got, expected(chain), str(chain))
+
 
 @MANY
 @given(chain=chains())
