@@ -8,7 +8,7 @@ copied, and only copies are changed. `make mutants ARGS=...` runs it:
     make mutants ARGS="--whole --jobs 2"      where the first tests see nothing, all others
     make mutants ARGS="--again survived"      these once more; other results are kept
 
-Results are kept in build/mutants.jsonl, so a run may be stopped and goes on where it was. A change
+Results are kept in .mutants.jsonl, so a run may be stopped and goes on where it was. A change
 of the list or the tests needs no more than `--again`.
 
 It is a plugin of pytest, too: in a mutated copy it notes the first test that fails.
@@ -37,7 +37,7 @@ import pytest
 
 CHECKOUT = Path(__file__).parents[1]
 LIST = Path(__file__).with_name("mutations.txt")
-RESULTS = CHECKOUT / "build" / "mutants.jsonl"
+RESULTS = CHECKOUT / ".mutants.jsonl"
 SECONDS = 600.0
 """A run of tests that takes longer hangs."""
 WHOLE_SECONDS = 7200.0
