@@ -43,9 +43,9 @@ def _width(lanes: int) -> str:
     return "" if lanes == 1 else str(lanes)
 
 
-def lane(i: int) -> str:
-    """How lane i of a vector is named: `.s0` to `.sf`."""
-    return f".s{i:x}"
+def lane(*numbers: int) -> str:
+    """How lanes of a vector are named: `.s0` to `.sf`; several are a vector, `.s0123`."""
+    return ".s" + "".join(f"{i:x}" for i in numbers)
 
 
 def literal(value: Scalar, dtype: DType, lanes: int = 1) -> str:
@@ -93,6 +93,9 @@ class Emitter(Protocol):
     def mulacc(self, a: str, b: str, c: str) -> str:
         """a * b + c of floats."""
 
+    def call(self, name: str, dtype: DType, lanes: int, *args: str) -> str:
+        """A built-in function of operands of one type, lane by lane."""
+
     def to_vector(self, kind: str, x: str) -> str:
         """A vector converted to another type, of as many lanes."""
 
@@ -138,6 +141,10 @@ def _not(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
 
 def _reciprocal(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
     return f"{literal(1.0, dtype, lanes)} / {args[0]}"
+
+
+def _sqrt(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
+    return out.call("sqrt", dtype, lanes, args[0])
 
 
 def _less(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
@@ -220,7 +227,7 @@ def _float_modulo(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...])
     """C's remainder, and whether it must move by one divisor to get the divisor's sign."""
     a, b = args
     zero = literal(0.0, dtype, lanes)
-    rest = out.let(type_name(dtype, lanes), f"fmod({a}, {b})")
+    rest = out.let(type_name(dtype, lanes), out.call("fmod", dtype, lanes, a, b))
     return rest, out.let(mask_type(dtype, lanes),
                          f"({rest} != {zero}) & (({b} < {zero}) ^ ({rest} < {zero}))")
 
@@ -230,7 +237,8 @@ def _float_mod(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) ->
     rest, crossed = _float_modulo(out, dtype, lanes, args)
     moved = out.let(kind, f"{rest} + {args[1]}")
     moved = out.let(kind, f"{crossed} ? {moved} : {rest}")
-    return f"({rest} == {zero}) ? copysign({zero}, {args[1]}) : {moved}"
+    signed_zero = out.call("copysign", dtype, lanes, zero, args[1])
+    return f"({rest} == {zero}) ? {signed_zero} : {moved}"
 
 
 def _float_floor_division(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
@@ -240,15 +248,16 @@ def _float_floor_division(out: Emitter, dtype: DType, lanes: int, args: tuple[st
     zero, one = literal(0.0, dtype, lanes), literal(1.0, dtype, lanes)
     if b == one:  # a floor, which is NaN for infinite a
         none = out.let(kind, f"{a} - {a}")
-        return f"({none} != {none}) ? {none} : floor({a})"
+        return f"({none} != {none}) ? {none} : {out.call('floor', dtype, lanes, a)}"
     rest, crossed = _float_modulo(out, dtype, lanes, args)
     quotient = out.let(kind, f"({a} - {rest}) / {b}")
     quotient = out.let(kind, f"{crossed} ? {quotient} - {one} : {quotient}")
-    floor = out.let(kind, f"floor({quotient})")
+    floor = out.let(kind, out.call("floor", dtype, lanes, quotient))
     half = literal(0.5, dtype, lanes)
     floor = out.let(kind, f"({quotient} - {floor} > {half}) ? {floor} + {one} : {floor}")
     exact = out.let(kind, f"{a} / {b}")
-    floor = out.let(kind, f"({quotient} == {zero}) ? copysign({zero}, {exact}) : {floor}")
+    signed_zero = out.call("copysign", dtype, lanes, zero, exact)
+    floor = out.let(kind, f"({quotient} == {zero}) ? {signed_zero} : {floor}")
     return f"({b} == {zero}) ? {exact} : {floor}"
 
 
@@ -286,7 +295,7 @@ def convert(out: Emitter, source: DType, target: DType, lanes: int, x: str) -> s
 
 
 ROWS: dict[Op, Row] = {
-    Op.NEG: _neg, Op.NOT: _not, Op.SQRT: lambda out, dtype, lanes, args: f"sqrt({args[0]})",
+    Op.NEG: _neg, Op.NOT: _not, Op.SQRT: _sqrt,
     Op.RECIPROCAL: _reciprocal, Op.ADD: _infix("+"), Op.SUB: _infix("-"), Op.MUL: _infix("*"),
     Op.DIV: _infix("/"), Op.IDIV: _idiv, Op.MOD: _mod, Op.MAX: _max, Op.CMPLT: _less,
     Op.CMPNE: _unequal, Op.AND: _infix("&"), Op.OR: _infix("|"), Op.XOR: _infix("^"),

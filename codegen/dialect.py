@@ -32,6 +32,7 @@ class Dialect:
     lane_below: the value `x` of the item that is `by` further on in a warp; lane: that of item
     `lane` modulo the warp's size; `lanes` is a mask of a warp's items; both empty where items
     cannot ask each other.
+    call_lanes: most lanes of what built-in functions take; wider vectors are taken apart.
     functions: names and definitions of what text calls for 16-bit floats, where a device has them
     (native_half.py), and for copies that go on by themselves (async_copy.py), if there are such.
     """
@@ -60,6 +61,7 @@ class Dialect:
     vector: str = ""
     lane_below: str = ""
     lane: str = ""
+    call_lanes: int = 16
     functions: tuple[tuple[str, str], ...] = ()
 
 

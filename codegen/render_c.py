@@ -118,6 +118,17 @@ class _Renderer:
     def mulacc(self, a: str, b: str, c: str) -> str:
         return self.dialect.mulacc.format(a=a, b=b, c=c)
 
+    def call(self, name: str, dtype: DType, lanes: int, *args: str) -> str:
+        """Where the dialect's built-in functions take fewer lanes, a vector of several calls."""
+        part = min(lanes, self.dialect.call_lanes)
+        if part == lanes:
+            return f"{name}({', '.join(args)})"
+        kind = type_name(dtype, lanes)
+        vectors = [a if a.isidentifier() else self.let(kind, a) for a in args]
+        parts = [lane(*range(start, start + part)) for start in range(0, lanes, part)]
+        calls = [f"{name}({', '.join(v + which for v in vectors)})" for which in parts]
+        return f"({kind})({', '.join(calls)})"
+
     def to_vector(self, kind: str, x: str) -> str:
         return self.dialect.convert.format(kind=kind, x=x)
 

@@ -11,6 +11,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import chain, zip_longest
 from threading import RLock
 from typing import Any
@@ -19,7 +20,7 @@ from weakref import ref
 import numpy as np
 
 from lazyten import dtype as dt
-from lazyten.codegen.dialect import OPENCL
+from lazyten.codegen.dialect import CLANG_OPENCL, OPENCL
 from lazyten.codegen.generated import Generated
 from lazyten.codegen.native_half import NativeHalves
 from lazyten.codegen.render_c import function_name
@@ -34,13 +35,13 @@ from lazyten.runtimes.contract import Capabilities, LoadedProgram, program_text,
 from lazyten.runtimes.memory_pool import Block, MemoryPool, Source
 from lazyten.runtimes.opencl_devices import (
     ClDevice,
-    check_usable,
     describe,
     described,
     device_number,
     device_of,
     package,
 )
+from lazyten.runtimes.opencl_drivers import UNKNOWN, Driver, check_linker, driver_of
 from lazyten.runtimes.pooled import PooledRuntime
 
 Array = np.ndarray[Any, Any]
@@ -119,9 +120,10 @@ class OpenCLRuntime(PooledRuntime[ClBuffer]):
         super().__init__(index)
         cl = package()
         self.device = device_of(index)
-        check_usable(self.device)
+        driver = driver_of(self.device) or UNKNOWN
+        check_linker(driver, describe(self.device))
         self.label = f"opencl:{index}" if index else "opencl"
-        self.capabilities = capabilities_of(self.device)
+        self.capabilities = capabilities_of(self.device, driver)
         self.context = cl.Context([self.device])
         self.queue = cl.CommandQueue(self.context)
         self.options = [*OPTIONS, *([ROUNDED] if _divides_exactly(self.device) else [])]
@@ -329,21 +331,22 @@ def _sizes(kernels: Sequence[Generated]) -> dict[str, tuple[int, int]]:
             for name, items, group in zip(k.entries, k.work_items, k.groups, strict=True)}
 
 
-def capabilities_of(device: ClDevice) -> Capabilities:
+def capabilities_of(device: ClDevice, driver: Driver) -> Capabilities:
     """What kernels for a device may use, and how they are laid out."""
     cl = package()
     if device.type & ~cl.device_type.DEFAULT != cl.device_type.CPU:
         return gpu_capabilities(device)
-    return cpu_capabilities(device)
+    return cpu_capabilities(device, driver)
 
 
-def cpu_capabilities(device: ClDevice) -> Capabilities:
+def cpu_capabilities(device: ClDevice, driver: Driver = UNKNOWN) -> Capabilities:
     """For processors: vectors, and a work item for each chunk of the outer loop."""
     width = max(device.native_vector_width_float, 1) * 4
-    return Capabilities("opencl-cpu", "clang-opencl", vector_bytes=width,
+    return Capabilities("opencl-cpu", replace(CLANG_OPENCL, call_lanes=driver.call_lanes),
+                        vector_bytes=min(width, driver.vector_bytes),
                         vector_registers=32 if width == 64 else 16, threads=True,
-                        dtypes=_dtypes(device), local_memory=device.local_mem_size, most_lanes=16,
-                        **host_caches()._asdict())
+                        dtypes=_dtypes(device), local_memory=device.local_mem_size,
+                        most_lanes=driver.most_lanes, **host_caches()._asdict())
 
 
 def gpu_capabilities(device: ClDevice) -> Capabilities:

@@ -4,7 +4,6 @@ Called by the opencl runtime and by `device='opencl:NAME'`.
 """
 from __future__ import annotations
 
-import shutil
 from functools import cache
 from typing import Any
 
@@ -80,15 +79,6 @@ def device_of(number: int) -> ClDevice:
     if number < len(devices()):
         return devices()[number]
     raise DeviceError(f"device 'opencl:{number}': there is no such OpenCL device; {_those_there()}")
-
-
-def check_usable(device: ClDevice) -> None:
-    """DeviceError where a driver would end the process instead of telling what it lacks."""
-    is_pocl = device.platform.name.startswith("Portable Computing")
-    if is_pocl and device.driver_version[0] in "123" and shutil.which("ld") is None:
-        raise DeviceError(f"OpenCL device {describe(device)} links kernels with the system's "
-                          "linker, and there is no 'ld': install gcc (Debian and Ubuntu: apt "
-                          "install gcc)")
 
 
 def _those_there() -> str:

@@ -51,6 +51,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
                                        "'opencl' or 'cpu,opencl:1'")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skips tests that need PyTorch where it is not installed."""
+    if find_spec("torch") is None:
+        for item in items:
+            if item.get_closest_marker("torch"):
+                item.add_marker(pytest.mark.skip(reason="PyTorch is not installed"))
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """`device`: each device that must give the same results, by name."""
     if "device" in metafunc.fixturenames:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
+from torch_if_there import torch
 
 import lazyten as lt
 from lazyten import mixed_precision
@@ -108,8 +108,8 @@ def lazy(dtype: lt.DType = lt.float32) -> Callable[[Any], lt.Tensor]:
     return lambda values: lt.tensor(values).to(dtype)
 
 
-def of_torch(values: Any, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-    return torch.tensor(values).to(dtype)
+def of_torch(values: Any, dtype: torch.dtype | None = None) -> torch.Tensor:
+    return torch.tensor(values).to(dtype or torch.float32)
 
 
 def test_every_row_of_the_policy_has_a_call_here() -> None:
@@ -137,6 +137,7 @@ ONLY_ON_GPUS = ("mv", "addmv")
 """PyTorch's table for CPUs leaves these products in float32."""
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("name", [n for n, row in POLICY.items()
                                   if row == LOW and n not in ONLY_ON_GPUS])
 def test_products_have_the_types_and_values_of_torch_autocast(name: str) -> None:
@@ -177,6 +178,7 @@ def test_products_are_summed_in_float32_and_rounded_once(half: lt.DType) -> None
 
 # ---- gradients -----------------------------------------------------------------------------------
 
+@pytest.mark.torch
 def test_gradients_are_of_the_parameters_types_and_near_torchs() -> None:
     values = normal(8, 6), normal(5, 6, seed=1), normal(5, seed=2)
 
@@ -245,6 +247,7 @@ def test_a_checkpoint_computes_again_in_the_same_types() -> None:
 
 # ---- where it holds ------------------------------------------------------------------------------
 
+@pytest.mark.torch
 def test_blocks_nest_as_in_pytorch() -> None:
     def types(lib: Any, low: Any, other: Any, x: Any) -> list[str]:
         seen = [x @ x]

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from torch_if_there import torch
 
 import lazyten as lt
 from lazyten import autograd
 from lazyten.testing import peak_bytes
-
-torch = pytest.importorskip("torch")
 
 VALUES = np.array([0.5, -1.5, 2.0])
 
@@ -45,10 +44,12 @@ def hooked(x: Any) -> list[Any]:
     return seen
 
 
+@pytest.mark.torch
 def test_hooks_and_retained_gradients_are_torchs(device: str) -> None:
     assert hooked(leaf(device)) == hooked(torch_leaf())
 
 
+@pytest.mark.torch
 def test_a_hook_sees_the_sum_over_all_uses(device: str) -> None:
     for x in (leaf(device), torch_leaf()):
         seen: list[Any] = []
@@ -74,6 +75,7 @@ def hooked_views(x: Any) -> list[Any]:
     return [*seen, rows.grad.tolist(), x.grad.tolist()]
 
 
+@pytest.mark.torch
 def test_hooks_and_retained_gradients_of_views_are_torchs(device: str) -> None:
     assert hooked_views(leaf(device)) == hooked_views(torch_leaf())
 
@@ -90,6 +92,7 @@ def rewritten(x: Any) -> list[Any]:
     return found
 
 
+@pytest.mark.torch
 def test_a_retained_gradient_is_of_the_value_after_writes(device: str) -> None:
     assert rewritten(leaf(device)) == rewritten(torch_leaf())
 
@@ -129,6 +132,7 @@ def through_grad(m: Any, x: Any, w: Any) -> list[Any]:
     return [t.grad.tolist() for t in (x, w, z, u)]
 
 
+@pytest.mark.torch
 def test_no_gradient_flows_through_grad_or_past_a_leaf(device: str) -> None:
     found, expected = (through_grad(m, make(), make()) for m, make in (
         (lt, lambda: leaf(device)), (torch, torch_leaf)))
@@ -166,6 +170,7 @@ def written_since(m: Any, x: Any) -> Any:
     return m.autograd.grad(y + (x * x).sum(), x)
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("name", GRADS)
 def test_grad_gives_what_torch_gives(name: str, device: str) -> None:
     mine, other = both_grads(GRADS[name], device)
@@ -189,6 +194,7 @@ def test_backward_of_several_tensors(device: str) -> None:
     assert x.grad is not None and x.grad.tolist() == [3.0, 3.0, 3.0]
 
 
+@pytest.mark.torch
 def test_modes_switch_recording_as_torch_does() -> None:
     for m in (lt, torch):
         m.set_grad_enabled(False)

@@ -159,13 +159,15 @@ def test_numpys_lenet_gradients_are_the_slopes_of_its_loss() -> None:
         np.testing.assert_allclose(slope, (gradient * direction).sum(), rtol=1e-4, atol=1e-7)
 
 
+FRAMEWORKS = [pytest.param("torch", marks=pytest.mark.torch), "lazyten"]
+
+
 @pytest.mark.parametrize("operation", [convolve, input_gradient, weight_gradient])
-@pytest.mark.parametrize("framework", ["torch", "lazyten"])
+@pytest.mark.parametrize("framework", FRAMEWORKS)
 @pytest.mark.parametrize("options", [(1, 0), (2, 1), (1, 2)])
 def test_convolutions_and_their_gradients_are_numpys(
     framework: str, operation: Callable[..., object], options: tuple[int, int],
 ) -> None:
-    pytest.importorskip(framework)
     stride, padding = options
     size = (9 + 2 * padding - 3) // stride + 1
     inputs = [(2, 3, 9, 9), (4, 3, 3, 3)]
@@ -175,9 +177,8 @@ def test_convolutions_and_their_gradients_are_numpys(
     assert Runner(load(framework, threads=1), {"conv": case}).prepare("conv") == ""
 
 
-@pytest.mark.parametrize("framework", ["torch", "lazyten"])
+@pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_attention_and_its_gradients_are_numpys(framework: str) -> None:
-    pytest.importorskip(framework)
     shapes = [(1, 2, 5, 4)] * 4
     forward = Case("forward", expression(lambda f, *x: f.attention(*x), *shapes[:3]))
     both = Case("both", expression(lambda f, *x: f.attention_gradients(*x), *shapes))
@@ -197,6 +198,7 @@ def test_rows_have_names_of_their_own() -> None:
     assert len({case.name for case in CASES}) == len(CASES)
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("name", sorted(MODELS))
 def test_a_models_loss_is_torchs(name: str) -> None:
     torch = pytest.importorskip("torch")
@@ -209,6 +211,7 @@ def test_a_models_loss_is_torchs(name: str) -> None:
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("name", sorted(MODELS))
 def test_a_models_flops_are_those_that_torch_counts(name: str) -> None:
     torch = pytest.importorskip("torch")
@@ -226,8 +229,8 @@ def test_every_row_that_computes_has_a_share_of_the_machines_limit() -> None:
     assert without == ["one small operation"]  # which is only recorded
 
 
+@pytest.mark.torch
 def test_numpys_training_steps_have_torchs_losses() -> None:
-    pytest.importorskip("torch")
     framework = load("torch", threads=1)
     assert Runner(framework, {"step": lenet(8)}).prepare("step") == ""
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from torch_if_there import torch
 
 import lazyten as lt
 from lazyten import dtype as dt
@@ -58,6 +58,7 @@ def critical_values(form: dt.DType) -> np.ndarray[Any, Any]:
                                np.nextafter(base, np.float32(-np.inf))])
 
 
+@pytest.mark.torch
 @by_format
 @on_devices
 def test_every_code_has_pytorchs_value(form: dt.DType, on: str) -> None:
@@ -71,6 +72,7 @@ def test_every_code_has_pytorchs_value(form: dt.DType, on: str) -> None:
     np.testing.assert_array_equal(every_code(form, on).bool().numpy(), raw.bool().numpy())
 
 
+@pytest.mark.torch
 @by_format
 @on_devices
 def test_every_code_comes_back_from_float32_and_from_memory(form: dt.DType, on: str) -> None:
@@ -80,6 +82,7 @@ def test_every_code_comes_back_from_float32_and_from_memory(form: dt.DType, on: 
     np.testing.assert_array_equal(codes(x.clone().realize()), np.arange(256))
 
 
+@pytest.mark.torch
 @by_format
 @on_devices
 @pytest.mark.parametrize("source", OTHERS, ids=lambda d: d.name)
@@ -95,6 +98,7 @@ def test_conversions_round_as_pytorchs(form: dt.DType, source: dt.DType, on: str
     assert_same_codes(given.to(form), exact.to(torch_type(form)))
 
 
+@pytest.mark.torch
 @by_format
 @given(bits=arrays(np.uint32, 64, elements=st.integers(0, 2**32 - 1)))
 def test_random_float32s_round_as_pytorchs(form: dt.DType, bits: np.ndarray[Any, Any]) -> None:
@@ -113,6 +117,7 @@ def test_float64_is_rounded_once(form: dt.DType) -> None:
         assert lt.tensor(just_above, device=on).to(form).tolist() == [wanted]
 
 
+@pytest.mark.torch
 @by_format
 @on_devices
 def test_a_conversion_there_and_back_in_one_kernel_rounds(form: dt.DType, on: str) -> None:
@@ -142,6 +147,7 @@ def test_moves_and_choices_keep_the_codes(form: dt.DType, on: str) -> None:
         np.testing.assert_array_equal(codes(found), expected.numpy())
 
 
+@pytest.mark.torch
 @by_format
 def test_tensors_are_made_and_filled_as_pytorchs(form: dt.DType) -> None:
     kind = torch_type(form)
@@ -157,6 +163,7 @@ def test_tensors_are_made_and_filled_as_pytorchs(form: dt.DType) -> None:
         assert found.element_size() == expected.element_size() == 1 == found.nbytes // found.numel()
 
 
+@pytest.mark.torch
 @by_format
 def test_limits_are_pytorchs(form: dt.DType) -> None:
     found, expected = lt.finfo(form), torch.finfo(torch_type(form))
@@ -198,6 +205,7 @@ def test_numpy_and_dlpack_say_what_to_do() -> None:
         lt.rand(3, dtype=lt.float8_e5m2)
 
 
+@pytest.mark.torch
 @by_format
 def test_gradients_pass_a_rounding_as_in_pytorch(form: dt.DType) -> None:
     """The gradient takes the same way, and is rounded too."""
@@ -209,6 +217,7 @@ def test_gradients_pass_a_rounding_as_in_pytorch(form: dt.DType) -> None:
     assert x.grad.tolist() == y.grad.tolist()
 
 
+@pytest.mark.torch
 def test_files_are_those_of_the_safetensors_package(tmp_path: Any) -> None:
     safetensors = pytest.importorskip("safetensors.torch")
     path = os.fspath(tmp_path / "file")

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from example_counts import examples
 from graphs import compute, expressions, leaf
 from hypothesis import given
@@ -15,6 +14,7 @@ from numeric_gradients import Inputs, check_gradients
 from tensor_values import as_tensor, assert_same
 from test_memory_bounds import check as check_guarded
 from test_memory_bounds import leaf as slot_leaf
+from torch_if_there import torch
 
 import lazyten as lt
 from lazyten import debug
@@ -225,6 +225,7 @@ def converted(index: tuple[Any, ...], make: Callable[[Array], Any]) -> tuple[Any
     return tuple(make(e) if isinstance(e, np.ndarray) else e for e in index)
 
 
+@pytest.mark.torch
 @given(data=st.data(), shape=SHAPES)
 @examples(80)
 def test_reading_through_index_arrays_matches_pytorch(data: st.DataObject,
@@ -237,6 +238,7 @@ def test_reading_through_index_arrays_matches_pytorch(data: st.DataObject,
         assert_same(got.numpy(), expected)
 
 
+@pytest.mark.torch
 @given(data=st.data(), shape=SHAPES, accumulate=st.booleans())
 @examples(60)
 def test_writing_through_index_arrays_matches_pytorch(data: st.DataObject, accumulate: bool,
@@ -277,6 +279,7 @@ def test_integers_beside_arrays_are_taken_first_as_in_pytorch(device: str) -> No
     assert x[0, :, as_tensor([0, 1], device)].shape == (3, 2)
 
 
+@pytest.mark.torch
 @given(data=st.data(), shape=SHAPES, include=st.booleans())
 @examples(60)
 def test_the_scatter_family_matches_pytorch(data: st.DataObject, shape: tuple[int, ...],
@@ -302,6 +305,7 @@ def test_the_scatter_family_matches_pytorch(data: st.DataObject, shape: tuple[in
                         t.scatter_reduce(axis, ti, ts, how, include_self=include).numpy())
 
 
+@pytest.mark.torch
 @given(data=st.data(), include=st.booleans())
 @examples(20)
 def test_gradients_of_scattered_products_are_pytorchs_with_zeros_among_them(
@@ -338,6 +342,7 @@ def repeats(draw: st.DrawFn, shape: tuple[int, ...], make: Callable[[tuple[int, 
     return np.broadcast_to(small, shape), lambda like: like(small).expand(shape)
 
 
+@pytest.mark.torch
 @given(data=st.data(), shape=SHAPES, kind=st.sampled_from([np.float32, np.int64, np.float16]))
 @examples(40)
 def test_what_is_added_to_one_place_counts_each_time_though_no_loop_tells_it_apart(
@@ -372,6 +377,7 @@ def test_the_gradient_of_an_element_read_five_times_is_five(device: str) -> None
         assert x.grad.tolist() == [5, 0]
 
 
+@pytest.mark.torch
 def test_index_add_copy_and_take_along_dim_match_pytorch(device: str) -> None:
     rng = np.random.default_rng(0)
     base = rng.normal(size=(4, 5)).astype(np.float32)
@@ -416,6 +422,7 @@ def test_gradients_through_gathers_and_scatters_agree_with_central_differences()
         check_gradients(inputs, elementwise(Op.SIN, scatter(x, 0, positions, product, combiner)))
 
 
+@pytest.mark.torch
 def test_an_embedding_trains_as_pytorch_s(device: str) -> None:
     rng = np.random.default_rng(0)
     table, words = rng.normal(size=(11, 6)).astype(np.float32), rng.integers(0, 11, (4, 7))
@@ -432,6 +439,7 @@ def test_an_embedding_trains_as_pytorch_s(device: str) -> None:
     assert layer.weight.grad[2].tolist() == [0] * 6
 
 
+@pytest.mark.torch
 def test_assignment_through_an_index_passes_gradients_as_pytorch_s(device: str) -> None:
     rng = np.random.default_rng(0)
     base, new = rng.normal(size=(5, 3)).astype(np.float32), rng.normal(size=(2, 3)).astype(

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch_if_there import torch
 
 import lazyten as lt
 from lazyten.amp import GradScaler
@@ -81,6 +81,7 @@ def assert_alike(found: list[list[Any]], expected: list[list[Any]]) -> None:
             np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-6, err_msg=f"step {number}")
 
 
+@pytest.mark.torch
 @by_optimizer
 @pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jit"])
 def test_steps_with_overflows_are_pytorchs(kind: str, jitted: bool) -> None:
@@ -90,6 +91,7 @@ def test_steps_with_overflows_are_pytorchs(kind: str, jitted: bool) -> None:
         assert run.step.cache_size == 1  # type: ignore[attr-defined]
 
 
+@pytest.mark.torch
 @by_optimizer
 def test_a_first_step_may_be_skipped(kind: str) -> None:
     factors = [math.inf, 1, 1]
@@ -97,6 +99,7 @@ def test_a_first_step_may_be_skipped(kind: str) -> None:
         assert_alike(Run(kind, jitted).values(factors), torch_run(kind, factors))
 
 
+@pytest.mark.torch
 @given(bad=st.lists(st.sampled_from([1.0, 1.0, 0.5, math.inf, -math.inf, math.nan]), max_size=7),
        kind=st.sampled_from(list(Optimizers)))
 @settings(max_examples=8)
@@ -104,6 +107,7 @@ def test_random_overflows_are_handled_as_pytorchs(bad: list[float], kind: str) -
     assert_alike(Run(kind, False).values(bad), torch_run(kind, bad))
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("on", ["interpreter", "opencl"])
 def test_other_devices_skip_the_same_steps(on: str) -> None:
     assert_alike(Run("adam", False, on).values(OVERFLOWS[:4]), torch_run("adam", OVERFLOWS[:4]))
@@ -153,6 +157,7 @@ def test_an_optimizers_state_with_counted_steps_is_saved_and_loaded() -> None:
         assert a[:2] == b[:2] and a[2].tobytes() == b[2].tobytes()
 
 
+@pytest.mark.torch
 def test_gradients_can_be_clipped_once_unscaled() -> None:
     run = Run("sgd", True)
 
@@ -176,6 +181,7 @@ def test_gradients_can_be_clipped_once_unscaled() -> None:
     assert step.cache_size == 1
 
 
+@pytest.mark.torch
 def test_the_end_of_a_step_may_be_outside_of_the_jitted_function() -> None:
     run = Run("adam", False)
 
@@ -202,6 +208,7 @@ def test_changed_options_are_seen_by_a_jitted_step() -> None:
     assert run.values([1])[0][0] == 128.0
 
 
+@pytest.mark.torch
 def test_several_optimizers_share_a_scale_as_in_pytorch() -> None:
     def scales(lib: Any, scaler: Any) -> list[float]:
         a, b = [lib.tensor([1.0], requires_grad=True) for _ in range(2)]
@@ -295,6 +302,7 @@ def test_gradients_in_float16_are_refused_as_in_pytorch() -> None:
         GradScaler().unscale_(lt.optim.SGD([w]))
 
 
+@pytest.mark.torch
 def test_factors_can_be_read_and_changed() -> None:
     scaler = lt.amp.GradScaler()
     theirs = torch.amp.GradScaler("cpu")

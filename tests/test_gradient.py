@@ -201,6 +201,7 @@ def test_the_gradient_of_a_product_is_right_with_zeros():
         [[12, 8, 6], [0, 8, 0], [0, 0, 0], [0, 0, 0]]]
 
 
+@pytest.mark.torch
 def test_power_at_base_zero_and_exponent_zero_has_the_gradients_of_pytorch():
     base, exponent = gradient_at(ordinary(Op.POW), [0, 0, 0, 0], [0, 1, 2, 0.5])
     assert (base, exponent) == ([0, 1, 0, np.inf], [0, 0, 0, 0])

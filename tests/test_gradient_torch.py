@@ -11,6 +11,8 @@ import lazyten as lt
 
 torch = pytest.importorskip("torch")
 
+pytestmark = pytest.mark.torch
+
 
 def compare(function: Callable[..., Any], *inputs: Any, atol: float = 1e-6) -> None:
     """Assert that `function`, of lazyten's and of torch's tensors alike, has equal gradients."""

@@ -8,8 +8,8 @@ from typing import Any
 import cuda_on_cpu
 import numpy as np
 import pytest
-import torch
 from test_tensor_cores import GPU, product
+from torch_if_there import torch
 
 import lazyten as lt
 from lazyten import dtype as dt
@@ -32,6 +32,7 @@ def highest() -> Iterator[None]:
     lt.set_float32_matmul_precision("highest")
 
 
+@pytest.mark.torch
 def test_names_and_default_are_torchs() -> None:
     assert lt.get_float32_matmul_precision() == torch.get_float32_matmul_precision() == "highest"
     for name in ("high", "medium", "highest"):

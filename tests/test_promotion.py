@@ -1,14 +1,14 @@
 """Dtype promotion beside torch.result_type: every pair of dtypes, in all three kinds of operand."""
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import pytest
+from torch_if_there import torch
 
 import lazyten as lt
 from lazyten import dtype as dt
-
-torch = pytest.importorskip("torch")
 
 SCALARS = (True, 3, 2.5)
 
@@ -31,21 +31,25 @@ def lacks(first: dt.DType, second: dt.DType) -> bool:
     return False
 
 
-PAIRS = [(a, b) for a in dt.ARITHMETIC for b in dt.ARITHMETIC if not lacks(a, b)]
+@cache
+def pairs() -> list[tuple[dt.DType, dt.DType]]:
+    return [(a, b) for a in dt.ARITHMETIC for b in dt.ARITHMETIC if not lacks(a, b)]
 
 
+@pytest.mark.torch
 def test_torch_lacks_only_pairs_with_a_wide_unsigned_type() -> None:
     wide = (lt.uint16, lt.uint32, lt.uint64)
-    missing = [(a, b) for a in dt.ARITHMETIC for b in dt.ARITHMETIC if (a, b) not in PAIRS]
-    assert len(PAIRS) > 100
+    missing = [(a, b) for a in dt.ARITHMETIC for b in dt.ARITHMETIC if (a, b) not in pairs()]
+    assert len(pairs()) > 100
     assert all(a in wide or b in wide for a, b in missing)
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("shapes", [((2,), (2,)), ((2,), ()), ((), (2,)), ((), ())],
                          ids=["dim-dim", "dim-zero", "zero-dim", "zero-zero"])
 def test_tensors_promote_as_torchs(shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
     wrong = []
-    for first, second in PAIRS:
+    for first, second in pairs():
         (a, theirs_a), (b, theirs_b) = both(first, shapes[0]), both(second, shapes[1])
         expected = torch.result_type(theirs_a, theirs_b)
         if torch_type((a * b).dtype) is not expected:
@@ -53,6 +57,7 @@ def test_tensors_promote_as_torchs(shapes: tuple[tuple[int, ...], tuple[int, ...
     assert not wrong
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("shape", [(2,), ()], ids=["dim", "zero"])
 @pytest.mark.parametrize("number", SCALARS)
 def test_python_numbers_are_weak_as_in_torch(shape: tuple[int, ...], number: float) -> None:
@@ -63,12 +68,14 @@ def test_python_numbers_are_weak_as_in_torch(shape: tuple[int, ...], number: flo
         assert torch_type((number * ours).dtype) is expected, f"{number} * {dtype}"
 
 
+@pytest.mark.torch
 def test_division_of_integers_gives_the_default_float_as_in_torch() -> None:
-    for first, second in PAIRS:
+    for first, second in pairs():
         (a, theirs_a), (b, theirs_b) = both(first, (2,)), both(second, (2,))
         assert torch_type((a / b).dtype) is (theirs_a / theirs_b).dtype, f"{first} / {second}"
 
 
+@pytest.mark.torch
 def test_joining_and_choosing_promote_as_in_torch() -> None:
     for first, second in [(lt.int8, lt.float16), (lt.bool_, lt.int32), (lt.uint8, lt.int8),
                           (lt.float16, lt.bfloat16)]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 from example_counts import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from torch_if_there import torch
 
 import lazyten as lt
 from lazyten import dtype as dt
@@ -53,6 +53,7 @@ def test_what_is_not_finite_reaches_later_sums_only(special: float) -> None:
     np.testing.assert_array_equal(found, values.cumsum())
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize(("shape", "axis"), [((100,), 0), ((3, 70), 1), ((70, 3), 0), ((3,), 0)])
 def test_gradients_are_pytorchs(shape: tuple[int, ...], axis: int) -> None:
     rng = np.random.default_rng(1)

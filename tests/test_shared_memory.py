@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from torch_if_there import torch
 
 import lazyten as lt
 from lazyten.device import default_device
-
-torch = pytest.importorskip("torch")
 
 Array = np.ndarray[Any, Any]
 
@@ -67,6 +66,7 @@ def test_an_array_of_any_layout_shares_its_memory(kind: str, host: str) -> None:
     assert before.tolist() == KINDS[kind]().tolist()
 
 
+@pytest.mark.torch
 def test_every_maker_that_can_share_does_and_tensor_copies(monkeypatch: pytest.MonkeyPatch,
                                                            host: str) -> None:
     monkeypatch.setenv("DEVICE", host)
@@ -84,6 +84,7 @@ def test_every_maker_that_can_share_does_and_tensor_copies(monkeypatch: pytest.M
     assert shared[0][1:].data_ptr() == array[1:].ctypes.data
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("make", [lambda: BASE.copy().T, lambda: np.zeros((2, 3, 4)).transpose(
     2, 0, 1), lambda: np.zeros((1, 5)), lambda: np.zeros((4, 1, 3)).T])
 def test_strides_of_an_array_without_gaps_are_kept(make: Callable[[], Array]) -> None:
@@ -162,6 +163,7 @@ VIEWS = [lambda x: x, lambda x: x.T, lambda x: x[1:, ::2], lambda x: x[0, 0], la
 TYPES = ["float32", "float64", "float16", "int8", "int64", "uint8", "bool"]
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("number", range(len(VIEWS)))
 @pytest.mark.parametrize("dtype", TYPES)
 def test_dlpack_gives_numpy_and_torch_the_values(number: int, dtype: str, host: str) -> None:
@@ -176,6 +178,7 @@ def test_dlpack_gives_numpy_and_torch_the_values(number: int, dtype: str, host: 
     assert back.tolist() == x.tolist() and back.dtype is x.dtype
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("number", [0, 1, 2, 3, 5])
 def test_writes_to_what_dlpack_gives_show_both_ways(number: int, host: str) -> None:
     base = lt.arange(12.0, device=host).reshape(3, 4)
@@ -194,6 +197,7 @@ def test_writes_to_what_dlpack_gives_show_both_ways(number: int, host: str) -> N
         assert (array == 8).all() and (x == 8).all().item()
 
 
+@pytest.mark.torch
 def test_memory_that_was_given_lives_as_long_as_it_is_used_and_is_left_when_it_is_not() -> None:
     x = lt.arange(1000, device="cpu") * 3
     array, other = np.from_dlpack(x[10:]), torch.from_dlpack(x)
@@ -239,6 +243,7 @@ def test_numpy_is_a_copy_and_sharing_must_be_asked_for(host: str) -> None:
         np.asarray(x.bfloat16(), copy=False)
 
 
+@pytest.mark.torch
 def test_a_tensor_comes_from_torch_by_dlpack_and_shares() -> None:
     theirs = torch.arange(6).reshape(2, 3)
     ours = lt.from_dlpack(theirs.T)
@@ -252,6 +257,7 @@ def test_a_tensor_comes_from_torch_by_dlpack_and_shares() -> None:
 
 # ---- gradients, jit and training -----------------------------------------------------------------
 
+@pytest.mark.torch
 def test_gradients_flow_to_a_leaf_over_shared_memory_as_in_torch(host: str) -> None:
     def slopes(make: Callable[[Array], Any], realize: Callable[..., Any]) -> list[Any]:
         array = np.array([1.0, 2.0])
@@ -371,6 +377,7 @@ class Sharers:
         return [x.tolist() for x in [*self.tensors, *self.recorded, *self.given]]
 
 
+@pytest.mark.torch
 @given(actions=ACTIONS)
 def test_sharing_is_torchs_whatever_is_done(host: str, actions: Any) -> None:
     ours = Sharers(lambda a: lt.as_tensor(a, device=host), np.from_dlpack)
@@ -380,6 +387,7 @@ def test_sharing_is_torchs_whatever_is_done(host: str, actions: Any) -> None:
     assert ours.seen() == theirs.seen()
 
 
+@pytest.mark.torch
 @given(actions=ACTIONS)
 def test_a_tensors_own_memory_is_shared_as_torchs_is(host: str, actions: Any) -> None:
     """The tensor is there first, and the array is what it exports."""

@@ -6,10 +6,9 @@ import pickle
 
 import numpy as np
 import pytest
+from torch_if_there import torch
 
 import lazyten as lt
-
-torch = pytest.importorskip("torch")
 
 
 def test_views_share_a_storage_and_clones_do_not(device: str) -> None:
@@ -81,6 +80,7 @@ def test_pickling_is_refused(device: str) -> None:
 
 # ---- sorting what is long ------------------------------------------------------------------------
 
+@pytest.mark.torch
 @pytest.mark.parametrize("n", [1, 7, 1024, 1025, 5000])
 def test_sorting_is_numpys_stable_one_at_any_length(n: int, device: str) -> None:
     values = np.random.default_rng(n).integers(0, n // 3 + 2, (2, n)).astype(np.float32)

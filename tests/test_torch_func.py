@@ -12,6 +12,8 @@ import lazyten as lt
 from lazyten.device import default_device
 
 torch = pytest.importorskip("torch")
+
+pytestmark = pytest.mark.torch
 rng = np.random.default_rng(0)
 
 

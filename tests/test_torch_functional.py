@@ -15,6 +15,8 @@ from lazyten.nn import functional as F
 torch = pytest.importorskip("torch")
 TF = torch.nn.functional
 
+pytestmark = pytest.mark.torch
+
 small = st.integers(1, 6)
 sizes = st.lists(small, min_size=1, max_size=3)
 

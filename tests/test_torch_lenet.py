@@ -10,6 +10,8 @@ import lazyten as lt
 
 torch = pytest.importorskip("torch")
 
+pytestmark = pytest.mark.torch
+
 
 def test_twenty_steps_of_lenet_have_torchs_losses_and_compile_one_plan() -> None:
     values = weights()

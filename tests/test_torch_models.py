@@ -12,6 +12,8 @@ import lazyten as lt
 
 torch = pytest.importorskip("torch")
 
+pytestmark = pytest.mark.torch
+
 STEPS = 5
 Loss = Callable[..., Any]
 

@@ -16,6 +16,8 @@ from lazyten.nn import functional as F
 torch = pytest.importorskip("torch")
 TF = torch.nn.functional
 
+pytestmark = pytest.mark.torch
+
 Options = dict[str, Any]
 
 

@@ -13,6 +13,8 @@ from lazyten import dtype as dt
 
 torch = pytest.importorskip("torch")
 
+pytestmark = pytest.mark.torch
+
 FLOATS = [lt.float32, lt.float64, lt.float16, lt.bfloat16]
 FLOAT_NAMES = [d.name for d in FLOATS]
 

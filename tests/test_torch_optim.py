@@ -10,6 +10,8 @@ import lazyten as lt
 
 torch = pytest.importorskip("torch")
 
+pytestmark = pytest.mark.torch
+
 RNG = np.random.default_rng(0)
 INPUT, TARGET = RNG.normal(size=(16, 3)), RNG.normal(size=(16, 2))
 WEIGHT, BIAS = RNG.normal(size=(3, 2)), RNG.normal(size=(2,))

@@ -12,6 +12,8 @@ import lazyten as lt
 
 torch = pytest.importorskip("torch")
 
+pytestmark = pytest.mark.torch
+
 inf, nan = float("inf"), float("nan")
 VALUES: list[Any] = [
     3, -7, 2.5, True, nan, inf, 1e10, 1e-10, [], [[]], [[], []], [1, 2, 3], [1, -20, 300],

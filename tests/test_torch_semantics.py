@@ -10,10 +10,9 @@ import semantic_checks
 import statistics_checks
 import usage_checks
 from semantic_checks import Both
+from torch_if_there import torch
 
 import lazyten as lt
-
-torch = pytest.importorskip("torch")
 
 
 def plain(result: Any) -> Any:
@@ -50,6 +49,7 @@ CHECKS = {**semantic_checks.ALL, **statistics_checks.ALL, **functional_checks.AL
           **usage_checks.ALL}
 
 
+@pytest.mark.torch
 @pytest.mark.filterwarnings("ignore:size_average and reduce", "ignore:Implicit dimension",
                             "ignore:reduction. 'mean' divides")
 @pytest.mark.parametrize("name", CHECKS)

@@ -12,6 +12,8 @@ import lazyten as lt
 
 torch = pytest.importorskip("torch")
 
+pytestmark = pytest.mark.torch
+
 MOVES: dict[str, Callable[[Any], Any]] = {
     "transpose": lambda x: x.transpose(0, -1), "first": lambda x: x[..., :1],
     "second": lambda x: x[1:], "step": lambda x: x[..., ::2], "none": lambda x: x[None],

@@ -1,0 +1,62 @@
+"""What is known of OpenCL's drivers: a row for each that was seen to work, with its limits.
+
+A driver's compiler runs inside the process, so that whatever it aborts on ends the process. A row
+keeps that from it, by limits that the device's capabilities take over; code generation knows no
+driver. Called by opencl.py; a driver without a row is tried in a process of its own first
+(opencl_trial.py).
+"""
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from typing import Any
+
+from lazyten.errors import DeviceError
+
+ClDevice = Any  # a pyopencl.Device: the package has no types
+
+
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """A driver that works within limits.
+
+    platform: how the name of its platform begins. versions: how its own version may begin.
+    vector_bytes: of the widest vector, most_lanes: of any vector. call_lanes: most lanes of what
+    built-in functions are called with. linker: a program that it calls, and ends the process if
+    there is none.
+    """
+
+    platform: str = ""
+    versions: tuple[str, ...] = ("",)
+    vector_bytes: int = 64
+    most_lanes: int = 16
+    call_lanes: int = 16
+    linker: str = ""
+
+
+UNKNOWN = Driver()
+"""No limits are known."""
+
+DRIVERS = (
+    # With AVX-512 its built-in functions of 64-byte vectors end the process while they are compiled
+    # (sqrt: "LLVM ERROR: Cannot select"), give programs without kernels, or never return (fmod).
+    # Four doubles are 32 bytes. Its LLVM makes two instructions of 64 bytes anyway.
+    Driver("Portable Computing Language", ("1.", "2.", "3."), vector_bytes=32, call_lanes=4,
+           linker="ld"),
+    Driver("Oclgrind"),
+)
+
+
+def driver_of(device: ClDevice) -> Driver | None:
+    """The row of a device's driver; None if it has none."""
+    platform, version = device.platform.name.strip(), device.driver_version.strip()
+    return next((d for d in DRIVERS if platform.startswith(d.platform)
+                 and version.startswith(d.versions)), None)
+
+
+def check_linker(driver: Driver, described: str) -> None:
+    """DeviceError where a driver would end the process for want of its linker."""
+    if driver.linker and shutil.which(driver.linker) is None:
+        raise DeviceError(f"OpenCL device {described} links kernels with the system's linker, and "
+                          f"there is no {driver.linker!r}: install gcc (Debian and Ubuntu: apt "
+                          "install gcc)")
