@@ -7,11 +7,11 @@ On GPUs it is one of many that run an output block.
 """
 from __future__ import annotations
 
+import ctypes
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import chain, zip_longest
 from threading import RLock
 from typing import Any
@@ -19,29 +19,28 @@ from weakref import ref
 
 import numpy as np
 
+from lazyten import debug
 from lazyten import dtype as dt
-from lazyten.codegen.dialect import CLANG_OPENCL, OPENCL
+from lazyten.codegen.dialect import OPENCL
 from lazyten.codegen.generated import Generated
-from lazyten.codegen.native_half import NativeHalves
 from lazyten.codegen.render_c import function_name
 from lazyten.device import Launch
-from lazyten.dtype import DType
-from lazyten.errors import DeviceError, DTypeError
+from lazyten.errors import CompileError, DeviceError, DTypeError
 from lazyten.kernel import Kernel
 from lazyten.runtimes.allocator import GRAIN, CachingAllocator
-from lazyten.runtimes.cache_sizes import host_caches
 from lazyten.runtimes.code_cache import open_cache
-from lazyten.runtimes.contract import Capabilities, LoadedProgram, program_text, refusal
+from lazyten.runtimes.contract import LoadedProgram, program_text, refusal
 from lazyten.runtimes.memory_pool import Block, MemoryPool, Source
+from lazyten.runtimes.opencl_capabilities import capabilities_of, divides_exactly
 from lazyten.runtimes.opencl_devices import (
-    ClDevice,
     describe,
     described,
     device_number,
     device_of,
     package,
 )
-from lazyten.runtimes.opencl_drivers import UNKNOWN, Driver, check_linker, driver_of
+from lazyten.runtimes.opencl_drivers import UNKNOWN, check_linker, driver_of
+from lazyten.runtimes.opencl_trial import failure
 from lazyten.runtimes.pooled import PooledRuntime
 
 Array = np.ndarray[Any, Any]
@@ -50,20 +49,18 @@ ClKernel = Any
 
 OPTIONS = ("-cl-std=CL1.2",)
 ROUNDED = "-cl-fp32-correctly-rounded-divide-sqrt"
-GPU_REGISTERS = 64
-"""Registers of a work item that a register tile may fill."""
-GPU_GROUP = 256
-"""Work items of a group, where the device has room for so many."""
+QUIET = "-w"
+"""No warnings: drivers print their number, or more, to the terminal."""
 
 
 class OpenCLFunction:
     """A kernel's function in a built program, with what a launch needs. group: the work items of a
     group, or 0 for any number up to `most`."""
 
-    __slots__ = ("kernel", "name", "params", "sizes")
+    __slots__ = ("kernel", "name", "params", "program", "sizes")
 
     def __init__(self, program: Any, name: str, items: int, group: int, most: int) -> None:
-        self.name = name
+        self.name, self.program = name, program  # a driver may not tell a kernel's program
         self.kernel: ClKernel = package().Kernel(program, function_name(name))
         self.params: int = self.kernel.num_args
         local = group or min(items, most, self._most_items() if most > 1 else 1)
@@ -72,7 +69,7 @@ class OpenCLFunction:
     def _most_items(self) -> int:
         """Of a group, by the registers that the kernel takes."""
         cl = package()
-        device, = self.kernel.program.devices
+        device, = self.program.devices
         found = cl.kernel_work_group_info.WORK_GROUP_SIZE
         return int(self.kernel.get_work_group_info(found, device))
 
@@ -93,8 +90,7 @@ class OpenCLLaunch:
     __slots__ = ("__weakref__", "given", "kernel", "numbers", "sizes")
 
     def __init__(self, function: OpenCLFunction, numbers: Sequence[int]) -> None:
-        self.kernel: ClKernel = package().Kernel(function.kernel.program,
-                                                 function_name(function.name))
+        self.kernel: ClKernel = package().Kernel(function.program, function_name(function.name))
         self.numbers, self.sizes = numbers[:function.params], function.sizes
         self.forget()
 
@@ -116,17 +112,20 @@ class OpenCLLaunch:
 class OpenCLRuntime(PooledRuntime[ClBuffer]):
     """Device 'opencl', or 'opencl:1' and so on."""
 
-    def __init__(self, index: int = 0) -> None:
+    def __init__(self, index: int = 0, is_trial: bool = False) -> None:
+        """is_trial: this is the process in which an unknown driver is tried."""
         super().__init__(index)
         cl = package()
         self.device = device_of(index)
+        self.options = [*OPTIONS, *([ROUNDED] if divides_exactly(self.device) else [])]
         driver = driver_of(self.device) or UNKNOWN
         check_linker(driver, describe(self.device))
+        if driver is UNKNOWN and not is_trial:
+            self._check_trial(index)
         self.label = f"opencl:{index}" if index else "opencl"
         self.capabilities = capabilities_of(self.device, driver)
         self.context = cl.Context([self.device])
         self.queue = cl.CommandQueue(self.context)
-        self.options = [*OPTIONS, *([ROUNDED] if _divides_exactly(self.device) else [])]
         source = Source(self.label, describe(self.device), lambda: self.device.global_mem_size,
                         self._reserve)
         self.pool: MemoryPool[ClBuffer] = (
@@ -136,6 +135,14 @@ class OpenCLRuntime(PooledRuntime[ClBuffer]):
         self._lock = RLock()
         self._launches: list[ref[OpenCLLaunch]] = []
         self._events: list[Any] | None = None
+
+    def _check_trial(self, index: int) -> None:
+        """DeviceError if the driver, of which nothing is known, does not pass a trial."""
+        reason = failure(index, self._compiler())
+        if reason is not None:
+            raise DeviceError(f"OpenCL device {describe(self.device)} cannot be used: {reason}. "
+                              f"Its version is {self.device.driver_version.strip()}: another may "
+                              "do better")
 
     @classmethod
     def find(cls, name: str) -> int:
@@ -228,23 +235,41 @@ class OpenCLRuntime(PooledRuntime[ClBuffer]):
     def _built(self, kernels: Sequence[Generated]) -> Any:
         cl = package()
         source = program_text(kernels)
+        shown = debug.level() >= 3
+        options = self.options if shown else [*self.options, QUIET]
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", cl.CompilerWarning)
-                return cl.Program(self.context, source).build(self.options, cache_dir=False)
+                built = cl.Program(self.context, source).build(options, cache_dir=False)
         except cl.Error as error:
             for kernel in kernels if len(kernels) > 1 else ():
                 self._built([kernel])  # that which is at fault has the error
+            self._keep_context()
             raise refusal(f"the compiler of {describe(self.device)}", kernels[0], source, ".cl",
                           error) from error
+        if shown:
+            log = built.get_build_info(self.device, cl.program_build_info.LOG)
+            print("".join(f"; {line}\n" for line in log.splitlines() if line.strip()), end="")
+        return built
 
     def load(self, compiled: Any, names: Sequence[str]) -> list[OpenCLFunction]:
         if compiled is None:
             return []
         program, sizes = compiled
-        most = self.capabilities.work_group
-        return [OpenCLFunction(program, name, items, group, most)
-                for name in names for items, group in [sizes[name]]]
+        return [self._function(program, name, *sizes[name]) for name in names]
+
+    def _function(self, program: Any, name: str, items: int, group: int) -> OpenCLFunction:
+        try:
+            return OpenCLFunction(program, name, items, group, self.capabilities.work_group)
+        except package().Error as error:
+            self._keep_context()
+            raise CompileError(f"the compiler of {describe(self.device)} made a program without "
+                               f"kernel {name}, or one that cannot be run: "
+                               f"{str(error).strip()}") from error
+
+    def _keep_context(self) -> None:
+        """Never release the context: some drivers end the process then if a program failed."""
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.context))
 
     def launch(self, function: OpenCLFunction, buffers: Sequence[ClBuffer]) -> None:
         with self._lock, self._reporting(f"kernel {function.name}"):
@@ -329,51 +354,3 @@ def _sizes(kernels: Sequence[Generated]) -> dict[str, tuple[int, int]]:
     """The work items of each function, and how many make a group, 0 for any number."""
     return {name: (items, group) for k in kernels
             for name, items, group in zip(k.entries, k.work_items, k.groups, strict=True)}
-
-
-def capabilities_of(device: ClDevice, driver: Driver) -> Capabilities:
-    """What kernels for a device may use, and how they are laid out."""
-    cl = package()
-    if device.type & ~cl.device_type.DEFAULT != cl.device_type.CPU:
-        return gpu_capabilities(device)
-    return cpu_capabilities(device, driver)
-
-
-def cpu_capabilities(device: ClDevice, driver: Driver = UNKNOWN) -> Capabilities:
-    """For processors: vectors, and a work item for each chunk of the outer loop."""
-    width = max(device.native_vector_width_float, 1) * 4
-    return Capabilities("opencl-cpu", replace(CLANG_OPENCL, call_lanes=driver.call_lanes),
-                        vector_bytes=min(width, driver.vector_bytes),
-                        vector_registers=32 if width == 64 else 16, threads=True,
-                        dtypes=_dtypes(device), local_memory=device.local_mem_size,
-                        most_lanes=driver.most_lanes, **host_caches()._asdict())
-
-
-def gpu_capabilities(device: ClDevice) -> Capabilities:
-    """For devices that are no processors: scalars, and a work item for each output block."""
-    return Capabilities("opencl-gpu", "opencl", vector_bytes=4, vector_registers=GPU_REGISTERS,
-                        threads=True, dtypes=_dtypes(device), local_memory=device.local_mem_size,
-                        work_group=min(GPU_GROUP, device.max_work_group_size,
-                                       device.max_work_item_sizes[0]), most_lanes=1,
-                        halves=_halves(device))
-
-
-def _dtypes(device: ClDevice) -> frozenset[DType]:
-    """All element types, but for float64 where the device has none."""
-    return frozenset(dt.ALL if device.double_fp_config else set(dt.ALL) - {dt.float64})
-
-
-def _halves(device: ClDevice) -> NativeHalves:
-    """Every device converts float16. It may compute with them if it keeps small ones."""
-    if "cl_khr_fp16" not in device.extensions.split():
-        return NativeHalves(("float16",))
-    config = package().device_fp_config
-    needed = config.DENORM | config.INF_NAN | config.ROUND_TO_NEAREST
-    exact = device.half_fp_config & needed == needed
-    return NativeHalves(("float16",), ("float16",) if exact else ())
-
-
-def _divides_exactly(device: ClDevice) -> bool:
-    """Whether it can divide floats, and take square roots, to 0.5 ulp."""
-    flag = package().device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
-    return bool(device.single_fp_config & flag)

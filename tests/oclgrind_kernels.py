@@ -27,7 +27,8 @@ from lazyten.kernel import Given, Kernel
 from lazyten.node import Node, elementwise, expand, index, make, reduce, reshape, rewrite
 from lazyten.ops import Op
 from lazyten.runtimes.evaluation import evaluate
-from lazyten.runtimes.opencl import OpenCLRuntime, cpu_capabilities
+from lazyten.runtimes.opencl import OpenCLRuntime
+from lazyten.runtimes.opencl_capabilities import cpu_capabilities
 from lazyten.trial import random_values
 
 Array = np.ndarray[Any, Any]

@@ -14,7 +14,8 @@ NAMES = NAME, GROUPS
 
 def runtime(index: int = 0) -> Any:
     """Every kernel in scalars, 8 work items a group."""
-    from lazyten.runtimes.opencl import OpenCLRuntime, gpu_capabilities
+    from lazyten.runtimes.opencl import OpenCLRuntime
+    from lazyten.runtimes.opencl_capabilities import gpu_capabilities
 
     made = OpenCLRuntime(index)
     made.capabilities = replace(gpu_capabilities(made.device), work_group=8)

@@ -41,7 +41,8 @@ from lazyten.ops import Op
 from lazyten.runtimes import opencl_devices
 from lazyten.runtimes.code_cache import CodeCache
 from lazyten.runtimes.contract import LoadedProgram
-from lazyten.runtimes.opencl import OpenCLFunction, OpenCLRuntime, gpu_capabilities
+from lazyten.runtimes.opencl import OpenCLFunction, OpenCLRuntime
+from lazyten.runtimes.opencl_capabilities import gpu_capabilities
 from lazyten.storage import Buffer
 
 pytest.importorskip("pyopencl", reason="the extra lazyten[opencl] is not installed")
