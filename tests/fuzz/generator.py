@@ -1,0 +1,386 @@
+"""Writes random programs, statement by statement, running each on the interpreter to know shapes,
+types and values of what the next may use."""
+from __future__ import annotations
+
+import math
+import random
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from fuzz import rows_arrays, rows_elementwise, rows_programs
+from fuzz.holes import FLOATS, NoFit, fill
+from fuzz.libraries import Lazyten, Names, default_device
+from fuzz.program import Program, Statement
+from fuzz.rows import EXACT, ROUGH, Row
+
+import lazyten as lt
+
+TABLES: dict[str, tuple[float, list[Row]]] = {
+    "creation": (1.6, rows_arrays.CREATION), "views": (3, rows_arrays.VIEWS),
+    "moves": (2, rows_arrays.MOVES), "reductions": (3, rows_arrays.REDUCTIONS),
+    "scans": (0.7, rows_arrays.SCANS), "order": (1.2, rows_arrays.ORDER),
+    "indexing": (1.8, rows_arrays.INDEXING), "arithmetic": (3.5, rows_elementwise.ARITHMETIC),
+    "one by one": (1.6, rows_elementwise.ONE_BY_ONE), "logic": (1.6, rows_elementwise.LOGIC),
+    "conversions": (0.8, rows_elementwise.CONVERSIONS), "products": (1.2, rows_programs.PRODUCTS),
+    "networks": (1.5, rows_programs.NETWORKS), "writes": (1.6, rows_programs.WRITES),
+    "gradients": (1.6, rows_programs.GRADIENTS), "random": (1.0, rows_programs.RANDOM),
+    "computing": (0.4, rows_programs.COMPUTING),
+}
+"""Groups of rows and how often each is drawn."""
+IN_BODIES = frozenset(TABLES) - {"random", "computing", "gradients"}
+IN_TRANSFORMS = IN_BODIES - {"writes", "creation"}
+LARGEST = 1500
+"""Elements of a value at most."""
+SIZES = (1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 5, 6, 7, 8, 9, 12, 16, 17, 24, 33, 40)
+_ASSIGNS = re.compile(r"^\{\d+\} [-+*]= ")
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What one program is made of: how many statements, which groups of rows more often."""
+
+    statements: int
+    weights: dict[str, float]
+    foreign: bool
+
+    @staticmethod
+    def drawn(draw: random.Random, longest: int) -> Profile:
+        chance = draw.random() < 0.1
+        favoured = draw.sample(sorted(TABLES), 3)
+        weights = {name: weight * (4 if name in favoured else 1)
+                   for name, (weight, _) in TABLES.items() if chance or name != "random"}
+        return Profile(draw.randint(3, longest), weights, not chance)
+
+
+class State:
+    """The statements so far and what their names mean on the interpreter."""
+
+    def __init__(self, draw: random.Random, library: Lazyten, names: Names,
+                 prefix: str = "x") -> None:
+        self.random, self.library, self.names, self.prefix = draw, library, names, prefix
+        self.statements: list[Statement] = []
+        self.rough: set[Any] = set()  # storages with values that are equal but for rounding
+        self.own: list[str] = []
+        self.closed: list[str] = []
+        self.write_closed = False
+
+    # what there is
+
+    def tensors(self) -> list[str]:
+        return self.closed + self.own
+
+    def dtype(self, tensor: Any) -> str:
+        return str(tensor.dtype.name).rstrip("_")
+
+    def choose(self, names: list[str]) -> str:
+        """One of them, later ones more often."""
+        return names[max(self.random.randrange(len(names)), self.random.randrange(len(names)))]
+
+    def writable(self, name: str) -> bool:
+        tensor = self.names[name]
+        if name in self.closed and not self.write_closed:
+            return False
+        repeats = any(s == 0 and n > 1
+                      for s, n in zip(tensor.stride(), tensor.shape, strict=True))
+        return not repeats and not (tensor.requires_grad and tensor.is_leaf)
+
+    def exact(self, name: str) -> bool:
+        return self.names[name].untyped_storage() not in self.rough
+
+    def values(self, name: str) -> np.ndarray[Any, Any]:
+        return np.asarray(self.names[name].detach().numpy())
+
+    # what may be added
+
+    def size(self, small: bool = False) -> int:
+        return self.random.choice(SIZES[:13] if small else SIZES)
+
+    def shape(self, least: int = 0, most: int = 4) -> tuple[int, ...]:
+        rank = min(max(least, self.random.choice((0, 1, 1, 2, 2, 2, 3, 3, 4))), most)
+        return tuple(self.size(small=rank > 2 or i > 0) for i in range(rank))
+
+    def random_dtype(self, among: tuple[str, ...]) -> str:
+        weights = {"float32": 12.0, "int64": 6.0, "float64": 3.0, "bool": 2.0}
+        return self.random.choices(among, [weights.get(t, 1.0) for t in among])[0]
+
+    def name(self) -> str:
+        return f"{self.prefix}{len(self.statements)}"
+
+    def new(self, dtype: str, shape: tuple[int, ...], leaf: bool = False) -> str:
+        """A new input of this shape and type. Raises NoFit."""
+        if math.prod(shape) > LARGEST:
+            raise NoFit
+        target = self.name()
+        leaf = leaf or dtype in FLOATS and self.prefix == "x" and self.random.random() < 0.4
+        form = _input(self.random, dtype, shape, leaf and dtype in FLOATS)
+        return self.add(Statement(target, form))
+
+    def add(self, statement: Statement) -> str:
+        """Run a statement and keep it. Raises NoFit where its result is of no use."""
+        exact = self._is_exact(statement)
+        self.library.execute(statement, self.names)
+        if statement.target:
+            result = self.names[statement.target]
+            self._check(result)
+            self.own.append(statement.target)
+        self.statements.append(statement)
+        if not exact:
+            changed = [statement.target] if statement.target else statement.operands[:1]
+            self.rough.update(self.names[n].untyped_storage() for n in changed)
+            if not statement.target and "backward" in statement.form:
+                self.rough.update(self.names[n].grad.untyped_storage() for n in self.tensors()
+                                  if self.names[n].is_leaf and self.names[n].grad is not None)
+        return statement.target or ""
+
+    def _is_exact(self, statement: Statement) -> bool:
+        exactness = statement.exactness
+        tensors = [n for n in statement.operands if isinstance(self.names[n], lt.Tensor)]
+        if exactness == ROUGH or not all(self.exact(n) for n in tensors):
+            return False
+        return exactness == EXACT or _sums_exactly([self.values(n) for n in tensors],
+                                                   [self.dtype(self.names[n]) for n in tensors])
+
+    def _check(self, result: Any) -> None:
+        if not isinstance(result, lt.Tensor) or result.numel() > LARGEST or result.ndim > 6:
+            raise NoFit
+        if result.dtype.kind == "f":
+            values = result.detach().numpy()
+            unusual = not np.all(np.isfinite(values)) or np.any(np.abs(values) > 1e4)
+            if unusual and self.random.random() < 0.9:
+                raise NoFit
+
+
+def _sums_exactly(arrays: list[np.ndarray[Any, Any]], dtypes: list[str]) -> bool:
+    """Whether no sum of products of these values is rounded, in any order."""
+    digits = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}
+    room = min((digits[t] for t in dtypes if t in digits), default=64)
+    if room == 64:
+        return True
+    total, scale = 1.0, 1.0
+    for a in arrays:
+        if a.dtype.kind != "f":
+            total *= max(1.0, float(np.max(np.abs(a.astype(float)), initial=0)))
+            continue
+        scaled = a.astype(np.float64) * 8
+        if not np.all(scaled == np.floor(scaled)):
+            return False
+        total *= max(1.0, float(np.max(np.abs(a), initial=0)))
+        scale *= 8
+    return total * scale * max((a.size for a in arrays), default=1) < 2.0 ** room
+
+
+def _input(draw: random.Random, dtype: str, shape: tuple[int, ...], leaf: bool) -> str:
+    """An expression for a new tensor: few numbers are written out, many counted."""
+    name = "lt.bool_" if dtype == "bool" else f"lt.{dtype}"
+    numel = math.prod(shape)
+    if numel > 12:
+        step, offset, period = draw.choice((5, 7, 11, 3)), draw.randint(0, 9), draw.choice(
+            (11, 13, 17, 6))
+        text = f"((lt.arange({numel}).reshape({shape}) * {step} + {offset}) % {period}"
+        if dtype == "bool":
+            return text + " < 5)"
+        text += f" - {0 if dtype == 'uint8' else 5}).to({name})"
+        if dtype in FLOATS:
+            text = f"({text} / {draw.choice((1, 2, 4))})"
+        return text + (".requires_grad_()" if leaf else "")
+    values = [_number(draw, dtype) for _ in range(numel)]
+    nested = np.array(values, dtype=object).reshape(shape).tolist()
+    return f"lt.tensor({nested}, dtype={name}{', requires_grad=True' if leaf else ''})"
+
+
+def _number(draw: random.Random, dtype: str) -> Any:
+    if dtype == "bool":
+        return draw.random() < 0.5
+    if dtype in FLOATS:
+        return draw.choice((draw.randint(-24, 24) / 8, draw.randint(-3, 3) * 1.0,
+                            round(draw.uniform(-3, 3), 2)))
+    if dtype == "uint8":
+        return draw.choice((draw.randint(0, 9), draw.randint(0, 9), draw.choice((200, 255, 127))))
+    return draw.choice((draw.randint(-6, 9), draw.randint(-6, 9), draw.randint(0, 5)))
+
+
+@dataclass
+class Counts:
+    """How often rows were tried, refused by lazyten, and kept."""
+
+    kept: dict[str, int]
+    refused: dict[str, list[str]]
+
+
+def with_exactness(program: Program) -> Program:
+    """The program with the names that are exact found anew."""
+    library = Lazyten("interpreter")
+    with default_device("interpreter"):
+        state = State(random.Random(0), library, library.start(program))
+        for statement in program.statements:
+            try:
+                state.add(statement)
+            except NoFit:  # too large or unusual to be generated, and yet a program
+                state.statements.append(statement)
+        exact = frozenset(n for n in program.observed if state.exact(n))
+    return replace(program, exact=exact)
+
+
+class Generator:
+    """Programs by number: one seed and number always give the same program."""
+
+    def __init__(self, seed: int, longest: int = 10) -> None:
+        self.seed, self.longest = seed, longest
+        self.library = Lazyten("interpreter")
+        self.counts = Counts({}, {})
+        self.broken: list[tuple[Program, Exception]] = []
+
+    def program(self, number: int) -> Program:
+        """The program of this number. What lazyten fails at, other than by refusing it with an
+        error of its own, is kept in `broken`."""
+        draw = random.Random(f"{self.seed} {number}")
+        profile = Profile.drawn(draw, self.longest)
+        seed = draw.randrange(1000)
+        with default_device("interpreter"):
+            names = self.library.start(Program((), (), seed=seed))
+            state = State(draw, self.library, names)
+            for _ in range(3 * profile.statements):
+                if len(state.statements) >= profile.statements:
+                    break
+                if not self._step(state, profile, TABLES.keys()):
+                    break
+        return self._finished(state, profile, seed)
+
+    def _finished(self, state: State, profile: Profile, seed: int) -> Program:
+        read = {n for s in state.statements for n in s.reads}
+        observed = tuple(n for n in state.own if n not in read or state.random.random() < 0.2)
+        leaves = tuple(n for n in state.own if state.names[n].requires_grad
+                       and state.names[n].is_leaf)
+        exact = frozenset(n for n in observed if state.exact(n))
+        return Program(tuple(state.statements), observed, leaves, exact, profile.foreign, seed)
+
+    def _step(self, state: State, profile: Profile, groups: Any) -> bool:
+        """Try to add a statement. False where the state is no longer to be trusted."""
+        if state.prefix == "x" and state.own and state.random.random() < 0.08:
+            return self._function(state, profile)
+        names = [g for g in sorted(groups) if g in profile.weights]
+        group = state.random.choices(names, [profile.weights[g] for g in names])[0]
+        table = TABLES[group][1]
+        row = state.random.choices(table, [r.weight for r in table])[0]
+        return self._attempt(state, row)
+
+    def _attempt(self, state: State, row: Row) -> bool:
+        statement = Statement(None, "", row=row.name)
+        try:
+            target = None if row.effect else "?"
+            statement, tensors = fill(row, state, target)
+            if row.when is not None and not row.when(
+                    *(np.asarray(t.detach().numpy()) for t in tensors)):
+                return True
+            if target:
+                statement = replace(statement, target=state.name())
+            self._guard_closed(state, statement)
+            state.add(statement)
+        except NoFit:
+            return not row.effect
+        except (lt.LazytenError, IndexError, ValueError, TypeError) as error:
+            return self._refused(state, row, error, statement)
+        except Exception as error:
+            self._breaks(state, statement, error)
+            return False
+        self.counts.kept[row.name] = self.counts.kept.get(row.name, 0) + 1
+        return True
+
+    def _guard_closed(self, state: State, statement: Statement) -> None:
+        if _ASSIGNS.match(statement.form) and statement.operands[0] in state.closed:
+            raise NoFit
+
+    def _refused(self, state: State, row: Row, error: Exception, statement: Statement) -> bool:
+        if isinstance(error, lt.InternalError) or not isinstance(error, lt.LazytenError):
+            self._breaks(state, statement, error)
+            return False
+        examples = self.counts.refused.setdefault(row.name, [])
+        examples.append(f"{statement.expression}: {str(error):.200}")
+        return not row.effect
+
+    def _breaks(self, state: State, statement: Statement, error: Exception) -> None:
+        if state.prefix == "x":
+            statements = (*state.statements, statement)
+            observed = (statement.target,) if statement.target else ()
+            self.broken.append((Program(statements, observed), error))
+
+    # ---- functions -----------------------------------------------------------------------------
+
+    def _function(self, state: State, profile: Profile) -> bool:
+        """Define a function and call it, as it is, jitted or transformed."""
+        kind = state.random.choice(tuple(CALLS))
+        arguments = [state.choose(state.own) for _ in range(state.random.choice((1, 1, 2)))]
+        try:
+            statement = self._definition(state, profile, kind, arguments)
+        except NoFit:
+            return True
+        state.library.execute(statement, state.names)
+        state.statements.append(statement)
+        for call in CALLS[kind](state.random):
+            form = call.replace("...", ", ".join("{%d}" % (i + 1) for i in range(len(arguments))))
+            made = Statement(state.name(), form, (str(statement.target), *arguments), kind, ROUGH)
+            try:
+                state.add(made)
+            except NoFit:
+                continue
+            except lt.InternalError as error:
+                self._breaks(state, made, error)
+                return False
+            except lt.LazytenError as error:
+                self.counts.refused.setdefault(kind, []).append(f"{form}: {error!s:.200}")
+                return False
+            except Exception as error:
+                self._breaks(state, made, error)
+                return False
+            self.counts.kept[kind] = self.counts.kept.get(kind, 0) + 1
+        return True
+
+    def _definition(self, state: State, profile: Profile, kind: str,
+                    arguments: list[str]) -> Statement:
+        parameters = ("a", "b")[:len(arguments)]
+        inner = State(state.random, state.library, dict(state.names), "t")
+        inner.write_closed = kind == "jit" and state.random.random() < 0.3
+        inner.closed = [n for n in state.own if n not in arguments and state.random.random() < 0.3]
+        inner.rough = set(state.rough)
+        for parameter, name in zip(parameters, arguments, strict=True):
+            tensor = state.names[name]
+            if kind in NEEDS_FLOAT and tensor.dtype.kind != "f":
+                raise NoFit
+            if kind == "vmap" and (tensor.ndim == 0
+                                   or tensor.shape[0] != state.names[arguments[0]].shape[0]):
+                raise NoFit
+            if kind == "vmap" and tensor.shape[0] == 0:
+                raise NoFit
+            inner.names[parameter] = (tensor[0] if kind == "vmap" else tensor).detach().clone()
+            inner.own.append(parameter)
+        groups = IN_BODIES if kind in ("jit", "plain") else IN_TRANSFORMS
+        for _ in range(state.random.randint(1, 5)):
+            if not self._step(inner, profile, groups):
+                raise NoFit
+        made = [s.target for s in inner.statements if s.target]
+        if not made:
+            raise NoFit
+        result = made[-1]
+        if kind in NEEDS_FLOAT and inner.names[result].dtype.kind != "f":
+            raise NoFit
+        prefix = "@lt.jit" if kind == "jit" else ""
+        return Statement(state.name().replace("x", "f"), prefix, row="def", parameters=parameters,
+                         body=tuple(inner.statements), result=result)
+
+
+NEEDS_FLOAT = ("grad", "jvp", "hessian", "per-example gradient")
+
+CALLS: dict[str, Callable[[random.Random], list[str]]] = {
+    "plain": lambda draw: ["{0}(...)"],
+    "jit": lambda draw: ["{0}(...)"] * draw.choice((1, 2, 3)),
+    "vmap": lambda draw: ["lt.func.vmap({0})(...)"],
+    "grad": lambda draw: ["lt.func.grad(lambda *v: {0}(*v).sum())(...)"],
+    "jvp": lambda draw: ["lt.func.jvp({0}, (...,), (...,))[%d]" % draw.choice((0, 1))],
+    "hessian": lambda draw: ["lt.func.hessian(lambda *v: ({0}(*v) ** 2).sum())(...)"],
+    "per-example gradient": lambda draw: [
+        "lt.func.vmap(lt.func.grad(lambda *v: {0}(*v).sum()))(...)"],
+}
+"""How a function is called, by kind; `...` are its arguments."""

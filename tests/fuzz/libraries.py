@@ -1,0 +1,257 @@
+"""The libraries that run a program, and what is seen of it: values, layouts, aliases, gradients."""
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from fuzz.program import Program, Statement
+from fuzz.rows import EXACT
+
+import lazyten as lt
+from lazyten.nn import functional
+
+Array = np.ndarray[Any, Any]
+Names = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What is seen of one tensor. strides and root: None where libraries may differ. `root` is the
+    first name that shares the storage."""
+
+    dtype: str
+    value: Array
+    strides: tuple[int, ...]
+    offset: int
+    root: str
+    requires_grad: bool
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What is seen of a program: tensors by name (gradients as `x.grad`), or the error it ends in,
+    with the row of the statement."""
+
+    tensors: Mapping[str, Seen | None] = field(default_factory=dict)
+    error: Exception | None = None
+    row: str = ""
+
+
+@contextmanager
+def default_device(name: str) -> Iterator[None]:
+    """New tensors live on this device of lazyten."""
+    before = os.environ.get("DEVICE")
+    os.environ["DEVICE"] = name
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["DEVICE"]
+        else:
+            os.environ["DEVICE"] = before
+
+
+class Library:
+    """Runs programs. `module` and `functions` stand for `lt` and `F` in them."""
+
+    def __init__(self, name: str, module: Any, functions: Any) -> None:
+        self.name, self.module, self.functions = name, module, functions
+
+    def start(self, program: Program) -> Names:
+        self.module.manual_seed(program.seed)
+        return {"lt": self.module, "F": self.functions}
+
+    def source(self, statement: Statement) -> str:
+        return "\n".join(statement.lines())
+
+    def execute(self, statement: Statement, names: Names) -> None:
+        exec(_compiled(self.source(statement)), names)
+
+    def record(self, program: Program) -> tuple[Names, Exception | None, str]:
+        """The names after the statements have run, or as far as an error let them, with its row."""
+        names = self.start(program)
+        for statement in program.statements:
+            try:
+                self.execute(statement, names)
+            except Exception as error:
+                return names, error, statement.row
+        return names, None, ""
+
+    def observe(self, programs: Sequence[Program]) -> list[Observation]:
+        """What is seen of each; what they look at is computed together."""
+        recorded = [(p, *self.record(p)) for p in programs]
+        tensors = [t for p, names, error, _ in recorded if error is None
+                   for t in tensors_of(p, names).values() if t is not None]
+        try:
+            self.realize(tensors)
+        except Exception as error:
+            if len(programs) > 1:  # whose fault is it?
+                return [o for p in programs for o in self.observe([p])]
+            return [Observation(error=recorded[0][2] or error, row="realize")]
+        return [self._look(*r) for r in recorded]
+
+    def _look(self, program: Program, names: Names, error: Exception | None,
+              row: str) -> Observation:
+        if error is not None:
+            return Observation(error=error, row=row)
+        tensors = tensors_of(program, names)
+        roots = _roots(program, names, self.storage)
+        try:
+            return Observation({name: None if t is None else self.seen(t, roots.get(name, name))
+                                for name, t in tensors.items()})
+        except Exception as error:
+            return Observation(error=error, row="look")
+
+    def seen(self, tensor: Any, root: str) -> Seen:
+        dtype = str(tensor.dtype).rpartition(".")[2].rstrip("_")
+        return Seen(dtype, self.values(tensor), tuple(tensor.stride()),
+                    int(tensor.storage_offset()), root, bool(tensor.requires_grad))
+
+    def realize(self, tensors: Sequence[Any]) -> None:
+        """Compute all values at once."""
+
+    def values(self, tensor: Any) -> Array:
+        raise NotImplementedError
+
+    def storage(self, tensor: Any) -> Any:
+        """Equal for tensors that share memory."""
+        raise NotImplementedError
+
+
+def tensors_of(program: Program, names: Names) -> dict[str, Any]:
+    """What the program looks at, by name."""
+    found = {name: names[name] for name in program.observed}
+    found.update({f"{name}.grad": names[name].grad for name in program.leaves})
+    return found
+
+
+def _roots(program: Program, names: Names, storage: Callable[[Any], Any]) -> dict[str, str]:
+    """For each name the first that shares its storage."""
+    first: dict[Any, str] = {}
+    roots = {}
+    for name in (s.target for s in program.statements):
+        tensor = names.get(name) if name else None
+        if name and hasattr(tensor, "untyped_storage"):
+            roots[name] = first.setdefault(storage(tensor), name)
+    return roots
+
+
+_code: dict[str, Any] = {}
+
+
+def _compiled(source: str) -> Any:
+    if len(_code) > 20_000:
+        _code.clear()
+    found = _code.get(source)
+    if found is None:
+        # Errors tell lines of the program, and a jitted function may ask for its source.
+        found = _code[source] = compile(source, "<program>", "exec")
+    return found
+
+
+class Lazyten(Library):
+    """lazyten on one device."""
+
+    def __init__(self, device: str) -> None:
+        super().__init__(device, lt, functional)
+
+    def observe(self, programs: Sequence[Program]) -> list[Observation]:
+        with default_device(self.name):
+            return super().observe(programs)
+
+    def realize(self, tensors: Sequence[Any]) -> None:
+        if tensors:
+            lt.realize(*tensors)
+
+    def values(self, tensor: Any) -> Array:
+        return np.asarray(tensor.detach().numpy())
+
+    def storage(self, tensor: Any) -> Any:
+        return tensor.untyped_storage()
+
+
+class Stirred(Lazyten):
+    """The interpreter, but what is rounded is another last place off in each run: how far values
+    spread then is how far rounding may take them."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__("interpreter")
+        self.seed = seed
+
+    def start(self, program: Program) -> Names:
+        self.random = np.random.default_rng(self.seed)
+        return {**super().start(program), "_stir": self.stir}
+
+    def source(self, statement: Statement) -> str:
+        return "\n".join(self._lines(statement))
+
+    def _lines(self, statement: Statement) -> list[str]:
+        if statement.result is None:
+            exact = statement.exactness == EXACT
+            return statement.lines("{}" if exact else "_stir({})")
+        inside = [line for s in statement.body for line in self._lines(s)]
+        return [f"def {statement.target}({', '.join(statement.parameters)}):",
+                *("    " + line for line in [*inside, f"return {statement.result}"])]
+
+    def stir(self, tensor: Any) -> Any:
+        if not isinstance(tensor, lt.Tensor) or tensor.dtype.kind != "f":
+            return tensor
+        noise = self.random.uniform(-2, 2, tensor.shape) * lt.finfo(tensor.dtype).eps
+        factor = lt.tensor(noise, dtype=lt.float64)
+        return (tensor.double() * (1 + factor)).to(tensor.dtype)
+
+
+class PyTorch(Library):
+    """PyTorch, where results of operations are made row-major, as lazyten's are."""
+
+    def __init__(self) -> None:
+        import torch
+        self.torch = torch
+        super().__init__("torch", _TorchAsLazyten(torch), torch.nn.functional)
+
+    def start(self, program: Program) -> Names:
+        return {**super().start(program), "_made": self.made}
+
+    def source(self, statement: Statement) -> str:
+        operands = "".join(f", {o}" for o in statement.operands)
+        return "\n".join(statement.lines("_made({}" + operands + ")"))
+
+    def made(self, result: Any, *operands: Any) -> Any:
+        """`result` as a row-major tensor, unless it is a view of an operand."""
+        tensor = self.torch.Tensor
+        if not isinstance(result, tensor) or result.is_contiguous():
+            return result
+        storages = {o.untyped_storage().data_ptr() for o in operands if isinstance(o, tensor)}
+        return result if result.untyped_storage().data_ptr() in storages else result.contiguous()
+
+    def values(self, tensor: Any) -> Array:
+        plain = tensor.detach()
+        if plain.dtype == self.torch.bfloat16:
+            plain = plain.float()
+        return np.array(plain.resolve_conj().numpy())
+
+    def storage(self, tensor: Any) -> Any:
+        return tensor.untyped_storage().data_ptr() or id(tensor)
+
+
+class _TorchAsLazyten:
+    """PyTorch's module with what lazyten has by another name."""
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+        self.bool_ = torch.bool
+        self.jit = lambda function: function
+        self.realize = lambda *tensors: None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._torch, name)
+
+
+def has_torch() -> bool:
+    return find_spec("torch") is not None
+
