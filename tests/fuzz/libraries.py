@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -56,6 +58,33 @@ def default_device(name: str) -> Iterator[None]:
             os.environ["DEVICE"] = before
 
 
+class TooSlow(Exception):
+    """A program takes longer than any of its size should."""
+
+
+SECONDS = 15
+"""A program may take that long; most take a tenth of one."""
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raises TooSlow inside after so many seconds; only in a main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(signum: int, frame: object) -> None:
+        raise TooSlow(f"not done after {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 class Library:
     """Runs programs. `module` and `functions` stand for `lt` and `F` in them."""
 
@@ -77,7 +106,8 @@ class Library:
         names = self.start(program)
         for statement in program.statements:
             try:
-                self.execute(statement, names)
+                with time_limit(SECONDS):
+                    self.execute(statement, names)
             except Exception as error:
                 return names, error, statement.row
         return names, None, ""
@@ -88,7 +118,8 @@ class Library:
         tensors = [t for p, names, error, _ in recorded if error is None
                    for t in tensors_of(p, names).values() if t is not None]
         try:
-            self.realize(tensors)
+            with time_limit(SECONDS):
+                self.realize(tensors)
         except Exception as error:
             if len(programs) > 1:  # whose fault is it?
                 return [o for p in programs for o in self.observe([p])]

@@ -109,7 +109,7 @@ GRADIENTS: list[Row] = [
         weight=4),
     row("lt.autograd.grad(({y:f?} ** 2).sum(), {x:f*}, create_graph=True, allow_unused=True)[0]",
         ROUGH, weight=3),
-    row("lt.autograd.grad({y:f?}, {x:f?}, {z:f=y@y}, retain_graph=True, allow_unused=True)[0]",
+    row("lt.autograd.grad({y:f?}, {x:f?}, {z:f=y@y}.detach(), retain_graph=True, allow_unused=True)[0]",
         ROUGH, weight=2),
 ]
 
