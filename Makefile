@@ -6,6 +6,7 @@
 #   make test DEVICE=interpreter     another default device
 #   make test-gpu                    on the machine's NVIDIA GPU
 #   make conformance DEVICES=c       one device only; -j 2 checks two at a time
+#   make fuzz ARGS="--seconds 600 --device opencl --seed 7"   random programs for ten minutes
 #   make test PYTHON=python3.12      another Python, after `make distclean`
 
 PYTHON ?= python3
@@ -24,12 +25,13 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP := $(BIN)/python -m pip --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help dev lenet test test-gpu test-nvrtc test-thorough mutants conformance bench lint wheel wheel-check clean distclean
+.PHONY: help dev lenet test test-gpu test-nvrtc test-thorough mutants fuzz conformance bench lint wheel wheel-check clean distclean
 
 help:
 	@echo "make lenet        train LeNet-5 on handwritten digits"
 	@echo "make test         run the test suite"
 	@echo "make test-thorough  the same with 1,000 examples a property; takes an hour or more"
+	@echo "make fuzz         run random programs for as long as asked, beside the interpreter and PyTorch"
 	@echo "make test-nvrtc   run the test suite, and let NVIDIA's compiler take all its kernels"
 	@echo "make mutants      break lazyten in 200 small ways, and see that a test fails for each"
 	@echo "make test-gpu     run what takes a device on this machine's NVIDIA GPU"
@@ -54,6 +56,9 @@ test-thorough: $(DEV)
 # Minutes to hours; goes on where it was stopped. ARGS=--help tells more.
 mutants: $(DEV)
 	$(BIN)/python tests/mutate.py $(ARGS)
+# Prints programs of a few lines that differ, and at the end which operations were reached.
+fuzz: $(DEV)
+	PYTHONPATH=tests $(BIN)/python -m fuzz $(ARGS)
 
 # The kernels of all tests, for two kinds of GPU, without one: twice the time of the suite alone.
 test-nvrtc: $(DEV)

@@ -5,8 +5,9 @@ import argparse
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 
-from fuzz.campaign import Campaign, Report
 from tqdm import tqdm
+
+from fuzz.campaign import Campaign, Report
 
 CHUNK = 60
 """Programs between two looks at the clock."""

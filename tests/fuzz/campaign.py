@@ -1,4 +1,4 @@
-"""Many programs: written, run on a device, the interpreter and PyTorch, compared, and made short."""
+"""Many programs: written, run on a device, the interpreter and PyTorch, compared, made short."""
 from __future__ import annotations
 
 import os
@@ -6,14 +6,13 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from fuzz.comparison import Difference, differences
 from fuzz.generator import Generator, with_exactness
 from fuzz.libraries import Lazyten, Library, Observation, PyTorch, has_torch
 from fuzz.program import Program
 from fuzz.shrinker import shrink
-
-import lazyten as lt
 
 
 @dataclass(frozen=True)
@@ -103,10 +102,13 @@ class Campaign:
         for program, error in self.generator.broken:
             difference = Difference(program.statements[-1].row, "failure", "no such error",
                                     f"{type(error).__name__}: {error}")
-            smaller = shrink(program, lambda p, kind=type(error): isinstance(
-                self.interpreter.observe([p])[0].error, kind))
-            yield from self._keep(Finding(number, ("", "interpreter"), smaller, difference))
+            smaller = shrink(program, partial(self._fails_with, type(error)))
+            yield from self._keep(Finding(number, ("expected", "interpreter"), smaller,
+                                          difference))
         self.generator.broken.clear()
+
+    def _fails_with(self, kind: type[Exception], program: Program) -> bool:
+        return isinstance(self.interpreter.observe([program])[0].error, kind)
 
     def _beside_torch(self, number: int, program: Program, seen: Observation) -> Iterator[Finding]:
         if self.torch is None or not program.foreign or seen.error is not None:
@@ -157,7 +159,3 @@ class Campaign:
         self.report.findings.append(finding)
         yield finding
 
-
-def is_refusal(error: Exception | None) -> bool:
-    """Whether the library says that it does not do something."""
-    return isinstance(error, lt.LazytenError) and not isinstance(error, lt.InternalError)

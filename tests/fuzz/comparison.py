@@ -1,11 +1,12 @@
 """What two libraries saw of one program, compared: rounding is no difference, all else is."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from fuzz.libraries import Array, Lazyten, Observation, Seen, Stirred
+
+from fuzz.libraries import Array, Observation, Seen, Stirred
 from fuzz.program import Program
 
 STIRRED_RUNS = 6
@@ -26,12 +27,18 @@ class Difference:
         return f"{self.kind} of {self.name}: {self.expected} expected, {self.found} found"
 
 
-def differences(program: Program, expected: Observation, found: Observation,
-                layouts: bool = True) -> Iterator[Difference]:
+DERIVED = frozenset({"autograd.grad", "grad", "jvp", "hessian", "per-example gradient"})
+"""Rows that give derivatives. A derivative that is constant requires a gradient in one library and
+none in another."""
+
+
+def differences(program: Program, expected: Observation,
+                found: Observation) -> Iterator[Difference]:
     """How `found` differs. Values that are not exact differ where stirring does not explain it.
 
     Raises nothing: errors are differences, too, unless both end in one.
     """
+    derived = not DERIVED.isdisjoint(program.rows)
     if expected.error is not None or found.error is not None:
         if (expected.error is None) != (found.error is None):
             yield Difference(found.row or expected.row, "error", _error(expected), _error(found))
@@ -43,7 +50,7 @@ def differences(program: Program, expected: Observation, found: Observation,
             if mine is not other:
                 yield Difference(name, "presence", str(mine), str(other))
             continue
-        yield from _facts(name, mine, other, layouts)
+        yield from _facts(name, mine, other, derived)
         if mine.value.shape == other.value.shape and not _same_bits(mine.value, other.value):
             exact = name in program.exact
             if exact or not _close(mine, other) and not _explained(
@@ -51,11 +58,13 @@ def differences(program: Program, expected: Observation, found: Observation,
                 yield Difference(name, "values", _text(mine.value), _text(other.value))
 
 
-def _facts(name: str, mine: Seen, other: Seen, layouts: bool) -> Iterator[Difference]:
+def _facts(name: str, mine: Seen, other: Seen, derived: bool) -> Iterator[Difference]:
     """Everything but values."""
-    pairs = {"dtype": (mine.dtype, other.dtype), "shape": (mine.value.shape, other.value.shape),
-             "requires_grad": (mine.requires_grad, other.requires_grad)}
-    if layouts and mine.value.size and not name.endswith(".grad"):
+    pairs: dict[str, tuple[object, object]] = {
+        "dtype": (mine.dtype, other.dtype), "shape": (mine.value.shape, other.value.shape)}
+    if not derived:
+        pairs["requires_grad"] = mine.requires_grad, other.requires_grad
+    if mine.value.size and not name.endswith(".grad"):
         large = [a for a, n in enumerate(mine.value.shape) if n > 1]
         if mine.value.shape == other.value.shape:
             pairs["strides"] = (tuple(mine.strides[a] for a in large),
@@ -113,7 +122,3 @@ def _error(o: Observation) -> str:
 def _text(array: Array) -> str:
     return np.array2string(array, precision=9, threshold=40).replace("\n", "\n    ")
 
-
-def against_interpreter(programs: Sequence[Program], device: str) -> list[Observation]:
-    """What the interpreter sees of programs that it computes together."""
-    return Lazyten("interpreter" if device != "interpreter" else "cpu").observe(programs)

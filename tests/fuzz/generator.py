@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+
+import lazyten as lt
 from fuzz import rows_arrays, rows_elementwise, rows_programs
 from fuzz.holes import FLOATS, NoFit, fill
 from fuzz.libraries import Lazyten, Names, default_device
 from fuzz.program import Program, Statement
 from fuzz.rows import EXACT, ROUGH, Row
-
-import lazyten as lt
 
 TABLES: dict[str, tuple[float, list[Row]]] = {
     "creation": (1.6, rows_arrays.CREATION), "views": (3, rows_arrays.VIEWS),
@@ -59,8 +59,9 @@ class State:
     """The statements so far and what their names mean on the interpreter."""
 
     def __init__(self, draw: random.Random, library: Lazyten, names: Names,
-                 prefix: str = "x") -> None:
+                 prefix: str = "x", choosy: bool = True) -> None:
         self.random, self.library, self.names, self.prefix = draw, library, names, prefix
+        self.choosy = choosy  # about what is of use to later statements
         self.statements: list[Statement] = []
         self.rough: set[Any] = set()  # storages with values that are equal but for rounding
         self.own: list[str] = []
@@ -146,7 +147,7 @@ class State:
     def _check(self, result: Any) -> None:
         if not isinstance(result, lt.Tensor) or result.numel() > LARGEST or result.ndim > 6:
             raise NoFit
-        if result.dtype.kind == "f":
+        if result.dtype.kind == "f" and self.choosy:
             values = result.detach().numpy()
             unusual = not np.all(np.isfinite(values)) or np.any(np.abs(values) > 1e4)
             if unusual and self.random.random() < 0.9:
@@ -214,11 +215,11 @@ def with_exactness(program: Program) -> Program:
     """The program with the names that are exact found anew."""
     library = Lazyten("interpreter")
     with default_device("interpreter"):
-        state = State(random.Random(0), library, library.start(program))
+        state = State(random.Random(0), library, library.start(program), choosy=False)
         for statement in program.statements:
             try:
                 state.add(statement)
-            except NoFit:  # too large or unusual to be generated, and yet a program
+            except NoFit:  # a function, or too large to be generated, and yet a statement
                 state.statements.append(statement)
         exact = frozenset(n for n in program.observed if state.exact(n))
     return replace(program, exact=exact)
@@ -298,7 +299,7 @@ class Generator:
             self._breaks(state, statement, error)
             return False
         examples = self.counts.refused.setdefault(row.name, [])
-        examples.append(f"{statement.expression}: {str(error):.200}")
+        examples.append(f"{statement.expression}: {error!s:.200}")
         return not row.effect
 
     def _breaks(self, state: State, statement: Statement, error: Exception) -> None:
@@ -320,7 +321,7 @@ class Generator:
         state.library.execute(statement, state.names)
         state.statements.append(statement)
         for call in CALLS[kind](state.random):
-            form = call.replace("...", ", ".join("{%d}" % (i + 1) for i in range(len(arguments))))
+            form = call.replace("...", ", ".join(f"{{{i + 1}}}" for i in range(len(arguments))))
             made = Statement(state.name(), form, (str(statement.target), *arguments), kind, ROUGH)
             try:
                 state.add(made)
@@ -349,12 +350,11 @@ class Generator:
             tensor = state.names[name]
             if kind in NEEDS_FLOAT and tensor.dtype.kind != "f":
                 raise NoFit
-            if kind == "vmap" and (tensor.ndim == 0
-                                   or tensor.shape[0] != state.names[arguments[0]].shape[0]):
+            batched = kind in ("vmap", "per-example gradient")
+            if batched and not (tensor.ndim and 0 < tensor.shape[0]
+                                == state.names[arguments[0]].shape[0]):
                 raise NoFit
-            if kind == "vmap" and tensor.shape[0] == 0:
-                raise NoFit
-            inner.names[parameter] = (tensor[0] if kind == "vmap" else tensor).detach().clone()
+            inner.names[parameter] = (tensor[0] if batched else tensor).detach().clone()
             inner.own.append(parameter)
         groups = IN_BODIES if kind in ("jit", "plain") else IN_TRANSFORMS
         for _ in range(state.random.randint(1, 5)):
@@ -378,7 +378,7 @@ CALLS: dict[str, Callable[[random.Random], list[str]]] = {
     "jit": lambda draw: ["{0}(...)"] * draw.choice((1, 2, 3)),
     "vmap": lambda draw: ["lt.func.vmap({0})(...)"],
     "grad": lambda draw: ["lt.func.grad(lambda *v: {0}(*v).sum())(...)"],
-    "jvp": lambda draw: ["lt.func.jvp({0}, (...,), (...,))[%d]" % draw.choice((0, 1))],
+    "jvp": lambda draw: ["lt.func.jvp({0}, (...,), (...,))" + draw.choice(("[0]", "[1]"))],
     "hessian": lambda draw: ["lt.func.hessian(lambda *v: ({0}(*v) ** 2).sum())(...)"],
     "per-example gradient": lambda draw: [
         "lt.func.vmap(lt.func.grad(lambda *v: {0}(*v).sum()))(...)"],

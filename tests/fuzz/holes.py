@@ -42,7 +42,7 @@ class Filled:
         """The placeholder of a value in the statement's form."""
         if name not in self.operands:
             self.operands.append(name)
-        return "{%d}" % self.operands.index(name)
+        return f"{{{self.operands.index(name)}}}"
 
     def hole(self, match: re.Match[str]) -> str:
         name, spec = match.groups()

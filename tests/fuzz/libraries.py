@@ -1,4 +1,4 @@
-"""The libraries that run a program, and what is seen of it: values, layouts, aliases, gradients."""
+"""The libraries that run a program, and what is seen of it: values, layouts, aliases."""
 from __future__ import annotations
 
 import os
@@ -6,15 +6,15 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from fuzz.program import Program, Statement
-from fuzz.rows import EXACT
 
 import lazyten as lt
+from fuzz.program import Program, Statement
+from fuzz.rows import EXACT
 from lazyten.nn import functional
 
 Array = np.ndarray[Any, Any]
@@ -219,15 +219,10 @@ class Stirred(Lazyten):
         return {**super().start(program), "_stir": self.stir}
 
     def source(self, statement: Statement) -> str:
-        return "\n".join(self._lines(statement))
-
-    def _lines(self, statement: Statement) -> list[str]:
-        if statement.result is None:
-            exact = statement.exactness == EXACT
-            return statement.lines("{}" if exact else "_stir({})")
-        inside = [line for s in statement.body for line in self._lines(s)]
-        return [f"def {statement.target}({', '.join(statement.parameters)}):",
-                *("    " + line for line in [*inside, f"return {statement.result}"])]
+        if statement.result:  # not jitted: other noise each time is no function
+            statement = replace(statement, form="")
+        return "\n".join(statement.lines(
+            lambda s: "{}" if s.exactness == EXACT else "_stir({})"))
 
     def stir(self, tensor: Any) -> Any:
         if not isinstance(tensor, lt.Tensor) or tensor.dtype.kind != "f":
@@ -249,8 +244,12 @@ class PyTorch(Library):
         return {**super().start(program), "_made": self.made}
 
     def source(self, statement: Statement) -> str:
-        operands = "".join(f", {o}" for o in statement.operands)
-        return "\n".join(statement.lines("_made({}" + operands + ")"))
+        return "\n".join(statement.lines(self._around))
+
+    def _around(self, statement: Statement) -> str:
+        if statement.row in ("plain", "jit"):  # what a function gives is row-major
+            return "{}"
+        return "_made({}" + "".join(f", {o}" for o in statement.operands) + ")"
 
     def made(self, result: Any, *operands: Any) -> Any:
         """`result` as a row-major tensor, unless it is a view of an operand."""

@@ -5,7 +5,7 @@ networks.
 """
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -33,13 +33,13 @@ class Statement:
     def expression(self) -> str:
         return self.form.format(*self.operands, T=self.target)
 
-    def lines(self, made: str = "{}") -> list[str]:
-        """Lines of Python; `made` is put around each expression that a target is given."""
+    def lines(self, around: Callable[[Statement], str] = lambda s: "{}") -> list[str]:
+        """Lines of Python; `around` says what is put around the expression of a statement."""
         if self.result is None:
             if self.target is None or "{T}" in self.form:
                 return [self.expression]
-            return [f"{self.target} = {made.format(self.expression)}"]
-        inside = [line for s in self.body for line in s.lines(made)]
+            return [f"{self.target} = {around(self).format(self.expression)}"]
+        inside = [line for s in self.body for line in s.lines(around)]
         return [*filter(None, [self.form]), f"def {self.target}({', '.join(self.parameters)}):",
                 *("    " + line for line in [*inside, f"return {self.result}"])]
 

@@ -14,7 +14,7 @@ Any other spec is a literal of `holes.LITERALS`, such as axis(x) or int(1,4).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,7 +84,3 @@ def inside_one(*arrays: Any) -> bool:
 
 def both(*tests: Test) -> Test:
     return lambda *arrays: all(t(*arrays) for t in tests)
-
-
-def names_of(table: Sequence[Row]) -> set[str]:
-    return {r.name for r in table}

@@ -1,7 +1,7 @@
-"""Rows: making tensors, views and moves, joining, reductions, scans, sorting, gather and scatter."""
+"""Rows: making tensors, views, moves, joining, reductions, scans, sorting, gather and scatter."""
 from __future__ import annotations
 
-from fuzz.rows import EXACT, ROUGH, SUM, Row, moderate, positive, row, rows
+from fuzz.rows import EXACT, ROUGH, SUM, Row, moderate, row, rows
 
 CREATION: list[Row] = [
     row("lt.arange({n:size})", EXACT, weight=3),
@@ -153,6 +153,3 @@ INDEXING: list[Row] = [
     row("{x:a}.masked_select({b:b=x})", EXACT, weight=0.5),
     row("lt.nonzero({x:a})", EXACT, weight=0.5),
 ]
-
-TABLE = [*CREATION, *VIEWS, *MOVES, *REDUCTIONS, *SCANS, *ORDER, *INDEXING]
-POSITIVE = positive

@@ -110,5 +110,3 @@ CONVERSIONS: list[Row] = [
           when=fits_int8, weight=0.5),
     row("{x:a}.type_as({y:f})", EXACT, weight=0.5),
 ]
-
-TABLE = [*ARITHMETIC, *ONE_BY_ONE, *LOGIC, *CONVERSIONS]

@@ -100,17 +100,18 @@ WRITES: list[Row] = [
 
 GRADIENTS: list[Row] = [
     row("{x:f}.detach().clone().requires_grad_()", EXACT, "a new leaf", weight=2),
-    row("{y:f?}.sum().backward(retain_graph=True)", ROUGH, effect=True, weight=3),
-    row("({y:f?} * {z:f=y@y}.detach()).sum().backward(retain_graph=True)", ROUGH, effect=True,
-        weight=3),
-    row("({y:f?} ** 2).sum().backward(retain_graph=True)", ROUGH, effect=True, weight=2),
-    row("{x:f^}.grad.clone()", EXACT, "grad", weight=2),
+    row("{y:f?}.sum().backward(retain_graph=True)", ROUGH, "backward", effect=True, weight=3),
+    row("({y:f?} * {z:f=y@y}.detach()).sum().backward(retain_graph=True)", ROUGH,
+        "weighted backward", effect=True, weight=3),
+    row("({y:f?} ** 2).sum().backward(retain_graph=True)", ROUGH, "backward of squares",
+        effect=True, weight=2),
+    row("{x:f^}.grad.clone()", EXACT, "x.grad", weight=2),
     row("lt.autograd.grad({y:f?}.sum(), {x:f*}, create_graph=True, allow_unused=True)[0]", ROUGH,
-        weight=4),
+        "autograd.grad", weight=4),
     row("lt.autograd.grad(({y:f?} ** 2).sum(), {x:f*}, create_graph=True, allow_unused=True)[0]",
-        ROUGH, weight=3),
-    row("lt.autograd.grad({y:f?}, {x:f?}, {z:f=y@y}.detach(), retain_graph=True, allow_unused=True)[0]",
-        ROUGH, weight=2),
+        ROUGH, "autograd.grad", weight=3),
+    row("lt.autograd.grad({y:f?}, {x:f?}, {z:f=y@y}.detach() * 1, retain_graph=True, "
+        "allow_unused=True)[0]", ROUGH, "autograd.grad", weight=2),
 ]
 
 RANDOM: list[Row] = [
@@ -128,5 +129,3 @@ COMPUTING: list[Row] = [
     row("lt.realize({x:a})", EXACT, effect=True, weight=2),
     row("lt.realize({x:a}, {y:a})", EXACT, effect=True),
 ]
-
-TABLE = [*PRODUCTS, *NETWORKS, *WRITES, *GRADIENTS, *COMPUTING]

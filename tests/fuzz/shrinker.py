@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from fuzz.libraries import Lazyten, Names, default_device
-from fuzz.program import Program, Statement
 
 import lazyten as lt
+from fuzz.libraries import Lazyten, Names, default_device
+from fuzz.program import Program, Statement
 
 Fails = Callable[[Program], bool]
 LONGEST = 16

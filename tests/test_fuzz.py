@@ -1,0 +1,77 @@
+"""Random programs of tests/fuzz, always the same few hundred; `make fuzz` runs as many as asked."""
+from __future__ import annotations
+
+import pytest
+from fuzz.campaign import Campaign
+from fuzz.generator import Generator, with_exactness
+from fuzz.libraries import Lazyten
+from fuzz.program import Program, Statement
+from fuzz.shrinker import shrink
+
+from lazyten.codegen import llvm_ops
+from lazyten.device import default_device
+from lazyten.ops import Op
+
+SEED, PARTS, PROGRAMS = 0, 12, 25
+WAITING = {(kind, row) for kind in ("alias", "strides") for row in ("repeat", "tile", "einsum")}
+"""Known faults: layouts that are not PyTorch's yet."""
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.filterwarnings("ignore:reduction. 'mean' divides")
+def test_random_programs_give_what_the_interpreter_and_pytorch_give(part: int) -> None:
+    campaign = Campaign(default_device(), seed=SEED)
+    found = [f for f in campaign.run(range(part * PROGRAMS, (part + 1) * PROGRAMS))
+             if (f.difference.kind, f.program.statements[-1].row) not in WAITING]
+    assert not found, "\n".join(map(str, found))
+
+
+
+def test_a_program_depends_on_its_seed_and_number_alone() -> None:
+    first, second = Generator(3), Generator(3)
+    second.program(1)
+    assert first.program(5) == second.program(5) != first.program(6)
+    assert Generator(4).program(5) != first.program(5)
+
+
+def test_most_rows_are_reached_in_a_few_hundred_programs() -> None:
+    generator = Generator(0)
+    for number in range(200):
+        generator.program(number)
+    assert len(generator.counts.kept) > 150
+    assert {"jit", "vmap", "grad", "backward", "sort", "write"} <= generator.counts.kept.keys()
+
+
+def test_a_wrong_instruction_is_found_and_its_program_is_short(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(llvm_ops.ROWS, Op.SQRT, llvm_ops.ROWS[Op.RECIPROCAL])
+    campaign = Campaign("cpu", seed=91)
+    campaign.torch = None
+    found = next(campaign.run(range(200)))
+    assert found.libraries == ("interpreter", "cpu")
+    assert len(found.program.statements) <= 3
+
+
+def test_what_is_left_of_a_program_still_fails_and_reads_nothing_unknown() -> None:
+    def add(target: str, *operands: str) -> Statement:
+        return Statement(target, "{0} + {1}", operands)
+
+    program = Program((Statement("a", "lt.ones(3)"), Statement("b", "lt.zeros(3)"),
+                       add("c", "a", "b"), add("d", "c", "c"), add("e", "b", "d")), ("c", "e"))
+
+    def adds_c_to_itself(p: Program) -> bool:
+        return any(s.form == "{0} + {1}" and s.operands[0] == s.operands[1] for s in p.statements)
+
+    left = shrink(program, adds_c_to_itself)
+    assert [s.target for s in left.statements if s.form == "{0} + {1}"] == ["d"]
+    assert Lazyten("interpreter").observe([left])[0].error is None
+
+
+def test_sums_of_small_multiples_of_an_eighth_are_exact_and_others_are_not() -> None:
+    def exact(numbers: str) -> bool:
+        program = Program((Statement("x", f"lt.tensor({numbers})"),
+                           Statement("y", "{0}.sum()", ("x",), exactness="sum")), ("y",))
+        return "y" in with_exactness(program).exact
+
+    assert exact("[0.125, 3.5, -2.0]") and exact("[1, 2]")
+    assert not exact("[0.1, 3.5]") and not exact("[0.125, 3e7]")
