@@ -56,6 +56,7 @@ test-thorough: $(DEV)
 # Minutes to hours; goes on where it was stopped. ARGS=--help tells more.
 mutants: $(DEV)
 	$(BIN)/python tests/mutate.py $(ARGS)
+
 # Prints programs of a few lines that differ, and at the end which operations were reached.
 fuzz: $(DEV)
 	PYTHONPATH=tests $(BIN)/python -m fuzz $(ARGS)
