@@ -32,7 +32,7 @@ class ArrangementMethods:
     def tile(self: T, *dims: Any) -> T:
         """The tensor side by side, `dims` times along the last axes."""
         times = shapes.new_shape(dims, "tile")
-        return self._unary(lambda x: arrangements.tile(x, times))
+        return self._unary(lambda x: arrangements.tile(x, times, "tile"))
 
     def repeat_interleave(self: T, repeats: Any, dim: int | None = None, *,
                           output_size: int | None = None) -> T:

@@ -12,12 +12,12 @@ from lazyten.node import Node, Shape, cast, const, expand, iota, move, reshape
 from lazyten.ops import Op
 
 
-def tile(x: Node, times: Shape) -> Node:
+def tile(x: Node, times: Shape, operation: str) -> Node:
     """x side by side, `times` along the last axes."""
     rank = max(len(times), len(x.shape))
     times = (1,) * (rank - len(times)) + times
     shape = (1,) * (rank - len(x.shape)) + x.shape
-    whole = shapes.countable(tuple(r * n for r, n in zip(times, shape, strict=True)), "tile")
+    whole = shapes.countable(tuple(r * n for r, n in zip(times, shape, strict=True)), operation)
     wide = reshape(x, tuple(m for n in shape for m in (1, n)))
     wide = expand(wide, tuple(m for r, n in zip(times, shape, strict=True) for m in (r, n)))
     return reshape(wide, whole)

@@ -47,7 +47,7 @@ class CountingMethods:
         last."""
         axis = shapes.axis(dim, self.ndim, "mode")
         if not self.shape:
-            return ValuesAndIndices(self, self._fresh(const(0, dt.INDEX)))
+            return ValuesAndIndices(self._given(self.node), self._fresh(const(0, dt.INDEX)))
         reductions.need_elements(self.node, (axis,), "mode")
         index = _last_of_longest_run(self.detach().node, axis, order_along(self, axis, False).node)
         shape = tuple(1 if a == axis else n for a, n in enumerate(self.shape)

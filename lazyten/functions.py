@@ -218,11 +218,15 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
 
 @casting
 def einsum(equation: str, *operands: Any) -> Tensor:
-    """The sum of products that an equation says, such as 'bij,bjk->bik'."""
+    """The sum of products that an equation says, such as 'bij,bjk->bik'; of one tensor, if it only
+    moves axes or takes a diagonal, a view."""
     one = len(operands) == 1 and isinstance(operands[0], list | tuple)
     tensors = _tensors(list(operands[0] if one else operands), "einsum")
     for t in tensors[1:]:
         tensors[0]._operand(t, "einsum")
+    moves = products.rearrangement(equation, tensors[0].node) if len(tensors) == 1 else None
+    if moves is not None:
+        return tensors[0]._moved(*moves)
     return Tensor._result(products.einsum(equation, [t.node for t in tensors]), *tensors)
 
 

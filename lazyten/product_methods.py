@@ -110,7 +110,9 @@ class ProductMethods:
         return self._unary(products.correlation)
 
     def adjoint(self: T) -> T:
-        """The last two axes exchanged."""
+        """The last two axes exchanged; a view. A zero-dim tensor is itself."""
+        if not self.shape:
+            return self
         if self.ndim < 2:
             raise ShapeError(f"adjoint of shape {self.shape}: it needs at least 2 axes")
         order = (*range(self.ndim - 2), self.ndim - 1, self.ndim - 2)
@@ -123,7 +125,7 @@ class ProductMethods:
         """A matrix transposed."""
         if self.ndim not in (0, 2):
             raise ShapeError(f"H of shape {self.shape}: it is for 2 axes; use mH")
-        return self.adjoint() if self.shape else self
+        return self.adjoint()
 
     def kron(self: T, other: T) -> T:
         """Each element times all of `other`, side by side."""

@@ -12,8 +12,8 @@ from lazyten import dtype as dt
 from lazyten import elementwise as ew
 from lazyten import reductions, shapes, special, strided, windows
 from lazyten.errors import ArgumentError, DTypeError, ShapeError
-from lazyten.indexing import apply
-from lazyten.node import Node, cast, expand, iota, move, reduce, reshape
+from lazyten.indexing import Chain, Moves, apply
+from lazyten.node import Node, Shape, cast, expand, iota, move, reduce, reshape
 from lazyten.ops import Op
 
 Labels = tuple[str, ...]
@@ -24,7 +24,10 @@ def einsum(equation: str, operands: Sequence[Node]) -> Node:
     broadcast. Raises ArgumentError for an equation that does not fit."""
     _one_type(operands, "einsum")
     inputs, output = _parsed(equation, operands)
-    parts = [_without_repeats(x, labels) for x, labels in zip(operands, inputs, strict=True)]
+    parts = []
+    for operand, own in zip(operands, inputs, strict=True):
+        moves, single = _without_repeats(operand.shape, own)
+        parts.append((apply(moves, operand), single))
     sizes: dict[str, int] = {}
     for number, (x, labels) in enumerate(parts):
         for label, n in zip(labels, x.shape, strict=True):
@@ -68,18 +71,29 @@ def _aligned(x: Node, own: Labels, labels: Labels, shape: tuple[int, ...]) -> No
     return expand(wide, shape)
 
 
-def _without_repeats(x: Node, labels: Labels) -> tuple[Node, Labels]:
-    """Of an axis label given twice only the diagonal counts."""
+def rearrangement(equation: str, operand: Node) -> Moves | None:
+    """The moves that an equation of one operand says, or None if it also sums."""
+    (labels,), output = _parsed(equation, [operand])
+    moves, labels = _without_repeats(operand.shape, labels)
+    if set(labels) != set(output):
+        return None
+    return (*moves, (Op.PERMUTE, tuple(labels.index(label) for label in output)))
+
+
+def _without_repeats(shape: Shape, labels: Labels) -> tuple[Moves, Labels]:
+    """Of an axis label given twice only the diagonal counts: the moves to it, and its labels."""
+    chain = Chain(shape)
     for label in labels:
         while labels.count(label) > 1:
             first = labels.index(label)
             second = labels.index(label, first + 1)
-            if x.shape[first] != x.shape[second]:
-                raise ShapeError(f"einsum: axes {first} and {second} of shape {x.shape} are both "
-                                 f"{label!r}; their sizes must be equal")
-            x = apply(strided.diagonal(x.shape, 0, first, second), x)
+            if chain.shape[first] != chain.shape[second]:
+                raise ShapeError(f"einsum: axes {first} and {second} of shape {chain.shape} are "
+                                 f"both {label!r}; their sizes must be equal")
+            for op, arg in strided.diagonal(chain.shape, 0, first, second):
+                chain.move(op, arg)
             labels = (*(own for i, own in enumerate(labels) if i not in (first, second)), label)
-    return x, labels
+    return tuple(chain.moves), labels
 
 
 def _parsed(equation: str, operands: Sequence[Node]) -> tuple[list[Labels], Labels]:

@@ -31,6 +31,7 @@ from lazyten import (
 from lazyten import realization as _realization
 from lazyten import windows as _windows
 from lazyten.arrangement_methods import ArrangementMethods
+from lazyten.arrangements import tile
 from lazyten.counting_methods import CountingMethods
 from lazyten.creation_methods import CreationMethods
 from lazyten.device import canonical, default_device
@@ -1253,11 +1254,7 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         if len(times) < self.ndim:
             raise ShapeError(f"repeat {times} of shape {self.shape}: give a number for each of the "
                              f"{self.ndim} axes")
-        shape = (1,) * (len(times) - self.ndim) + self.shape
-        shapes.countable(tuple(r * n for r, n in zip(times, shape, strict=True)), "repeat")
-        wide = self.reshape([m for n in shape for m in (1, n)])
-        wide = wide.expand([m for r, n in zip(times, shape, strict=True) for m in (r, n)])
-        return wide.reshape([r * n for r, n in zip(times, shape, strict=True)])
+        return self._unary(lambda x: tile(x, times, "repeat"))
 
     def flip(self, *dims: Any) -> Tensor:
         """The elements of some axes in reverse order; x[::-1] is a view of them."""

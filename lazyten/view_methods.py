@@ -90,8 +90,8 @@ class ViewMethods:
     detach_ = _itself("detach")
 
     def ravel(self: T) -> T:
-        """All elements in one axis, in row-major order; a view where strides allow it."""
-        return self._reshaped((self.numel(),))
+        """All elements in one axis, in row-major order; a view if they lie so in memory."""
+        return self.contiguous()._reshaped((self.numel(),))
 
     def split_with_sizes(self: T, split_sizes: Sequence[int], dim: int = 0) -> tuple[T, ...]:
         """Parts of given sizes along an axis; views."""

@@ -11,7 +11,7 @@ from lazyten import shapes
 from lazyten.arguments import takes_tensors
 from lazyten.errors import ArgumentError, ShapeError
 from lazyten.gradient import vjp
-from lazyten.node import Node, const, make, move, reshape
+from lazyten.node import Node, Shape, const, make, move, reshape
 from lazyten.ops import Op
 from lazyten.tensor import Tensor
 from lazyten.windows import Geometry, all_windows
@@ -87,6 +87,12 @@ def _factor(value: int, name: str, what: str) -> int:
     return number
 
 
+def _moved(input: Tensor, parts: Shape, order: Sequence[int], shape: Shape) -> Tensor:
+    """The axes cut in parts, exchanged and joined again: always a new tensor."""
+    return input._unary(lambda x: reshape(
+        move(Op.PERMUTE, reshape(x, parts), tuple(order)), shape))
+
+
 @takes_tensors
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """(.., channels * r * r, height, width) to (.., channels, height * r, width * r)."""
@@ -96,9 +102,9 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
                          f"width) with a number of channels that {r * r} divides")
     *batch, channels, height, width = input.shape
     n = len(batch)
-    x = input.reshape(*batch, channels // (r * r), r, r, height, width)
-    x = x.permute(*range(n), n, n + 3, n + 1, n + 4, n + 2)
-    return x.reshape(*batch, channels // (r * r), height * r, width * r)
+    parts = (*batch, channels // (r * r), r, r, height, width)
+    order = (*range(n), n, n + 3, n + 1, n + 4, n + 2)
+    return _moved(input, parts, order, (*batch, channels // (r * r), height * r, width * r))
 
 
 @takes_tensors
@@ -110,9 +116,9 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
                          f"width) with a height and a width that {r} divides")
     *batch, channels, height, width = input.shape
     n = len(batch)
-    x = input.reshape(*batch, channels, height // r, r, width // r, r)
-    x = x.permute(*range(n), n, n + 2, n + 4, n + 1, n + 3)
-    return x.reshape(*batch, channels * r * r, height // r, width // r)
+    parts = (*batch, channels, height // r, r, width // r, r)
+    order = (*range(n), n, n + 2, n + 4, n + 1, n + 3)
+    return _moved(input, parts, order, (*batch, channels * r * r, height // r, width // r))
 
 
 @takes_tensors
@@ -123,5 +129,5 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
         raise ShapeError(f"channel_shuffle of shape {input.shape}: it needs (batch, channels, ..) "
                          f"with a number of channels that groups={groups} divides")
     batch, channels, *rest = input.shape
-    x = input.reshape(batch, count, channels // count, *rest)
-    return x.transpose(1, 2).reshape(input.shape)
+    parts = (batch, count, channels // count, *rest)
+    return _moved(input, parts, (0, 2, 1, *range(3, len(parts))), input.shape)
