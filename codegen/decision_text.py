@@ -7,12 +7,11 @@ right values. Called by pipeline for decisions that a user gave, and by candidat
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import NoReturn
 
-from lazyten.codegen.body import MOST_INSTANCES
+from lazyten.codegen.body import MOST_INSTANCES, Chosen
 from lazyten.codegen.carry import is_carried
 from lazyten.codegen.decisions import Decisions, range_name
 from lazyten.codegen.group_checks import group_problems, memory_problems
@@ -21,14 +20,9 @@ from lazyten.codegen.ranges import free_ranges
 from lazyten.codegen.stage import Staged, local_loads, packable_loads
 from lazyten.codegen.target import Target
 from lazyten.codegen.tensor_cores import TABLE, Tensors
+from lazyten.decision_grammar import Part, parts
 from lazyten.errors import ArgumentError
 from lazyten.node import Node, ranges_of, toposort
-
-PLAIN = str(Decisions())
-_PART = re.compile(r"\s*(\w+)\(([^()]*)\)\s*")
-_STAGE = re.compile(r"argument (\d+)(?:, load (\d+))?(?:(, local)(?:, (\d+) buffers)?)?")
-Counts = tuple[tuple[Node, int], ...]
-
 
 def parse(text: str, sink: Node, target: Target, where: str = "decisions") -> Decisions:
     """The decisions that `text` means for a kernel; parse(str(d)) == d.
@@ -45,99 +39,53 @@ class _Reader:
 
     def __init__(self, sink: Node, where: str) -> None:
         self.where = where
-        self.ranges = {range_name(r): r for r in ranges_of([sink])}
+        self.known = {range_name(r): r for r in ranges_of([sink])}
         self.loads = packable_loads(sink)
         self.local_loads = local_loads(sink)
-        self.part = ""
 
     def read(self, text: str) -> Decisions:
         """The decisions, not checked yet."""
-        found: dict[str, list[str]] = {}
-        position = 0
-        plain = text.strip() == PLAIN
-        while position < len(text) and not plain:
-            match = _PART.match(text, position)
-            self.part = text[position:].strip()
-            if match is None:
-                self.fail("cannot be read; parts look like tile(i0:3, i1:4) or vector(i1:8), and a "
-                          f"kernel without any is {PLAIN!r}")
-            self.part = match[0].strip()
-            if match[1] not in _PARTS:
-                self.fail(f"there is no such decision; there are {', '.join(_PARTS)}")
-            if match[1] in found and match[1] != "stage":
-                self.fail(f"{match[1]} comes twice; name all its ranges in one")
-            found.setdefault(match[1], []).append(match[2])
-            position = match.end()
         decisions = Decisions()
-        for name, insides in found.items():
-            for inside in insides:
-                self.part = f"{name}({inside})"
-                decisions = _PARTS[name](self, decisions, inside)
+        for part in parts(text, self.where):
+            decisions = _PARTS[part.name](self, decisions, part)
         return decisions if decisions.staged == () else self._with_vectors(decisions)
 
-    def fail(self, problem: str) -> NoReturn:
-        """ArgumentError about the part being read."""
-        raise ArgumentError(f"{self.where}: {self.part}: {problem}")
+    def fail(self, part: Part, problem: str) -> NoReturn:
+        """ArgumentError about a part."""
+        raise ArgumentError(f"{self.where}: {part.text}: {problem}")
 
-    def range(self, name: str) -> Node:
-        """The range of this name."""
-        r = self.ranges.get(name.strip())
-        if r is None:
-            known = ", ".join(f"{n} (extent {r.arg.extent})" for n, r in self.ranges.items())
-            self.fail(f"the kernel has no range {name.strip()!r}; it has {known or 'none'}")
-        return r
+    def ranges(self, part: Part) -> tuple[Node, ...]:
+        """The ranges that a part names."""
+        for name in part.ranges:
+            if name not in self.known:
+                known = ", ".join(f"{n} (extent {r.arg.extent})" for n, r in self.known.items())
+                self.fail(part, f"the kernel has no range {name!r}; it has {known or 'none'}")
+        return tuple(self.known[name] for name in part.ranges)
 
-    def count(self, text: str) -> int:
-        """A number of at least 1."""
-        if not text.strip().isdecimal() or int(text) < 1:
-            self.fail(f"{text.strip()!r} is not a number of at least 1")
-        return int(text)
+    def counts(self, part: Part) -> Chosen:
+        """Ranges and a number each."""
+        return tuple(zip(self.ranges(part), part.numbers, strict=True))
 
-    def counts(self, inside: str) -> Counts:
-        """Ranges and a number each, as in i0:3, i1:4."""
-        found = {}
-        for item in inside.split(","):
-            name, colon, number = item.partition(":")
-            if not colon:
-                self.fail(f"{item.strip()!r} needs a number, as in i0:4")
-            r = self.range(name)
-            if r in found:
-                self.fail(f"{name.strip()} comes twice")
-            found[r] = self.count(number)
-        return tuple(found.items())
-
-    def staged(self, decisions: Decisions, inside: str) -> Decisions:
+    def staged(self, decisions: Decisions, part: Part) -> Decisions:
         """stage(argument 2), stage(argument 2, load 1) for another of its loads, or
         stage(argument 2, local, 2 buffers)."""
-        match = _STAGE.fullmatch(inside.strip())
-        if match is None:
-            self.fail("write stage(argument N)")
-        slot, number, local = int(match[1]), int(match[2] or 0), match[3] is not None
+        slot, number, buffers = part.numbers
+        local = part.word == "local"
         known = self.local_loads if local else self.loads
         loads = known.get(slot, [])
         if number >= len(loads):
             names = ", ".join(f"argument {s}" for s in sorted(known)) or "none"
             why = "its position depends on memory" if local else "it reads an element twice"
-            self.fail(f"this operand cannot be {'in local memory' if local else 'packed'}, because "
-                      f"there is no such load or {why}; what can be is: {names}")
-        chosen = Staged(loads[number], None, number, local, int(match[4] or 1))
+            self.fail(part, f"this operand cannot be {'in local memory' if local else 'packed'}, "
+                            f"because there is no such load or {why}; what can be is: {names}")
+        chosen = Staged(loads[number], None, number, local, buffers)
         return replace(decisions, staged=(*decisions.staged, chosen))
 
-    def shared(self, decisions: Decisions, inside: str) -> Decisions:
-        """parallel(i0*i1:4)."""
-        names, _, grain = inside.partition(":")
-        ranges = tuple(self.range(n) for n in names.split("*"))
-        if len(set(ranges)) < len(ranges):
-            self.fail("a range comes twice")
-        return replace(decisions, parallel=Sharing(ranges, self.count(grain)))
-
-    def tensors(self, inside: str) -> Tensors:
+    def tensors(self, part: Part) -> Tensors:
         """tensor(i0, i1, r0.2: m16n8k16_f16)."""
-        names, _, core = inside.partition(":")
-        ranges = [self.range(n) for n in names.split(",")]
-        if core.strip() not in TABLE or len(set(ranges)) != 3:
-            self.fail("write rows, columns, reduction and one of " + ", ".join(TABLE))
-        return Tensors(TABLE[core.strip()], *ranges)
+        if part.word not in TABLE:
+            self.fail(part, "write rows, columns, reduction and one of " + ", ".join(TABLE))
+        return Tensors(TABLE[part.word], *self.ranges(part))
 
     @staticmethod
     def _with_vectors(decisions: Decisions) -> Decisions:
@@ -148,18 +96,20 @@ class _Reader:
             for s in decisions.staged))
 
 
-_PARTS: dict[str, Callable[[_Reader, Decisions, str], Decisions]] = {
-    "tile": lambda reader, d, inside: replace(d, tile=reader.counts(inside)),
-    "unroll": lambda reader, d, inside: replace(d, unroll=reader.counts(inside)),
-    "vector": lambda reader, d, inside: replace(d, lanes=reader.counts(inside)),
-    "block": lambda reader, d, inside: replace(d, block=reader.counts(inside)),
-    "local": lambda reader, d, inside: replace(d, local=reader.counts(inside)),
-    "group": lambda reader, d, inside: replace(d, group=reader.counts(inside)),
-    "tensor": lambda reader, d, inside: replace(d, tensor=reader.tensors(inside)),
-    "outermost": lambda reader, d, inside: replace(d, outer=reader.range(inside)),
+_PARTS: dict[str, Callable[[_Reader, Decisions, Part], Decisions]] = {
+    "tile": lambda reader, d, part: replace(d, tile=reader.counts(part)),
+    "unroll": lambda reader, d, part: replace(d, unroll=reader.counts(part)),
+    "vector": lambda reader, d, part: replace(d, lanes=reader.counts(part)),
+    "block": lambda reader, d, part: replace(d, block=reader.counts(part)),
+    "local": lambda reader, d, part: replace(d, local=reader.counts(part)),
+    "group": lambda reader, d, part: replace(d, group=reader.counts(part)),
+    "tensor": lambda reader, d, part: replace(d, tensor=reader.tensors(part)),
+    "outermost": lambda reader, d, part: replace(d, outer=reader.ranges(part)[0]),
     "stage": _Reader.staged,
-    "parallel": _Reader.shared,
+    "parallel": lambda reader, d, part: replace(d, parallel=Sharing(
+        reader.ranges(part), part.numbers[0])),
 }
+"""What each part that the grammar has means."""
 
 
 # ---- checking ------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from lazyten.codegen.parallel import ONE_THREAD, Sharing
 from lazyten.codegen.ranges import OUTERMOST
 from lazyten.codegen.stage import Staged
 from lazyten.codegen.tensor_cores import Tensors
+from lazyten.decision_grammar import PLAIN
 from lazyten.node import Node
 
 
@@ -57,7 +58,7 @@ class Decisions:
         if self.parallel.ranges:
             shared = "*".join(map(range_name, self.parallel.ranges))
             parts.append(f"parallel({shared}:{self.parallel.grain})")
-        return " ".join(parts) or "plain loops"
+        return " ".join(parts) or PLAIN
 
 
 def range_name(r: Node) -> str:

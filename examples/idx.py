@@ -14,6 +14,7 @@ import math
 import struct
 import zlib
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,8 @@ from numpy.typing import NDArray
 UNSIGNED_BYTE = 0x08  # the only element type that MNIST uses
 IMAGE_SHAPE = (28, 28)
 CLASSES = 10
+LARGEST = 1 << 30
+"""Bytes: twenty times MNIST's images. A small damaged file may unpack to far more."""
 REMEDY = "download the file again"
 
 
@@ -59,36 +62,49 @@ def find(folder: Path, name: str, axes: int) -> Path:
 
 def read(path: Path, axes: int) -> NDArray[np.uint8]:
     """The array in an IDX file of unsigned bytes with that many axes."""
-    data = _contents(path)
     magic = bytes([0, 0, UNSIGNED_BYTE, axes])
     header = len(magic) + 4 * axes
-    if data[:4] != magic:
-        raise IdxError(f"{path}: expected an IDX file of unsigned bytes with {axes} axes, which "
-                       f"starts with the bytes {magic.hex(' ')}; found "
-                       f"{data[:4].hex(' ') or 'an empty file'}: check that images and labels are "
-                       f"not swapped, or {REMEDY}")
-    if len(data) < header:
-        raise IdxError(f"{path}: expected a header of {header} bytes, found {len(data)} bytes: "
-                       f"the file is cut short; {REMEDY}")
-    shape = struct.unpack(f">{axes}I", data[4:header])
-    expected, found = math.prod(shape), len(data) - header
-    if found != expected:
-        fault = "cut short" if found < expected else "too long"
+    with _opened(path) as file:
+        start = _next(file, header, path)
+        if start[:4] != magic:
+            raise IdxError(f"{path}: expected an IDX file of unsigned bytes with {axes} axes, "
+                           f"which starts with the bytes {magic.hex(' ')}; found "
+                           f"{start[:4].hex(' ') or 'an empty file'}: check that images and labels "
+                           f"are not swapped, or {REMEDY}")
+        if len(start) < header:
+            raise IdxError(f"{path}: expected a header of {header} bytes, found {len(start)} "
+                           f"bytes: the file is cut short; {REMEDY}")
+        shape = struct.unpack(f">{axes}I", start[4:])
+        expected = math.prod(shape)
+        if expected > LARGEST:
+            raise IdxError(f"{path}: its header says shape {shape}, which is {expected:,} bytes, "
+                           f"and more than {LARGEST:,} are not read; {REMEDY}")
+        elements = _next(file, expected + 1, path)  # what is too long need not be read to its end
+    if len(elements) != expected:
+        fault = "cut short" if len(elements) < expected else "too long"
+        found = f"{expected + 1} or more" if len(elements) > expected else len(elements)
         raise IdxError(f"{path}: its header says shape {shape}, so expected {expected} bytes after "
                        f"it, found {found}: the file is {fault}; {REMEDY}")
-    return np.frombuffer(data, np.uint8, offset=header).reshape(shape)
+    return np.frombuffer(elements, np.uint8).reshape(shape)
 
 
-def _contents(path: Path) -> bytes:
-    """All bytes of a file, unpacked if its name ends with .gz."""
+def _opened(path: Path) -> IO[bytes]:
+    """The file, to be read as it is unpacked if its name ends with .gz."""
     try:
-        data = path.read_bytes()
+        return gzip.open(path) if path.suffix == ".gz" else path.open("rb")
     except OSError as error:
         raise IdxError(f"{path}: cannot be read: {error.strerror or error}") from error
-    if path.suffix != ".gz":
-        return data
+
+
+def _next(file: IO[bytes], count: int, path: Path) -> bytes:
+    """The next bytes, as many as there are up to `count`: never more, however well they pack."""
     try:
-        return gzip.decompress(data)
-    except (OSError, EOFError, zlib.error) as error:
+        return file.read(count)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise IdxError(f"{path}: expected gzip data, found that it does not unpack ({error}): "
                        f"{REMEDY}, or unpack it yourself if it is not compressed") from error
+    except OSError as error:
+        raise IdxError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except MemoryError:
+        raise IdxError(f"{path}: {count:,} bytes are more than there is memory for; {REMEDY}, or "
+                       f"use a machine with more") from None

@@ -13,6 +13,8 @@ from lazyten.node import Node
 from lazyten.storage import Buffer
 
 Array = np.ndarray[Any, Any]
+MOST_AXES = 64
+"""How deep sequences may be nested, as NumPy's may. It would follow one that contains itself."""
 
 
 def buffer_node(data: Any, dtype: DType | None, device: str) -> Node:
@@ -76,9 +78,14 @@ def _check_fits(array: Array, target: DType) -> None:
 
 def has_numpy(data: Any) -> bool:
     """Whether the numbers are NumPy's, whose type is kept, rather than Python's."""
-    while isinstance(data, list | tuple) and data:
-        data = data[0]
-    return hasattr(data, "__array__") or hasattr(data, "__array_interface__")
+    first = data
+    for _ in range(MOST_AXES + 1):
+        if not isinstance(first, list | tuple) or not first:
+            return hasattr(first, "__array__") or hasattr(first, "__array_interface__")
+        first = first[0]
+    raise ShapeError(f"tensor: the sequences {_short(data)} are nested deeper than {MOST_AXES} "
+                     f"levels, or contain themselves; a tensor of numbers has at most {MOST_AXES} "
+                     f"axes")
 
 
 def _short(data: Any) -> str:

@@ -3,8 +3,8 @@
 A file is text, a line a kernel: `KEY TARGET: DECISIONS`, with `#` before what is a comment. KEY
 stands for what the kernel computes, TARGET for the vector unit that the decisions are made for;
 `lt.tune` writes such files. They come from the environment variable LAZYTEN_DECISIONS (several with
-the system's path separator between them) and from `load`. Runtimes ask `given_for`; what the text
-of decisions means is the code generator's business.
+the system's path separator between them) and from `load`. Runtimes ask `given_for`; what decisions
+mean for a kernel is the code generator's business.
 """
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
+from lazyten.decision_grammar import parts
 from lazyten.errors import ArgumentError
 from lazyten.kernel import Given, Kernel, computation
+from lazyten.paths import path_of
 
 VARIABLE = "LAZYTEN_DECISIONS"
 _LINE = re.compile(r"([0-9a-f]{16})\s+([\w.-]+)\s*:\s*(.+)")
@@ -75,10 +77,11 @@ def _from_environment(paths: str) -> Mapping[Key, Given]:
 
 def read(path: str | os.PathLike[str]) -> dict[Key, Given]:
     """A file's decisions by kernel and target. ArgumentError with the line that cannot be read."""
+    file = path_of(path, "decisions", f"a text file, to lt.load_decisions or in {VARIABLE}")
     try:
-        lines = Path(path).read_text("utf8").splitlines()
+        lines = file.read_text("utf8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise ArgumentError(f"decisions of {os.fspath(path)!r} cannot be read: {error}; give a "
+        raise ArgumentError(f"decisions of {str(file)!r} cannot be read: {error}; give a "
                             f"text file that exists, to lt.load_decisions or in {VARIABLE}"
                             ) from error
     found = {}
@@ -86,11 +89,23 @@ def read(path: str | os.PathLike[str]) -> dict[Key, Given]:
         text = line.partition("#")[0].strip()
         match = _LINE.fullmatch(text)
         if match is not None:
-            found[match[1], match[2]] = Given(match[3].strip(), f"{os.fspath(path)}:{number}")
+            given = Given(match[3].strip(), f"{file}:{number}")
+            parts(given.text, given.where)
+            found[match[1], match[2]] = given
         elif text:
-            raise ArgumentError(f"{os.fspath(path)}:{number}: {text!r:.80} is not KEY TARGET: "
+            raise ArgumentError(f"{file}:{number}: {text!r:.80} is not KEY TARGET: "
                                 "DECISIONS, such as '0123456789abcdef cpu-32x16: vector(i0:8)'")
     return found
+
+
+def check_appendable(path: str | os.PathLike[str]) -> None:
+    """ArgumentError unless a file can be added to: one that can be read, or that can be made."""
+    file = path_of(path, "tune")
+    if file.exists():
+        read(file)
+    if not os.access(file if file.exists() else file.parent, os.W_OK):
+        raise ArgumentError(f"tune: {file} cannot be written; give a file in a folder that exists "
+                            f"and can be written")
 
 
 def append(path: str | os.PathLike[str], kernel: Kernel, target: str, text: str,

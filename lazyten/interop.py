@@ -63,6 +63,9 @@ def frombuffer(buffer: Any, *, dtype: DTypeLike, count: int = -1, offset: int = 
         raise DTypeError("frombuffer of bfloat16, a type that NumPy lacks: read int16, and "
                          "bitcast(lt.bfloat16)")
     try:
+        if not memoryview(buffer).nbytes or not count or offset >= memoryview(buffer).nbytes:
+            raise ValueError("there is nothing to share; give a buffer with a byte at the offset, "
+                             "and a count that is not 0")
         array = np.frombuffer(buffer, kind.numpy, count, offset)
     except (ValueError, TypeError, AttributeError) as error:
         raise ArgumentError(f"frombuffer of {type(buffer).__name__} with dtype={kind.name}, "

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+from lazyten.paths import path_of
 from lazyten.variables import Variable
 
 _DUMP = Variable("LAZYTEN_DUMP")
@@ -22,7 +23,7 @@ class dump_kernels:
     """Within this block each launch, in any thread, is kept in a file of `folder`."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self.folder = os.fspath(folder)
+        self.folder = str(path_of(folder, "dump_kernels", "a folder"))
 
     def __enter__(self) -> None:
         _folders.append(self.folder)

@@ -8,7 +8,7 @@ from lazyten import dtype as dt
 from lazyten import elementwise as ew
 from lazyten import reductions, shapes, special
 from lazyten.elementwise import as_float
-from lazyten.errors import ArgumentError, DTypeError, ShapeError
+from lazyten.errors import ArgumentError, DTypeError, IndexingError, ShapeError
 from lazyten.node import Node, Within, cast, const, make, move, reshape
 from lazyten.ops import Op
 
@@ -38,20 +38,33 @@ def log_softmax(x: Node, axis: int) -> Node:
 
 
 def one_hot(labels: Node, classes: int) -> Node:
-    """int64 (..., classes): 1 at each label, 0 elsewhere; all 0 for a label outside."""
+    """int64 (..., classes): 1 at each label, 0 elsewhere. A label outside is an IndexingError once
+    the values are computed."""
     if not labels.dtype.is_int:
         raise DTypeError(f"one_hot of {labels.dtype.name}: labels are integers; convert with "
                          f".long()")
     if classes < 1:
         raise ArgumentError(f"one_hot: {classes} classes; give 1 or more")
-    return cast(_chosen(labels, classes), dt.int64)
+    inside = checked_labels(labels, "one_hot", len(labels.shape), classes)
+    return cast(chosen(inside, classes), dt.int64)
 
 
-def _chosen(labels: Node, classes: int) -> Node:
-    """Where the class along a new last axis is the label."""
+def checked_labels(labels: Node, operation: str, axis: int, classes: int) -> Node:
+    """The labels, which must be 0 to classes - 1: IndexingError once the values are computed, or
+    now if there is no class for any. axis: where the user has the classes, for the message."""
+    if labels.numel and not classes:
+        raise IndexingError(f"{operation}: there are {labels.numel} labels, but axis {axis}, of "
+                            f"classes, has size 0; no label is inside")
+    within = Within(operation, axis, classes, from_end=False, called="label")
+    return make(Op.CHECKED, labels.dtype, (labels,), within)
+
+
+def chosen(labels: Node, classes: int) -> Node:
+    """Where the class along a new last axis is the label, whose type may hold fewer numbers."""
     shape = (*labels.shape, classes)
-    wide = reshape(labels, (*labels.shape, 1))
-    return ew.equal(reductions.positions(shape, len(shape) - 1, labels.dtype), wide)
+    kind = labels.dtype if classes - 1 <= labels.dtype.max else dt.int64
+    wide = reshape(cast(labels, kind), (*labels.shape, 1))
+    return ew.equal(reductions.positions(shape, len(shape) - 1, kind), wide)
 
 
 def reduced(loss: Node, how: str, operation: str) -> Node:
@@ -103,21 +116,21 @@ def _label_loss(scores: Node, target: Node, weight: Node | None, ignore: int, ho
     """The loss of scores (.., classes) for labels (..)."""
     classes = scores.shape[-1]
     ignored = ew.equal(target, ignore)
-    inside = Within(operation, _class_axis(scores), classes, from_end=False, called="label")
-    label = make(Op.CHECKED, target.dtype, (ew.where(ignored, 0, target),), inside)
-    chosen = _chosen(label, classes)
+    label = checked_labels(ew.where(ignored, 0, target), operation,
+                           min(len(target.shape), 1), classes)
+    own = chosen(label, classes)
     factors = const(1.0, scores.dtype, (classes,)) if weight is None else weight
-    picked = _last_sum(ew.where(chosen, ew.mul(scores, factors), 0.0))
+    picked = _last_sum(ew.where(own, ew.mul(scores, factors), 0.0))
     loss = ew.negative(picked)
     if smoothing:
         spread = ew.negative(_last_sum(ew.mul(scores, factors)))
-        loss = ew.add(ew.mul(loss, 1 - smoothing), ew.mul(spread, smoothing / classes))
+        loss = ew.add(ew.mul(loss, 1 - smoothing), ew.mul(spread, smoothing / max(classes, 1)))
     loss = ew.where(ignored, 0.0, loss)
     if how != "mean":
         return reduced(loss, how, operation)
     counted = ew.where(ignored, 0.0, const(1.0, scores.dtype, target.shape))
     if weight is not None:
-        counted = ew.mul(counted, _last_sum(ew.where(chosen, factors, 0.0)))
+        counted = ew.mul(counted, _last_sum(ew.where(own, factors, 0.0)))
     everything = tuple(range(len(loss.shape)))
     return ew.true_divide(reductions.sum(loss, everything), reductions.sum(counted, everything))
 
@@ -125,14 +138,14 @@ def _label_loss(scores: Node, target: Node, weight: Node | None, ignore: int, ho
 def _probability_loss(scores: Node, target: Node, weight: Node | None, how: str,
                       smoothing: float) -> Node:
     if smoothing:
-        target = ew.add(ew.mul(target, 1 - smoothing), smoothing / target.shape[-1])
+        target = ew.add(ew.mul(target, 1 - smoothing), smoothing / max(target.shape[-1], 1))
     if weight is not None:
         scores = ew.mul(scores, weight)
     loss = ew.negative(_last_sum(ew.mul(scores, target)))
     if how != "mean":
         return reduced(loss, how, "cross_entropy")
     total = reductions.sum(loss, tuple(range(len(loss.shape))))
-    return ew.true_divide(total, float(loss.numel))
+    return ew.true_divide(total, float(loss.numel if target.numel else 0))
 
 
 def _classes_last(x: Node, axis: int) -> Node:

@@ -151,11 +151,17 @@ def positions(shape: Shape, axis: int, dtype: DType) -> Node:
     return broadcast_to(reshape(line, (n,) + (1,) * (len(shape) - axis - 1)), shape)
 
 
+def place_type(n: int) -> DType:
+    """The narrowest type of positions in an axis of n elements, and of n itself: more lanes of a
+    vector hold an int32."""
+    return dt.int32 if n <= dt.int32.max else dt.INDEX
+
+
 def first_where(found: Node, axis: int) -> Node:
     """The first index along `axis` (kept) where `found` holds; the axis' size if nowhere."""
     n = found.shape[axis]
-    where = positions(found.shape, axis, dt.int32)
-    none = const(n, dt.int32, found.shape)
+    where = positions(found.shape, axis, place_type(n))
+    none = const(n, place_type(n), found.shape)
     return amin(elementwise(Op.WHERE, found, where, none), (axis,), keepdim=True)
 
 
@@ -191,7 +197,7 @@ class _FirstExtreme:
     def __call__(self, g: Node, node: Node) -> tuple[Node]:
         x = node.src[1]
         first = first_where(_is_extreme(x, broadcast_to(node, x.shape)), self.axis)
-        chosen = ew.equal(positions(x.shape, self.axis, dt.int32), first)
+        chosen = ew.equal(positions(x.shape, self.axis, first.dtype), first)
         return (ew.where(chosen, broadcast_to(g, x.shape), 0.0),)
 
 

@@ -1,7 +1,9 @@
 """Saving and loading tensors in the safetensors format (package `safetensors`, an extra)."""
 from __future__ import annotations
 
+import json
 import os
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +15,7 @@ import numpy as np
 from lazyten import dtype as dt
 from lazyten import ops
 from lazyten.errors import ArgumentError, DTypeError, LazytenError
+from lazyten.paths import path_of
 from lazyten.tensor import Tensor
 
 safetensors: ModuleType | None
@@ -36,7 +39,7 @@ def _library() -> ModuleType:
 
 def save_safetensors(tensors: Mapping[str, Tensor], path: str | os.PathLike[str]) -> None:
     """Write named tensors to a file, which appears whole or not at all."""
-    library, target = _library(), _path(path, "save_safetensors")
+    library, target = _library(), path_of(path, "save_safetensors")
     _check_named(tensors)
     entries: dict[str, Any] = {}
     kept = []  # the library reads the memory, so it must live until then
@@ -69,18 +72,11 @@ def _check_named(tensors: Mapping[str, Tensor]) -> None:
                              f"tensor; wrap it in lazyten.tensor()")
 
 
-def _path(path: object, operation: str) -> Path:
-    if not isinstance(path, str | os.PathLike):
-        raise DTypeError(f"{operation}: the path is {type(path).__name__} {path!r:.40}; give a "
-                         f"string or a Path")
-    return Path(path)
-
-
 def load_safetensors(path: str | os.PathLike[str], device: str | None = None) -> dict[str, Tensor]:
     """The named tensors of a file. ArgumentError if it is missing or not of the format."""
     library = _library()
     try:
-        content = _path(path, "load_safetensors").read_bytes()
+        content = path_of(path, "load_safetensors").read_bytes()
     except OSError as error:
         raise ArgumentError(f"load_safetensors: cannot read {path}: {error.strerror}; check the "
                             f"path and that the file was saved") from error
@@ -89,6 +85,7 @@ def load_safetensors(path: str | os.PathLike[str], device: str | None = None) ->
     except library.SafetensorError as error:
         raise ArgumentError(f"load_safetensors: {path} is not a whole safetensors file: {error}; "
                             f"save or copy it again") from error
+    _check_once(content, path)
     tensors = {}
     for name, entry in entries:
         dtype = _NAMES.get(entry["dtype"])
@@ -98,3 +95,18 @@ def load_safetensors(path: str | os.PathLike[str], device: str | None = None) ->
         stored = np.frombuffer(bytes(entry["data"]), dtype.numpy).reshape(entry["shape"])
         tensors[name] = Tensor(ops.decode(stored, dtype), dtype, device)
     return tensors
+
+
+def _check_once(content: bytes, path: str | os.PathLike[str]) -> None:
+    """ArgumentError if the header of a file, which is whole, has a name twice: only one of the two
+    would be loaded, and which one is chance."""
+    def each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        names = Counter(name for name, _ in pairs)
+        twice = [name for name, count in names.items() if count > 1]
+        if twice:
+            raise ArgumentError(f"load_safetensors: {path} has the name {twice[0]!r:.80} twice; "
+                                f"save it again, with one tensor a name")
+        return dict(pairs)
+
+    length = int.from_bytes(content[:8], "little")
+    json.loads(content[8:8 + length], object_pairs_hook=each)

@@ -694,8 +694,12 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
             if mask.dtype is dt.bool_:
                 self._check_mask(mask, 0)
                 chosen = reshape(mask.node, mask.shape + (1,) * (self.ndim - mask.ndim))
-                number = reshape(other.node, ()) if isinstance(other, Tensor) else other
-                wide = ew.where(ew.broadcast_to(chosen, self.shape), number, self.node)
+                if isinstance(other, Tensor):
+                    number: Scalar | Node = cast(reshape(other.node, ()), self.dtype)
+                else:
+                    number = shapes.as_element(other, self.dtype, "assignment")
+                wide = ew.where(ew.broadcast_to(chosen, self.shape),
+                                ew.as_node(number, self.dtype, ()), self.node)
                 self._update("assignment", wide, *([other] if isinstance(other, Tensor) else []))
                 return
         view, selection, arrays = self._selected(index, "assignment")

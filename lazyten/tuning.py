@@ -99,8 +99,8 @@ def tune(fn: Callable[[], Any], seconds: float = 30.0,
                             "what is to be faster, as in tune(lambda: step(x, y))")
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
         raise ArgumentError(f"tune(seconds={seconds!r:.60}): give a number of seconds above 0")
-    if path is not None and os.path.exists(path):
-        decisions.read(path)  # better a mistake now than when there is something to append
+    if path is not None:  # better a mistake now than when there is something to append
+        decisions.check_appendable(path)
     launched = launches_of(fn)
     worker = Worker()
     try:

@@ -52,6 +52,13 @@ class Bad(NamedTuple):
     remedy: str
 
 
+def endless() -> list[object]:
+    """A list that contains itself."""
+    found: list[object] = []
+    found.append(found)
+    return found
+
+
 class NoSuper(lt.nn.Module):
     """A module that forgets super().__init__()."""
 
@@ -102,6 +109,10 @@ SHAPES = [
         S, "add", ("(2, 3)", "(2, 4)", "axis -1", "3 and 4"), "must be equal"),
     Bad("mul by a list that is not a rectangle", lambda t: t.f * [[1, 2], [3]],
         S, "tensor", ("[[1, 2], [3]]",), "need one length"),
+    Bad("tensor of a list that contains itself", lambda t: lt.tensor(endless()),
+        S, "tensor", ("[[...]]",), "at most 64 axes"),
+    Bad("a list that contains itself as an operand", lambda t: t.f + endless(),
+        S, "tensor", ("[[...]]",), "at most 64 axes"),
     Bad("reshape to another number of elements", lambda t: t.f.reshape(4, 2),
         S, "reshape", ("(2, 3)", "(4, 2)", "6 elements"), "one as -1"),
     Bad("reshape with two unknown sizes", lambda t: t.f.reshape(-1, -1),
@@ -323,6 +334,14 @@ LAYERS = [
         D, "mse_loss", ("target", "ndarray"), "lazyten.tensor()"),
     Bad("mse_loss of integers", lambda t: F.mse_loss(t.i, t.i),
         D, "mse_loss", ("int64",), ".float()"),
+    Bad("frombuffer of nothing", lambda t: lt.frombuffer(b"", dtype=lt.uint8),
+        A, "frombuffer", ("bytes",), "at the offset"),
+    Bad("frombuffer of no elements", lambda t: lt.frombuffer(b"1234", dtype=lt.uint8, count=0),
+        A, "frombuffer", ("count=0",), "a count that is not 0"),
+    Bad("frombuffer from the end on", lambda t: lt.frombuffer(b"1234", dtype=lt.uint8, offset=4),
+        A, "frombuffer", ("offset=4",), "at the offset"),
+    Bad("assignment by a mask of what does not fit", lambda t: assign(
+        t.i.to(lt.uint8), t.i > 2, 300), A, "assignment", ("300", "uint8"), "a wider type"),
     Bad("one_hot of floats", lambda t: F.one_hot(t.f, 3), D, "one_hot", ("float32",), ".long()"),
     Bad("one_hot of half a class", lambda t: F.one_hot(t.labels, 2.5),
         D, "one_hot", ("2.5",), "whole number"),

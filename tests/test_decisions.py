@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -120,7 +121,7 @@ def test_every_candidate_computes_the_same_values(data: st.DataObject) -> None:
     ("vector(r0.1:8) block(r0.1:16)", "a range with lanes or accumulators of its own"),
     ("tile(i0:24) parallel(i0:1)", "i0 has no loop left"),
     ("parallel(r0.1:1)", "not a range of every output"),
-    ("parallel(i0*i0:1)", "a range comes twice"),
+    ("parallel(i0*i0:1)", "i0 comes twice"),
     ("fuse(i0:2)", "there is no such decision; there are tile, unroll, vector"),
     ("as you like", "cannot be read; parts look like"),
     ("vector(i1:8) and more", "and more: cannot be read"),
@@ -218,11 +219,48 @@ def test_a_key_does_not_depend_on_the_kernels_name() -> None:
 @pytest.mark.parametrize(("text", "message"), [
     ("# fine\n\nnonsense\n", "d.txt:3: 'nonsense' is not KEY TARGET: DECISIONS"),
     ("0123456789abcdef cpu-32x16\n", "d.txt:1: "),
+    *((f"# fine\n0123456789abcdef cpu-32x16: {part}\n", f"d.txt:2: .*{message}")
+      for part, message in [
+        ("tile(i0:4", "cannot be read"), ("wobble(i1:8)", "there is no such decision"),
+        ("tile(i0:4) wobble(i1:8)", "there is no such decision"), ("tile()", "needs a number"),
+        ("tile(i0)", "needs a number"), ("tile(x:4)", "'x' is no range"),
+        ("vector(i0:0)", "'0' is not a number of at least 1"), ("tile(i0:-3)", "'-3' is not"),
+        ("tile(i0:4x)", "'4x' is not"), ("tile(i0:1" + "0" * 5000 + ")", "is not a number"),
+        ("tile(i0:2) tile(i1:2)", "tile comes twice"), ("tile(i0:2, i0:3)", "i0 comes twice"),
+        ("stage(2)", "write stage"), ("stage(argument x)", "write stage"),
+        ("parallel(i0*:4)", "'' is no range"), ("parallel(i0)", "'' is not a number"),
+        ("outermost(i0:4)", "'i0:4' is no range"), ("tensor(i0, i1: m16)", "write rows"),
+        ("tensor(i0, i1, i1: m16)", "write rows"), ("plain loops tile(i0:4)", "cannot be read"),
+        ("tile i0:4", "cannot be read"), ("tile(i0:4) )", "cannot be read")]),
 ])
 def test_a_line_that_cannot_be_read_is_named(text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "d.txt").write_text(text)
     with pytest.raises(lt.ArgumentError, match=message):
         lt.load_decisions(tmp_path / "d.txt")
+
+
+@pytest.mark.parametrize("path", [3, None, b"d.txt", 1.5, ["d.txt"], "", "a\0b"], ids=repr)
+def test_what_is_no_path_is_named(path: Any) -> None:
+    calls: list[Callable[[], object]] = [
+        lambda: lt.load_decisions(path), lambda: lt.dump_kernels(path),
+        lambda: lt.load_safetensors(path), lambda: lt.save_safetensors({}, path)]
+    if path is not None:
+        calls.append(lambda: lt.tune(lambda: None, path=path))
+    for call in calls:
+        with pytest.raises(lt.LazytenError, match="path"):
+            call()
+
+
+def test_a_closed_file_is_no_path(tmp_path: Path) -> None:
+    with (tmp_path / "d.txt").open("w") as file:
+        pass
+    with pytest.raises(lt.DTypeError, match="give the path of"):
+        lt.load_decisions(file)  # type: ignore[arg-type]  # a mistake on purpose
+
+
+def test_what_cannot_be_written_is_said_before_anything_is_tuned(tmp_path: Path) -> None:
+    with pytest.raises(lt.ArgumentError, match="cannot be written"):
+        lt.tune(lambda: pytest.fail("called"), path=tmp_path / "none" / "d.txt")
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

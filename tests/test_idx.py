@@ -104,7 +104,31 @@ def test_a_file_that_is_too_long_is_refused(tmp_path: Path) -> None:
     write_pair(tmp_path, *digits(5))
     path = tmp_path / "train-labels-idx1-ubyte"
     path.write_bytes(path.read_bytes() + b"\0")
-    assert "expected 5 bytes after it, found 6: the file is too long" in failure(tmp_path)
+    assert "expected 5 bytes after it, found 6 or more: the file is too long" in failure(tmp_path)
+
+
+def test_what_unpacks_to_far_more_than_its_header_says_is_not_read(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    images, labels = digits(5)
+    write_pair(tmp_path, images, labels, PACKED)
+    bomb = gzip.compress(idx_bytes(labels) + bytes(1 << 26), 1)
+    (tmp_path / PACKED.format("labels", 1)).write_bytes(bomb)
+    asked = []
+    read_some = gzip.GzipFile.read
+    monkeypatch.setattr(gzip.GzipFile, "read", lambda file, count=-1: asked.append(count) or (
+        read_some(file, count)))
+    assert "found 6 or more: the file is too long" in failure(tmp_path)
+    assert min(asked) >= 0
+    assert max(asked) <= images.size + 1
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_header_that_says_more_than_is_read_is_refused(tmp_path: Path, packed: bool) -> None:
+    path = tmp_path / ("array.gz" if packed else "array")
+    data = struct.pack(">BBBB3I", 0, 0, 8, 3, 1 << 31, 1 << 31, 1 << 31)
+    path.write_bytes(gzip.compress(data) if packed else data)
+    with pytest.raises(IdxError, match="more than 1,073,741,824 are not read"):
+        read(path, 3)
 
 
 @pytest.mark.parametrize(("start", "found"), [

@@ -81,6 +81,18 @@ def test_missing_broken_and_cut_files_are_explained(tmp_path: Path) -> None:
         lt.save_safetensors({"x": lt.zeros(1)}, tmp_path / "no" / "folder")
 
 
+@pytest.mark.parametrize("header", [
+    '{"x":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},'
+    '"x":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}',
+    '{"x":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"__metadata__":{"a":"1","a":"2"}}',
+    '{"x":{"dtype":"U8","dtype":"I8","shape":[2],"data_offsets":[0,2]}}'])
+def test_a_name_that_comes_twice_is_refused(header: str, tmp_path: Path) -> None:
+    content = len(header).to_bytes(8, "little") + header.encode() + b"\1\2"
+    (tmp_path / "twice").write_bytes(content)
+    with pytest.raises(lt.ArgumentError, match="twice"):
+        lt.load_safetensors(tmp_path / "twice")
+
+
 def test_dtypes_are_the_same_objects_after_pickle_and_copy() -> None:
     for dtype in dt.ALL:
         assert copy.deepcopy(dtype) is dtype and pickle.loads(pickle.dumps(dtype)) is dtype

@@ -125,13 +125,14 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float =
         raise ShapeError(f"{name}: an input {input.shape} takes integer labels of shape "
                          f"{input.shape[:-1]}, not {target.dtype.name} {target.shape}; convert "
                          f"labels with .long()")
+    classes = rows.shape[1]
+    labels = labels._unary(lambda x: losses.checked_labels(x, name, input.ndim - 1, classes))
     picked = rows.gather(1, labels.unsqueeze(1))
     gaps = (picked - rows)._unary(lambda x: _hinge(x, margin))
     gaps = gaps if p == 1 else gaps.square()
     if weight is not None:
         gaps = gaps * weight[labels].unsqueeze(1)
-    classes = rows.shape[1]
-    own = labels._unary(lambda x: ew.equal(losses.one_hot(x, classes), 1))
+    own = labels._unary(lambda x: losses.chosen(x, classes))
     loss = gaps.masked_fill(own, 0.0).sum(1) / classes
     loss = loss if input.ndim == 2 else loss.reshape(target.shape)
     return reduced(loss, reduction_of(size_average, reduce, reduction), name)
@@ -153,10 +154,12 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: bool | N
         raise ShapeError(f"{name}: an input {input.shape} takes integer labels of its shape, not "
                          f"{target.dtype.name} {target.shape}; convert labels with .long()")
     classes = rows.shape[1]
-    counts = (labels < 0).long().cumsum(1) == 0
-    is_target = labels.masked_fill(~counts, -1)._unary(
-        lambda x: reductions.any(losses.one_hot(x, classes), (1,)))
-    picked = rows.gather(1, labels.clamp(0, classes - 1))
+    counts = (labels == -1).long().cumsum(1) == 0
+    labels = labels.masked_fill(~counts, 0)._unary(
+        lambda x: losses.checked_labels(x, name, input.ndim - 1, classes))
+    is_target = labels._unary(lambda x: losses.chosen(x, classes)) & counts.unsqueeze(2)
+    is_target = is_target.any(1)
+    picked = rows.gather(1, labels)
     gaps = (picked.unsqueeze(2) - rows.unsqueeze(1))._unary(lambda x: _hinge(x, 1.0))
     used = counts.unsqueeze(2) & ~is_target.unsqueeze(1)
     loss = gaps.masked_fill(~used, 0.0).sum((1, 2)) / classes

@@ -63,8 +63,8 @@ def _renormalize(input: Tensor, weight: Tensor, max_norm: float, norm_type: floa
 
 @takes_tensors
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    """int64 (.., num_classes): 1 at each label, 0 elsewhere; all 0 for a label outside. -1 counts
-    the classes: one more than the greatest label, which is read for it."""
+    """int64 (.., num_classes): 1 at each label, 0 elsewhere. A label outside is an IndexError once
+    it is computed. -1 counts the classes: one more than the greatest label, which is read for it."""
     classes = shapes.as_int(num_classes, "one_hot", "num_classes")
     if classes == -1:
         if not tensor.numel():
