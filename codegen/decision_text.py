@@ -24,6 +24,7 @@ from lazyten.decision_grammar import Part, parts
 from lazyten.errors import ArgumentError
 from lazyten.node import Node, ranges_of, toposort
 
+
 def parse(text: str, sink: Node, target: Target, where: str = "decisions") -> Decisions:
     """The decisions that `text` means for a kernel; parse(str(d)) == d.
 

@@ -71,6 +71,7 @@ from lazyten.errors import (
     StateError,
     TransformError,
 )
+from lazyten.forking import undivided as _undivided
 from lazyten.functions import (
     arange,
     broadcast_tensors,
@@ -247,6 +248,7 @@ short, int, long = int16, int32, int64
 bool = bool_
 
 
+@_undivided
 def __getattr__(name: str) -> _Any:
     """Loads what not every program uses when it is first asked for."""
     if name in ("amp", "autograd", "func", "testing"):

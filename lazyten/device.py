@@ -19,6 +19,7 @@ import numpy as np
 from lazyten import dtype as dt
 from lazyten.dtype import DType
 from lazyten.errors import DeviceError
+from lazyten.forking import undivided
 from lazyten.kernel import Kernel
 from lazyten.variables import Variable
 
@@ -277,6 +278,7 @@ def _canonical(name: str) -> str:
     return kind if not index or int(index) == 0 else f"{kind}:{int(index)}"
 
 
+@undivided
 def _entry_points() -> Sequence[Any]:
     """The runtimes of other packages. importlib.metadata is slow to load, and few programs ask."""
     metadata = importlib.import_module("importlib.metadata")
@@ -292,6 +294,7 @@ def available() -> tuple[str, ...]:
 
 
 @cache
+@undivided
 def executor(name: str) -> Executor:
     """The runtime of a canonical device name, started on first use."""
     kind, _, index = name.partition(":")

@@ -9,11 +9,10 @@ from __future__ import annotations
 import functools
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
-from threading import RLock
 from types import MethodType
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
-from lazyten import check_mode, levels, matmul_precision, mixed_precision, tracing
+from lazyten import check_mode, forking, levels, matmul_precision, mixed_precision, tracing
 from lazyten.capture import record
 from lazyten.device import default_device
 from lazyten.donation import Donate, Donation
@@ -28,7 +27,7 @@ from lazyten.trees import Branch, flatten, unflatten
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_tracing = RLock()
+_tracing = forking.lock()
 """One trace at a time: while one is under way, storages hold stand-ins."""
 
 CACHE_LIMIT = 256
@@ -48,7 +47,7 @@ class Jitted(Generic[P, R]):
         self.function, self.check = function, check
         self.donation = Donation(function, donate)
         self._cache: OrderedDict[Hashable, list[Replay]] = OrderedDict()
-        self._lock = RLock()
+        self._lock = forking.lock()
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)

@@ -12,14 +12,13 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from threading import Lock
 from typing import Any, TypeVar
 
 import numpy as np
 
 from lazyten import dtype as dt
 from lazyten import elementwise as ew
-from lazyten import levels, tracing
+from lazyten import forking, levels, tracing
 from lazyten.dtype import DType
 from lazyten.errors import ArgumentError, DTypeError, TransformError
 from lazyten.levels import Level
@@ -45,7 +44,7 @@ class Generator:
     """Where random numbers come from: a 64-bit seed and how many numbers were taken so far."""
 
     def __init__(self, seed: int | None = None) -> None:
-        self._lock = Lock()
+        self._lock = forking.lock()
         self.manual_seed(_unforeseen() if seed is None else seed)
 
     def manual_seed(self, seed: int) -> Generator:

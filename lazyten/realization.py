@@ -21,6 +21,7 @@ from lazyten import dtype as dt
 from lazyten.checks import index_checks, is_outside, outside_error, reach
 from lazyten.device import Argument, Handle, Limit, Program, executor
 from lazyten.errors import DeviceError
+from lazyten.forking import undivided
 from lazyten.kernel import Kernel, Slot
 from lazyten.location import user_location
 from lazyten.node import Node, make, rebuild, toposort
@@ -347,6 +348,7 @@ def _launch_each(device: str, plan: Plan, handles: Mapping[int, Handle], detail:
                 run_one()
 
 
+@undivided
 def _keep(device: str, plan: Plan, launch: Sequence[tuple[Kernel, Program, Sequence[Argument]]],
           handles: Mapping[int, Handle]) -> None:
     """Write what is about to be launched to files."""

@@ -6,7 +6,6 @@ import os
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 

@@ -14,7 +14,8 @@ device itself, CompileError for a refused kernel. A device that takes kernels as
 text, as the interpreter does, subclasses `lazyten.device.Executor` and writes `build` itself.
 
 The code generator is imported where it is asked for: a process that finds all its kernels on disk
-does without, and starts in half the time.
+does without, and starts in half the time. Whatever imports or compiles is `undivided`: a fork by
+another thread waits for its end, as the child would wait for ever for what that thread holds.
 """
 from __future__ import annotations
 
@@ -33,6 +34,7 @@ from lazyten.decisions import given_for
 from lazyten.device import Executor, Handle, Program
 from lazyten.dtype import DType
 from lazyten.errors import CompileError, DeviceError, DTypeError
+from lazyten.forking import undivided
 from lazyten.kernel import Kernel, structure
 from lazyten.node import toposort
 
@@ -135,6 +137,7 @@ class Runtime(Executor):
         return self.capabilities.dtypes
 
     @property
+    @undivided
     def items(self) -> int:
         target = self.capabilities.target
         if target.work_group == 1 or not target.local_memory:
@@ -143,6 +146,7 @@ class Runtime(Executor):
         return BUSY_WARPS * target.warp
 
     @property
+    @undivided
     def has_tf32(self) -> bool:
         if not self.capabilities.tensor_cores:
             return False
@@ -201,6 +205,7 @@ class Runtime(Executor):
         from lazyten.codegen.pipeline import generate
         return [generate(self._checked(k), self.capabilities.target) for k in kernels]
 
+    @undivided
     def build(self, kernels: Sequence[Kernel]) -> list[Program]:
         """One program a kernel; a program that is still in use serves equal kernels again."""
         decided = [self._with_decisions(k) for k in with_distinct_names(kernels)]
@@ -244,6 +249,7 @@ class Runtime(Executor):
         """The target's label, as files of decisions name it."""
         return self.capabilities.target.label
 
+    @undivided
     def candidates(self, kernel: Kernel) -> list[str]:
         """Decisions worth trying on a kernel in place of those it has."""
         from lazyten.codegen.candidates import candidates

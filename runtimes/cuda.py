@@ -11,12 +11,12 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from threading import RLock
 from typing import Any
 from weakref import finalize
 
 import numpy as np
 
+from lazyten import forking
 from lazyten.codegen.generated import Generated
 from lazyten.codegen.native_half import NativeHalves
 from lazyten.codegen.render_c import function_name
@@ -90,7 +90,7 @@ class CudaRuntime(PooledRuntime[int]):
         self.properties = cuda_driver.properties(index)
         self.architecture = self._architecture()
         self.capabilities = capabilities_of(self.properties)
-        self._lock = RLock()
+        self._lock = forking.lock()
         self._queued: deque[Sequence[Generated]] = deque(maxlen=1000)
         self._dead_modules: deque[Any] = deque()
         self._dead_graphs: deque[Any] = deque()

@@ -14,6 +14,7 @@ import llvmlite.binding as llvm
 
 from lazyten.codegen.target import Target
 from lazyten.errors import DeviceError
+from lazyten.forking import held_by_forks
 from lazyten.runtimes.cache_sizes import host_caches
 
 BY_FEATURE = {"avx512f": Target("avx512", 64, 32), "avx2": Target("avx2", 32, 16),
@@ -66,6 +67,11 @@ def compiler_version(level: int) -> str:
     llvm_version = ".".join(map(str, llvm.llvm_version_info))
     return "\n".join([f"LLVM {llvm_version}, llvmlite {llvmlite.__version__}, -O{level}",
                       llvm.get_process_triple(), *processor()])
+
+
+_llvm_lock = getattr(getattr(llvm.ffi.lib, "_lock", None), "_lock", None)
+if _llvm_lock is not None:  # llvmlite frees things under it whenever garbage is collected
+    held_by_forks(_llvm_lock)
 
 
 def host_machine(level: int) -> llvm.TargetMachine:

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from threading import RLock
 from typing import Any
 
 import numpy as np
 
-from lazyten import ops
+from lazyten import forking, ops
 from lazyten.device import Executor, MemoryStats, Program
 from lazyten.dtype import DType
 from lazyten.errors import DeviceError
@@ -63,7 +62,7 @@ class InterpreterRuntime(Executor):
 
     def __init__(self, index: int = 0) -> None:
         super().__init__(index)
-        self._lock = RLock()
+        self._lock = forking.lock()
         self._freed: deque[int] = deque()  # sizes that `free`, which must not wait, noted
         self._in_use = self._peak = 0
 

@@ -11,9 +11,9 @@ import os
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from threading import RLock
 from typing import Generic, TypeVar
 
+from lazyten import forking
 from lazyten.device import MemoryStats
 from lazyten.errors import ArgumentError, DeviceError
 from lazyten.runtimes.host import total_memory
@@ -85,7 +85,7 @@ class MemoryPool(Generic[H]):
     def __init__(self, source: Source[H], limit: int | None = None) -> None:
         self.source = source
         self.limit = default_limit() if limit is None else limit
-        self._lock = RLock()
+        self._lock = forking.lock()
         self._freed: deque[H] = deque()
         self._used: dict[H, Block[H]] = {}
         self._spare: dict[int, dict[H, Block[H]]] = {}

@@ -13,7 +13,6 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, zip_longest
-from threading import RLock
 from typing import Any
 from weakref import ref
 
@@ -21,6 +20,7 @@ import numpy as np
 
 from lazyten import debug
 from lazyten import dtype as dt
+from lazyten import forking
 from lazyten.codegen.dialect import OPENCL
 from lazyten.codegen.generated import Generated
 from lazyten.codegen.render_c import function_name
@@ -132,7 +132,7 @@ class OpenCLRuntime(PooledRuntime[ClBuffer]):
             CachingAllocator(source, _part) if self.device.mem_base_addr_align <= 8 * GRAIN
             else MemoryPool(source))
         self.code = open_cache(f"{self._compiler()}\n{self.capabilities.target}")
-        self._lock = RLock()
+        self._lock = forking.lock()
         self._launches: list[ref[OpenCLLaunch]] = []
         self._events: list[Any] | None = None
 

@@ -9,8 +9,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from threading import Lock
-from typing import TypeVar
+from queue import SimpleQueue
+from threading import Thread
+from typing import Generic, TypeVar
+
+from lazyten import forking
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -19,7 +22,7 @@ C = TypeVar("C")
 SWITCH_SECONDS = 1e-4
 """After how long a thread that waits for the interpreter gets it."""
 
-_lock = Lock()
+_lock = forking.lock()
 _builds = 0
 _usual = 0.0
 
@@ -30,14 +33,50 @@ def overlapped(first: Callable[[A], B], second: Callable[[B], C],
     raised when neither runs any more; items that come after it may then not have been begun."""
     if len(items) < 2:
         return [(made := first(item), second(made)) for item in items]
-    from concurrent.futures import ThreadPoolExecutor  # it imports a good deal
-    thread = ThreadPoolExecutor(1, "lazyten-compile")
-    with _switching_often():
-        try:
-            begun = [(made := first(item), thread.submit(second, made)) for item in items]
-            return [(made, done.result()) for made, done in begun]
-        finally:
-            thread.shutdown(cancel_futures=True)
+    with _switching_often(), _Beside(second) as beside:
+        for item in items:
+            beside.give(first(item))
+    return beside.results()
+
+
+class _Beside(Generic[B, C]):
+    """A thread that takes the second step, in the order in which it is given things. (The library's
+    executors would be imported by the first build of many, and a fork does not bear that.)"""
+
+    def __init__(self, step: Callable[[B], C]) -> None:
+        self._step = step
+        self._given: SimpleQueue[tuple[B] | None] = SimpleQueue()
+        self._made: list[tuple[B, C]] = []
+        self._error: BaseException | None = None
+        self._given_up = False
+        self._thread = Thread(target=self._work, name="lazyten-compile")
+
+    def __enter__(self) -> _Beside[B, C]:
+        self._thread.start()
+        return self
+
+    def give(self, thing: B) -> None:
+        """One more thing to do."""
+        self._given.put((thing,))
+
+    def __exit__(self, kind: object, *exc: object) -> None:
+        self._given_up = kind is not None
+        self._given.put(None)
+        self._thread.join()
+
+    def results(self) -> list[tuple[B, C]]:
+        """What was given, and what was made of it. Raises the error of the step that failed."""
+        if self._error is not None:
+            raise self._error
+        return self._made
+
+    def _work(self) -> None:
+        while (given := self._given.get()) is not None:
+            if self._error is None and not self._given_up:
+                try:
+                    self._made.append((given[0], self._step(given[0])))
+                except BaseException as error:
+                    self._error = error
 
 
 @contextmanager

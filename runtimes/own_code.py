@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import llvmlite.binding as llvm
 
+from lazyten.forking import undivided
 from lazyten.runtimes.code_cache import open_cache
 from lazyten.runtimes.host import compiler_version, host_machine
 
@@ -15,6 +16,7 @@ OPTIMIZATION = 0
 """The quickest to compile: none of this code runs for long."""
 
 
+@undivided
 def load(text: str) -> llvm.ExecutionEngine:
     """An engine with the functions of a text; the code goes with it."""
     code = open_cache(compiler_version(OPTIMIZATION)).translate_own(text, _compile)

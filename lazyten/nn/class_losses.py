@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from lazyten import elementwise as ew
-from lazyten import losses, reductions, shapes, special
+from lazyten import losses, shapes, special
 from lazyten.arguments import takes_tensors
 from lazyten.errors import ArgumentError, ShapeError
 from lazyten.nn.activations import logsigmoid

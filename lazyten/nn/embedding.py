@@ -64,7 +64,7 @@ def _renormalize(input: Tensor, weight: Tensor, max_norm: float, norm_type: floa
 @takes_tensors
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """int64 (.., num_classes): 1 at each label, 0 elsewhere. A label outside is an IndexError once
-    it is computed. -1 counts the classes: one more than the greatest label, which is read for it."""
+    it is computed. -1 counts the classes: one more than the greatest label, read for it."""
     classes = shapes.as_int(num_classes, "one_hot", "num_classes")
     if classes == -1:
         if not tensor.numel():
