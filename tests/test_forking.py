@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-import lazyten as lt
 from lazyten import forking
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork() here")
@@ -23,7 +22,8 @@ import lazyten as lt
 
 def right():
     a, b = lt.arange(1600.0).reshape(40, 40) % 7, lt.ones(40, 40)
-    return [(a @ b).sum().item() == 40 * a.numpy().sum(), (lt.rand(100).sort()[0] >= 0).all().item(),
+    return [(a @ b).sum().item() == 40 * a.numpy().sum(),
+            (lt.rand(100).sort()[0] >= 0).all().item(),
             lt.jit(lambda x: x * 2)(a).sum().item() == 2 * a.sum().item()] == [True] * 3
 
 def forked():
