@@ -19,6 +19,8 @@ def explain_storages(storages: Iterable[Storage]) -> str:
     if not given:
         return "nothing to compute: no tensors were given"
     graph = Graph([s.value for s in given], given[0].device)
+    if again := graph.read_again():
+        graph = Graph([*graph.roots, *again], given[0].device)
     return explain_schedule(scheduled(given[0].device, graph))
 
 

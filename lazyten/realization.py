@@ -19,6 +19,7 @@ import numpy as np
 from lazyten import check_mode, debug, launch_dump, matmul_precision, tracing, watching
 from lazyten import dtype as dt
 from lazyten.checks import index_checks, is_outside, outside_error, reach
+from lazyten.deciding import read_again
 from lazyten.device import Argument, Handle, Limit, Program, executor
 from lazyten.errors import DeviceError
 from lazyten.forking import undivided
@@ -161,6 +162,10 @@ def _tf32(device: str) -> bool:
 
 def _realize_on(device: str, storages: Sequence[Storage]) -> None:
     graph = _checked_graph([s.value for s in storages], device)
+    again = graph.read_again()
+    if again:
+        storages = [*storages, *(Storage(n, device, keeps_graph=True) for n in again)]
+        graph = _checked_graph([s.value for s in storages], device)
     known = _plan_key(device, graph) in _plans
     start = time.perf_counter()
     plan = plan_of(device, graph)
@@ -261,6 +266,11 @@ class Graph:
             return () if node.op is Op.COPY else node.src
         self.passed[node] = found
         return (found,)
+
+    def read_again(self) -> list[Node]:
+        """What must be stored as a later graph may read it, and must find the same bits."""
+        return read_again(self.order, self.roots,
+                          (self.passed, self.passed.values(), self.reading, self.checks))
 
     def normalized(self) -> list[Node]:
         """The roots over BUFFER(Slot) leaves, without the nodes that were passed over."""

@@ -24,6 +24,9 @@ from lazyten.dtype import DType
 from lazyten.node import Node, const, make, rebuild, toposort
 from lazyten.ops import ELEMENTWISE, SPECS, Op
 
+CORRECTLY_ROUNDED = 0.5
+"""The error, in units in the last place, of what has the same bits wherever it is computed."""
+
 _known: WeakKeyDictionary[Node, Node | None] = WeakKeyDictionary()
 """What each node becomes; None: it stays (the node itself as value would keep it alive)."""
 
@@ -107,7 +110,11 @@ def _improve(node: Node) -> Node:
 
 
 def folded(node: Node) -> Node:
-    """The constant that an elementwise operation on constants gives."""
+    """The constant that an elementwise operation on constants gives; the operation itself where a
+    device may round otherwise: elements that are constants in one kernel and none in another must
+    have the same bits in both."""
+    if node.src[0].dtype.is_float and SPECS[node.op].ulp > CORRECTLY_ROUNDED:
+        return node
     dtypes = [s.dtype for s in node.src]
     values = [ops.round_to(np.asarray(s.value, s.dtype.compute), s.dtype) for s in node.src]
     return const(np.asarray(ops.evaluate(node.op, node.dtype, values, dtypes)).item(), node.dtype,
