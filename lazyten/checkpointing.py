@@ -24,7 +24,8 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """`function(*args, **kwargs)`, whose inner values are computed again in the backward pass.
 
     That takes less memory and more time. Gradients flow to the arguments that are tensors, and to
-    all other leaves that the function uses. Random numbers are the same both times. The function
+    all other leaves that the function uses. Random numbers are the same both times; sums may
+    differ by rounding, so that a comparison of all but equal sums may turn out otherwise. The function
     gives a tensor, or a tuple, list or dict of them.
     """
     kwargs.pop("use_reentrant", None)
