@@ -25,8 +25,8 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
     That takes less memory and more time. Gradients flow to the arguments that are tensors, and to
     all other leaves that the function uses. Random numbers are the same both times; sums may
-    differ by rounding, so that a comparison of all but equal sums may turn out otherwise. The function
-    gives a tensor, or a tuple, list or dict of them.
+    differ by rounding, so that a comparison of all but equal sums may turn out otherwise. The
+    function gives a tensor, or a tuple, list or dict of them.
     """
     kwargs.pop("use_reentrant", None)
     if not callable(function):

@@ -68,8 +68,8 @@ def stored_values(roots: Sequence[Node], groups: bool = False) -> list[Decision]
     """The values to store, in the order to compute them: the roots, and what is cheaper stored.
 
     First top-down, as if nothing but the values decided so far were stored; then bottom-up, taking
-    back what is cheap once the values below it are stored. Last, what must be the same bits wherever
-    it is read (deciding.py). groups: whether work items share in groups what they read.
+    back what is cheap once the values below it are stored. Last, what must be the same bits
+    wherever it is read (deciding.py). groups: whether work items share in groups what they read.
     """
     model = _Model(roots, groups)
     for node in reversed(model.order):

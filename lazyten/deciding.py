@@ -1,19 +1,19 @@
 """Values that decide something: they must be the same bits wherever they are read.
 
-A sum of floats depends, in its last bits, on the loops that compute it. Two places that both compute
-it may therefore disagree, which is as good as rounding - unless something is decided by the value: a
-comparison, a rounding, a position. Ranks that are counted from one set of bits and values from another
-are no permutation. So such a value is computed in one place, at one position of one kernel, or it is
-stored. What it takes follows from the ops alone:
+A sum of floats depends, in its last bits, on the loops that compute it. Two places that both
+compute it may therefore disagree, which is as good as rounding - unless something is decided by the
+value: a comparison, a rounding, a position. Ranks that are counted from one set of bits and values
+from another are no permutation. So such a value is computed in one place, at one position of one
+kernel, or it is stored. What it takes follows from the ops alone:
 
 - inexact: a REDUCE of floats by ADD or MUL. Everything else gives the same bits everywhere: floats
   are contracted and reassociated in sums only, and random numbers are integers.
-- deciding: what makes a step of a value (`is_deciding`), and all that its operands are made of, down
-  to the inexact values, whose own operands are beyond rounding anyway.
+- deciding: what makes a step of a value (`is_deciding`), and all that its operands are made of,
+  down to the inexact values, whose own operands are beyond rounding anyway.
 
-In: the scheduler's graph and which values it stores. Out: which ones must be stored besides. cost.py
-asks last, so what is stored for its cost needs no more. realization.py asks for those that a later
-graph may read again, which would compute them in another place.
+In: the scheduler's graph and which values it stores. Out: which ones must be stored besides.
+cost.py asks last, so what is stored for its cost needs no more. realization.py asks for those that
+a later graph may read again, which would compute them in another place.
 """
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def is_inexact(node: Node) -> bool:
 
 
 def is_deciding(node: Node) -> bool:
-    """Whether `node` jumps where a float that it reads changes by a bit: a comparison, a remainder, a
-    rounding to an integer, to a bool or to one of the few numbers of an 8-bit float."""
+    """Whether `node` jumps where a float that it reads changes by a bit: a comparison, a remainder,
+    a rounding to an integer, to a bool or to one of the few numbers of an 8-bit float."""
     if not any(s.dtype.is_float for s in node.src):
         return False
     return node.op in STEPS or node.op is Op.CAST and (not node.dtype.is_float
@@ -47,7 +47,7 @@ def is_deciding(node: Node) -> bool:
 
 
 def is_selecting(node: Node) -> bool:
-    """Whether the result is one of the floats that are read, which may be compared with it later."""
+    """Whether the result is one of the floats that are read, with which it may be compared."""
     return node.op is Op.REDUCE and node.dtype.is_float and node.arg[0] is Op.MAX
 
 
@@ -98,8 +98,8 @@ def _known_outside(order: Sequence[Node], roots: Collection[Node],
 
 
 class Place(NamedTuple):
-    """Where a value is read: in the kernel that stores `kernel`, at an index expression an axis, and
-    when (None: always). Equal places are one computation."""
+    """Where a value is read: in the kernel that stores `kernel`, at an index expression an axis,
+    and when (None: always). Equal places are one computation."""
 
     kernel: Node
     indices: tuple[Node, ...]

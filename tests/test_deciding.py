@@ -1,5 +1,5 @@
-"""A value that decides something is the same bits wherever it is read: in one kernel, in several, in
-several realizations, and in jitted functions."""
+"""A value that decides something is the same bits wherever it is read: in one kernel, in several,
+in several realizations, and in jitted functions."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -39,8 +39,7 @@ def kept(v: Tensor) -> list[Tensor]:
     return [v.sort(-1).values, v.sort(-1, descending=True).values, v.topk((n + 1) // 2).values,
             v.median(-1).values, v.kthvalue((n + 1) // 2).values, v.amax(-1), v.amin(-1), v.max(),
             lt.gather(v, -1, first), lt.where(v == v.amax(-1, keepdim=True), v, v.amax()),
-            v.gather(-1, v.argsort(-1)), lt.maximum(v, v.mean().round()).clamp_max(v.max())[..., :0],
-            v.cummax(-1).values]
+            v.gather(-1, v.argsort(-1)), v.cummax(-1).values]
 
 
 COUNTS: list[Callable[[Tensor], Tensor]] = [
