@@ -1,7 +1,6 @@
 """The whole way from a kernel to target text, pass by pass."""
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -25,14 +24,14 @@ from lazyten.codegen.optimize import Optimized, decide_part, loop_nest, optimize
 from lazyten.codegen.ranges import share_ranges
 from lazyten.codegen.target import Target
 from lazyten.codegen.vector_access import vectorize_accesses
+from lazyten.codegen.verify_accesses import verify_accesses
+from lazyten.codegen.verify_loops import verify_loops
+from lazyten.codegen.verify_rewrites import VERIFY
 from lazyten.errors import ArgumentError
 from lazyten.kernel import Given, Kernel, held_values
 from lazyten.location import attribute_to
 from lazyten.node import Node, make, ranges_of, toposort, verify
 from lazyten.ops import Op
-
-VERIFY = bool(os.environ.get("LAZYTEN_VERIFY"))
-"""Check every stage's nodes; tests turn it on."""
 
 
 def renderer(language: str | Dialect) -> Callable[[Function], tuple[str, tuple[str, ...]]]:
@@ -95,6 +94,8 @@ def _generate(kernel: Kernel, target: Target) -> Generated:
         stores = decompose(sink.src, target.halves)
         function = linearize(name, _checked(make(sink.op, sink.dtype, tuple(stores))),
                              decisions.parallel.grain, group.size, group.strides)
+        if VERIFY:
+            verify_accesses(function)
         if kernel.checks:
             function = check_accesses(function, arguments - 1, records, "bounds" in kernel.checks)
         elif target.work_group > 1:
@@ -133,6 +134,9 @@ def _in_blocks(kernel: Kernel, target: Target) -> Generated:
                                       tuple(decompose(_checked(step.sink).src))),
                            step.decisions.parallel.grain)
                  for name, step in zip(names, (*packing, *parts), strict=True)]
+    if VERIFY:
+        for function in functions:
+            verify_accesses(function)
     grain = -(-blocks.number // MOST_CHUNKS)
     held = {arguments + i: -(-n // LINE) * LINE for i, n in enumerate(blocks.held)}
     rendered = [render_llvm.render(f) for f in functions]
@@ -169,6 +173,8 @@ def _scratch_bytes(steps: list[Optimized], arguments: int) -> tuple[int, ...]:
 
 
 def _checked(sink: Node) -> Node:
+    """What a pass gives; the nest is looked at before instructions are made of it, or loops."""
     if VERIFY:
         verify([sink], "loop")
+        verify_loops(sink)
     return sink

@@ -11,6 +11,7 @@ from itertools import combinations, pairwise
 from lazyten import dtype as dt
 from lazyten.affine import Affine, added, affine, build
 from lazyten.codegen.summation import Loops
+from lazyten.codegen.verify_rewrites import VERIFY, verify_rewrite
 from lazyten.index_moves import flatten
 from lazyten.node import (
     Node,
@@ -54,15 +55,21 @@ def free_ranges(root: Node) -> dict[Node, frozenset[Node]]:
     return free
 
 
-def replace_ranges(sink: Node, values: dict[Node, Node],
-                   bound: dict[Node, tuple[Node, ...]]) -> Node:
+def replace_ranges(sink: Node, values: dict[Node, Node], bound: dict[Node, tuple[Node, ...]],
+                   inside: Node | None = None) -> Node:
     """Replace loop variables by expressions over new ones.
 
     values: the expression of each old RANGE. bound: the new ranges that an ACCUMULATE over it binds
-    instead.
+    instead. inside: where these are not past the end of the old one (None: they never are); what
+    ACCUMULATEs combine elsewhere is made their identity.
     """
     replaced, = _replaced([sink], dict(values), bound)
-    return make(Op.SINK, sink.dtype, tuple(simplify_all(replaced.src)))
+    made = make(Op.SINK, sink.dtype, tuple(simplify_all(replaced.src)))
+    if inside is not None:
+        made = _mask_reduction(made, frozenset[Node]().union(*bound.values()), inside)
+    if VERIFY:
+        verify_rewrite(sink, made, values, bound, inside)
+    return made
 
 
 def _replaced(roots: Sequence[Node], done: dict[Node, Node],
@@ -194,7 +201,7 @@ def _merge(sink: Node, outer: Node, inner: Node, roots: list[Node]) -> Node:
         for old, term in zip(others, _replaced(others, values, bound), strict=True):
             total = added(total, affine(term), terms[old])  # a LOAD may read at these loops too
         values[root] = build(*total)
-    return replace_ranges(sink, values, bound)
+    return replace_ranges(sink, {root: values[root] for root in roots}, bound)
 
 
 def _neighbours(sink: Node) -> Iterator[tuple[Node, Node]]:
@@ -284,10 +291,8 @@ def split_reduction(sink: Node, r: Node, unroll: int, lanes: int, loops: Loops =
     parts += [_part(r, len(parts) + 1, items, "local"), last]
     value = simplify(flatten(sizes, parts))
     made = tuple(p for p in parts if p.op is Op.RANGE)
-    sink = replace_ranges(sink, {r: value}, {r: made})
-    if math.prod(sizes) == n:
-        return sink
-    return _mask_reduction(sink, frozenset(made), elementwise(Op.CMPLT, value, index(n)))
+    inside = None if math.prod(sizes) == n else elementwise(Op.CMPLT, value, index(n))
+    return replace_ranges(sink, {r: value}, {r: made}, inside)
 
 
 def group_range(r: Node, n: int) -> Node:
@@ -311,11 +316,8 @@ def block_reduction(sink: Node, r: Node, size: int) -> tuple[Node, Node]:
     blocks = make(Op.RANGE, r.dtype, (), Range((CARRIED, *r.arg.order), count, "reduce"))
     inner = _part(r, 0, size, "reduce")
     value = simplify(elementwise(Op.ADD, elementwise(Op.MUL, blocks, index(size)), inner))
-    sink = replace_ranges(sink, {r: value}, {r: (blocks, inner)})
-    if n % size:
-        sink = _mask_reduction(sink, frozenset((blocks, inner)),
-                               elementwise(Op.CMPLT, value, index(n)))
-    return sink, inner
+    inside = elementwise(Op.CMPLT, value, index(n)) if n % size else None
+    return replace_ranges(sink, {r: value}, {r: (blocks, inner)}, inside), inner
 
 
 def block_range(r: Node, block: int) -> Node:

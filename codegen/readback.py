@@ -1,0 +1,123 @@
+"""Integers and conditions of instructions, read back as index expressions.
+
+In: a Function of linearize. Out: for a Value, an expression over a RANGE for each loop, digit of
+the item's number and lane. Widths are forgotten where bounds show that nothing wraps; what is
+loaded or computed of floats is a leaf that may have any value of its type. Called by
+verify_accesses.py, which proves with it that accesses are inside.
+"""
+from __future__ import annotations
+
+from itertools import pairwise
+
+from lazyten import dtype as dt
+from lazyten.affine import affine, interval
+from lazyten.bounds import limits
+from lazyten.codegen.instructions import (
+    Compute,
+    Constant,
+    Function,
+    Instruction,
+    Item,
+    Lanes,
+    Loop,
+    Splat,
+    Value,
+    instructions_of,
+)
+from lazyten.node import Node, Param, Range, const, elementwise, index, make
+from lazyten.ops import Op
+
+LANE, DIGIT, COUNTER = range(3)
+"""What the orders of ranges begin with: over lanes, over a digit of items, of a loop."""
+INDICES = (dt.int32, dt.uint32, dt.int64, dt.uint64)
+
+INTEGER = frozenset({Op.ADD, Op.SUB, Op.MUL, Op.NEG, Op.NOT, Op.IDIV, Op.MOD, Op.MAX, Op.AND, Op.OR,
+                     Op.XOR, Op.SHL, Op.SHR, Op.WHERE, Op.CAST, Op.CMPLT, Op.CMPNE})
+
+
+class Reader:
+    """Expressions of a Function's values, each made once."""
+
+    def __init__(self, function: Function) -> None:
+        self.makers: dict[Value, Instruction] = {}
+        self.nodes: dict[Value, Node] = {}
+        for item in instructions_of(function.body):
+            if isinstance(item, Loop):
+                self.nodes[item.counter] = _range((COUNTER, item.counter.id), item.extent)
+            elif isinstance(item, Compute | Constant | Lanes | Splat | Item):
+                self.makers[item.out] = item
+
+    def node(self, value: Value) -> Node:
+        """The expression of an integer or bool."""
+        stack = [value]
+        while stack:
+            v = stack[-1]
+            missing = [o for o in self._operands(v) if o not in self.nodes]
+            stack += missing
+            if not missing:
+                self.nodes[stack.pop()] = self._made(v)
+        return self.nodes[value]
+
+    def _operands(self, value: Value) -> tuple[Value, ...]:
+        item = None if value in self.nodes else self.makers.get(value)
+        if isinstance(item, Splat):
+            return (item.source,)
+        if isinstance(item, Compute) and not any(a.dtype.is_float for a in item.args):
+            return item.args
+        return ()
+
+    def _made(self, value: Value) -> Node:
+        if value in self.nodes:
+            return self.nodes[value]
+        item = self.makers.get(value)
+        if isinstance(item, Splat):
+            return self.nodes[item.source]
+        if isinstance(item, Item):
+            return _range((DIGIT, item.stride, item.extent), item.extent)
+        if isinstance(item, Lanes):
+            return lanes(item.values)
+        if isinstance(item, Constant):
+            return index(int(item.value)) if value.dtype in INDICES else \
+                const(item.value, value.dtype)
+        if isinstance(item, Compute) and self._operands(value):
+            return self._computed(item) or _unknown(value)
+        return _unknown(value)
+
+    def _computed(self, item: Compute) -> Node | None:
+        """None where it may wrap, or for an op that no index has."""
+        args = [self.nodes[a] for a in item.args]
+        if item.op not in INTEGER:
+            return None
+        if item.out.dtype not in INDICES:
+            return make(item.op, item.out.dtype, tuple(args))
+        if item.op is Op.CAST and args[0].dtype is dt.INDEX:
+            made = args[0]
+        elif item.op is Op.CAST or args[-1].dtype is dt.INDEX:
+            made = make(item.op, dt.INDEX, tuple(args))
+        else:
+            return None
+        low, high = interval(*affine(made))
+        least, greatest = limits(item.out.dtype)
+        return made if least <= low and high <= greatest else None
+
+
+def lanes(found: tuple[int, ...]) -> Node:
+    """Integers by lane."""
+    lane, step = _range((LANE, len(found)), len(found)), found[1] - found[0]
+    if all(b - a == step for a, b in pairwise(found)):
+        return elementwise(Op.ADD, elementwise(Op.MUL, lane, index(step)), index(found[0]))
+    node = index(found[-1])
+    for i, value in reversed(list(enumerate(found[:-1]))):
+        node = elementwise(Op.WHERE, elementwise(Op.CMPLT, lane, index(i + 1)), index(value), node)
+    return node
+
+
+def _range(order: tuple[int, ...], extent: int) -> Node:
+    return make(Op.RANGE, dt.INDEX, (), Range(order, extent, "loop"))
+
+
+def _unknown(value: Value) -> Node:
+    """A leaf for any value of a type, of its own for each Value."""
+    dtype = dt.INDEX if value.dtype in INDICES else value.dtype
+    param = make(Op.PARAM, dtype, (), Param(value.id, 1))
+    return make(Op.LOAD, dtype, (param, index(0)))

@@ -1,0 +1,182 @@
+"""A proof that a kernel's instructions stay within their arguments and arrays.
+
+In: a Function of linearize. Raises InternalError for a Load, Store or Copy whose position may be
+outside: unmasked ones must be inside wherever the loops are, masked ones where their mask is true
+(but masked scalar Stores, which need a place to keep, always). Positions and masks are read back
+from the instructions as index expressions over loops, items and lanes (readback.py); then an
+inequality follows from intervals, from the mask's own inequalities times constants (a certificate
+as of Farkas' lemma), or from all the points there are.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from lazyten import dtype as dt
+from lazyten.affine import Affine, added, affine, interval, scaled
+from lazyten.codegen.coverage import grid, values
+from lazyten.codegen.instructions import (
+    Address,
+    Copy,
+    Function,
+    Instruction,
+    Load,
+    Store,
+    Value,
+    format_block,
+    instructions_of,
+)
+from lazyten.codegen.readback import Reader, lanes
+from lazyten.errors import InternalError
+from lazyten.node import Node, elementwise, index, ranges_of, toposort
+from lazyten.ops import Op
+from lazyten.simplify import simplify
+
+MOST_POINTS = 1 << 20
+
+
+def verify_accesses(function: Function) -> None:
+    """Raise InternalError unless every access is inside; see above."""
+    work = _Verifier(function)
+    for item in instructions_of(function.body):
+        for address, masks, count in accesses(item):
+            if not work.is_inside(address, masks, count):
+                one = format_block(function.body)
+                raise InternalError(f"{item} of {function.name} may be outside of the "
+                                    f"{work.size(address)} elements it is of:\n{one}")
+
+
+def accesses(item: Instruction) -> Iterable[tuple[Address, tuple[Value, ...], int]]:
+    """What an instruction touches, when (where all masks are true), and how many lanes that are."""
+    if isinstance(item, Load):
+        yield item.address, _given(item.mask), item.out.lanes
+    elif isinstance(item, Store):
+        lanes = item.value.lanes
+        yield item.address, _given(item.mask) if lanes > 1 else (), lanes
+    elif isinstance(item, Copy):
+        yield item.target, _given(item.when), 1
+        yield item.source, _given(item.mask, item.when), 1
+
+
+def _given(*masks: Value | None) -> tuple[Value, ...]:
+    return tuple(m for m in masks if m is not None)
+
+
+class _Verifier:
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self.read = Reader(function)
+        self.known: dict[tuple[Node, tuple[Node, ...], int], bool] = {}
+        self.limits: dict[Value | None, tuple[int, int]] = {}
+
+    def size(self, address: Address) -> int:
+        """The elements of what is addressed."""
+        arrays = self.function.arrays if address.is_local else self.function.params
+        return arrays[address.slot][1]
+
+    def is_inside(self, address: Address, masks: Sequence[Value], count: int) -> bool:
+        """Whether `count` lanes are, where all masks are true."""
+        size = self.size(address)
+        if address.vector is None:
+            low, high = self._interval(address.base)
+            first = address.offset
+            if 0 <= low + first and high + first + address.span <= size:
+                return True
+        position = self._position(address, count)
+        conditions = tuple(self.read.node(m) for m in masks)
+        key = position, conditions, size
+        if key not in self.known:
+            self.known[key] = is_within(position, size, conditions)
+        return self.known[key]
+
+    def _interval(self, base: Value | None) -> tuple[int, int]:
+        if base not in self.limits:
+            self.limits[base] = (0, 0) if base is None else \
+                interval(*affine(self.read.node(base)))
+        return self.limits[base]
+
+    def _position(self, address: Address, count: int) -> Node:
+        if address.vector is not None:
+            return self.read.node(address.vector)
+        steps = lanes(tuple(address.offset + i for i in address.offsets)) \
+            if count > 1 and len(address.offsets) > 1 else index(address.offset)
+        if address.base is None:
+            return steps
+        return elementwise(Op.ADD, self.read.node(address.base), steps)
+
+
+def is_within(position: Node, size: int, conditions: Iterable[Node]) -> bool:
+    """Whether 0 <= position < size wherever all conditions are true."""
+    parts = [part for c in conditions for part in _conjuncts(c)]
+    known = [d for part in parts if (d := _difference(part)) is not None]
+    for at in (position, simplify(position)):
+        form = affine(at)
+        below = added(({}, size - 1), form, -1)
+        if _is_natural(form, known) and _is_natural(below, known):
+            return True
+    return _everywhere(position, size, parts)
+
+
+def _conjuncts(condition: Node) -> list[Node]:
+    if condition.op is Op.AND:
+        return [part for s in condition.src for part in _conjuncts(s)]
+    return [condition]
+
+
+def _difference(condition: Node) -> Affine | None:
+    """What is 0 or more where a comparison is true; None for other conditions."""
+    inverted = condition.op is Op.NOT
+    compared = condition.src[0] if inverted else condition
+    if compared.op is not Op.CMPLT or compared.src[0].dtype is not dt.INDEX:
+        return None
+    left, right = map(affine, compared.src)
+    if inverted:
+        return added(left, right, -1)
+    return added(added(right, left, -1), ({}, -1))
+
+
+def _is_natural(form: Affine, known: Sequence[Affine]) -> bool:
+    """Whether a sum is 0 or more where those that are `known` are: subtracting multiples of them,
+    it stays so."""
+    for _ in range(len(known) + 1):
+        low = interval(*form)[0]
+        if low >= 0:
+            return True
+        others = (added(form, scaled(k, -factor)) for k in known for factor in _factors(form, k))
+        form = max((*others, form), key=lambda f: interval(*f)[0])
+        if interval(*form)[0] <= low:
+            return False
+    return False
+
+
+def _factors(form: Affine, known: Affine) -> set[int]:
+    """By what `known` may be multiplied so that a term goes."""
+    return {f // known[0][t] for t, f in form[0].items()
+            if t in known[0] and f % known[0][t] == 0 and f // known[0][t] > 0}
+
+
+def _everywhere(position: Node, size: int, parts: Iterable[Node]) -> bool:
+    """Whether it is so at every combination of the ranges that a condition or a division is about;
+    the others are then at their first or last step."""
+    terms, constant = affine(position)
+    parts = [p for p in parts if not _is_loaded(p)]
+    about = list(ranges_of([*(t for t in terms if t.op is not Op.RANGE), *parts]))
+    points = math.prod(r.arg.extent for r in about)
+    if points > MOST_POINTS or any(map(_is_loaded, terms)):
+        return False
+    known, apart = grid(about), {t: f for t, f in terms.items()
+                                 if t.op is Op.RANGE and t not in about}
+    low, high = interval(apart, constant)
+    at, true = np.zeros(points, np.int64), np.ones(points, np.bool_)
+    for t in terms.keys() - apart.keys():
+        at += terms[t] * values(t, known)
+    for part in parts:
+        true &= values(part, known)
+    found = at[true]
+    return not found.size or bool(0 <= low + found.min() and high + found.max() < size)
+
+
+def _is_loaded(node: Node) -> bool:
+    return any(n.op is Op.LOAD for n in toposort([node]))
