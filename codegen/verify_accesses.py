@@ -1,7 +1,7 @@
-"""A proof that a kernel's instructions stay within their arguments and arrays.
+"""A proof that a kernel's instructions stay within their arguments and arrays, and fill outputs.
 
-In: a Function of linearize. Raises InternalError for a Load, Store or Copy whose position may be
-outside: unmasked ones must be inside wherever the loops are, masked ones where their mask is true
+In: a Function of linearize. Raises InternalError for an argument that has Stores, but not to all
+its elements, and for a Load, Store or Copy whose position may be outside: unmasked ones must be inside wherever the loops are, masked ones where their mask is true
 (but masked scalar Stores, which need a place to keep, always). Positions and masks are read back
 from the instructions as index expressions over loops, items and lanes (readback.py); then an
 inequality follows from intervals, from the mask's own inequalities times constants (a certificate
@@ -35,6 +35,9 @@ from lazyten.ops import Op
 from lazyten.simplify import simplify
 
 MOST_POINTS = 1 << 20
+MOST_STORED = 1 << 16
+"""Elements of an argument of which it is shown that all are stored; the rewrites and the nest have
+proofs without a limit, so this one is about instances and lanes."""
 
 
 def verify_accesses(function: Function) -> None:
@@ -46,6 +49,20 @@ def verify_accesses(function: Function) -> None:
                 one = format_block(function.body)
                 raise InternalError(f"{item} of {function.name} may be outside of the "
                                     f"{work.size(address)} elements it is of:\n{one}")
+    for slot, stores in _stores(function).items():
+        size = function.params[slot][1]
+        if size <= MOST_STORED and not work.is_filled(size, stores):
+            raise InternalError(f"not all of the {size} elements of argument {slot} are stored by "
+                                f"{function.name}:\n{format_block(function.body)}")
+
+
+def _stores(function: Function) -> dict[int, list[Store]]:
+    """What stores elements of each argument, without combining them with what is there."""
+    found: dict[int, list[Store]] = {}
+    for item in instructions_of(function.body):
+        if isinstance(item, Store) and item.combiner is None and not item.address.is_local:
+            found.setdefault(item.address.slot, []).append(item)
+    return found
 
 
 def accesses(item: Instruction) -> Iterable[tuple[Address, tuple[Value, ...], int]]:
@@ -90,6 +107,22 @@ class _Verifier:
         if key not in self.known:
             self.known[key] = is_within(position, size, conditions)
         return self.known[key]
+
+    def is_filled(self, size: int, stores: Iterable[Store]) -> bool:
+        """Whether Stores that are inside have been to every element."""
+        filled = np.zeros(size, np.bool_)
+        for item in stores:
+            position = self._position(item.address, item.value.lanes)
+            mask = index(0) if item.mask is None else self.read.node(item.mask)
+            ranges = list(ranges_of([position, mask]))
+            if _is_loaded(position) or _is_loaded(mask):
+                continue
+            if math.prod(r.arg.extent for r in ranges) > MOST_POINTS:
+                return True
+            known = grid(ranges)
+            at = values(position, known)
+            filled[at if item.mask is None else at[values(mask, known)]] = True
+        return bool(filled.all())
 
     def _interval(self, base: Value | None) -> tuple[int, int]:
         if base not in self.limits:

@@ -262,6 +262,21 @@ def test_an_access_that_lost_its_mask_is_refused() -> None:
         verify_accesses(bare)
 
 
+def test_an_output_that_is_not_stored_everywhere_is_refused() -> None:
+    tile = make(Op.RANGE, dt.INDEX, (), Range((0,), 4, "unroll"))
+    function = linearize("kernel", sink(store(24, row_major((tile, 6), (B, 1)), load(
+        24, row_major((tile, 6), (B, 1))))))
+    verify_accesses(function)
+    nest = next(i for i in function.body.items if isinstance(i, Loop))
+    stores = [i for i in nest.body.items if isinstance(i, Store)]
+    assert len(stores) == 4
+    for dropped in stores:
+        body = Block(1, [i for i in nest.body.items if i is not dropped])
+        items = [replace(nest, body=body) if i is nest else i for i in function.body.items]
+        with pytest.raises(InternalError, match="not all of the 24 elements"):
+            verify_accesses(replace(function, body=Block(0, items)))
+
+
 @given(extents=st.tuples(st.integers(1, 5), st.integers(1, 5)),
        factors=st.tuples(st.integers(-4, 4), st.integers(-4, 4)), start=st.integers(-6, 6),
        size=st.integers(1, 24), low=st.integers(-3, 3), high=st.integers(0, 8))
