@@ -10,6 +10,7 @@ as of Farkas' lemma), or from all the points there are.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -191,20 +192,22 @@ def _factors(form: Affine, known: Affine) -> set[int]:
 
 
 def _everywhere(position: Node, size: int, parts: Iterable[Node]) -> bool:
-    """Whether it is so at every combination of the ranges that a condition or a division is about;
-    the others are then at their first or last step."""
+    """Whether it is so at every combination of the ranges that several of its terms, or conditions,
+    are about; other terms are at their bounds."""
     terms, constant = affine(position)
     parts = [p for p in parts if not _is_loaded(p)]
-    about = list(ranges_of([*(t for t in terms if t.op is not Op.RANGE), *parts]))
+    users = Counter(r for n in (*terms, *parts) for r in ranges_of([n]))
+    single = {r for r, count in users.items() if count == 1}.difference(ranges_of(parts))
+    apart = {t: f for t, f in terms.items() if single.issuperset(ranges_of([t]))}
+    rest = {t: f for t, f in terms.items() if t not in apart}
+    about = list(ranges_of([*rest, *parts]))
     points = math.prod(r.arg.extent for r in about)
-    if points > MOST_POINTS or any(map(_is_loaded, terms)):
+    if points > MOST_POINTS or any(map(_is_loaded, rest)):
         return False
-    known, apart = grid(about), {t: f for t, f in terms.items()
-                                 if t.op is Op.RANGE and t not in about}
-    low, high = interval(apart, constant)
+    known, (low, high) = grid(about), interval(apart, constant)
     at, true = np.zeros(points, np.int64), np.ones(points, np.bool_)
-    for t in terms.keys() - apart.keys():
-        at += terms[t] * values(t, known)
+    for t, f in rest.items():
+        at += f * values(t, known)
     for part in parts:
         true &= values(part, known)
     found = at[true]

@@ -39,7 +39,8 @@ def verify_loops(sink: Node) -> None:
         if stray:
             raise InternalError(f"{names(stray)} reaches a store, uncombined:\n{dump([store])}")
         _verify_store(store, free[store], store.src[0] in written)
-        written.add(store.src[0])
+        if store.arg is None:
+            written.add(store.src[0])
 
 
 def _verify_places(sink: Node) -> None:

@@ -21,9 +21,10 @@ from lazyten import CheckError, check_mode, ops
 from lazyten import dtype as dt
 from lazyten.codegen import pipeline
 from lazyten.codegen.report import LOW, Finding, key_of, read_key
+from lazyten.codegen.target import AVX2
 from lazyten.device import executor
 from lazyten.dtype import DType
-from lazyten.errors import ArgumentError
+from lazyten.errors import ArgumentError, InternalError
 from lazyten.kernel import Kernel, from_plain, structure, to_plain
 from lazyten.node import Node, cast, elementwise, expand, index, make, reduce, reshape, rewrite
 from lazyten.ops import Op
@@ -244,6 +245,7 @@ def misplaced(monkeypatch: pytest.MonkeyPatch, op: Op, by: int) -> None:
         place = elementwise(Op.ADD, node.src[1], index(by))
         return make(op, node.dtype, (node.src[0], place, *node.src[2:]), node.arg)
     monkeypatch.setattr(pipeline, "lower", lambda kernel: rewrite([right(kernel)], off)[0])
+    monkeypatch.setattr(pipeline, "VERIFY", False)  # which would refuse the kernel
 
 
 def products(m: int, k: int, n: int) -> Node:
@@ -287,6 +289,18 @@ def test_a_wrong_index_is_reported_and_touches_nothing(
         with pytest.raises(CheckError, match=f"kernel checked .* {verb} {position}"):
             run_guarded(runtime, kernel, values, at_end)
     del program
+
+
+@pytest.mark.parametrize("by", [-1, 1, 10**9])
+@pytest.mark.parametrize("op", [Op.LOAD, Op.STORE], ids=["load", "store"])
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_wrong_index_is_refused_where_kernels_are_verified(
+        monkeypatch: pytest.MonkeyPatch, name: str, op: Op, by: int) -> None:
+    node, inputs = KERNELS[name]
+    misplaced(monkeypatch, op, by)
+    monkeypatch.setattr(pipeline, "VERIFY", True)
+    with pytest.raises(InternalError, match="may be outside" if op is Op.LOAD else "are stored"):
+        pipeline.generate(kernel_of([node], *inputs), AVX2)
 
 
 @pytest.mark.parametrize("mapping", ["opencl", "opencl-grid"])
