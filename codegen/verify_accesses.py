@@ -1,11 +1,12 @@
 """A proof that a kernel's instructions stay within their arguments and arrays, and fill outputs.
 
 In: a Function of linearize. Raises InternalError for an argument that has Stores, but not to all
-its elements, and for a Load, Store or Copy whose position may be outside: unmasked ones must be inside wherever the loops are, masked ones where their mask is true
-(but masked scalar Stores, which need a place to keep, always). Positions and masks are read back
-from the instructions as index expressions over loops, items and lanes (readback.py); then an
-inequality follows from intervals, from the mask's own inequalities times constants (a certificate
-as of Farkas' lemma), or from all the points there are.
+its elements, and for a Load, Store or Copy whose position may be outside: unmasked ones must be
+inside wherever the loops are, masked ones where their mask is true (but masked scalar Stores, which
+need a place to keep, always). Positions and masks are read back from the instructions as index
+expressions over loops, items and lanes (readback.py); then an inequality follows from intervals,
+from the mask's own inequalities times constants (a certificate as of Farkas' lemma), or from all
+the points there are.
 """
 from __future__ import annotations
 
