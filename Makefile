@@ -19,17 +19,19 @@ BIN := $(VENV)/bin
 RUN := $(VENV)/.run-ready
 DEV := $(VENV)/.dev-ready
 EXAMPLE := $(VENV)/.example-ready
+TORCH := $(VENV)/.torch-ready
 TREE := build/tree
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP := $(BIN)/python -m pip --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help dev lenet test test-gpu test-nvrtc test-thorough mutants fuzz conformance bench lint wheel wheel-check clean distclean
+.PHONY: help dev lenet test test-torch test-gpu test-nvrtc test-thorough mutants fuzz conformance bench lint wheel wheel-check clean distclean
 
 help:
 	@echo "make lenet        train LeNet-5 on handwritten digits"
 	@echo "make test         run the test suite"
+	@echo "make test-torch   install PyTorch and run the tests that compare with it"
 	@echo "make test-thorough  the same with 1,000 examples a property; takes an hour or more"
 	@echo "make fuzz         run random programs for as long as asked, beside the interpreter and PyTorch"
 	@echo "make test-nvrtc   run the test suite, and let NVIDIA's compiler take all its kernels"
@@ -48,6 +50,10 @@ lenet: $(if $(findstring opencl,$(ARGS) $(DEVICE)),$(DEV),$(RUN))
 
 test: $(DEV)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
+
+# What `make test` skips where PyTorch is not installed; afterwards it has these tests, too.
+test-torch: $(TORCH)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m torch $(ARGS)
 
 # A test that runs for minutes is no hang here.
 test-thorough: $(DEV)
@@ -101,6 +107,10 @@ dev: $(DEV)
 
 $(DEV): requirements-dev.txt $(RUN)
 	$(PIP) install --requirement requirements-dev.txt
+	@touch $@
+
+$(TORCH): .ci/requirements-torch.txt $(DEV)
+	$(PIP) install --requirement .ci/requirements-torch.txt
 	@touch $@
 
 $(EXAMPLE): $(DEV) examples/lazyten_c/lazyten_c.py examples/lazyten_c/pyproject.toml

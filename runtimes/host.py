@@ -38,21 +38,33 @@ def target_of(features: dict[str, bool], machine: str) -> Target:
     return next((t for feature, t in BY_FEATURE.items() if features.get(feature)), Target())
 
 
-def host_target() -> Target:
-    """The vector unit and caches of this machine, or of the one that LAZYTEN_TARGET names.
+LEVELS = {"x86-64-v2": BY_FEATURE["sse2"], "x86-64-v3": BY_FEATURE["avx2"],
+          "x86-64-v4": BY_FEATURE["avx512f"]}
+"""Vector units by the level of x86-64 that has them, as compilers name these."""
 
-    That decides only what the generated text looks like, so that dumps from different machines can
-    be compared: LLVM makes this processor's instructions of any text. DeviceError for an unknown
-    name.
+
+def named_target() -> Target | None:
+    """The vector unit that LAZYTEN_TARGET names, with usual caches; None if it is the machine's own
+    that counts. DeviceError for an unknown name.
+
+    That decides only what generated text looks like, so that texts, and the bits of results, are
+    the same on different machines: the device's compiler makes its own instructions of any text, of
+    a vector that is too wide several.
     """
-    name = os.environ.get("LAZYTEN_TARGET")
-    if not name:
-        return replace(target_of(host_features(), platform.machine()), **host_caches()._asdict())
-    named = {t.name: t for t in (*BY_FEATURE.values(), Target())}
+    name = os.environ.get("LAZYTEN_TARGET") or "host"
+    if name == "host":
+        return None
+    named = LEVELS | {t.name: t for t in (*BY_FEATURE.values(), Target())}
     if name not in named:
         raise DeviceError(f"LAZYTEN_TARGET={name!r} is not a target; use one of "
-                          f"{', '.join(named)}, or leave it out for this machine's own")
+                          f"{', '.join(named)}, or host for this machine's own")
     return named[name]
+
+
+def host_target() -> Target:
+    """The vector unit and caches that the cpu's text is made for: this machine's, or named ones."""
+    return named_target() or replace(target_of(host_features(), platform.machine()),
+                                     **host_caches()._asdict())
 
 
 @cache

@@ -10,9 +10,11 @@ from dataclasses import replace
 from lazyten import dtype as dt
 from lazyten.codegen.dialect import CLANG_OPENCL
 from lazyten.codegen.native_half import NativeHalves
+from lazyten.codegen.target import Target
 from lazyten.dtype import DType
 from lazyten.runtimes.cache_sizes import host_caches
 from lazyten.runtimes.contract import Capabilities
+from lazyten.runtimes.host import named_target
 from lazyten.runtimes.opencl_devices import ClDevice, package
 from lazyten.runtimes.opencl_drivers import UNKNOWN, Driver
 
@@ -32,12 +34,19 @@ def capabilities_of(device: ClDevice, driver: Driver) -> Capabilities:
 
 def cpu_capabilities(device: ClDevice, driver: Driver = UNKNOWN) -> Capabilities:
     """For processors: vectors, and a work item for each chunk of the outer loop."""
-    width = max(device.native_vector_width_float, 1) * 4
+    unit = named_target() or _vector_unit(device)
     return Capabilities("opencl-cpu", replace(CLANG_OPENCL, call_lanes=driver.call_lanes),
-                        vector_bytes=min(width, driver.vector_bytes),
-                        vector_registers=32 if width == 64 else 16, threads=True,
+                        vector_bytes=min(unit.vector_bytes, driver.vector_bytes),
+                        vector_registers=unit.vector_registers, l1_bytes=unit.l1_bytes,
+                        l1_ways=unit.l1_ways, l2_bytes=unit.l2_bytes, threads=True,
                         dtypes=_dtypes(device), local_memory=device.local_mem_size,
-                        most_lanes=driver.most_lanes, **host_caches()._asdict())
+                        most_lanes=driver.most_lanes)
+
+
+def _vector_unit(device: ClDevice) -> Target:
+    """That of the device, and the machine's caches."""
+    width = max(device.native_vector_width_float, 1) * 4
+    return Target("", width, 32 if width == 64 else 16, **host_caches()._asdict())
 
 
 def gpu_capabilities(device: ClDevice) -> Capabilities:

@@ -8,7 +8,8 @@ Fences of a page, run from top to bottom in one fresh process and an empty worki
     ```console            `$ command` lines with the output of each below it, run by a shell
                           (`> ` continues a command)
 
-A line `<!-- environment: DEBUG=2 -->` in a page sets variables for all of it. Diagrams and shell
+A line `<!-- environment: DEBUG=2 -->` in a page sets variables for all of it. What a page shows is
+what LAZYTEN_TARGET=x86-64-v3 gives, so that it does not depend on the machine. Diagrams and shell
 lines to be typed by a reader go into plain or ```sh fences, which are not looked at.
 
 Two outputs are the same if they differ only in white space and in measurements: numbers with a
@@ -34,6 +35,7 @@ _MEASURED = re.compile(rf"(?<![\w.]){_NUMBER} ?({_UNIT})(?![\w/])")
 _HEADER = re.compile(rf"(?<![\w/])(?:{_UNIT})(?![\w/])")
 _ENVIRONMENT = re.compile(r"<!-- environment: (.*?) -->")
 TIMEOUT = 120
+TARGET = "x86-64-v3"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,7 @@ def _commands(lines: list[str], start: int, stop: int) -> Iterator[Example]:
 def run(page: Path, found: list[Example], folder: Path) -> list[str]:
     """What each example printed. Raises PageError if one fails."""
     environment = {k: v for k, v in os.environ.items() if k not in ("DEBUG", "DEVICE")}
+    environment["LAZYTEN_TARGET"] = TARGET
     environment |= dict(p.split("=", 1) for m in _ENVIRONMENT.finditer(page.read_text("utf8"))
                         for p in m[1].split())
     environment["PYTHONUNBUFFERED"] = "1"  # both streams in the order of their writes

@@ -4,12 +4,15 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from lazyten import dtype as dt
 from lazyten.codegen.access import Access
 from lazyten.codegen.target import Target
-from lazyten.node import Range, make
+from lazyten.errors import DeviceError
+from lazyten.kernel import Kernel, Slot
+from lazyten.node import Range, make, reduce, reshape
 from lazyten.ops import Op
 from lazyten.runtimes import host
 from lazyten.runtimes.cache_sizes import Caches, from_sysctl, from_sysfs, host_caches
@@ -89,6 +92,38 @@ def test_the_cpu_compiles_for_this_machines_caches_and_a_named_target_for_usual_
     monkeypatch.setenv("LAZYTEN_TARGET", "avx2")
     target = CpuRuntime().capabilities.target
     assert (target.l1_bytes, target.l1_ways, target.l2_bytes) == USUAL
+
+
+@pytest.mark.parametrize(("name", "vector_bytes", "registers"), [
+    ("x86-64-v2", 16, 16), ("x86-64-v3", 32, 16), ("x86-64-v4", 64, 32), ("neon", 16, 32)])
+def test_a_named_target_is_the_same_on_every_machine(
+        name: str, vector_bytes: int, registers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAZYTEN_TARGET", name)
+    monkeypatch.setattr(host, "host_caches", lambda: Caches(16 * KIB, 4, 3 * MIB))
+    runtime = CpuRuntime()
+    target = runtime.capabilities.target
+    assert target == Target("cpu", vector_bytes, registers, *USUAL, threads=True)
+    x, y = (reshape(make(Op.BUFFER, dt.float32, (), Slot(i, 99)), (9, 11)) for i in (1, 2))
+    program, = runtime.build([Kernel("sums", (reduce(make(Op.MUL, dt.float32, (x, y)), Op.ADD,
+                                                     (1,)),), ((dt.float32, 99),) * 2)])
+    values = np.arange(99, dtype=np.float32)  # vectors of any width run on any machine
+    out, given = np.empty(9, np.float32), [runtime.alloc(36), runtime.alloc(396)]
+    runtime.copy_in(given[1], values)
+    program.launch([*given, given[1]])
+    runtime.copy_out(out, given[0])
+    np.testing.assert_array_equal(out, (values * values).reshape(9, 11).sum(1))
+
+
+def test_the_machines_own_target_may_be_named_and_others_are_an_error(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LAZYTEN_TARGET", raising=False)
+    mine = CpuRuntime().capabilities
+    monkeypatch.setenv("LAZYTEN_TARGET", "host")
+    assert CpuRuntime().capabilities == mine
+    monkeypatch.setenv("LAZYTEN_TARGET", "x86-64-v9")
+    with pytest.raises(DeviceError, match=r"'x86-64-v9' is not a target; use one of x86-64-v2, .*"
+                                          r"or host for this"):
+        CpuRuntime()
 
 
 def test_code_on_disk_is_kept_apart_by_cache_sizes(monkeypatch: pytest.MonkeyPatch) -> None:

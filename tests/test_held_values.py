@@ -192,6 +192,7 @@ def test_nothing_is_held_where_a_device_cannot() -> None:
 
 def test_explain_says_what_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DEVICE", "cpu")
+    monkeypatch.setattr(executor("cpu"), "block_bytes", MIB)  # whatever the machine's caches
     _, h, z = perceptron()
     text = lt.explain(h @ z)
     assert "and holds float32[4096, 512]" in text

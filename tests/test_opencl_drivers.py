@@ -57,12 +57,21 @@ def test_a_driver_is_known_by_its_platforms_name_and_its_version() -> None:
     assert opencl_drivers.driver_of(device("NVIDIA CUDA", "3.0")) is None
 
 
-def test_kernels_keep_to_the_limits_of_the_driver() -> None:
+def test_kernels_keep_to_the_limits_of_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LAZYTEN_TARGET", raising=False)
     given = device("", "")
     wide, limited = (cpu_capabilities(given, driver) for driver in (
         opencl_drivers.UNKNOWN, opencl_drivers.DRIVERS[0]))
     assert (wide.vector_bytes, limited.vector_bytes) == (64, 32)
     assert isinstance(limited.language, type(CLANG_OPENCL)) and limited.language.call_lanes == 4
+
+
+def test_a_named_target_is_that_of_the_device_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, found in {"x86-64-v2": (16, 16), "x86-64-v4": (64, 32)}.items():
+        monkeypatch.setenv("LAZYTEN_TARGET", name)
+        made = cpu_capabilities(device("", "")).target
+        assert (made.vector_bytes, made.vector_registers, made.l2_bytes) == (
+            *found, Target().l2_bytes)
 
 
 CALL = re.compile(r"\b(?:sqrt|fmod|floor|copysign)\(([^()]*)\)")
