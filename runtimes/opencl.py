@@ -18,9 +18,8 @@ from weakref import ref
 
 import numpy as np
 
-from lazyten import debug
+from lazyten import debug, forking
 from lazyten import dtype as dt
-from lazyten import forking
 from lazyten.codegen.dialect import OPENCL
 from lazyten.codegen.generated import Generated
 from lazyten.codegen.render_c import function_name

@@ -18,9 +18,14 @@ WAITING = {(kind, row) for kind in ("alias", "strides") for row in ("repeat", "t
 
 
 @pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("beside", ["interpreter",
+                                    pytest.param("PyTorch", marks=pytest.mark.torch)])
 @pytest.mark.filterwarnings("ignore:reduction. 'mean' divides")
-def test_random_programs_give_what_the_interpreter_and_pytorch_give(part: int) -> None:
+def test_random_programs_give_what_the_interpreter_and_pytorch_give(part: int,
+                                                                    beside: str) -> None:
     campaign = Campaign(default_device(), seed=SEED)
+    if beside == "interpreter":
+        campaign.torch = None
     found = [f for f in campaign.run(range(part * PROGRAMS, (part + 1) * PROGRAMS))
              if (f.difference.kind, f.program.statements[-1].row) not in WAITING]
     assert not found, "\n".join(map(str, found))

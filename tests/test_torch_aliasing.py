@@ -15,6 +15,8 @@ import lazyten as lt
 
 torch = pytest.importorskip("torch")
 
+pytestmark = pytest.mark.torch
+
 LAYOUTS: dict[str, Callable[[Any], Any]] = {
     "whole": lambda m: m.arange(24.0).reshape(4, 6),
     "square": lambda m: m.arange(9.0).reshape(3, 3),
