@@ -14,7 +14,7 @@ from lazyten import dtype as dt
 from lazyten import ops
 from lazyten.codegen.decompose import decompose
 from lazyten.dtype import DType
-from lazyten.node import Node, Param, Range, const, elementwise, index, make, reduce, toposort
+from lazyten.node import Node, Param, Range, cast, const, elementwise, index, make, reduce, toposort
 from lazyten.ops import ELEMENTWISE, SPECS, Op
 
 Array = np.ndarray[Any, Any]
@@ -156,6 +156,17 @@ def test_random_floats_saturate_to_integers(source: DType, target: DType) -> Non
     np.testing.assert_array_equal(got, ops.cast(x, source, target))
 
 
+@pytest.mark.parametrize("through", [dt.float32, dt.float64], ids=lambda d: d.name)
+@pytest.mark.parametrize(("source", "target"), list(itertools.product(dt.INTS, repeat=2)),
+                         ids=lambda d: d.name)
+def test_an_integer_converted_and_back_saturates_where_rounding_left_the_type(
+        source: DType, through: DType, target: DType) -> None:
+    x = leaf(edges(source), source, "cpu")
+    found = compute(cast(cast(x, through), target), "cpu")
+    wide = ops.evaluate(Op.CAST, through, [edges(source)], [source])
+    assert_same(found, ops.evaluate(Op.CAST, target, [wide], [through]))
+
+
 def test_an_integer_converted_and_back_is_not_guarded() -> None:
     byte = a_load(dt.int8)
     back = make(Op.CAST, dt.int32, (make(Op.CAST, dt.float32, (byte,)),))
@@ -231,6 +242,22 @@ def _chain(leaves: list[Node], chosen: list[Op]) -> Node:
         else:
             x, y = elementwise(op, *(x, y)[:SPECS[op].arity]), x
     return x
+
+
+@for_halves
+def test_sums_near_the_greatest_number_round_within_an_expression_as_in_memory(
+        dtype: DType) -> None:
+    """Just below where they become infinite, and at it."""
+    top = float(ops.round_to(np.float32(3.38e38 if dtype is dt.bfloat16 else 65504), dtype))
+    unit = top * 2.0 ** (-8 if dtype is dt.bfloat16 else -11)
+    steps = np.arange(-8, 9, dtype=np.float32) * (unit / 4)
+    a, b = (v.ravel().astype(np.float32) for v in np.meshgrid([top, -top, top / 2], steps))
+    a, b = ops.round_to(a, dtype), ops.round_to(b, dtype)
+    x, y = leaf(a, dtype, "cpu"), leaf(b, dtype, "cpu")
+    half = const(0.5, dtype, x.shape)
+    got = compute(elementwise(Op.MUL, elementwise(Op.ADD, x, y), half), "cpu")
+    with np.errstate(over="ignore"):
+        assert_same(got, ops.round_to(ops.round_to(a + b, dtype) * np.float32(0.5), dtype))
 
 
 @for_halves

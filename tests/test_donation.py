@@ -76,6 +76,30 @@ def test_a_result_that_reads_elsewhere_than_it_writes_is_right() -> None:
             assert_array_equal(have.numpy(), want)
 
 
+@pytest.mark.parametrize("rounds", [1, 3])
+@pytest.mark.parametrize("donated", [False, True])
+def test_a_value_that_is_read_again_later_is_not_replaced_before(donated: bool,
+                                                                 rounds: int) -> None:
+    """What reads it again needs the value that would replace it, so neither can come first."""
+    def doubled(x: lt.Tensor) -> tuple[lt.Tensor, lt.Tensor]:
+        new = (x * 2).contiguous()
+        return new, (new.flip(0) + x).contiguous()
+
+    def update(x: lt.Tensor) -> lt.Tensor:
+        new, both = doubled(x)
+        x.copy_(new)
+        return both
+
+    values = np.arange(40, dtype=np.float32).reshape(10, 4)
+    x = lt.tensor(values, device="cpu").realize()
+    step = lt.jit(doubled, donate="x") if donated else lt.jit(update)
+    for _ in range(rounds):
+        x, both = step(x) if donated else (x, step(x))
+        assert_array_equal(both.numpy(), (2 * values)[::-1] + values)
+        values = 2 * values
+        assert_array_equal(x.numpy(), values)
+
+
 # ---- how arguments are named ---------------------------------------------------------------------
 
 @pytest.mark.parametrize("donate", ["x", 0, ("x",), [0], ("x", 0)])

@@ -368,6 +368,18 @@ def test_what_is_added_to_one_place_counts_each_time_though_no_loop_tells_it_apa
     np.testing.assert_array_equal(found.numpy(), expected.numpy())
 
 
+@pytest.mark.parametrize("how", ["sum", "prod", "amax", "amin", "mean"])
+@pytest.mark.parametrize("value", [2.0, -1.0, 0.0])
+def test_equal_values_for_one_place_are_combined_one_by_one(how: str, value: float,
+                                                            device: str) -> None:
+    index, values = lt.zeros(3, dtype=lt.int64, device=device), lt.full((1,), value, device=device)
+    found = lt.full((4,), 3.0, device=device).scatter_reduce(0, index, values.expand(3), how)
+    ours = [3.0, value, value, value]
+    expected = {"sum": sum(ours), "prod": np.prod(ours), "amax": max(ours), "amin": min(ours),
+                "mean": np.mean(ours)}[how]
+    np.testing.assert_allclose(found.numpy(), [expected, 3, 3, 3])
+
+
 def test_the_gradient_of_an_element_read_five_times_is_five(device: str) -> None:
     for index in (lt.zeros(5, dtype=lt.int64, device=device),
                   lt.tensor([0], device=device).expand(5)):

@@ -1,6 +1,7 @@
 """Kernels with several outputs: what is computed together, and that it changes no value."""
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -14,9 +15,20 @@ import lazyten as lt
 from lazyten import dtype as dt
 from lazyten import optim, realization
 from lazyten.dtype import DType
-from lazyten.fusion import MOST_OUTPUTS
+from lazyten.fusion import MOST_OUTPUTS, NONE, labels_of, without_ones
 from lazyten.kernel import Slot
-from lazyten.node import Node, cast, const, elementwise, expand, make, move, reduce, reshape
+from lazyten.node import (
+    Node,
+    cast,
+    const,
+    elementwise,
+    expand,
+    make,
+    move,
+    reduce,
+    reshape,
+    toposort,
+)
 from lazyten.ops import Op
 from lazyten.realization import realize
 from lazyten.schedule import Schedule, schedule
@@ -54,6 +66,21 @@ def matmul(a: Node, b: Node) -> Node:
     left = expand(reshape(a, (m, 1, k)), (m, n, k))
     right = expand(reshape(move(Op.PERMUTE, b, (1, 0)), (1, n, k)), (m, n, k))
     return reshape(reduce(elementwise(Op.MUL, left, right), Op.ADD, [2]), (m, n))
+
+
+# ---- what a kernel reads -------------------------------------------------------------------------
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(4))), ids=str)
+def test_labels_tell_by_which_output_axis_each_axis_is_indexed(order: tuple[int, ...]) -> None:
+    """All axes have different sizes, so an axis can be told by its size."""
+    x = array(0, 2, 3, 1, 5)
+    root = elementwise(Op.NEG, move(Op.PERMUTE, elementwise(Op.NEG, x), order))
+    labels = labels_of(toposort([root]), lambda n: n.src)
+    sizes = without_ones(root.shape)
+    for node in (x, root.src[0].src[0], root.src[0]):
+        found = labels[node]
+        assert found is not None
+        assert [1 if i == NONE else sizes[i] for i in found] == list(node.shape)
 
 
 # ---- what is computed together -------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Kernels that differ only in where their inputs start are one, and give what they gave."""
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,7 @@ from lazyten.kernel import Slot
 from lazyten.node import Node, const, elementwise, expand, make, move, reduce, reshape
 from lazyten.offsets import without_offsets
 from lazyten.ops import Op
+from lazyten.runtimes.evaluation import evaluate
 from lazyten.schedule import schedule
 
 F32 = dt.float32
@@ -66,6 +68,27 @@ def test_a_transposed_array_moves_by_the_stride_of_its_axis() -> None:
     assert offsets == {0: 3}
     _, offsets = without_offsets([negated(part(x, 1, 3, 5))])
     assert offsets == {0: 24}
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))), ids=str)
+def test_a_part_of_a_transposed_value_is_cut_from_the_axes_that_it_comes_from(
+        order: tuple[int, ...]) -> None:
+    values = np.arange(3 * 4 * 5, dtype=np.float32).reshape(3, 4, 5)
+    moved = move(Op.PERMUTE, negated(array(0, 3, 4, 5)), order)
+    for axis, n in enumerate(moved.shape):
+        (found,), offsets = without_offsets([part(moved, axis, n - 2, n)])
+        cut = array(0, 3, 4, 5).src[0]
+        got, = evaluate([found], {cut.arg.slot: np.roll(values.ravel(), -offsets.get(0, 0))})
+        np.testing.assert_array_equal(got, -values.transpose(order).take([n - 2, n - 1], axis))
+
+
+def test_equal_kernels_whose_inputs_start_at_unlike_places_are_two_where_that_matters() -> None:
+    """One may read vectors, the other must not."""
+    x = array(0, 5, 6)
+    made = schedule([negated(part(x, 0, i, i + 1)) for i in (2, 4, 1, 3)], [(F32, 30)],
+                    alignment=16)
+    assert [s.kernel.unaligned for s in made.steps] == [(), (), (1,), (1,)]
+    assert len({s.kernel for s in made.steps}) == 2
 
 
 def test_a_runtime_without_offsets_gets_none() -> None:

@@ -7,6 +7,7 @@ from graphs import compute, leaf
 from hypothesis import given
 from hypothesis import strategies as st
 
+import lazyten as lt
 from lazyten import dtype as dt
 from lazyten import reductions
 from lazyten.kernel import Slot
@@ -187,3 +188,23 @@ def test_a_mean_in_a_sum_over_squeezed_rows_is_right() -> None:
     total = reductions.sum(elementwise(Op.MUL, variance, variance), (2,))
     expected = (values.var(3, ddof=1) ** 2).sum(2)
     np.testing.assert_allclose(compute(total, "cpu"), expected, rtol=1e-5)
+
+
+# ---- plans are found again by their structure ----------------------------------------------------
+
+@pytest.mark.parametrize("pick", [0, 1])
+def test_a_plan_is_for_what_is_asked_for(pick: int, device: str) -> None:
+    """Beside equal values, of which the same nodes are made."""
+    x = lt.tensor([1.0, 2.0], device=device).realize()
+    parts = [x * 2, x * 3]
+    total = parts[0] + parts[1]
+    lt.realize(total, parts[pick])
+    assert [total.tolist(), parts[pick].tolist()] == [[5, 10], [[2, 4], [3, 6]][pick]]
+
+
+@pytest.mark.parametrize("zero", [0.0, -0.0, 0.0])
+def test_a_plan_is_for_a_zero_of_one_sign(zero: float, device: str) -> None:
+    x = lt.tensor([-0.0, 1.0], device=device).realize()
+    found = [(x + zero).numpy(), (x * 2 + lt.full((2,), zero, device=device)).numpy()]
+    for values in found:
+        assert np.signbit(values).tolist() == [np.signbit(zero), False]

@@ -7,6 +7,7 @@ import pytest
 from example_counts import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from kernel_checks import computed
 
 import lazyten as lt
 from lazyten import dtype as dt
@@ -15,7 +16,7 @@ from lazyten.codegen.generated import Generated
 from lazyten.codegen.instructions import Lanes, Shuffle, Value
 from lazyten.codegen.pipeline import generate
 from lazyten.codegen.target import AVX2
-from lazyten.kernel import Kernel, Slot
+from lazyten.kernel import Given, Kernel, Slot
 from lazyten.node import make, move, reshape
 from lazyten.ops import Op
 
@@ -63,6 +64,20 @@ def test_a_transpose_reads_whole_lines_and_exchanges_rows_and_lanes(
 
 def test_a_transpose_of_few_columns_is_read_lane_by_lane() -> None:
     assert "shufflevector" not in transposed_copy(320, 6).source
+
+
+@pytest.mark.parametrize("around", [((0, 0), (0, 0)), ((1, 0), (0, 0)), ((0, 3), (0, 0)),
+                                    ((0, 0), (2, 0)), ((0, 0), (0, 1)), ((2, 1), (1, 2))], ids=str)
+@pytest.mark.parametrize("line", ["tile(i0:8) vector(i1:8)", "tile(i0:16) vector(i1:8)",
+                                  "tile(i0:4) vector(i1:4)", "tile(i0:3) vector(i1:8)"])
+def test_padded_transposes_are_right_in_any_tile(line: str,
+                                                 around: tuple[tuple[int, int], ...]) -> None:
+    values = np.arange(1, 22 * 31 + 1, dtype=np.float32).reshape(22, 31)
+    source = reshape(make(Op.BUFFER, dt.float32, (), Slot(1, values.size)), values.shape)
+    copy = move(Op.PERMUTE, move(Op.PAD, source, around), (1, 0))
+    kernel = Kernel("copy", (copy,), ((dt.float32, values.size),), decisions=Given(line))
+    found = computed(kernel, [values]).reshape(copy.shape)
+    np.testing.assert_array_equal(found, np.pad(values, around).T)
 
 
 @pytest.mark.parametrize("n", [2, 4, 8, 16])
