@@ -123,6 +123,10 @@ def test_the_kinds_to_look_for_can_be_chosen(device: str, monkeypatch: pytest.Mo
         assert (1 / x).item() == np.inf
         with lt.check("0"):
             assert np.isnan((x / x).item())
+        with lt.check("inf"):
+            assert np.isnan((x * 2 / x).item())
+            with pytest.raises(CheckError, match="is inf"):
+                (3 / x).realize()
         with pytest.raises(CheckError, match="is nan"):
             (x / x).realize()
     monkeypatch.setenv("CHECK", "1")
@@ -261,6 +265,8 @@ def transposed(m: int, n: int) -> Node:
 
 KERNELS: dict[str, tuple[Node, list[tuple[DType, int]]]] = {
     "copy": (elementwise(Op.NEG, leaf(1, (1003,), dt.float32)), [(dt.float32, 1003)]),
+    "one vector": (elementwise(Op.NEG, leaf(1, (8,), dt.float32)), [(dt.float32, 8)]),
+    "one element": (elementwise(Op.NEG, leaf(1, (1,), dt.int64)), [(dt.int64, 1)]),
     "bytes": (elementwise(Op.NOT, leaf(1, (100,), dt.bool_)), [(dt.bool_, 100)]),
     "halves": (elementwise(Op.NEG, leaf(1, (5, 33), dt.float16)), [(dt.float16, 165)]),
     "transpose": (transposed(20, 12), [(dt.float32, 240)]),

@@ -7,9 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from c_kernels import leaf
 from numpy.testing import assert_array_equal
 
 import lazyten as lt
+from lazyten import dtype as dt
+from lazyten.codegen.pipeline import generate
+from lazyten.codegen.target import AVX2
+from lazyten.kernel import Kernel
+from lazyten.node import cast
 from lazyten.testing import assert_peak_bytes
 
 KIB = 1 << 10
@@ -76,6 +82,15 @@ def test_a_result_that_reads_elsewhere_than_it_writes_is_right() -> None:
             assert_array_equal(have.numpy(), want)
 
 
+@pytest.mark.parametrize("source", dt.ARITHMETIC, ids=lambda d: d.name)
+def test_a_kernel_replaces_only_elements_of_the_size_of_its_own(source: dt.DType) -> None:
+    """Others would be written over before they are read."""
+    for target in dt.ARITHMETIC:
+        kernel = Kernel("cast", (cast(leaf(1, (256,), source), target),), ((source, 256),))
+        alike = target.itemsize == source.itemsize
+        assert generate(kernel, AVX2).in_place == (((0, 1),) if alike else ())
+
+
 @pytest.mark.parametrize("rounds", [1, 3])
 @pytest.mark.parametrize("donated", [False, True])
 def test_a_value_that_is_read_again_later_is_not_replaced_before(donated: bool,
@@ -90,7 +105,7 @@ def test_a_value_that_is_read_again_later_is_not_replaced_before(donated: bool,
         x.copy_(new)
         return both
 
-    values = np.arange(40, dtype=np.float32).reshape(10, 4)
+    values = np.arange(512, dtype=np.float32).reshape(32, 16)  # whole vectors
     x = lt.tensor(values, device="cpu").realize()
     step = lt.jit(doubled, donate="x") if donated else lt.jit(update)
     for _ in range(rounds):

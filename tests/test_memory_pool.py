@@ -68,6 +68,20 @@ def test_stats_count_bytes_in_use_and_pooled_and_the_peak() -> None:
     assert pool.stats() == MemoryStats(MIB, 0, 3 * MIB)
 
 
+def test_a_block_that_was_given_back_is_never_handed_out_again() -> None:
+    pool = MemoryPool(HOST, MIB)
+    for _ in range(3):
+        blocks = [pool.alloc(nbytes) for nbytes in (MIB, MIB, 1000)]
+        assert len(set(blocks)) == 3
+        for address in blocks:
+            pool.free(address)
+        assert pool.stats() == MemoryStats(0, MIB // MIB * 1024, 2 * MIB + 1024)
+    pool.release()
+    address = pool.alloc(1000)
+    ctypes.memset(address, 1, 1000)
+    assert pool.stats() == MemoryStats(1024, 0, 2 * MIB + 1024)
+
+
 def test_beyond_the_limit_the_blocks_that_lay_idle_longest_go() -> None:
     pool = MemoryPool(HOST, 3 * MIB)
     old, middle, new = pool.alloc(MIB), pool.alloc(MIB // 2), pool.alloc(2 * MIB)

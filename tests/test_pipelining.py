@@ -11,9 +11,10 @@ import pytest
 from c_kernels import leaf
 from cuda_on_cpu import ORDERS
 from kernel_checks import run_all
+from opencl_grid import GROUPS
 from test_cuda_on_cpu import Program, driver, results
 from test_tensor_cores import GPU, product
-from test_work_groups import Case, case, check_results
+from test_work_groups import Case, case, check_results, needs_pyopencl
 
 import lazyten as lt
 from lazyten import dtype as dt
@@ -78,6 +79,11 @@ def test_what_is_copied_ahead_is_there_in_time_in_any_order_of_threads() -> None
         assert all("lazyten_wait_" in program.source for program in kept)
     finally:
         cuda_on_cpu.run_in_order(0)
+
+
+@needs_pyopencl
+def test_a_device_without_copies_ahead_copies_on_the_spot() -> None:
+    check_results(cases(), GROUPS)
 
 
 @needs_compiler

@@ -13,6 +13,7 @@ from c_kernels import leaf
 from kernel_checks import run_all
 
 from lazyten import dtype as dt
+from lazyten import ops
 from lazyten.dtype import DType
 from lazyten.kernel import Kernel
 from lazyten.movement import Shape
@@ -119,6 +120,48 @@ def test_a_sum_over_a_reshaped_axis_takes_each_element_once(shape: Shape) -> Non
     outputs = [reduce(reshape(x, s), Op.ADD, axes) for s in ((a * b, c), (a, b * c), (a, b, c))
                for rank in (1, 2) for axes in itertools.combinations(range(len(s)), rank)]
     check(outputs, np.arange(a * b * c))
+
+
+# ---- neighbours, near and far --------------------------------------------------------------------
+
+@pytest.mark.parametrize("dtype", [dt.uint8, dt.int32, dt.float64], ids=lambda d: d.name)
+def test_every_step_through_memory_is_taken_right(dtype: DType) -> None:
+    """One of every k elements, from each of them on, either way."""
+    outputs = []
+    for k, count in itertools.product(range(1, 7), (5, 16, 33, 70)):
+        rows = reshape(leaf(1, (420,), dtype), (420 // k, k))
+        for first in range(k):
+            part = move(Op.SHRINK, rows, ((1, min(1 + count, 420 // k)), (first, first + 1)))
+            outputs.append(move(Op.FLIP, part, (0,)) if first % 2 else part)
+    check(outputs, np.arange(420) % 250, dtype, checked=False)
+    check(outputs[::5], np.arange(420) % 250, dtype)
+
+
+# ---- several types and signs in one kernel -------------------------------------------------------
+
+@pytest.mark.parametrize("source", dt.ARITHMETIC, ids=lambda d: d.name)
+def test_conversions_to_several_types_are_told_apart(source: DType) -> None:
+    x = leaf(1, (9,), source)
+    total = const(0, dt.int64, (9,))
+    for number, target in enumerate(dt.INTS):
+        part = cast(cast(x, target), dt.int64)
+        total = elementwise(Op.ADD, elementwise(Op.MUL, total, const(number + 2, dt.int64, (9,))),
+                            part)
+    values = np.array([0, 1, -1, 3, 100, -100, 127, 200, 255])
+    if not source.is_float:
+        values = values.astype(source.numpy)
+    check([total], ops.encode(values.astype(source.compute), source), source)
+
+
+@pytest.mark.parametrize("dtype", dt.FLOATS, ids=lambda d: d.name)
+def test_zeros_of_both_signs_in_one_kernel_are_told_apart(dtype: DType) -> None:
+    x = leaf(1, (40,), dtype)
+    zeros = [const(z, dtype, x.shape) for z in (0.0, -0.0)]
+    chosen = elementwise(Op.WHERE, elementwise(Op.CMPLT, x, zeros[0]), *zeros)
+    stored = ops.encode((np.arange(40) - 20).astype(dtype.compute), dtype)
+    (found,), = run_all("cpu", [Kernel("zeros", (chosen,), ((dtype, 40),))], [[stored]])
+    signs = np.signbit(ops.decode(found, dtype))
+    np.testing.assert_array_equal(signs, np.arange(40) >= 20)
 
 
 # ---- index arithmetic that is computed -----------------------------------------------------------

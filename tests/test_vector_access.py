@@ -29,8 +29,19 @@ import lazyten as lt
 from lazyten import dtype as dt
 from lazyten.codegen import gpu_model
 from lazyten.codegen.congruence import congruence_of
+from lazyten.codegen.instructions import (
+    Address,
+    Barrier,
+    Block,
+    Constant,
+    Function,
+    Store,
+    Value,
+    VectorStore,
+)
 from lazyten.codegen.pipeline import generate
 from lazyten.codegen.ranges import minimum
+from lazyten.codegen.vector_access import vectorize_accesses
 from lazyten.dtype import DType
 from lazyten.kernel import Given, Kernel
 from lazyten.node import Node, index
@@ -163,6 +174,21 @@ def test_the_position_of_a_vector_is_added_up_before_it_is_a_pointer() -> None:
     down, = re.findall(r"uint (\w+) = \w+ \* \(-64u\);", text)
     base, = re.findall(rf"uint (\w+) = {down} \+ \w+;", text)
     assert f"(p1 + ({base} + 4032))" in text
+
+
+@pytest.mark.parametrize("between", [Barrier(), None])
+@pytest.mark.parametrize("is_local", [False, True])
+def test_stores_on_both_sides_of_a_barrier_stay_apart(between: Barrier | None,
+                                                      is_local: bool) -> None:
+    """Other items may read what is before it in between."""
+    value = Value(0, dt.float32, 1)
+    stores = [Store(Address(0, None, n, is_local=is_local), value) for n in range(4)]
+    items = [Constant(value, 1.0), *stores[:2], *([between] if between else []), *stores[2:]]
+    params = ((dt.float32, 4),)
+    function = Function("f", params, Block(0, items), 0, 32, params if is_local else ())
+    found = [len(i.values) if isinstance(i, VectorStore) else 0
+             for i in vectorize_accesses(function).body.items]
+    assert found == ([0, 2, 0, 2] if between else [0, 4])
 
 
 # ---- values --------------------------------------------------------------------------------------
