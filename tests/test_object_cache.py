@@ -261,8 +261,7 @@ def test_changed_source_changes_the_key(
     assert len({one, two, three, None}) == 4
 
 
-def test_code_of_another_version_is_not_taken(folder: Path,
-                                              monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_of_another_version_is_not_taken(folder: Path) -> None:
     made = []
 
     def compiled(text: str) -> bytes:
@@ -270,8 +269,9 @@ def test_code_of_another_version_is_not_taken(folder: Path,
         return str(len(made)).encode()
     found = []
     for version in ("1", "2", "1"):
-        monkeypatch.setattr(code_cache, "code_version", lambda version=version: version)
-        found.append(code_cache.open_cache("cpu").translate_own("text", compiled))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(code_cache, "code_version", lambda version=version: version)
+            found.append(code_cache.open_cache("cpu").translate_own("text", compiled))
     assert found == [b"1", b"2", b"1"] and len(made) == 2
 
 
