@@ -84,6 +84,15 @@ def decided(mapping: str) -> list[Kernel]:
             for n, text in enumerate(given_texts)]
 
 
+def ahead() -> list[Kernel]:
+    """Products whose operands are copied to local memory ahead, with tails on all sides."""
+    text = ("tile(i0:2, i1:3) local(i0:2, i1:4) group(r0.2:{part}) stage(argument 1, local, "
+            "{n} buffers) stage(argument 2, local, {n} buffers)")
+    inputs = ((dt.float32, 11 * 21), (dt.float32, 21 * 17))
+    return [Kernel(f"ahead_{n}", (products(11, 21, 17),), inputs, None,
+                   Given(text.format(part=part, n=n))) for part, n in ((4, 2), (7, 3))]
+
+
 def drawn(dtype: dt.DType, count: int) -> list[Kernel]:
     """Kernels of random moves, ops and reductions, the same ones every time."""
     found: list[Kernel] = []
@@ -222,6 +231,7 @@ def main(mapping: str) -> None:
     oclgrind, program = canonical("opencl:oclgrind"), results
     if mapping == "groups":
         program = shared
+        run(runtime, ahead())
     else:
         run(runtime, kernels(mapping))
     pairs = zip(program(oclgrind), program("interpreter"), strict=True)

@@ -1,10 +1,12 @@
 """Reductions in blocks, and chunks of loops: the right values, whatever the sizes."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kernel_checks import computed
@@ -79,3 +81,14 @@ def test_only_a_product_too_large_for_the_caches_gets_blocks() -> None:
     assert "block" not in decided(2048, replace(AVX2, l2_bytes=64 << 20))
     assert "parallel(i1:8)" in decided(2048, AVX2)
     assert "outermost(i1)" in decided(2048, replace(AVX2, threads=False))
+
+
+@pytest.mark.parametrize("combine", [
+    lambda a, b: (a[:, :, None] * b).amax(1), lambda a, b: (a[:, :, None] * b).prod(1),
+    lambda a, b: (a[:, :, None] * b).sum(1) * (a[:, :, None] + b).sum(1)])
+def test_only_one_sum_alone_gets_blocks(combine: Callable[..., lt.Tensor]) -> None:
+    kernel = kernel_of(combine(some(80, 150), some(150, 80)))
+    line = str(decide(merge_ranges(lower(kernel)), SMALL))
+    assert "block(" in str(decide(merge_ranges(lower(kernel_of(some(80, 150) @ some(150, 80)))),
+                                  SMALL))
+    assert "block(" not in line

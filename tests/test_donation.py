@@ -82,6 +82,23 @@ def test_a_result_that_reads_elsewhere_than_it_writes_is_right() -> None:
             assert_array_equal(have.numpy(), want)
 
 
+@pytest.mark.parametrize("size", [256, 1 << 16])
+def test_a_tensor_keeps_its_value_where_an_index_fails_in_the_same_launch(size: int) -> None:
+    x, table = ones(size), lt.arange(4.0, device="cpu").realize()
+
+    @lt.jit
+    def step(x: lt.Tensor, rows: lt.Tensor) -> lt.Tensor:
+        x.mul_(2)
+        return table[rows]
+
+    good, bad = (lt.tensor(rows, device="cpu").realize() for rows in ([1, 2], [1, 9]))
+    for expected in (2, 4):
+        assert step(x, good).tolist() == [1, 2]
+        with pytest.raises(lt.IndexingError):
+            step(x, bad)
+        assert_array_equal(x.numpy(), np.full(size, expected, np.float32))
+
+
 @pytest.mark.parametrize("source", dt.ARITHMETIC, ids=lambda d: d.name)
 def test_a_kernel_replaces_only_elements_of_the_size_of_its_own(source: dt.DType) -> None:
     """Others would be written over before they are read."""

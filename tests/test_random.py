@@ -87,6 +87,17 @@ def test_seeds_and_generators_are_independent(device: str) -> None:
     assert lt.rand(1, generator=big).item() != lt.rand(1, generator=lt.Generator(1)).item()
 
 
+@pytest.mark.parametrize("dtype", [lt.float32, lt.float64])
+def test_numbers_drawn_in_parts_are_those_drawn_at_once(dtype: lt.DType, device: str) -> None:
+    """So none comes twice, and none is left out."""
+    lt.manual_seed(7)
+    parts = [lt.rand(*shape, dtype=dtype, device=device).reshape(-1)
+             for shape in ((3,), (1,), (2, 5), (1,))]
+    lt.manual_seed(7)
+    whole = lt.rand(15, dtype=dtype, device=device)
+    assert lt.cat(parts).tolist() == whole.tolist()
+
+
 def test_large_counters_carry_into_the_high_word(device: str) -> None:
     generator = lt.Generator(5)
     generator.set_state((5, (1 << 32) - 2))

@@ -255,6 +255,16 @@ def test_a_tensor_comes_from_torch_by_dlpack_and_shares() -> None:
         lt.from_dlpack(torch.ones(2, dtype=torch.bfloat16))
 
 
+@pytest.mark.parametrize("value", [-0.0, np.nan, 0.0])
+def test_every_change_of_bits_outside_is_seen(value: float, host: str) -> None:
+    array = np.zeros(3)
+    x = lt.as_tensor(array, device=host)
+    assert not np.signbit((x * 1.0).numpy()).any()
+    array[1] = value
+    np.testing.assert_array_equal((x * 1.0).numpy(), array)
+    np.testing.assert_array_equal(np.signbit((x * 1.0).numpy()), np.signbit(array))
+
+
 # ---- gradients, jit and training -----------------------------------------------------------------
 
 @pytest.mark.torch

@@ -34,6 +34,17 @@ def test_describe_says_what_is_known_without_computing(device: str) -> None:
     assert "not computed" not in y.describe()
 
 
+def test_describe_counts_writes_once_each_however_they_are_made(device: str) -> None:
+    x = lt.zeros(3, device=device)
+    double = lt.jit(lambda: x.mul_(2))
+    x.add_(1)
+    x[1:] = 5
+    assert "written to 2 times" in x.describe()
+    for count in (3, 4):
+        double()
+        assert f"written to {count} times" in x[:1].describe()
+
+
 def test_data_ptr_is_the_address_of_the_first_element() -> None:
     x = lt.arange(6, device="cpu").reshape(2, 3)
     assert x[1].data_ptr() == x.data_ptr() + 24
