@@ -28,6 +28,13 @@ def test_every_dtype_round_trips(dtype: dt.DType, tmp_path: Path, device: str) -
     assert loaded["empty"].shape == (0,) and loaded["zero"].shape == ()
 
 
+def test_many_tensors_of_one_size_are_saved_apart(tmp_path: Path) -> None:
+    lt.save_safetensors({f"{n}": lt.full((40,), float(n)) for n in range(20)}, tmp_path / "file")
+    loaded = lt.load_safetensors(tmp_path / "file")
+    assert {name: set(x.tolist()) for name, x in loaded.items()} == {
+        f"{n}": {float(n)} for n in range(20)}
+
+
 def test_views_and_gradients_are_saved_as_values(tmp_path: Path) -> None:
     x = lt.arange(6).float().reshape(2, 3).requires_grad_()
     lt.save_safetensors({"x": x, "T": x.T, "step": x[:, ::-2]}, str(tmp_path / "file"))

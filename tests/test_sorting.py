@@ -2,12 +2,14 @@
 NumPy, over dtypes, lengths, axes and values that are hard to sort."""
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 from tensor_values import Array
 
 import lazyten as lt
@@ -43,6 +45,31 @@ def expected(x: lt.Tensor, axis: int, descending: bool) -> Array:
         return np.argsort(wide, axis, kind="stable")
     backwards = np.argsort(np.flip(wide, axis), axis, kind="stable")
     return wide.shape[axis] - 1 - np.flip(backwards, axis)
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("dtype", [lt.float32, lt.bfloat16, lt.int8], ids=lambda d: d.name)
+def test_four_elements_of_few_values_are_sorted_stably(dtype: lt.DType, descending: bool,
+                                                       device: str) -> None:
+    """All of them: NaNs and zeros of both signs too, which keep their order."""
+    few = [0.0, 1.0, -3.0] if dtype.is_int else [0.0, -0.0, np.nan, np.inf, -np.inf]
+    x = lt.tensor(np.array(list(itertools.product(few, repeat=4))), dtype=dtype, device=device)
+    found = x.sort(1, descending, stable=True)
+    order = expected(x, 1, descending)
+    assert_array_equal(found.indices.numpy(), order)
+    assert_array_equal(found.values.tolist(), np.take_along_axis(np.array(x.tolist()), order, 1))
+
+
+@pytest.mark.parametrize("right", [False, True])
+@pytest.mark.parametrize("n", range(1, 10))
+def test_every_place_in_a_short_line_is_found(n: int, right: bool, device: str) -> None:
+    for step in (1, 2, 3):
+        line = np.arange(n) // step * 2.0
+        wanted = np.array([*np.arange(-1, 2 * n + 1), np.inf, -np.inf, np.nan])
+        found = lt.searchsorted(lt.tensor(line, device=device), lt.tensor(wanted, device=device),
+                                right=right)
+        side = "right" if right else "left"
+        assert_array_equal(found.numpy(), np.searchsorted(line, wanted, side))
 
 
 @given(dtype=st.sampled_from(DTYPES), n=st.integers(1, 300), rows=st.integers(1, 3),
