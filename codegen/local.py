@@ -209,6 +209,8 @@ class _Layout:
     def place(self) -> Node:
         """The position in the array, over the dims. Rows that neighbours in the operand are in are
         padded, to an odd number of elements or vectors, so that they are in different banks."""
+        if not self.dims:  # one element
+            return index(0)
         apart = len(self.dims) - self.row
         row = math.prod(r.arg.extent for r in self.dims[apart:])
         lanes = self.dims[-1].arg.extent if self.dims[-1].arg.kind == "vector" else 1
@@ -250,6 +252,8 @@ class _Layout:
 
     def _together(self, source: Node, size: int) -> int:
         """How many neighbours in the operand one access can have, with work for all items."""
+        if not self.dims:
+            return 1
         position, last = source.src[1], self.by_source[-1]
         if self.copied and last is not self.dims[-1]:
             return 1

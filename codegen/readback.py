@@ -13,9 +13,12 @@ from lazyten import dtype as dt
 from lazyten.affine import affine, interval
 from lazyten.bounds import limits
 from lazyten.codegen.instructions import (
+    Across,
+    Carried,
     Compute,
     Constant,
     Function,
+    Horizontal,
     Instruction,
     Item,
     Lanes,
@@ -27,8 +30,9 @@ from lazyten.codegen.instructions import (
 from lazyten.node import Node, Param, Range, const, elementwise, index, make
 from lazyten.ops import Op
 
-LANE, DIGIT, COUNTER = range(3)
-"""What the orders of ranges begin with: over lanes, over a digit of items, of a loop."""
+LANE, DIGIT, COUNTER, LEAF = range(4)
+"""What the orders of ranges begin with: over lanes, over a digit of items, of a loop, of what is
+combined."""
 INDICES = (dt.int32, dt.uint32, dt.int64, dt.uint64)
 
 INTEGER = frozenset({Op.ADD, Op.SUB, Op.MUL, Op.NEG, Op.NOT, Op.IDIV, Op.MOD, Op.MAX, Op.AND, Op.OR,
@@ -41,10 +45,14 @@ class Reader:
     def __init__(self, function: Function) -> None:
         self.makers: dict[Value, Instruction] = {}
         self.nodes: dict[Value, Node] = {}
+        self.finals: dict[Value, tuple[Carried, int]] = {}
+        self.phis: set[Value] = set()
         for item in instructions_of(function.body):
             if isinstance(item, Loop):
                 self.nodes[item.counter] = _range((COUNTER, item.counter.id), item.extent)
-            elif isinstance(item, Compute | Constant | Lanes | Splat | Item):
+                self.finals.update((c.final, (c, item.extent)) for c in item.carried)
+                self.phis.update(c.phi for c in item.carried)
+            elif isinstance(item, Compute | Constant | Lanes | Splat | Item | Horizontal | Across):
                 self.makers[item.out] = item
 
     def node(self, value: Value) -> Node:
@@ -64,6 +72,8 @@ class Reader:
             return (item.source,)
         if isinstance(item, Compute) and not any(a.dtype.is_float for a in item.args):
             return item.args
+        if value.dtype in INDICES and value not in self.nodes:
+            return tuple(v for v, _ in self._combined(value)[1])
         return ()
 
     def _made(self, value: Value) -> Node:
@@ -79,9 +89,58 @@ class Reader:
         if isinstance(item, Constant):
             return index(int(item.value)) if value.dtype in INDICES else \
                 const(item.value, value.dtype)
-        if isinstance(item, Compute) and self._operands(value):
-            return self._computed(item) or _unknown(value)
-        return _unknown(value)
+        if isinstance(item, Compute):
+            return self._operands(value) and self._computed(item) or _unknown(value)
+        return self._reduced(value) or _unknown(value)
+
+    def _reduced(self, value: Value) -> Node | None:
+        """An integer that is a sum or the greatest of others, by their bounds."""
+        combiner, parts = self._combined(value) if value.dtype in INDICES else (None, [])
+        found = [(interval(*affine(self.nodes[v])), n) for v, n in parts]
+        if not found:
+            return None
+        low, high = (sum(i[end] * n for i, n in found) if combiner is Op.ADD
+                     else max(i[end] for i, _ in found) for end in (0, 1))
+        least, greatest = limits(value.dtype)
+        if low < least or high > greatest:
+            return None
+        return elementwise(Op.ADD, _range((LEAF, value.id), high - low + 1), index(low))
+
+    def _combined(self, value: Value) -> tuple[Op | None, list[tuple[Value, int]]]:
+        """By which op loops, lanes or items make `value`, of what, and of how many of each."""
+        item = self.makers.get(value)
+        if isinstance(item, Horizontal | Across):
+            count = item.source.lanes if isinstance(item, Horizontal) else item.extent
+            return _known(item.combiner, [(item.source, count)])
+        last = value
+        while last in self.finals or isinstance(self.makers.get(last), Splat):
+            last = self.finals[last][0].next if last in self.finals else self.makers[last].source
+        made = self.makers.get(last)
+        if value not in self.finals or not isinstance(made, Compute):
+            return None, []
+        return _known(made.op, self._parts(value, made.op))
+
+    def _parts(self, value: Value, combiner: Op) -> list[tuple[Value, int]]:
+        """What loops combine. What they carry counts where they begin."""
+        parts: list[tuple[Value, int]] = []
+        stack, carried = [(value, 1)], set[Value]()
+        while stack:
+            v, count = stack.pop()
+            item = self.makers.get(v)
+            if v in self.finals:
+                c, extent = self.finals[v]
+                stack += [(c.initial, count), (c.next, count * extent)]
+            elif isinstance(item, Splat):
+                stack.append((item.source, count))
+            elif isinstance(item, Compute) and item.op is combiner:
+                stack += [(a, count) for a in item.args]
+            elif v not in self.phis:
+                parts.append((v, count))
+            elif v in carried:
+                return []
+            else:
+                carried.add(v)
+        return parts
 
     def _computed(self, item: Compute) -> Node | None:
         """None where it may wrap, or for an op that no index has."""
@@ -99,6 +158,11 @@ class Reader:
         low, high = interval(*affine(made))
         least, greatest = limits(item.out.dtype)
         return made if least <= low and high <= greatest else None
+
+
+def _known(combiner: Op, parts: list[tuple[Value, int]]
+           ) -> tuple[Op | None, list[tuple[Value, int]]]:
+    return (combiner, parts) if combiner in (Op.ADD, Op.MAX) else (None, [])
 
 
 def lanes(found: tuple[int, ...]) -> Node:

@@ -291,3 +291,16 @@ def test_a_masked_position_is_inside_where_all_its_points_are(
     known = grid(ranges)
     at = values(position, known)[values(conditions[0], known) & values(conditions[1], known)]
     assert is_within(position, size, conditions) == bool(((at >= 0) & (at < size)).all())
+
+
+@pytest.mark.parametrize("n", [4, 30, 1000])
+def test_positions_that_a_reduction_gives_are_known_to_be_inside(n: int) -> None:
+    """Their clamps are left out where bounds of the reduction make them unnecessary."""
+    values = np.random.default_rng(n).permutation(3 * n).reshape(3, n)
+    x = lt.tensor(values.astype(np.float32), device="cpu")
+    greatest = x.gather(-1, x.argmax(-1, keepdim=True)).numpy()
+    np.testing.assert_array_equal(greatest[:, 0], values.max(1))
+    ranks = (x.reshape(3, 1, n) < x.reshape(3, n, 1)).sum(-1)
+    counted = lt.arange(n, device="cpu").expand(3, n)
+    np.testing.assert_array_equal(counted.gather(1, ranks).numpy(),
+                                  values.argsort(1).argsort(1))

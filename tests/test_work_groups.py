@@ -23,6 +23,7 @@ from opencl_grid import GROUPS
 
 import lazyten as lt
 from lazyten import dtype as dt
+from lazyten.codegen import pipeline
 from lazyten.codegen.cycles import Model
 from lazyten.codegen.decision_text import check, parse
 from lazyten.codegen.decisions import Decisions
@@ -179,6 +180,25 @@ def decided_cases(draw: st.DrawFn) -> list[Case]:
 @settings(max_examples=3)
 def test_whatever_decisions_are_accepted_give_the_same_values(found: list[Case]) -> None:
     check_results(found)
+
+
+@given(data=st.data())
+@settings(max_examples=40)
+def test_whatever_decisions_are_accepted_are_proven_to_keep_each_element(
+        data: st.DataObject) -> None:
+    """LAZYTEN_VERIFY=1 raises otherwise; no device is needed."""
+    kernel = data.draw(cases()).kernel
+    text = randomly_decided(data.draw, kernel)
+    given = None if text is None else Given(text)
+    assert pipeline.VERIFY
+    assert generate(replace(kernel, decisions=given), GPU).source
+
+
+def test_one_element_that_a_group_reads_can_be_in_local_memory() -> None:
+    kernel = case(lambda a, b: a + b, zeros(6, 5), zeros(5)).kernel
+    text = "local(i0:2) stage(argument 2, local) parallel(i0:1)"
+    made = generate(replace(kernel, decisions=Given(text)), GPU)
+    assert "stage(argument 2, local)" in made.loops
 
 
 @given(data=st.data())
