@@ -113,9 +113,10 @@ class Reader:
             count = item.source.lanes if isinstance(item, Horizontal) else item.extent
             return _known(item.combiner, [(item.source, count)])
         last = value
-        while last in self.finals or isinstance(self.makers.get(last), Splat):
-            last = self.finals[last][0].next if last in self.finals else self.makers[last].source
-        made = self.makers.get(last)
+        made: Instruction | None = item
+        while last in self.finals or isinstance(made, Splat):
+            last = made.source if isinstance(made, Splat) else self.finals[last][0].next
+            made = self.makers.get(last)
         if value not in self.finals or not isinstance(made, Compute):
             return None, []
         return _known(made.op, self._parts(value, made.op))
