@@ -48,7 +48,7 @@ def grad(outputs: Given, inputs: Given,
     parts = _gradient.gradients_for([r.node for r in roots], cotangents, [t.node for t in wanted])
     if not (create_graph if retain_graph is None else retain_graph):
         for root in roots:
-            root._storage.free_graph()
+            root._free_graph()
     return tuple(_result(number, t, part, create_graph, allow_unused, materialize_grads)
                  for number, (t, part) in enumerate(zip(wanted, parts, strict=True)))
 

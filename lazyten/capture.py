@@ -29,6 +29,7 @@ from lazyten.captured import (
 from lazyten.dtype import DType
 from lazyten.errors import JitError
 from lazyten.grad_mode import is_grad_enabled
+from lazyten.lineage import Lineage
 from lazyten.location import user_location
 from lazyten.node import Node
 from lazyten.purity import pure
@@ -93,7 +94,7 @@ class Capture(Observer):
             if real not in storages:
                 storages[real] = self._stand_in(real, TensorSource(None, number), False)
             if id(tensor) not in tensors:
-                shadow = Tensor._view(storages[real], tensor._moves, tensor._detached)
+                shadow = Tensor._view(storages[real], tensor._moves, _lineage_like(tensor))
                 if tensor.requires_grad and tensor.is_leaf:
                     shadow._own_leaf()
                 tensors[id(tensor)] = shadow
@@ -151,7 +152,7 @@ class Capture(Observer):
         if before is not None and not replaced:
             with listening(None):
                 storage = self._stand_in(before._storage, source, True)
-                stand_in = Tensor._view(storage, before._moves, before._detached)
+                stand_in = Tensor._view(storage, before._moves, _lineage_like(before))
         self.gradients[id(tensor)] = _Gradient(tensor, source, before, stand_in, replaced)
         tensor._grad = stand_in
 
@@ -203,7 +204,7 @@ class Capture(Observer):
             raise JitError(f"requires_grad of a tensor of shape {before.node.shape} from outside "
                            f"is changed inside a jitted function: do it outside")
         if storage._node is not before.stand_in:
-            _check_no_graph(storage, "writes")
+            _check_no_graph(Tensor._view(storage, (), None), "writes")
             self.captured.written.append((before.source, storage._node))
 
     def _spec(self, tensor: Tensor, new: dict[Storage, int]) -> TensorSpec:
@@ -211,8 +212,8 @@ class Capture(Observer):
             return TensorSpec("same", 0, same=TensorSource(None, self.numbers[id(tensor)]))
         storage, view = tensor._storage, (tensor._moves, tensor._detached)
         if storage in self.fresh:
-            if not tensor._detached:
-                _check_no_graph(storage, "gives or leaves behind")
+            if tensor.requires_grad or not tensor._detached:
+                _check_no_graph(tensor, "gives or leaves behind")
             number = new.setdefault(storage, len(new))
             return TensorSpec("new", number, *view, leaf=storage.leaf_id is not None)
         if id(tensor) in self.gradients:
@@ -256,12 +257,25 @@ def _static(leaf: object) -> Leaf:
                    f"tuples and dicts")
 
 
-def _check_no_graph(storage: Storage, verb: str) -> None:
-    if storage.keeps_graph:
+def _check_no_graph(tensor: Tensor, verb: str) -> None:
+    storage = tensor._storage
+    if tensor.requires_grad if tensor._detached else storage.keeps_graph:
         raise JitError(f"a jitted function {verb} a tensor of shape {storage._node.shape}, "
                        f"computed at {storage._node.where}, that still requires gradients, but a "
                        f"replay records none: call backward() inside the function, return it "
                        f"detach()ed, or call the function inside no_grad()")
+
+
+def _lineage_like(real: Tensor) -> Lineage | None:
+    """What the stand-in of a tensor is detached by, if the tensor is."""
+    if not real._detached:
+        return None
+    if real.requires_grad and is_grad_enabled():
+        raise JitError(f"a jitted function is given a tensor of shape {real.shape} that is "
+                       f"detached, but had something with gradients written into it; these cannot "
+                       f"flow out of the function: give it detach()ed, or call the function inside "
+                       f"no_grad()")
+    return Lineage()
 
 
 def record(arguments: Sequence[Tensor], call: Callable[[Sequence[Tensor]], Any]) -> Captured:

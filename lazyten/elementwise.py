@@ -126,6 +126,16 @@ def _passed_by(g: Node, node: Node) -> tuple[Node]:
     return (g,)
 
 
+def replacing(old: Node, value: Node) -> Node:
+    """`value`, written in place of all of `old`, which has no say in it: its gradient is 0, and not
+    missing."""
+    return with_gradient(value, (value, old), _replaced)
+
+
+def _replaced(g: Node, node: Node) -> tuple[Node, Node]:
+    return g, const(0.0, g.dtype, g.shape)
+
+
 # ---- arithmetic ----------------------------------------------------------------------------------
 
 def add(a: Operand, b: Operand) -> Node:

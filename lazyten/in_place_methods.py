@@ -141,5 +141,5 @@ class InPlaceMethods:
                              f"diagonal() of the axes you mean")
         number = shapes.as_element(fill_value, self.dtype, "fill_diagonal_")
         line = self._moved(*strided.diagonal(self.shape, 0, 0, 1))
-        line._update("fill_diagonal_", const(number, self.dtype, line.shape))
+        line._update("fill_diagonal_", const(number, self.dtype, line.shape), replaces=True)
         return self

@@ -185,7 +185,9 @@ _CONTAINERS = (list, tuple, dict)
 def _signature(x: Tensor, storage: Storage) -> Hashable:
     """All that a trace depends on of a tensor that it is given."""
     node = storage._node
-    return (node.shape, node.dtype, storage.device, x._moves, x._detached,
+    lineage = x._lineage
+    return (node.shape, node.dtype, storage.device, x._moves,
+            None if lineage is None else lineage.requires_grad,
             storage.leaf_id is not None, storage.keeps_graph, storage.was_freed)
 
 

@@ -31,7 +31,7 @@ class RandomMethods:
         if low > high:
             raise ArgumentError(f"uniform_: low={low} is above high={high}; exchange them")
         unit = random.uniform(self.shape, _float_type(self, "uniform_"), self.device, generator)
-        return self._update("uniform_", ew.add(ew.mul(unit, high - low), low))
+        return self._update("uniform_", ew.add(ew.mul(unit, high - low), low), replaces=True)
 
     def normal_(self: T, mean: float = 0.0, std: float = 1.0,
                 generator: Generator | None = None) -> T:
@@ -41,7 +41,7 @@ class RandomMethods:
             raise ArgumentError(f"normal_: std={std} is below 0; give 0 or more")
         unit = distributions.normal(self.shape, _float_type(self, "normal_"), self.device,
                                     generator)
-        return self._update("normal_", ew.add(ew.mul(unit, std), mean))
+        return self._update("normal_", ew.add(ew.mul(unit, std), mean), replaces=True)
 
     def log_normal_(self: T, mean: float = 1.0, std: float = 2.0,
                     generator: Generator | None = None) -> T:
@@ -50,14 +50,14 @@ class RandomMethods:
         std = _positive(std, "log_normal_", "std")
         kind = _float_type(self, "log_normal_")
         return self._update("log_normal_", distributions.log_normal(
-            self.shape, kind, self.device, generator, mean, std))
+            self.shape, kind, self.device, generator, mean, std), replaces=True)
 
     def exponential_(self: T, lambd: float = 1.0, generator: Generator | None = None) -> T:
         """Fill with numbers > 0 of density lambd * e ** (-lambd * x)."""
         rate = _positive(lambd, "exponential_", "lambd")
         kind = _float_type(self, "exponential_")
         return self._update("exponential_", distributions.exponential(
-            self.shape, kind, self.device, generator, rate))
+            self.shape, kind, self.device, generator, rate), replaces=True)
 
     def cauchy_(self: T, median: float = 0.0, sigma: float = 1.0,
                 generator: Generator | None = None) -> T:
@@ -65,7 +65,8 @@ class RandomMethods:
         median = float(shapes.as_number(median, "cauchy_", "median"))
         scale = _positive(sigma, "cauchy_", "sigma")
         return self._update("cauchy_", distributions.cauchy(
-            self.shape, _float_type(self, "cauchy_"), self.device, generator, median, scale))
+            self.shape, _float_type(self, "cauchy_"), self.device, generator, median, scale),
+            replaces=True)
 
     def geometric_(self: T, p: float, generator: Generator | None = None) -> T:
         """Fill with numbers of trials, 1 or more, up to the first success of probability p."""
@@ -77,7 +78,7 @@ class RandomMethods:
             raise DTypeError("geometric_ on a tensor of bool: it is for numbers; convert with "
                              ".long()")
         return self._update("geometric_", distributions.geometric(
-            self.shape, self.dtype, self.device, generator, chance))
+            self.shape, self.dtype, self.device, generator, chance), replaces=True)
 
     def bernoulli_(self: T, p: Any = 0.5, generator: Generator | None = None) -> T:
         """Fill with 1 with probability p, a number or a tensor of floats, and else with 0."""
@@ -92,7 +93,7 @@ class RandomMethods:
                                  f"{given.shape}: p must broadcast to it")
             chances = ew.as_node(given.detach().node, kind, self.shape)
             drawn = distributions.bernoulli(chances, self.shape, self.device, generator)
-        return self._update("bernoulli_", cast(drawn, self.dtype))
+        return self._update("bernoulli_", cast(drawn, self.dtype), replaces=True)
 
     def random_(self: T, low: int | None = None, high: int | None = None,
                 generator: Generator | None = None) -> T:
@@ -112,7 +113,7 @@ class RandomMethods:
                                 f"bool, which is 0 to 1")
         drawn = distributions.integers(bounds[0], bounds[1], self.shape, kind, self.device,
                                        generator, "random_")
-        return self._update("random_", cast(drawn, self.dtype))
+        return self._update("random_", cast(drawn, self.dtype), replaces=True)
 
     def bernoulli(self: T, p: float | None = None, generator: Generator | None = None) -> T:
         """A tensor of 0 and 1: 1 with the probability that is the element here, or with p."""

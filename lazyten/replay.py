@@ -24,6 +24,7 @@ from lazyten.captured import (
 from lazyten.device import executor
 from lazyten.environment import Environment
 from lazyten.errors import JitError
+from lazyten.lineage import Lineage
 from lazyten.node import Node
 from lazyten.ops import Op
 from lazyten.realization import realize
@@ -166,7 +167,7 @@ def _made(spec: TensorSpec, arguments: Sequence[Tensor], storages: Sequence[Stor
     if spec.same is not None:
         return spec.same.find(arguments)
     storage = (new if spec.kind == "new" else storages)[spec.number]
-    view = Tensor._view(storage, spec.moves, spec.detached)
+    view = Tensor._view(storage, spec.moves, Lineage() if spec.detached else None)
     return view.requires_grad_() if spec.leaf and not spec.detached else view
 
 

@@ -50,6 +50,7 @@ from lazyten.gradient_methods import GradientMethods
 from lazyten.in_place_methods import InPlaceMethods
 from lazyten.index_arrays import Indexed, Selection, select
 from lazyten.indexing import Moves
+from lazyten.lineage import Lineage
 from lazyten.math_methods import MathMethods
 from lazyten.memory_format import MemoryFormat, contiguous_format, order_of, preserve_format
 from lazyten.metadata_methods import MetadataMethods
@@ -96,8 +97,7 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
     Tensor(data) copies numbers, nested sequences or a NumPy array; see `tensor`.
     """
 
-    __slots__ = ("__weakref__", "_detached", "_grad", "_hooked", "_moves", "_retains",
-                 "_storage")
+    __slots__ = ("__weakref__", "_grad", "_hooked", "_lineage", "_moves", "_retains", "_storage")
     __array_priority__ = 1000  # NumPy leaves `array + tensor` to the tensor
 
     def __init__(self, data: Any, dtype: DTypeLike | None = None, device: str | None = None,
@@ -109,7 +109,7 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
             node = _data.buffer_node(data, None if dtype is None else dt.as_dtype(dtype), where)
         self._storage = Storage(node, where)
         self._moves: Moves = ()
-        self._detached = False
+        self._lineage: Lineage | None = None
         self._grad: Tensor | None = None
         if requires_grad:
             self.requires_grad_()
@@ -117,18 +117,18 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
     # ---- structure -------------------------------------------------------------------------------
 
     @staticmethod
-    def _view(storage: Storage, moves: Moves, detached: bool) -> Tensor:
+    def _view(storage: Storage, moves: Moves, lineage: Lineage | None) -> Tensor:
         result = object.__new__(Tensor)
-        result._storage, result._moves, result._detached = storage, moves, detached
+        result._storage, result._moves, result._lineage = storage, moves, lineage
         result._grad = None
-        if detached and tracing.active is not None:
+        if lineage is not None and tracing.active is not None:
             tracing.made(result)
         return result
 
     @staticmethod
     def _of(node: Node, device: str, requires_grad: bool = False) -> Tensor:
         """A new tensor of a node's value."""
-        return Tensor._view(Storage(node, device, requires_grad), (), False)
+        return Tensor._view(Storage(node, device, requires_grad), (), None)
 
     @staticmethod
     def _result(node: Node, *operands: Tensor) -> Tensor:
@@ -157,12 +157,15 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         """The GRAPH node of the current value."""
         if self._storage.shared is not None:
             self._storage.refresh(self._tracker.numpy_view if self._moves else None)
+        if self._lineage is not None:
+            return self._lineage.read(self._storage, self._moves)
         node = self._storage.node
-        if self._moves:
-            node = indexing.apply(self._moves, node)
-        if self._detached and self._storage.requires_grad:
-            node = make(Op.DETACH, node.dtype, (node,))
-        return node
+        return indexing.apply(self._moves, node) if self._moves else node
+
+    @property
+    def _detached(self) -> Flag:
+        """Whether no gradient of the storage flows through this handle."""
+        return self._lineage is not None
 
     @property
     def shape(self) -> Shape:
@@ -414,7 +417,8 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         storage = self._storage
         if tracing.active is not None:
             tracing.touched(storage)
-        return not self._detached and storage.requires_grad and storage._node.dtype.is_float
+        gradients = storage if self._lineage is None else self._lineage
+        return gradients.requires_grad and storage._node.dtype.is_float
 
     @requires_grad.setter
     def requires_grad(self, wanted: Flag) -> None:
@@ -439,7 +443,7 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         if self._detached:
             tracing.refuse_unless_made(self, "changing requires_grad of a tensor from outside")
             self._storage, self._moves = Storage(self.node, self.device), ()
-            self._detached = False
+            self._lineage = None
         self._storage.become_leaf()
         self._own_leaf()
         return self
@@ -488,12 +492,12 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         tracing.storage_replaced()
         required = self.requires_grad
         self._storage, self._moves = Storage(value.detach().node, value.device), ()
-        self._detached, self._grad = False, None
+        self._lineage, self._grad = None, None
         if required:
             self.requires_grad_()
 
     def __copy__(self) -> Tensor:
-        return Tensor._view(self._storage, self._moves, self._detached)
+        return Tensor._view(self._storage, self._moves, self._lineage)
 
     def __deepcopy__(self, memo: dict[Integer, Any]) -> Tensor:
         if not self.is_leaf:
@@ -503,7 +507,7 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         if storage is None:
             self._storage.refresh()
             storage = memo[id(self._storage)] = Storage(self._storage.value, self.device)
-        result = memo[id(self)] = Tensor._view(storage, self._moves, False)
+        result = memo[id(self)] = Tensor._view(storage, self._moves, None)
         if self.requires_grad:
             result.requires_grad_()
         if self._grad is not None:
@@ -512,7 +516,7 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
 
     def detach(self) -> Tensor:
         """The same values (the same storage), through which no gradient flows."""
-        return Tensor._view(self._storage, self._moves, True)
+        return Tensor._view(self._storage, self._moves, Lineage())
 
     def backward(self, gradient: Tensor | None = None, retain_graph: Flag = False,
                  inputs: Sequence[Tensor] | None = None) -> None:
@@ -532,10 +536,17 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
                 touched.append(owner._collect(indexing.apply(owner._moves, part)))
                 hooks.accumulated(leaf.arg, owner)
         if not retain_graph:
-            self._storage.free_graph()
+            self._free_graph()
         group = tuple(ref(s) for s in touched)
         for storage in touched:
             storage.companions = group
+
+    def _free_graph(self) -> None:
+        """Give up what this tensor was computed from: backward() has used it."""
+        if self._lineage is None:
+            self._storage.free_graph()
+        else:
+            self._lineage.free()
 
     def _leaf_among(self, given: Any) -> Integer:
         """The id of a leaf that backward() is to add to."""
@@ -550,7 +561,7 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
             raise GradientError(f"backward of a tensor of shape {self.shape} that does not require "
                                 f"gradients: set requires_grad on a leaf it is computed from, and "
                                 f"compute it outside no_grad()")
-        if self._storage.was_freed:
+        if (self._storage if self._lineage is None else self._lineage).was_freed:
             raise GradientError("backward was called on this tensor before, which frees what it "
                                 "was computed from; the first time, pass retain_graph=True")
         if given is None:
@@ -578,14 +589,18 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
 
     # ---- writing ---------------------------------------------------------------------------------
 
-    def _write(self, value: Node, requires_grad: Flag) -> Tensor:
-        """Make `value` (of this tensor's shape and dtype) the value, seen by all views."""
+    def _write(self, value: Node, requires_grad: Flag, replaces: Flag = False) -> Tensor:
+        """Make `value` (of this tensor's shape and dtype) the value, seen by all views. replaces:
+        the old value has no say in it."""
         storage = self._storage
         if self._moves:  # what is not written stays
             storage.refresh()
+        replaces = replaces and self.requires_grad and value.numel == storage.value.numel
+        if self._lineage is not None and requires_grad:
+            self._lineage.write(self._written(self._lineage.read(storage, ()), value, replaces))
+            value, requires_grad = make(Op.DETACH, value.dtype, (value,)), False
         old = storage.value
-        if self._moves:
-            value = written_through(self._moves, old, value)
+        value = self._written(old, value, replaces and requires_grad)
         if storage.keeps_graph and not requires_grad:  # what gradients passed by, they still do
             value = ew.written_over(old, value)
         keeps_graph = requires_grad or storage.keeps_graph
@@ -598,8 +613,16 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
                 tensor._retain_new_value()
         return self
 
-    def _update(self, operation: str, value: Node, *others: Tensor) -> Tensor:
-        """What an in-place operation does: check that `value` fits, and write it."""
+    def _written(self, old: Node, value: Node, replaces: Flag) -> Node:
+        """What `old`, shaped as the storage, becomes by writing `value` through this view."""
+        if self._moves:
+            value = written_through(self._moves, old, value)
+        return ew.replacing(old, value) if replaces else value
+
+    def _update(self, operation: str, value: Node, *others: Tensor,
+                replaces: Flag = False) -> Tensor:
+        """What an in-place operation does: check that `value` fits, and write it. replaces: it does
+        not depend on what is there."""
         tracked = is_grad_enabled()
         if tracked and self._storage.leaf_id is not None and not self._detached:
             raise GradientError(f"{operation} on a leaf that requires gradients would lose the "
@@ -612,10 +635,11 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
             raise DTypeError(f"{operation} on {self.dtype.name} would give {value.dtype.name}, "
                              f"which does not fit in it; convert first, or make a new tensor")
         requires = tracked and (self.requires_grad or any(t.requires_grad for t in others))
+        replaces = replaces or not value.dtype.is_float  # no gradient flows through it
         value = cast(value, self.dtype)
         if not requires and any(t.requires_grad for t in (self, *others)):
             value = make(Op.DETACH, value.dtype, (value,))
-        return self._write(value, requires)
+        return self._write(value, requires, replaces)
 
     def copy_(self, source: Any) -> Tensor:
         """Take over the values of `source`, broadcast to this shape and converted to this dtype."""
@@ -631,13 +655,14 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
             raise ShapeError(f"{operation} of shape {node.shape} into {self.shape}: it does not "
                              f"broadcast to it; reshape it")
         wide = ew.broadcast_to(cast(node, self.dtype), self.shape)
-        return self._update(operation, wide, *([other] if isinstance(other, Tensor) else []))
+        return self._update(operation, wide, *([other] if isinstance(other, Tensor) else []),
+                            replaces=True)
 
     def fill_(self, value: Any) -> Tensor:
         """Set every element to `value`, a number or a zero-dim tensor."""
         number = self._element(value, "fill_")
         return self._update("fill_", ew.as_node(_node(number), self.dtype, self.shape),
-                            *([number] if isinstance(number, Tensor) else []))
+                            *([number] if isinstance(number, Tensor) else []), replaces=True)
 
     def zero_(self) -> Tensor:
         """Set every element to 0."""
@@ -1099,17 +1124,19 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
 
     def _moved(self, *moves: tuple[Op, Any]) -> Tensor:
         """A view through more moves."""
-        detached = self._detached or self._storage.requires_grad and not is_grad_enabled()
+        lineage = self._lineage
+        if lineage is None and self._storage.requires_grad and not is_grad_enabled():
+            lineage = Lineage()
         shape, kept = self.shape, []
         for op, arg in moves:
             if not is_noop(op, shape, arg):
                 kept.append((op, arg))
                 shape = out_shape(op, shape, arg)
-        return Tensor._view(self._storage, (*self._moves, *kept), detached)
+        return Tensor._view(self._storage, (*self._moves, *kept), lineage)
 
     def _restrided(self, moves: Moves) -> Tensor:
         """Another view of the storage."""
-        return Tensor._view(self._storage, (), self._detached)._moved(*moves)
+        return Tensor._view(self._storage, (), self._lineage)._moved(*moves)
 
     def reshape(self, *shape: Any) -> Tensor:
         """The same elements in row-major order in another shape; one size may be -1. A view where
@@ -1223,7 +1250,7 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         if is_grad_enabled() and self.requires_grad and self.is_leaf:
             raise GradientError(f"{operation} on a leaf that requires gradients: its gradient has "
                                 f"the shape that it had; use the method that gives a view")
-        self._storage, self._moves, self._detached = view._storage, view._moves, view._detached
+        self._storage, self._moves, self._lineage = view._storage, view._moves, view._lineage
         return self
 
     @property
