@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from lazyten import dtype as dt
 from lazyten import shapes
 from lazyten.dtype import DType, Scalar
-from lazyten.errors import DTypeError
+from lazyten.errors import ArgumentError, DTypeError
 from lazyten.node import Node, Shape, cast, const, elementwise, expand, make, move, reshape
 from lazyten.ops import SPECS, Op
 
@@ -108,6 +108,15 @@ def wide(x: Node) -> Node:
     return cast(x, dt.float32) if x.dtype.is_half else x
 
 
+def together(operation: str, compute: Callable[..., Node], *operands: Operand) -> Node:
+    """`compute` of nodes that all have the type which the operands promote to together, rounded
+    once: 16-bit floats are computed in float32."""
+    kind = result_type(operands, operation)
+    work = dt.float32 if kind.is_half else kind
+    return cast(compute(*[as_node(x, work, x.shape if isinstance(x, Node) else ())
+                          for x in operands]), kind)
+
+
 def with_gradient(value: Node, inputs: tuple[Node, ...], rule: GradientRule) -> Node:
     """`value`, whose gradient for `inputs` is given by `rule(cotangent, node)`, one an input.
 
@@ -126,17 +135,37 @@ def _passed_by(g: Node, node: Node) -> tuple[Node]:
     return (g,)
 
 
-def replacing(old: Node, value: Node) -> Node:
-    """`value`, written in place of all of `old`, which has no say in it: its gradient is 0, and not
-    missing."""
-    return with_gradient(value, (value, old), _replaced)
+def flat_in(x: Node, value: Node) -> Node:
+    """`value`, whose gradient for x is 0, and not missing: x has no say in it, or only by choosing
+    what it is."""
+    return with_gradient(value, (value, x), _flat)
 
 
-def _replaced(g: Node, node: Node) -> tuple[Node, Node]:
-    return g, const(0.0, g.dtype, g.shape)
+def _flat(g: Node, node: Node) -> tuple[Node, Node]:
+    x = node.src[2]
+    return g, const(0.0, x.dtype, x.shape)
 
 
 # ---- arithmetic ----------------------------------------------------------------------------------
+
+def scaled_sum(a: Operand, b: Operand, alpha: Scalar) -> Node:
+    """a + alpha * b, computed in the type of the result."""
+    if alpha == 1:
+        return add(a, b)
+    return _scaled("add", add, a, b, alpha)
+
+
+def scaled_difference(a: Operand, b: Operand, alpha: Scalar) -> Node:
+    """a - alpha * b, computed in the type of the result."""
+    if alpha == 1:
+        return sub(a, b)
+    return _scaled("sub", sub, a, b, alpha)
+
+
+def _scaled(operation: str, combine: Callable[[Operand, Operand], Node], a: Operand, b: Operand,
+            alpha: Scalar) -> Node:
+    return together(operation, lambda x, y, factor: combine(x, mul(y, factor)), a, b, alpha)
+
 
 def add(a: Operand, b: Operand) -> Node:
     """a + b; of bools, or."""
@@ -235,12 +264,12 @@ def sign(x: Node) -> Node:
 
 def less(a: Operand, b: Operand) -> Node:
     """a < b; False with a NaN."""
-    return _apply(Op.CMPLT, "lt", [a, b])
+    return _compared(Op.CMPLT, "lt", a, b)
 
 
 def greater(a: Operand, b: Operand) -> Node:
     """a > b; False with a NaN."""
-    return _apply(Op.CMPLT, "gt", [b, a])
+    return _compared(Op.CMPLT, "gt", b, a)
 
 
 def less_equal(a: Operand, b: Operand) -> Node:
@@ -262,7 +291,20 @@ def equal(a: Operand, b: Operand) -> Node:
 
 def not_equal(a: Operand, b: Operand) -> Node:
     """a != b; True with a NaN."""
-    return _apply(Op.CMPNE, "ne", [a, b])
+    return _compared(Op.CMPNE, "ne", a, b)
+
+
+def _compared(op: Op, operation: str, a: Operand, b: Operand) -> Node:
+    """`op` of the operands; a whole number that their integer type does not hold is compared as it
+    is."""
+    dtype = result_type([a, b], operation)
+    if dtype.is_int:
+        for number, other in ((a, b), (b, a)):
+            if isinstance(other, Node) and not isinstance(number, Node) and not (
+                    dtype.min <= number <= dtype.max):
+                holds = op is Op.CMPNE or (number < dtype.min) is (number is a)
+                return const(holds, dt.bool_, other.shape)
+    return _apply(op, operation, [a, b], dtype)
 
 
 # ---- bits and logic ------------------------------------------------------------------------------
@@ -332,6 +374,15 @@ def where(condition: Node, a: Operand, b: Operand) -> Node:
                        as_node(b, dtype, shape))
 
 
+def chosen(condition: Node, a: Operand, b: Operand) -> Node:
+    """`where` of what users give: ArgumentError for a number that does not fit in the result."""
+    dtype = result_type([a, b], "where")
+    for x in (a, b):
+        if not isinstance(x, Node):
+            shapes.as_element(x, dtype, "where")
+    return where(condition, a, b)
+
+
 def padded(x: Node, around: tuple[tuple[int, int], ...], value: Scalar) -> Node:
     """x with (before, after) elements of `value` at each axis."""
     wide = move(Op.PAD, x, around)
@@ -341,10 +392,29 @@ def padded(x: Node, around: tuple[tuple[int, int], ...], value: Scalar) -> Node:
 
 
 def clip(x: Node, low: Operand | None, high: Operand | None) -> Node:
-    """x held between low and high; NaN stays. An x that equals a bound keeps all its gradient."""
+    """x held between low and high, in the type that all promote to; NaN stays. An x that equals a
+    bound keeps all its gradient. A bound that an integer type does not reach holds nothing back;
+    ArgumentError for one that nothing in the type can be held to."""
+    kind = result_type([v for v in (x, low, high) if v is not None], "clamp")
+    x = cast(x, kind)
+    low, high = _reachable(low, kind, True), _reachable(high, kind, False)
     if low is not None:
         x = where(_beyond(less(x, low), low), low, x)
     return x if high is None else where(_beyond(greater(x, high), high), high, x)
+
+
+def _reachable(bound: Operand | None, kind: DType, lower: bool) -> Operand | None:
+    """A bound in the common type; None for one beyond an integer type, which holds nothing back."""
+    if bound is None:
+        return None
+    if isinstance(bound, Node):
+        return cast(bound, kind)
+    if not kind.is_int or kind.min <= bound <= kind.max:
+        return bound
+    if lower != (bound < kind.min):
+        raise ArgumentError(f"clamp of {kind.name}: the {'lower' if lower else 'upper'} bound "
+                            f"{bound} is outside {kind.min} to {kind.max}; use a wider type")
+    return None
 
 
 def _beyond(outside: Node, bound: Operand) -> Node:

@@ -206,7 +206,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     values = [condition._operand(v, "where") for v in (input, other)]
     nodes = [v.node if isinstance(v, Tensor) else v for v in values]
     tensors = [v for v in values if isinstance(v, Tensor)]
-    return Tensor._result(ew.where(condition.node, nodes[0], nodes[1]), condition, *tensors)
+    return Tensor._result(ew.chosen(condition.node, nodes[0], nodes[1]), condition, *tensors)
 
 
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:

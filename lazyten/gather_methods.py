@@ -105,12 +105,15 @@ class GatherMethods:
         value."""
         axis = shapes.axis(dim, self.ndim, "index_fill")
         chosen = self._tensor(index, "index_fill")
-        lines = tuple(chosen.numel() if a == axis else n for a, n in enumerate(self.shape))
         number = self._element(value, "index_fill")
+        line, lines = ([n if a == axis else 1 for a in range(max(self.ndim, 1))]
+                       for n in ((*self.shape, 1)[axis], chosen.numel()))
 
         def filled(x: Node, at: Node, element: Scalar | Node) -> Node:
-            wide = ew.as_node(element, x.dtype, lines)
-            return index_arrays.added_lines(x, axis, at, wide, None, "index_fill")
+            hit = index_arrays.added_lines(const(False, dt.bool_, tuple(line)), axis, at, const(
+                True, dt.bool_, tuple(lines)), None, "index_fill")
+            hit = hit if x.shape else reshape(hit, ())
+            return ew.where(hit, ew.as_node(element, x.dtype, ()), x)
         return combined(self, "index_fill", filled, chosen, number)
 
     def put(self: T, index: T, source: T, accumulate: bool = False) -> T:

@@ -188,10 +188,18 @@ def signbit(x: Node) -> Node:
     return ew.less(make(Op.BITCAST, _BITS[x.dtype.bits], (x,)), 0)
 
 
-def copysign(a: Node, b: Operand) -> Node:
-    """|a| with the sign of b."""
-    a, sign = _float_pair(a, b)
-    return ew.where(ew.equal(signbit(a), signbit(sign)), a, ew.negative(a))
+def copysign(a: Operand, b: Operand) -> Node:
+    """|a| with the sign of b. The gradient at a = 0 is 0."""
+    size, sign = _float_pair(a, b)
+    value = ew.where(ew.equal(signbit(size), signbit(sign)), size, ew.negative(size))
+    return with_gradient(value, (size, sign), _copysign_gradient)
+
+
+def _copysign_gradient(g: Node, node: Node) -> tuple[Node, Node]:
+    _, a, b = node.src
+    kept = ew.where(ew.equal(signbit(a), signbit(b)), g, ew.negative(g))
+    zero = const(0.0, g.dtype, g.shape)
+    return ew.where(ew.equal(a, 0.0), zero, kept), zero
 
 
 # ---- of two numbers ------------------------------------------------------------------------------
@@ -231,7 +239,8 @@ def atan2(y: Node, x: Node) -> Node:
 
 def _atan2_gradient(g: Node, node: Node) -> tuple[Node, Node]:
     _, y, x = node.src
-    share = ew.true_divide(g, ew.add(ew.mul(x, x), ew.mul(y, y)))
+    squared = ew.add(ew.mul(x, x), ew.mul(y, y))
+    share = ew.where(ew.equal(squared, 0.0), 0.0, ew.true_divide(g, squared))
     return ew.mul(share, x), ew.negative(ew.mul(share, y))
 
 
@@ -265,9 +274,9 @@ def _logaddexp_gradient(g: Node, node: Node) -> tuple[Node, Node]:
     return (ew.mul(g, special.sigmoid(ew.sub(a, b))), ew.mul(g, special.sigmoid(ew.sub(b, a))))
 
 
-def logaddexp2(a: Operand, b: Operand) -> Node:
-    """log2(2 ** a + 2 ** b), safe for large numbers."""
-    first, second = _float_pair(a, b)
+@in_floats
+def logaddexp2(first: Node, second: Node) -> Node:
+    """log2(2 ** first + 2 ** second), safe for large numbers."""
     total = logaddexp(ew.mul(first, math.log(2)), ew.mul(second, math.log(2)))
     return ew.mul(total, 1 / math.log(2))
 
@@ -293,4 +302,12 @@ def _fmod_gradient(g: Node, node: Node) -> tuple[Node, Node]:
 def xlogy(a: Node, b: Node) -> Node:
     """a * log(b), and 0 where a is 0 and b is not NaN."""
     value = ew.where(ew.equal(a, 0.0), 0.0, ew.mul(a, special.log(b)))
-    return ew.where(ew.not_equal(b, b), math.nan, value)
+    return with_gradient(ew.where(ew.not_equal(b, b), math.nan, value), (a, b), _xlogy_gradient)
+
+
+def _xlogy_gradient(g: Node, node: Node) -> tuple[Node, Node]:
+    """log(b), but 0 where a is 0 and log(b) is -inf or NaN; and a / b."""
+    _, a, b = node.src
+    none = ew.bitwise_and(ew.equal(a, 0.0), ew.less_equal(b, 0.0))
+    logs = special.log(ew.where(none, const(1.0, b.dtype), b))
+    return ew.mul(g, logs), ew.mul(g, ew.true_divide(a, b))

@@ -16,12 +16,12 @@ REDUCTIONS = ("mean", "sum", "none")
 
 
 def softmax(x: Node, axis: int) -> Node:
-    """e ** x over its sum along `axis`."""
+    """e ** x over its sum along `axis`; NaN where the greatest is infinite."""
     x = as_float(x)
     wide = ew.wide(x)
     if not x.shape or x.shape[axis] == 0:
         return x if x.shape else ew.add(ew.mul(x, 0.0), 1.0)
-    powers = special.exp(ew.sub(wide, reductions.finite_max(wide, (axis,))))
+    powers = special.exp(ew.sub(wide, reductions.detached_max(wide, (axis,))))
     total = reductions.sum(powers, (axis,), keepdim=True)
     return cast(ew.true_divide(powers, total), x.dtype)
 
@@ -32,7 +32,7 @@ def log_softmax(x: Node, axis: int) -> Node:
     wide = ew.wide(x)
     if not x.shape or x.shape[axis] == 0:
         return x if x.shape else ew.mul(x, 0.0)
-    below = ew.sub(wide, reductions.finite_max(wide, (axis,)))
+    below = ew.sub(wide, reductions.detached_max(wide, (axis,)))
     total = reductions.sum(special.exp(below), (axis,), keepdim=True)
     return cast(ew.sub(below, special.log(total)), x.dtype)
 

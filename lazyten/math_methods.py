@@ -90,8 +90,7 @@ class MathMethods:
     def rsub(self: T, other: Any, *, alpha: Scalar = 1) -> T:
         """other - alpha * self."""
         number = shapes.as_number(alpha, "rsub", "alpha")
-        return combined(self, "rsub", lambda x, y: ew.sub(
-            y, x if number == 1 else ew.mul(x, number)), other)
+        return combined(self, "rsub", lambda x, y: ew.scaled_difference(y, x, number), other)
 
     def positive(self: T) -> T:
         """The tensor itself; bools have no sign."""
@@ -102,8 +101,7 @@ class MathMethods:
     def subtract(self: T, other: Any, *, alpha: Scalar = 1) -> T:
         """self - alpha * other."""
         number = shapes.as_number(alpha, "subtract", "alpha")
-        right = other if number == 1 else other * number
-        return combined(self, "subtract", ew.sub, right)
+        return combined(self, "subtract", lambda x, y: ew.scaled_difference(x, y, number), other)
 
     def isreal(self: T) -> T:
         """True everywhere: there are no complex numbers."""
@@ -112,13 +110,12 @@ class MathMethods:
     def hardshrink(self: T, lambd: float = 0.5) -> T:
         """x where it is further from 0 than lambd, else 0."""
         limit = float(shapes.as_number(lambd, "hardshrink", "lambd"))
-        return self._unary(lambda x: ew.where(ew.less_equal(ew.absolute(x), limit),
-                                              const(0, x.dtype), x))
+        return self._unary(lambda x: special.hardshrink(x, limit))
 
     def where(self: T, condition: T, other: Any) -> T:
         """self where the bool tensor `condition` holds, else other."""
         mask = self._tensor(condition, "where")
-        return combined(self, "where", lambda x, c, y: ew.where(c, x, y), mask, other)
+        return combined(self, "where", lambda x, c, y: ew.chosen(c, x, y), mask, other)
 
     def dist(self: T, other: T, p: float = 2) -> T:
         """(sum of |self - other| ** p) ** (1 / p); for p = inf the greatest."""

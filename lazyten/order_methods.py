@@ -23,6 +23,7 @@ from lazyten import (
     special,
     tracing,
 )
+from lazyten.elementwise import with_gradient
 from lazyten.errors import ArgumentError, DTypeError, ShapeError
 from lazyten.indexing import Chain, apply
 from lazyten.node import Node, cast, const, gather, reshape
@@ -109,8 +110,9 @@ class OrderMethods:
         reductions.need_elements(x.node, (axis,), "quantile")
         index = order_along(x, axis, False)
         values = x._given(index_arrays.along(x.node, axis, index.node), index)
-        node = _interpolated(values.node, x.node, axis, shares, interpolation)
-        return x._given(reshape(node, (*shares.shape, *_kept(self, dim, axis, keepdim))))
+        node = _interpolated(values.node, x.node, axis, shares, interpolation, _place(q))
+        return x._given(reshape(node, (*shares.shape, *_kept(self, dim, axis, keepdim))),
+                        *([q] if isinstance(q, type(self)) else []))
 
     def nanmedian(self: T, dim: int | None = None, keepdim: bool = False) -> Any:
         """The median of what is not NaN; NaN where all is."""
@@ -138,8 +140,9 @@ class OrderMethods:
         index = order_along(x, axis, False)
         values = x._given(gather(x.node, axis, index.node), index)
         node = _quantiles_of_numbers(values.node, _last_number(x.detach().node, axis), axis, shares,
-                                     interpolation)
-        return x._given(reshape(node, (*shares.shape, *_kept(self, dim, axis, keepdim))))
+                                     interpolation, _place(q))
+        return x._given(reshape(node, (*shares.shape, *_kept(self, dim, axis, keepdim))),
+                        *([q] if isinstance(q, type(self)) else []))
 
 
 def order_along(x: T, axis: int, descending: bool, count: int | None = None) -> T:
@@ -191,23 +194,59 @@ def _check_interpolation(given: str, operation: str) -> None:
 
 
 def _interpolated(values: Node, x: Node, axis: int, shares: np.ndarray[Any, Any],
-                  interpolation: str) -> Node:
+                  interpolation: str, given: Node | None) -> Node:
     """Quantiles of sorted values: the shares (if they are a list) as axis 0, then the other axes,
-    `axis` of size 1."""
+    `axis` of size 1. given: the shares as a node, for their gradient."""
     n = values.shape[axis]
     has_nan = reductions.any(ew.not_equal(x, x), (axis,), True)
     rows = []
-    for share in shares.reshape(-1):
+    for number, share in enumerate(shares.reshape(-1)):
         place = INTERPOLATIONS[interpolation](float(share) * (n - 1))
         low = int(place)
-        ends = [apply(Chain(values.shape).cut(axis, i, i + 1), values)
-                for i in (low, min(low + 1, n - 1))]
-        step = ew.mul(ew.sub(ends[1], ends[0]), place - low)
-        middle = ew.add(ends[0], step) if place > low else ends[0]
+        first, second = [apply(Chain(values.shape).cut(axis, i, i + 1), values)
+                         for i in (low, min(low + 1, n - 1))]
+        middle = _between(first, second, const(place - low, values.dtype)) if place > low else first
+        if given is not None and interpolation == "linear" and place > low:
+            steps = ew.mul(_gap(first, second), float(n - 1))
+            middle = _moving(middle, steps, apply(Chain(given.shape).cut(
+                0, number, number + 1), given))
         rows.append(ew.where(has_nan, const(float("nan"), values.dtype), middle))
     if not shares.ndim:
         return rows[0]
     return joining.stack(rows, 0)
+
+
+def _gap(first: Node, second: Node) -> Node:
+    """second - first, and 0 of equal infinities."""
+    same = ew.bitwise_and(ew.equal(first, second), ew.equal(ew.absolute(first), math.inf))
+    return ew.sub(ew.where(same, 0.0, second), ew.where(same, 0.0, first))
+
+
+def _between(first: Node, second: Node, part: Node) -> Node:
+    """first + part * (second - first), from the nearer of the two."""
+    gap = _gap(first, second)
+    return ew.where(ew.less(part, 0.5), ew.add(first, ew.mul(gap, part)),
+                    ew.sub(second, ew.mul(gap, ew.sub(1.0, part))))
+
+
+def _moving(value: Node, slope: Node, share: Node) -> Node:
+    """A quantile whose gradient for its share, of shape (1,), is `slope`; at an element it is
+    none, as in PyTorch."""
+    return with_gradient(value, (value, slope, share), _moving_gradient)
+
+
+def _moving_gradient(g: Node, node: Node) -> tuple[Node, None, Node]:
+    _, _, slope, share = node.src
+    total = reductions.sum(ew.mul(g, slope), tuple(range(len(g.shape))))
+    return g, None, cast(reshape(total, share.shape), share.dtype)
+
+
+def _place(q: Any) -> Node | None:
+    """The shares as a vector, if they are a tensor."""
+    if not hasattr(q, "node"):
+        return None
+    node: Node = q.node
+    return reshape(node, (node.numel,)) if node.dtype.is_float else None
 
 
 def _shares(x: T, q: Any, operation: str) -> np.ndarray[Any, Any]:
@@ -235,15 +274,19 @@ def _last_number(x: Node, axis: int) -> Node:
 
 
 def _quantiles_of_numbers(values: Node, last: Node, axis: int, shares: np.ndarray[Any, Any],
-                          interpolation: str) -> Node:
+                          interpolation: str, given: Node | None) -> Node:
     """As `_interpolated`, of sorted values up to position `last`."""
     rows = []
     held = ew.maximum(last, 0)
-    for share in shares.reshape(-1):
+    for number, share in enumerate(shares.reshape(-1)):
         place = NODE_INTERPOLATIONS[interpolation](ew.mul(cast(held, dt.float64), float(share)))
         low = cast(place, dt.INDEX)
-        ends = [gather(values, axis, ew.minimum(ew.add(low, i), held)) for i in (0, 1)]
+        first, second = [gather(values, axis, ew.minimum(ew.add(low, i), held)) for i in (0, 1)]
         part = cast(ew.sub(place, cast(low, dt.float64)), values.dtype)
-        step = ew.mul(ew.sub(ends[1], ends[0]), part)
-        rows.append(ew.where(ew.equal(part, 0.0), ends[0], ew.add(ends[0], step)))
+        row = ew.where(ew.equal(part, 0.0), first, _between(first, second, part))
+        if given is not None and interpolation == "linear":
+            steps = ew.mul(_gap(first, second), cast(held, values.dtype))
+            steps = ew.where(ew.equal(part, 0.0), 0.0, steps)
+            row = _moving(row, steps, apply(Chain(given.shape).cut(0, number, number + 1), given))
+        rows.append(row)
     return joining.stack(rows, 0) if shares.ndim else rows[0]

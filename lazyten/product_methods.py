@@ -207,7 +207,7 @@ def _plus_product(x: T, a: Any, b: Any, operation: str, ranks: tuple[int, int], 
             return product
         return ew.add(base if factors[1] == 1 else ew.mul(base, factors[1]), product)
 
-    return combined(x, operation, added, left, right)
+    return combined(x, operation, lambda *nodes: ew.together(operation, added, *nodes), left, right)
 
 
 def _pairs(left: int, right: int, dims: Any) -> tuple[Sequence[int], Sequence[int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, overload
 
-from lazyten import arrangements, reductions, scans, shapes, special
+from lazyten import arrangements, reductions, scans, shapes
 from lazyten import dtype as dt
 from lazyten import elementwise as ew
 from lazyten.dtype import DType
@@ -57,7 +57,7 @@ class ReductionMethods:
             unbiased: bool | None = None) -> T:
         """The square root of the variance."""
         axes, number = reductions.freedom(dim, correction, unbiased, "std")
-        return _reduced(self, "std", _deviation, axes, keepdim, number)
+        return _reduced(self, "std", reductions.std, axes, keepdim, number)
 
     def var_mean(self: T, dim: Axes = None, correction: float | None = 1, keepdim: bool = False, *,
                  unbiased: bool | None = None) -> tuple[T, T]:
@@ -70,7 +70,7 @@ class ReductionMethods:
                  unbiased: bool | None = None) -> tuple[T, T]:
         """(standard deviation, mean) over some axes, or all."""
         axes, number = reductions.freedom(dim, correction, unbiased, "std_mean")
-        return (_reduced(self, "std_mean", _deviation, axes, keepdim, number),
+        return (_reduced(self, "std_mean", reductions.std, axes, keepdim, number),
                 _reduced(self, "std_mean", reductions.mean, axes, keepdim))
 
     def logsumexp(self: T, dim: Axes = None, keepdim: bool = False) -> T:
@@ -173,10 +173,6 @@ def _type(dtype: Any) -> DType | None:
 
 def _as(x: T, dtype: Any) -> T:
     return x if dtype is None else x._cast(dt.as_dtype(dtype))
-
-
-def _deviation(x: Node, axes: tuple[int, ...], keepdim: bool, correction: float) -> Node:
-    return special.sqrt(reductions.var(x, axes, keepdim, correction))
 
 
 def _extreme(x: T, dim: Any, keepdim: bool, least: bool) -> T | ValuesAndIndices[T]:

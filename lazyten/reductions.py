@@ -115,14 +115,31 @@ def freedom(dim: Any, correction: float | None, unbiased: bool | None,
 
 def var(x: Node, axes: Axes, keepdim: bool = False, correction: float = 1) -> Node:
     """The mean squared distance from the mean, over count - correction. Floats only."""
+    return cast(_wide_var(x, axes, keepdim, correction, "var"), x.dtype)
+
+
+def std(x: Node, axes: Axes, keepdim: bool = False, correction: float = 1) -> Node:
+    """The square root of the variance; its gradient at 0 is 0. Floats only."""
+    variance = _wide_var(x, axes, keepdim, correction, "std")
+    root = with_gradient(special.sqrt(variance), (variance,), _root_gradient)
+    return cast(root, x.dtype)
+
+
+def _root_gradient(g: Node, node: Node) -> tuple[Node]:
+    none = ew.equal(node, 0.0)
+    return (ew.where(none, 0.0, ew.true_divide(g, ew.mul(ew.where(none, 1.0, node), 2.0))),)
+
+
+def _wide_var(x: Node, axes: Axes, keepdim: bool, correction: float, operation: str) -> Node:
+    """The variance, of 16-bit floats in float32."""
     if not x.dtype.is_float:
-        raise DTypeError(f"var of {x.dtype.name}: a variance is a float; convert first with "
-                         f".float()")
+        raise DTypeError(f"{operation} of {x.dtype.name}: a variance is a float; convert first "
+                         f"with .float()")
     wide = ew.wide(x)
     centred = ew.sub(wide, mean(wide, axes, keepdim=True))
     total = sum(special.square(centred), axes, keepdim)
     freedom = max(count(x.shape, axes) - correction, 0.0)
-    return cast(ew.true_divide(total, float(freedom)), x.dtype)
+    return ew.true_divide(total, float(freedom))
 
 
 def logsumexp(x: Node, axes: Axes, keepdim: bool = False) -> Node:
@@ -135,10 +152,15 @@ def logsumexp(x: Node, axes: Axes, keepdim: bool = False) -> Node:
     return squeezed(ew.add(special.log(total), top), axes, keepdim)
 
 
+def detached_max(x: Node, axes: Axes) -> Node:
+    """The greatest along `axes` (kept): what softmax subtracts. No gradient flows through it, since
+    it cancels."""
+    return make(Op.DETACH, x.dtype, (reduce(x, Op.MAX, axes),))
+
+
 def finite_max(x: Node, axes: Axes) -> Node:
-    """The greatest along `axes` (kept), with 0 for an infinite one: what softmax subtracts. No
-    gradient flows through it, since it cancels."""
-    top = make(Op.DETACH, x.dtype, (reduce(x, Op.MAX, axes),))
+    """`detached_max`, with 0 for an infinite one: what logsumexp subtracts and adds again."""
+    top = detached_max(x, axes)
     return ew.where(ew.equal(ew.absolute(top), math.inf), 0.0, top)
 
 
@@ -198,7 +220,7 @@ class _FirstExtreme:
         x = node.src[1]
         first = first_where(_is_extreme(x, broadcast_to(node, x.shape)), self.axis)
         chosen = ew.equal(positions(x.shape, self.axis, first.dtype), first)
-        return (ew.where(chosen, broadcast_to(g, x.shape), 0.0),)
+        return (ew.flat_in(x, ew.where(chosen, broadcast_to(g, x.shape), 0.0)),)
 
 
 def extreme_along(x: Node, axis: int, keepdim: bool, least: bool) -> Node:

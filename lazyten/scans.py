@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from lazyten import dtype as dt
 from lazyten import elementwise as ew
+from lazyten import special
 from lazyten.elementwise import with_gradient
 from lazyten.inverse_functions import logaddexp
 from lazyten.node import Node, cast, elementwise, expand, make, move, reduce, reshape
@@ -48,9 +49,23 @@ def cumulative_logsumexp(x: Node, axis: int) -> Node:
     while step < n:
         around = tuple((step, 0) if a == axis else (0, 0) for a in range(len(x.shape)))
         before = ew.padded(_part(x, axis, n - step), around, -math.inf)
-        x = _stored(logaddexp(x, before))
+        x = _stored(_with_weights(logaddexp(x, before), x, before))
         step *= 2
     return x
+
+
+def _with_weights(total: Node, x: Node, before: Node) -> Node:
+    """logaddexp, whose gradient goes to x alone where there is nothing before it."""
+    return with_gradient(total, (x, before), _shares)
+
+
+def _shares(g: Node, node: Node) -> tuple[Node, Node]:
+    _, x, before = node.src
+    none = ew.equal(before, -math.inf)
+    same = ew.bitwise_or(none, ew.equal(before, x))
+    gap = ew.sub(ew.where(same, 0.0, x), ew.where(same, 0.0, before))
+    own = ew.where(none, 1.0, special.sigmoid(gap))
+    return ew.mul(g, own), ew.mul(g, ew.where(none, 0.0, special.sigmoid(ew.negative(gap))))
 
 
 def cumulative_argmax(x: Node, axis: int, least: bool) -> Node:

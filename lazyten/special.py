@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from lazyten import dtype as dt
 from lazyten import elementwise as ew
@@ -59,10 +60,10 @@ def _expm1_gradient(g: Node, node: Node) -> tuple[Node]:
 
 
 def log1p(x: Node) -> Node:
-    """log(1 + x) without the loss for small x: log(u) * x / (u - 1) with u = 1 + x (W. Kahan)."""
+    """log(1 + x) without the loss for small x: log(u) * (x / (u - 1)) with u = 1 + x (W. Kahan)."""
     x = as_float(x)
     u = ew.add(x, 1.0)
-    exact = ew.true_divide(ew.mul(log(u), x), ew.sub(u, 1.0))
+    exact = ew.mul(log(u), ew.true_divide(x, ew.sub(u, 1.0)))
     infinite = ew.equal(u, math.inf)
     value = ew.where(ew.equal(u, 1.0), x, ew.where(infinite, u, exact))
     return with_gradient(value, (x,), _log1p_gradient)
@@ -184,7 +185,8 @@ def relu(x: Node) -> Node:
 
 def _relu_gradient(g: Node, node: Node) -> tuple[Node]:
     zero = const(0, g.dtype, g.shape)
-    return (elementwise(Op.WHERE, elementwise(Op.CMPLT, zero, node), g, zero),)
+    chosen = elementwise(Op.WHERE, elementwise(Op.CMPLT, zero, node), g, zero)
+    return (ew.flat_in(node.src[1], chosen),)
 
 
 def sigmoid(x: Node) -> Node:
@@ -328,10 +330,53 @@ def softplus(x: Node) -> Node:
 def leaky_relu(x: Node, slope: float) -> Node:
     """x where positive, slope * x elsewhere."""
     x = as_float(x)
-    return ew.where(ew.greater(x, 0.0), x, ew.mul(x, slope))
+    return with_gradient(ew.where(ew.greater(x, 0.0), x, ew.mul(x, slope)), (x,), _Leaky(slope))
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaky:
+    """leaky_relu's gradient."""
+
+    slope: float
+
+    def __call__(self, g: Node, node: Node) -> tuple[Node]:
+        x = node.src[1]
+        return (ew.flat_in(x, ew.where(ew.greater(x, 0.0), g, ew.mul(g, self.slope))),)
 
 
 def elu(x: Node, alpha: float) -> Node:
     """x where positive, alpha * (e ** x - 1) elsewhere."""
     x = as_float(x)
     return ew.where(ew.greater(x, 0.0), x, ew.mul(expm1(ew.clip(x, None, 0.0)), alpha))
+
+
+def hardshrink(x: Node, limit: float) -> Node:
+    """x, but 0 where |x| <= limit."""
+    return _with_outside(ew.where(_within(x, limit), const(0, x.dtype), x), x, limit)
+
+
+def softshrink(x: Node, limit: float) -> Node:
+    """x moved towards 0 by limit, and 0 where |x| <= limit."""
+    x = as_float(x)
+    below = ew.where(ew.less(x, -limit), ew.add(x, limit), ew.mul(x, 0.0))
+    return _with_outside(ew.where(ew.greater(x, limit), ew.sub(x, limit), below), x, limit)
+
+
+def _within(x: Node, limit: float) -> Node:
+    """Where |x| <= limit."""
+    return ew.bitwise_and(ew.greater_equal(x, -limit), ew.less_equal(x, limit))
+
+
+def _with_outside(value: Node, x: Node, limit: float) -> Node:
+    return with_gradient(value, (x,), _Outside(limit)) if value.dtype.is_float else value
+
+
+@dataclass(frozen=True, slots=True)
+class _Outside:
+    """The gradient of what is 0 where |x| <= limit, and moves with x elsewhere."""
+
+    limit: float
+
+    def __call__(self, g: Node, node: Node) -> tuple[Node]:
+        x = node.src[1]
+        return (ew.flat_in(x, ew.where(_within(x, self.limit), 0.0, g)),)

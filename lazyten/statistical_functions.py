@@ -117,6 +117,7 @@ def _lgamma(x: Node) -> Node:
     turned = ew.sub(ew.sub(math.log(math.pi), special.log(ew.absolute(sine))), value)
     turned = ew.where(ew.equal(sine, 0.0), math.inf, turned)
     value = ew.where(ew.less(x, 0.0), turned, value)
+    value = ew.where(ew.less(size, 1e-20), ew.negative(special.log(size)), value)
     return ew.where(ew.equal(size, math.inf), math.inf, value)
 
 

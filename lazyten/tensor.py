@@ -617,7 +617,7 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         """What `old`, shaped as the storage, becomes by writing `value` through this view."""
         if self._moves:
             value = written_through(self._moves, old, value)
-        return ew.replacing(old, value) if replaces else value
+        return ew.flat_in(old, value) if replaces else value
 
     def _update(self, operation: str, value: Node, *others: Tensor,
                 replaces: Flag = False) -> Tensor:
@@ -670,11 +670,11 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
 
     def add_(self, other: Any, alpha: Scalar = 1) -> Tensor:
         """self += alpha * other, in place."""
-        return self._in_place("add_", ew.add, other if alpha == 1 else alpha * other)
+        return self._in_place("add_", *_scaled(ew.scaled_sum, alpha, other, "add_"))
 
     def sub_(self, other: Any, alpha: Scalar = 1) -> Tensor:
         """self -= alpha * other, in place."""
-        return self._in_place("sub_", ew.sub, other if alpha == 1 else alpha * other)
+        return self._in_place("sub_", *_scaled(ew.scaled_difference, alpha, other, "sub_"))
 
     def mul_(self, other: Any) -> Tensor:
         """self *= other, in place."""
@@ -805,11 +805,11 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
 
     def add(self, other: Any, alpha: Scalar = 1) -> Tensor:
         """self + alpha * other, broadcast and promoted."""
-        return self._binary("add", ew.add, other if alpha == 1 else alpha * other)
+        return self._binary("add", *_scaled(ew.scaled_sum, alpha, other, "add"))
 
     def sub(self, other: Any, alpha: Scalar = 1) -> Tensor:
         """self - alpha * other, broadcast and promoted."""
-        return self._binary("sub", ew.sub, other if alpha == 1 else alpha * other)
+        return self._binary("sub", *_scaled(ew.scaled_difference, alpha, other, "sub"))
 
     def mul(self, other: Any) -> Tensor:
         """self * other, broadcast and promoted."""
@@ -1502,6 +1502,16 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
 
 def _node(x: Tensor | Scalar) -> Node | Scalar:
     return x.node if isinstance(x, Tensor) else x
+
+
+def _scaled(function: Callable[[Any, Any, Scalar], Node], alpha: Any, other: Any,
+            operation: str) -> tuple[Callable[[Any, Any], Node], Any]:
+    """A function of two operands with the factor of the second, and the second. A tensor as the
+    factor, which need not be known yet, is multiplied with it first."""
+    if isinstance(alpha, Tensor):
+        return lambda a, b: function(a, b, 1), alpha * other
+    factor = shapes.as_number(alpha, operation, "alpha")
+    return lambda a, b: function(a, b, factor), other
 
 
 def _is_array(entry: Any) -> bool:

@@ -14,17 +14,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from lazyten import dtype as dt
 from lazyten.arithmetic import div, equal, like, mul, neg, scale, sum_over
-from lazyten.movement import Shape, inverse
+from lazyten.movement import Shape, inverse, inverse_order
 from lazyten.node import (
     Node,
     cast,
+    const,
     elementwise,
     expand,
     gather,
     make,
     move,
     reduce,
+    reshape,
     scatter,
 )
 from lazyten.ops import Op
@@ -76,7 +79,8 @@ def _pow_exponent(g: Node, node: Node) -> Node:
     """a**b * ln a, and 0 at a = 0 for b >= 0, where ln a alone would be -inf."""
     a, b = node.src
     zero = like(a, 0.0)
-    flat = elementwise(Op.AND, equal(a, zero), elementwise(Op.NOT, elementwise(Op.CMPLT, b, zero)))
+    above = elementwise(Op.OR, equal(b, zero), elementwise(Op.CMPLT, zero, b))
+    flat = elementwise(Op.AND, equal(a, zero), above)
     slope = scale(elementwise(Op.MUL, node, elementwise(Op.LOG2, a)), LN2)
     return elementwise(Op.WHERE, flat, zero, mul(g, slope))
 
@@ -105,21 +109,43 @@ def _reduce_max(g: Node, node: Node, axes: tuple[int, ...]) -> Node:
 
 
 def _reduce_mul(g: Node, node: Node, axes: tuple[int, ...]) -> Node:
-    """g times the product of the others, also where some are 0.
-
-    Zeros are counted and left out of the product: an element with a zero among the others gets 0,
-    the rest the product of all nonzero ones over itself. Exact zeros count as constants in a second
-    derivative.
-    """
+    """g times the product of the others, which divides nothing: some may be 0 or infinite."""
     x, = node.src
-    zero, one = like(x, 0.0), like(x, 1.0)
-    is_0 = equal(x, zero)
-    nonzero = elementwise(Op.WHERE, is_0, one, x)
-    product = reduce(nonzero, Op.MUL, axes)
-    ones = elementwise(Op.WHERE, is_0, one, zero)
-    zeros = expand(reduce(ones, Op.ADD, axes), x.shape)
-    others = div(expand(mul(g, product), x.shape), nonzero)
-    return elementwise(Op.WHERE, elementwise(Op.CMPNE, zeros, ones), zero, others)
+    return mul(expand(g, x.shape), _products_of_others(x, axes))
+
+
+def _products_of_others(x: Node, axes: tuple[int, ...]) -> Node:
+    """For each element the product of all others along `axes`: of those before times those after,
+    each found by doubling how many are multiplied."""
+    kept = tuple(a for a in range(len(x.shape)) if a not in axes)
+    last = move(Op.PERMUTE, x, (*kept, *axes))
+    n = math.prod(x.shape[a] for a in axes)
+    line = reshape(last, (*(x.shape[a] for a in kept), n))
+    axis = len(kept)
+    after = move(Op.FLIP, _products_before(move(Op.FLIP, line, (axis,)), axis), (axis,))
+    others = mul(_products_before(line, axis), after)
+    return move(Op.PERMUTE, reshape(others, last.shape), inverse_order((*kept, *axes)))
+
+
+def _products_before(x: Node, axis: int) -> Node:
+    """The product of all elements before each one along `axis`; 1 for the first."""
+    n, step = x.shape[axis], 1
+    total = _later(x, axis, 1)
+    while step < n - 1:
+        total = elementwise(Op.MUL, total, _later(total, axis, step))
+        step *= 2
+        total = make(Op.CONTIGUOUS, total.dtype, (total,)) if step > 4 else total
+    return total
+
+
+def _later(x: Node, axis: int, step: int) -> Node:
+    """x moved by `step` along an axis, with ones in front."""
+    n = x.shape[axis]
+    sizes = list(enumerate(x.shape))
+    inner = move(Op.SHRINK, x, tuple((0, max(m - step, 0) if a == axis else m) for a, m in sizes))
+    around = tuple((min(step, n) if a == axis else 0, 0) for a, _ in sizes)
+    inside = move(Op.PAD, const(True, dt.bool_, inner.shape), around)
+    return elementwise(Op.WHERE, inside, move(Op.PAD, inner, around), like(x, 1.0))
 
 
 # ---- movement: each is linear, so its rule is its transpose --------------------------------------

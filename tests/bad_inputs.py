@@ -447,7 +447,7 @@ DTYPES = [
     Bad("add of a huge whole number", lambda t: t.i + (1 << 70),
         D, "add", (str(1 << 70),), "use a float"),
     Bad("add with a word as alpha", lambda t: t.f.add(t.v, alpha="a"),
-        D, "mul", ("'a'",), "must be"),
+        D, "add", ("alpha", "'a'"), "is a number"),
     Bad("where with a condition of floats", lambda t: lt.where(t.f, 1, 2),
         D, "where", ("float32",), "condition != 0"),
     Bad("where with a list as condition", lambda t: lt.where([True, False, True], t.f, t.f),

@@ -224,7 +224,7 @@ class _BetweenLimits:
     def __call__(self, g: Node, node: Node) -> tuple[Node]:
         x = node.src[1]
         inside = ew.bitwise_and(ew.greater(x, self.low), ew.less(x, self.high))
-        return (ew.where(inside, g, 0.0),)
+        return (ew.flat_in(x, ew.where(inside, g, 0.0)),)
 
 
 def _held(x: Node, low: Scalar, high: Scalar) -> Node:
@@ -251,8 +251,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """x, but 0 where |x| <= lambd."""
     limit = _given(lambd, "hardshrink", "lambd")
-    return input._unary(lambda x: ew.where(
-        ew.bitwise_and(ew.greater_equal(x, -limit), ew.less_equal(x, limit)), 0.0, x))
+    return input._unary(lambda x: special.hardshrink(x, limit))
 
 
 @takes_tensors
@@ -261,12 +260,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     limit = _given(lambd, "softshrink", "lambd")
     if limit < 0:
         raise ArgumentError(f"softshrink: lambd={lambd} is below 0; give 0 or more")
-    return input._special(lambda x: _softshrink(ew.as_float(x), limit))
-
-
-def _softshrink(x: Node, limit: float) -> Node:
-    below = ew.where(ew.less(x, -limit), ew.add(x, limit), ew.mul(x, 0.0))
-    return ew.where(ew.greater(x, limit), ew.sub(x, limit), below)
+    return input._special(lambda x: special.softshrink(x, limit))
 
 
 @takes_tensors

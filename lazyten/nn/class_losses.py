@@ -59,13 +59,32 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
     """
     name = "binary_cross_entropy_with_logits"
     losses.check_same(input.node, target.node, name)
-    if pos_weight is None:
-        loss = input._special(special.softplus) - input * target
-    else:
-        missed = (-input)._special(special.softplus)  # -log sigmoid(x)
-        loss = input * (1 - target) + missed * (1 + (pos_weight - 1) * target)
+    node = ew.together(name, _logit_loss, input.node, target.node,
+                       1.0 if pos_weight is None else pos_weight.node)
+    loss = Tensor._result(node, *_tensors(input, target, pos_weight))
     loss = loss if weight is None else loss * weight
     return reduced(loss, reduction_of(size_average, reduce, reduction), name)
+
+
+def _logit_loss(x: Node, target: Node, factor: Node) -> Node:
+    """factor * target * softplus(-x) + (1 - target) * softplus(x), where 0 times infinity is 0."""
+    shape = ew.common_shape([x, target, factor], "binary_cross_entropy_with_logits")
+    x, target, factor = (ew.broadcast_to(v, shape) for v in (x, target, factor))
+    yes, no = ew.mul(factor, target), ew.sub(1.0, target)
+    size, more = ew.absolute(x), ew.where(ew.less(x, 0.0), yes, no)
+    value = ew.add(ew.where(ew.equal(more, 0.0), 0.0, ew.mul(size, more)), ew.mul(
+        ew.add(yes, no), special.log1p(special.exp(ew.negative(size)))))
+    return ew.with_gradient(ew.where(ew.not_equal(x, x), x, value), (x, target, factor),
+                            _logit_gradient)
+
+
+def _logit_gradient(g: Node, node: Node) -> tuple[Node, Node, Node]:
+    _, x, target, factor = node.src
+    missed, kept = special.softplus(ew.negative(x)), special.softplus(x)
+    slope = ew.sub(ew.mul(ew.sub(1.0, target), special.sigmoid(x)),
+                   ew.mul(ew.mul(factor, target), special.sigmoid(ew.negative(x))))
+    return (ew.mul(g, slope), ew.mul(g, ew.sub(ew.mul(factor, missed), kept)),
+            ew.mul(g, ew.mul(target, missed)))
 
 
 @takes_tensors

@@ -40,6 +40,11 @@ class _Resize:
     scale: float | None
     align_corners: bool
 
+    @property
+    def is_same(self) -> bool:
+        """Whether each output is the element of its own position."""
+        return self.count == self.size and self.scale in (None, 1.0)
+
     def step(self, dtype: DType) -> Node:
         """Elements an output."""
         if self.scale is not None:
@@ -179,7 +184,8 @@ def interpolate(input: Tensor, size: int | Sequence[int] | None = None,
         for axis in reversed(range(2, len(x.shape))):
             count, scale = counts[axis - 2]
             how = _Resize(x.shape[axis], count, scale, bool(align_corners))
-            x = _resized(x, axis, how, mode)
+            if not how.is_same:
+                x = _resized(x, axis, how, mode)
         return x
     if mode == "nearest" and all(m % n == 0 and scale in (None, n / m) for n, (m, scale) in zip(
             input.shape[2:], counts, strict=True)):

@@ -53,7 +53,8 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
     if not shapes.as_number(delta, "huber_loss", "delta") > 0:
         raise ArgumentError(f"huber_loss: delta={delta} must be above 0")
     size = (input - target).abs()
-    loss = functions.where(size < delta, 0.5 * size * size, delta * (size - 0.5 * delta))
+    near = size.clamp(max=delta)  # the other branch's slope is none of 0 times infinity
+    loss = functions.where(size < delta, 0.5 * near * near, delta * (size - 0.5 * delta))
     return reduced(loss if weight is None else loss * weight, reduction, "huber_loss")
 
 
@@ -66,8 +67,9 @@ def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = No
     if shapes.as_number(beta, "smooth_l1_loss", "beta") < 0:
         raise ArgumentError(f"smooth_l1_loss: beta={beta} is below 0; give 0 or more")
     size = (input - target).abs()
+    near = size.clamp(max=beta)
     loss = size if beta == 0 else functions.where(
-        size < beta, 0.5 * size * size / beta, size - 0.5 * beta)
+        size < beta, 0.5 * near * near / beta, size - 0.5 * beta)
     return reduced(loss, reduction_of(size_average, reduce, reduction), "smooth_l1_loss")
 
 

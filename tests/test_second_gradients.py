@@ -1,0 +1,162 @@
+"""Second and third gradients beside PyTorch's, of every function that has a gradient rule of its
+own and of what is made of them."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from special_points import activation, method, part, words
+
+import lazyten as lt
+from lazyten.nn import functional
+
+torch = pytest.importorskip("torch")
+Function = Callable[..., Any]
+LINE = np.array([0.3, -0.7, 1.2, 2.5, -1.6, 0.05, 3.3, -0.2])
+ROWS = np.array([[0.3, -0.7, 1.2, 0.4], [2.5, -1.6, 0.05, 0.9], [3.3, -0.2, 0.6, -1.1]])
+ZEROS = np.array([[0.0, 2, 3, 4], [0, 0, 3, 4], [1, 2, 3, 4], [-1, 0, 2, 5]])
+IMAGE = np.round(np.random.default_rng(1).normal(size=(1, 2, 6, 6)), 2)
+KINKS = np.array([0.0, -0.0, 1.0, -1.0])
+
+
+def target(m: Any, x: Any) -> Any:
+    return (x.detach() / 4).abs()
+
+
+def loss(name: str, **kwargs: Any) -> Function:
+    return lambda m, F, x: getattr(F, name)(x, target(m, x), reduction="none", **kwargs)
+
+
+def labelled(name: str) -> Function:
+    return lambda m, F, x: getattr(F, name)(x, m.arange(3, device=x.device), reduction="none")
+
+
+def of_halves(name: str) -> Function:
+    """A function of two numbers, which are above 0."""
+    return lambda m, F, x: getattr(x[:4].abs(), name)(x[4:].abs() + 0.1)
+
+
+def index(m: Any, x: Any) -> Any:
+    return m.arange(6, device=x.device).reshape(3, 2) % 4
+
+
+CASES: dict[str, tuple[Function, np.ndarray[Any, Any]]] = {
+    **{name: (method(name), LINE) for name in words("""
+        abs asinh atan cosh erf erfc exp expm1 floor neg relu round sigmoid sign sin sinc sinh
+        square tan tanh""")},
+    **{name: (method(name), np.abs(LINE) / 4) for name in words("""
+        acos asin atanh erfinv log log1p logit reciprocal rsqrt sqrt""")},
+    "acosh": (method("acosh"), np.abs(LINE) + 1.1),
+    **{f"F.{name}": (activation(name), LINE * 2) for name in words("""
+        celu elu gelu hardshrink hardswish hardtanh leaky_relu logsigmoid mish relu6 selu silu
+        softplus softshrink softsign tanhshrink""")},
+    "relu at its kink": (method("relu"), KINKS), "abs at its kink": (method("abs"), KINKS),
+    **{name: (of_halves(name), LINE) for name in words("""
+        atan2 div fmax fmin fmod hypot logaddexp logaddexp2 maximum minimum mul pow xlogy""")},
+    **{name: (method(name, 1), ROWS) for name in words("""
+        amax amin cumprod cumsum log_softmax logsumexp mean nanmean nansum prod softmax std sum
+        var""")},
+    "prod with zeros": (method("prod", 1), ZEROS), "prod of all": (method("prod"), ZEROS[:1]),
+    "prod of all with two zeros": (method("prod"), ZEROS[1:2]),
+    "cumprod with zeros": (method("cumprod", 1), ZEROS),
+    **{name: (part(name, 1), ROWS)
+       for name in ("cummax", "max", "median", "min", "sort")},
+    **{f"norm {p}": (method("norm", p, 1), ROWS) for p in (1, 2, 3, np.inf)},
+    "quantile": (method("quantile", 0.3, 1), ROWS), "clamp": (method("clamp", -0.5, 0.8), LINE),
+    "lerp": (lambda m, F, x: x[:2].lerp(x[2:4], x[4:6]), LINE),
+    "addcmul": (lambda m, F, x: x[:2].addcmul(x[2:4], x[4:6]), LINE),
+    "addcdiv": (lambda m, F, x: x[:2].addcdiv(x[2:4], x[4:6]), LINE),
+    "max_pool2d": (activation("max_pool2d", 2), IMAGE),
+    "max_pool2d that overlaps": (activation("max_pool2d", 3, 2, 1), IMAGE),
+    "max_pool1d": (lambda m, F, x: F.max_pool1d(x[0], 2), IMAGE),
+    "adaptive_max_pool2d": (activation("adaptive_max_pool2d", 4), IMAGE),
+    "bilinear": (lambda m, F, x: F.interpolate(x, (4, 9), mode="bilinear"), IMAGE),
+    "conv2d": (lambda m, F, x: F.conv2d(x, x[:, :, :3, :3]), IMAGE),
+    "conv_transpose2d": (lambda m, F, x: F.conv_transpose2d(
+        x, x[:, :, :3, :3].transpose(0, 1), None, 2), IMAGE),
+    "layer_norm": (lambda m, F, x: F.layer_norm(x, (4,)), ROWS),
+    "batch_norm": (lambda m, F, x: F.batch_norm(x, None, None, training=True), ROWS),
+    "attention": (lambda m, F, x: F.scaled_dot_product_attention(x[None], x[None], x[None]), ROWS),
+    "normalize": (activation("normalize"), ROWS),
+    **{name: (loss(name), ROWS) for name in words("""
+        binary_cross_entropy_with_logits huber_loss kl_div l1_loss mse_loss smooth_l1_loss""")},
+    "binary_cross_entropy": (loss("binary_cross_entropy"), np.abs(ROWS) / 4),
+    "the target of binary_cross_entropy_with_logits": (
+        lambda m, F, x: F.binary_cross_entropy_with_logits(target(m, x), x, reduction="none"),
+        np.abs(ROWS) / 4),
+    "with a pos_weight": (lambda m, F, x: F.binary_cross_entropy_with_logits(
+        x, target(m, x), reduction="none", pos_weight=target(m, x)), ROWS),
+    "cross_entropy": (labelled("cross_entropy"), ROWS),
+    "scatter_add": (lambda m, F, x: x.scatter_add(1, index(m, x), x[:, :2] * 2), ROWS),
+    "scatter_reduce": (
+        lambda m, F, x: x.scatter_reduce(1, index(m, x), x[:, :2] * 2, "amax"), ROWS),
+    "index_fill": (lambda m, F, x: x.index_fill(1, index(m, x)[0], x[0, 0]), ROWS),
+    "written over": (lambda m, F, x: (x * 2).copy_(x * x), ROWS),
+    "written into what is detached": (lambda m, F, x: (x * 2).detach().mul_(x * x), ROWS),
+}
+
+
+def gradients(m: Any, F: Any, x: Any, function: Function, squared: bool) -> list[Any]:
+    """Up to the third, as arrays; the list ends where a gradient depends on x no more."""
+    y = function(m, F, x)
+    total = (y * y + 3 * y).sum() if squared else y.sum()
+    found: list[Any] = []
+    for order in range(3):
+        g, = m.autograd.grad(total, x, create_graph=True, allow_unused=True)
+        if g is None:
+            break
+        found.append((g.detach() + 0).numpy(**({} if m is lt else {"force": True})))
+        if not g.requires_grad:
+            break
+        total = (g * (order + 2)).sum()
+    return found
+
+
+@pytest.mark.parametrize("squared", [True, False], ids=["of a square", "of the sum"])
+@pytest.mark.parametrize("name", CASES)
+def test_higher_gradients_are_pytorchs(name: str, squared: bool) -> None:
+    function, values = CASES[name]
+    x = torch.tensor(values, requires_grad=True)
+    expected = gradients(torch, torch.nn.functional, x, function, squared)
+    own = lt.tensor(values, device="interpreter", requires_grad=True)
+    found = gradients(lt, functional, own, function, squared)
+    for order in range(max(len(found), len(expected))):
+        a, b = (g[order] if order < len(g) else np.zeros(values.shape) for g in (found, expected))
+        if not np.isnan(b).any():
+            np.testing.assert_allclose(a, b, rtol=1e-7, atol=1e-9, err_msg=f"gradient {order + 1}")
+
+
+@pytest.mark.parametrize("name", ["relu", "F.relu6", "F.hardtanh", "F.hardshrink", "F.softshrink",
+                                  "F.leaky_relu", "max_pool2d", "adaptive_max_pool2d"])
+def test_a_second_gradient_that_is_0_is_no_error(name: str, device: str) -> None:
+    function, values = CASES[name]
+    x = lt.tensor(values, dtype="float32", device=device, requires_grad=True)
+    g, = lt.autograd.grad(function(lt, functional, x).sum(), x, create_graph=True)
+    g.sum().backward()
+    assert x.grad is not None and not x.grad.numpy().any()
+    again, = lt.autograd.grad(g.sum(), x)
+    assert again is not None and not again.numpy().any()
+
+
+def test_the_gradient_of_index_fill_counts_each_line_once(device: str) -> None:
+    x = lt.zeros(1, 5, device=device, requires_grad=True)
+    value = lt.tensor(2.0, device=device, requires_grad=True)
+    weights = lt.tensor([1.0, 10, 100, 1000, 10000], device=device)
+    y = x.index_fill(-1, lt.tensor([4, 3, 3, 4, 0], device=device), value)
+    (y * weights).sum().backward()
+    assert value.grad is not None and value.grad.item() == 11001
+    assert x.grad is not None and x.grad.tolist() == [[0, 10, 100, 0, 0]]
+
+
+def test_a_quantile_has_a_gradient_for_its_share(device: str) -> None:
+    values = np.array([[3.0, 1.0, 2.0, 8.0], [5.0, 4.0, np.nan, 7.0]])
+    for name in ("quantile", "nanquantile"):
+        results = []
+        for m, where in ((lt, {"device": device}), (torch, {})):
+            q = m.tensor([0.3, 0.5], dtype=m.float64, requires_grad=True, **where)
+            x = m.tensor(values, dtype=m.float64, **where)
+            getattr(x if name == "nanquantile" else x[:1], name)(q, 1).sum().backward()
+            results.append(q.grad.numpy())
+        np.testing.assert_allclose(*results)
