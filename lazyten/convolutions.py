@@ -2,8 +2,10 @@
 from __future__ import annotations
 
 from lazyten import elementwise as ew
+from lazyten import joining
 from lazyten.errors import ArgumentError, DTypeError, ShapeError
 from lazyten.gradient import vjp
+from lazyten.indexing import Chain, apply
 from lazyten.node import Node, cast, const, expand, make, move, reduce, reshape
 from lazyten.ops import Op
 from lazyten.windows import Geometry, all_windows
@@ -64,7 +66,51 @@ def transposed(x: Node, weight: Node, bias: Node | None, stride: Sizes, padding:
     past = tuple((0, m - n) for n, m in zip(x.shape, output.shape, strict=True))
     total, = vjp(output, move(Op.PAD, x, past), [input])
     assert total is not None
+    uneven = any(k % s for k, s in zip(weight.shape[2:], stride, strict=True))
+    if uneven and set(dilation) == {1}:  # that is of windows of whole tiles, with taps of 0
+        total = ew.written_over(total, _of_phases(x, weight, stride, padding, sizes, groups))
     return _plus_bias(total, bias)
+
+
+def _of_phases(x: Node, weight: Node, stride: Sizes, padding: Sizes, sizes: Sizes,
+               groups: int) -> Node:
+    """`transposed` as a convolution for each phase of the stride: outputs s apart have the same
+    taps, which are s apart, too. An output gets a product for each of its taps, and no other."""
+    channels, per_group, *taps = weight.shape
+    split = reshape(weight, (groups, channels // groups, per_group, *taps))
+    turned = move(Op.PERMUTE, split, (0, 2, 1, *range(3, len(split.shape))))
+    kernel = reshape(turned, (groups * per_group, channels // groups, *taps))
+    full = _interleaved(x, kernel, 0, stride, groups)
+    chain = Chain(full.shape)
+    for axis, (start, size) in enumerate(zip(padding, sizes, strict=True), 2):
+        chain.shrink(axis, start, min(start + size, chain.shape[axis]))
+        chain.on_axis(Op.PAD, axis, (0, size - chain.shape[axis]), lambda _: (0, 0))
+    return apply(chain.moves, full)
+
+
+def _interleaved(x: Node, weight: Node, done: int, stride: Sizes, groups: int) -> Node:
+    """All sums of products of x and weight (out, in / groups, *taps) without padding, `stride`
+    apart along the spatial axes from `done` on."""
+    if done == len(stride):
+        reach = tuple(k - 1 for k in weight.shape[2:])
+        flipped = move(Op.FLIP, weight, tuple(range(2, len(weight.shape))))
+        return convolution(x, flipped, None, (1,) * done, reach, (1,) * done, groups)
+    axis, step = done + 2, stride[done]
+    phases = []
+    for phase in range(min(step, weight.shape[axis])):
+        chain = Chain(weight.shape)
+        chain.shrink(axis, phase, weight.shape[axis])
+        chain.every(axis, step)
+        phases.append(_interleaved(x, apply(chain.moves, weight), done + 1, stride, groups))
+    longest = phases[0].shape[axis]
+    around = [(0, 0)] * len(x.shape)
+    wide = []
+    for part in phases:
+        around[axis] = (0, longest - part.shape[axis])
+        wide.append(move(Op.PAD, part, tuple(around)))
+    wide += [const(0.0, x.dtype, wide[0].shape)] * (step - len(wide))
+    line = joining.stack(wide, axis + 1)
+    return reshape(line, (*line.shape[:axis], longest * step, *line.shape[axis + 2:]))
 
 
 def _transposed_sizes(sizes: Sizes, geometry: Geometry, output_padding: Sizes,
