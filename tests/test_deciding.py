@@ -130,7 +130,8 @@ def test_a_value_read_at_one_place_is_not_stored_for_what_it_decides() -> None:
 @pytest.mark.parametrize("choice", [
     lambda v: v == v.amax(1, keepdim=True), lambda v: v.argmax(1), lambda v: v > v.flip(1),
     lambda v: (v > v.T[:3, :1]).float() * v, lambda v: v.floor() + v.flip(0),
-    lambda v: v[:, 1:] - v[:, :-1].long()], ids=str)
+    lambda v: v[:, 1:] - v[:, :-1].long()],
+    ids=["extremes", "positions", "orders", "masks", "roundings", "integers"])
 def test_a_value_that_decides_at_two_places_is_stored(choice: Callable[[Tensor], Tensor]) -> None:
     v = product()
     assert places(choice(v)) == inexact(v)
