@@ -68,7 +68,7 @@ def test_any_three_movements_one_after_the_other_are_right() -> None:
     values = np.arange(1, 7).reshape(2, 3)
     outputs = moved(leaf(1, (2, 3), dt.int32), 3)
     assert len(outputs) > 500
-    check(outputs[::3], values, checked=False)
+    check(outputs[::5], values, checked=False)
 
 
 def test_any_two_movements_of_a_computed_value_are_right_within_a_sum() -> None:
@@ -80,7 +80,7 @@ def test_any_two_movements_of_a_computed_value_are_right_within_a_sum() -> None:
 
 # ---- divided loops -------------------------------------------------------------------------------
 
-DIVIDED = [(n, m) for n in range(3, 14) for m in range(2, n)]
+DIVIDED = [(n, m) for n in range(3, 11) for m in range(2, n)]
 
 
 def counted(n: int, op: Op, m: int) -> Node:
@@ -93,10 +93,10 @@ def test_a_sum_over_quotients_or_remainders_takes_each_once(op: Op) -> None:
     outputs = []
     for n, m in DIVIDED:
         divided = cast(counted(n, op, m), dt.int32)
-        x = elementwise(Op.ADD, divided, leaf(1, (n,), dt.int32)) if n == 13 else divided
+        x = elementwise(Op.ADD, divided, leaf(1, (n,), dt.int32)) if n == 10 else divided
         outputs += [reduce(x, Op.ADD, [0]), reduce(x, Op.MAX, [0])]
-    check([o for o in outputs if o.src[0].shape != (13,)], np.arange(13))
-    check([o for o in outputs if o.src[0].shape == (13,)], np.arange(13))
+    check([o for o in outputs if o.src[0].shape != (10,)], np.arange(10))
+    check([o for o in outputs if o.src[0].shape == (10,)], np.arange(10))
 
 
 @pytest.mark.parametrize("across", [False, True])

@@ -105,6 +105,17 @@ def numeric(function: Function, values: Array, weight: Array, h: float = 1e-6) -
                       values.shape)
 
 
+@pytest.mark.parametrize("times", [1, 4])
+def test_what_is_repeated_and_summed_has_a_gradient_of_its_repetitions(times: int,
+                                                                       device: str) -> None:
+    x = lt.ones(3, 1, device=device).requires_grad_()
+    (x.expand(2, 3, 5).sum() * times).backward()
+    assert x.grad is not None and x.grad.tolist() == [[10 * times]] * 3
+    y = lt.ones((), device=device).requires_grad_()
+    (y + lt.zeros(4, 2, device=device)).mean().backward()
+    assert y.grad is not None and y.grad.item() == 1
+
+
 @pytest.mark.parametrize("name", METHODS)
 def test_gradients_match_finite_differences(name: str) -> None:
     values, function = METHODS[name]
