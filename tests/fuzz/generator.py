@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import lazyten as lt
-from fuzz import rows_arrays, rows_elementwise, rows_programs
+from fuzz import rows_arrays, rows_elementwise, rows_more, rows_programs
 from fuzz.holes import FLOATS, NoFit, fill
 from fuzz.libraries import Lazyten, Names, default_device
 from fuzz.program import Program, Statement
@@ -27,11 +27,13 @@ TABLES: dict[str, tuple[float, list[Row]]] = {
     "conversions": (0.8, rows_elementwise.CONVERSIONS), "products": (1.2, rows_programs.PRODUCTS),
     "networks": (1.5, rows_programs.NETWORKS), "writes": (1.6, rows_programs.WRITES),
     "gradients": (1.6, rows_programs.GRADIENTS), "random": (1.0, rows_programs.RANDOM),
-    "computing": (0.4, rows_programs.COMPUTING),
+    "computing": (0.4, rows_programs.COMPUTING), "in place": (1.0, rows_more.IN_PLACE),
+    "other names": (1.0, rows_more.NAMES), "layers": (0.8, rows_more.LAYERS),
+    "Python": (1.5, rows_more.PYTHON),
 }
 """Groups of rows and how often each is drawn."""
-IN_BODIES = frozenset(TABLES) - {"random", "computing", "gradients"}
-IN_TRANSFORMS = IN_BODIES - {"writes", "creation"}
+IN_BODIES = frozenset(TABLES) - {"random", "computing", "gradients", "Python"}
+IN_TRANSFORMS = IN_BODIES - {"writes", "in place", "creation"}
 LARGEST = 1500
 """Elements of a value at most."""
 SIZES = (1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 5, 6, 7, 8, 9, 12, 16, 17, 24, 33, 40)
@@ -65,6 +67,7 @@ class State:
         self.statements: list[Statement] = []
         self.rough: set[Any] = set()  # storages with values that are equal but for rounding
         self.own: list[str] = []
+        self.functions: list[tuple[str, str, list[str]]] = []  # name, kind, arguments
         self.closed: list[str] = []
         self.write_closed = False
 
@@ -260,7 +263,10 @@ class Generator:
 
     def _step(self, state: State, profile: Profile, groups: Any) -> bool:
         """Try to add a statement. False where the state is no longer to be trusted."""
-        if state.prefix == "x" and state.own and state.random.random() < 0.08:
+        often = 0.2 if state.functions else 0.08
+        if state.prefix == "x" and state.own and state.random.random() < often:
+            if state.functions and state.random.random() < 0.5:
+                return self._call_again(state)
             return self._function(state, profile)
         names = [g for g in sorted(groups) if g in profile.weights]
         group = state.random.choices(names, [profile.weights[g] for g in names])[0]
@@ -320,9 +326,20 @@ class Generator:
             return True
         state.library.execute(statement, state.names)
         state.statements.append(statement)
+        state.functions.append((str(statement.target), kind, arguments))
+        return self._call(state, *state.functions[-1])
+
+    def _call_again(self, state: State) -> bool:
+        """Call a function of before with what its arguments are now, or with others like them."""
+        name, kind, arguments = state.random.choice(state.functions)
+        others = [state.choose([n for n in state.own if _alike(state.names[n], state.names[a])])
+                  for a in arguments]
+        return self._call(state, name, kind, others)
+
+    def _call(self, state: State, name: str, kind: str, arguments: list[str]) -> bool:
         for call in CALLS[kind](state.random):
-            form = call.replace("...", ", ".join(f"{{{i + 1}}}" for i in range(len(arguments))))
-            made = Statement(state.name(), form, (str(statement.target), *arguments), kind, ROUGH)
+            form = call.replace("...", ", ".join(_operands(state, kind, len(arguments))))
+            made = Statement(state.name(), form, (name, *arguments), kind, ROUGH)
             try:
                 state.add(made)
             except NoFit:
@@ -371,11 +388,22 @@ class Generator:
                          body=tuple(inner.statements), result=result)
 
 
+def _alike(a: lt.Tensor, b: lt.Tensor) -> bool:
+    return (a.shape, a.dtype) == (b.shape, b.dtype)
+
+
+def _operands(state: State, kind: str, count: int) -> list[str]:
+    """Placeholders of a call's arguments; what a jitted function is given often has no gradient."""
+    plain = kind == "jit" and state.random.random() < 0.5
+    return [f"{{{i + 1}}}{'.detach()' if plain else ''}" for i in range(count)]
+
+
 NEEDS_FLOAT = ("grad", "jvp", "hessian", "per-example gradient")
 
 CALLS: dict[str, Callable[[random.Random], list[str]]] = {
     "plain": lambda draw: ["{0}(...)"],
     "jit": lambda draw: ["{0}(...)"] * draw.choice((1, 2, 3)),
+    "checkpoint": lambda draw: ["lt.checkpoint({0}, ...)"],
     "vmap": lambda draw: ["lt.func.vmap({0})(...)"],
     "grad": lambda draw: ["lt.func.grad(lambda *v: {0}(*v).sum())(...)"],
     "jvp": lambda draw: ["lt.func.jvp({0}, (...,), (...,))" + draw.choice(("[0]", "[1]"))],

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -237,6 +238,7 @@ class PyTorch(Library):
 
     def __init__(self) -> None:
         import torch
+        import torch.utils.checkpoint
         self.torch = torch
         super().__init__("torch", _TorchAsLazyten(torch), torch.nn.functional)
 
@@ -249,6 +251,8 @@ class PyTorch(Library):
     def _around(self, statement: Statement) -> str:
         if statement.row in ("plain", "jit"):  # what a function gives is row-major
             return "{}"
+        if statement.operands and statement.operands[0].startswith("f"):
+            return "_made({}.clone())"  # what a transform gives is new
         return "_made({}" + "".join(f", {o}" for o in statement.operands) + ")"
 
     def made(self, result: Any, *operands: Any) -> Any:
@@ -277,6 +281,7 @@ class _TorchAsLazyten:
         self.bool_ = torch.bool
         self.jit = lambda function: function
         self.realize = lambda *tensors: None
+        self.checkpoint = partial(torch.utils.checkpoint.checkpoint, use_reentrant=False)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._torch, name)
