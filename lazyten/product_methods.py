@@ -134,8 +134,7 @@ class ProductMethods:
     def cross(self: T, other: T, dim: int = -1) -> T:
         """The vector product along an axis of size 3."""
         right = self._tensor(other, "cross")
-        axis = shapes.axis(dim, max(self.ndim, right.ndim), "cross")
-        return combined(self, "cross", lambda a, b: products.cross(a, b, axis), right)
+        return combined(self, "cross", lambda a, b: products.cross(a, b, dim), right)
 
     def tensordot(self: T, other: T, dims: Any = 2) -> T:
         """Sums of products over the last `dims` axes and the first of `other`, or over the pairs of

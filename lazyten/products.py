@@ -7,6 +7,7 @@ left to right, and a label is summed as soon as no later array has it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import SupportsIndex
 
 from lazyten import dtype as dt
 from lazyten import elementwise as ew
@@ -170,12 +171,13 @@ def kron(a: Node, b: Node) -> Node:
     return reshape(ew.mul(left, right), tuple(n * m for n, m in zip(rows, columns, strict=True)))
 
 
-def cross(a: Node, b: Node, axis: int) -> Node:
+def cross(a: Node, b: Node, dim: SupportsIndex) -> Node:
     """The vector product along an axis of size 3."""
     shape = shapes.broadcast([a.shape, b.shape], "cross")
-    if shape[axis] != 3:
-        raise ShapeError(f"cross of shapes {a.shape} and {b.shape}: axis {axis} has size "
-                         f"{shape[axis]}, but it is for vectors of 3")
+    axis, n = shapes.sized_axis(dim, shape, "cross")
+    if n != 3:
+        raise ShapeError(f"cross of shapes {a.shape} and {b.shape}: axis {axis} has size {n}, but "
+                         f"it is for vectors of 3")
     left, right = (_turned(ew.broadcast_to(x, shape), axis) for x in (a, b))
     return ew.sub(ew.mul(left[0], right[1]), ew.mul(left[1], right[0]))
 

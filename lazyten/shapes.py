@@ -70,6 +70,15 @@ def axis(value: SupportsIndex, rank: int, operation: str) -> int:
     return number % least
 
 
+def sized_axis(value: SupportsIndex, shape: Sequence[int], operation: str) -> tuple[int, int]:
+    """An axis counted from 0, and its size. IndexingError if it is outside, or there is none."""
+    if not shape:
+        raise IndexingError(f"{operation} of a zero-dim tensor, which has no axis; give it one "
+                            f"with unsqueeze(0)")
+    found = axis(value, len(shape), operation)
+    return found, shape[found]
+
+
 def axes(value: Axes, rank: int, operation: str) -> tuple[int, ...]:
     """Sorted axes; all of them for None or (). IndexingError if one is outside or given twice."""
     if value is None:

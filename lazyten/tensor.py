@@ -1187,8 +1187,8 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
 
     def unflatten(self, dim: Integer, sizes: Sequence[Integer]) -> Tensor:
         """One axis split in several; one size may be -1."""
-        axis = shapes.axis(dim, self.ndim, "unflatten")
-        inner = shapes.reshaped((self.shape[axis],), [sizes], "unflatten")
+        axis, n = shapes.sized_axis(dim, self.shape, "unflatten")
+        inner = shapes.reshaped((n,), [sizes], "unflatten")
         return self._reshaped((*self.shape[:axis], *inner, *self.shape[axis + 1:]))
 
     def squeeze(self, dim: Integer | Sequence[Integer] | None = None) -> Tensor:
@@ -1433,8 +1433,7 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
 
     def narrow(self, dim: Integer, start: Integer, length: Integer) -> Tensor:
         """`length` positions of an axis from `start`; a view."""
-        axis = shapes.axis(dim, self.ndim, "narrow")
-        n = self.shape[axis]
+        axis, n = shapes.sized_axis(dim, self.shape, "narrow")
         start = shapes.as_int(start, "narrow", "the start")
         length = shapes.as_int(length, "narrow", "the length")
         if not 0 <= start <= start + length <= n:
@@ -1445,8 +1444,7 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
     def split(self, split_size: Integer | Sequence[Integer],
               dim: Integer = 0) -> tuple[Tensor, ...]:
         """Parts of a size (the last may be smaller), or of given sizes, along an axis; views."""
-        axis = shapes.axis(dim, self.ndim, "split")
-        n = self.shape[axis]
+        axis, n = shapes.sized_axis(dim, self.shape, "split")
         if isinstance(split_size, Sequence):
             lengths = [shapes.as_int(s, "split", "a size") for s in split_size]
             if any(m < 0 for m in lengths) or sum(lengths) != n:
@@ -1464,7 +1462,7 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         """At most `chunks` parts of one size (the last may be smaller) along an axis; views."""
         if shapes.as_int(chunks, "chunk", "the number of parts") < 1:
             raise ArgumentError(f"chunk: {chunks} parts; give 1 or more")
-        n = self.shape[shapes.axis(dim, self.ndim, "chunk")]
+        _, n = shapes.sized_axis(dim, self.shape, "chunk")
         return self.split(max(-(-n // chunks), 1), dim)
 
     def unbind(self, dim: Integer = 0) -> tuple[Tensor, ...]:

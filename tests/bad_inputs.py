@@ -52,6 +52,14 @@ class Bad(NamedTuple):
     remedy: str
 
 
+ZERO_DIM: dict[str, Callable[[Things], object]] = {
+    "narrow": lambda t: t.z.narrow(0, 0, 1), "split": lambda t: t.z.split(1),
+    "split_with_sizes": lambda t: t.z.split_with_sizes([1]), "chunk": lambda t: t.z.chunk(2),
+    "unflatten": lambda t: t.z.unflatten(0, (1,)), "cross": lambda t: t.z.cross(t.z),
+}
+"""What takes a part of an axis, or takes it apart, has none."""
+
+
 def endless() -> list[object]:
     """A list that contains itself."""
     found: list[object] = []
@@ -542,6 +550,8 @@ INDICES = [
         X, "cat", ("axis 2",), "-2 to 1"),
     Bad("narrow beyond the end", lambda t: t.f.narrow(0, 1, 2),
         X, "narrow", ("2 elements from 1", "axis 0"), "end at 2"),
+    *(Bad(f"{name} of a zero-dim tensor", call, X, name.split("_")[0], ("zero-dim",),
+          "unsqueeze(0)") for name, call in ZERO_DIM.items()),
     Bad("narrow from half an element", lambda t: t.f.narrow(0, 0.5, 1),
         D, "narrow", ("0.5",), "whole number"),
     Bad("select beyond the end", lambda t: t.f.select(0, 2),

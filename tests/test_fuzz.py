@@ -13,8 +13,6 @@ from lazyten.device import default_device
 from lazyten.ops import Op
 
 SEED, PARTS, PROGRAMS = 0, 12, 25
-WAITING = {(kind, row) for kind in ("alias", "strides") for row in ("repeat", "tile", "einsum")}
-"""Known faults: layouts that are not PyTorch's yet."""
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -23,13 +21,12 @@ WAITING = {(kind, row) for kind in ("alias", "strides") for row in ("repeat", "t
 @pytest.mark.filterwarnings("ignore:reduction. 'mean' divides")
 def test_random_programs_give_what_the_interpreter_and_pytorch_give(part: int,
                                                                     beside: str) -> None:
-    campaign = Campaign(default_device(), seed=SEED)
+    device = default_device() if beside == "interpreter" else "interpreter"
+    campaign = Campaign(device, seed=SEED)
     if beside == "interpreter":
         campaign.torch = None
-    found = [f for f in campaign.run(range(part * PROGRAMS, (part + 1) * PROGRAMS))
-             if (f.difference.kind, f.program.statements[-1].row) not in WAITING]
+    found = list(campaign.run(range(part * PROGRAMS, (part + 1) * PROGRAMS)))
     assert not found, "\n".join(map(str, found))
-
 
 
 def test_a_program_depends_on_its_seed_and_number_alone() -> None:
@@ -44,7 +41,7 @@ def test_most_rows_are_reached_in_a_few_hundred_programs() -> None:
     for number in range(200):
         generator.program(number)
     assert len(generator.counts.kept) > 150
-    assert {"jit", "vmap", "grad", "backward", "sort", "write"} <= generator.counts.kept.keys()
+    assert {"jit", "vmap", "backward", "sort", "write"} <= generator.counts.kept.keys()
 
 
 def test_a_wrong_instruction_is_found_and_its_program_is_short(

@@ -52,6 +52,9 @@ REDUCTIONS: dict[str, Check] = {
 ELEMENTWISE: dict[str, Check] = {
     "div with rounding": lambda m, t: [m.div(a, b, rounding_mode=way) for way in (
         None, "floor", "trunc") for a, b in ((t.f, t.g), (t.i, t.j))],
+    "the gradient of div with rounding is 0": lambda m, t: [0 + gradient_of(
+        t.f, lambda x, way=way: x.div(t.g, rounding_mode=way) + x.div(2, rounding_mode=way))
+        for way in ("floor", "trunc")],
     "div_ with rounding": lambda m, t: written(t.f, lambda x: x.div_(t.g, rounding_mode="floor")),
     "round to decimals": lambda m, t: (
         (t.u * 1.2345).round(decimals=2), m.round(t.f * 123.4, decimals=-1),

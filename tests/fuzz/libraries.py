@@ -243,17 +243,23 @@ class PyTorch(Library):
         super().__init__("torch", _TorchAsLazyten(torch), torch.nn.functional)
 
     def start(self, program: Program) -> Names:
-        return {**super().start(program), "_made": self.made}
+        return {**super().start(program), "_made": self.made, "_new": self.new}
 
     def source(self, statement: Statement) -> str:
         return "\n".join(statement.lines(self._around))
 
     def _around(self, statement: Statement) -> str:
-        if statement.row in ("plain", "jit"):  # what a function gives is row-major
+        if statement.row in ("plain", "jit", "checkpoint"):  # what a function gives is row-major
             return "{}"
-        if statement.operands and statement.operands[0].startswith("f"):
-            return "_made({}.clone())"  # what a transform gives is new
+        if statement.row == "autograd.grad" or statement.operands and (
+                statement.operands[0].startswith("f")):
+            return "_new({})"  # what a transform gives is new, or need not be
         return "_made({}" + "".join(f", {o}" for o in statement.operands) + ")"
+
+    def new(self, result: Any) -> Any:
+        """`result` as a tensor of its own."""
+        return None if result is None else result.clone(
+            memory_format=self.torch.contiguous_format)
 
     def made(self, result: Any, *operands: Any) -> Any:
         """`result` as a row-major tensor, unless it is a view of an operand."""

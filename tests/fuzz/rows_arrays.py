@@ -109,9 +109,8 @@ SCANS: list[Row] = [
 
 ORDER: list[Row] = [
     row("{x:n1+}.sort({d:axis(x)}, descending={k:bool})[0]", EXACT, weight=3),
-    row("{x:n1+}.sort({d:axis(x)}, descending={k:bool}, stable=True)[1]", EXACT,
-        foreign=True),
-    row("{x:n1+}.argsort({d:axis(x)}, stable=True)", EXACT, weight=2),
+    row("{x:n1+}.sort(dim={d:axis(x)}, descending={k:bool}, stable=True)[1]", EXACT),
+    row("{x:n1+}.argsort(dim={d:axis(x)}, stable=True)", EXACT, weight=2),
     row("{x:n1+}.topk({k:length(x,d)}, {d})[0]", EXACT, weight=2),
     row("{x:n1+}.kthvalue({k:length(x,d)}, {d})[0]", EXACT),
     row("{x:n1+}.median({d:axis(x)})[0]", EXACT),
@@ -121,7 +120,7 @@ ORDER: list[Row] = [
     row("lt.bucketize({y:f}, {x:f1@y}.sort()[0])", EXACT),
     row("lt.unique({x:i})", EXACT, weight=0.5),
     row("lt.bincount({x:i1} % 5 * ({x} > 0))", EXACT, weight=0.5),
-    row("{x:n1+}.gather({d:axis(x)}, {x}.argsort({d}, stable=True))", EXACT, "gather its order",
+    row("{x:n1+}.gather({d:axis(x)}, {x}.argsort(dim={d}, stable=True))", EXACT, "gather its order",
         weight=2),
     row("{x:n1+}.gather({d:axis(x)}, {x}.argmax({d}, keepdim=True))", EXACT, "gather its maximum",
         weight=2),
