@@ -100,9 +100,9 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     if count < 0:
         raise ArgumentError(f"combinations: r={count}; give 0 or more")
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    rows = np.array(list(choose(range(input.numel()), count)), np.int64)
-    if not count or not rows.size:
-        return zeros(0, count, dtype=input.dtype, device=input.device)
+    if not count:
+        return zeros(0, dtype=input.dtype, device=input.device)
+    rows = np.array(list(choose(range(input.numel()), count)), np.int64).reshape(-1, count)
     return input[Tensor(rows, device=input.device)]
 
 

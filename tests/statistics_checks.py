@@ -113,6 +113,9 @@ ARRANGING: dict[str, Check] = {
         m.column_stack([t.v, t.w]), m.column_stack([t.m, t.v]), m.concatenate([t.f, t.g])),
     "combinations": lambda m, t: (m.combinations(t.v), m.combinations(t.x, 3),
                                   m.combinations(t.x, 2, True)),
+    "combinations there are none of": lambda m, t: (
+        m.combinations(t.v, 0), m.combinations(t.v, 4),
+        gradient_of(t.v, lambda x: m.combinations(x, 4))),
     "tril_indices, triu_indices": lambda m, t: [
         f(3, 4, o) for f in (m.tril_indices, m.triu_indices) for o in (-1, 0, 2)],
     "logspace": lambda m, t: (m.logspace(-1, 2, 4), m.logspace(0, 3, 4, base=2)),
