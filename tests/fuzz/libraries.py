@@ -256,6 +256,17 @@ class PyTorch(Library):
             return "_new({})"  # what a transform gives is new, or need not be
         return "_made({}" + "".join(f", {o}" for o in statement.operands) + ")"
 
+    def execute(self, statement: Statement, names: Names) -> None:
+        """As ever, but a write to memory that another operand reads is refused: PyTorch may read
+        what it has just written."""
+        tensors = [t for t in map(names.get, statement.operands)
+                   if isinstance(t, self.torch.Tensor)]
+        if statement.target is None and tensors and ".backward" not in statement.form:
+            written = tensors[0].untyped_storage().data_ptr()
+            if any(t.untyped_storage().data_ptr() == written for t in tensors[1:]):
+                raise RuntimeError("a write to what another operand reads")
+        super().execute(statement, names)
+
     def new(self, result: Any) -> Any:
         """`result` as a tensor of its own."""
         return None if result is None else result.clone(

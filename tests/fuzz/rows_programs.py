@@ -84,7 +84,7 @@ WRITES: list[Row] = [
     row("{x:n!}[{b:b=x}] = {c:int(0,3)}", EXACT, "mask assigned", effect=True),
     row("{x:n1+!}[{i:index(x,0)}] = {c:int(0,3)}", EXACT, "index assigned", effect=True),
     row("{x:n1+!}.index_fill_({d:axis(x)}, {i:index1(x,d,2)}, 2)", EXACT, effect=True),
-    row("{x:n1+!}.scatter_add_({d:axis(x)}, {i:indexlike(x,d)}, {y:n=x@x})", SUM, effect=True),
+    row("{x:n1+!}.scatter_add_({d:axis(x)}, {i:indexlike(x,d)}, {y:n=x@x} * 1)", SUM, effect=True),
     row("{x:n1+!}.index_put_(({i:index1(x,0,3)},), {x}.sum() * 0 + 1, accumulate=True)", SUM,
         effect=True),
     row("{x:a2!}.transpose_(0, 1)", EXACT, effect=True, weight=0.3),
