@@ -49,7 +49,8 @@ class Report:
     seconds: float = 0.0
     rows: Counter[str] = field(default_factory=Counter)
     refused_by_torch: Counter[str] = field(default_factory=Counter)
-    refusals: dict[str, list[str]] = field(default_factory=dict)
+    refused_by_lazyten: Counter[str] = field(default_factory=Counter)
+    refusals: dict[str, str] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
     again: Counter[tuple[str, ...]] = field(default_factory=Counter)
 
@@ -60,6 +61,8 @@ class Report:
                 f"{self.seconds:.0f} s ({rate:.1f} a second), {self.beside_torch} beside PyTorch; "
                 f"{len(self.rows)} operations reached: {reached}\n"
                 f"refused by PyTorch alone: {dict(self.refused_by_torch.most_common())}\n"
+                f"refused by lazyten alone: {dict(self.refused_by_lazyten.most_common())}\n"
+                + "".join(f"    {row}: {text}\n" for row, text in self.refusals.items()) +
                 f"{len(self.findings)} findings, {sum(self.again.values())} more like them")
 
 
@@ -73,7 +76,6 @@ class Campaign:
         self.torch = PyTorch() if has_torch() else None
         self.together = together
         self.report = Report()
-        self.report.refusals = self.generator.counts.refused
 
     def run(self, numbers: Sequence[int]) -> Iterator[Finding]:
         """Run the programs of these numbers, giving what is found."""
@@ -84,6 +86,7 @@ class Campaign:
         started = time.perf_counter()
         programs = [self.generator.program(n) for n in numbers]
         yield from self._broken(numbers[0])
+        self._refusals()
         seen = self.interpreter.observe(programs)
         compiled = self.device.observe(programs)
         for number, program, mine, theirs in zip(numbers, programs, seen, compiled, strict=True):
@@ -106,6 +109,18 @@ class Campaign:
             yield from self._keep(Finding(number, ("expected", "interpreter"), smaller,
                                           difference))
         self.generator.broken.clear()
+
+    def _refusals(self) -> None:
+        """Count what lazyten refused and PyTorch does."""
+        for program, error in self.generator.refused:
+            if self.torch is None or not program.foreign:
+                continue
+            if self.torch.observe([program])[0].error is None:
+                last = program.statements[-1]
+                self.report.refused_by_lazyten[last.row] += 1
+                self.report.refusals.setdefault(
+                    last.row, f"{last.expression}: {type(error).__name__}: {error!s:.150}")
+        self.generator.refused.clear()
 
     def _fails_with(self, kind: type[Exception], program: Program) -> bool:
         return isinstance(self.interpreter.observe([program])[0].error, kind)

@@ -125,10 +125,11 @@ class State:
     def add(self, statement: Statement) -> str:
         """Run a statement and keep it. Raises NoFit where its result is of no use."""
         exact = self._is_exact(statement)
+        usual = self.choosy and all(self._is_usual(self.names[n]) for n in statement.operands)
         self.library.execute(statement, self.names)
         if statement.target:
             result = self.names[statement.target]
-            self._check(result)
+            self._check(result, usual)
             self.own.append(statement.target)
         self.statements.append(statement)
         if not exact:
@@ -147,14 +148,19 @@ class State:
         return exactness == EXACT or _sums_exactly([self.values(n) for n in tensors],
                                                    [self.dtype(self.names[n]) for n in tensors])
 
-    def _check(self, result: Any) -> None:
+    def _check(self, result: Any, usual: bool) -> None:
+        """Raises NoFit for what is no tensor, or large, and mostly where numbers become unusual."""
         if not isinstance(result, lt.Tensor) or result.numel() > LARGEST or result.ndim > 6:
             raise NoFit
-        if result.dtype.kind == "f" and self.choosy:
-            values = result.detach().numpy()
-            unusual = not np.all(np.isfinite(values)) or np.any(np.abs(values) > 1e4)
-            if unusual and self.random.random() < 0.9:
-                raise NoFit
+        if usual and not self._is_usual(result) and self.random.random() < 0.9:
+            raise NoFit
+
+    def _is_usual(self, value: Any) -> bool:
+        """Whether all numbers are finite and moderate; other things are usual."""
+        if not isinstance(value, lt.Tensor) or value.dtype.kind != "f":
+            return True
+        array = np.asarray(value.detach().numpy())
+        return bool(np.all(np.isfinite(array)) and np.all(np.abs(array) <= 1e4))
 
 
 def _sums_exactly(arrays: list[np.ndarray[Any, Any]], dtypes: list[str]) -> bool:
@@ -191,8 +197,20 @@ def _input(draw: random.Random, dtype: str, shape: tuple[int, ...], leaf: bool) 
             text = f"({text} / {draw.choice((1, 2, 4))})"
         return text + (".requires_grad_()" if leaf else "")
     values = [_number(draw, dtype) for _ in range(numel)]
+    if dtype in FLOATS and values and draw.random() < 0.04:
+        values[draw.randrange(numel)] = _Text(draw.choice(("nan", "inf", "-inf")))
     nested = np.array(values, dtype=object).reshape(shape).tolist()
     return f"lt.tensor({nested}, dtype={name}{', requires_grad=True' if leaf else ''})"
+
+
+class _Text:
+    """A float that Python does not write as a literal."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return f"float('{self.text}')"
 
 
 def _number(draw: random.Random, dtype: str) -> Any:
@@ -204,14 +222,6 @@ def _number(draw: random.Random, dtype: str) -> Any:
     if dtype == "uint8":
         return draw.choice((draw.randint(0, 9), draw.randint(0, 9), draw.choice((200, 255, 127))))
     return draw.choice((draw.randint(-6, 9), draw.randint(-6, 9), draw.randint(0, 5)))
-
-
-@dataclass
-class Counts:
-    """How often rows were tried, refused by lazyten, and kept."""
-
-    kept: dict[str, int]
-    refused: dict[str, list[str]]
 
 
 def with_exactness(program: Program) -> Program:
@@ -234,14 +244,16 @@ class Generator:
     def __init__(self, seed: int, longest: int = 10) -> None:
         self.seed, self.longest = seed, longest
         self.library = Lazyten("interpreter")
-        self.counts = Counts({}, {})
         self.broken: list[tuple[Program, Exception]] = []
+        self.foreign = True
+        self.refused: list[tuple[Program, Exception]] = []
 
     def program(self, number: int) -> Program:
-        """The program of this number. What lazyten fails at, other than by refusing it with an
-        error of its own, is kept in `broken`."""
+        """The program of this number. What lazyten refuses is kept in `refused`, with what leads to
+        it; what it fails at in any other way in `broken`."""
         draw = random.Random(f"{self.seed} {number}")
         profile = Profile.drawn(draw, self.longest)
+        self.foreign = profile.foreign
         seed = draw.randrange(1000)
         with default_device("interpreter"):
             names = self.library.start(Program((), (), seed=seed))
@@ -288,31 +300,23 @@ class Generator:
             state.add(statement)
         except NoFit:
             return not row.effect
-        except (lt.LazytenError, IndexError, ValueError, TypeError) as error:
-            return self._refused(state, row, error, statement)
         except Exception as error:
-            self._breaks(state, statement, error)
-            return False
-        self.counts.kept[row.name] = self.counts.kept.get(row.name, 0) + 1
+            self._fails(state, statement, error)
+            return not row.effect and isinstance(error, lt.LazytenError)
         return True
 
     def _guard_closed(self, state: State, statement: Statement) -> None:
         if _ASSIGNS.match(statement.form) and statement.operands[0] in state.closed:
             raise NoFit
 
-    def _refused(self, state: State, row: Row, error: Exception, statement: Statement) -> bool:
-        if isinstance(error, lt.InternalError) or not isinstance(error, lt.LazytenError):
-            self._breaks(state, statement, error)
-            return False
-        examples = self.counts.refused.setdefault(row.name, [])
-        examples.append(f"{statement.expression}: {error!s:.200}")
-        return not row.effect
-
-    def _breaks(self, state: State, statement: Statement, error: Exception) -> None:
+    def _fails(self, state: State, statement: Statement, error: Exception) -> None:
+        """Keep a program that ends in an error, and the error."""
         if state.prefix == "x":
+            refusal = isinstance(error, lt.LazytenError) and not isinstance(error, lt.InternalError)
+            kept = self.refused if refusal else self.broken
             statements = (*state.statements, statement)
             observed = (statement.target,) if statement.target else ()
-            self.broken.append((Program(statements, observed), error))
+            kept.append((Program(statements, observed, foreign=self.foreign), error))
 
     # ---- functions -----------------------------------------------------------------------------
 
@@ -344,16 +348,9 @@ class Generator:
                 state.add(made)
             except NoFit:
                 continue
-            except lt.InternalError as error:
-                self._breaks(state, made, error)
-                return False
-            except lt.LazytenError as error:
-                self.counts.refused.setdefault(kind, []).append(f"{form}: {error!s:.200}")
-                return False
             except Exception as error:
-                self._breaks(state, made, error)
+                self._fails(state, made, error)
                 return False
-            self.counts.kept[kind] = self.counts.kept.get(kind, 0) + 1
         return True
 
     def _definition(self, state: State, profile: Profile, kind: str,

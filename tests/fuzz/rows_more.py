@@ -35,8 +35,8 @@ IN_PLACE: list[Row] = [
     row("{x:n!}.masked_scatter_({b:b=x}, {y:n=x@x} * 1)", EXACT, effect=True),
     row("{x:n!}.put_({i:flatindex(x)}, {x}.sum() * 0 + 1 + lt.zeros_like({x}.take({i})), "
         "accumulate=True)", SUM, effect=True),
-    row("{x:n1+!}[..., {k:position(x,-1)}] -= {y:n1+@x}.reshape(-1)[0] * 1", EXACT, "column changed",
-        effect=True),
+    row("{x:n1+!}[..., {k:position(x,-1)}] -= {y:n1+@x}.reshape(-1)[0] * 1", EXACT,
+        "column changed", effect=True),
     row("{x:n2+!}[{k:position(x,0)}] += {x}[{m:position(x,0)}] * 2", EXACT, "row added to a row",
         effect=True, weight=2),
     row("{x:n2+!}[1:] += {x}[:-1]", EXACT, "prefix by writes", effect=True, weight=2),

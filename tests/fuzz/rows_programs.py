@@ -116,7 +116,8 @@ GRADIENTS: list[Row] = [
 
 RANDOM: list[Row] = [
     *rows(EXACT, ["lt.rand({s:newshape})", "lt.randint(-5, 9, {s:newshape})",
-                  "lt.randperm({n:size})", "lt.rand_like({x:F})", "lt.rand({s:newshape}).round()"],
+                  "lt.randperm({n:size})", "lt.rand_like({x:F})", "lt.rand({s:newshape}).round()",
+                  "lt.rand({s:newshape}, generator=lt.Generator({k:int(0,9)}))"],
           foreign=False, weight=2),
     *rows(ROUGH, ["lt.randn({s:newshape})", "F.dropout({x:f}, 0.5)", "lt.randn_like({x:F})"],
           foreign=False, weight=2),
