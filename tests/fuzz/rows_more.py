@@ -39,7 +39,7 @@ IN_PLACE: list[Row] = [
         "column changed", effect=True),
     row("{x:n2+!}[{k:position(x,0)}] += {x}[{m:position(x,0)}] * 2", EXACT, "row added to a row",
         effect=True, weight=2),
-    row("{x:n2+!}[1:] += {x}[:-1]", EXACT, "prefix by writes", effect=True, weight=2),
+    row("{x:n2+!}[1:] += {x}[:-1] * 1", EXACT, "prefix by writes", effect=True, weight=2),
     row("{x:n1+!}[{b:b=x}] += 1", EXACT, "mask added to", effect=True),
 ]
 

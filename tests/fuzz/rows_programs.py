@@ -78,7 +78,7 @@ WRITES: list[Row] = [
     row("{x:n1+!}[{s:slice(x)}] += {c:int(0,3)}", EXACT, "slice added to", effect=True, weight=2),
     row("{x:n1+!}[{k:position(x,0)}] = {x}[{m:position(x,0)}]", EXACT, "row assigned a row",
         effect=True, weight=2),
-    row("{x:n2!}.T.add_({x})", EXACT, "write to a transpose", effect=True, weight=0.5,
+    row("{x:n2!}.T.add_({x} * 1)", EXACT, "write to a transpose", effect=True, weight=0.5,
         when=lambda x: x.shape[0] == x.shape[-1]),
     row("{x:n!}.masked_fill_({b:b>x}, {c:int(0,3)})", EXACT, effect=True),
     row("{x:n!}[{b:b=x}] = {c:int(0,3)}", EXACT, "mask assigned", effect=True),
