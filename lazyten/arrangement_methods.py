@@ -66,6 +66,8 @@ class ArrangementMethods:
         """Differences of neighbours along an axis, n times, of `prepend`, this tensor and `append`
         one after the other."""
         axis = shapes.axis(dim, self.ndim, "diff")
+        if shapes.as_int(n, "diff", "n") == 0:  # what would stand before and after does not count
+            prepend = append = None
         if prepend is not None or append is not None:
             parts = [p for p in (prepend, self, append) if p is not None]
             kind = reduce(dt.promote, [p.dtype for p in parts])

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from lazyten import dtype as dt
 from lazyten import shapes
 from lazyten.arguments import takes_tensors
 from lazyten.errors import ArgumentError, DTypeError, ShapeError
@@ -130,6 +131,8 @@ def logspace(start: float, end: float, steps: int, base: float = 10.0,
              dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
     """base to the power of `steps` numbers evenly spread from start to end."""
     number = float(shapes.as_number(base, "logspace", "base"))
+    if dtype is not None and dt.as_dtype(dtype).is_int:
+        start, end = [int(shapes.as_element(v, dt.int64, "logspace")) for v in (start, end)]
     powers = number ** linspace(start, end, steps, "float64", device)
     return powers.to(dtype=dtype or "float32")
 

@@ -5,6 +5,7 @@ that is a JitError.
 """
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -87,8 +88,9 @@ class CountingMethods:
             raise DTypeError(f"histc of {self.dtype.name}: it is for floats; convert with .float()")
         count = _bins(bins, "histc")
         low, high = [float(shapes.as_number(v, "histc", "a limit")) for v in (min, max)]
-        if low > high:
-            raise ArgumentError(f"histc: min={low} is above max={high}; exchange them")
+        if not (low <= high and math.isfinite(high - low)):
+            raise ArgumentError(f"histc: min={low} and max={high}; the first must not be above the "
+                                f"second, and both finite")
         x = reshape(self.detach().node, (self.numel(),))
         ends = _ends(x, low, high, 1.0)
         return self._fresh(cast(_counts(_parts(x, count, *ends), count, None), self.dtype))
@@ -189,8 +191,8 @@ def _ends(x: Node, low: float, high: float, around: float) -> tuple[Node, Node]:
 
 def _parts(x: Node, count: int, low: Node, high: Node) -> Node:
     """Which of `count` equal parts of low to high each element is in; -1 if in none."""
-    share = ew.true_divide(ew.sub(x, low), ew.sub(high, low))
-    part = ew.minimum(cast(ew.mul(share, float(count)), dt.INDEX), count - 1)
+    share = ew.true_divide(ew.mul(ew.sub(x, low), float(count)), ew.sub(high, low))
+    part = ew.minimum(cast(share, dt.INDEX), count - 1)
     inside = ew.bitwise_and(ew.greater_equal(x, low), ew.less_equal(x, high))
     return ew.where(inside, part, -1)
 
@@ -212,8 +214,13 @@ def _edges(x: T, flat: Node, bins: Any, limits: tuple[float, float] | None) -> N
     count = _bins(bins, "histogram")
     low, high = (0.0, 0.0) if limits is None else [
         float(shapes.as_number(v, "histogram", "a limit")) for v in limits]
-    if low > high:
-        raise ArgumentError(f"histogram: range=({low}, {high}); the first must be below the second")
+    if not (low <= high and math.isfinite(high - low)):
+        raise ArgumentError(f"histogram: range=({low}, {high}); the first must be below the "
+                            f"second, and both finite")
+    if limits is not None and low == high:
+        low, high = low - 0.5, high + 0.5
+    elif limits is None and not flat.numel:
+        low, high = 0.0, 1.0
     first, last = _ends(flat, low, high, 0.5)
     place = cast(iota(count + 1), x.dtype)
     gap = ew.true_divide(ew.sub(last, first), float(count))

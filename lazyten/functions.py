@@ -126,13 +126,16 @@ def arange(start: Scalar = 0, end: Scalar | None = None, step: Scalar = 1,
 
 def linspace(start: float, end: float, steps: int, dtype: DTypeLike | None = None,
              device: str | None = None, requires_grad: bool = False) -> Tensor:
-    """`steps` numbers evenly spread from start to end, both included."""
+    """`steps` numbers evenly spread from start to end, both included. Of an integer dtype, start
+    and end are made whole numbers first, and the others then, towards 0."""
     steps = shapes.as_int(steps, "linspace", "the number of steps")
     shapes.countable((steps,), "linspace")
     if steps < 0:
         raise ArgumentError(f"linspace: {steps} steps; give 0 or more")
-    start, end = [shapes.as_number(v, "linspace", "start and end") for v in (start, end)]
     kind = _type(dtype, dt.default_float)
+    start, end = [shapes.as_number(v, "linspace", "start and end") for v in (start, end)]
+    if kind.is_int:
+        start, end = [int(shapes.as_element(v, kind, "linspace")) for v in (start, end)]
     gap = (end - start) / (steps - 1) if steps > 1 else 0.0
     place = cast(iota(steps), dt.float64)
     up = ew.add(ew.mul(place, gap), float(start))
@@ -179,8 +182,12 @@ def _nodes(tensors: Sequence[Tensor], operation: str) -> list[Node]:
 
 
 def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
-    """The tensors one after another along an axis; the other axes must be equal."""
+    """The tensors one after another along an axis; the other axes must be equal, but an empty
+    vector goes with any."""
     nodes = _nodes(tensors, "cat")
+    nodes = [x for x in nodes if x.shape != (0,)] or nodes[:1]  # which goes with any shape
+    if nodes[0].shape == (0,):
+        return Tensor._result(nodes[0], *tensors)
     if not nodes[0].shape:
         raise ShapeError("cat of zero-dim tensors: they have no axis to join along; use stack()")
     axis = shapes.axis(dim, len(nodes[0].shape), "cat")

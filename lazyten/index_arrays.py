@@ -154,7 +154,10 @@ def along(x: Node, axis: int, index: Node) -> Node:
 
 def gathered(x: Node, axis: int, index: Node) -> Node:
     """out[i][j][k] = x[i][index[i][j][k]][k] for axis 1: index has x's rank, and on the other axes
-    no more elements than x. A zero-dim tensor, of both, is taken as one of 1 element."""
+    no more elements than x. A zero-dim tensor, of both, is taken as one of 1 element, and an index
+    without elements may have any shape."""
+    if not index.numel and len(index.shape) != len(x.shape):
+        return _nothing_at(index, x.dtype, "gather")
     if not x.shape or not index.shape:
         return reshape(gathered(_line(x), axis, _line(index)), index.shape)
     at = _own_positions(x, axis, index, "gather")
@@ -170,8 +173,12 @@ def scattered(base: Node, axis: int, index: Node, values: Node, combiner: Op | N
     """base with base[i][index[i][j][k]][k] set to, or combined with, values[i][j][k] for axis 1.
 
     index has base's rank, and on each axis no more elements than `values`, on the others than
-    `axis` no more than `base`. A zero-dim tensor is taken as one of 1 element.
+    `axis` no more than `base`. A zero-dim tensor is taken as one of 1 element, and an index without
+    elements may have any shape.
     """
+    if not index.numel and len(index.shape) != len(base.shape):
+        _nothing_at(index, base.dtype, operation)
+        return base
     if not (base.shape and index.shape and values.shape):
         return reshape(scattered(_line(base), axis, _line(index), _line(values), combiner,
                                  operation), base.shape)
@@ -215,6 +222,12 @@ def lowest(base: Node, axis: int, index: Node, values: Node, operation: str) -> 
     turn = Op.NEG if base.dtype.is_float else Op.NOT
     opposite, turned = elementwise(turn, base), elementwise(turn, values)
     return elementwise(turn, scattered(opposite, axis, index, turned, Op.MAX, operation))
+
+
+def _nothing_at(index: Node, dtype: DType, operation: str) -> Node:
+    """What an index without elements finds. DTypeError unless it is one of integers."""
+    positions(index, operation, 0, 0)
+    return const(0, dtype, index.shape)
 
 
 def _line(x: Node) -> Node:

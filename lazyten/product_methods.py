@@ -215,8 +215,12 @@ def _pairs(left: int, right: int, dims: Any) -> tuple[Sequence[int], Sequence[in
             raise ArgumentError(f"tensordot over {dims} axes of tensors of {left} and {right}; "
                                 f"give 0 to {min(left, right)}")
         return range(left - dims, left), range(dims)
+    given = dims.tolist() if hasattr(dims, "tolist") else dims
+    if not isinstance(given, list | tuple) or len(given) != 2 or not all(
+            isinstance(axes, list | tuple | range) for axes in given):
+        raise ArgumentError(f"tensordot: dims={dims!r:.60}; give a number, or two lists of axes")
     first, second = ([shapes.axis(a, rank, "tensordot") for a in axes]
-                     for axes, rank in zip(dims, (left, right), strict=True))
+                     for axes, rank in zip(given, (left, right), strict=True))
     if len(first) != len(second) or len(set(first)) != len(first) or (
             len(set(second)) != len(second)):
         raise ArgumentError(f"tensordot: dims={dims!r}; give two lists of as many axes, each once")

@@ -147,17 +147,20 @@ def _one_type(operands: Sequence[Node], operation: str) -> None:
 
 
 def tensordot(a: Node, b: Node, first: Sequence[int], second: Sequence[int]) -> Node:
-    """The product summed over axes `first` of a and `second` of b, pair by pair."""
+    """The product summed over axes `first` of a and `second` of b, pair by pair; of a pair one may
+    have size 1, and counts for each element of the other."""
     _one_type([a, b], "tensordot")
     left = tuple(f"a{i}" for i in range(len(a.shape)))
     pairs = dict(zip(second, first, strict=True))
     right = tuple(left[pairs[i]] if i in pairs else f"b{i}" for i in range(len(b.shape)))
     for j, i in pairs.items():
-        if a.shape[i] != b.shape[j]:
+        if a.shape[i] != b.shape[j] and 1 not in (a.shape[i], b.shape[j]):
             raise ShapeError(f"tensordot of shapes {a.shape} and {b.shape}: axis {i} of the first "
                              f"has size {a.shape[i]}, and axis {j} of the second {b.shape[j]}; "
-                             f"they must be equal")
-    sizes = dict(zip(left, a.shape, strict=True)) | dict(zip(right, b.shape, strict=True))
+                             f"they must be equal, or one of them 1")
+    sizes = dict(zip(left, a.shape, strict=True))
+    for label, n in zip(right, b.shape, strict=True):
+        sizes[label] = n if sizes.get(label, 1) == 1 else sizes[label]
     kept = {label for label in (*left, *right) if (label in left) != (label in right)}
     return contract(a, left, b, right, kept, sizes)[0]
 

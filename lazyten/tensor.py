@@ -1289,7 +1289,8 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
 
     def flip(self, *dims: Any) -> Tensor:
         """The elements of some axes in reverse order; x[::-1] is a view of them."""
-        axes = shapes.axes(list(shapes.sizes(dims, "flip")), self.ndim, "flip")
+        given = shapes.sizes(dims, "flip")
+        axes = shapes.axes(given, self.ndim, "flip") if given else ()
         return Tensor._result(move(Op.FLIP, self.node, axes), self)
 
     def pad(self, padding: Sequence[Integer], value: Scalar = 0) -> Tensor:
@@ -1485,7 +1486,10 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
     __matmul__ = matmul
 
     def __rmatmul__(self, other: Any) -> Tensor:
-        return Tensor(other, device=self.device).matmul(self)
+        left = self._operand(other, "matmul")
+        if not isinstance(left, Tensor):
+            raise DTypeError(f"matmul of the number {left!r} and a tensor: multiply with *")
+        return left.matmul(self)
 
     def dot(self, other: Tensor) -> Tensor:
         """The sum of products of two vectors of one length."""

@@ -2,6 +2,7 @@
 functions of statistics, and functions that arrange tensors."""
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from semantic_checks import Check, error_of, gradient_of, written
@@ -19,6 +20,14 @@ def holes(m: Any, t: Any) -> Any:
 
 
 COUNTING: dict[str, Check] = {
+    "histogram of limits that are equal": lambda m, t: (
+        m.histogram(t.v, bins=3, range=(2.0, 2.0)), m.histogram(t.v, 3, range=(0.0, 0.0)),
+        m.histogram(t.v * 0 + 1, bins=2), m.histogram(t.v[:0], bins=3),
+        m.histogram(t.v[:0], bins=3, range=(1.0, 2.0))),
+    "histogram of limits without end": lambda m, t: [error_of(lambda r=r: m.histogram(
+        t.v, bins=3, range=r)) for r in ((1.0, math.inf), (-math.inf, 0.0), (math.nan, 1.0))],
+    "histc at the limits of its parts": lambda m, t: [m.histc(
+        m.arange(11.0) / 10 + k / 10, bins=7, min=0.1, max=0.8) for k in range(7)],
     "unique along an axis": lambda m, t: (
         *pairs(m, t).unique(return_inverse=True, return_counts=True, dim=0),
         pairs(m, t).unique(dim=1), t.c.unique(dim=1)),
@@ -125,6 +134,37 @@ ARRANGING: dict[str, Check] = {
                                m.trapezoid(t.f, t.g, dim=0), m.trapz(t.c, dim=1)),
     "cumulative_trapezoid": lambda m, t: (m.cumulative_trapezoid(t.f), m.cumulative_trapezoid(
         t.f, t.v), m.cumulative_trapezoid(t.c, dim=0, dx=2)),
+    "flip of no axes": lambda m, t: (t.f.flip(()), t.c.flip([]), t.f.flip(0, 1)),
+    "diff of none": lambda m, t: (t.f.diff(0), t.f.diff(0, prepend=t.f), t.v.diff(
+        n=0, append=t.w)),
+    "cat with an empty vector": lambda m, t: (
+        m.cat([t.f.new_zeros(0), t.f]), m.cat([t.f, t.f.new_zeros(0)], 1),
+        m.cat([t.f.new_zeros(0), t.c], -1),
+        m.cat([t.f.new_zeros(0), t.f.new_zeros(0)]), m.cat([t.f.new_zeros(0), t.f.new_zeros(0)], 1),
+        m.cat([t.f.new_zeros(0), t.f.new_zeros(0, 3)], 1), m.hstack([t.f.new_zeros(0), t.f]),
+        m.cat([t.d.new_zeros(0, dtype=m.float64), t.f]), m.cat([t.f.new_zeros(0), t.i])),
+    "the gradient of cat with an empty vector": lambda m, t: gradient_of(
+        t.f, lambda x: m.cat([t.f.new_zeros(0), x * 2, t.f.new_zeros(0)], 1)),
+    "cat with an empty matrix of another size": lambda m, t: error_of(
+        lambda: m.cat([t.f.new_zeros(0, 5), t.f])),
+    "gather and scatter by no index": lambda m, t: [
+        (t.f.gather(0, e), t.f.scatter(1, e, t.f), t.f.scatter_add(0, e, t.f), t.v.gather(0, e))
+        for e in (t.i.new_zeros(0), t.i.new_zeros(2, 0))],
+    "gather by an index of fewer axes": lambda m, t: error_of(
+        lambda: t.f.gather(0, t.i.new_zeros(1))),
+    "tensordot of axes of size 1": lambda m, t: (
+        m.tensordot(t.f.new_ones(2, 1), t.m, ([1], [0])),
+        m.tensordot(t.f, t.f.new_ones(1, 2), ([1], [0])),
+        m.tensordot(t.c[:, :1], t.c, ([1, 2], [1, 2])), m.tensordot(t.f.new_ones(1), t.v, 1),
+        m.tensordot(t.f.new_ones(3, 1), t.f.new_ones(1, 3), 2)),
+    "the gradient of tensordot of axes of size 1": lambda m, t: gradient_of(
+        t.f, lambda x: m.tensordot(x[:1], t.c, ([0], [0])).sum() + m.tensordot(
+            x, t.f.new_ones(1), 1)),
+    "a product of tensors from the right": lambda m, t: (
+        gradient_of(t.m, lambda x: t.m.__rmatmul__(x * 2)), t.v.__rmatmul__(t.m)),
+    "linspace and logspace of whole numbers": lambda m, t: (
+        m.linspace(4.3, -3, 50, dtype=m.int64), m.linspace(-2.9, 7.9, 4, dtype=m.int32),
+        m.logspace(0, 1.2, 2, dtype=m.int64), m.logspace(0.5, 3.9, 4, dtype=m.int32)),
     "numel, is_tensor": lambda m, t: (m.numel(t.c), m.is_tensor(t.c), m.is_tensor(3)),
 }
 

@@ -12,6 +12,10 @@ from tensor_values import NUMPY_TYPES, Array, as_tensor, assert_same, computed, 
 
 import lazyten as lt
 from lazyten import dtype as dt
+from lazyten import ordering
+from lazyten.nn import functional as F
+from lazyten.node import Node, toposort
+from lazyten.ops import MOVEMENT, Op
 
 AXES: list[Any] = [None, 0, 1, -1, (0, 1), (0, -1), (2, 0, 1)]
 SUMS: dict[str, Callable[..., Any]] = {"sum": np.sum, "prod": np.prod, "amax": np.max,
@@ -237,3 +241,52 @@ def test_repeated_values_count_as_often_as_they_are_repeated(n: int, device: str
     assert found["products"].tolist() == [6 * n, 12 * n]
     assert found["max"].tolist() == [2, 3]
     assert found["matmul"].tolist() == [[2 * n] * 3, [3 * n] * 3]
+
+
+# ---- more elements than an int32 counts ----------------------------------------------------------
+
+FAR = (1 << 31) + 5
+"""A size that no int32 holds. Nothing of it is stored."""
+
+FAR_CALLS: dict[str, Callable[[lt.Tensor], Any]] = {
+    "argmax": lambda x: x.argmax(), "argmin": lambda x: x.argmin(0),
+    "max": lambda x: x.max(0), "min": lambda x: x.min(0), "cumsum": lambda x: x.cumsum(0),
+    "sort": lambda x: x._unary(lambda node: ordering.order(node, 0, False, 3)),
+    "cummax": lambda x: x.cummax(0), "cummin": lambda x: x.cummin(0),
+    "count_nonzero": lambda x: x.count_nonzero(), "sum": lambda x: x.sum(),
+    "any": lambda x: x.any(), "roll": lambda x: x.roll(3), "cat": lambda x: lt.cat([x, x]),
+    "one_hot": lambda x: F.one_hot(x[:2], FAR), "gather": lambda x: x.gather(0, x[:3].long()),
+    "cross_entropy": lambda x: F.cross_entropy(x.float()[None], x[:1]),
+    "scatter": lambda x: x.scatter(0, x[:3].long(), 1), "flip": lambda x: x.flip(0),
+    "index": lambda x: x[x[:3].long()], "index_add": lambda x: x.index_add(0, x[:3].long(), x[:3]),
+    "searchsorted": lambda x: lt.searchsorted(x, x[:3]), "arange": lambda x: lt.arange(FAR),
+    "linspace": lambda x: lt.linspace(0, 1, FAR), "eye": lambda x: lt.eye(2, FAR),
+    "tril": lambda x: x[None].tril(), "take": lambda x: x.take(x[:3].long()),
+    "max_pool1d": lambda x: F.max_pool1d(x.float()[None, None], 2, return_indices=True),
+    "masked_scatter": lambda x: x.masked_scatter(x > 0, x), "diff": lambda x: x.diff(),
+    "interpolate": lambda x: F.interpolate(x.float()[:3][None, None], size=FAR),
+    "repeat_interleave": lambda x: x.repeat_interleave(2), "tile": lambda x: x.tile(2)}
+
+
+def nodes_under(result: Any) -> list[Node]:
+    """All nodes that what a call gave is computed from."""
+    parts = result if isinstance(result, tuple) else (result,)
+    return toposort([t.node for t in parts])
+
+
+@pytest.mark.parametrize("name", FAR_CALLS)
+def test_positions_have_a_type_that_holds_them(name: str) -> None:
+    x = lt.ones(1, dtype=lt.uint8).expand(FAR)
+    for node in nodes_under(FAR_CALLS[name](x)):
+        counted = node.src[0] if node.op is Op.CAST else node
+        while counted.op in MOVEMENT:
+            counted = counted.src[0]
+        if node.op is Op.CAST and counted.op is Op.IOTA and node.dtype.is_int:
+            assert counted.numel - 1 <= node.dtype.max, node
+        if node.op is Op.CONST and node.dtype.is_int:
+            assert node.dtype.min <= int(node.value) <= node.dtype.max, node
+
+
+def test_argmax_finds_what_is_beyond_the_numbers_of_an_int32() -> None:
+    places = lt.arange(FAR, device="cpu")  # of which nothing is stored
+    assert (places >= FAR - 3).argmax().item() == FAR - 3

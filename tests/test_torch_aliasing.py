@@ -14,6 +14,7 @@ import pytest
 import lazyten as lt
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
 
 pytestmark = pytest.mark.torch
 
