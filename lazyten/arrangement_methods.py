@@ -146,7 +146,9 @@ class ArrangementMethods:
         if shapes.as_int(step, "slice_scatter", "the step") < 1 or not self.shape:
             raise ArgumentError(f"slice_scatter of shape {self.shape}: step={step}; it needs an "
                                 f"axis, and a step of 1 or more")
-        places = range(self.shape[axis])[start:end:step]
+        first, last = (None if v is None else shapes.as_int(v, "slice_scatter", "start and end")
+                       for v in (start, end))
+        places = range(self.shape[axis])[first:last:step]
         given = self._tensor(src, "slice_scatter")
         lines = tuple(len(places) if a == axis else s for a, s in enumerate(self.shape))
         if given.shape != lines:

@@ -73,6 +73,7 @@ def flip(x: Node, axes: tuple[int, ...]) -> Node:
 def turned(x: Node, turns: int, dims: Sequence[int]) -> Node:
     """The plane of two axes turned by quarters."""
     rank = len(x.shape)
+    dims = shapes.listed(dims, "rot90", "dims")
     if len(dims) != 2 or rank < 2:
         raise ArgumentError(f"rot90 of shape {x.shape}: dims={tuple(dims)}; name two axes")
     first, second = (shapes.axis(a, rank, "rot90") for a in dims)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +12,17 @@ from lazyten import dtype as dt
 from lazyten import shapes
 from lazyten.arguments import takes_tensors
 from lazyten.errors import ArgumentError, DTypeError, ShapeError
-from lazyten.functions import cat, hstack, linspace, meshgrid, ones_like, stack, vstack, zeros
+from lazyten.functions import (
+    _tensors,
+    cat,
+    hstack,
+    linspace,
+    meshgrid,
+    ones_like,
+    stack,
+    vstack,
+    zeros,
+)
 from lazyten.tensor import DTypeLike, Tensor
 
 
@@ -67,13 +78,13 @@ def atleast_3d(*tensors: Any) -> Any:
 
 def column_stack(tensors: Sequence[Tensor]) -> Tensor:
     """The tensors side by side, vectors as columns."""
-    return hstack([t.reshape(t.numel(), 1) if isinstance(t, Tensor) and t.ndim < 2 else t
-                   for t in tensors])
+    return hstack([t.reshape(t.numel(), 1) if t.ndim < 2 else t
+                   for t in _tensors(tensors, "column_stack")])
 
 
 def block_diag(*tensors: Tensor) -> Tensor:
     """A matrix with these matrices along its diagonal, and 0 elsewhere; vectors are rows."""
-    blocks = [atleast_2d(t) for t in tensors]
+    blocks = [_at_least((t,), 2) for t in _tensors(tensors, "block_diag")]
     wrong = [b.shape for b in blocks if b.ndim > 2]
     if wrong or not blocks:
         raise ShapeError(f"block_diag of {wrong[0] if wrong else 'nothing'}: give matrices")
@@ -100,6 +111,12 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     count = shapes.as_int(r, "combinations", "r")
     if count < 0:
         raise ArgumentError(f"combinations: r={count}; give 0 or more")
+    n = input.numel()
+    if not with_replacement and count > n or not n and count:
+        return zeros(0, count, dtype=input.dtype, device=input.device)
+    found = math.comb(n + count - 1, count) if with_replacement and count < 1 << 16 else (
+        math.comb(n, count) if not with_replacement else 1 << 62)
+    shapes.allocatable(found * max(count, 1), "combinations")
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     if not count:
         return zeros(0, dtype=input.dtype, device=input.device)
@@ -110,7 +127,8 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
 def _triangle(row: int, column: int, offset: int, lower: bool, dtype: DTypeLike | None,
               device: str | None, operation: str) -> Tensor:
     rows, columns = shapes.new_shape([row, column], operation)
-    diagonal = shapes.as_int(offset, operation, "the offset")
+    diagonal = min(max(shapes.as_int(offset, operation, "the offset"), -rows), columns)
+    shapes.allocatable(rows * columns, operation)
     mask = np.tri(rows, columns, diagonal - (not lower), dtype=bool)
     return Tensor(np.array(np.nonzero(mask if lower else ~mask)), dtype, device)
 
@@ -164,9 +182,9 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
 
 def _areas(y: Tensor, x: Tensor | None, dx: Any, dim: int, operation: str) -> tuple[Tensor, int]:
     """The area under each piece of a line, and the axis along which these are."""
-    if not y.shape or not y.shape[dim]:
-        raise ShapeError(f"{operation} of shape {y.shape}: it needs elements along axis {dim}")
     axis = shapes.axis(dim, y.ndim, operation)
+    if not y.shape or not y.shape[axis]:
+        raise ShapeError(f"{operation} of shape {y.shape}: it needs elements along axis {dim}")
     n = y.shape[axis]
     width: Any = dx
     if x is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from functools import cache
 
-from lazyten.errors import ArgumentError
+from lazyten.errors import ArgumentError, DTypeError
 from lazyten.variables import Variable
 
 KINDS = ("bounds", "overflow", "nan", "inf")
@@ -55,6 +55,9 @@ class check:
     """
 
     def __init__(self, kinds: str = "1") -> None:
+        if not isinstance(kinds, str):
+            raise DTypeError(f"check: kinds={kinds!r:.60}; give a text: 1 for all, 0 for none, or "
+                             f"some of {', '.join(KINDS)} with commas between them")
         self.kinds = _read(kinds, "check: kinds")
         self._before: list[Kinds | None] = []
 

@@ -63,16 +63,21 @@ class CountingMethods:
         if self.ndim != 1 or not self.dtype.is_int:
             raise DTypeError(f"bincount of {self.dtype.name} {self.shape}: it is for a vector of "
                              f"integers")
+        least = int(shapes.as_int(minlength, "bincount", "minlength"))
+        if least < 0:
+            raise ArgumentError(f"bincount: minlength={least}; give 0 or more")
         numbers = self.numpy()
         if numbers.size and int(numbers.min()) < 0:
             raise ArgumentError(f"bincount: {int(numbers.min())} is below 0; all must be 0 or more")
+        longest = max(least, int(numbers.max()) + 1 if numbers.size else 0)
+        shapes.allocatable(longest, "bincount")
         if weights is None:
-            return self._fresh(np.bincount(numbers, minlength=minlength).astype(np.int64))
+            return self._fresh(np.bincount(numbers, minlength=least).astype(np.int64))
         given = self._tensor(weights, "bincount")
         if given.shape != self.shape:
             raise ShapeError(f"bincount: weights of shape {given.shape} for {self.shape}; they "
                              f"must be equal")
-        sums = np.bincount(numbers, given.detach().numpy(), minlength)
+        sums = np.bincount(numbers, given.detach().numpy(), least)
         single = given.dtype is dt.float32
         return self._fresh(sums.astype(np.float32) if single else sums)
 
@@ -212,8 +217,10 @@ def _edges(x: T, flat: Node, bins: Any, limits: tuple[float, float] | None) -> N
                              f"limits or more and no range, or a number of parts")
         return cast(edges, x.dtype)
     count = _bins(bins, "histogram")
-    low, high = (0.0, 0.0) if limits is None else [
-        float(shapes.as_number(v, "histogram", "a limit")) for v in limits]
+    given = [0, 0] if limits is None else shapes.listed(limits, "histogram", "the limits")
+    if len(given) != 2:
+        raise ArgumentError(f"histogram: range={limits!r:.60}; give the first and the last limit")
+    low, high = [float(shapes.as_number(v, "histogram", "a limit")) for v in given]
     if not (low <= high and math.isfinite(high - low)):
         raise ArgumentError(f"histogram: range=({low}, {high}); the first must be below the "
                             f"second, and both finite")

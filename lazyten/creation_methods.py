@@ -6,6 +6,7 @@ from typing import Any
 from lazyten import data as _data
 from lazyten import dtype as dt
 from lazyten import shapes
+from lazyten.device import canonical
 from lazyten.dtype import DType, Scalar
 from lazyten.node import const
 from lazyten.tensor_like import T
@@ -40,7 +41,7 @@ class CreationMethods:
 
     def new_tensor(self: T, data: Any, dtype: Any = None, device: str | None = None) -> T:
         """A copy of `data`; numbers and lists get this tensor's dtype, arrays keep theirs."""
-        where = self.device if device is None else device
+        where = self.device if device is None else canonical(device)
         given = None if dtype is None else dt.as_dtype(dtype)
         if given is None and not _data.has_numpy(data):
             given = self.dtype

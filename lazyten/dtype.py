@@ -159,8 +159,8 @@ def as_dtype(dtype: DType | str | type | np.dtype[np.generic]) -> DType:
         return BY_NAME[dtype]
     try:
         return from_numpy(dtype)
-    except TypeError:
-        raise DTypeError(f"dtype {dtype!r} is not an element type; use one of "
+    except Exception:  # NumPy may ask anything of what it is given
+        raise DTypeError(f"dtype {dtype!r:.60} is not an element type; use one of "
                          f"{', '.join(BY_NAME)}") from None
 
 

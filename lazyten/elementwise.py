@@ -75,7 +75,11 @@ def common_shape(operands: Sequence[Operand], operation: str) -> Shape:
 
 
 def _apply(op: Op, operation: str, operands: Sequence[Operand], dtype: DType | None = None) -> Node:
-    """`op` of the operands, promoted (to `dtype` if given) and broadcast."""
+    """`op` of the operands, promoted (to `dtype` if given) and broadcast. DTypeError for what is
+    no number."""
+    for x in operands:
+        if not isinstance(x, Node | bool | int | float):
+            shapes.as_number(x, operation, "an operand")
     if dtype is None:
         dtype = result_type(operands, operation)
     if dtype.kind not in SPECS[op].takes:

@@ -224,7 +224,7 @@ def lowest(base: Node, axis: int, index: Node, values: Node, operation: str) -> 
     return elementwise(turn, scattered(opposite, axis, index, turned, Op.MAX, operation))
 
 
-def _nothing_at(index: Node, dtype: DType, operation: str) -> Node:
+def _nothing_at(index: Node, dtype: dt.DType, operation: str) -> Node:
     """What an index without elements finds. DTypeError unless it is one of integers."""
     positions(index, operation, 0, 0)
     return const(0, dtype, index.shape)

@@ -124,6 +124,7 @@ class MetadataMethods:
 
     def is_set_to(self: T, other: T) -> bool:
         """Whether both are the same elements of one storage, in the same order."""
+        self._tensor(other, "is_set_to")
         return (self._storage is other._storage and self.shape == other.shape
                 and self.storage_offset() == other.storage_offset()
                 and self.stride() == other.stride())

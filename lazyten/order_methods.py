@@ -188,7 +188,7 @@ def _last_if_nan(x: T, axis: int, index: T, place: int) -> T:
 
 
 def _check_interpolation(given: str, operation: str) -> None:
-    if given not in INTERPOLATIONS:
+    if not isinstance(interpolation, str) or given not in INTERPOLATIONS:
         raise ArgumentError(f"{operation}: interpolation={given!r} is not one of "
                             f"{', '.join(INTERPOLATIONS)}")
 
@@ -254,7 +254,10 @@ def _shares(x: T, q: Any, operation: str) -> np.ndarray[Any, Any]:
     if not x.dtype.is_float or x.dtype.is_half:
         raise DTypeError(f"{operation} of {x.dtype.name}: it is for float32 and float64; convert "
                          f"with .float()")
-    shares = np.asarray(q.numpy() if hasattr(q, "numpy") else q, np.float64)
+    try:
+        shares = np.asarray(q.numpy() if hasattr(q, "numpy") else q, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        shares = np.full(1, np.nan)
     if shares.ndim > 1 or not ((shares >= 0) & (shares <= 1)).all():
         raise ArgumentError(f"{operation}: q={q!r:.60}; give a number between 0 and 1, or a list "
                             f"of them")
@@ -264,7 +267,7 @@ def _shares(x: T, q: Any, operation: str) -> np.ndarray[Any, Any]:
 def _kept(x: T, dim: int | None, axis: int, keepdim: bool) -> tuple[int, ...]:
     """The shape of what reducing x over `axis` gives, or over all axes where `dim` is None."""
     if dim is None:
-        return (1,) * (x.ndim * keepdim)
+        return (1,) * (x.ndim * bool(keepdim))
     return tuple(1 if a == axis else n for a, n in enumerate(x.shape) if keepdim or a != axis)
 
 

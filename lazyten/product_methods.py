@@ -103,7 +103,8 @@ class ProductMethods:
 
     def cov(self: T, *, correction: int = 1) -> T:
         """The covariances of the rows of a matrix: each column is an observation."""
-        return self._unary(lambda x: products.covariance(x, float(correction)))
+        number = float(shapes.as_number(correction, "cov", "correction"))
+        return self._unary(lambda x: products.covariance(x, number))
 
     def corrcoef(self: T) -> T:
         """The correlations of the rows of a matrix: each column is an observation."""
@@ -153,12 +154,13 @@ class ProductMethods:
 
     def diag(self: T, diagonal: int = 0) -> T:
         """A matrix with this vector on a diagonal; of a matrix, a copy of the diagonal."""
+        number = shapes.as_int(diagonal, "diag", "the diagonal")
         if self.ndim == 1:
-            return self._unary(lambda x: products.diagonal_matrix(x, diagonal))
+            return self._unary(lambda x: products.diagonal_matrix(x, number))
         if self.ndim != 2:
             raise ShapeError(f"diag of shape {self.shape}: it is for 1 or 2 axes; use diagonal() "
                              f"or diag_embed()")
-        return self._unary(lambda x: apply(strided.diagonal(x.shape, diagonal, 0, 1), x))
+        return self._unary(lambda x: apply(strided.diagonal(x.shape, number, 0, 1), x))
 
     def diag_embed(self: T, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T:
         """Matrices in axes dim1 and dim2 of the result, with the last axis on a diagonal."""

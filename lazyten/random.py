@@ -144,7 +144,7 @@ def _words(generator: Generator, count: int, examples: int) -> Array:
     """Key and first counter of `count` numbers, which nobody else gets, for each example."""
     seed, first = generator.take(count * examples)
     starts = [first + count * i for i in range(examples)]
-    return np.array([[seed & 0xFFFFFFFF, seed >> 32, n & 0xFFFFFFFF, n >> 32] for n in starts],
+    return np.array([[seed & 0xFFFFFFFF, seed >> 32, n & 0xFFFFFFFF, n >> 32 & 0xFFFFFFFF] for n in starts],
                     np.uint32)
 
 

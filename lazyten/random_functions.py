@@ -72,7 +72,7 @@ def randint(low: int = 0, high: Any = None, size: Any = None, dtype: DTypeLike |
 def randperm(n: int, device: str | None = None, generator: Generator | None = None,
              dtype: DTypeLike = dt.int64) -> Tensor:
     """The numbers 0 to n - 1 in random order."""
-    count, = shapes.new_shape([n], "randperm")
+    count, = shapes.new_shape([shapes.as_int(n, "randperm", "n")], "randperm")
     where = _place(device)
     order = Tensor._of(distributions.permutation(count, where, generator), where)
     return order.to(dtype=dtype)

@@ -9,6 +9,8 @@ import operator
 from collections.abc import Iterable, Sequence
 from typing import Any, SupportsIndex
 
+import numpy as np
+
 from lazyten.dtype import DType, Scalar
 from lazyten.errors import ArgumentError, DTypeError, IndexingError, ShapeError
 from lazyten.movement import Shape
@@ -57,6 +59,15 @@ def countable(shape: Shape, operation: str) -> Shape:
     return shape
 
 
+def allocatable(count: int, operation: str) -> None:
+    """ArgumentError if the host has no memory for so many numbers, which it makes at once."""
+    try:
+        np.empty(count, np.float64)
+    except (MemoryError, ValueError, OverflowError):
+        raise ArgumentError(f"{operation}: the result would have {count:,} elements, more than "
+                            f"this machine has memory for") from None
+
+
 def axis(value: SupportsIndex, rank: int, operation: str) -> int:
     """An axis counted from 0; negative ones count from the end. IndexingError if it is outside."""
     number = value if type(value) is int else as_int(value, operation, "an axis")
@@ -85,7 +96,7 @@ def axes(value: Axes, rank: int, operation: str) -> tuple[int, ...]:
         return tuple(range(rank))
     if type(value) is int and rank:
         return (axis(value, rank, operation),)
-    given = list(value) if isinstance(value, Iterable) else [value]
+    given = listed(value, operation, "axes") if isinstance(value, Iterable) else [value]
     found = [axis(a, rank, operation) for a in given]
     if len(set(found)) != len(found):
         raise IndexingError(f"{operation}: axes {tuple(given)} name an axis twice in a tensor of "
@@ -101,7 +112,16 @@ def sizes(given: Sequence[Any], operation: str) -> Shape:
     if not isinstance(values, Iterable):
         raise DTypeError(f"{operation}: sizes are whole numbers or a sequence of them, not "
                          f"{values!r:.60}")
-    return tuple(as_int(n, operation, "a size") for n in values)
+    return tuple(as_int(n, operation, "a size") for n in listed(values, operation, "sizes"))
+
+
+def listed(value: Iterable[Any], operation: str, what: str) -> list[Any]:
+    """What is in something iterable, which may turn out to be none. DTypeError then."""
+    try:
+        return list(value)
+    except Exception:  # also of what only looks as if
+        raise DTypeError(f"{operation}: {what} are whole numbers or a sequence of them, not "
+                         f"{value!r:.60}") from None
 
 
 def new_shape(given: Sequence[Any], operation: str) -> Shape:
@@ -178,7 +198,7 @@ def pair(value: int | Sequence[int], count: int, operation: str, what: str,
          least: int = 1) -> tuple[int, ...]:
     """One whole number for all `count` spatial axes, also alone in a sequence, or one each.
     ArgumentError below `least`."""
-    given = list(value) if isinstance(value, Iterable) else [value]
+    given = listed(value, operation, what) if isinstance(value, Iterable) else [value]
     given = given * count if len(given) == 1 else given
     numbers = tuple(as_int(v, operation, what) for v in given)
     if len(numbers) != count:
@@ -186,4 +206,7 @@ def pair(value: int | Sequence[int], count: int, operation: str, what: str,
                             f"each spatial axis")
     if any(v < least for v in numbers):
         raise ArgumentError(f"{operation}: {what} {value} is below {least}; give {least} or more")
+    if any(v > LARGEST >> 20 for v in numbers):  # products of some of them are positions, too
+        raise ArgumentError(f"{operation}: {what} {value} is far more than there are elements; "
+                            f"give {LARGEST >> 20} or less")
     return numbers

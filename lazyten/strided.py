@@ -18,6 +18,9 @@ from lazyten.node import Node, Shape, const, elementwise, iota, move, reshape, s
 from lazyten.ops import Op
 from lazyten.view import ShapeTracker, View
 
+MOST_EMPTY = 1 << 20
+"""How many parts without elements an axis is cut in."""
+
 
 def diagonal(shape: Shape, offset: int, first: int, second: int) -> Moves:
     """The diagonal of two axes becomes the last axis. Every move can be undone, for writing: after
@@ -93,9 +96,13 @@ def parts(shape: Shape, axis: int, given: int | Sequence[int]) -> list[Moves]:
     if isinstance(given, int):
         if given < 1:
             raise ArgumentError(f"tensor_split into {given} parts; give 1 or more")
+        if given > n + MOST_EMPTY:
+            raise ArgumentError(f"tensor_split of axis {axis}, of size {n}, into {given} parts: "
+                                f"nearly all would be empty; give {n + MOST_EMPTY} or less")
         cuts = [part * (n // given) + min(part, n % given) for part in range(1, given)]
     else:
-        cuts = [shapes.as_int(c, "tensor_split", "a place to cut") for c in given]
+        cuts = [shapes.as_int(c, "tensor_split", "a place to cut")
+                for c in shapes.listed(given, "tensor_split", "places to cut")]
     starts = [slice(c, None).indices(n)[0] for c in [0, *cuts]]
     stops = [slice(None, c).indices(n)[1] for c in [*cuts, n]]
     result = []

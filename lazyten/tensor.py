@@ -1193,7 +1193,7 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
 
     def squeeze(self, dim: Integer | Sequence[Integer] | None = None) -> Tensor:
         """Without the axes of size 1, or without those named if they are of size 1."""
-        named = dim is None or isinstance(dim, int) or len(dim)
+        named = dim is None or not isinstance(dim, list | tuple) or dim
         axes = shapes.axes(dim, self.ndim, "squeeze") if named else ()
         gone = {a for a in axes if a < self.ndim and self.shape[a] == 1}
         return self._reshaped(tuple(n for a, n in enumerate(self.shape) if a not in gone))

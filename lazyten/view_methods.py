@@ -61,7 +61,7 @@ class ViewMethods:
 
     def movedim(self: T, source: Sizes, destination: Sizes) -> T:
         """Axes moved to other places, the others in their order; a view."""
-        given = [[v] if isinstance(v, int) else list(v) for v in (source, destination)]
+        given = [shapes.sizes([v], "movedim") for v in (source, destination)]
         old, new = [[shapes.axis(a, self.ndim, "movedim") for a in axes] for axes in given]
         if len(old) != len(new) or len(set(old)) != len(old) or len(set(new)) != len(new):
             raise ArgumentError(f"movedim from {source} to {destination}: name as many axes as "

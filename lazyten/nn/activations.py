@@ -195,7 +195,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     if input.shape[axis] % 2:
         raise ShapeError(f"glu of shape {input.shape}: axis {axis} has size {input.shape[axis]}, "
                          f"which has no halves; it must be even")
-    first, second = input.chunk(2, axis)
+    first, second = input.tensor_split(2, axis)
     return first * second.sigmoid()
 
 

@@ -158,7 +158,7 @@ def interpolate(input: Tensor, size: int | Sequence[int] | None = None,
     'bilinear', 'trilinear', 'bicubic' or 'area' (adaptive_avg_pool). align_corners: the first and
     the last elements stay where they are. recompute_scale_factor: positions follow from the sizes.
     """
-    if mode not in MODES or input.ndim - 2 not in MODES[mode]:
+    if not isinstance(mode, str) or mode not in MODES or input.ndim - 2 not in MODES[mode]:
         raise ArgumentError(f"interpolate of shape {input.shape}: mode {mode!r} is not one for "
                             f"{input.ndim - 2} spatial axes; those are "
                             f"{', '.join(m for m, n in MODES.items() if input.ndim - 2 in n)}")

@@ -97,7 +97,7 @@ def _triplet(anchor: Tensor, positive: Tensor, negative: Tensor,
     if not anchor.ndim == positive.ndim == negative.ndim:
         raise ShapeError(f"{name}: anchor {anchor.shape}, positive {positive.shape} and negative "
                          f"{negative.shape} need the same number of axes")
-    if not margin > 0:
+    if not shapes.as_number(margin, name, "margin") > 0:
         raise ArgumentError(f"{name}: margin={margin} must be above 0")
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:

@@ -121,6 +121,7 @@ def _channels_first(x: Tensor | None, input: Tensor) -> Tensor | None:
 
 def _update_running(running: Tensor | None, found: Tensor, momentum: float) -> None:
     if running is not None:
+        momentum = shapes.as_number(momentum, "batch_norm", "momentum")
         with no_grad():
             mixed = running * (1 - momentum) + found.detach().reshape(running.shape) * momentum
             running.copy_(mixed)

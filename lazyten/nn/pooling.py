@@ -33,7 +33,7 @@ def _pooling(input: Tensor, kernel_size: Sizes, stride: Sizes | None, padding: S
     spatial = int(name[-2])
     check_spatial(input, spatial, name)
     kernel = shapes.pair(kernel_size, spatial, name, "kernel_size")
-    steps = kernel if stride is None or stride in ((), []) else \
+    steps = kernel if stride is None or isinstance(stride, list | tuple) and not stride else \
         shapes.pair(stride, spatial, name, "stride")
     around = shapes.pair(padding, spatial, name, "padding", least=0)
     gaps = shapes.pair(dilation, spatial, name, "dilation")
