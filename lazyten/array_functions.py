@@ -127,6 +127,8 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
 def _triangle(row: int, column: int, offset: int, lower: bool, dtype: DTypeLike | None,
               device: str | None, operation: str) -> Tensor:
     rows, columns = shapes.new_shape([row, column], operation)
+    if not rows * columns:
+        rows = columns = 0
     diagonal = min(max(shapes.as_int(offset, operation, "the offset"), -rows), columns)
     shapes.allocatable(rows * columns, operation)
     mask = np.tri(rows, columns, diagonal - (not lower), dtype=bool)

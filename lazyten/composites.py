@@ -70,10 +70,10 @@ def nan_to_num(x: Node, nan: Scalar, high: Scalar | None, low: Scalar | None) ->
     """NaN, infinity and -infinity replaced; None is the greatest (least) finite number."""
     if not x.dtype.is_float:
         return x
-    nan, high, low = [v if v is None else shapes.as_number(v, "nan_to_num", "a replacement")
-                      for v in (nan if nan is not None else 0.0, high, low)]
+    number, high, low = [v if v is None else shapes.as_number(v, "nan_to_num", "a replacement")
+                         for v in (nan, high, low)]
     most = largest(x.dtype)
-    x = ew.where(ew.not_equal(x, x), const(float(nan or 0.0), x.dtype), x)
+    x = ew.where(ew.not_equal(x, x), const(float(number or 0.0), x.dtype), x)
     x = ew.where(ew.equal(x, math.inf), const(float(most if high is None else high), x.dtype), x)
     return ew.where(ew.equal(x, -math.inf), const(float(-most if low is None else low), x.dtype), x)
 

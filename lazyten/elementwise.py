@@ -79,7 +79,7 @@ def _apply(op: Op, operation: str, operands: Sequence[Operand], dtype: DType | N
     no number."""
     for x in operands:
         if not isinstance(x, Node | bool | int | float):
-            shapes.as_number(x, operation, "an operand")
+            shapes.as_number(x, operation, "an operand")  # type: ignore[unreachable]  # of users
     if dtype is None:
         dtype = result_type(operands, operation)
     if dtype.kind not in SPECS[op].takes:

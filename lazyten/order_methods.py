@@ -188,7 +188,7 @@ def _last_if_nan(x: T, axis: int, index: T, place: int) -> T:
 
 
 def _check_interpolation(given: str, operation: str) -> None:
-    if not isinstance(interpolation, str) or given not in INTERPOLATIONS:
+    if not isinstance(given, str) or given not in INTERPOLATIONS:
         raise ArgumentError(f"{operation}: interpolation={given!r} is not one of "
                             f"{', '.join(INTERPOLATIONS)}")
 

@@ -144,8 +144,8 @@ def _words(generator: Generator, count: int, examples: int) -> Array:
     """Key and first counter of `count` numbers, which nobody else gets, for each example."""
     seed, first = generator.take(count * examples)
     starts = [first + count * i for i in range(examples)]
-    return np.array([[seed & 0xFFFFFFFF, seed >> 32, n & 0xFFFFFFFF, n >> 32 & 0xFFFFFFFF] for n in starts],
-                    np.uint32)
+    return np.array([[seed & 0xFFFFFFFF, seed >> 32, n & 0xFFFFFFFF, n >> 32 & 0xFFFFFFFF]
+                     for n in starts], np.uint32)
 
 
 def host_array(make_array: Callable[[int], Array], dtype: DType, size: int, device: str) -> Node:

@@ -47,9 +47,9 @@ def usual_arguments() -> Iterator[tuple[Any, ...]]:
                 (f,), (m,), (v,), (5,), ((2, 3),), (lt.float32,)]
 
 
-OUTSIDE = {"DType", "Device", "Tensor", "dump_kernels", "tune", "seed", "manual_seed", "jit", "grad",
-           "vmap", "checkpoint", "set_default_dtype", "set_num_threads", "set_rng_state",
-           "load_decisions", "save_safetensors", "load_safetensors", "from_dlpack", "_takes_tensors"}
+OUTSIDE = {"checkpoint", "from_dlpack", "grad", "jit", "load_decisions", "load_safetensors",
+           "manual_seed", "save_safetensors", "seed", "set_default_dtype", "set_num_threads",
+           "set_rng_state", "tune", "vmap", "_takes_tensors"}
 """What changes the state of the process, or has rows of its own."""
 
 

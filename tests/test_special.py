@@ -5,8 +5,11 @@ the table in docs/accuracy.md.
 """
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 from tensor_values import as_tensor
 
 import lazyten as lt
