@@ -9,7 +9,6 @@ import math
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
 from tensor_values import as_tensor
 
 import lazyten as lt
@@ -76,4 +75,5 @@ def test_lgamma_of_every_half(device: str) -> None:
     with np.errstate(over="ignore"):
         expected = np.array([np.inf if pole else math.lgamma(v) for v, pole in zip(
             values.astype(np.float64).tolist(), whole, strict=True)]).astype(np.float16)
-    assert_array_equal(lt.tensor(values, device=device).lgamma().numpy(), expected)
+    found = lt.tensor(values, device=device).lgamma().numpy()
+    np.testing.assert_allclose(found, expected, rtol=2.0**-10)  # rounded twice

@@ -375,3 +375,10 @@ def test_tensors_make_python_numbers() -> None:
     assert len(lt.ones(4, 2)) == 4 and [r.item() for r in lt.arange(3)] == [0, 1, 2]
     with pytest.raises(lt.DTypeError):
         [1, 2][x]
+
+
+def test_alpha_multiplies_the_elements_of_a_list(device: str) -> None:
+    x = lt.ones(4, device=device)
+    assert x.add([1, 2, 3, 4], alpha=2).tolist() == [3, 5, 7, 9]
+    assert x.sub((1, 2, 3, 4), alpha=2).tolist() == [-1, -3, -5, -7]
+    assert x.add_([1, 2, 3, 4], alpha=2).sub_([0, 1, 0, 1], alpha=3).tolist() == [3, 2, 7, 6]
