@@ -111,12 +111,9 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     count = shapes.as_int(r, "combinations", "r")
     if count < 0:
         raise ArgumentError(f"combinations: r={count}; give 0 or more")
-    n = input.numel()
-    if not with_replacement and count > n or not n and count:
-        return zeros(0, count, dtype=input.dtype, device=input.device)
-    found = math.comb(n + count - 1, count) if with_replacement and count < 1 << 16 else (
-        math.comb(n, count) if not with_replacement else 1 << 62)
-    shapes.allocatable(found * max(count, 1), "combinations")
+    shapes.allocatable(count, "combinations")
+    among = input.numel() + (count - 1 if with_replacement and count else 0)
+    shapes.allocatable(max(math.comb(among, min(count, 1 << 16)), 1) * count, "combinations")
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     if not count:
         return zeros(0, dtype=input.dtype, device=input.device)
