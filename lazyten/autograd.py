@@ -64,7 +64,7 @@ def _result(number: int, t: Tensor, part: Node | None, create_graph: bool,
                             f"it out, or pass allow_unused=True to get None for it")
     if not create_graph:
         part = make(Op.DETACH, part.dtype, (part,))
-    return Tensor._of(part, t.device, create_graph)
+    return Tensor._of(part, t.device, create_graph, one_of=True)
 
 
 def backward(tensors: Given, grad_tensors: Tensor | Sequence[Tensor | None] | None = None,

@@ -9,11 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from lazyten.errors import IndexingError
-from lazyten.movement import Shape, out_shape
+from lazyten.movement import Moves, Shape, out_shape
 from lazyten.node import Node, move
 from lazyten.ops import Op
-
-Moves = tuple[tuple[Op, Any], ...]
 
 
 class Chain:

@@ -7,11 +7,12 @@ through nothing else that shares the storage. Tensor keeps one beside its moves.
 from __future__ import annotations
 
 from lazyten import elementwise as ew
-from lazyten import tracing
+from lazyten import background, tracing
 from lazyten.errors import JitError
 from lazyten.grad_mode import is_grad_enabled
-from lazyten.indexing import Moves, apply
+from lazyten.indexing import apply
 from lazyten.location import user_location
+from lazyten.movement import Moves
 from lazyten.node import Node, make
 from lazyten.ops import Op
 from lazyten.storage import Storage
@@ -44,6 +45,8 @@ class Lineage:
         if self.carrier is not None and (is_grad_enabled() or not self._is_from_outside):
             self._refuse_from_outside("reads")
             return apply(moves, self._carried(storage, self.carrier))
+        if self.carrier is None and storage.keeps_graph:
+            return apply(moves, background.without_graph(storage))
         node = apply(moves, storage.node)
         if self.carrier is None and not storage.requires_grad:
             return node

@@ -24,6 +24,8 @@ from lazyten.errors import InternalError
 from lazyten.ops import Op
 
 Shape = tuple[int, ...]
+Moves = tuple[tuple[Op, Any], ...]
+"""Movement ops with their arguments, one after the other."""
 
 
 def out_shape(op: Op, shape: Shape, arg: Any) -> Shape:
@@ -103,3 +105,33 @@ def is_noop(op: Op, shape: Shape, arg: Any) -> bool:
         return all(shape[a] <= 1 for a in arg)
     axis, by, factor, offset, size = arg
     return bool(offset == 0 and size == shape[axis] and (factor == 0 or shape[by] == 1))
+
+
+def followed(op: Op, shape: Shape, arg: Any, then: Any) -> Any:
+    """The argument of the one movement that does what `op` with `arg` and then `op` with `then`
+    make of `shape`; None if it takes two."""
+    if op in (Op.RESHAPE, Op.EXPAND):
+        return tuple(then)
+    if op is Op.PERMUTE:
+        return tuple(arg[i] for i in then)
+    if op is Op.FLIP:
+        return tuple(a for a in range(len(shape)) if (a in arg) != (a in then))
+    if op is Op.SHRINK:
+        return tuple((s + b, s + e) for (s, _), (b, e) in zip(arg, then, strict=True))
+    return None
+
+
+def chained(moves: Moves, shape: Shape, op: Op, arg: Any) -> Moves:
+    """Moves of `shape` with one more, as few as it takes: a move that changes nothing is left out,
+    and one of the last move's kind is joined with it. So a view of a view has a short chain."""
+    before, now = shape, shape
+    for move in moves:
+        before, now = now, out_shape(move[0], now, move[1])
+    if is_noop(op, now, arg):
+        return moves
+    if moves and moves[-1][0] is op:
+        joined = followed(op, before, moves[-1][1], arg)
+        if joined is not None:
+            out_shape(op, now, arg)  # is it one?
+            return moves[:-1] if is_noop(op, before, joined) else (*moves[:-1], (op, joined))
+    return (*moves, (op, arg))

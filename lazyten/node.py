@@ -70,12 +70,24 @@ class Array(NamedTuple):
     buffers: int = 1
 
 
+class History(NamedTuple):
+    """What has to be computed before a node's value is there; history.py works it out.
+
+    depth: how many operations in a row, at the most. since: the number of the oldest of them; nodes
+    are numbered as they become known to history.py. parametric: whether a LEAF is among them.
+    """
+
+    depth: int
+    since: int
+    parametric: bool
+
+
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True, init=False)
 class Node:
     """One value: `op` of `src`. Interned, so equal nodes are the same object; made by `make`.
 
     shape is worked out from the other fields. `place` is where the user first made it, for messages
-    only; it takes no part in equality.
+    only; it takes no part in equality. Nor does `history`, which is None until it is asked for.
     """
 
     op: Op
@@ -84,6 +96,7 @@ class Node:
     arg: Any
     shape: Shape
     place: Place | None
+    history: History | None
 
     @property
     def where(self) -> Location | None:
@@ -105,7 +118,7 @@ class Node:
 
 
 _SETTERS = [getattr(Node, f.name).__set__ for f in fields(Node)]
-_set_op, _set_dtype, _set_src, _set_arg, _set_shape, _set_place = _SETTERS
+_set_op, _set_dtype, _set_src, _set_arg, _set_shape, _set_place, set_history = _SETTERS
 """A frozen dataclass's own __init__ takes four times as long."""
 
 
@@ -147,6 +160,7 @@ def make(op: Op, dtype: DType, src: tuple[Node, ...] = (), arg: Any = None,
     _set_arg(node, arg)
     _set_shape(node, shape)
     _set_place(node, place or user_place(2))
+    set_history(node, None)
     entry = _interned[key] = _Interned(node, _forget)
     entry.key = key
     return node

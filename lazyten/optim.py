@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from lazyten import background, shapes, tracing
 from lazyten import dtype as dt
 from lazyten import realization as _realization
-from lazyten import shapes, tracing
 from lazyten.dtype import DType
 from lazyten.errors import ArgumentError, DTypeError, GradientError, StateError
 from lazyten.functions import where
@@ -85,7 +85,7 @@ class Optimizer:
         if trace is not None:
             trace.action(self._check_rates)
         changed: list[Tensor] = []
-        with no_grad():
+        with no_grad(), background.paused():
             for number, group in enumerate(self.param_groups):
                 for p in group["params"]:
                     if p.grad is not None:

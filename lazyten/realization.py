@@ -16,12 +16,12 @@ from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 
-from lazyten import check_mode, debug, launch_dump, matmul_precision, tracing, watching
+from lazyten import check_mode, debug, history, launch_dump, matmul_precision, tracing, watching
 from lazyten import dtype as dt
 from lazyten.checks import index_checks, is_outside, outside_error, reach
 from lazyten.deciding import read_again
 from lazyten.device import Argument, Handle, Limit, Program, executor
-from lazyten.errors import DeviceError
+from lazyten.errors import DeviceError, LazytenError
 from lazyten.forking import undivided
 from lazyten.kernel import Kernel, Slot
 from lazyten.location import user_location
@@ -88,7 +88,8 @@ _shown: WeakSet[Program] = WeakSet()
 def realize(storages: Iterable[Storage]) -> None:
     """Compute these storages' values, all in one schedule. Those already computed cost nothing.
 
-    Inside a jitted function nothing happens: the captured program computes everything together.
+    What else is due is computed with them (history.beside). Inside a jitted function nothing
+    happens: the captured program computes everything together.
     """
     if tracing.current() is not None:
         return
@@ -96,8 +97,25 @@ def realize(storages: Iterable[Storage]) -> None:
     if not pending:
         return
     pending = _with_companions(pending)
-    for device in dict.fromkeys(s.device for s in pending):
-        _realize_on(device, [s for s in pending if s.device == device])
+    groups = [[s for s in pending if s.device == device]
+              for device in dict.fromkeys(s.device for s in pending)]
+    others = [history.beside(group) for group in groups]
+    history.looked(pending)
+    for group, besides in zip(groups, others, strict=True):
+        realize_beside(group, besides)
+
+
+def realize_beside(asked: Sequence[Storage], others: Sequence[Storage]) -> None:
+    """Compute values of one device, and others with them, if that is possible: what is wrong with
+    the others comes up where they are asked for."""
+    device = asked[0].device
+    try:
+        _realize_on(device, [*asked, *others])
+    except LazytenError:
+        if not others:
+            raise
+        history.forget(others)
+        _realize_on(device, asked)
 
 
 def computed(node: Node, device: str, keeps_graph: bool) -> Node:
@@ -161,11 +179,13 @@ def _tf32(device: str) -> bool:
 
 
 def _realize_on(device: str, storages: Sequence[Storage]) -> None:
-    graph = _checked_graph([s.value for s in storages], device)
+    values = [s.value for s in storages]
+    graph = _checked_graph(values, device)
     again = graph.read_again()
     if again:
         storages = [*storages, *(Storage(n, device, keeps_graph=True) for n in again)]
-        graph = _checked_graph([s.value for s in storages], device)
+        values += again
+        graph = _checked_graph(values, device)
     known = _plan_key(device, graph) in _plans
     start = time.perf_counter()
     plan = plan_of(device, graph)
@@ -177,8 +197,8 @@ def _realize_on(device: str, storages: Sequence[Storage]) -> None:
     for check, buffer in zip(graph.checks, buffers[len(storages):], strict=True):
         if is_outside(check, buffer.numpy()):
             _refuse_index(check, device)
-    for storage, root, buffer in zip(storages, graph.roots, buffers, strict=False):
-        storage.settle(buffer, root in graph.reading)
+    for storage, value, buffer in zip(storages, values, buffers, strict=False):
+        storage.settle(value, buffer, value in graph.reading)
 
 
 def _refuse_index(check: Node, device: str) -> None:

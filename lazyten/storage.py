@@ -19,7 +19,7 @@ from lazyten.dtype import DType
 from lazyten.elementwise import written_over
 from lazyten.errors import DeviceError
 from lazyten.location import user_location
-from lazyten.node import Node, Shape, make, reshape, unshaped
+from lazyten.node import History, Node, Shape, make, reshape, set_history, unshaped
 from lazyten.ops import Op
 from lazyten.shared_memory import SharedMemory
 
@@ -71,6 +71,12 @@ REALIZED: defaultdict[str, WeakKeyDictionary[Node, Node]] = defaultdict(WeakKeyD
 node that reads no buffer is the same node on every device.)"""
 
 _leaf_ids = itertools.count()
+
+
+NEVER = 1 << 62
+"""History.since of what is made of constants alone: equal ones are one node, of any age."""
+COMPUTED = History(0, NEVER - 1, False)
+"""The history of memory, and of what is there."""
 
 
 def new_leaf_id() -> int:
@@ -200,16 +206,20 @@ class Storage:
         tracing.touched(self)
         self.leaf_id = None
 
-    def settle(self, buffer: Buffer, reads_memory: bool) -> None:
-        """Record that `buffer` holds the value.
+    def settle(self, node: Node, buffer: Buffer, reads_memory: bool) -> None:
+        """Record that `buffer` holds the value of `node`, which is this one's unless another thread
+        has written to it meanwhile.
 
         reads_memory: whether it was computed from others, and not from constants alone. Plans are
         made of the very nodes of those: what REALIZED has for one would live as long as its plan.
         """
-        stored = buffer.node(self._node.shape)
+        stored = buffer.node(node.shape)
         if self.keeps_graph or reads_memory:
-            REALIZED[self.device][self._node] = stored
-        if not self.keeps_graph:
+            inner = unshaped(node)  # what reshapes of it are made of
+            for here in (node, inner):
+                REALIZED[self.device][here] = buffer.node(here.shape)
+                set_history(here, COMPUTED)
+        if not self.keeps_graph and self._node is node:
             self._node = stored
 
     @property

@@ -12,8 +12,8 @@ from lazyten import dtype as dt
 from lazyten import elementwise as ew
 from lazyten import shapes
 from lazyten.errors import ArgumentError, ShapeError
-from lazyten.indexing import Chain, Moves
-from lazyten.movement import inverse, out_shape
+from lazyten.indexing import Chain
+from lazyten.movement import Moves, inverse, out_shape
 from lazyten.node import Node, Shape, const, elementwise, iota, move, reshape, scatter
 from lazyten.ops import Op
 from lazyten.view import ShapeTracker, View

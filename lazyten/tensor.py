@@ -14,11 +14,9 @@ from weakref import WeakValueDictionary, ref
 
 import numpy as np
 
-from lazyten import data as _data
-from lazyten import dtype as dt
-from lazyten import elementwise as ew
-from lazyten import gradient as _gradient
 from lazyten import (
+    background,
+    history,
     hooks,
     indexing,
     levels,
@@ -28,6 +26,10 @@ from lazyten import (
     special,
     tracing,
 )
+from lazyten import data as _data
+from lazyten import dtype as dt
+from lazyten import elementwise as ew
+from lazyten import gradient as _gradient
 from lazyten import realization as _realization
 from lazyten import windows as _windows
 from lazyten.arrangement_methods import ArrangementMethods
@@ -49,13 +51,12 @@ from lazyten.grad_mode import is_grad_enabled, no_grad
 from lazyten.gradient_methods import GradientMethods
 from lazyten.in_place_methods import InPlaceMethods
 from lazyten.index_arrays import Indexed, Selection, select
-from lazyten.indexing import Moves
 from lazyten.lineage import Lineage
 from lazyten.math_methods import MathMethods
 from lazyten.memory_format import MemoryFormat, contiguous_format, order_of, preserve_format
 from lazyten.metadata_methods import MetadataMethods
 from lazyten.mixed_precision import casting_methods
-from lazyten.movement import inverse_order, is_noop, out_shape
+from lazyten.movement import Moves, chained, inverse_order, out_shape
 from lazyten.node import Node, Shape, cast, const, elementwise, make, move, reshape
 from lazyten.ops import Op
 from lazyten.order_methods import OrderMethods
@@ -126,9 +127,15 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         return result
 
     @staticmethod
-    def _of(node: Node, device: str, requires_grad: bool = False) -> Tensor:
-        """A new tensor of a node's value."""
-        return Tensor._view(Storage(node, device, requires_grad), (), None)
+    def _of(node: Node, device: str, requires_grad: bool = False, one_of: bool = False) -> Tensor:
+        """A new tensor of a node's value. one_of: of several that are made, and computed, together,
+        such as the gradients of one backward pass."""
+        storage = Storage(node, device, requires_grad)
+        if one_of:
+            history.note(storage)
+        else:
+            background.made(storage)
+        return Tensor._view(storage, (), None)
 
     @staticmethod
     def _result(node: Node, *operands: Tensor) -> Tensor:
@@ -155,11 +162,14 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
     @property
     def node(self) -> Node:
         """The GRAPH node of the current value."""
-        if self._storage.shared is not None:
-            self._storage.refresh(self._tracker.numpy_view if self._moves else None)
+        storage = self._storage
+        if storage.shared is not None:
+            storage.refresh(self._tracker.numpy_view if self._moves else None)
         if self._lineage is not None:
-            return self._lineage.read(self._storage, self._moves)
-        node = self._storage.node
+            return self._lineage.read(storage, self._moves)
+        if storage.leaf_id is not None and is_grad_enabled():
+            background.before_graph(storage)
+        node = storage.node
         return indexing.apply(self._moves, node) if self._moves else node
 
     @property
@@ -444,6 +454,7 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
             tracing.refuse_unless_made(self, "changing requires_grad of a tensor from outside")
             self._storage, self._moves = Storage(self.node, self.device), ()
             self._lineage = None
+            background.made(self._storage)
         self._storage.become_leaf()
         self._own_leaf()
         return self
@@ -492,6 +503,7 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         tracing.storage_replaced()
         required = self.requires_grad
         self._storage, self._moves = Storage(value.detach().node, value.device), ()
+        background.made(self._storage)
         self._lineage, self._grad = None, None
         if required:
             self.requires_grad_()
@@ -540,6 +552,7 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         group = tuple(ref(s) for s in touched)
         for storage in touched:
             storage.companions = group
+        background.summed(touched[1:])
 
     def _free_graph(self) -> None:
         """Give up what this tensor was computed from: backward() has used it."""
@@ -582,16 +595,19 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         tracing.gradient_used(self)
         part = make(Op.DETACH, part.dtype, (part,))
         if self._grad is None:
-            self._grad = Tensor._of(part, self.device)
+            self._grad = Tensor._of(part, self.device, one_of=True)
         else:
-            self._grad._write(elementwise(Op.ADD, self._grad.detach().node, part), False)
+            background.before_sum(self._grad._storage)
+            self._grad._write(elementwise(Op.ADD, self._grad.detach().node, part), False,
+                              one_of=True)
         return self._grad._storage
 
     # ---- writing ---------------------------------------------------------------------------------
 
-    def _write(self, value: Node, requires_grad: Flag, replaces: Flag = False) -> Tensor:
+    def _write(self, value: Node, requires_grad: Flag, replaces: Flag = False,
+               one_of: Flag = False) -> Tensor:
         """Make `value` (of this tensor's shape and dtype) the value, seen by all views. replaces:
-        the old value has no say in it."""
+        the old value has no say in it. one_of: see _of."""
         storage = self._storage
         if self._moves:  # what is not written stays
             storage.refresh()
@@ -611,6 +627,10 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
             tensor = reference()
             if tensor is not None:
                 tensor._retain_new_value()
+        if one_of:
+            history.note(storage)
+        else:
+            background.made(storage)
         return self
 
     def _written(self, old: Node, value: Node, replaces: Flag) -> Node:
@@ -1127,12 +1147,10 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         lineage = self._lineage
         if lineage is None and self._storage.requires_grad and not is_grad_enabled():
             lineage = Lineage()
-        shape, kept = self.shape, []
+        shape, all_moves = self._storage.value.shape, self._moves
         for op, arg in moves:
-            if not is_noop(op, shape, arg):
-                kept.append((op, arg))
-                shape = out_shape(op, shape, arg)
-        return Tensor._view(self._storage, (*self._moves, *kept), lineage)
+            all_moves = chained(all_moves, shape, op, arg)
+        return Tensor._view(self._storage, all_moves, lineage)
 
     def _restrided(self, moves: Moves) -> Tensor:
         """Another view of the storage."""

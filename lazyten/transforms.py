@@ -66,7 +66,7 @@ def results(nodes: Sequence[Node], devices: Sequence[str]) -> list[Tensor]:
     for node, device, reaches in zip(nodes, devices, reach_leaves(nodes), strict=True):
         if reaches and not is_grad_enabled():
             node, reaches = make(Op.DETACH, node.dtype, (node,)), False
-        made.append(Tensor._of(node, device, reaches))
+        made.append(Tensor._of(node, device, reaches, one_of=True))
     group = tuple(ref(t._storage) for t in made)
     for tensor in made:
         tensor._storage.companions = group

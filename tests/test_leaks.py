@@ -154,9 +154,9 @@ def test_a_graph_is_freed_with_its_last_tensor_without_being_computed() -> None:
     x = lt.rand(1000, device="cpu").realize()
     before = counters("cpu")
     y = x
-    for i in range(500):
+    for i in range(200):
         y = y * 0.5 + i
-    assert counters("cpu")["nodes"] >= before["nodes"] + 1000
+    assert counters("cpu")["nodes"] >= before["nodes"] + 400
     del y
     after = counters("cpu")
     assert (after["nodes"], after["bytes in use"]) == (before["nodes"], before["bytes in use"])
