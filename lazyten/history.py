@@ -24,12 +24,14 @@ UNKNOWN = History(-1, NEVER, False)
 LOOKS = 2
 """What was pending through so many looks is computed with the next one that shares work with it."""
 CONSTANT_DEPTH = 8
-"""What is made of constants alone counts as old once it is so deep."""
-HEAVY = {Op.REDUCE: 8, Op.GATHER: 8, Op.SCATTER: 8}
+"""What is made of constants alone has no age; it counts as old once it is so deep."""
+CONSTANT_LONG = 64
+"""And as long once it is so deep."""
+HEAVY = {Op.REDUCE: 16, Op.GATHER: 16, Op.SCATTER: 16}
 """Operations that count as several: kernels with many of them take long to compile."""
 DEPTH = 500
 """A history this deep is long. (No expression of one kernel is deeper.)"""
-SPAN = 2000
+SPAN = 1000
 """So is one whose oldest operation is so many nodes back."""
 SHORT = 32
 """A list of noted storages that is no longer is not gone through."""
@@ -90,8 +92,8 @@ def _joined(node: Node) -> History:
         depth, since = max(depth, below.depth), min(since, below.since)
         parametric = parametric or below.parametric
     if depth or not (op in MOVEMENT or op in IDENTITY_OPS or not node.src):
-        depth += HEAVY.get(op, 1)
-        _here.count += 1
+        weight = HEAVY.get(op, 1)
+        depth, _here.count = depth + weight, _here.count + weight
         if since == COMPUTED.since:
             since = _here.count
     return History(depth, since, parametric)
@@ -150,7 +152,9 @@ def is_long(history: History) -> bool:
     """Whether so much has happened since the oldest part of a history was made, or so much of it in
     a row, that no look is to be waited for."""
     depth, span = _here.long
-    return history.depth >= depth or history.since != NEVER and _here.count - history.since >= span
+    if history.since == NEVER:
+        return history.depth >= CONSTANT_LONG
+    return history.depth >= depth or _here.count - history.since >= span
 
 
 def looked(asked: Iterable[Storage]) -> None:
