@@ -13,7 +13,8 @@ from lazyten import dtype as dt
 from lazyten import elementwise as ew
 from lazyten import reductions, shapes, special, strided, windows
 from lazyten.errors import ArgumentError, DTypeError, ShapeError
-from lazyten.indexing import Chain, Moves, apply
+from lazyten.indexing import Chain, apply
+from lazyten.movement import Moves
 from lazyten.node import Node, Shape, cast, expand, iota, move, reduce, reshape
 from lazyten.ops import Op
 
