@@ -6,8 +6,8 @@ through nothing else that shares the storage. Tensor keeps one beside its moves.
 """
 from __future__ import annotations
 
-from lazyten import elementwise as ew
 from lazyten import background, tracing
+from lazyten import elementwise as ew
 from lazyten.errors import JitError
 from lazyten.grad_mode import is_grad_enabled
 from lazyten.indexing import apply
