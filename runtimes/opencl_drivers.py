@@ -39,10 +39,11 @@ UNKNOWN = Driver()
 
 DRIVERS = (
     # With AVX-512 its built-in functions of 64-byte vectors end the process while they are compiled
-    # (sqrt: "LLVM ERROR: Cannot select"), give programs without kernels, or never return (fmod).
-    # Four doubles are 32 bytes. Its LLVM makes two instructions of 64 bytes anyway.
+    # (sqrt: "LLVM ERROR: Cannot select"), give programs without kernels, never return, or compute
+    # something else (fmod). Four doubles are 32 bytes.
     Driver("Portable Computing Language", ("1.", "2.", "3."), vector_bytes=32, call_lanes=4,
            linker="ld"),
+    Driver("Intel(R) OpenCL", ("2026.",)),  # of processors
     Driver("Oclgrind"),
 )
 

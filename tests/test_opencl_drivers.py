@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from c_kernels import every_op, leaf
+from opencl_grid import GROUPS
 
 import lazyten as lt
 from lazyten import dtype as dt
@@ -186,6 +187,19 @@ def test_after_a_refused_program_the_process_goes_on_and_ends_normally(
     done = subprocess.run([sys.executable, "-c", REFUSED.format(change=change)], text=True,
                           capture_output=True, env=os.environ | {"TMPDIR": str(tmp_path)})
     assert (done.returncode, done.stdout) == (0, "True\n[5.0, 10.0]\n"), done.stderr
+
+
+def test_no_kernel_is_asked_for_its_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Intel's driver answers INVALID_PROGRAM."""
+    def invalid(kernel: object) -> None:
+        raise AssertionError("a kernel was asked")
+    monkeypatch.setattr(opencl.package().Kernel, "program", property(invalid))
+    step = lt.jit(lambda x: ((x @ x).relu() + 1).sum(0))
+    x = lt.eye(5, device="opencl")
+    for _ in range(2):
+        assert step(x).tolist() == [6] * 5
+    x = lt.eye(5, device=GROUPS)
+    assert step(x).tolist() == [6] * 5
 
 
 @pytest.mark.parametrize("level", ["0", "3"])
