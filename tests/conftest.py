@@ -8,6 +8,7 @@ from pathlib import Path
 
 import cuda_on_cpu
 import opencl_grid
+import opencl_if_there
 import pytest
 from golden_text import Golden
 from hypothesis import Phase, settings
@@ -39,9 +40,6 @@ kernels. All files pass with DEVICE=opencl."""
 CUDA_FILES = frozenset({"test_launch_sequence", "test_memory_stats", "test_runtimes"})
 """Where it is the cuda runtime too, on the CPU. g++ is no quicker than PoCL; test_cuda_kernels.py
 has ops, dtypes and kinds of kernel."""
-
-NEEDS_PYOPENCL = pytest.mark.skipif(find_spec("pyopencl") is None,
-                                    reason="the extra lazyten[opencl] is not installed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -77,7 +75,14 @@ def _needs(name: str) -> Sequence[pytest.MarkDecorator]:
     lacking = cuda_on_cpu.missing() if name == cuda_on_cpu.NAME else None
     if lacking is not None:
         return [pytest.mark.skip(reason=lacking)]
-    return [NEEDS_PYOPENCL] if name.startswith("opencl") else []
+    return [pytest.mark.opencl] if name.startswith("opencl") else []
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skips tests that need an OpenCL device where none can be used."""
+    reason = opencl_if_there.lacking() if item.get_closest_marker("opencl") else None
+    if reason is not None:
+        pytest.skip(reason)
 
 
 @pytest.fixture

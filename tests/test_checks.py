@@ -309,12 +309,12 @@ def test_a_wrong_index_is_refused_where_kernels_are_verified(
         pipeline.generate(kernel_of([node], *inputs), AVX2)
 
 
+@pytest.mark.opencl
 @pytest.mark.parametrize("mapping", ["opencl", "opencl-grid"])
 @pytest.mark.parametrize("op", [Op.LOAD, Op.STORE], ids=["load", "store"])
 @pytest.mark.parametrize("name", ["copy", "bytes", "product"])
 def test_a_wrong_index_is_reported_by_opencl_devices(
         monkeypatch: pytest.MonkeyPatch, name: str, op: Op, mapping: str) -> None:
-    pytest.importorskip("pyopencl", reason="the extra lazyten[opencl] is not installed")
     node, inputs = KERNELS[name]
     misplaced(monkeypatch, op, 10**9)
     values = [np.zeros(size, dtype.numpy) for dtype, size in inputs]

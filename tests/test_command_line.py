@@ -5,7 +5,6 @@ import configparser
 import os
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -85,7 +84,7 @@ def test_the_doctor_tells_what_is_wrong_with_a_device(monkeypatch: pytest.Monkey
     assert second.startswith("interpreter: well")
 
 
-@pytest.mark.skipif(find_spec("pyopencl") is None, reason="pyopencl is not installed")
+@pytest.mark.opencl
 def test_devices_of_opencl_are_listed_by_name() -> None:
     lines = program.runtime_lines("opencl")
     assert lines[0] == "opencl: ready"

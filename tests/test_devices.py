@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import gc
-import importlib.util
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -18,9 +17,7 @@ from lazyten.nn import functional as F
 from lazyten.runtimes.cpu import CpuRuntime
 
 OTHERS = ["interpreter", "cpu:1",
-          pytest.param("opencl", marks=pytest.mark.skipif(
-              not importlib.util.find_spec("pyopencl"),
-              reason="the extra lazyten[opencl] is not installed"))]
+          pytest.param("opencl", marks=pytest.mark.opencl)]
 VALUES = np.arange(12, dtype=np.float32).reshape(3, 4)
 
 

@@ -12,7 +12,6 @@ from collections.abc import Callable
 import mpmath
 import numpy as np
 import pytest
-from conftest import NEEDS_PYOPENCL
 from tensor_values import Array
 
 import lazyten as lt
@@ -185,7 +184,7 @@ def drawn(device: str, dtype: lt.DType, n: int) -> dict[str, Array]:
 
 @pytest.mark.parametrize("dtype", [lt.float32, lt.float64, lt.float16, lt.bfloat16],
                          ids=lambda d: d.name)
-@pytest.mark.parametrize("other", ["interpreter", pytest.param("opencl", marks=NEEDS_PYOPENCL)])
+@pytest.mark.parametrize("other", ["interpreter", pytest.param("opencl", marks=pytest.mark.opencl)])
 def test_devices_draw_the_same_bits(other: str, dtype: lt.DType) -> None:
     expected, found = (drawn(d, dtype, 1500) for d in ("cpu", other))
     for name, values in expected.items():

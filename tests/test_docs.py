@@ -4,6 +4,7 @@ from __future__ import annotations
 import difflib
 from pathlib import Path
 
+import opencl_if_there
 import pytest
 from doc_pages import PageError, examples, normalize, run, same, updated
 
@@ -34,7 +35,9 @@ def check(page: Path, folder: Path, update: bool = False) -> None:
 def test_examples_print_what_the_page_shows(page: Path, tmp_path: Path,
                                             pytestconfig: pytest.Config) -> None:
     if page.name == "opencl.md":
-        pytest.importorskip("pyopencl", reason="the extra lazyten[opencl] is not installed")
+        reason = opencl_if_there.lacking()
+        if reason is not None:
+            pytest.skip(reason)
     check(page, tmp_path, pytestconfig.getoption("--update-golden"))
 
 

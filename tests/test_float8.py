@@ -19,7 +19,7 @@ from lazyten import ops
 STORED = [dt.float8_e4m3fn, dt.float8_e5m2]
 by_format = pytest.mark.parametrize("form", STORED, ids=lambda d: d.name)
 OTHERS = [d for d in dt.ARITHMETIC if d.name not in ("uint16", "uint32", "uint64")]
-DEVICES = ["cpu", "interpreter", "opencl"]
+DEVICES = ["cpu", "interpreter", pytest.param("opencl", marks=pytest.mark.opencl)]
 on_devices = pytest.mark.parametrize("on", DEVICES)
 
 

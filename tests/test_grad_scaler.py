@@ -108,7 +108,7 @@ def test_random_overflows_are_handled_as_pytorchs(bad: list[float], kind: str) -
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize("on", ["interpreter", "opencl"])
+@pytest.mark.parametrize("on", ["interpreter", pytest.param("opencl", marks=pytest.mark.opencl)])
 def test_other_devices_skip_the_same_steps(on: str) -> None:
     assert_alike(Run("adam", False, on).values(OVERFLOWS[:4]), torch_run("adam", OVERFLOWS[:4]))
 

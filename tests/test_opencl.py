@@ -45,7 +45,7 @@ from lazyten.runtimes.opencl import OpenCLFunction, OpenCLRuntime
 from lazyten.runtimes.opencl_capabilities import gpu_capabilities
 from lazyten.storage import Buffer
 
-pytest.importorskip("pyopencl", reason="the extra lazyten[opencl] is not installed")
+pytestmark = pytest.mark.opencl
 
 Array = np.ndarray[Any, Any]
 DEVICES = ["opencl", GRID, GROUPS]

@@ -28,13 +28,12 @@ from lazyten.errors import CompileError, DeviceError
 from lazyten.kernel import Kernel
 from lazyten.node import make
 from lazyten.ops import Op
-from lazyten.runtimes.code_cache import CodeCache
-
-pytest.importorskip("pyopencl", reason="the extra lazyten[opencl] is not installed")
-
 from lazyten.runtimes import opencl, opencl_drivers, opencl_trial, opencl_trial_worker
+from lazyten.runtimes.code_cache import CodeCache
 from lazyten.runtimes.opencl import OpenCLRuntime
 from lazyten.runtimes.opencl_capabilities import cpu_capabilities
+
+pytestmark = pytest.mark.opencl
 
 ENDS_ITSELF = (sys.executable, "-c", "import os; print('cannot select', flush=True); os.abort()")
 HANGS = (sys.executable, "-c", "import time; time.sleep(60)")

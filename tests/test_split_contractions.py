@@ -4,7 +4,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from typing import Any
 
 import cuda_on_cpu
@@ -127,8 +126,7 @@ def test_what_is_cut_has_the_same_value(case: tuple[str, Array, Array], items: i
         assert_array_equal(CONTRACTIONS[name](x, y).numpy(), wanted)
 
 
-@pytest.mark.skipif(find_spec("pyopencl") is None,
-                    reason="the extra lazyten[opencl] is not installed")
+@pytest.mark.opencl
 def test_products_are_cut_on_opencl() -> None:
     rng = np.random.default_rng(0)
     a, b = (rng.integers(-3, 4, s).astype(np.float32) for s in ((40, 208), (208, 24)))

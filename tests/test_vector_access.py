@@ -21,7 +21,6 @@ from test_work_groups import (
     case,
     check_results,
     decided_cases,
-    needs_pyopencl,
     zeros,
 )
 
@@ -221,7 +220,7 @@ def values_of(drawn: list[Program], device: str) -> list[bytes]:
 
 
 @pytest.mark.parametrize("on", [pytest.param(cuda_on_cpu.NAME, marks=on_cpu),
-                                pytest.param(GROUPS, marks=needs_pyopencl)])
+                                pytest.param(GROUPS, marks=pytest.mark.opencl)])
 @given(drawn=st.lists(programs(), min_size=2, max_size=2))
 @examples(2)
 def test_views_from_any_element_on_have_the_interpreters_bits(

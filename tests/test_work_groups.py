@@ -8,7 +8,6 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from typing import Any
 
 import cuda_on_cpu
@@ -43,8 +42,6 @@ from lazyten.realization import Graph
 from lazyten.runtimes.contract import with_distinct_names
 from lazyten.schedule import schedule
 
-needs_pyopencl = pytest.mark.skipif(find_spec("pyopencl") is None,
-                                    reason="the extra lazyten[opencl] is not installed")
 GPU = Target("gpu", 4, 64, threads=True, language="opencl", most_lanes=1, work_group=256,
              local_memory=48 << 10)
 Array = np.ndarray[Any, Any]
@@ -116,7 +113,7 @@ def cases(draw: st.DrawFn) -> Case:
     return case(fn, *arrays)
 
 
-@needs_pyopencl
+@pytest.mark.opencl
 @given(drawn=st.lists(cases(), min_size=12, max_size=12))
 @settings(max_examples=2)
 def test_random_kernels_with_the_models_decisions_agree_with_the_interpreter(
@@ -175,7 +172,7 @@ def decided_cases(draw: st.DrawFn) -> list[Case]:
     return found
 
 
-@needs_pyopencl
+@pytest.mark.opencl
 @given(found=decided_cases())
 @settings(max_examples=3)
 def test_whatever_decisions_are_accepted_give_the_same_values(found: list[Case]) -> None:
@@ -288,7 +285,7 @@ def test_a_softmax_reads_its_rows_once() -> None:
     assert global_loads(kernel, 1) == 256 * 512
 
 
-@needs_pyopencl
+@pytest.mark.opencl
 def test_results_are_the_same_bits_each_time() -> None:
     r = np.random.default_rng(3)
     c = case(lambda a: a.sum(), r.normal(size=(300, 301)).astype(np.float32))
