@@ -299,14 +299,15 @@ class _Linearizer:
             return Address(self.arrays[param], base, offset, is_local=True)
         terms, offset = affine(position)
         vector = next((r for r in self.free[position] if r.arg.kind == "vector"), None)
-        by_lane = {t: f for t, f in terms.items()
-                   if self.free[t] == {vector} and t not in self.loaded}
+        known = {t: _at_lanes(t, vector, lanes) for t in terms
+                 if self.free[t] == {vector} and t not in self.loaded}
+        by_lane = {t: values for t, values in known.items() if values is not None}
         rest = {t: f for t, f in terms.items() if t not in by_lane}
         if vector is not None and any(vector in self.free[t] for t in rest):
             self._need(position)
             value = self.build.splat(self._value(position, env), lanes)
             return Address(param.arg.slot, None, vector=value)
-        offsets = [sum(f * _at_lane(t, vector, i) for t, f in by_lane.items())
+        offsets = [sum(terms[t] * values[i] for t, values in by_lane.items())
                    for i in range(lanes)]
         first = min(offsets)
         base, offset = self._sum(rest, offset + first, env)
@@ -561,13 +562,14 @@ class _Linearizer:
         return total
 
 
-def _at_lane(term: Node, vector: Node | None, lane: int) -> int:
-    """An index expression of the vector range alone, at one lane."""
+def _at_lanes(term: Node, vector: Node | None, lanes: int) -> list[int] | None:
+    """An index expression of the vector range alone, at each lane; None if it is computed of
+    floats, which are not folded."""
     if term is vector:
-        return lane
+        return list(range(lanes))
     assert vector is not None
-    value = simplify(substitute([term], {vector: index(lane)})[0])
-    return int(value.value)
+    values = [simplify(substitute([term], {vector: index(i)})[0]) for i in range(lanes)]
+    return [int(v.value) for v in values] if all(v.op is Op.CONST for v in values) else None
 
 
 def _sorted_unrolled(ranges: Iterable[Node]) -> tuple[Node, ...]:

@@ -76,14 +76,14 @@ def _steps(position: Node, r: Node) -> tuple[int, int] | None:
         return stride, stride * (r.arg.extent - 1)
     if r.arg.extent > MOST_EVALUATED or any(list(ranges_of([t])) != [r] for t, _ in terms):
         return None
-    at = sorted(sum(f * _value_at(t, r, i) for t, f in terms) for i in range(r.arg.extent))
+    at = []
+    for i in range(r.arg.extent):
+        values = [simplify(v) for v in substitute([t for t, _ in terms], {r: index(i)})]
+        if any(v.op is not Op.CONST for v in values):  # computed of floats, which are not folded
+            return None
+        at.append(sum(f * int(v.value) for v, (_, f) in zip(values, terms, strict=True)))
+    at.sort()
     return min(b - a for a, b in pairwise(at)), at[-1] - at[0]
-
-
-def _value_at(term: Node, r: Node, i: int) -> int:
-    """An index expression of one range where that is `i`."""
-    value, = substitute([term], {r: index(i)})
-    return int(simplify(value).value)
 
 
 def packable_loads(sink: Node) -> dict[int, list[Node]]:
