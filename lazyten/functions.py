@@ -7,7 +7,7 @@ from typing import Any
 
 from lazyten import dtype as dt
 from lazyten import elementwise as ew
-from lazyten import joining, ordering, products, shapes
+from lazyten import joining, ordering, products, reductions, shapes
 from lazyten import realization as _realization
 from lazyten.arguments import takes_tensors
 from lazyten.device import canonical, default_device
@@ -225,8 +225,8 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
 
 @casting
 def einsum(equation: str, *operands: Any) -> Tensor:
-    """The sum of products that an equation says, such as 'bij,bjk->bik'; of one tensor, if it only
-    moves axes or takes a diagonal, a view."""
+    """The sum of products that an equation says, such as 'bij,bjk->bik'; of one tensor its sum, in
+    the type of a sum, or, if it only moves axes or takes a diagonal, a view."""
     one = len(operands) == 1 and isinstance(operands[0], list | tuple)
     tensors = _tensors(list(operands[0] if one else operands), "einsum")
     for t in tensors[1:]:
@@ -234,7 +234,10 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     moves = products.rearrangement(equation, tensors[0].node) if len(tensors) == 1 else None
     if moves is not None:
         return tensors[0]._moved(*moves)
-    return Tensor._result(products.einsum(equation, [t.node for t in tensors]), *tensors)
+    nodes = [t.node for t in tensors]
+    if len(nodes) == 1:
+        nodes = [cast(nodes[0], reductions.sum_type(nodes[0].dtype))]
+    return Tensor._result(products.einsum(equation, nodes), *tensors)
 
 
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:

@@ -299,6 +299,9 @@ PRODUCTS: dict[str, Check] = {
             "ij,ij->i": "fg", "bij,bjk->bik": "ce"[:1] + "e", "...j,j->...": "fv",
             "ij,jk,k->i": "fmv", "ijk->kji": "c", "ij,j": "fv", "a...,a...->...": "fg"}.items()
        if operands != "ce"},
+    "einsum of one tensor of narrow integers sums as sum does": lambda m, t: [
+        m.einsum(e, x) for e in ("ij->j", "ij->", "ij->ji") for x in (
+            (t.i * 30).to(m.int8), t.b, (t.f * 100).to(m.float16))],
     "einsum of batches": lambda m, t: m.einsum("bij,bjk->bik", t.c, t.e),
     "einsum of a list": lambda m, t: m.einsum("i,i->", [t.v, t.w]),
     "the gradient of einsum": lambda m, t: gradient_of(
