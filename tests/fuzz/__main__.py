@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import argparse
+import resource
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 
@@ -28,8 +29,13 @@ def parser() -> argparse.ArgumentParser:
     return p
 
 
+GIGABYTES = 6
+"""A process may hold that many; a program that wants more ends in a MemoryError, which is told."""
+
+
 def work(options: argparse.Namespace, worker: int) -> Report:
     """One process: every so many programs from its own part of the numbers on."""
+    resource.setrlimit(resource.RLIMIT_DATA, (GIGABYTES << 30, GIGABYTES << 30))
     campaign = Campaign(options.device, options.seed, options.longest, options.together)
     end = time.monotonic() + options.seconds
     first = options.first + worker * 10_000_000
