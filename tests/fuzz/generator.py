@@ -400,7 +400,7 @@ NEEDS_FLOAT = ("grad", "jvp", "hessian", "per-example gradient")
 CALLS: dict[str, Callable[[random.Random], list[str]]] = {
     "plain": lambda draw: ["{0}(...)"],
     "jit": lambda draw: ["{0}(...)"] * draw.choice((1, 2, 3)),
-    "checkpoint": lambda draw: ["lt.checkpoint({0}, ...).clone()"],
+    "checkpoint": lambda draw: ["lt.checkpoint({0}, ...).contiguous().clone()"],
     "vmap": lambda draw: ["lt.func.vmap({0})(...)"],
     "grad": lambda draw: ["lt.func.grad(lambda *v: {0}(*v).sum())(...)"],
     "jvp": lambda draw: ["lt.func.jvp({0}, (...,), (...,))" + draw.choice(("[0]", "[1]"))],
