@@ -75,8 +75,8 @@ class Mutation:
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """kind: 'caught' by a failing test, 'crashed' the tests' process, 'hung' it, 'survived';
-    'broken': not even imported, so that any test would have seen it; 'unsound': the test that fails
-    does so without the mistake, too. test, error: of the failure."""
+    'broken': not even imported, so that any test would have seen it; 'unsound': what fails does so
+    without the mistake, too. test, error: of the failure."""
 
     kind: str
     test: str = ""
@@ -200,8 +200,10 @@ class Copy:
                 found = self.outcome(["-n", str(workers), "--dist", "worksteal"], WHOLE_SECONDS)
         finally:
             path.write_text(original, encoding="utf8")
-        if found.kind == "caught" and self.outcome(["-n", "0", found.test]).kind != "survived":
-            return replace(found, kind="unsound")
+        if found.kind in ("caught", "crashed", "hung"):
+            again = [found.test] if found.test else _arguments(mutation.tests)
+            if self.outcome(["-n", "0", *again]).kind != "survived":
+                return replace(found, kind="unsound")
         return found
 
 
