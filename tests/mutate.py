@@ -19,6 +19,7 @@ import argparse
 import json
 import os
 import queue
+import resource
 import shlex
 import shutil
 import signal
@@ -41,6 +42,8 @@ RESULTS = CHECKOUT / ".mutants.jsonl"
 SECONDS = 600.0
 """A run of tests that takes longer hangs."""
 WHOLE_SECONDS = 7200.0
+MOST_BYTES = 12 << 30
+"""Of memory that tests may ask for: a mistake may ask for all there is."""
 REPORT = "LAZYTEN_MUTANT_REPORT"
 """The environment variable that tells the plugin where to note a failure."""
 PACKAGES = {"lazyten": "lazyten", "lazyten.codegen": "codegen", "lazyten.runtimes": "runtimes"}
@@ -176,7 +179,7 @@ class Copy:
         begin = time.monotonic()
         process = subprocess.Popen(command, cwd=self.folder, env=self._environment(), text=True,
                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                   start_new_session=True)
+                                   start_new_session=True, preexec_fn=_limit_memory)
         try:
             text, _ = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
@@ -205,6 +208,10 @@ class Copy:
             if self.outcome(["-n", "0", *again]).kind != "survived":
                 return replace(found, kind="unsound")
         return found
+
+
+def _limit_memory() -> None:
+    resource.setrlimit(resource.RLIMIT_DATA, (MOST_BYTES, MOST_BYTES))
 
 
 def _arguments(tests: str) -> list[str]:
