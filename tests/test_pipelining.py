@@ -14,7 +14,7 @@ from kernel_checks import run_all
 from opencl_grid import GROUPS
 from test_cuda_on_cpu import Program, driver, results
 from test_tensor_cores import GPU, product
-from test_work_groups import Case, case, check_results, needs_pyopencl
+from test_work_groups import Case, case, check_results
 
 import lazyten as lt
 from lazyten import dtype as dt
@@ -81,7 +81,7 @@ def test_what_is_copied_ahead_is_there_in_time_in_any_order_of_threads() -> None
         cuda_on_cpu.run_in_order(0)
 
 
-@needs_pyopencl
+@pytest.mark.opencl
 def test_a_device_without_copies_ahead_copies_on_the_spot() -> None:
     check_results(cases(), GROUPS)
 
