@@ -85,7 +85,8 @@ class _Reader:
     def tensors(self, part: Part) -> Tensors:
         """tensor(i0, i1, r0.2: m16n8k16_f16)."""
         if part.word not in TABLE:
-            self.fail(part, "write rows, columns, reduction and one of " + ", ".join(TABLE))
+            self.fail(part, f"there is no tensor core {part.word:.40}; "
+                            f"there are {', '.join(TABLE)}")
         return Tensors(TABLE[part.word], *self.ranges(part))
 
     @staticmethod

@@ -119,7 +119,9 @@ def test_a_product_of_halves_is_given_to_tensor_cores_and_one_of_floats_is_not()
 
 
 @pytest.mark.parametrize(("text", "message"), [
-    ("tensor(i0, i1: m16n8k16_f16)", "write rows, columns, reduction and one of m16n8k16_f16"),
+    ("tensor(i0, i1: m16n8k16_f16)",
+     r"write rows, columns, reduction and a tensor core, as in i0, i1, r0\.2: m16n8k16_f16"),
+    ("tensor(i0, i1, r0.2: m16n8k16)", "there is no tensor core m16n8k16; there are m16n8k16_f16"),
     ("tensor(i0, i1, r0.2: m16n8k16_bf16)", "a sum of products of two bfloat16 can use it"),
     ("tensor(i0, r0.2, i1: m16n8k16_f16)", "one factor depends on the rows"),
     ("tensor(i0, i1, r0.2: m16n8k16_f16) unroll(r0.2:2)", "no work items or accumulators"),
