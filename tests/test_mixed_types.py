@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from torch_if_there import torch
 
 import lazyten as lt
-
-torch = pytest.importorskip("torch")
 
 
 def tensor(m: Any, values: Any, dtype: str) -> Any:
@@ -89,6 +88,7 @@ CHECKS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("name", CHECKS)
 def test_operands_are_converted_before_they_are_combined(name: str, device: str,
                                                          monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,6 +148,7 @@ CHAINS: dict[str, Callable[[Any, Any, Any, Any], Any]] = {
 }
 
 
+@pytest.mark.torch
 @given(chain=st.sampled_from(sorted(CHAINS)), a=operands, b=operands, c=operands)
 def test_chains_of_tensors_with_and_without_axes_have_pytorchs_types(
         chain: str, a: tuple[str, bool], b: tuple[str, bool], c: tuple[str, bool]) -> None:

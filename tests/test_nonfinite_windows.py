@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from torch_if_there import torch
 
 import lazyten as lt
 from lazyten.nn import functional
 
-torch = pytest.importorskip("torch")
 Function = Callable[..., Any]
 
 
@@ -59,6 +59,7 @@ CASES: dict[str, tuple[Function, tuple[int, ...], tuple[int, ...]]] = {
 }
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("special", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_not_finite_spreads_as_in_pytorch(name: str, special: float, device: str) -> None:
@@ -87,6 +88,7 @@ def test_an_image_resized_to_its_own_size_is_itself(mode: str, device: str) -> N
     np.testing.assert_array_equal(functional.interpolate(x, (4, 4), mode=mode).numpy(), values)
 
 
+@pytest.mark.torch
 def test_a_transposed_convolution_has_pytorchs_second_gradients(device: str) -> None:
     rng = np.random.default_rng(1)
     values = [rng.normal(size=s) for s in ((1, 2, 4, 4), (2, 3, 3, 3))]

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 from special_points import activation, method, part, words
+from torch_if_there import torch
 
 import lazyten as lt
 from lazyten.nn import functional
 
-torch = pytest.importorskip("torch")
 Function = Callable[..., Any]
 LINE = np.array([0.3, -0.7, 1.2, 2.5, -1.6, 0.05, 3.3, -0.2])
 ROWS = np.array([[0.3, -0.7, 1.2, 0.4], [2.5, -1.6, 0.05, 0.9], [3.3, -0.2, 0.6, -1.1]])
@@ -114,6 +114,7 @@ def gradients(m: Any, F: Any, x: Any, function: Function, squared: bool) -> list
     return found
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("squared", [True, False], ids=["of a square", "of the sum"])
 @pytest.mark.parametrize("name", CASES)
 def test_higher_gradients_are_pytorchs(name: str, squared: bool) -> None:
@@ -150,6 +151,7 @@ def test_the_gradient_of_index_fill_counts_each_line_once(device: str) -> None:
     assert x.grad is not None and x.grad.tolist() == [[0, 10, 100, 0, 0]]
 
 
+@pytest.mark.torch
 def test_a_quantile_has_a_gradient_for_its_share(device: str) -> None:
     values = np.array([[3.0, 1.0, 2.0, 8.0], [5.0, 4.0, np.nan, 7.0]])
     for name in ("quantile", "nanquantile"):

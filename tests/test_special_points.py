@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 import special_points as sp
+from torch_if_there import torch
 
 import lazyten as lt
 from lazyten.nn import functional
 
-torch = pytest.importorskip("torch")
 DTYPES = ("float64", "float32")
 TOLERANCE = {"float64": 1e-10, "float32": 2e-5}
 
@@ -95,6 +95,7 @@ def assert_table(table: Mapping[str, sp.Function], arrays: tuple[sp.Array, ...],
     assert not bad, "\n".join(bad)
 
 
+@pytest.mark.torch
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("part", range(6))
@@ -104,6 +105,7 @@ def test_functions_of_one_number_give_pytorchs_values_and_gradients(
     assert_table(table, (sp.points(dtype),), dtype, device)
 
 
+@pytest.mark.torch
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("part", range(3))
@@ -113,6 +115,7 @@ def test_functions_of_two_numbers_give_pytorchs_values_and_gradients(
     assert_table(table, sp.pairs(dtype), dtype, device)
 
 
+@pytest.mark.torch
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("part", range(6))
 def test_reductions_give_pytorchs_values_and_gradients(part: int, device: str) -> None:
@@ -120,10 +123,12 @@ def test_reductions_give_pytorchs_values_and_gradients(part: int, device: str) -
     assert_table(table, (sp.ROWS,), "float64", device)
 
 
+@pytest.mark.torch
 def test_ordered_rows_give_pytorchs_values_and_gradients(device: str) -> None:
     assert_table(sp.ORDERED, (sp.TIES_APART,), "float64", device)
 
 
+@pytest.mark.torch
 @pytest.mark.filterwarnings("ignore")
 def test_losses_give_pytorchs_values_and_gradients(device: str) -> None:
     shares = np.tile([0.0, 0.5, 1.0, 0.25], (len(sp.ROWS), 1))

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from torch_if_there import torch
 
 import lazyten as lt
-
-torch = pytest.importorskip("torch")
 
 Check = Callable[[Any, Any], Any]
 """check(library, x): what it gives, and the gradient it leaves in x.grad, are compared."""
@@ -212,6 +211,7 @@ def plain(value: Any) -> Any:
     return [plain(v) for v in value] if isinstance(value, list | tuple) else value
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("name", CHECKS)
 def test_writes_give_pytorchs_gradients(name: str, device: str) -> None:
     results = []
