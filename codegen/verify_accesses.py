@@ -146,6 +146,7 @@ def is_within(position: Node, size: int, conditions: Iterable[Node]) -> bool:
     """Whether 0 <= position < size wherever all conditions are true."""
     parts = [part for c in conditions for part in _conjuncts(c)]
     known = [d for part in parts if (d := _difference(part)) is not None]
+    known += [d for k in known if (d := _undivided(k)) is not None]
     for at in (position, simplify(position)):
         form = affine(at)
         below = added(({}, size - 1), form, -1)
@@ -172,7 +173,43 @@ def _difference(condition: Node) -> Affine | None:
     return added(added(right, left, -1), ({}, -1))
 
 
+def _divided(form: Affine) -> tuple[Node, Affine, int] | None:
+    """A quotient or remainder in a sum, what of, and the divisor: of what is 0 or more."""
+    for term in form[0]:
+        if term.op in (Op.IDIV, Op.MOD) and term.src[1].op is Op.CONST:
+            whole = affine(term.src[0])
+            if int(term.src[1].value) > 0 and interval(*whole)[0] >= 0:
+                return term, whole, int(term.src[1].value)
+    return None
+
+
+def _undivided(known: Affine) -> Affine | None:
+    """What is 0 or more as `known` is, about a number instead of a part of it, which is no more."""
+    found = _divided(known)
+    if found is None or known[0][found[0]] < 0:
+        return None
+    term, whole, divisor = found
+    factor = known[0][term]
+    rest = added(known, ({term: 1}, 0), -factor)
+    return added(scaled(rest, divisor if term.op is Op.IDIV else 1), whole, factor)
+
+
 def _is_natural(form: Affine, known: Sequence[Affine]) -> bool:
+    """Whether a sum is 0 or more where those that are `known` are, also if that takes to multiply
+    by what a quotient in it is divided by."""
+    if _follows(form, known):
+        return True
+    found = _divided(form)
+    if found is None or found[0].op is not Op.IDIV:
+        return False
+    term, whole, divisor = found
+    factor = form[0][term]
+    least = -factor * (divisor - 1) if factor > 0 else 0  # factor * divisor * term - factor * whole
+    rest = scaled(added(form, ({term: 1}, 0), -factor), divisor)
+    return _follows(added(added(rest, whole, factor), ({}, least + divisor - 1)), known)
+
+
+def _follows(form: Affine, known: Sequence[Affine]) -> bool:
     """Whether a sum is 0 or more where those that are `known` are: subtracting multiples of them,
     it stays so."""
     for _ in range(len(known) + 1):
