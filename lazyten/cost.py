@@ -14,10 +14,9 @@ is how a softmax's row maximum and row sum stay inside one kernel.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from lazyten.deciding import in_several_places
 from lazyten.node import Node, consumers, toposort, unshaped
 from lazyten.ops import ELEMENTWISE, Op
 
@@ -64,12 +63,13 @@ class Decision:
         return self.stored_cost - self.reads * LOAD - LAUNCH
 
 
-def stored_values(roots: Sequence[Node], groups: bool = False) -> list[Decision]:
+def stored_values(roots: Sequence[Node], groups: bool = False,
+                  needed: Collection[Node] = ()) -> list[Decision]:
     """The values to store, in the order to compute them: the roots, and what is cheaper stored.
 
     First top-down, as if nothing but the values decided so far were stored; then bottom-up, taking
-    back what is cheap once the values below it are stored. Last, what must be the same bits
-    wherever it is read (deciding.py). groups: whether work items share in groups what they read.
+    back what is cheap once the values below it are stored. groups: whether work items share in
+    groups what they read. needed: what is stored in any case; see deciding.py.
     """
     model = _Model(roots, groups)
     for node in reversed(model.order):
@@ -82,7 +82,7 @@ def stored_values(roots: Sequence[Node], groups: bool = False) -> list[Decision]
             model.stored.discard(node)
             model.recount(node)
     model.cut_deep_expressions()
-    for node in in_several_places(model.order, model.stored):
+    for node in needed:
         model.stored.add(node)
         model.forced[node] = "something is decided by it, and it is read in several places"
     return [model.decision(n) for n in model.order if n in model.stored]

@@ -11,15 +11,16 @@ kernel, or it is stored. What it takes follows from the ops alone:
 - deciding: what makes a step of a value (`is_deciding`), and all that its operands are made of,
   down to the inexact values, whose own operands are beyond rounding anyway.
 
-In: the scheduler's graph and which values it stores. Out: which ones must be stored besides.
-cost.py asks last, so what is stored for its cost needs no more. realization.py asks for those that
-a later graph may read again, which would compute them in another place.
+In: the scheduler's graph, and which values it stores by which kernels. Out: which ones must be
+stored besides. schedule.py asks once kernels are fused, so what is stored for its cost, or computed
+by one kernel for several values, needs no more. realization.py asks for those that a later graph
+may read again, which would compute them in another place.
 """
 from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count
 from typing import NamedTuple
 
@@ -39,8 +40,10 @@ def is_inexact(node: Node) -> bool:
 
 def is_deciding(node: Node) -> bool:
     """Whether `node` jumps where a float that it reads changes by a bit: a comparison, a remainder,
-    a rounding to an integer, to a bool or to one of the few numbers of an 8-bit float."""
-    if not any(s.dtype.is_float for s in node.src):
+    a rounding to an integer, to a bool or to one of the few numbers of an 8-bit float. Whether a
+    number differs from itself, as NaN does, depends on no bit."""
+    if not any(s.dtype.is_float for s in node.src) or \
+            node.op is Op.CMPNE and node.src[0] is node.src[1]:
         return False
     return node.op in STEPS or node.op is Op.CAST and (not node.dtype.is_float
                                                        or node.dtype.is_stored)
@@ -98,33 +101,37 @@ def _known_outside(order: Sequence[Node], roots: Collection[Node],
 
 
 class Place(NamedTuple):
-    """Where a value is read: in the kernel that stores `kernel`, at an index expression an axis,
-    and when (None: always). Equal places are one computation."""
+    """Where a value is read: in which kernel, at an index expression an axis, and when (None:
+    always). Equal places are one computation."""
 
-    kernel: Node
+    kernel: int
     indices: tuple[Node, ...]
     valid: Node | None
 
 
-def in_several_places(order: Sequence[Node], stored: Collection[Node]) -> list[Node]:
-    """The deciding inexact values that would be computed in more than one place, were no more than
-    `stored` in memory: those to store, users first. order: a graph, sources first."""
-    candidates = {n for n in read_by_deciding(order) if n not in stored}
+def in_several_places(order: Sequence[Node], kernels: Mapping[Node, int]) -> list[Node]:
+    """The deciding inexact values that would be computed in more than one place, were no more
+    stored than these: those to store, users first.
+
+    order: a graph, sources first. kernels: for each stored value, which kernel computes it. Those
+    of one kernel have equal shapes, but for axes of size 1, and are computed in the same loops.
+    """
+    candidates = {n for n in read_by_deciding(order) if n not in kernels}
     above: set[Node] = set()
     for node in order:
         if node in candidates or not above.isdisjoint(node.src):
             above.add(node)
     places: dict[Node, dict[Place, None]] = {n: {} for n in above}
     found = []
-    walk = _Walk()
+    walk = _Walk(max(kernels.values(), default=-1) + 1)
     for node in reversed(order):
         if node not in above:
             continue
         if node in candidates and len(places[node]) > 1:
             found.append(node)
-            places[node] = {}
-        if node in stored or not places[node]:
-            places[node] = {Place(node, walk.ranges(node.shape), None): None}
+            places[node] = {walk.own(node, walk.new_kernel()): None}
+        elif node in kernels:
+            places[node] = {walk.own(node, kernels[node]): None}
         for place in places[node]:
             for source, below in walk.below(node, place):
                 if source in above:
@@ -135,15 +142,27 @@ def in_several_places(order: Sequence[Node], stored: Collection[Node]) -> list[N
 class _Walk:
     """From where a node is read to where that reads its sources, as codegen/lower.py does."""
 
-    def __init__(self) -> None:
+    def __init__(self, kernels: int) -> None:
+        self.kernels = kernels
         self.numbers = count()
         self.unknown: dict[tuple[Node, Place], tuple[Node, ...]] = {}
+
+    def new_kernel(self) -> int:
+        """The number of one more kernel."""
+        self.kernels += 1
+        return self.kernels - 1
+
+    def own(self, node: Node, kernel: int) -> Place:
+        """Where a kernel computes what it stores: in a loop for each axis but those of size 1."""
+        numbers = count()
+        ranges = tuple(index(0) if n == 1 else _range((kernel, next(numbers)), n)
+                       for n in node.shape)
+        return Place(kernel, ranges, None)
 
     def ranges(self, shape: Sequence[int]) -> tuple[Node, ...]:
         """New loops over an array; 0 where there is nothing to loop over."""
         number = next(self.numbers)
-        return tuple(index(0) if n == 1 else
-                     make(Op.RANGE, dt.INDEX, (), Range((number, axis), n, "loop"))
+        return tuple(index(0) if n == 1 else _range((-1, number, axis), n)
                      for axis, n in enumerate(shape))
 
     def loops(self, node: Node, shape: Sequence[int], place: Place) -> tuple[Node, ...]:
@@ -176,3 +195,7 @@ class _Walk:
             yield from ((s, inside) for s in node.src[1:])
         else:
             yield from ((s, place) for s in node.src)
+
+
+def _range(order: tuple[int, ...], extent: int) -> Node:
+    return make(Op.RANGE, dt.INDEX, (), Range(order, extent, "loop"))

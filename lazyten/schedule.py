@@ -13,6 +13,7 @@ from itertools import islice
 
 from lazyten.blocks import hold_blocks
 from lazyten.cost import Decision, stored_values
+from lazyten.deciding import in_several_places
 from lazyten.device import Argument
 from lazyten.dtype import DType
 from lazyten.fusion import Group, merge_kernels
@@ -100,9 +101,7 @@ def schedule(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]],
     roots = split_reductions(roots, items)
     arrays = list(inputs)
     place: dict[Node, int] = {}
-    decisions = _distinct(stored_values(roots, items > 0))
-    kept = [decisions[unshaped(r)][0].node if unshaped(r) in decisions else r for r in roots]
-    groups = merge_kernels([same[0] for same in decisions.values()], kept)
+    decisions, groups = _stored(roots, items > 0)
     for decision in (d for g in groups for d in g.decisions):
         place |= dict.fromkeys((d.node for d in decisions[unshaped(decision.node)]), len(arrays))
         arrays.append((decision.node.dtype, decision.node.numel))
@@ -123,6 +122,23 @@ def schedule(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]],
     return Schedule(tuple(arrays), len(inputs), tuple(steps), outputs, guests, blocks, sizes,
                     counts, tuple(d for g in groups for d in g.decisions),
                     tuple(g.saved for g in groups))
+
+
+def _stored(roots: Sequence[Node],
+            by_items: bool) -> tuple[dict[Node, list[Decision]], list[Group]]:
+    """What to store, by which kernels, once nothing that decides is computed in two places."""
+    order = toposort(roots)
+    needed: list[Node] = []
+    while True:
+        decisions = _distinct(stored_values(roots, by_items, needed))
+        kept = [decisions[unshaped(r)][0].node if unshaped(r) in decisions else r for r in roots]
+        groups = merge_kernels([same[0] for same in decisions.values()], kept)
+        kernels = {same.node: number for number, group in enumerate(groups)
+                   for d in group.decisions for same in decisions[unshaped(d.node)]}
+        several = [n for n in in_several_places(order, kernels) if n not in needed]
+        if not several:
+            return decisions, groups
+        needed += several
 
 
 def replan(made: Schedule, replacing: Collection[tuple[int, int]],

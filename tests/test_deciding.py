@@ -115,7 +115,7 @@ def product() -> Tensor:
 
 
 def places(x: Tensor, *stored: Node) -> list[Node]:
-    return in_several_places(toposort([x.node]), {x.node, *stored})
+    return in_several_places(toposort([x.node]), {n: i for i, n in enumerate((x.node, *stored))})
 
 
 def test_a_value_read_at_one_place_is_not_stored_for_what_it_decides() -> None:
