@@ -18,16 +18,18 @@ may read again, which would compute them in another place.
 """
 from __future__ import annotations
 
+import gc
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count
-from typing import NamedTuple
+from types import CellType
+from typing import Any, NamedTuple
 
 from lazyten import dtype as dt
 from lazyten.index_moves import source_indices
 from lazyten.node import Node, Range, elementwise, index, make
-from lazyten.ops import MOVEMENT, Op
+from lazyten.ops import IDENTITY_OPS, MOVEMENT, Op
 
 STEPS = frozenset({Op.CMPLT, Op.CMPNE, Op.IDIV, Op.MOD, Op.BITCAST})
 """Ops whose result jumps where a float operand changes by a bit."""
@@ -59,7 +61,7 @@ def _inexact_below(order: Sequence[Node], wanted: set[Node]) -> set[Node]:
     first."""
     for node in reversed(order):
         if node in wanted and not is_inexact(node):
-            wanted.update(node.src)
+            wanted.update(node.src[:1] if node.op in IDENTITY_OPS else node.src)
     return {n for n in wanted if is_inexact(n)}
 
 
@@ -95,9 +97,24 @@ def _known_outside(order: Sequence[Node], roots: Collection[Node],
     """The nodes but for the roots that more refers to than the graph: reference counts tell."""
     counts = list(map(sys.getrefcount, order))
     own = next(map(sys.getrefcount, [object()]))  # in a list, and looked at
-    inside = Counter(chain(*references, *(n.src for n in order)))
+    inside = Counter(chain(*references, *(n.src for n in order), _kept_by_rules(order)))
     found = {n for n, number in zip(order, counts, strict=True) if number > inside[n] + own}
     return found.difference(roots)
+
+
+def _kept_by_rules(order: Iterable[Node]) -> Iterator[Node]:
+    """Nodes that rules for gradients refer to, such as what a checkpoint computes again."""
+    stack: list[Any] = [n.arg for n in order if n.op is Op.CUSTOM_GRADIENT]
+    seen: set[int] = set()
+    while stack:
+        holder = stack.pop()
+        if id(holder) not in seen:
+            seen.add(id(holder))
+            for found in gc.get_referents(holder):
+                if isinstance(found, Node):
+                    yield found
+                elif isinstance(found, tuple | list | CellType):
+                    stack.append(found)
 
 
 class Place(NamedTuple):
