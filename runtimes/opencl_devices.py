@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from lazyten.errors import DeviceError
+from lazyten.runtimes.opencl_drivers import apply_settings
 
 installed: Any = None
 """The package pyopencl, if it is there."""
@@ -34,6 +35,7 @@ def devices() -> tuple[ClDevice, ...]:
     """All devices: GPUs, then other accelerators, then processors; last what claims to be several
     of these, as simulators do. Within a kind in the order of the drivers."""
     cl = package()
+    apply_settings()
     kinds = [cl.device_type.GPU, cl.device_type.ACCELERATOR, cl.device_type.CPU]
     try:
         found = [d for platform in cl.get_platforms() for d in platform.get_devices()]

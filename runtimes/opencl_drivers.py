@@ -7,6 +7,7 @@ driver. Called by opencl.py; a driver without a row is tried in a process of its
 """
 from __future__ import annotations
 
+import os
 import shutil
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +24,7 @@ class Driver:
     platform: how the name of its platform begins. versions: how its own version may begin.
     vector_bytes: of the widest vector, most_lanes: of any vector. call_lanes: most lanes of what
     built-in functions are called with. linker: a program that it calls, and ends the process if
-    there is none.
+    there is none. settings: environment variables that it reads when it is started.
     """
 
     platform: str = ""
@@ -32,6 +33,7 @@ class Driver:
     most_lanes: int = 16
     call_lanes: int = 16
     linker: str = ""
+    settings: tuple[tuple[str, str], ...] = ()
 
 
 UNKNOWN = Driver()
@@ -40,9 +42,10 @@ UNKNOWN = Driver()
 DRIVERS = (
     # With AVX-512 its built-in functions of 64-byte vectors end the process while they are compiled
     # (sqrt: "LLVM ERROR: Cannot select"), give programs without kernels, never return, or compute
-    # something else (fmod). Four doubles are 32 bytes.
+    # something else (fmod). Four doubles are 32 bytes. Nor does code generation take all vectors
+    # that its optimizer makes of scalars (16 bytes of one: "Cannot select"): it is to make none.
     Driver("Portable Computing Language", ("1.", "2.", "3."), vector_bytes=32, call_lanes=4,
-           linker="ld"),
+           linker="ld", settings=(("POCL_WORK_GROUP_METHOD", "loops"),)),
     Driver("Intel(R) OpenCL", ("2026.",)),  # of processors
     Driver("Oclgrind"),
 )
@@ -53,6 +56,13 @@ def driver_of(device: ClDevice) -> Driver | None:
     platform, version = device.platform.name.strip(), device.driver_version.strip()
     return next((d for d in DRIVERS if platform.startswith(d.platform)
                  and version.startswith(d.versions)), None)
+
+
+def apply_settings() -> None:
+    """Set what drivers read from the environment, where the user has not; before any is started."""
+    for driver in DRIVERS:
+        for name, value in driver.settings:
+            os.environ.setdefault(name, value)
 
 
 def check_linker(driver: Driver, described: str) -> None:

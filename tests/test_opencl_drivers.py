@@ -57,6 +57,16 @@ def test_a_driver_is_known_by_its_platforms_name_and_its_version() -> None:
     assert opencl_drivers.driver_of(device("NVIDIA CUDA", "3.0")) is None
 
 
+def test_what_drivers_read_from_the_environment_is_set_where_the_user_has_not(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    for given, found in (("", "loops"), ("loopvec", "loopvec")):
+        monkeypatch.setenv("POCL_WORK_GROUP_METHOD", given)
+        if not given:
+            monkeypatch.delenv("POCL_WORK_GROUP_METHOD")
+        opencl_drivers.apply_settings()
+        assert os.environ["POCL_WORK_GROUP_METHOD"] == found
+
+
 def test_kernels_keep_to_the_limits_of_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LAZYTEN_TARGET", raising=False)
     given = device("", "")
