@@ -41,7 +41,8 @@ def _unforeseen() -> int:
 
 
 class Generator:
-    """Where random numbers come from: a 64-bit seed and how many numbers were taken so far."""
+    """Where random numbers come from: a 64-bit seed and how many numbers were taken so far, which
+    begins again after 2**64."""
 
     def __init__(self, seed: int | None = None) -> None:
         self._lock = forking.lock()
@@ -66,7 +67,7 @@ class Generator:
         tracing.refuse("taking random numbers on the host", "do it outside")
         with self._lock:
             first = self.taken
-            self.taken += count
+            self.taken = (first + count) % (1 << 64)
             return self.seed, first
 
     def get_state(self) -> tuple[int, int]:

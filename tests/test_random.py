@@ -188,3 +188,18 @@ def test_fresh_numbers_compile_nothing_anew(draw: Callable[[str], Any], device: 
 def test_mistakes_are_explained(call: Callable[[], Any], error: type[Exception]) -> None:
     with pytest.raises(error):
         call()
+
+
+def test_counters_begin_again_after_two_to_the_64() -> None:
+    generator = lt.Generator(5)
+    expected = lt.rand(4, generator=generator).tolist()
+    generator.set_state((5, (1 << 64) - 2))
+    assert lt.rand(6, generator=generator).tolist()[2:] == expected
+    generator.set_state((5, (1 << 64) - 2))
+    assert lazyten_random.host_uniform(6, generator)[2:].tolist() == expected
+    lt.rand(1 << 62, generator=generator)  # of which nothing is computed
+    for _ in range(4):
+        lt.rand(1 << 62, generator=generator)
+        again = lt.Generator()
+        again.set_state(generator.get_state())
+        assert lazyten_random.host_uniform(2, again).tolist() == lt.rand(2, generator=generator).tolist()
