@@ -202,4 +202,5 @@ def test_counters_begin_again_after_two_to_the_64() -> None:
         lt.rand(1 << 62, generator=generator)
         again = lt.Generator()
         again.set_state(generator.get_state())
-        assert lazyten_random.host_uniform(2, again).tolist() == lt.rand(2, generator=generator).tolist()
+        lazily = lt.rand(2, generator=generator).tolist()
+        assert lazyten_random.host_uniform(2, again).tolist() == lazily
