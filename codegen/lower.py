@@ -17,7 +17,7 @@ from typing import Any
 from lazyten import dtype as dt
 from lazyten.codegen.ranges import minimum
 from lazyten.errors import InternalError
-from lazyten.index_moves import every, flatten, inside, source_indices
+from lazyten.index_moves import both, every, flatten, inside, source_indices
 from lazyten.kernel import Kernel
 from lazyten.node import Node, Param, Range, cast, const, elementwise, index, make, toposort
 from lazyten.ops import ELEMENTWISE, IDENTITY_OPS, MOVEMENT, Op
@@ -121,8 +121,7 @@ class Lowering:
             return [], found
         if node.op in MOVEMENT:
             below, within = source_indices(node.op, node.src[0].shape, node.arg, list(indices))
-            both = _both(valid, within)
-            return [(node.src[0], tuple(below), both)], within
+            return [(node.src[0], tuple(below), both(valid, within))], within
         if node.op is Op.REDUCE:
             ranges = self._reduce_ranges(node)
             inner = tuple(ranges.get(axis, i) for axis, i in enumerate(indices))
@@ -189,9 +188,3 @@ def _positions(reading: Reading) -> Reading | None:
     """The reading of a GATHER's positions, which must be lowered first; None for other nodes."""
     node, indices, valid = reading
     return (node.src[1], indices, valid) if node.op is Op.GATHER and node.numel else None
-
-
-def _both(a: Node | None, b: Node | None) -> Node | None:
-    if a is None or b is None or a is b:
-        return a if b is None else b
-    return elementwise(Op.AND, a, b)

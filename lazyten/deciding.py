@@ -27,8 +27,8 @@ from types import CellType
 from typing import Any, NamedTuple
 
 from lazyten import dtype as dt
-from lazyten.index_moves import source_indices
-from lazyten.node import Node, Range, elementwise, index, make
+from lazyten.index_moves import both, source_indices
+from lazyten.node import Node, Range, index, make
 from lazyten.ops import IDENTITY_OPS, MOVEMENT, Op
 
 STEPS = frozenset({Op.CMPLT, Op.CMPNE, Op.IDIV, Op.MOD, Op.BITCAST})
@@ -79,10 +79,10 @@ def read_again(order: Sequence[Node], roots: Collection[Node],
     order: all nodes of the graph, sources first. roots: what is computed in any case. references:
     what else of the graph refers to nodes.
     """
-    if not _selected(order, roots):
-        return []
-    held = _inexact_below(order, _known_outside(order, roots, references))
     selected = _selected(order, roots)
+    if not selected:
+        return []
+    held = _inexact_below(order, _known_outside(order, roots, (*references, selected)))
     return [n for n in order if n in held and n in selected]
 
 
@@ -194,9 +194,7 @@ class _Walk:
         kernel, indices, valid = place
         if node.op in MOVEMENT:
             inner, within = source_indices(node.op, node.src[0].shape, node.arg, list(indices))
-            both = within if valid is None else valid if within is None else \
-                elementwise(Op.AND, valid, within)
-            yield node.src[0], Place(kernel, tuple(inner), both)
+            yield node.src[0], Place(kernel, tuple(inner), both(valid, within))
         elif node.op is Op.REDUCE:
             own = self.loops(node, node.src[0].shape, place)
             inner = tuple(own[a] if a in node.arg[1] else i for a, i in enumerate(indices))

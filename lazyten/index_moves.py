@@ -175,6 +175,13 @@ def every(conditions: Sequence[Node]) -> Node | None:
     return None if both.op is Op.CONST and both.value else both
 
 
+def both(a: Node | None, b: Node | None) -> Node | None:
+    """Where two validities hold; None is everywhere."""
+    if a is None or b is None or a is b:
+        return a if b is None else b
+    return elementwise(Op.AND, a, b)
+
+
 def _plus(i: Node, constant: int) -> Node:
     return elementwise(Op.ADD, i, index(constant)) if constant else i
 
