@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
@@ -19,19 +20,18 @@ from typing import Any
 
 import numpy as np
 
-from lazyten import codegen, node
 from lazyten.codegen.generated import Generated
 from lazyten.disk_cache import DiskCache, default_folder
 from lazyten.kernel import Kernel
-from lazyten.runtimes import contract
 from lazyten.runtimes.overlap import overlapped
 
 IMPORTED = time.time()
 SETTLED_SECONDS = 2.0
 """A source file that changed less than this before IMPORTED may not be what was imported."""
 
-FOLDERS = tuple(Path(str(module.__file__)).parent for module in (node, codegen, contract))
-"""Where lazyten's source is; in a checkout that is not one folder."""
+PACKAGES = ("lazyten", "lazyten.codegen", "lazyten.runtimes")
+FOLDERS = tuple(Path(folder) for name in PACKAGES for folder in sys.modules[name].__path__)
+"""Where lazyten's source is, with all folders below; in a checkout that is not one folder."""
 
 Generate = Callable[[Sequence[Kernel]], list[Generated]]
 Compile = Callable[[Sequence[Generated]], list[bytes]]

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from import_graph import source_files
 from numpy.testing import assert_array_equal
 
 from lazyten import __main__ as program
@@ -284,9 +286,24 @@ def test_source_that_has_just_changed_keeps_the_disk_out(
     assert not folder.exists()
 
 
-def test_source_of_all_three_layers_is_in_the_key() -> None:
-    names = {path.name for place in code_cache.FOLDERS for path in place.rglob("*.py")}
-    assert {"node.py", "lower.py", "cpu.py"} <= names
+def test_each_source_file_is_in_the_key() -> None:
+    covered = {path for place in code_cache.FOLDERS for path in place.rglob("*.py")}
+    assert set(source_files().values()) <= covered
+
+
+def test_a_change_in_any_folder_changes_the_key(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or machine code of before the change would be trusted."""
+    copies = [shutil.copytree(folder, tmp_path / str(i), ignore=shutil.ignore_patterns("*.pyc"))
+              for i, folder in enumerate(code_cache.FOLDERS)]
+    monkeypatch.setattr(code_cache, "FOLDERS", tuple(map(Path, copies)))
+    monkeypatch.setattr(code_cache, "IMPORTED", time.time() + 60)
+    first = {path.parent: path for path in sorted(tmp_path.rglob("*.py"))}
+    versions = [code_cache.code_version.__wrapped__()]
+    for path in first.values():
+        path.write_bytes(path.read_bytes() + b"\n")
+        versions.append(code_cache.code_version.__wrapped__())
+    assert len({*versions, None}) == len(first) + 2
 
 
 @pytest.mark.parametrize("change", ["compiler_version", "LAZYTEN_TARGET"])
