@@ -12,6 +12,7 @@ from lazyten.affine import affine
 from lazyten.codegen.ranges import AFFINE
 from lazyten.codegen.stage import is_packable, packed_size
 from lazyten.codegen.target import Target
+from lazyten.codegen.vector_access import MOST_SHUFFLED
 from lazyten.node import Node, toposort
 from lazyten.ops import Op
 
@@ -21,7 +22,6 @@ GATHER_UNITS = 1.5
 SHUFFLE_UNITS = 3.0
 """A load whose lanes lie near each other: for each whole vector that they are spread over, reading
 it and a shuffle."""
-MOST_SHUFFLED = 4
 DIVISION_UNITS = 4.0
 """An index divided by a constant."""
 PACK_UNITS = 4.0

@@ -25,7 +25,7 @@ from lazyten.codegen.instructions import (
     Store,
     Value,
 )
-from lazyten.codegen.tensor_cores import TensorCore
+from lazyten.codegen.tensor_core_table import TensorCore
 from lazyten.dtype import DType, Scalar
 from lazyten.ops import Op
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from lazyten.codegen.access import LINE, Access
 from lazyten.codegen.body import Chosen, VectorBody, copied
 from lazyten.codegen.carry import is_carried
-from lazyten.codegen.cycles import Choice, Model
-from lazyten.codegen.parallel import ENOUGH_CHUNKS, Sharing
+from lazyten.codegen.cycles import Model
+from lazyten.codegen.decisions import Decisions, Sharing
+from lazyten.codegen.parallel import ENOUGH_CHUNKS
 from lazyten.codegen.summation import LONGEST
 from lazyten.node import Node
 
@@ -55,7 +56,7 @@ def operands(model: Model) -> list[Operand]:
             for item in body.items.values() for access in item.accesses]
 
 
-def outermost(model: Model, choice: Choice) -> Node | None:
+def outermost(model: Model, choice: Decisions) -> Node | None:
     """The output range whose loop is better run outside the others; None if they are fine."""
     trips = model.loops(choice)[2]
     order = _output_loops(model, trips)
@@ -88,7 +89,7 @@ def _traffic(model: Model, order: list[Node], trips: dict[Node, int]) -> float:
     return total
 
 
-def blocks(model: Model, choice: Choice) -> Chosen:
+def blocks(model: Model, choice: Decisions) -> Chosen:
     """A reduction's outermost range and how many of its elements to sum at a time: few
     enough that half of what a register tile reads stays in the first cache. Nothing where all that
     it reads is little beside the second."""
@@ -119,7 +120,7 @@ def tile_bytes(body: VectorBody, copies: Chosen) -> int:
                for item in body.items for access in item.item.accesses)
 
 
-def chunks(model: Model, choice: Choice, block: Chosen, sharing: Sharing) -> Sharing | None:
+def chunks(model: Model, choice: Decisions, block: Chosen, sharing: Sharing) -> Sharing | None:
     """Instead of an outermost loop: chunks of it inside the others, of as many iterations as let
     what they read stay in the second cache. None where fewer than two do."""
     r = choice.outer

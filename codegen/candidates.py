@@ -11,11 +11,10 @@ from dataclasses import replace
 
 from lazyten.codegen.cycles import Model
 from lazyten.codegen.decision_text import check, parse
-from lazyten.codegen.decisions import Decisions
+from lazyten.codegen.decisions import ONE_THREAD, Decisions, Sharing
 from lazyten.codegen.gpu import grid_candidates
 from lazyten.codegen.lower import lower
 from lazyten.codegen.optimize import decide, in_caches
-from lazyten.codegen.parallel import ONE_THREAD, Sharing
 from lazyten.codegen.ranges import merge_ranges
 from lazyten.codegen.stage import Staged, packable_loads
 from lazyten.codegen.target import Target

@@ -7,11 +7,11 @@ choice of vector axes, so one candidate costs microseconds.
 from __future__ import annotations
 
 import math
-from typing import Protocol
 
 from lazyten import dtype as dt
 from lazyten.codegen.access import LINE, Access, Item
 from lazyten.codegen.body import MOST_INSTRUCTIONS, Body, Chosen, VectorBody, copied
+from lazyten.codegen.decisions import Decisions
 from lazyten.codegen.ranges import AFFINE, free_ranges
 from lazyten.codegen.stage import Staged
 from lazyten.codegen.target import Target
@@ -21,19 +21,6 @@ from lazyten.ops import ELEMENTWISE, Op
 
 MEMORY_BYTES = 4.0
 """What a core reads and writes beyond its second cache in half a cycle."""
-
-
-class Choice(Protocol):
-    """What the model reads of optimize.Decisions."""
-
-    @property
-    def lanes(self) -> Chosen: ...
-    @property
-    def tile(self) -> Chosen: ...
-    @property
-    def unroll(self) -> Chosen: ...
-    @property
-    def outer(self) -> Node | None: ...
 
 
 class Model:
@@ -167,7 +154,7 @@ class Model:
 
     # ---- one candidate ----
 
-    def cycles(self, choice: Choice) -> float:
+    def cycles(self, choice: Decisions) -> float:
         """Half cycles that the kernel would take; infinite with too many copies of its code."""
         copies, bodies, trips = self.loops(choice)
         registers = self.target.vector_registers
@@ -176,7 +163,7 @@ class Model:
             return math.inf
         return sum([body.cycles(copies, trips, registers) for body in bodies])
 
-    def least_time(self, choice: Choice) -> float:
+    def least_time(self, choice: Decisions) -> float:
         """Half cycles, or those that memory takes where the second cache cannot hold the arrays."""
         cycles = self.cycles(choice)
         if self.touched <= self.target.l2_bytes:
@@ -188,13 +175,13 @@ class Model:
         bodies, trips = self._vectorized(lanes)
         return sum([body.least_cycles(trips) for body in bodies])
 
-    def repeated_cycles(self, choice: Choice, r: Node) -> float:
+    def repeated_cycles(self, choice: Decisions, r: Node) -> float:
         """Half cycles of the reductions that every thread must do if threads share `r`."""
         copies, (_, *reductions), trips = self.loops(choice)
         return sum([b.cycles(copies, trips, self.target.vector_registers) for b in reductions
                     if r not in b.body.chain])
 
-    def loops(self, choice: Choice) -> tuple[Chosen, list[VectorBody], dict[Node, int]]:
+    def loops(self, choice: Decisions) -> tuple[Chosen, list[VectorBody], dict[Node, int]]:
         """Copies of ranges, the bodies, and how often the loop of each range is run through."""
         bodies, trips = self._vectorized(choice.lanes)
         copies = (*choice.tile, *choice.unroll)
@@ -213,7 +200,7 @@ class Model:
                 {r: -(-r.arg.extent // widths.get(r, 1)) for body in bodies for r in body.chain})
         return self._known[lanes]
 
-    def staged(self, choice: Choice) -> list[Staged]:
+    def staged(self, choice: Decisions) -> list[Staged]:
         """The operands that are packed before the loops."""
         copies, bodies, trips = self.loops(choice)
         found: dict[Node, Staged] = {}

@@ -13,13 +13,12 @@ from typing import NoReturn
 
 from lazyten.codegen.body import MOST_INSTANCES, Chosen
 from lazyten.codegen.carry import is_carried
-from lazyten.codegen.decisions import Decisions, range_name
+from lazyten.codegen.decisions import Decisions, Sharing, Tensors, range_name
 from lazyten.codegen.group_checks import group_problems, memory_problems
-from lazyten.codegen.parallel import Sharing
 from lazyten.codegen.ranges import free_ranges
 from lazyten.codegen.stage import Staged, local_loads, packable_loads
 from lazyten.codegen.target import Target
-from lazyten.codegen.tensor_cores import TABLE, Tensors
+from lazyten.codegen.tensor_core_table import TABLE
 from lazyten.decision_grammar import Part, parts
 from lazyten.errors import ArgumentError
 from lazyten.node import Node, ranges_of, toposort

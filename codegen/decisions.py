@@ -5,12 +5,43 @@ from dataclasses import dataclass
 
 from lazyten.codegen.body import Chosen
 from lazyten.codegen.lower import FIRST_REDUCE
-from lazyten.codegen.parallel import ONE_THREAD, Sharing
 from lazyten.codegen.ranges import OUTERMOST
 from lazyten.codegen.stage import Staged
-from lazyten.codegen.tensor_cores import Tensors
+from lazyten.codegen.tensor_core_table import TensorCore
 from lazyten.decision_grammar import PLAIN
 from lazyten.node import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """The output ranges whose loops are shared as one, and how many iterations make a chunk.
+
+    No ranges and 0: the kernel runs on one thread.
+    """
+
+    ranges: tuple[Node, ...] = ()
+    grain: int = 0
+
+
+ONE_THREAD = Sharing()
+
+
+@dataclass(frozen=True, slots=True)
+class Tensors:
+    """A decision: `core` for the output ranges `row` and `column` and the reduction's `inner`."""
+
+    core: TensorCore
+    row: Node
+    column: Node
+    inner: Node
+
+    def widths(self) -> dict[Node, int]:
+        """How many steps of each range one instruction takes."""
+        return dict(zip((self.row, self.column, self.inner), self.core.shape, strict=True))
+
+    def strides(self) -> dict[Node, int]:
+        """Of the digits of an item's number in its warp."""
+        return {self.core.range(digit): stride for digit, stride in self.core.strides}
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ class Dialect:
     arrays; vector: one made of its elements; all three empty where scalars are read one by one.
     lane_below: the value `x` of the item that is `by` further on in a warp; lane: that of item
     `lane` modulo the warp's size; `lanes` is a mask of a warp's items; both empty where items
-    cannot ask each other.
+    cannot ask each other. warp: how many items that is.
     call_lanes: most lanes of what built-in functions take; wider vectors are taken apart.
     functions: names and definitions of what text calls for 16-bit floats, where a device has them
     (native_half.py), and for copies that go on by themselves (async_copy.py), if there are such.
@@ -61,6 +61,7 @@ class Dialect:
     vector: str = ""
     lane_below: str = ""
     lane: str = ""
+    warp: int = 32
     call_lanes: int = 16
     functions: tuple[tuple[str, str], ...] = ()
 

@@ -17,10 +17,9 @@ from itertools import combinations, product
 
 from lazyten.codegen.body import Body, Chosen
 from lazyten.codegen.cycles import Model
-from lazyten.codegen.decisions import Decisions
+from lazyten.codegen.decisions import Decisions, Sharing
 from lazyten.codegen.gpu_model import GpuModel
 from lazyten.codegen.gpu_tensor import BUFFERS, buffered, tensor_candidates
-from lazyten.codegen.parallel import Sharing
 from lazyten.codegen.stage import Staged, local_loads
 from lazyten.codegen.vector_access import WIDTHS
 from lazyten.node import Node

@@ -14,6 +14,7 @@ from lazyten.codegen.body import Body
 from lazyten.codegen.cycles import Model
 from lazyten.codegen.decisions import Decisions
 from lazyten.codegen.local import group_size, strides_of
+from lazyten.codegen.target import BUSY_WARPS
 from lazyten.codegen.vector_access import vector_widths
 from lazyten.node import Node, toposort
 from lazyten.ops import Op
@@ -31,8 +32,6 @@ BARRIER_UNITS = 10.0
 STEP_UNITS = 14.0
 """One step of combining what the items of a group have, with its barrier."""
 MASK_UNITS = 1.0
-BUSY_WARPS = 2048
-"""So many warps keep a device busy; with fewer it is idle in part."""
 MOST_ACCUMULATORS = 64
 
 

@@ -11,19 +11,19 @@ from dataclasses import replace
 from itertools import permutations, product
 
 from lazyten.codegen.cycles import Model
-from lazyten.codegen.decisions import Decisions
+from lazyten.codegen.decisions import Decisions, Sharing, Tensors
 from lazyten.codegen.gpu_model import (
     ACCESS_UNITS,
     ASYNC_UNITS,
     BARRIER_UNITS,
-    BUSY_WARPS,
     LOCAL_UNITS,
     MOST_ACCUMULATORS,
 )
 from lazyten.codegen.local import is_read_in_parts
-from lazyten.codegen.parallel import Sharing
 from lazyten.codegen.stage import Staged
-from lazyten.codegen.tensor_cores import WARP, TensorCore, Tensors, core_for, divides
+from lazyten.codegen.target import BUSY_WARPS
+from lazyten.codegen.tensor_core_table import TensorCore
+from lazyten.codegen.tensor_cores import core_for, divides
 from lazyten.node import Node, ranges_of, toposort
 from lazyten.ops import Op
 
@@ -36,8 +36,6 @@ BUFFERS = (2, 3)
 INSTRUCTION_UNITS = 4.0
 SECTORS = 2.0
 """Units for the memory of a copy."""
-HELD = 4
-"""Elements of the result that an item holds for each instruction."""
 
 
 def tensor_candidates(model: Model, rows: Sequence[Node], numbers: dict[Node, int],
@@ -69,12 +67,13 @@ def _candidate(model: Model, tensors: Tensors, rows: Sequence[Node], numbers: di
     row, column, inner = tensors.row, tensors.column, tensors.inner
     core, part = tensors.core, depth * tensors.core.shape[2]
     sides = [r * w * t for r, w, t in zip(core.shape, warps, tile, strict=False)]
-    size = WARP * math.prod(warps)
+    size = core.warp * math.prod(warps)
     copies = [-(-side * part // size) for side in sides]
     memory = sum(sides) * part * core.takes.itemsize * 5 // 4
     if (sides[0] > row.arg.extent or sides[1] > column.arg.extent or part > inner.arg.extent
             or size > model.target.work_group or memory > model.target.local_memory
-            or max(copies) > most_copies or HELD * math.prod(tile) > MOST_ACCUMULATORS):
+            or max(copies) > most_copies
+            or core.size(core.c) * math.prod(tile) > MOST_ACCUMULATORS):
         return
     blocks = {row: sides[0], column: sides[1]}
     shared = tuple(r for r in rows if r.arg.extent > blocks.get(r, 1))

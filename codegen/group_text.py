@@ -10,7 +10,7 @@ from typing import Protocol
 from lazyten.codegen.c_ops import ROWS, Emitter, element_type, type_name
 from lazyten.codegen.dialect import Dialect
 from lazyten.codegen.instructions import Across, Item, Matrix, Value
-from lazyten.codegen.tensor_cores import WARP, definition
+from lazyten.codegen.tensor_core_table import definition
 from lazyten.dtype import DType
 
 
@@ -51,11 +51,12 @@ def across(out: GroupEmitter, item: Across, group: int) -> str:
     number = out.let("uint", f"(uint){out.dialect.local_item}")
     below = "" if item.stride == 1 else f" * {item.stride}"
     digit = out.let("uint", number + (f" / {item.stride}" if below else "") + f" % {item.extent}")
-    exchanged = WARP // item.stride if out.dialect.lane_below else 1  # items in one warp
+    in_warp = out.dialect.warp // item.stride
+    exchanged = in_warp if out.dialect.lane_below else 1
     if item.extent <= exchanged:
         total = _exchanged(out, item, out.names[item.source], item.extent, group)
         first = f"{number} - {digit}{below}"
-        return out.dialect.lane.format(lanes=_lanes(group), x=total, lane=first)
+        return out.dialect.lane.format(lanes=_lanes(group, out.dialect), x=total, lane=first)
     out.line(f"{array}[{number}] = {out.names[item.source]};")
     out.line(barrier)
     step = out.let("uint", str(item.extent // 2))
@@ -88,15 +89,15 @@ def _exchanged(out: GroupEmitter, item: Across, value: str, count: int, group: i
     kind = type_name(dtype, 1)
     while step > 0:
         there = out.let(kind, out.dialect.lane_below.format(
-            lanes=_lanes(group), x=value, by=step * item.stride))
+            lanes=_lanes(group, out.dialect), x=value, by=step * item.stride))
         value = out.let(kind, ROWS[item.combiner](out, dtype, 1, (value, there)))
         step //= 2
     return value
 
 
-def _lanes(group: int) -> str:
+def _lanes(group: int, dialect: Dialect) -> str:
     """The mask of the items of a warp that there are."""
-    return f"{(1 << min(group, WARP)) - 1:#x}u"
+    return f"{(1 << min(group, dialect.warp)) - 1:#x}u"
 
 
 def matrix(out: GroupEmitter, item: Matrix) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from lazyten.codegen.tensor_cores import TensorCore
+from lazyten.codegen.tensor_core_table import TensorCore
 from lazyten.dtype import DType, Scalar
 from lazyten.ops import Op
 

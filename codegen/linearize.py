@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 from lazyten import dtype as dt
 from lazyten.affine import affine
 from lazyten.bounds import bounds
-from lazyten.codegen.access import MOST_SHUFFLED
 from lazyten.codegen.builder import Builder
 from lazyten.codegen.instructions import (
     Address,
@@ -35,6 +34,7 @@ from lazyten.codegen.instructions import (
     Wait,
 )
 from lazyten.codegen.ranges import free_ranges
+from lazyten.codegen.vector_access import MOST_SHUFFLED
 from lazyten.dtype import DType
 from lazyten.node import Node, index, substitute, toposort
 from lazyten.ops import SPECS, Op

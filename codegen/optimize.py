@@ -14,7 +14,7 @@ from typing import NamedTuple
 from lazyten.codegen import caches
 from lazyten.codegen.carry import carry
 from lazyten.codegen.cycles import Model
-from lazyten.codegen.decisions import Decisions, range_name
+from lazyten.codegen.decisions import Decisions, Tensors, range_name
 from lazyten.codegen.gpu import decide_grid
 from lazyten.codegen.local import (
     COPIES,
@@ -42,7 +42,7 @@ from lazyten.codegen.ranges import (
 from lazyten.codegen.stage import fill, mark, packable_loads
 from lazyten.codegen.summation import blocked_sums
 from lazyten.codegen.target import Target
-from lazyten.codegen.tensor_cores import WARP, Tensors, with_matrices
+from lazyten.codegen.tensor_cores import with_matrices
 from lazyten.node import Node, ranges_of
 
 TILES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)
@@ -105,7 +105,7 @@ def local_arrays(sink: Node, decisions: Decisions) -> list[tuple[int, int]]:
 def digits_of(sink: Node, decisions: Decisions) -> tuple[dict[Node, int], int]:
     """The stride of each range in `local` among the work items of a group, and how many items that
     takes: 0 for no group."""
-    warp = WARP if decisions.tensor is not None else 0
+    warp = decisions.tensor.core.warp if decisions.tensor is not None else 0
     strides = strides_of(sink, decisions.local, max(warp, 1))
     return strides, max(group_size(strides, decisions.local), warp)
 

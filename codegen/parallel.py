@@ -11,9 +11,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from lazyten.codegen.cycles import Choice, Model
+from lazyten.codegen.cycles import Model
+from lazyten.codegen.decisions import ONE_THREAD, Decisions, Sharing
 from lazyten.node import Node
 
 LEAST_UNITS = 240_000.0
@@ -27,21 +27,7 @@ MOST_REPEATED = 0.1
 """How much of a kernel's time each thread may spend on what all of them must compute."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sharing:
-    """The output ranges whose loops are shared as one, and how many iterations make a chunk.
-
-    No ranges and 0: the kernel runs on one thread.
-    """
-
-    ranges: tuple[Node, ...] = ()
-    grain: int = 0
-
-
-ONE_THREAD = Sharing()
-
-
-def choose_parallel(model: Model, choice: Choice) -> Sharing:
+def choose_parallel(model: Model, choice: Decisions) -> Sharing:
     """The loop that makes enough chunks, outermost first; or two where none does alone."""
     units = model.least_time(choice)
     if not LEAST_UNITS <= units < math.inf:
@@ -62,7 +48,7 @@ def _candidates(model: Model, outer: Node | None) -> Iterator[tuple[Node, ...]]:
     yield from itertools.combinations(inside, 2)
 
 
-def _chunks(model: Model, choice: Choice, ranges: tuple[Node, ...],
+def _chunks(model: Model, choice: Decisions, ranges: tuple[Node, ...],
             units: float) -> tuple[Sharing, int]:
     """How these ranges would be shared, and in how many chunks."""
     lanes, tile = dict(choice.lanes), dict(choice.tile)

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from lazyten.codegen.dialect import Dialect
 from lazyten.codegen.native_half import SOFTWARE, NativeHalves
 
+BUSY_WARPS = 2048
+"""So many warps keep a GPU busy; with fewer it is idle in part."""
+
 
 @dataclass(frozen=True, slots=True)
 class Target:

@@ -39,6 +39,8 @@ WIDTHS = (4, 2)
 INDICES = (dt.int32, dt.uint32, dt.int64, dt.uint64)
 MOST_BYTES = 16
 """Of one access; what arguments and the arrays of a group are aligned to."""
+MOST_SHUFFLED = 4
+"""Elements between the lanes of a vector up to which whole vectors are read and shuffled."""
 LEAST_COPY = 4
 """Bytes that can be copied without going through registers."""
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lazyten.elementwise import GradientRule
 from lazyten.location import attribute_to
-from lazyten.node import Node, expand, make, reshape, toposort
+from lazyten.node import GradientRule, Node, expand, make, reshape, toposort
 from lazyten.ops import Op
 from lazyten.unknown import unknown
 from lazyten.vmap_rules import VMAP

@@ -12,9 +12,9 @@ from lazyten import dtype as dt
 from lazyten import elementwise as ew
 from lazyten import ops, reductions, shapes, special
 from lazyten.dtype import DType, Scalar
-from lazyten.elementwise import GradientRule, Operand, with_gradient
+from lazyten.elementwise import Operand, with_gradient
 from lazyten.errors import DTypeError
-from lazyten.node import Node, cast, const
+from lazyten.node import GradientRule, Node, cast, const
 
 
 def lerp(start: Node, end: Operand, weight: Operand) -> Node:

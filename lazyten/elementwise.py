@@ -11,11 +11,21 @@ from lazyten import dtype as dt
 from lazyten import shapes
 from lazyten.dtype import DType, Scalar
 from lazyten.errors import ArgumentError, DTypeError
-from lazyten.node import Node, Shape, cast, const, elementwise, expand, make, move, reshape
+from lazyten.node import (
+    GradientRule,
+    Node,
+    Shape,
+    cast,
+    const,
+    elementwise,
+    expand,
+    make,
+    move,
+    reshape,
+)
 from lazyten.ops import SPECS, Op
 
 Operand = Node | Scalar
-GradientRule = Callable[[Node, Node], Sequence[Node | None]]
 
 
 # ---- operands ------------------------------------------------------------------------------------

@@ -131,6 +131,9 @@ class _Interned(ref[Node]):
 
 _interned: dict[Hashable, _Interned] = {}
 
+GradientRule = Callable[[Node, Node], Sequence[Node | None]]
+"""(the value, its gradient) -> the gradients of what it was computed from; None: 0."""
+
 
 def _forget(reference: ref[Node]) -> None:
     assert isinstance(reference, _Interned)

@@ -13,8 +13,8 @@ from lazyten import dtype as dt
 from lazyten import elementwise as ew
 from lazyten import inverse_functions as inverse
 from lazyten import special
-from lazyten.elementwise import GradientRule, as_float, with_gradient
-from lazyten.node import Node, cast, const
+from lazyten.elementwise import as_float, with_gradient
+from lazyten.node import GradientRule, Node, cast, const
 
 # W. J. Cody, Math. Comp. 23 (1969), highest power first: erfc beyond 4, of 1 / x**2
 _FAR_P = (1.63153871373020978e-2, 3.05326634961232344e-1, 3.60344899949804439e-1,

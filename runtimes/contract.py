@@ -29,7 +29,7 @@ from lazyten import dtype as dt
 from lazyten.codegen.dialect import Dialect
 from lazyten.codegen.generated import Generated
 from lazyten.codegen.native_half import SOFTWARE, NativeHalves
-from lazyten.codegen.target import Target
+from lazyten.codegen.target import BUSY_WARPS, Target
 from lazyten.decisions import given_for
 from lazyten.device import Executor, Handle, Program
 from lazyten.dtype import DType
@@ -142,7 +142,6 @@ class Runtime(Executor):
         target = self.capabilities.target
         if target.work_group == 1 or not target.local_memory:
             return 0
-        from lazyten.codegen.gpu_model import BUSY_WARPS
         return BUSY_WARPS * target.warp
 
     @property
@@ -150,7 +149,7 @@ class Runtime(Executor):
     def has_tf32(self) -> bool:
         if not self.capabilities.tensor_cores:
             return False
-        from lazyten.codegen.tensor_cores import TABLE
+        from lazyten.codegen.tensor_core_table import TABLE
         return any(TABLE[name].takes is dt.float32 for name in self.capabilities.tensor_cores)
 
     def features(self) -> dict[str, str]:

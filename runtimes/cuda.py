@@ -20,7 +20,7 @@ from lazyten import forking
 from lazyten.codegen.generated import Generated
 from lazyten.codegen.native_half import NativeHalves
 from lazyten.codegen.render_c import function_name
-from lazyten.codegen.tensor_cores import TABLE
+from lazyten.codegen.tensor_core_table import TABLE
 from lazyten.device import Launch
 from lazyten.errors import DeviceError
 from lazyten.kernel import Kernel

@@ -25,11 +25,10 @@ from lazyten import dtype as dt
 from lazyten.codegen import pipeline
 from lazyten.codegen.cycles import Model
 from lazyten.codegen.decision_text import check, parse
-from lazyten.codegen.decisions import Decisions
+from lazyten.codegen.decisions import Decisions, Sharing
 from lazyten.codegen.gpu import decide_grid
 from lazyten.codegen.local import is_read_in_parts
 from lazyten.codegen.lower import lower
-from lazyten.codegen.parallel import Sharing
 from lazyten.codegen.pipeline import generate
 from lazyten.codegen.ranges import merge_ranges
 from lazyten.codegen.stage import Staged, local_loads
