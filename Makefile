@@ -20,13 +20,14 @@ RUN := $(VENV)/.run-ready
 DEV := $(VENV)/.dev-ready
 EXAMPLE := $(VENV)/.example-ready
 TORCH := $(VENV)/.torch-ready
+INTEL := $(VENV)/.intel-ready
 TREE := build/tree
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP := $(BIN)/python -m pip --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help dev lenet test test-torch test-gpu test-nvrtc test-thorough mutants fuzz conformance bench lint wheel wheel-check clean distclean
+.PHONY: help dev lenet test test-torch test-gpu test-intel test-nvrtc test-thorough mutants fuzz conformance bench lint wheel wheel-check clean distclean
 
 help:
 	@echo "make lenet        train LeNet-5 on handwritten digits"
@@ -37,6 +38,7 @@ help:
 	@echo "make test-nvrtc   run the test suite, and let NVIDIA's compiler take all its kernels"
 	@echo "make mutants      break lazyten in 200 small ways, and see that a test fails for each"
 	@echo "make test-gpu     run what takes a device on this machine's NVIDIA GPU"
+	@echo "make test-intel   install Intel's OpenCL runtime (600 MB) and run the tests of OpenCL on it"
 	@echo "make conformance  let the conformance kit check every device, the example runtime's too"
 	@echo "make bench        compare speed with numpy and whatever else is installed"
 	@echo "make lint         ruff, and mypy --strict on the built tree"
@@ -75,6 +77,10 @@ test-nvrtc: $(DEV)
 test-gpu: $(DEV)
 	LAZYTEN_TEST_GPU=1 $(BIN)/python -m pytest --devices cuda -k cuda $(ARGS)
 
+# Afterwards Intel's runtime is the first OpenCL device of .venv: LAZYTEN_OPENCL=portable is PoCL.
+test-intel: $(INTEL)
+	LAZYTEN_OPENCL=intel $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m opencl $(ARGS)
+
 # A kernel of the device opencl takes PoCL long to compile: DEVICES="cpu c" leaves it out. The device
 # of the tests is known here, too: DEVICES=cuda-on-cpu, which takes some minutes.
 conformance: $(DEVICES:%=conformance-%)
@@ -111,6 +117,10 @@ $(DEV): requirements-dev.txt $(RUN)
 
 $(TORCH): .ci/requirements-torch.txt $(DEV)
 	$(PIP) install --requirement .ci/requirements-torch.txt
+	@touch $@
+
+$(INTEL): .ci/requirements-intel.txt $(DEV)
+	$(PIP) install --requirement .ci/requirements-intel.txt
 	@touch $@
 
 $(EXAMPLE): $(DEV) examples/lazyten_c/lazyten_c.py examples/lazyten_c/pyproject.toml

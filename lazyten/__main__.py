@@ -15,6 +15,7 @@ from lazyten.device import (
     BUILT_IN,
     CONTRACT,
     NEEDS,
+    Executor,
     available,
     canonical,
     default_device,
@@ -71,18 +72,26 @@ def runtime_lines(kind: str) -> list[str]:
     if command is not None:
         return [f"{title}: not installed, it needs {NEEDS[kind]}: {command}"]
     try:
-        devices = runtime_class(kind).devices()
-        started = [executor(name) for name in names(kind, len(devices))]
+        runtime = runtime_class(kind)
+        devices, notes = runtime.devices(), runtime.notes()
     except LazytenError as error:
         return [f"{title}: cannot be used", *indented(str(error))]
-    lines = [f"{title}: ready"]
-    for name, what, runtime in zip(names(kind, len(devices)), devices, started, strict=True):
-        lacking = [d.name for d in dt.ALL if d not in runtime.dtypes]
-        features = {"dtypes": f"all but {', '.join(lacking)}" if lacking else "all",
-                    **runtime.features()}
-        lines += [f"  {name}: {what}",
-                  *indented("; ".join(f"{k}: {v}" for k, v in features.items()), "      ")]
-    return lines
+    can_be_used, described = False, [line for note in notes for line in indented(note)]
+    for name, what in zip(names(kind, len(devices)), devices, strict=True):
+        try:
+            lines = [f"  {name}: {what}", *indented(features(executor(name)), "      ")]
+            can_be_used = True
+        except LazytenError as error:
+            lines = [f"  {name}: {what}: cannot be used", *indented(str(error), "      ")]
+        described += lines
+    return [f"{title}: {'ready' if can_be_used else 'cannot be used'}", *described]
+
+
+def features(runtime: Executor) -> str:
+    """What a device can do."""
+    lacking = [d.name for d in dt.ALL if d not in runtime.dtypes]
+    found = {"dtypes": f"all but {', '.join(lacking)}" if lacking else "all", **runtime.features()}
+    return "; ".join(f"{name}: {value}" for name, value in found.items())
 
 
 def names(kind: str, count: int) -> list[str]:

@@ -136,6 +136,11 @@ class Executor(ABC):
         """
         return ["this machine"]
 
+    @classmethod
+    def notes(cls) -> Sequence[str]:
+        """What people should know of how the runtime is installed, a sentence each."""
+        return ()
+
     @property
     def dtypes(self) -> frozenset[DType]:
         """Element types that kernels may use."""

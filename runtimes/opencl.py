@@ -38,7 +38,8 @@ from lazyten.runtimes.opencl_devices import (
     device_of,
     package,
 )
-from lazyten.runtimes.opencl_drivers import UNKNOWN, check_linker, driver_of
+from lazyten.runtimes.opencl_drivers import UNKNOWN, check_usable, driver_of
+from lazyten.runtimes.opencl_intel import note
 from lazyten.runtimes.opencl_trial import failure
 from lazyten.runtimes.pooled import PooledRuntime
 
@@ -118,7 +119,7 @@ class OpenCLRuntime(PooledRuntime[ClBuffer]):
         self.device = device_of(index)
         self.options = [*OPTIONS, *([ROUNDED] if divides_exactly(self.device) else [])]
         driver = driver_of(self.device) or UNKNOWN
-        check_linker(driver, describe(self.device))
+        check_usable(driver, self.device, describe(self.device))
         if driver is UNKNOWN and not is_trial:
             self._check_trial(index)
         self.label = f"opencl:{index}" if index else "opencl"
@@ -150,6 +151,14 @@ class OpenCLRuntime(PooledRuntime[ClBuffer]):
     @classmethod
     def devices(cls) -> list[str]:
         return described()
+
+    @classmethod
+    def notes(cls) -> list[str]:
+        intel = note()
+        return [] if intel is None else [intel]
+
+    def features(self) -> dict[str, str]:
+        return super().features() | {"driver": self.device.driver_version.strip()}
 
     # ---- memory ----
 

@@ -4,11 +4,13 @@ Called by the opencl runtime and by `device='opencl:NAME'`.
 """
 from __future__ import annotations
 
+import os
 from functools import cache
 from typing import Any
 
 from lazyten.errors import DeviceError
-from lazyten.runtimes.opencl_drivers import apply_settings
+from lazyten.runtimes import opencl_intel
+from lazyten.runtimes.opencl_drivers import UNKNOWN, apply_settings, driver_of
 
 installed: Any = None
 """The package pyopencl, if it is there."""
@@ -19,7 +21,9 @@ except ImportError:
     pass
 
 INSTALL = "pip install 'lazyten[opencl]'"
-"""What brings pyopencl, and PoCL, which makes a device of any Linux machine's processor."""
+"""What brings pyopencl, and PoCL, which makes a device of most Linux machines' processors."""
+FIRST = "LAZYTEN_OPENCL"
+"""The environment variable that says what the names of the first devices contain."""
 ClDevice = Any  # a pyopencl.Device: the package has no types
 
 
@@ -33,19 +37,33 @@ def package() -> Any:
 @cache
 def devices() -> tuple[ClDevice, ...]:
     """All devices: GPUs, then other accelerators, then processors; last what claims to be several
-    of these, as simulators do. Within a kind in the order of the drivers."""
+    of these, as simulators do. Within a kind by the ranks of their drivers, then in the order of
+    the loader. What LAZYTEN_OPENCL names comes before all; DeviceError if there is nothing of it.
+    """
     cl = package()
     apply_settings()
     kinds = [cl.device_type.GPU, cl.device_type.ACCELERATOR, cl.device_type.CPU]
     try:
-        found = [d for platform in cl.get_platforms() for d in platform.get_devices()]
+        with opencl_intel.shown():
+            found = [d for platform in cl.get_platforms() for d in platform.get_devices()]
     except cl.Error:  # no platform at all is an error of its own
         found = []
 
-    def rank(device: ClDevice) -> int:
+    def rank(device: ClDevice) -> tuple[int, int]:
         kind = device.type & ~cl.device_type.DEFAULT
-        return kinds.index(kind) if kind in kinds else len(kinds)
-    return tuple(sorted(found, key=rank))
+        return (kinds.index(kind) if kind in kinds else len(kinds),
+                (driver_of(device) or UNKNOWN).rank)
+    return tuple(_chosen_first(sorted(found, key=rank)))
+
+
+def _chosen_first(found: list[ClDevice]) -> list[ClDevice]:
+    """The devices, those that the user wants before the others."""
+    name = os.environ.get(FIRST, "")
+    chosen = [d for d in found if name.lower() in describe(d).lower()]
+    if found and not chosen:
+        there = ", ".join(map(describe, found))
+        raise DeviceError(f"{FIRST}={name!r}: no OpenCL device is called so; there are: {there}")
+    return chosen + [d for d in found if d not in chosen]
 
 
 def describe(device: ClDevice) -> str:
@@ -86,5 +104,6 @@ def device_of(number: int) -> ClDevice:
 def _those_there() -> str:
     if devices():
         return f"there are: {listing()}"
+    intel = opencl_intel.note()
     return (f"no OpenCL device is installed: {INSTALL} brings one that runs on the processor, and "
-            "a GPU needs the driver of its maker")
+            f"a GPU needs the driver of its maker{'' if intel is None else f' ({intel})'}")

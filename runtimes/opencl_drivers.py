@@ -8,6 +8,7 @@ driver. Called by opencl.py; a driver without a row is tried in a process of its
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +25,9 @@ class Driver:
     platform: how the name of its platform begins. versions: how its own version may begin.
     vector_bytes: of the widest vector, most_lanes: of any vector. call_lanes: most lanes of what
     built-in functions are called with. linker: a program that it calls, and ends the process if
-    there is none. settings: environment variables that it reads when it is started.
+    there is none. lost: of a device that it compiles nothing for, as a regular expression that
+    its version has. settings: environment variables that it reads when it is started. rank: of
+    drivers for the same kind of device the lowest comes first.
     """
 
     platform: str = ""
@@ -33,7 +36,9 @@ class Driver:
     most_lanes: int = 16
     call_lanes: int = 16
     linker: str = ""
+    lost: str = ""
     settings: tuple[tuple[str, str], ...] = ()
+    rank: int = 0
 
 
 UNKNOWN = Driver()
@@ -44,9 +49,13 @@ DRIVERS = (
     # (sqrt: "LLVM ERROR: Cannot select"), give programs without kernels, never return, or compute
     # something else (fmod). Four doubles are 32 bytes. Nor does code generation take all vectors
     # that its optimizer makes of scalars (16 bytes of one: "Cannot select"): it is to make none.
+    # A processor that its LLVM does not know is 'generic', for which clang compiles nothing.
     Driver("Portable Computing Language", ("1.", "2.", "3."), vector_bytes=32, call_lanes=4,
-           linker="ld", settings=(("POCL_WORK_GROUP_METHOD", "loops"),)),
-    Driver("Intel(R) OpenCL", ("2026.",)),  # of processors
+           linker="ld", lost=r"x86_64.*-generic$", settings=(("POCL_WORK_GROUP_METHOD", "loops"),)),
+    # Of processors. It compiles to faster kernels than PoCL, and makes no vectors of work items:
+    # what kernels have is kept, and they compile in half the time.
+    Driver("Intel(R) OpenCL", ("2026.",), settings=(("CL_CONFIG_USE_VECTORIZER", "False"),),
+           rank=-1),
     Driver("Oclgrind"),
 )
 
@@ -65,8 +74,14 @@ def apply_settings() -> None:
             os.environ.setdefault(name, value)
 
 
-def check_linker(driver: Driver, described: str) -> None:
-    """DeviceError where a driver would end the process for want of its linker."""
+def check_usable(driver: Driver, device: ClDevice, described: str) -> None:
+    """DeviceError where a driver cannot compile for a device, or would end the process for want of
+    its linker."""
+    if driver.lost and re.search(driver.lost, device.version.strip()):
+        raise DeviceError(f"OpenCL device {described} cannot be used: its compiler, of version "
+                          f"{device.driver_version.strip()}, does not know this processor, which "
+                          "is newer. On Linux another OpenCL device comes with pip install "
+                          "'lazyten[opencl-intel]', for processors of AMD, too")
     if driver.linker and shutil.which(driver.linker) is None:
         raise DeviceError(f"OpenCL device {described} links kernels with the system's linker, and "
                           f"there is no {driver.linker!r}: install gcc (Debian and Ubuntu: apt "

@@ -14,10 +14,10 @@ def lacking() -> str | None:
     if find_spec("pyopencl") is None:
         return "the extra lazyten[opencl] is not installed"
     from lazyten.runtimes.opencl_devices import describe, device_of
-    from lazyten.runtimes.opencl_drivers import UNKNOWN, check_linker, driver_of
+    from lazyten.runtimes.opencl_drivers import UNKNOWN, check_usable, driver_of
     try:
         device = device_of(0)
-        check_linker(driver_of(device) or UNKNOWN, describe(device))
+        check_usable(driver_of(device) or UNKNOWN, device, describe(device))
     except DeviceError as error:
         return str(error)
     return None

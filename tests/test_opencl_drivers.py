@@ -46,6 +46,7 @@ PASSES = (sys.executable, "-c", "")
 def device(platform: str, version: str) -> Any:
     """As pyopencl describes one with 16 lanes of float."""
     return SimpleNamespace(platform=SimpleNamespace(name=platform), driver_version=version,
+                           version="OpenCL 3.0",
                            native_vector_width_float=16, local_mem_size=0, double_fp_config=1)
 
 
@@ -103,8 +104,11 @@ def test_built_in_functions_get_no_more_lanes_than_the_dialect_says(dtype: dt.DT
 def test_without_the_linker_that_a_driver_calls_the_error_says_what_to_install(
         monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opencl_drivers.shutil, "which", lambda name: None)
+    pocl = device("Portable Computing Language", "3.0-rc2")
+    row = opencl_drivers.driver_of(pocl)
+    assert row is not None
     with pytest.raises(DeviceError, match=r"links kernels.*there is no 'ld': install gcc"):
-        OpenCLRuntime()
+        opencl_drivers.check_usable(row, pocl, "EPYC")
 
 
 # ---- a driver without a row ----------------------------------------------------------------------

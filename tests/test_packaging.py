@@ -54,10 +54,12 @@ def test_setup_cfg_lists_every_package() -> None:
 
 
 @pytest.mark.parametrize("requirement", [*CORE, *EXTRAS["examples"], *EXTRAS["cuda"],
-                                         *EXTRAS["opencl"], *EXTRAS["testing"], *EXTRAS["dev"]])
+                                         *EXTRAS["opencl"], *EXTRAS["opencl-intel"],
+                                         *EXTRAS["testing"], *EXTRAS["dev"]])
 def test_pins_fit_what_setup_cfg_asks_for(requirement: str) -> None:
     wanted = Requirement(requirement)
     pinned = pins("requirements.txt") | pins("requirements-dev.txt")
+    pinned |= pins(".ci/requirements-intel.txt")
     assert pinned[wanted.name] in wanted.specifier
 
 
