@@ -7,11 +7,14 @@ verify_accesses.py, which proves with it that accesses are inside.
 """
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from itertools import pairwise
 
 from lazyten import dtype as dt
 from lazyten.affine import affine, interval
-from lazyten.bounds import limits
+from lazyten.bounds import Interval, limits
+from lazyten.codegen.coverage import grid, values
 from lazyten.codegen.instructions import (
     Across,
     Carried,
@@ -27,7 +30,17 @@ from lazyten.codegen.instructions import (
     Value,
     instructions_of,
 )
-from lazyten.node import Node, Param, Range, const, elementwise, index, make
+from lazyten.node import (
+    Node,
+    Param,
+    Range,
+    const,
+    elementwise,
+    index,
+    make,
+    ranges_of,
+    toposort,
+)
 from lazyten.ops import Op
 
 LANE, DIGIT, COUNTER, LEAF = range(4)
@@ -39,18 +52,26 @@ INTEGER = frozenset({Op.ADD, Op.SUB, Op.MUL, Op.NEG, Op.NOT, Op.IDIV, Op.MOD, Op
                      Op.XOR, Op.SHL, Op.SHR, Op.WHERE, Op.CAST, Op.CMPLT, Op.CMPNE})
 
 
+MOST_STEPS = 1 << 16
+"""Steps of ranges at which a mask is looked at."""
+
+Part = tuple[Value, tuple[Node, ...]]
+"""What is combined, and the ranges over which it is."""
+
+
 class Reader:
     """Expressions of a Function's values, each made once."""
 
     def __init__(self, function: Function) -> None:
         self.makers: dict[Value, Instruction] = {}
         self.nodes: dict[Value, Node] = {}
-        self.finals: dict[Value, tuple[Carried, int]] = {}
+        self.finals: dict[Value, tuple[Carried, Node]] = {}
         self.phis: set[Value] = set()
         for item in instructions_of(function.body):
             if isinstance(item, Loop):
-                self.nodes[item.counter] = _range((COUNTER, item.counter.id), item.extent)
-                self.finals.update((c.final, (c, item.extent)) for c in item.carried)
+                counter = _range((COUNTER, item.counter.id), item.extent)
+                self.nodes[item.counter] = counter
+                self.finals.update((c.final, (c, counter)) for c in item.carried)
                 self.phis.update(c.phi for c in item.carried)
             elif isinstance(item, Compute | Constant | Lanes | Splat | Item | Horizontal | Across):
                 self.makers[item.out] = item
@@ -83,7 +104,7 @@ class Reader:
         if isinstance(item, Splat):
             return self.nodes[item.source]
         if isinstance(item, Item):
-            return _range((DIGIT, item.stride, item.extent), item.extent)
+            return _digit(item)
         if isinstance(item, Lanes):
             return lanes(item.values)
         if isinstance(item, Constant):
@@ -96,22 +117,28 @@ class Reader:
     def _reduced(self, value: Value) -> Node | None:
         """An integer that is a sum or the greatest of others, by their bounds."""
         combiner, parts = self._combined(value) if value.dtype in INDICES else (None, [])
-        found = [(interval(*affine(self.nodes[v])), n) for v, n in parts]
-        if not found:
+        if not parts:
             return None
-        low, high = (sum(i[end] * n for i, n in found) if combiner is Op.ADD
-                     else max(i[end] for i, _ in found) for end in (0, 1))
+        if combiner is Op.ADD:
+            found = [_sum_of(self.nodes[v], over) for v, over in parts]
+            low, high = sum(i[0] for i in found), sum(i[1] for i in found)
+        else:
+            found = [interval(*affine(self.nodes[v])) for v, _ in parts]
+            low, high = max(i[0] for i in found), max(i[1] for i in found)
         least, greatest = limits(value.dtype)
         if low < least or high > greatest:
             return None
         return elementwise(Op.ADD, _range((LEAF, value.id), high - low + 1), index(low))
 
-    def _combined(self, value: Value) -> tuple[Op | None, list[tuple[Value, int]]]:
-        """By which op loops, lanes or items make `value`, of what, and of how many of each."""
+    def _combined(self, value: Value) -> tuple[Op | None, list[Part]]:
+        """By which op loops, lanes or items make `value`, of what."""
         item = self.makers.get(value)
-        if isinstance(item, Horizontal | Across):
-            count = item.source.lanes if isinstance(item, Horizontal) else item.extent
-            return _known(item.combiner, [(item.source, count)])
+        if isinstance(item, Horizontal):
+            return _known(item.combiner, self._parts(item.source, item.combiner,
+                                                     (_lane(item.source.lanes),)))
+        if isinstance(item, Across):
+            return _known(item.combiner, self._parts(item.source, item.combiner,
+                                                     (_digit(item),)))
         last = value
         made: Instruction | None = item
         while last in self.finals or isinstance(made, Splat):
@@ -119,24 +146,25 @@ class Reader:
             made = self.makers.get(last)
         if value not in self.finals or not isinstance(made, Compute):
             return None, []
-        return _known(made.op, self._parts(value, made.op))
+        return _known(made.op, self._parts(value, made.op, ()))
 
-    def _parts(self, value: Value, combiner: Op) -> list[tuple[Value, int]]:
-        """What loops combine. What they carry counts where they begin."""
-        parts: list[tuple[Value, int]] = []
-        stack, carried = [(value, 1)], set[Value]()
+    def _parts(self, value: Value, combiner: Op, over: tuple[Node, ...]) -> list[Part]:
+        """What loops combine, and `over` which ranges. What they carry counts where they begin."""
+        parts: list[Part] = []
+        stack: list[Part] = [(value, over)]
+        carried = set[Value]()
         while stack:
-            v, count = stack.pop()
+            v, over = stack.pop()
             item = self.makers.get(v)
             if v in self.finals:
-                c, extent = self.finals[v]
-                stack += [(c.initial, count), (c.next, count * extent)]
+                c, counter = self.finals[v]
+                stack += [(c.initial, over), (c.next, (*over, counter))]
             elif isinstance(item, Splat):
-                stack.append((item.source, count))
+                stack.append((item.source, over))
             elif isinstance(item, Compute) and item.op is combiner:
-                stack += [(a, count) for a in item.args]
+                stack += [(a, over) for a in item.args]
             elif v not in self.phis:
-                parts.append((v, count))
+                parts.append((v, over))
             elif v in carried:
                 return []
             else:
@@ -161,14 +189,46 @@ class Reader:
         return made if least <= low and high <= greatest else None
 
 
-def _known(combiner: Op, parts: list[tuple[Value, int]]
-           ) -> tuple[Op | None, list[tuple[Value, int]]]:
+def _known(combiner: Op, parts: list[Part]) -> tuple[Op | None, list[Part]]:
     return (combiner, parts) if combiner in (Op.ADD, Op.MAX) else (None, [])
+
+
+def _sum_of(node: Node, over: Sequence[Node]) -> Interval:
+    """The interval of a sum over ranges, past the ends of which a mask may leave nothing."""
+    count = math.prod(r.arg.extent for r in over)
+    if node.op is Op.WHERE and node.src[2] is index(0):
+        most = _most_true(node.src[0], over, count)
+        low, high = interval(*affine(node.src[1]))
+        return min(low * most, 0), max(high * most, 0)
+    low, high = interval(*affine(node))
+    return low * count, high * count
+
+
+def _most_true(mask: Node, over: Sequence[Node], count: int) -> int:
+    """At how many of `count` steps of ranges a mask is true at most, wherever others are."""
+    if any(n.op is Op.LOAD for n in toposort([mask])):
+        return count
+    ranges = list(ranges_of([mask]))
+    own = [r for r in ranges if r in over]
+    others = [r for r in ranges if r not in over]
+    steps: int = math.prod(r.arg.extent for r in own)
+    if steps * math.prod(r.arg.extent for r in others) > MOST_STEPS:
+        return count
+    true = values(mask, grid([*others, *own])).reshape(-1, steps)
+    return int(true.sum(1).max()) * (count // steps)
+
+
+def _lane(count: int) -> Node:
+    return _range((LANE, count), count)
+
+
+def _digit(item: Item | Across) -> Node:
+    return _range((DIGIT, item.stride, item.extent), item.extent)
 
 
 def lanes(found: tuple[int, ...]) -> Node:
     """Integers by lane."""
-    lane, step = _range((LANE, len(found)), len(found)), found[1] - found[0]
+    lane, step = _lane(len(found)), found[1] - found[0]
     if all(b - a == step for a, b in pairwise(found)):
         return elementwise(Op.ADD, elementwise(Op.MUL, lane, index(step)), index(found[0]))
     node = index(found[-1])

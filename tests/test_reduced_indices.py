@@ -61,6 +61,19 @@ def test_reductions_of_divided_indices_are_right_on_every_axis(
         np.testing.assert_array_equal(reduced(lt.arange(n, device=device)).numpy(), expected)
 
 
+@pytest.mark.parametrize("size", [2, 3, 9, 16, 17])
+@pytest.mark.parametrize("name", ["nanmedian", "nanquantile"])
+def test_what_is_read_at_a_position_that_is_a_count_is_what_numpy_finds(
+        device: str, size: int, name: str) -> None:
+    """The position is a sum over ranges of its own, of numbers that no memory holds."""
+    x = lt.linspace(-1, 2, size, device=device)
+    here = x.nanmedian(0)[0] if name == "nanmedian" else x.nanquantile(0.5, 0)
+    expected = np.sort(np.linspace(-1, 2, size))[(size - 1) // 2]
+    if name == "nanquantile":
+        expected = np.quantile(np.linspace(-1, 2, size), 0.5)
+    assert here.item() == pytest.approx(expected, abs=1e-6)
+
+
 class _Array(np.ndarray[Any, Any]):
     """NumPy with the names of reductions that lazyten has."""
 

@@ -15,9 +15,20 @@ from hypothesis import strategies as st
 import lazyten as lt
 from lazyten import dtype as dt
 from lazyten.codegen.ranges import merge_ranges
-from lazyten.codegen.stage import is_packable
+from lazyten.codegen.stage import is_packable, local_loads, packable_loads
 from lazyten.nn import functional as F
-from lazyten.node import Node, Param, Range, elementwise, index, make, substitute, toposort
+from lazyten.node import (
+    Node,
+    Param,
+    Range,
+    cast,
+    const,
+    elementwise,
+    index,
+    make,
+    substitute,
+    toposort,
+)
 from lazyten.ops import Op
 from lazyten.simplify import simplify
 
@@ -184,3 +195,15 @@ def test_a_load_that_divides_a_short_loop_can_be_packed() -> None:
     position = total(times(i, 4), times(divided(phase, 2, Op.IDIV), 2), divided(phase, 2, Op.MOD))
     assert is_packable(load(position))
     assert not is_packable(load(total(times(i, 2), times(divided(phase, 2, Op.IDIV), 2))))
+
+
+def test_a_load_at_a_position_that_is_summed_up_is_not_packed() -> None:
+    """The ranges of the sum are not the load's, and are bound before it: nothing to copy along."""
+    own = loop(0, 4, "reduce")
+    less = elementwise(Op.CMPLT, cast(own, dt.float32), const(2.5, dt.float32))
+    count = make(Op.ACCUMULATE, dt.INDEX, (cast(less, dt.INDEX), own), Op.ADD)
+    for position in (count, total(count, times(loop(1, 3), 5))):
+        assert not is_packable(load(position))
+        sink = make(Op.SINK, dt.bool_, (make(Op.STORE, dt.bool_, (
+            make(Op.PARAM, dt.float32, (), Param(1, 3)), loop(1, 3), load(position))),))
+        assert packable_loads(sink) == local_loads(sink) == {}

@@ -20,7 +20,18 @@ from lazyten.codegen.verify_accesses import is_within, verify_accesses
 from lazyten.codegen.verify_loops import verify_loops
 from lazyten.codegen.verify_rewrites import verify_rewrite
 from lazyten.errors import InternalError
-from lazyten.node import Node, Param, Range, const, elementwise, index, make, substitute, toposort
+from lazyten.node import (
+    Node,
+    Param,
+    Range,
+    cast,
+    const,
+    elementwise,
+    index,
+    make,
+    substitute,
+    toposort,
+)
 from lazyten.ops import Op
 from lazyten.simplify import simplify
 
@@ -304,3 +315,26 @@ def test_positions_that_a_reduction_gives_are_known_to_be_inside(n: int) -> None
     counted = lt.arange(n, device="cpu").expand(3, n)
     np.testing.assert_array_equal(counted.gather(1, ranks).numpy(),
                                   values.argsort(1).argsort(1))
+
+
+@pytest.mark.parametrize("loops", [(6, 1), (3, 2), (1, 6), (2, 4)])
+@pytest.mark.parametrize("among", ["all", "those below 5"])
+def test_a_position_that_is_a_count_is_inside_if_it_counts_as_many_at_most(
+        loops: tuple[int, int], among: str) -> None:
+    """Of loops and lanes that go past the end of what is counted, only what their mask leaves."""
+    outer, lanes = loop(1000, loops[0], "reduce"), loop(1001, loops[1], "vector")
+    ranges = [r for r in (outer, lanes) if r.arg.extent > 1]
+    element = row_major(*((r, {outer: loops[1], lanes: 1}[r]) for r in ranges))
+    valid = elementwise(Op.CMPLT, element, index(5))
+    below = elementwise(Op.CMPLT, cast(element, dt.float32), const(2.5, dt.float32))
+    counted = cast(below, dt.INDEX)
+    if among != "all":
+        counted = elementwise(Op.WHERE, valid, counted, index(0))
+    count = make(Op.ACCUMULATE, dt.INDEX, (counted, *ranges), Op.ADD)
+    most = 5 if among != "all" else loops[0] * loops[1]
+
+    def checked(size: int) -> None:
+        verify_accesses(linearize("kernel", sink(store(1, index(0), load(size, count)))))
+    checked(most + 1)
+    with pytest.raises(InternalError, match="may be outside"):
+        checked(most)
