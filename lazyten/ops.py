@@ -162,7 +162,12 @@ def _quiet(function: Callable[..., Array]) -> Callable[..., Array]:
 
 
 def _maximum(a: Array, b: Array) -> Array:
-    return np.logical_or(a, b) if np.asarray(a).dtype == np.bool_ else np.maximum(a, b)
+    a, b = np.asarray(a), np.asarray(b)
+    if a.dtype == np.bool_:
+        return np.logical_or(a, b)
+    if a.dtype.kind != "f":
+        return np.maximum(a, b)
+    return np.where((a > b) | (a != a), a, b)  # of two zeros b: NumPy's depends on the processor
 
 
 def _floor_divide(a: Array, b: Array) -> Array:

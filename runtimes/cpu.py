@@ -18,6 +18,7 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from lazyten.codegen.generated import Generated
+from lazyten.codegen.target import Target
 from lazyten.device import Argument, Launch, Limit
 from lazyten.errors import CompileError
 from lazyten.kernel import Kernel
@@ -80,14 +81,17 @@ def parse(kernel: Generated) -> llvm.ModuleRef:
 
 
 class CpuRuntime(PooledRuntime[int]):
-    """Device 'cpu'. A handle is an address; launches are done when they return."""
+    """Device 'cpu'. A handle is an address; launches are done when they return.
+
+    Kernels are written for the vectors of `target`, if one is given, and compiled for this machine.
+    """
 
     has_offsets = True
     alignment = 1
 
-    def __init__(self, index: int = 0) -> None:
+    def __init__(self, index: int = 0, target: Target | None = None) -> None:
         super().__init__(index)
-        target = host_target()
+        target = target or host_target()
         self.capabilities = Capabilities(
             "cpu", vector_bytes=target.vector_bytes, vector_registers=target.vector_registers,
             l1_bytes=target.l1_bytes, l1_ways=target.l1_ways, l2_bytes=target.l2_bytes,

@@ -16,10 +16,11 @@ from lazyten.codegen.target import Target
 from lazyten.errors import DeviceError
 from lazyten.forking import held_by_forks
 from lazyten.runtimes.cache_sizes import host_caches
+from lazyten.runtimes.processors import PROCESSORS
 
-BY_FEATURE = {"avx512f": Target("avx512", 64, 32), "avx2": Target("avx2", 32, 16),
-              "avx": Target("avx", 32, 16), "sse2": Target("sse", 16, 16),
-              "neon": Target("neon", 16, 32)}
+BY_FEATURE = {"avx512f": PROCESSORS["x86-64-v4"].target, "avx2": PROCESSORS["x86-64-v3"].target,
+              "avx": Target("avx", 32, 16), "sse2": PROCESSORS["x86-64-v2"].target,
+              "neon": PROCESSORS["neon"].target}
 """Vector units by the feature that has them, best first."""
 
 
@@ -38,11 +39,6 @@ def target_of(features: dict[str, bool], machine: str) -> Target:
     return next((t for feature, t in BY_FEATURE.items() if features.get(feature)), Target())
 
 
-LEVELS = {"x86-64-v2": BY_FEATURE["sse2"], "x86-64-v3": BY_FEATURE["avx2"],
-          "x86-64-v4": BY_FEATURE["avx512f"]}
-"""Vector units by the level of x86-64 that has them, as compilers name these."""
-
-
 def named_target() -> Target | None:
     """The vector unit that LAZYTEN_TARGET names, with usual caches; None if it is the machine's own
     that counts. DeviceError for an unknown name.
@@ -54,7 +50,8 @@ def named_target() -> Target | None:
     name = os.environ.get("LAZYTEN_TARGET") or "host"
     if name == "host":
         return None
-    named = LEVELS | {t.name: t for t in (*BY_FEATURE.values(), Target())}
+    named = {n: p.target for n, p in PROCESSORS.items()}
+    named |= {t.name: t for t in (*BY_FEATURE.values(), Target())}
     if name not in named:
         raise DeviceError(f"LAZYTEN_TARGET={name!r} is not a target; use one of "
                           f"{', '.join(named)}, or host for this machine's own")

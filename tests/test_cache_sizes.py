@@ -95,7 +95,8 @@ def test_the_cpu_compiles_for_this_machines_caches_and_a_named_target_for_usual_
 
 
 @pytest.mark.parametrize(("name", "vector_bytes", "registers"), [
-    ("x86-64-v2", 16, 16), ("x86-64-v3", 32, 16), ("x86-64-v4", 64, 32), ("neon", 16, 32)])
+    ("x86-64-v2", 16, 16), ("x86-64-v3", 32, 16), ("x86-64-v4", 64, 32), ("neon", 16, 32),
+    ("riscv-v", 16, 32), ("wasm-simd", 16, 16)])
 def test_a_named_target_is_the_same_on_every_machine(
         name: str, vector_bytes: int, registers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAZYTEN_TARGET", name)
