@@ -217,6 +217,8 @@ class OpenCLRuntime(PooledRuntime[ClBuffer]):
 
     def translate(self, kernels: Mapping[str, Kernel]) -> tuple[list[Generated], Any]:
         """Text and program of kernels, from disk if they were compiled together before."""
+        if self.code.disk is None:  # PoCL compiles each kernel several times more for a binary
+            return super().translate(kernels)
         built: list[Any] = []
 
         def compile_new(generated: Sequence[Generated]) -> bytes:

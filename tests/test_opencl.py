@@ -285,6 +285,22 @@ def test_a_binary_that_the_driver_refuses_is_compiled_anew(tmp_path: Path) -> No
     assert program.name == "row_sums"
 
 
+def test_no_binary_is_asked_for_that_nothing_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For one PoCL compiles all kernels of a program for each way to launch them."""
+    program = pytest.importorskip("pyopencl").Program
+    asked: list[str] = []
+    found = program.get_info
+
+    def noted(self: Any, what: int) -> Any:
+        asked.append(str(what))
+        return found(self, what)
+    monkeypatch.setattr(program, "get_info", noted)
+    runtime = OpenCLRuntime()
+    assert runtime.code.disk is None
+    assert runtime.build([row_sums()])[0].name == "row_sums"
+    assert str(opencl_devices.package().program_info.BINARIES) not in asked
+
+
 def test_out_of_memory_names_the_value_and_the_device() -> None:
     with pytest.raises(DeviceError, match=r"cannot store .*float32.*opencl: cannot allocate.*has "
                                           r"[\d,]+ bytes of memory"):
