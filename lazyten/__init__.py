@@ -58,6 +58,7 @@ from lazyten.dtype import (
 )
 from lazyten.errors import (
     ArgumentError,
+    AttributeNameError,
     CheckError,
     CompileError,
     DeviceError,
@@ -67,6 +68,7 @@ from lazyten.errors import (
     InternalError,
     JitError,
     LazytenError,
+    ModuleAttributeError,
     ShapeError,
     StateError,
     TransformError,
@@ -273,6 +275,7 @@ def __getattr__(name: str) -> _Any:
 
 __all__ = [
     "ArgumentError",
+    "AttributeNameError",
     "CheckError",
     "CompileError",
     "DType",
@@ -285,6 +288,7 @@ __all__ = [
     "InternalError",
     "JitError",
     "LazytenError",
+    "ModuleAttributeError",
     "ShapeError",
     "StateError",
     "Tensor",

@@ -64,8 +64,8 @@ class GradScaler:
         self.set_growth_factor(growth_factor)
         self.set_backoff_factor(backoff_factor)
         self.set_growth_interval(growth_interval)
-        self._scale = Tensor(_positive(init_scale, "init_scale"), dt.float32, where_)
-        self._tracker = Tensor(0, dt.int32, where_)
+        self._scale = Tensor._copy_of(_positive(init_scale, "init_scale"), dt.float32, where_)
+        self._tracker = Tensor._copy_of(0, dt.int32, where_)
         self._pending: WeakKeyDictionary[Optimizer, _Pending] = WeakKeyDictionary()
 
     # ---- a step ----------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ class GradScaler:
         pending = self._pending.get(optimizer)
         if pending is None:
             with tracing.listening(None):
-                pending = _Pending(Tensor(False, device=self._scale.device))
+                pending = _Pending(Tensor._copy_of(False, device=self._scale.device))
             self._pending[optimizer] = pending
         trace = tracing.current()
         if trace is not None and (pending.seen is None or pending.seen() is not trace):
@@ -242,7 +242,7 @@ class GradScaler:
 def _on(value: Scalar | Tensor, like: Tensor) -> Tensor:
     """A zero-dim tensor in memory, like another."""
     number = shapes.as_number(value, "GradScaler", "the scale")
-    return Tensor(number, like.dtype, like.device)
+    return Tensor._copy_of(number, like.dtype, like.device)
 
 
 def _positive(value: float, what: str) -> float:

@@ -118,7 +118,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     if not count:
         return zeros(0, dtype=input.dtype, device=input.device)
     rows = np.array(list(choose(range(input.numel()), count)), np.int64).reshape(-1, count)
-    return input[Tensor(rows, device=input.device)]
+    return input[Tensor._copy_of(rows, device=input.device)]
 
 
 def _triangle(row: int, column: int, offset: int, lower: bool, dtype: DTypeLike | None,
@@ -129,7 +129,7 @@ def _triangle(row: int, column: int, offset: int, lower: bool, dtype: DTypeLike 
     diagonal = min(max(shapes.as_int(offset, operation, "the offset"), -rows), columns)
     shapes.allocatable(rows * columns, operation)
     mask = np.tri(rows, columns, diagonal - (not lower), dtype=bool)
-    return Tensor(np.array(np.nonzero(mask if lower else ~mask)), dtype, device)
+    return Tensor._copy_of(np.array(np.nonzero(mask if lower else ~mask)), dtype, device)
 
 
 def tril_indices(row: int, col: int, offset: int = 0, dtype: DTypeLike | None = None,

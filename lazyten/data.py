@@ -35,6 +35,20 @@ def buffer_node(data: Any, dtype: DType | None, device: str) -> Node:
     return Buffer.from_numpy(ops.encode(values, target), target, device).node(array.shape)
 
 
+def are_sizes(given: tuple[Any, ...]) -> bool:
+    """Whether Tensor(*given) names sizes of axes: whole numbers, or nothing."""
+    return all(isinstance(n, int | np.integer) and not isinstance(n, bool) for n in given)
+
+
+def only_sequence(given: tuple[Any, ...]) -> Any:
+    """What Tensor(*given) copies: one tensor, array or sequence. DTypeError for anything else."""
+    if len(given) == 1 and not isinstance(given[0], bool | float | str | np.generic | None):
+        return given[0]
+    shown = ", ".join(map(_short, given))
+    raise DTypeError(f"Tensor({shown}): it takes the sizes of a tensor, or one sequence of numbers "
+                     f"or array; lazyten.tensor({shown}) takes numbers, and a dtype besides")
+
+
 def to_array(data: Any, floats: DType) -> tuple[Array, DType]:
     """The values as an array of compute type, and their dtype: `floats` for Python's floats."""
     if isinstance(data, np.ndarray | np.generic):

@@ -18,11 +18,14 @@ from typing import Any
 
 import numpy as np
 
+from lazyten.nn.attributes import TABLES
 from lazyten.nn.module import Module
 
 _MISSING = object()
 _LARGE = 1 << 16
 """Arrays of more bytes are compared by identity."""
+_NOT_READ = {*TABLES, "_non_persistent_buffers_set"}
+"""Attributes of a layer that are looked into instead, or that no result depends on."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,8 +109,9 @@ class _ByIdentity:
         self.whole, self.names = whole, [*chain.from_iterable(whole)]
         self.views = [below.values() for below in whole]
         self.values = [*chain.from_iterable(self.views)]
+        known = {id(below) for below in whole}
         rest = list({(id(w.holder), w.name): w for w in watched
-                     if not any(w.holder is below for below in whole)}.values())
+                     if id(w.holder) not in known}.values())
         cells = [w for w in rest if isinstance(w.holder, CellType)]
         self.cells = [w.holder for w in cells if w.value is not _MISSING]
         self.empty = [w.holder for w in cells if w.value is _MISSING]
@@ -237,13 +241,14 @@ class Environment:
             self._visit(default, where, names)
 
     def _visit_module(self, module: Module, user: str) -> None:
-        """All attributes of a layer, but for the tables of what is below it."""
+        """All attributes of a layer: plain ones, and what its tables hold."""
         names = self._visit_methods(type(module), user, frozenset({"forward"}))
-        below = vars(module)
-        for name in below:
-            if name not in ("_parameters", "_buffers", "_modules"):
-                self._watch(below, name, user, names)
-        self.sizes.append((below, len(below)))  # what is new has no name yet
+        own = vars(module)
+        for below in (own, *(own[table] for table in TABLES if table in own)):
+            for name in below:
+                if name not in _NOT_READ:
+                    self._watch(below, name, user, names)
+            self.sizes.append((below, len(below)))  # what is new has no name yet
 
     def _visit_attributes(self, holder: Mapping[str, Any], user: str,
                           names: frozenset[str]) -> None:

@@ -58,8 +58,21 @@ class TransformError(LazytenError, RuntimeError):
     without a say whether examples share them."""
 
 
-class StateError(LazytenError, KeyError):
-    """Saved tensors that do not match a model: missing, unexpected, or of another shape."""
+class ModuleAttributeError(LazytenError, AttributeError):
+    """An attribute, a part or a parameter that a module does not have, or cannot have yet because
+    its __init__ does not call super().__init__(); also an AttributeError."""
+
+
+class AttributeNameError(ArgumentError, KeyError):
+    """A name that cannot be a module's parameter, buffer or part; also a KeyError."""
+
+    def __str__(self) -> str:  # KeyError would show the message in quotes
+        return str(self.args[0]) if self.args else ""
+
+
+class StateError(LazytenError, KeyError, RuntimeError):
+    """Saved tensors that do not match a model: missing, unexpected, or of another shape; also a
+    KeyError and a RuntimeError."""
 
     def __str__(self) -> str:  # KeyError would show the message in quotes
         return str(self.args[0]) if self.args else ""

@@ -45,7 +45,7 @@ def _replaced(module: Module, tensors: Mapping[str, Tensor]) -> Iterator[None]:
 
 
 def _place(module: Module, path: str, tensor: Any) -> tuple[dict[str, Any], str, Tensor]:
-    """The attributes that a dotted name is in, its last part, and the tensor to put there."""
+    """The table that a dotted name is in, its last part, and the tensor to put there."""
     if not isinstance(tensor, Tensor):
         raise DTypeError(f"functional_call: {path!r} is {type(tensor).__name__} {tensor!r:.40}, "
                          f"not a tensor; wrap it in lazyten.tensor()")
@@ -57,4 +57,4 @@ def _place(module: Module, path: str, tensor: Any) -> tuple[dict[str, Any], str,
         known = [n for n, _ in (*module.named_parameters(), *module.named_buffers())]
         raise StateError(f"functional_call: {type(module).__name__} has no parameter or buffer "
                          f"{path!r}; it has {', '.join(known) or 'none'}")
-    return vars(owner), name, tensor
+    return owner._parameters if name in owner._parameters else owner._buffers, name, tensor

@@ -25,7 +25,7 @@ def tensor(data: Any, dtype: DTypeLike | None = None, device: str | None = None,
 
     Python floats become float32 and integers int64; arrays keep their type unless `dtype` is given.
     """
-    return Tensor(data, dtype, device, requires_grad)
+    return Tensor._copy_of(data, dtype, device, requires_grad)
 
 
 # ---- constant tensors ----------------------------------------------------------------------------

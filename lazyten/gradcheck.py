@@ -50,7 +50,7 @@ def gradgradcheck(func: Callable[..., Any], inputs: Tensor | Sequence[Any],
     weights = grad_outputs
     if weights is None:
         draw = np.random.default_rng(0)
-        weights = [Tensor(draw.uniform(0.5, 1.5, t.shape), t.dtype, t.device, True)
+        weights = [Tensor._copy_of(draw.uniform(0.5, 1.5, t.shape), t.dtype, t.device, True)
                    for t in outputs]
 
     def first(*args: Any) -> tuple[Tensor, ...]:
@@ -81,7 +81,7 @@ def _analytic(output: Tensor, inputs: Sequence[Tensor]) -> list[Array]:
     for row in range(output.numel()):
         one = np.zeros(output.numel())
         one[row] = 1.0
-        cotangent = Tensor(one.reshape(output.shape), output.dtype, output.device)
+        cotangent = Tensor._copy_of(one.reshape(output.shape), output.dtype, output.device)
         parts = _gradient.vjp(output.node, cotangent.node, [t.node for t in inputs])
         for jacobian, part in zip(found, parts, strict=True):
             if part is not None:
@@ -101,7 +101,7 @@ def _numeric(func: Callable[..., Any], inputs: Sequence[Any], place: int, number
             moved = base.copy()
             moved[position] += step
             given = list(inputs)
-            given[place] = Tensor(moved.reshape(x.shape), x.dtype, x.device, True)
+            given[place] = Tensor._copy_of(moved.reshape(x.shape), x.dtype, x.device, True)
             output = _floats(func(*given))[number]
             with no_grad():
                 ends.append(output.detach().numpy().reshape(-1).astype(np.float64))

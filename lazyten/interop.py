@@ -33,10 +33,10 @@ def as_tensor(data: Any, dtype: DTypeLike | None = None, device: str | None = No
         return data.to(dtype=dtype, device=device)
     where = default_device() if device is None else canonical(device)
     if isinstance(data, np.generic) or not hasattr(data, "__array__"):
-        return Tensor(data, dtype, where)
+        return Tensor._copy_of(data, dtype, where)
     array = np.asarray(data)
     if dtype is not None and dt.from_numpy(array.dtype) is not dt.as_dtype(dtype):
-        return Tensor(array, dtype, where)
+        return Tensor._copy_of(array, dtype, where)
     return _sharing(array, where)
 
 
@@ -81,7 +81,7 @@ def _sharing(array: Array, device: str) -> Tensor:
     straight = array.transpose(order)
     if array.flags.c_contiguous or not straight.flags.c_contiguous:
         order, straight = list(range(array.ndim)), array
-    result = Tensor(straight, device=device)
+    result = Tensor._copy_of(straight, device=device)
     if result._storage.share(straight) and not array.flags.writeable:
         warnings.warn(f"an array of shape {array.shape} is read-only, so the tensor that shares "
                       f"its memory cannot be written; tensor() makes a copy that can",

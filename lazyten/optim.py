@@ -21,6 +21,7 @@ from lazyten.dtype import DType
 from lazyten.errors import ArgumentError, DTypeError, GradientError, StateError
 from lazyten.functions import where
 from lazyten.grad_mode import no_grad
+from lazyten.nn.parameter import Parameter
 from lazyten.node import reshape
 from lazyten.tensor import Tensor
 
@@ -124,7 +125,7 @@ class Optimizer:
             if trace is not None:
                 trace.undo(partial(state.update, {"step": count}))
             with tracing.listening(None):
-                count = state["step"] = Tensor(float(count), dt.float32, like.device)
+                count = state["step"] = Tensor._copy_of(float(count), dt.float32, like.device)
         taken = count + 1
         self._set(count, taken)
         return taken.to(_scalar_type(like))
@@ -165,7 +166,7 @@ class Optimizer:
             value = compute()
             found = self._scalars.get(key)
             if found is None or found[0] != value:
-                found = self._scalars[key] = (value, Tensor(value, dtype, like.device))
+                found = self._scalars[key] = (value, Tensor._copy_of(value, dtype, like.device))
             return found[1]
         if key not in self._traced_scalars:
             node = trace.host_input(lambda: np.array([compute()], dtype.numpy), dtype, 1,
@@ -240,7 +241,8 @@ def _check_parameter(name: str, p: object, seen: set[int]) -> None:
     if not isinstance(p, Tensor):
         raise DTypeError(f"{name}: a parameter is {_short(p)}, not a tensor; give "
                          f"model.parameters()")
-    if not p.is_leaf or not p.requires_grad:
+    frozen = isinstance(p, Parameter) and not p.requires_grad  # it has no gradient, so no step
+    if not frozen and not (p.is_leaf and p.requires_grad):
         raise GradientError(f"{name}: a parameter of shape {p.shape} is no leaf that requires "
                             f"gradients; call requires_grad_() on it")
     if id(p) in seen:
@@ -262,7 +264,7 @@ def _scalar_type(like: Tensor) -> DType:
 def _zeros(like: Tensor) -> Tensor:
     """Zeros in memory: a kernel input from the first step on."""
     zeros = np.zeros(like.shape, like.dtype.compute)
-    return Tensor(zeros, like.dtype, like.device)
+    return Tensor._copy_of(zeros, like.dtype, like.device)
 
 
 class SGD(Optimizer):

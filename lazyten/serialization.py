@@ -92,7 +92,7 @@ def load_safetensors(path: str | os.PathLike[str], device: str | None = None) ->
             raise DTypeError(f"load_safetensors: {name} in {path} is of type {entry['dtype']}, "
                              f"which lazyten has not; it has {', '.join(_NAMES)}")
         stored = np.frombuffer(bytes(entry["data"]), dtype.numpy).reshape(entry["shape"])
-        tensors[name] = Tensor(ops.decode(stored, dtype), dtype, device)
+        tensors[name] = Tensor._copy_of(ops.decode(stored, dtype), dtype, device)
     return tensors
 
 

@@ -95,25 +95,43 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
              RandomMethods, InPlaceMethods, GradientMethods):
     """An array of numbers that is computed when it is needed.
 
-    Tensor(data) copies numbers, nested sequences or a NumPy array; see `tensor`.
+    Tensor(2, 3) is a tensor of these sizes, whose values do not matter. Tensor(data) copies nested
+    sequences or a NumPy array to the default float type; `lazyten.tensor` keeps the type.
     """
 
     __slots__ = ("__weakref__", "_grad", "_hooked", "_lineage", "_moves", "_retains", "_storage")
     __array_priority__ = 1000  # NumPy leaves `array + tensor` to the tensor
 
-    def __init__(self, data: Any, dtype: DTypeLike | None = None, device: str | None = None,
+    def __init__(self, *data: Any, dtype: DTypeLike | None = None, device: str | None = None,
                  requires_grad: bool = False) -> None:
+        kind = dt.default_float if dtype is None else dt.as_dtype(dtype)
+        if _data.are_sizes(data):
+            where = default_device() if device is None else canonical(device)
+            self._hold(Storage(const(0, kind, shapes.new_shape(data or (0,), "Tensor")), where))
+        else:
+            given = _data.only_sequence(data)
+            wanted = dtype if isinstance(given, Tensor) else kind
+            self._hold(Tensor._copy_of(given, wanted, device)._storage)
+        if requires_grad:
+            self.requires_grad_()
+
+    @staticmethod
+    def _copy_of(data: Any, dtype: DTypeLike | None = None, device: str | None = None,
+                 requires_grad: Flag = False) -> Tensor:
+        """A tensor with a copy of numbers, nested sequences or an array; see `lazyten.tensor`."""
         where = default_device() if device is None else canonical(device)
         if isinstance(data, Tensor):
             node = data.detach().to(dtype=dtype, device=where).node
         else:
             node = _data.buffer_node(data, None if dtype is None else dt.as_dtype(dtype), where)
-        self._storage = Storage(node, where)
-        self._moves: Moves = ()
+        result = Tensor._view(Storage(node, where), (), None)
+        return result.requires_grad_() if requires_grad else result
+
+    def _hold(self, storage: Storage, moves: Moves = ()) -> None:
+        """Be a new handle of this storage."""
+        self._storage, self._moves = storage, moves
         self._lineage: Lineage | None = None
         self._grad: Tensor | None = None
-        if requires_grad:
-            self.requires_grad_()
 
     # ---- structure -------------------------------------------------------------------------------
 
@@ -154,7 +172,8 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
     def _fresh(self, value: Node | np.ndarray[Any, Any], device: str | None = None) -> Tensor:
         """A new tensor that no gradient flows through, on this device or another."""
         where = self.device if device is None else canonical(device)
-        return Tensor._of(value, where) if isinstance(value, Node) else Tensor(value, device=where)
+        return Tensor._of(value, where) if isinstance(
+            value, Node) else Tensor._copy_of(value, device=where)
 
     def _cast(self, dtype: DType) -> Tensor:
         return self.to(dtype=dtype)
@@ -511,14 +530,19 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
     def __copy__(self) -> Tensor:
         return Tensor._view(self._storage, self._moves, self._lineage)
 
-    def __deepcopy__(self, memo: dict[Integer, Any]) -> Tensor:
+    def _copied_storage(self, memo: dict[Integer, Any]) -> Storage:
+        """The storage's deep copy, which aliases share. GradientError for what is no leaf."""
         if not self.is_leaf:
             raise GradientError("deepcopy of a tensor that an operation made and gradients flow "
                                 "through: only leaves can be copied; use detach() or clone()")
-        storage = memo.get(id(self._storage))
+        storage: Storage | None = memo.get(id(self._storage))
         if storage is None:
             self._storage.refresh()
             storage = memo[id(self._storage)] = Storage(self._storage.value, self.device)
+        return storage
+
+    def __deepcopy__(self, memo: dict[Integer, Any]) -> Tensor:
+        storage = self._copied_storage(memo)
         result = memo[id(self)] = Tensor._view(storage, self._moves, None)
         if self.requires_grad:
             result.requires_grad_()
@@ -791,7 +815,7 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         if isinstance(value, _NUMBERS) and not isinstance(value, np.complexfloating):
             return shapes.as_number(value, operation, "the other operand")
         if isinstance(value, np.ndarray | list | tuple):
-            return Tensor(value, device=self.device)
+            return Tensor._copy_of(value, device=self.device)
         raise DTypeError(f"{operation} of a tensor and {type(value).__name__} {value!r:.40}: the "
                          f"other operand must be a tensor, an array or a number")
 
@@ -1364,7 +1388,7 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         if isinstance(given, list) and not given:
             given = np.zeros(0, np.int64)
         return self._tensor(given if isinstance(given, Tensor) else
-                            Tensor(given, device=self.device), "index")
+                            Tensor._copy_of(given, device=self.device), "index")
 
     def _mask(self, flag: Any) -> Tensor:
         """A bool without axes, as a mask of 1 element."""
@@ -1430,8 +1454,8 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
             return self.reshape(1).nonzero(as_tuple=True)
         places = np.argwhere(self.detach().clone().realize()._storage.read()).astype(np.int64)
         if not as_tuple:
-            return Tensor(places, device=self.device)
-        return tuple(Tensor(line, device=self.device) for line in places.T)
+            return Tensor._copy_of(places, device=self.device)
+        return tuple(Tensor._copy_of(line, device=self.device) for line in places.T)
 
     def masked_select(self, mask: Tensor) -> Tensor:
         """The elements where the bool mask holds, in one axis; the two broadcast. Computes the

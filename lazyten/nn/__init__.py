@@ -27,7 +27,8 @@ from lazyten.nn.layers import (
     Tanh,
 )
 from lazyten.nn.losses import CrossEntropyLoss, MSELoss
-from lazyten.nn.module import Module, Parameter
+from lazyten.nn.module import Module
+from lazyten.nn.parameter import Parameter
 
 __all__ = [
     "GELU", "AvgPool2d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d",

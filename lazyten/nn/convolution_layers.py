@@ -9,6 +9,7 @@ from lazyten.nn import functional as F
 from lazyten.nn.convolution import Sizes
 from lazyten.nn.layers import uniform_parameter
 from lazyten.nn.module import Module
+from lazyten.nn.parameter import Parameter
 from lazyten.tensor import DTypeLike, Tensor
 
 
@@ -44,7 +45,9 @@ class _Convolution(Module):
         shape = (first, second // groups, *self.kernel_size)
         fan_in = math.prod(shape[1:])
         self.weight = uniform_parameter(shape, fan_in, device, dtype)
-        self.bias = uniform_parameter((out_channels,), fan_in, device, dtype) if bias else None
+        self.bias: Parameter | None
+        self.register_parameter("bias", uniform_parameter((out_channels,), fan_in, device, dtype)
+                                if bias else None)
 
     def extra_repr(self) -> str:
         return (f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, "

@@ -16,6 +16,7 @@ from lazyten.nn import functional as F
 from lazyten.nn import init
 from lazyten.nn.dropout import check_probability
 from lazyten.nn.module import Module
+from lazyten.nn.parameter import Parameter, parameter_of
 from lazyten.nn.pooling import Sizes
 from lazyten.tensor import DTypeLike, Tensor
 
@@ -27,15 +28,15 @@ _flatten = takes_tensors(Tensor.flatten)
 
 
 def uniform_parameter(shape: Sequence[int], fan_in: int, device: str | None,
-                      dtype: DTypeLike | None) -> Tensor:
+                      dtype: DTypeLike | None) -> Parameter:
     """PyTorch's default for weights and biases: uniform up to 1 / sqrt(fan_in)."""
     bound = 1 / math.sqrt(fan_in) if fan_in else 0.0
     value = functions.empty(shape, device=device, dtype=dtype)
     if value.numel() <= MOST_ON_HOST and value.dtype is dt.float32:
         unit = random.host_uniform(value.numel()).reshape(value.shape)
         on_host = unit * np.float32(2 * bound) + np.float32(-bound)
-        return functions.tensor(on_host, device=device, requires_grad=True)
-    return init.uniform_(value, -bound, bound).realize().requires_grad_()
+        return parameter_of(functions.tensor(on_host, device=device))
+    return parameter_of(init.uniform_(value, -bound, bound).realize())
 
 
 class Linear(Module):
@@ -50,7 +51,9 @@ class Linear(Module):
                                     f"more")
         self.in_features, self.out_features = in_features, out_features
         self.weight = uniform_parameter((out_features, in_features), in_features, device, dtype)
-        self.bias = uniform_parameter((out_features,), in_features, device, dtype) if bias else None
+        self.bias: Parameter | None
+        self.register_parameter("bias", uniform_parameter(
+            (out_features,), in_features, device, dtype) if bias else None)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.linear(input, self.weight, self.bias)
@@ -82,7 +85,7 @@ class Embedding(Module):
         init.normal_(weight)
         if padding_idx is not None:
             weight[padding_idx] = 0
-        self.weight = weight.realize().requires_grad_()
+        self.weight = parameter_of(weight.realize())
 
     def forward(self, input: Tensor) -> Tensor:
         return F.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type,
@@ -140,10 +143,11 @@ class LayerNorm(Module):
         self.normalized_shape = shapes.new_shape([[normalized_shape] if isinstance(
             normalized_shape, int) else normalized_shape], "LayerNorm")
         self.eps = eps
-        self.weight = functions.ones(self.normalized_shape, device=device, dtype=dtype,
-                                     requires_grad=True)
-        self.bias = functions.zeros(self.normalized_shape, device=device, dtype=dtype,
-                                    requires_grad=True) if bias else None
+        self.weight = parameter_of(functions.ones(self.normalized_shape, device=device,
+                                                  dtype=dtype))
+        self.bias: Parameter | None
+        self.register_parameter("bias", parameter_of(functions.zeros(
+            self.normalized_shape, device=device, dtype=dtype)) if bias else None)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
@@ -289,4 +293,5 @@ class Sequential(Module):
         if not -count <= number < count:
             raise IndexingError(f"Sequential: index {number} is outside its {count} modules; use "
                                 f"{-count} to {count - 1}")
-        return list(self._modules.values())[number]
+        found: Module = list(self._modules.values())[number]
+        return found

@@ -14,7 +14,9 @@ class CrossEntropyLoss(Module):
                  ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
                  label_smoothing: float = 0.0) -> None:
         super().__init__()
-        self.weight, self.ignore_index = weight, ignore_index
+        self.weight: Tensor | None
+        self.register_buffer("weight", weight)
+        self.ignore_index = ignore_index
         self.reduction = reduction_of(size_average, reduce, reduction)
         self.label_smoothing = label_smoothing
 

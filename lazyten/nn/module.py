@@ -1,53 +1,30 @@
-"""`Module`: a tree of layers that knows its parameters by name."""
+"""`Module`: a tree of layers that knows its parameters by name.
+
+Its parts: attributes.py keeps what is assigned, and module_state.py saves and loads it.
+"""
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, Self
 
-from lazyten import tracing
+from lazyten import dtype as dt
 from lazyten.device import canonical
 from lazyten.dtype import as_dtype
-from lazyten.errors import ArgumentError, DTypeError, StateError
+from lazyten.errors import ArgumentError, DTypeError
 from lazyten.grad_mode import no_grad
+from lazyten.nn.module_state import StateMethods
+from lazyten.nn.parameter import Parameter
 from lazyten.tensor import DTypeLike, Tensor
 
-
-def Parameter(data: Tensor, requires_grad: bool = True) -> Tensor:
-    """A leaf with a copy of `data`'s value that collects gradients: what a Module registers."""
-    if not isinstance(data, Tensor):
-        raise DTypeError(f"Parameter of {type(data).__name__} {data!r:.40}: give a tensor, for "
-                         f"example lazyten.zeros(3)")
-    with no_grad():
-        value = data.detach().clone()
-    return value.requires_grad_() if requires_grad else value
+Convert = Callable[[Tensor], Tensor]
 
 
-def _check_name(name: str, operation: str) -> None:
-    if not isinstance(name, str) or not name or "." in name:
-        raise ArgumentError(f"{operation}: {name!r} is not a name; use a string without dots")
-
-
-class Module:
+class Module(StateMethods):
     """Base of all layers and models: assign parameters and modules in __init__, define forward.
 
-    A tensor assigned as an attribute is a parameter if it requires gradients, and otherwise part of
-    the state only through `register_buffer`.
+    What is assigned is registered if it is a Parameter or a Module. Any other tensor is part of the
+    module only through `register_buffer`; assigned again, a buffer stays one.
     """
-
-    def __init__(self) -> None:
-        trace = tracing.current()
-        if trace is not None:
-            trace.made(self)
-        object.__setattr__(self, "_parameters", OrderedDict())
-        object.__setattr__(self, "_buffers", OrderedDict())
-        object.__setattr__(self, "_modules", OrderedDict())
-        object.__setattr__(self, "training", True)
-
-    _parameters: OrderedDict[str, Tensor]
-    _buffers: OrderedDict[str, Tensor]
-    _modules: OrderedDict[str, Module]
-    training: bool
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What calling the module does; subclasses define it."""
@@ -57,183 +34,205 @@ class Module:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.forward(*args, **kwargs)
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        if "_parameters" not in self.__dict__:
-            raise ArgumentError(f"{type(self).__name__}.{name}: call super().__init__() before "
-                                f"assigning attributes of a module")
-        unchanged = self.__dict__.get(name) is value
-        if unchanged and name in self._buffers:  # `self.count += 1` assigns what is there
-            return
-        if not unchanged:
-            self._about_to_change(f"assigning {type(self).__name__}.{name}")
-        for kind in (self._parameters, self._buffers, self._modules):
-            kind.pop(name, None)
-        if isinstance(value, Module):
-            self._modules[name] = value
-        elif isinstance(value, Tensor) and value.requires_grad and value.is_leaf:
-            self._parameters[name] = value
-        object.__setattr__(self, name, value)
+    # ---- walking ---------------------------------------------------------------------------------
 
-    def _about_to_change(self, what: str) -> None:
-        """JitError inside a jitted function, unless the module was made there."""
-        trace = tracing.current()
-        if trace is not None and not trace.is_new(self):
-            tracing.refuse(what, "do it outside; a tensor can be changed in place, with copy_()")
-
-    def __delattr__(self, name: str) -> None:
-        self._about_to_change(f"deleting {type(self).__name__}.{name}")
-        for kind in (self._parameters, self._buffers, self._modules):
-            kind.pop(name, None)
-        object.__delattr__(self, name)
-
-    def register_buffer(self, name: str, value: Tensor) -> None:
-        """A tensor that is saved and loaded with the module, but not trained."""
-        if not isinstance(value, Tensor):
-            raise DTypeError(f"register_buffer {name!r}: {type(value).__name__} {value!r:.40} is "
-                             f"not a tensor; wrap it in lazyten.tensor()")
-        _check_name(name, "register_buffer")
-        setattr(self, name, value)
-        self._buffers[name] = value
-
-    def add_module(self, name: str, module: Module) -> None:
-        """The same as assigning the attribute, for names made at run time."""
-        if not isinstance(module, Module):
-            raise DTypeError(f"add_module {name!r}: {type(module).__name__} {module!r:.40} is not "
-                             f"a Module; give a layer or a model")
-        _check_name(name, "add_module")
-        setattr(self, name, module)
-
-    # ---- walking ----
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """The modules assigned to this one, each once, with their names."""
+        seen: set[int] = set()
+        for name, module in self._modules.items():
+            if module is not None and id(module) not in seen:
+                seen.add(id(module))
+                yield name, module
 
     def children(self) -> Iterator[Module]:
-        """The modules assigned to this one."""
-        return iter(self._modules.values())
+        """The modules assigned to this one, each once."""
+        return (module for _, module in self.named_children())
 
-    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
-        """This module and all below it, each once, with dotted names."""
-        seen: set[int] = set()
-        stack = [(prefix, self)]
+    def named_modules(self, memo: set[Any] | None = None, prefix: str = "",
+                      remove_duplicate: bool = True) -> Iterator[tuple[str, Module]]:
+        """This module and all below it with dotted names, each once unless remove_duplicate is
+        False. memo: modules to leave out, to which what is given is added."""
+        seen = set() if memo is None else memo
+        stack: list[tuple[str, Module]] = [(prefix, self)]
         while stack:
             name, module = stack.pop()
-            if id(module) in seen:
+            if module in seen:
                 continue
-            seen.add(id(module))
+            if remove_duplicate:
+                seen.add(module)
             yield name, module
-            below = [(f"{name}.{n}" if name else n, m) for n, m in module._modules.items()]
+            below = [(f"{name}.{n}" if name else n, m) for n, m in module._modules.items()
+                     if m is not None]
             stack.extend(reversed(below))
 
     def modules(self) -> Iterator[Module]:
         """This module and all below it, each once."""
         return (module for _, module in self.named_modules())
 
-    def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
-        """Every parameter once, with its dotted name."""
-        return self._named("_parameters")
+    def named_parameters(self, prefix: str = "", recurse: bool = True,
+                         remove_duplicate: bool = True) -> Iterator[tuple[str, Parameter]]:
+        """Every parameter with its dotted name, once unless remove_duplicate is False.
 
-    def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
-        """Every registered buffer once, with its dotted name."""
-        return self._named("_buffers")
-
-    def _named(self, kind: str) -> Iterator[tuple[str, Tensor]]:
-        seen: set[int] = set()
-        for prefix, module in self.named_modules():
-            for name, value in getattr(module, kind).items():
-                if id(value) not in seen:
-                    seen.add(id(value))
-                    yield (f"{prefix}.{name}" if prefix else name), value
-
-    def parameters(self) -> Iterator[Tensor]:
-        """Every parameter once."""
-        return (value for _, value in self.named_parameters())
-
-    # ---- state ----
-
-    def state_dict(self) -> dict[str, Tensor]:
-        """Parameters and buffers by dotted name, sharing this module's memory."""
-        state: dict[str, Tensor] = {}
-        for prefix, module in self.named_modules():
-            for kind in (module._parameters, module._buffers):
-                for name, value in kind.items():
-                    state[f"{prefix}.{name}" if prefix else name] = value.detach()
-        return state
-
-    def load_state_dict(self, state: Mapping[str, Tensor], strict: bool = True) -> None:
-        """Take over values by name. Nothing changes unless all of them fit.
-
-        StateError names what is missing, unexpected (both allowed if not `strict`), or of another
-        shape.
+        prefix: what stands before all names, with a dot; recurse: those of modules below, too.
         """
-        operation = f"load_state_dict of {type(self).__name__}"
-        if not isinstance(state, Mapping):
-            raise StateError(f"{operation}: {type(state).__name__} {state!r:.40} is not a mapping "
-                             f"of names to tensors; give what state_dict() or load_safetensors() "
-                             f"gave")
-        for name, value in state.items():
-            if not isinstance(value, Tensor):
-                raise StateError(f"{operation}: {name} is {type(value).__name__} {value!r:.40}, "
-                                 f"not a tensor; wrap it in lazyten.tensor(). Nothing was loaded")
-        own = self.state_dict()
-        missing = [n for n in own if n not in state]
-        unexpected = [n for n in state if n not in own]
-        wrong = [f"{n}: saved {tuple(state[n].shape)}, here {own[n].shape}" for n in own
-                 if n in state and tuple(state[n].shape) != own[n].shape]
-        problems = [f"{what}: {', '.join(names)}" for what, names in (
-            ("missing", missing if strict else []), ("unexpected", unexpected if strict else []),
-            ("of another shape", wrong)) if names]
-        if problems:
-            raise StateError(f"{operation}: {'; '.join(problems)}. "
-                             f"Nothing was loaded; the model must be built as the saved one was")
-        with no_grad():
-            for name, target in own.items():
-                if name in state:
-                    target.copy_(state[name].detach().to(device=target.device))
+        return self._named("_parameters", prefix, recurse, remove_duplicate)
 
-    # ---- modes ----
+    def named_buffers(self, prefix: str = "", recurse: bool = True,
+                      remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
+        """Every buffer with its dotted name; options as of named_parameters()."""
+        return self._named("_buffers", prefix, recurse, remove_duplicate)
+
+    def _named(self, table: str, prefix: str, recurse: bool,
+               remove_duplicate: bool) -> Iterator[tuple[str, Any]]:
+        seen: set[int] = set()
+        owners = self.named_modules(None, prefix, remove_duplicate) if recurse else \
+            iter([(prefix, self)])
+        for path, module in owners:
+            for name, value in getattr(module, table).items():
+                if value is None or id(value) in seen:
+                    continue
+                if remove_duplicate:
+                    seen.add(id(value))
+                yield (f"{path}.{name}" if path else name), value
+
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        """Every parameter once; those of modules below, too, if `recurse`."""
+        return (value for _, value in self.named_parameters(recurse=recurse))
+
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        """Every buffer once; those of modules below, too, if `recurse`."""
+        return (value for _, value in self.named_buffers(recurse=recurse))
+
+    def apply(self, fn: Callable[[Module], None]) -> Self:
+        """Call `fn` with every module below this one, children first, and then with this one; gives
+        this module."""
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
+    # ---- modes -----------------------------------------------------------------------------------
 
     def train(self, mode: bool = True) -> Self:
-        """Training behaviour (dropout drops); gives this module."""
-        for module in self.modules():
-            module._about_to_change("train() or eval()")
-            object.__setattr__(module, "training", mode)
+        """Training behaviour (dropout drops), of the modules below by their own train(), too; gives
+        this module."""
+        if not isinstance(mode, bool):
+            raise ArgumentError(f"train of {type(self).__name__}: the mode is "
+                                f"{type(mode).__name__} {mode!r:.40}; give True or False")
+        self.training = mode
+        for module in self.children():
+            module.train(mode)
         return self
 
     def eval(self) -> Self:
         """Behaviour for use: dropout passes everything."""
         return self.train(False)
 
-    def requires_grad_(self, wanted: bool = True) -> Self:
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Collect gradients for all parameters, or stop; gives this module."""
         for parameter in self.parameters():
-            parameter.requires_grad_(wanted)
+            parameter.requires_grad_(requires_grad)
         return self
 
-    def zero_grad(self) -> None:
-        """Forget all gradients."""
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget all gradients, or, unless set_to_none, make them 0."""
         for parameter in self.parameters():
-            parameter.grad = None
+            if set_to_none or parameter.grad is None:
+                parameter.grad = None
+            else:
+                parameter.grad.zero_()
 
-    def to(self, device: str | None = None, dtype: DTypeLike | None = None) -> Self:
-        """Move all parameters and buffers to a device or dtype, in place; gives this module."""
+    # ---- other dtypes and devices ----------------------------------------------------------------
+
+    def _apply(self, convert: Convert) -> Self:
+        """Make every parameter, in place, and every buffer what `convert` gives for it."""
+        for module in self.children():
+            module._apply(convert)
+        for parameter in self._parameters.values():
+            if parameter is not None:
+                _become(parameter, convert)
+        with no_grad():
+            for name, buffer in self._buffers.items():
+                moved = None if buffer is None else convert(buffer)
+                if moved is not buffer:
+                    self._about_to_change("giving a buffer another dtype or device")
+                    self._buffers[name] = moved
+        return self
+
+    def to(self, *args: Any, device: str | None = None, dtype: DTypeLike | None = None,
+           non_blocking: bool = False) -> Self:
+        """Move all parameters and buffers to a device, and those of floats to a dtype: to('cpu'),
+        to(lt.float64), to('cpu', lt.float64), to(other_tensor). In place; gives this module."""
+        for arg in args:
+            if isinstance(arg, Tensor):
+                device, dtype = arg.device, arg.dtype
+            elif isinstance(arg, str) and arg not in dt.BY_NAME:
+                device = arg
+            elif arg is not None:
+                dtype = arg
         if dtype is not None and not as_dtype(dtype).is_float:
             raise DTypeError(f"to of {type(self).__name__}: parameters cannot be "
                              f"{as_dtype(dtype).name}; use a float type")
         device = None if device is None else canonical(device)
-        for module in self.modules():
-            for kind in (module._parameters, module._buffers):
-                for value in list(kind.values()):
-                    moved = value.detach().to(device=device, dtype=dtype)
-                    value._become(moved)
-        return self
+        return self._apply(lambda t: t.to(device=device, dtype=dtype if t.dtype.is_float else None))
 
-    # ---- printing ----
+    def type(self, dst_type: DTypeLike) -> Self:
+        """All parameters and buffers in a dtype, also those of integers; gives this module."""
+        return self._apply(lambda t: t.to(dtype=dst_type))
+
+    def float(self) -> Self:
+        """Floats in float32; gives this module."""
+        return self.to(dt.float32)
+
+    def double(self) -> Self:
+        """Floats in float64; gives this module."""
+        return self.to(dt.float64)
+
+    def half(self) -> Self:
+        """Floats in float16; gives this module."""
+        return self.to(dt.float16)
+
+    def bfloat16(self) -> Self:
+        """Floats in bfloat16; gives this module."""
+        return self.to(dt.bfloat16)
+
+    def cpu(self) -> Self:
+        """All parameters and buffers on the cpu; gives this module."""
+        return self.to("cpu")
+
+    # ---- printing --------------------------------------------------------------------------------
 
     def extra_repr(self) -> str:
         """What stands between the brackets of a layer."""
         return ""
 
+    def _get_name(self) -> str:
+        """What stands before the brackets."""
+        return type(self).__name__
+
     def __repr__(self) -> str:
+        extra = self.extra_repr()
         if not self._modules:
-            return f"{type(self).__name__}({self.extra_repr()})"
-        rows = [f"  ({name}): " + repr(module).replace("\n", "\n  ")
-                for name, module in self._modules.items()]
-        return "\n".join([f"{type(self).__name__}(", *rows, ")"])
+            return f"{self._get_name()}({_indented(extra)})" if "\n" not in extra else \
+                f"{self._get_name()}(\n  {_indented(extra)}\n)"
+        rows = [f"  {_indented(row)}" for row in extra.split("\n") if extra]
+        rows += [f"  ({name}): {_indented(repr(module))}"
+                 for name, module in self._modules.items()]
+        return "\n".join([f"{self._get_name()}(", *rows, ")"])
+
+
+def _indented(text: str) -> str:
+    return text.replace("\n", "\n  ")
+
+
+def _become(parameter: Parameter, convert: Convert) -> None:
+    """Convert a parameter and its gradient, in place."""
+    value = parameter.detach()
+    with no_grad():
+        moved = convert(value)
+        if moved is value:
+            return
+        gradient = parameter.grad
+        parameter._become(moved)
+        if gradient is not None:
+            parameter.grad = convert(gradient)

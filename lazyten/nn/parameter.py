@@ -1,0 +1,59 @@
+"""`Parameter`: the tensor that a module trains, known by its class."""
+from __future__ import annotations
+
+from typing import Any
+
+from lazyten import dtype as dt
+from lazyten.device import default_device
+from lazyten.errors import DTypeError
+from lazyten.grad_mode import no_grad
+from lazyten.movement import Moves
+from lazyten.node import const
+from lazyten.storage import Storage
+from lazyten.tensor import Tensor
+
+
+class Parameter(Tensor):
+    """A leaf with a copy of `data`'s value, which a Module registers when it is assigned.
+
+    requires_grad: whether it collects gradients; without, it is frozen, and still a parameter.
+    What is computed from it is a Tensor. Pickling is refused, as of all tensors: see
+    save_safetensors().
+    """
+
+    __slots__ = ()
+
+    def __init__(self, data: Tensor | None = None, requires_grad: bool = True) -> None:
+        if data is None:
+            data = Tensor._of(const(0, dt.default_float, (0,)), default_device())
+        if not isinstance(data, Tensor):
+            raise DTypeError(f"Parameter of {type(data).__name__} {data!r:.40}: give a tensor, for "
+                             f"example lazyten.zeros(3)")
+        with no_grad():
+            value = data.detach().clone()
+        self._hold(value._storage, value._moves)
+        self.requires_grad_(requires_grad)
+
+    @classmethod
+    def _around(cls, storage: Storage, moves: Moves, requires_grad: bool) -> Parameter:
+        """A parameter that is a handle of this storage, which nothing else trains."""
+        result = object.__new__(cls)
+        result._hold(storage, moves)
+        result.requires_grad_(requires_grad)
+        return result
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
+        found = memo.get(id(self))
+        if found is None:
+            storage = self._copied_storage(memo)
+            found = memo[id(self)] = self._around(storage, self._moves, self.requires_grad)
+        result: Parameter = found
+        return result
+
+    def __repr__(self) -> str:
+        return f"Parameter containing:\n{super().__repr__()}"
+
+
+def parameter_of(fresh: Tensor) -> Parameter:
+    """A parameter of a new tensor that nobody else holds: without the copy."""
+    return Parameter._around(fresh._storage, fresh._moves, True)
