@@ -149,6 +149,7 @@ class Environment:
     def __init__(self, function: Callable[..., Any], given: Iterable[object]) -> None:
         self.watched: list[_Watched] = []
         self.sizes: list[tuple[dict[str, Any], int]] = []
+        self.tables: list[tuple[dict[str, Any], str, object]] = []
         self._seen: set[int] = set()
         self._kept: list[object] = []  # so that no id in `_seen` is used again meanwhile
         code = getattr(function, "__code__", None)
@@ -173,6 +174,9 @@ class Environment:
         for below, size in self.sizes:
             if len(below) != size:
                 return _Watched(below, "__dict__", "a module", None, None)
+        for own, name, table in self.tables:
+            if own.get(name) is not table:
+                return _Watched(own, name, "a module", None, None)
         return _changed_in(self.watched)
 
     def _watch(self, holder: Any, name: str, user: str, names: frozenset[str]) -> None:
@@ -244,7 +248,9 @@ class Environment:
         """All attributes of a layer: plain ones, and what its tables hold."""
         names = self._visit_methods(type(module), user, frozenset({"forward"}))
         own = vars(module)
-        for below in (own, *(own[table] for table in TABLES if table in own)):
+        held = [(own, table, own[table]) for table in TABLES if table in own]
+        self.tables += held
+        for below in (own, *(table for _, _, table in held)):
             for name in below:
                 if name not in _NOT_READ:
                     self._watch(below, name, user, names)

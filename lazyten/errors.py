@@ -64,7 +64,8 @@ class ModuleAttributeError(LazytenError, AttributeError):
 
 
 class AttributeNameError(ArgumentError, KeyError):
-    """A name that cannot be a module's parameter, buffer or part; also a KeyError."""
+    """A name that cannot be a module's parameter, buffer or part, or that a ModuleDict does not
+    have; also a KeyError."""
 
     def __str__(self) -> str:  # KeyError would show the message in quotes
         return str(self.args[0]) if self.args else ""

@@ -31,6 +31,17 @@ class RemovableHandle:
         """Call the hook no more."""
         self._hooks.pop(self._number, None)
 
+    @property
+    def id(self) -> int:
+        """A number of its own."""
+        return self._number
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.remove()
+
 
 def register(node: Node, hook: Hook, last: bool = False) -> RemovableHandle:
     """Have `hook` called with each gradient of `node`; what it gives, if not None, replaces it.

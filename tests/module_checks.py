@@ -376,3 +376,213 @@ def printing(T: Any) -> Any:
     net = Tall()
     net.inner = Tall()
     return repr(net)
+
+
+# ---- hooks ---------------------------------------------------------------------------------------
+
+def doubling(T: Any) -> Any:
+    """x * scale, with a scale of 2, and an option."""
+    class Doubling(T.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = T.nn.Parameter(T.full((1,), 2.0))
+
+        def forward(self, x: Any, shift: float = 0.0) -> Any:
+            return x * self.scale + shift
+    return Doubling()
+
+
+@gives(([2.0], [22.0], [122.0], [2.0], ["pre", "post", "first", "pre", "post"]))
+def hooks_of_calls(T: Any) -> Any:
+    net, x, seen = doubling(T), T.ones(1), []
+    found = [net(x).tolist()]
+    pre = net.register_forward_pre_hook(lambda m, args: (seen.append("pre"), args[0] + 10)[1])
+    net.register_forward_hook(lambda m, args, y: seen.append("post"))
+    found.append(net(x).tolist())
+    first = net.register_forward_pre_hook(
+        lambda m, args: (seen.append("first"), (args[0] + 50,))[1], prepend=True)
+    found.append(net(x).tolist())
+    for handle in (pre, first):
+        handle.remove()
+    seen_before = seen.copy()
+    found.append(net(x).tolist())
+    return (*found, seen_before)
+
+
+@gives(([6.0], [106.0], [105.0], ["None"], True))
+def hooks_with_named_arguments(T: Any) -> Any:
+    net, x, seen = doubling(T), T.ones(1), []
+    with net.register_forward_pre_hook(lambda m, args, kwargs: (args, {"shift": 4.0}),
+                                       with_kwargs=True):
+        found = [net(x, shift=1.0).tolist()]
+        with net.register_forward_hook(lambda m, args, kwargs, y: y + 100, with_kwargs=True):
+            found.append(net(x).tolist())
+    net.register_forward_hook(lambda m, args, y: None if y is None else y + 100)
+    net.register_forward_hook(lambda m, args, y: seen.append(repr(y)) if y is None else None,
+                              always_call=True)
+    found.append(net(x, shift=3.0).tolist())
+    return (*found, seen if fails(lambda: net(x, shift="a"), TypeError) else None,
+            len(net._forward_hooks) == 2)
+
+
+@gives(([[4.0, 6.0]], [[2.0, 3.0]], [4.0, 6.0], [5.0], ["grad", "no"]))
+def hooks_of_gradients(T: Any) -> Any:
+    net, seen = doubling(T), []
+    net.register_full_backward_hook(lambda m, given, result: seen.append((given, result)))
+    x = T.tensor([1.0, 1.0], requires_grad=True)
+    (net(x) * T.tensor([2.0, 3.0])).sum().backward()
+    (given,), (result,) = seen[0]
+    calls = ["grad"]
+    other = doubling(T)
+    other.register_full_backward_hook(
+        lambda m, given, result: calls.append("no" if given == (None,) else "yes"))
+    other(T.ones(2)).sum().backward()
+    return [given.tolist()], [result.tolist()], x.grad.tolist(), net.scale.grad.tolist(), calls
+
+
+@gives(([40.0, 40.0], [200.0], [[200.0, 200.0]], [(2, None, True)]))
+def hooks_change_gradients(T: Any) -> Any:
+    net, seen = doubling(T), []
+    net.register_full_backward_pre_hook(lambda m, result: (result[0] * 100,))
+    net.register_full_backward_hook(lambda m, given, result: (given[0] / 10,))
+    net.register_full_backward_hook(lambda m, given, result: seen.append(result[0].tolist()))
+    x = T.tensor([0.5, 0.5], requires_grad=True)
+    (net(x) * 2).sum().backward()
+
+    class Two(T.nn.Module):  # type: ignore[misc]
+        def forward(self, a: Any, n: Any, b: Any) -> Any:
+            return a * b, n, a + b
+    two, kinds = Two(), []
+    two.register_full_backward_hook(
+        lambda m, given, result: kinds.append((len(given) - 1, given[1], result[1] is None)))
+    a, b = (T.tensor([v], requires_grad=True) for v in (3.0, 5.0))
+    first, _, second = two(a, 7, b)
+    (first * 2 + second).sum().backward()
+    assert (a.grad.tolist(), b.grad.tolist()) == ([11.0], [7.0])
+    return x.grad.tolist(), net.scale.grad.tolist(), seen, kinds
+
+
+@gives((["scale", "version"], [9.0], [], ["called"], True))
+def hooks_of_state(T: Any) -> Any:
+    net, seen = doubling(T), []
+    net.register_state_dict_post_hook(
+        lambda m, state, prefix, meta: state.__setitem__(prefix + "version", T.ones(1)))
+    saved = list(net.state_dict())
+
+    def rename(m: Any, state: Any, prefix: str, meta: Any, strict: bool, missing: Any,
+               unexpected: Any, errors: Any) -> None:
+        if prefix + "old" in state:
+            state[prefix + "scale"] = state.pop(prefix + "old")
+    net.register_load_state_dict_pre_hook(rename)
+    net.register_load_state_dict_post_hook(lambda m, keys: seen.append("called"))
+    given = {"old": T.full((1,), 9.0)}
+    result = net.load_state_dict(given)
+    return saved, net.scale.tolist(), result.missing_keys, seen, "old" in given
+
+
+@gives((True, 3, [1.0]))
+def a_deep_copy_keeps_hooks(T: Any) -> Any:
+    net = doubling(T)
+    seen: list[int] = []
+    net.register_forward_hook(lambda m, args, y: seen.append(1) or y - 1)
+    twin = copy.deepcopy(net)
+    twin.register_forward_hook(lambda m, args, y: seen.append(2))
+    result = twin(T.ones(1)).tolist()
+    net(T.ones(1))
+    return len(net._forward_hooks) == 1, len(seen), result
+
+
+# ---- containers ----------------------------------------------------------------------------------
+
+def layers(T: Any, *sizes: int) -> list[Any]:
+    """Layers, told apart by their sizes."""
+    return [T.nn.Linear(n, n) for n in sizes]
+
+
+def sizes(modules: Any) -> list[int]:
+    """What tells these layers apart."""
+    return [m.in_features for m in modules]
+
+
+@gives(([1, 2, 3, 4, 5], ["0", "1", "2", "3", "4"], [2, 3], "ModuleList", [9, 2, 3, 4],
+        [9, 7, 2, 3, 4], 4, [9, 7, 2, 3], ["0.weight", "0.bias", "1.weight", "1.bias"], True, True,
+        [9, 7, 8], 3, True))
+def module_lists(T: Any) -> Any:
+    net = T.nn.ModuleList(layers(T, 1, 2))
+    net.append(layers(T, 3)[0]).extend(layers(T, 4))
+    net += layers(T, 5)
+    found: list[Any] = [sizes(net), names(net.named_children()), sizes(net[1:3]),
+                        type(net[1:3]).__name__]
+    net[0] = layers(T, 9)[0]
+    del net[-1]
+    found.append(sizes(net))
+    net.insert(1, layers(T, 7)[0])
+    found.append(sizes(net))
+    found += [net.pop(-1).in_features, sizes(net)]
+    del net[2:]
+    found += [names(net.named_parameters()), fails(lambda: net[2], IndexError),
+              fails(lambda: net.append(3), TypeError)]
+    return (*found, sizes(net + layers(T, 8)), len(net + layers(T, 8)), net[0] in net)
+
+
+@gives((["a", "b", "c"], [1, 2, 3], True, 2, ["a", "c"], ["a.weight", "a.bias"], True, 1, [5], 0))
+def module_dicts(T: Any) -> Any:
+    a, b, c = layers(T, 1, 2, 3)
+    net = T.nn.ModuleDict({"a": a, "b": b})
+    net["c"] = c
+    found = [list(net), sizes(net.values()), "b" in net, net.pop("b").in_features,
+             list(net.keys())]
+    del net["c"]
+    found += [names(net.named_parameters()), fails(lambda: net["c"], KeyError), len(net)]
+    net.update([("a", layers(T, 5)[0])])
+    found.append(sizes(m for _, m in net.items()))
+    net.clear()
+    return (*found, len(net))
+
+
+@gives((["0", "1", "2"], [True, True, True], [2, 3], 3, ["0", "1"], True, [5.0], True,
+        "ParameterList(  (0): Parameter containing: [float32 of size 2x3])"))
+def parameter_lists(T: Any) -> Any:
+    net = T.nn.ParameterList([T.ones(1), T.nn.Parameter(T.ones(2))])
+    net.append(T.ones(3))
+    found = [names(net.named_parameters()), [isinstance(p, T.nn.Parameter) for p in net],
+             [len(p) for p in net[1:]], len(net), names(net[1:].named_parameters()),
+             fails(lambda: net[3], IndexError)]
+    net[0] = T.full((1,), 5.0)
+    found += [net[0].tolist(), net[0].requires_grad]
+    text = repr(T.nn.ParameterList([T.ones(2, 3)]))
+    return (*found, text.replace("torch.", "").replace("lazyten.", ""))
+
+
+@gives((["a", "b", "c"], ["a", "b"], True, 7, [1.0], ["b", "c"], True, None, [2.0], 0))
+def parameter_dicts(T: Any) -> Any:
+    net = T.nn.ParameterDict({"a": T.ones(1), "b": T.nn.Parameter(T.ones(2))})
+    net["c"] = 7
+    found = [list(net), names(net.named_parameters()), "a" in net, net["c"],
+             net.pop("a").tolist(), list(net.keys()), fails(lambda: net["a"], AttributeError),
+             net.get("z"), net.setdefault("d", T.full((1,), 2.0)).tolist()]
+    net.clear()
+    return (*found, len(net))
+
+
+@gives(([1, 2], "Sequential", ["b", "c"], [1, 2, 3, 4], [4, 1, 2, 3], 4, [1, 2, 3, 1, 2, 3],
+        [1, 2, 3, 7], [1, 9, 3], ["0", "1"], [9, 3], True, True))
+def sequentials(T: Any) -> Any:
+    net = T.nn.Sequential(*layers(T, 1, 2, 3))
+    named = T.nn.Sequential(OrderedDict(zip("abc", layers(T, 1, 2, 3), strict=True)))
+    found: list[Any] = [sizes(net[:2]), type(net[:2]).__name__, names(named[1:].named_children()),
+                        sizes(T.nn.Sequential(*net).append(layers(T, 4)[0]))]
+    longer = T.nn.Sequential(*net).insert(0, layers(T, 4)[0])
+    found += [sizes(longer), longer.pop(0).in_features, sizes(net * 2),
+              sizes(net + T.nn.Sequential(*layers(T, 7)))]
+    net[1] = layers(T, 9)[0]
+    found.append(sizes(net))
+    del net[0]
+    found += [names(net.named_children()), sizes(net)]
+    return (*found, fails(lambda: net[5], IndexError),
+            sizes(T.nn.Sequential().extend(net)) == sizes(net))
+
+
+@gives("ModuleList(\n  (0-1): 2 x ReLU()\n  (2): Sequential(\n    (0): Tanh()\n  )\n)")
+def equal_modules_print_once(T: Any) -> Any:
+    return repr(T.nn.ModuleList([T.nn.ReLU(), T.nn.ReLU(), T.nn.Sequential(T.nn.Tanh())]))

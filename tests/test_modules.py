@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from module_checks import CHECKS, averaging
+from module_checks import CHECKS, averaging, doubling
 
 import lazyten as lt
 from lazyten import nn
@@ -75,3 +75,58 @@ def test_a_module_that_moves_nowhere_keeps_what_was_traced() -> None:
     net.float().to("cpu" if lt.ones(1).device == "cpu" else lt.ones(1).device)
     call(lt.ones(1, 2))
     assert call.__wrapped__.cache_size == 1
+
+
+def test_jit_sees_hooks_that_come_and_go() -> None:
+    net = nn.Sequential(nn.ReLU())
+    call = lt.jit(net)
+    x = lt.ones(2)
+    seen = [call(x).tolist(), call(x).tolist()]
+    plus = net[0].register_forward_hook(lambda m, args, y: y + 1)
+    seen += [call(x).tolist(), call(x).tolist()]
+    net[0].register_forward_hook(lambda m, args, y: y * 5)
+    seen.append(call(x).tolist())
+    plus.remove()
+    seen.append(call(x).tolist())
+    assert [v[0] for v in seen] == [1, 1, 2, 2, 10, 5]
+
+
+def test_jit_sees_parts_that_come_and_go() -> None:
+    net = nn.Sequential(nn.ReLU())
+    call = lt.jit(net)
+    x = lt.full((2,), -1.0)
+    seen = [call(x).tolist(), call(x).tolist()]
+    net[0] = nn.Identity()
+    seen.append(call(x).tolist())
+    net.append(nn.ReLU())
+    seen.append(call(x).tolist())
+    del net[1]
+    seen.append(call(x).tolist())
+    net._modules = type(net._modules)(other=nn.Sigmoid())
+    seen.append(call(x).tolist())
+    assert [v[0] for v in seen[:5]] == [0, 0, -1, 0, -1] and 0.2 < seen[5][0] < 0.3
+
+
+def test_hooks_of_gradients_run_in_jitted_functions_and_twice_differentiated() -> None:
+    net = doubling(lt)
+    net.register_full_backward_hook(lambda m, given, result: (given[0] * 10,))
+
+    def slope(x: lt.Tensor) -> lt.Tensor:
+        x = x.detach().requires_grad_()
+        (first,) = lt.autograd.grad((net(x) ** 3).sum(), [x], create_graph=True)
+        (second,) = lt.autograd.grad(first.sum(), [x])
+        return second
+
+    x = lt.tensor([1.0])  # (2x)**3: 24 x**2, hooked 240 x**2; then its gradient, hooked again
+    assert slope(x).tolist() == [4800.0]
+    call = lt.jit(slope)
+    assert [call(x).tolist(), call(x + 1).tolist()] == [[4800.0], [9600.0]]
+
+
+def test_changing_a_container_in_a_jitted_function_is_refused() -> None:
+    net = nn.ModuleList([nn.ReLU()])
+    for change in (lambda: net.append(nn.ReLU()), lambda: net.pop(), lambda: net.insert(0, net[0]),
+                   lambda: net.register_forward_hook(print)):
+        with pytest.raises(lt.JitError):
+            lt.jit(lambda x, change=change: (change(), x)[1])(lt.ones(1))
+    assert len(net) == 1

@@ -264,7 +264,7 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], list[str]]] = [
      lt.ArgumentError, ["label_smoothing"]),
     (lambda: F.mse_loss(lt.zeros(2, 3), lt.zeros(3)), lt.ShapeError, ["mse_loss", "(2, 3)"]),
     (lambda: F.one_hot(lt.zeros(2), 3), lt.DTypeError, ["one_hot"]),
-    (lambda: nn.Sequential(nn.ReLU(), F.relu), lt.ArgumentError, ["Sequential", "1"]),
+    (lambda: nn.Sequential(nn.ReLU(), F.relu), lt.DTypeError, ["Sequential", "1"]),
     (Forgetful, AttributeError, ["super().__init__()"]),
     (lambda: nn.init.xavier_normal_(lt.zeros(3)), lt.ShapeError, ["2 axes"]),
     (lambda: nn.init.kaiming_normal_(lt.zeros(3, 3), mode="x"), lt.ArgumentError, ["mode"]),

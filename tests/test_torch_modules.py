@@ -9,6 +9,7 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 
+@pytest.mark.filterwarnings("ignore:Full backward hook is firing")
 @pytest.mark.parametrize("name", CHECKS)
 def test_programs_expect_what_torch_does(name: str) -> None:
     check, expected = CHECKS[name]

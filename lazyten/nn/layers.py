@@ -2,16 +2,15 @@
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
-from collections.abc import Iterator, Sequence
-from typing import Any, overload
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from lazyten import dtype as dt
 from lazyten import functions, random, shapes
 from lazyten.arguments import takes_tensors
-from lazyten.errors import ArgumentError, IndexingError
+from lazyten.errors import ArgumentError
 from lazyten.nn import functional as F
 from lazyten.nn import init
 from lazyten.nn.dropout import check_probability
@@ -256,42 +255,3 @@ class LogSoftmax(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.log_softmax(input, self.dim)
-
-
-class Sequential(Module):
-    """Modules one after another, numbered from 0, or named by an OrderedDict."""
-
-    @overload
-    def __init__(self, *modules: Module) -> None: ...
-    @overload
-    def __init__(self, modules: OrderedDict[str, Module], /) -> None: ...
-
-    def __init__(self, *modules: Module | OrderedDict[str, Module]) -> None:
-        super().__init__()
-        named = modules[0] if len(modules) == 1 else None
-        items = named.items() if isinstance(named, OrderedDict) else \
-            ((str(i), m) for i, m in enumerate(modules))
-        for name, module in items:
-            if not isinstance(module, Module):
-                raise ArgumentError(f"Sequential: item {name} is {type(module).__name__}, not a "
-                                    f"Module; give modules one by one: Sequential(a, b)")
-            self.add_module(name, module)
-
-    def forward(self, input: Tensor) -> Tensor:
-        for module in self._modules.values():
-            input = module(input)
-        return input
-
-    def __len__(self) -> int:
-        return len(self._modules)
-
-    def __iter__(self) -> Iterator[Module]:
-        return iter(self._modules.values())
-
-    def __getitem__(self, index: int) -> Module:
-        number, count = shapes.as_int(index, "Sequential", "an index"), len(self)
-        if not -count <= number < count:
-            raise IndexingError(f"Sequential: index {number} is outside its {count} modules; use "
-                                f"{-count} to {count - 1}")
-        found: Module = list(self._modules.values())[number]
-        return found

@@ -1,6 +1,7 @@
 """`Module`: a tree of layers that knows its parameters by name.
 
-Its parts: attributes.py keeps what is assigned, and module_state.py saves and loads it.
+Its parts: attributes.py keeps what is assigned, module_hooks.py calls it, and module_state.py saves
+and loads it.
 """
 from __future__ import annotations
 
@@ -25,14 +26,6 @@ class Module(StateMethods):
     What is assigned is registered if it is a Parameter or a Module. Any other tensor is part of the
     module only through `register_buffer`; assigned again, a buffer stays one.
     """
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What calling the module does; subclasses define it."""
-        raise ArgumentError(f"{type(self).__name__} was called, but does not define forward(); add "
-                            f"a method forward(self, input)")
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.forward(*args, **kwargs)
 
     # ---- walking ---------------------------------------------------------------------------------
 

@@ -1,0 +1,253 @@
+"""Hooks of a module: functions that are told of its calls, and of gradients on their way back.
+
+A table of hooks is made when the first hook of a kind is registered, so modules without any cost
+nothing more to call, and nothing more for jit to watch.
+"""
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from itertools import count
+from typing import Any
+
+from lazyten import functions
+from lazyten.elementwise import with_gradient
+from lazyten.errors import ArgumentError
+from lazyten.grad_mode import enable_grad, is_grad_enabled
+from lazyten.hooks import RemovableHandle
+from lazyten.nn.attributes import Attributes
+from lazyten.node import Node, make
+from lazyten.ops import Op
+from lazyten.tensor import Tensor
+
+Hooks = Mapping[int, tuple[Any, ...]] | None
+_numbers = count()
+
+
+class HookMethods(Attributes):
+    """Calling a module, with what its hooks make of it."""
+
+    _forward_pre_hooks: Hooks = None
+    _forward_hooks: Hooks = None
+    _backward_pre_hooks: Hooks = None
+    _backward_hooks: Hooks = None
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What calling the module does; subclasses define it."""
+        raise ArgumentError(f"{type(self).__name__} was called, but does not define forward(); add "
+                            f"a method forward(self, input)")
+
+    def _add_hook(self, kind: str, hook: Callable[..., Any], *options: bool,
+                  prepend: bool = False) -> RemovableHandle:
+        if not callable(hook):
+            raise ArgumentError(f"a hook of {type(self).__name__} is {type(hook).__name__} "
+                                f"{hook!r:.40}; give a function")
+        self._about_to_change(f"registering a hook of {type(self).__name__}")
+        table: OrderedDict[int, Any] = self.__dict__.setdefault(kind, OrderedDict())
+        number = next(_numbers)
+        table[number] = (hook, *options)
+        if prepend:
+            table.move_to_end(number, last=False)
+        return RemovableHandle(table, number)
+
+    def register_forward_pre_hook(self, hook: Callable[..., Any], *, prepend: bool = False,
+                                  with_kwargs: bool = False) -> RemovableHandle:
+        """Have `hook(module, args)` called before forward(); what it gives, if not None, are other
+        arguments. with_kwargs: it is hook(module, args, kwargs), and gives both. prepend: before
+        the hooks that are there."""
+        return self._add_hook("_forward_pre_hooks", hook, with_kwargs, prepend=prepend)
+
+    def register_forward_hook(self, hook: Callable[..., Any], *, prepend: bool = False,
+                              with_kwargs: bool = False, always_call: bool = False
+                              ) -> RemovableHandle:
+        """Have `hook(module, args, output)` called after forward(); what it gives, if not None, is
+        the output instead. with_kwargs: it is hook(module, args, kwargs, output). always_call: also
+        if the call raises, then with an output of None."""
+        return self._add_hook("_forward_hooks", hook, with_kwargs, always_call, prepend=prepend)
+
+    def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False
+                                        ) -> RemovableHandle:
+        """Have `hook(module, grad_output)` called with the gradients of the outputs; what it gives,
+        if not None, are these instead."""
+        return self._add_hook("_backward_pre_hooks", hook, prepend=prepend)
+
+    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False
+                                    ) -> RemovableHandle:
+        """Have `hook(module, grad_input, grad_output)` called with the gradients of the positional
+        arguments, None for those that have none, and of the outputs. What it gives, if not None,
+        are the gradients of the arguments instead."""
+        return self._add_hook("_backward_hooks", hook, prepend=prepend)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._forward_hooks or self._forward_pre_hooks or self._backward_hooks \
+                or self._backward_pre_hooks:
+            return self._called(args, kwargs)
+        return self.forward(*args, **kwargs)
+
+    def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        done: set[int] = set()
+        try:
+            args, kwargs = self._before(args, kwargs)
+            gradients = _Gradients(self, self._backward_hooks, self._backward_pre_hooks)
+            args = gradients.of_inputs(args)
+            output = self.forward(*args, **kwargs)
+            for number, (hook, with_kwargs, _) in list((self._forward_hooks or {}).items()):
+                done.add(number)
+                given = (args, kwargs) if with_kwargs else (args,)
+                changed = hook(self, *given, output)
+                output = output if changed is None else changed
+            return gradients.of_outputs(output)
+        except Exception:
+            for number, (hook, with_kwargs, always) in list((self._forward_hooks or {}).items()):
+                if always and number not in done:
+                    with suppress(Exception):  # the first error is the one to see
+                        hook(self, *((args, kwargs) if with_kwargs else (args,)), None)
+            raise
+
+    def _before(self, args: tuple[Any, ...], kwargs: dict[str, Any]
+                ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments that the hooks before forward() make of these."""
+        for hook, with_kwargs in list((self._forward_pre_hooks or {}).values()):
+            changed = hook(self, args, kwargs) if with_kwargs else hook(self, args)
+            if changed is None:
+                continue
+            if not with_kwargs:
+                args = changed if isinstance(changed, tuple) else (changed,)
+            elif isinstance(changed, tuple) and len(changed) == 2:
+                args, kwargs = changed
+            else:
+                raise ArgumentError(f"a hook before {type(self).__name__}, with_kwargs=True, gave "
+                                    f"{type(changed).__name__} {changed!r:.40}; it must give None, "
+                                    f"or a tuple of the arguments and the dict of named ones")
+        return args, kwargs
+
+
+class _Gradients:
+    """The gradients of one call. All inputs, and all outputs, get theirs at once: each is tied to
+    one node, whose gradient has those of all of them side by side, and whose value nobody reads."""
+
+    def __init__(self, module: object, hooks: Hooks, before: Hooks) -> None:
+        self.module = module
+        self.hooks = [hook for hook, *_ in (hooks or {}).values()]
+        self.before = [hook for hook, *_ in (before or {}).values()]
+        self.grad_output: list[tuple[Node, str] | None] | None = None  # no tensors: jit looks for
+        # those that outlive a call, and this lives as long as the graph
+        self.inputs = 0
+        self.has_inputs = False
+
+    def of_inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments, with the hooks on their gradients' way."""
+        self.inputs = len(args)
+        if not self.hooks:
+            return args
+        tied = _tied(args, self._input_gradients)
+        self.has_inputs = tied is not args
+        return tuple(tied)
+
+    def of_outputs(self, output: Any) -> Any:
+        """The output, with the hooks on its gradient's way."""
+        if not self.hooks and not self.before:
+            return output
+        if isinstance(output, tuple):
+            return tuple(_tied(output, self._output_gradients))
+        return _tied((output,), self._output_gradients)[0]
+
+    def _output_gradients(self, gradients: tuple[Any, ...]) -> tuple[Any, ...]:
+        for hook in self.before:
+            gradients = _replaced(gradients, hook(self.module, gradients))
+        self.grad_output = [None if t is None else (t.node, t.device) for t in gradients]
+        if not self.has_inputs:
+            for hook in self.hooks:
+                hook(self.module, (None,) * self.inputs, gradients)
+        return gradients
+
+    def _input_gradients(self, gradients: tuple[Any, ...]) -> tuple[Any, ...]:
+        if self.grad_output is None:  # the gradient of something inside
+            return gradients
+        of_outputs = tuple(None if x is None else Tensor._of(*x) for x in self.grad_output)
+        for hook in self.hooks:
+            gradients = _replaced(gradients, hook(self.module, gradients, of_outputs))
+        return gradients
+
+
+def _replaced(gradients: tuple[Any, ...], changed: Any) -> tuple[Any, ...]:
+    """What a hook makes of gradients."""
+    if changed is None:
+        return gradients
+    found = changed if isinstance(changed, tuple) else (changed,)
+    if len(found) != len(gradients):
+        raise ArgumentError(f"a hook of gradients gave {len(found)} for {len(gradients)}; give one "
+                            f"for each, or None to leave all as they are")
+    return found
+
+
+Told = Callable[[tuple[Any, ...]], tuple[Any, ...]]
+
+
+def _tied(values: Sequence[Any], told: Told) -> Sequence[Any]:
+    """These values, whose gradients become what `told` gives for them, all at once: a tuple with
+    None where there is none. The values themselves where none of them has a gradient."""
+    places = [i for i, x in enumerate(values) if isinstance(x, Tensor) and x.requires_grad]
+    if not places or not is_grad_enabled():
+        return values
+    tensors = [values[i] for i in places]
+    with enable_grad():
+        flat = functions.cat([t.reshape(-1) for t in tensors])
+    joint = with_gradient(make(Op.DETACH, flat.dtype, (flat.node,)),
+                          tuple(t.node for t in tensors),
+                          _Joint(tensors, places, len(values), told))
+    result, start = list(values), 0
+    for i, t in zip(places, tensors, strict=True):
+        value = make(Op.DETACH, t.dtype, (t.node,))
+        part = _Part(start, flat.numel() - start - t.numel(), flat)
+        result[i] = Tensor._of(with_gradient(value, (joint,), part), t.device, True)
+        start += t.numel()
+    return result
+
+
+class _Part:
+    """The gradient of one tensor, among zeros for the others. Compared by identity."""
+
+    def __init__(self, before: int, after: int, flat: Tensor) -> None:
+        self.__name__ = "hook"
+        self.before, self.after, self.dtype, self.device = before, after, flat.dtype, flat.device
+
+    def __call__(self, g: Node, node: Node) -> list[Node | None]:
+        with enable_grad():
+            part = Tensor._of(g, self.device).reshape(-1).to(dtype=self.dtype)
+            zeros = [functions.zeros(n, dtype=self.dtype, device=self.device)
+                     for n in (self.before, self.after)]
+            return [functions.cat([zeros[0], part, zeros[1]]).node]
+
+
+class _Joint:
+    """The gradients of several tensors, taken apart, shown, and given on. Compared by identity."""
+
+    def __init__(self, tensors: Sequence[Tensor], places: Sequence[int], count: int,
+                 told: Told) -> None:
+        self.__name__ = "hook"
+        self.kinds = [(t.shape, t.dtype, t.device) for t in tensors]
+        self.places, self.count, self.told = places, count, told
+
+    def __call__(self, g: Node, node: Node) -> list[Node | None]:
+        gradients: list[Any] = [None] * self.count
+        with enable_grad():
+            rest = Tensor._of(g, self.kinds[0][2])
+            for place, (shape, dtype, _) in zip(self.places, self.kinds, strict=True):
+                size = functions.empty(shape).numel()
+                gradients[place] = rest[:size].reshape(shape).to(dtype=dtype)
+                rest = rest[size:]
+            given = self.told(tuple(gradients))
+            return [self._checked(given[place], kind)
+                    for place, kind in zip(self.places, self.kinds, strict=True)]
+
+    def _checked(self, given: Any, kind: tuple[Any, ...]) -> Node | None:
+        shape, dtype, _ = kind
+        if given is None:
+            return None
+        if not isinstance(given, Tensor) or given.shape != shape:
+            raise ArgumentError(f"a hook of gradients gave {type(given).__name__} {given!r:.40} "
+                                f"for the gradient of a tensor of shape {shape}; give a tensor of "
+                                f"this shape")
+        return given.to(dtype=dtype).node
