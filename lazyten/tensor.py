@@ -1453,9 +1453,8 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         if as_tuple and not self.shape:
             return self.reshape(1).nonzero(as_tuple=True)
         places = np.argwhere(self.detach().clone().realize()._storage.read()).astype(np.int64)
-        if not as_tuple:
-            return Tensor._copy_of(places, device=self.device)
-        return tuple(Tensor._copy_of(line, device=self.device) for line in places.T)
+        found = Tensor._copy_of(places.T if as_tuple else places, device=self.device)
+        return found.unbind() if as_tuple else found
 
     def masked_select(self, mask: Tensor) -> Tensor:
         """The elements where the bool mask holds, in one axis; the two broadcast. Computes the

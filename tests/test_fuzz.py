@@ -1,10 +1,15 @@
 """Random programs of tests/fuzz, always the same few hundred; `make fuzz` runs as many as asked."""
 from __future__ import annotations
 
+import os
+import signal
+from collections.abc import Sequence
+
 import pytest
-from fuzz.campaign import Campaign
+from fuzz.campaign import Campaign, Report
+from fuzz.children import Settings, run
 from fuzz.generator import Generator, with_exactness
-from fuzz.libraries import Lazyten
+from fuzz.libraries import Lazyten, Observation
 from fuzz.program import Program, Statement
 from fuzz.shrinker import shrink
 
@@ -76,3 +81,30 @@ def test_sums_of_small_multiples_of_an_eighth_are_exact_and_others_are_not() -> 
 
     assert exact("[0.125, 3.5, -2.0]") and exact("[1, 2]")
     assert not exact("[0.1, 3.5]") and not exact("[0.125, 3e7]")
+
+
+class Ending(Lazyten):
+    """A device whose driver ends the process at some programs: at cumulative sums."""
+
+    def observe(self, programs: Sequence[Program]) -> list[Observation]:
+        if any("cumsum" in p.rows for p in programs):
+            os.kill(os.getpid(), signal.SIGSEGV)
+        return super().observe(programs)
+
+
+def ending_campaign(device: str, seed: int, longest: int, together: int) -> Campaign:
+    campaign = Campaign(device, seed, longest, together)
+    campaign.torch, campaign.device = None, Ending(device)
+    return campaign
+
+
+def test_a_program_that_ends_its_process_is_a_finding_and_the_others_run() -> None:
+    fatal = next(n for n in range(2, 200) if "cumsum" in Generator(4).program(n).rows)
+    numbers = range(fatal - 1, fatal + 2)
+    total = Report()
+    settings = Settings("interpreter", seed=4, together=2, make=ending_campaign)
+    found = list(run(settings, numbers, lambda done: total.add(done) or True))
+    assert {f.number for f in found} == {
+        n for n in numbers if "cumsum" in Generator(4).program(n).rows}
+    assert all(f.difference.found == "SIGSEGV" and "cumsum" in f.program.rows for f in found)
+    assert total.programs == len(numbers)

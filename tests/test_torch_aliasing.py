@@ -300,3 +300,11 @@ def test_views_and_copies_are_torchs(name: str, monkeypatch: pytest.MonkeyPatch)
             wrong.append(layout)
     assert not wrong, f"{name} of {wrong}"
     assert seen, f"no layout fits {name}"
+
+
+@pytest.mark.parametrize("shape", [(), (5,), (2, 3), (2, 3, 2), (0, 2)])
+def test_positions_an_axis_each_lie_in_one_tensor_as_in_pytorch(shape: tuple[int, ...]) -> None:
+    def layouts(m: Any) -> list[Any]:
+        found = (m.ones(shape) * 2).nonzero(as_tuple=True)
+        return [(tuple(t.shape), tuple(t.stride()), t.storage_offset(), t.tolist()) for t in found]
+    assert layouts(lt) == layouts(torch)

@@ -2,16 +2,17 @@
 from __future__ import annotations
 
 import argparse
-import resource
 import time
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from tqdm import tqdm
 
-from fuzz.campaign import Campaign, Report
+from fuzz.campaign import Report
+from fuzz.children import Settings, run
 
-CHUNK = 60
-"""Programs between two looks at the clock."""
+PART = 10_000_000
+"""Numbers of programs that a worker has."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -29,39 +30,35 @@ def parser() -> argparse.ArgumentParser:
     return p
 
 
-GIGABYTES = 6
-"""A process may hold that many; a program that wants more ends in a MemoryError, which is told."""
-
-
 def work(options: argparse.Namespace, worker: int) -> Report:
-    """One process: every so many programs from its own part of the numbers on."""
-    resource.setrlimit(resource.RLIMIT_DATA, (GIGABYTES << 30, GIGABYTES << 30))
-    campaign = Campaign(options.device, options.seed, options.longest, options.together)
+    """What one process after the other does with its own part of the numbers."""
+    total = Report()
     end = time.monotonic() + options.seconds
-    first = options.first + worker * 10_000_000
+    first = options.first + worker * PART
     bar = tqdm(total=options.programs or None, unit=" programs", disable=options.quiet,
                position=worker, desc=f"worker {worker}")
-    done = 0
-    while done < options.programs if options.programs else time.monotonic() < end:
-        count = min(CHUNK, options.programs - done) if options.programs else CHUNK
-        for finding in campaign.run(range(first + done, first + done + count)):
+
+    def goes_on(done: Report) -> bool:
+        total.add(done)
+        bar.update(done.programs)
+        bar.set_postfix(findings=len(total.findings))
+        return bool(options.programs) or time.monotonic() < end
+
+    settings = Settings(options.device, options.seed, options.longest, options.together)
+    told: set[tuple[str, ...]] = set()
+    for finding in run(settings, range(first, first + (options.programs or PART)), goes_on):
+        if finding.sort not in told:
+            told.add(finding.sort)
             tqdm.write(str(finding))
-        done += count
-        bar.update(count)
-        bar.set_postfix(findings=len(campaign.report.findings))
     bar.close()
-    return campaign.report
+    return total
 
 
 def main() -> int:
     """Exit status 1 if something was found."""
     options = parser().parse_args()
-    if options.workers == 1:
-        reports = [work(options, 0)]
-    else:
-        with ProcessPoolExecutor(options.workers) as pool:
-            tasks = [pool.submit(work, options, w) for w in range(options.workers)]
-            reports = [t.result() for t in as_completed(tasks)]
+    with ThreadPoolExecutor(options.workers) as pool:  # threads that wait for processes
+        reports = list(pool.map(partial(work, options), range(options.workers)))
     for report in reports:
         print(report)
     return int(any(r.findings for r in reports))

@@ -4,7 +4,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -65,6 +65,26 @@ class Report:
                 + "".join(f"    {row}: {text}\n" for row, text in self.refusals.items()) +
                 f"{len(self.findings)} findings, {sum(self.again.values())} more like them")
 
+    def add(self, other: Report) -> None:
+        """Count in what another has counted; a finding of a sort that is known is one more."""
+        self.programs += other.programs
+        self.statements += other.statements
+        self.beside_torch += other.beside_torch
+        self.seconds += other.seconds
+        for name in ("rows", "refused_by_torch", "refused_by_lazyten", "again"):
+            getattr(self, name).update(getattr(other, name))
+        self.refusals = other.refusals | self.refusals
+        for finding in other.findings:
+            self.keep(finding)
+
+    def keep(self, finding: Finding) -> bool:
+        """Count a finding: whether it is the first of its sort."""
+        if any(f.sort == finding.sort for f in self.findings):
+            self.again[finding.sort] += 1
+            return False
+        self.findings.append(finding)
+        return True
+
 
 class Campaign:
     """Runs programs of a seed on a device."""
@@ -76,6 +96,8 @@ class Campaign:
         self.torch = PyTorch() if has_torch() else None
         self.together = together
         self.report = Report()
+        self.begins: Callable[[list[tuple[int, Program]]], object] = lambda programs: None
+        """Is told what is about to be run, with empty programs before they are written."""
 
     def run(self, numbers: Sequence[int]) -> Iterator[Finding]:
         """Run the programs of these numbers, giving what is found."""
@@ -84,7 +106,9 @@ class Campaign:
 
     def _batch(self, numbers: list[int]) -> Iterator[Finding]:
         started = time.perf_counter()
+        self.begins([(n, Program((), ())) for n in numbers])
         programs = [self.generator.program(n) for n in numbers]
+        self.begins(list(zip(numbers, programs, strict=True)))
         yield from self._broken(numbers[0])
         self._refusals()
         seen = self.interpreter.observe(programs)
@@ -168,9 +192,6 @@ class Campaign:
 
     def _keep(self, finding: Finding) -> Iterator[Finding]:
         """Give a finding, unless there is one of its sort."""
-        if any(f.sort == finding.sort for f in self.report.findings):
-            self.report.again[finding.sort] += 1
-            return
-        self.report.findings.append(finding)
-        yield finding
+        if self.report.keep(finding):
+            yield finding
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 import lazyten as lt
-from fuzz import rows_arrays, rows_elementwise, rows_more, rows_programs
-from fuzz.holes import FLOATS, NoFit, fill
+from fuzz import rows_arrays, rows_elementwise, rows_modules, rows_more, rows_programs
+from fuzz.holes import FLOATS, UNSIGNED, NoFit, fill
 from fuzz.libraries import Lazyten, Names, default_device
 from fuzz.program import Program, Statement
 from fuzz.rows import EXACT, ROUGH, Row
@@ -29,11 +29,18 @@ TABLES: dict[str, tuple[float, list[Row]]] = {
     "gradients": (1.6, rows_programs.GRADIENTS), "random": (1.0, rows_programs.RANDOM),
     "computing": (0.4, rows_programs.COMPUTING), "in place": (1.0, rows_more.IN_PLACE),
     "other names": (1.0, rows_more.NAMES), "layers": (0.8, rows_more.LAYERS),
-    "Python": (1.5, rows_more.PYTHON),
+    "Python": (1.5, rows_more.PYTHON), "modules": (0.7, rows_modules.MODULES),
+    "autocast": (0.5, rows_modules.AUTOCAST), "autocast alone": (0.6, rows_modules.AUTOCAST_ALONE),
+    "hooks": (0.4, rows_modules.HOOKS),
+    "generators": (0.6, rows_modules.GENERATORS), "threads": (0.3, rows_modules.THREADS),
+    "several": (1.2, rows_modules.SEVERAL),
 }
 """Groups of rows and how often each is drawn."""
-IN_BODIES = frozenset(TABLES) - {"random", "computing", "gradients", "Python"}
-IN_TRANSFORMS = IN_BODIES - {"writes", "in place", "creation"}
+ALONE = frozenset({"random", "generators", "autocast alone"})
+"""Groups of rows whose values are others in PyTorch, for programs that it does not run."""
+IN_BODIES = frozenset(TABLES) - ALONE - {"computing", "gradients", "Python", "hooks", "threads",
+                                          "several"}
+IN_TRANSFORMS = IN_BODIES - {"writes", "in place", "creation", "modules"}
 LARGEST = 1500
 """Elements of a value at most."""
 SIZES = (1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 5, 6, 7, 8, 9, 12, 16, 17, 24, 33, 40)
@@ -47,14 +54,15 @@ class Profile:
     statements: int
     weights: dict[str, float]
     foreign: bool
+    unsigned: bool
 
     @staticmethod
     def drawn(draw: random.Random, longest: int) -> Profile:
         chance = draw.random() < 0.1
         favoured = draw.sample(sorted(TABLES), 3)
         weights = {name: weight * (4 if name in favoured else 1)
-                   for name, (weight, _) in TABLES.items() if chance or name != "random"}
-        return Profile(draw.randint(3, longest), weights, not chance)
+                   for name, (weight, _) in TABLES.items() if chance or name not in ALONE}
+        return Profile(draw.randint(3, longest), weights, not chance, draw.random() < 0.08)
 
 
 class State:
@@ -70,6 +78,7 @@ class State:
         self.functions: list[tuple[str, str, list[str]]] = []  # name, kind, arguments
         self.closed: list[str] = []
         self.write_closed = False
+        self.unsigned = False
 
     # what there is
 
@@ -92,7 +101,11 @@ class State:
         return not repeats and not (tensor.requires_grad and tensor.is_leaf)
 
     def exact(self, name: str) -> bool:
-        return self.names[name].untyped_storage() not in self.rough
+        """Whether values have the same bits everywhere: of a tensor, or of several."""
+        value = self.names[name]
+        several = value if isinstance(value, tuple | list) else (value,)
+        return not any(isinstance(t, lt.Tensor) and t.untyped_storage() in self.rough
+                       for t in several)
 
     def values(self, name: str) -> np.ndarray[Any, Any]:
         return np.asarray(self.names[name].detach().numpy())
@@ -107,7 +120,8 @@ class State:
         return tuple(self.size(small=rank > 2 or i > 0) for i in range(rank))
 
     def random_dtype(self, among: tuple[str, ...]) -> str:
-        weights = {"float32": 12.0, "int64": 6.0, "float64": 3.0, "bool": 2.0}
+        weights = {"float32": 12.0, "int64": 6.0, "float64": 3.0, "bool": 2.0,
+                   **dict.fromkeys(UNSIGNED, 3.0 if self.unsigned else 0.0)}
         return self.random.choices(among, [weights.get(t, 1.0) for t in among])[0]
 
     def name(self) -> str:
@@ -129,12 +143,15 @@ class State:
         self.library.execute(statement, self.names)
         if statement.target:
             result = self.names[statement.target]
-            self._check(result, usual)
-            self.own.append(statement.target)
+            for one in result if isinstance(result, tuple | list) else (result,):
+                self._check(one, usual)
+            if isinstance(result, lt.Tensor):
+                self.own.append(statement.target)
         self.statements.append(statement)
         if not exact:
-            changed = [statement.target] if statement.target else statement.operands[:1]
-            self.rough.update(self.names[n].untyped_storage() for n in changed)
+            changed = self.names[statement.target or statement.operands[0]]
+            self.rough.update(t.untyped_storage() for t in (
+                (changed,) if isinstance(changed, lt.Tensor) else changed))
             if not statement.target and "backward" in statement.form:
                 self.rough.update(self.names[n].grad.untyped_storage() for n in self.tensors()
                                   if self.names[n].is_leaf and self.names[n].grad is not None)
@@ -143,7 +160,7 @@ class State:
     def _is_exact(self, statement: Statement) -> bool:
         exactness = statement.exactness
         tensors = [n for n in statement.operands if isinstance(self.names[n], lt.Tensor)]
-        if exactness == ROUGH or not all(self.exact(n) for n in tensors):
+        if exactness == ROUGH or not all(self.exact(n) for n in statement.operands):
             return False
         return exactness == EXACT or _sums_exactly([self.values(n) for n in tensors],
                                                    [self.dtype(self.names[n]) for n in tensors])
@@ -192,7 +209,7 @@ def _input(draw: random.Random, dtype: str, shape: tuple[int, ...], leaf: bool) 
         text = f"((lt.arange({numel}).reshape({shape}) * {step} + {offset}) % {period}"
         if dtype == "bool":
             return text + " < 5)"
-        text += f" - {0 if dtype == 'uint8' else 5}).to({name})"
+        text += f" - {0 if dtype.startswith('uint') else 5}).to({name})"
         if dtype in FLOATS:
             text = f"({text} / {draw.choice((1, 2, 4))})"
         return text + (".requires_grad_()" if leaf else "")
@@ -219,7 +236,7 @@ def _number(draw: random.Random, dtype: str) -> Any:
     if dtype in FLOATS:
         return draw.choice((draw.randint(-24, 24) / 8, draw.randint(-3, 3) * 1.0,
                             round(draw.uniform(-3, 3), 2)))
-    if dtype == "uint8":
+    if dtype.startswith("uint"):
         return draw.choice((draw.randint(0, 9), draw.randint(0, 9), draw.choice((200, 255, 127))))
     return draw.choice((draw.randint(-6, 9), draw.randint(-6, 9), draw.randint(0, 5)))
 
@@ -258,6 +275,7 @@ class Generator:
         with default_device("interpreter"):
             names = self.library.start(Program((), (), seed=seed))
             state = State(draw, self.library, names)
+            state.unsigned = profile.unsigned
             for _ in range(3 * profile.statements):
                 if len(state.statements) >= profile.statements:
                     break
@@ -298,12 +316,19 @@ class Generator:
                 statement = replace(statement, target=state.name())
             self._guard_closed(state, statement)
             state.add(statement)
+            if target and not isinstance(made := state.names[statement.target], lt.Tensor):
+                self._named(state, statement, len(made))
         except NoFit:
             return not row.effect
         except Exception as error:
             self._fails(state, statement, error)
             return not row.effect and isinstance(error, lt.LazytenError)
         return True
+
+    def _named(self, state: State, several: Statement, count: int) -> None:
+        """Name some of several results. What they are is as exact as their making was."""
+        for i in sorted(state.random.sample(range(count), min(count, 3))):
+            state.add(Statement(state.name(), f"{{0}}[{i}]", (str(several.target),), several.row))
 
     def _guard_closed(self, state: State, statement: Statement) -> None:
         if _ASSIGNS.match(statement.form) and statement.operands[0] in state.closed:

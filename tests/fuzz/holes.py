@@ -14,13 +14,15 @@ if TYPE_CHECKING:
 
 _HOLE = re.compile(r"\{(\w+)(?::((?:[^{}])*))?\}")
 _CALL = re.compile(r"^([a-z]\w*)\((.*)\)$")
-_TENSOR = re.compile(r"^([awnfFilb])(\d+\+?)?([!?*^]*)(\[[^\]]*\]|~\w+|>\w+|=\w+)?(?:@(\w+))?$")
+_TENSOR = re.compile(r"^([awnfFsilb])(\d+\+?)?([!?*^]*)(\[[^\]]*\]|~\w+|>\w+|=\w+)?(?:@(\w+))?$")
 
 FLOATS = ("float32", "float64", "float16", "bfloat16")
-INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
+UNSIGNED = ("uint16", "uint32", "uint64")
+"""In few programs: PyTorch has them, but not much that takes them."""
+INTEGERS = ("int64", "int32", "int16", "int8", "uint8", *UNSIGNED)
 KINDS: dict[str, tuple[str, ...]] = {
-    "f": FLOATS, "F": FLOATS[:2], "i": INTEGERS, "l": INTEGERS[:1], "b": ("bool",),
-    "w": (*FLOATS, *INTEGERS[:-1], "bool"), "n": (*FLOATS, *INTEGERS),
+    "f": FLOATS, "F": FLOATS[:2], "s": FLOATS[:1], "i": INTEGERS, "l": INTEGERS[:1], "b": ("bool",),
+    "w": (*FLOATS, *INTEGERS[:4], *UNSIGNED, "bool"), "n": (*FLOATS, *INTEGERS),
     "a": (*FLOATS, *INTEGERS, "bool"),
 }
 

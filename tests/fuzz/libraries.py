@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -64,26 +65,27 @@ class TooSlow(Exception):
 
 
 SECONDS = 15
-"""A program may take that long; most take a tenth of one."""
+"""Of the processor, which a program may take; most take a tenth of one."""
 
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raises TooSlow inside after so many seconds; only in a main thread."""
+    """Raises TooSlow inside after so many seconds of the processor, however busy others keep it;
+    only in a main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def stop(signum: int, frame: object) -> None:
-        raise TooSlow(f"not done after {seconds} s")
+        raise TooSlow(f"not done after {seconds} s of the processor")
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 class Library:
@@ -94,7 +96,7 @@ class Library:
 
     def start(self, program: Program) -> Names:
         self.module.manual_seed(program.seed)
-        return {"lt": self.module, "F": self.functions}
+        return {"lt": self.module, "F": self.functions, "ThreadPoolExecutor": ThreadPoolExecutor}
 
     def source(self, statement: Statement) -> str:
         return "\n".join(statement.lines())
@@ -226,6 +228,8 @@ class Stirred(Lazyten):
             lambda s: "{}" if s.exactness == EXACT else "_stir({})"))
 
     def stir(self, tensor: Any) -> Any:
+        if isinstance(tensor, tuple):
+            return tuple(map(self.stir, tensor))
         if not isinstance(tensor, lt.Tensor) or tensor.dtype.kind != "f":
             return tensor
         noise = self.random.uniform(-2, 2, tensor.shape) * lt.finfo(tensor.dtype).eps
@@ -273,9 +277,13 @@ class PyTorch(Library):
             memory_format=self.torch.contiguous_format)
 
     def made(self, result: Any, *operands: Any) -> Any:
-        """`result` as a row-major tensor, unless it is a view of an operand."""
+        """`result` as a row-major tensor, unless it is a view of an operand, or one of several
+        that have been looked at before."""
         tensor = self.torch.Tensor
-        if not isinstance(result, tensor) or result.is_contiguous():
+        if isinstance(result, tuple | list):
+            return tuple(self.made(r, *operands) for r in result)
+        if not isinstance(result, tensor) or result.is_contiguous() or any(
+                isinstance(o, tuple) for o in operands):
             return result
         storages = {o.untyped_storage().data_ptr() for o in operands if isinstance(o, tensor)}
         return result if result.untyped_storage().data_ptr() in storages else result.contiguous()
@@ -296,6 +304,7 @@ class _TorchAsLazyten:
     def __init__(self, torch: Any) -> None:
         self._torch = torch
         self.bool_ = torch.bool
+        self.autocast = partial(torch.autocast, "cpu")
         self.jit = lambda function: function
         self.realize = lambda *tensors: None
         self.checkpoint = partial(torch.utils.checkpoint.checkpoint, use_reentrant=False)

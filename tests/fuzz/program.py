@@ -16,8 +16,8 @@ from fuzz.rows import EXACT
 class Statement:
     """`target = form` with operands put in for `{0}`, `{1}`, ...; or, with a `result`, a function.
 
-    Where `{T}` is in the form, the target stands there instead. A target of None: the statement is
-    for its effect. The row names the operation in counts.
+    Where `{T} = ` is in the form, the target stands there instead. A target of None: the statement
+    is for its effect. The row names the operation in counts.
     """
 
     target: str | None
@@ -36,9 +36,12 @@ class Statement:
     def lines(self, around: Callable[[Statement], str] = lambda s: "{}") -> list[str]:
         """Lines of Python; `around` says what is put around the expression of a statement."""
         if self.result is None:
-            if self.target is None or "{T}" in self.form:
-                return [self.expression]
-            return [f"{self.target} = {around(self).format(self.expression)}"]
+            if self.target is None:
+                return self.expression.split("\n")
+            before, _, value = self.form.rpartition("{T} = ")
+            text = (f"{before.format(*self.operands)}{self.target} = "
+                    f"{around(self).format(value.format(*self.operands))}")
+            return text.split("\n")
         inside = [line for s in self.body for line in s.lines(around)]
         return [*filter(None, [self.form]), f"def {self.target}({', '.join(self.parameters)}):",
                 *("    " + line for line in [*inside, f"return {self.result}"])]
@@ -99,7 +102,7 @@ class Program:
     def of(self, statements: tuple[Statement, ...]) -> Program | None:
         """The program with other statements, if they read only what there is, looking at what is
         left of what it looked at."""
-        known = {"lt", "F"}
+        known = {"lt", "F", "ThreadPoolExecutor"}
         for s in statements:
             if not s.reads <= known:
                 return None

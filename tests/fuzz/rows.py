@@ -3,12 +3,15 @@
 A hole is `{name:spec}`; `{name}` alone repeats what it was filled with. Specs of tensors:
 
     kind flags shape @dtype
-    kind    a any, w any but uint8, n number, f float, F float32 or float64, i integer, l int64,
-            b bool
+    kind    a any, w any but uint8, n number, f float, F float32 or float64, s float32,
+            i integer, l int64, b bool
     flags   ! may be written to; ? requires a gradient; * a leaf that does; ^ a leaf that has one
     shape   2 axes, 2+ axes or more, [n,c,3] sizes by name (c<n: at most n; c*2, c/g: from another),
             ~x broadcasts with x, >x broadcasts to x, =x has x's shape
     @x      has x's dtype
+
+A form of several lines, or with `{T} = ` in it, says itself what it names. What gives several
+tensors is followed by statements that name them.
 
 Any other spec is a literal of `holes.LITERALS`, such as axis(x) or int(1,4).
 """
