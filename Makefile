@@ -5,6 +5,7 @@
 #   make test ARGS="-k softmax"      options for pytest
 #   make test DEVICE=interpreter     another default device
 #   make test-gpu                    on the machine's NVIDIA GPU
+#   make test-rest WORKERS=8         as many processes as there are cores
 #   make conformance DEVICES=c       one device only; -j 2 checks two at a time
 #   make fuzz ARGS="--seconds 600 --device opencl --seed 7"   random programs for ten minutes
 #   make test PYTHON=python3.12      another Python, after `make distclean`
@@ -12,7 +13,9 @@
 PYTHON ?= python3
 WORKERS ?= 2
 ARGS ?=
+SELECTED ?= not slow
 DEVICES ?= interpreter cpu c opencl
+ALL_DEVICES := opencl cuda-on-cpu interpreter cpu c
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -25,17 +28,24 @@ TREE := build/tree
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP := $(BIN)/python -m pip --quiet
+# Tests start a hundred processes: bytecode is kept in .venv, whatever the shell says of it.
+# NVRTC=1: NVIDIA's compiler takes all kernels that the tests build, too.
+PYTEST = PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)/bytecode $(if \
+	$(NVRTC),PYTHONPATH=tests) $(BIN)/python -m pytest -q --progress --durations=20 \
+	-n $(WORKERS) --dist worksteal $(if $(NVRTC),-p nvrtc_for_all)
 
 .DEFAULT_GOAL := help
-.PHONY: help dev lenet test test-torch test-gpu test-intel test-nvrtc test-thorough mutants fuzz conformance bench lint wheel wheel-check clean distclean
+.PHONY: help dev lenet test test-all test-rest test-slow test-torch test-gpu test-intel test-nvrtc test-thorough mutants fuzz conformance bench lint wheel wheel-check clean distclean
 
 help:
 	@echo "make lenet        train LeNet-5 on handwritten digits"
-	@echo "make test         run the test suite"
+	@echo "make test         run the test suite: about 5 minutes on two cores"
+	@echo "make test-all     the same, and then all that takes longer (make test-rest)"
+	@echo "make test-slow    only tests that take long for what they check, which make test leaves out"
 	@echo "make test-torch   install PyTorch and run the tests that compare with it"
-	@echo "make test-thorough  the same with 1,000 examples a property; takes an hour or more"
+	@echo "make test-thorough  the suite with 1,000 examples a property; takes an hour or more"
 	@echo "make fuzz         run random programs for as long as asked, beside the interpreter and PyTorch"
-	@echo "make test-nvrtc   run the test suite, and let NVIDIA's compiler take all its kernels"
+	@echo "make test-nvrtc   run all tests, and let NVIDIA's compiler take all its kernels"
 	@echo "make mutants      break lazyten in 200 small ways, and see that a test fails for each"
 	@echo "make test-gpu     run what takes a device on this machine's NVIDIA GPU"
 	@echo "make test-intel   install Intel's OpenCL runtime (600 MB) and run the tests of OpenCL on it"
@@ -51,15 +61,29 @@ lenet: $(if $(findstring opencl,$(ARGS) $(DEVICE)),$(DEV),$(RUN))
 	$(BIN)/python examples/lenet.py $(ARGS)
 
 test: $(DEV)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
+	$(PYTEST) -m "$(SELECTED)" $(ARGS)
+
+# All that `make test` leaves out where PyTorch is not installed, and nothing that it runs.
+test-rest:
+	$(MAKE) test-slow
+	$(MAKE) test-torch NVRTC=1
+	$(MAKE) -j 2 --output-sync=target conformance DEVICES="$(ALL_DEVICES)" \
+	    ARGS_cuda-on-cpu='-k "not (int8 or int16 or int32 or int64 or float16 or float64 or bool)"'
+
+test-all:
+	$(MAKE) test SELECTED="$(SELECTED) and not torch"
+	$(MAKE) test-rest
+
+test-slow: $(DEV)
+	$(PYTEST) -m "slow and not torch" $(ARGS)
 
 # What `make test` skips where PyTorch is not installed; afterwards it has these tests, too.
 test-torch: $(TORCH)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m torch $(ARGS)
+	$(PYTEST) -m torch $(ARGS)
 
 # A test that runs for minutes is no hang here.
 test-thorough: $(DEV)
-	$(BIN)/python -m pytest -n $(WORKERS) --hypothesis-profile=thorough -o faulthandler_timeout=0 $(ARGS)
+	$(PYTEST) --hypothesis-profile=thorough -o faulthandler_timeout=0 $(ARGS)
 
 # Minutes to hours; goes on where it was stopped. ARGS=--help tells more.
 mutants: $(DEV)
@@ -70,8 +94,9 @@ fuzz: $(DEV)
 	PYTHONPATH=tests $(BIN)/python -m fuzz $(ARGS)
 
 # The kernels of all tests, for two kinds of GPU, without one: twice the time of the suite alone.
+test-nvrtc: NVRTC := 1
 test-nvrtc: $(DEV)
-	PYTHONPATH=tests $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -p nvrtc_for_all $(ARGS)
+	$(PYTEST) $(ARGS)
 
 # What takes a device runs on the GPU. Tests of the driver that stands in for one are skipped.
 test-gpu: $(DEV)
@@ -79,7 +104,7 @@ test-gpu: $(DEV)
 
 # Afterwards Intel's runtime is the first OpenCL device of .venv: LAZYTEN_OPENCL=portable is PoCL.
 test-intel: $(INTEL)
-	LAZYTEN_OPENCL=intel $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m opencl $(ARGS)
+	LAZYTEN_OPENCL=intel $(PYTEST) -m opencl $(ARGS)
 
 # A kernel of the device opencl takes PoCL long to compile: DEVICES="cpu c" leaves it out. The device
 # of the tests is known here, too: DEVICES=cuda-on-cpu, which takes some minutes.
@@ -145,7 +170,7 @@ $(VENV)/.made:
 	@touch $@
 
 clean:
-	rm -rf build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf build dist $(VENV)/bytecode *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
 distclean: clean

@@ -11,6 +11,7 @@ import cuda_on_cpu
 import opencl_grid
 import opencl_if_there
 import pytest
+import reporting
 from golden_text import Golden
 from hypothesis import Phase, settings
 
@@ -50,12 +51,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
                                        "'opencl' or 'cpu,opencl:1'")
 
 
+    parser.addoption("--progress", action="store_true",
+                     help="show how far the run is in one line, in place of a dot for each test")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    reporting.start(session.config)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    reporting.summarize(terminalreporter)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skips tests that need PyTorch where it is not installed."""
     if find_spec("torch") is None:
         for item in items:
             if item.get_closest_marker("torch"):
-                item.add_marker(pytest.mark.skip(reason="PyTorch is not installed"))
+                item.add_marker(pytest.mark.skip(reason=reporting.NO_TORCH))
 
 
 def pytest_collection_finish() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 from c_kernels import every_op, leaf
 from graphs import SIZES, arrays, expressions
 from hypothesis import strategies as st
@@ -23,6 +24,10 @@ from lazyten.runtimes.evaluation import evaluate
 from lazyten.storage import Buffer
 
 Array = np.ndarray[Any, Any]
+DRAWN = [d if d in (dt.float32, dt.float16, dt.int64, dt.uint8, dt.bool_)
+         else pytest.param(d, marks=pytest.mark.slow) for d in dt.ARITHMETIC]
+"""Element types of random kernels where each takes a driver's compiler a second: one of each kind,
+and in `make test-all` the others. All have the ops, one by one."""
 
 
 def run_all(device: str, kernels: Sequence[Kernel],

@@ -10,6 +10,9 @@ from lazyten import device
 
 NAME, GROUPS = "opencl-grid", "opencl-groups"
 NAMES = NAME, GROUPS
+UNOPTIMIZED = "-cl-opt-disable"
+"""They are there for the text, which GPUs' compilers take; PoCL's optimizer, which takes twice as
+long as all else, has the text of the device `opencl`."""
 
 
 def runtime(index: int = 0) -> Any:
@@ -18,6 +21,7 @@ def runtime(index: int = 0) -> Any:
     from lazyten.runtimes.opencl_capabilities import gpu_capabilities
 
     made = OpenCLRuntime(index)
+    made.options = [*made.options, UNOPTIMIZED]
     made.capabilities = replace(gpu_capabilities(made.device), work_group=8)
     return made
 

@@ -12,7 +12,7 @@ from cuda_on_cpu import ORDERS
 from example_counts import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from kernel_checks import check_every_op, check_random_kernels, run_all, values
+from kernel_checks import DRAWN, check_every_op, check_random_kernels, run_all, values
 from lenet_steps import batches, lenet, load, train, weights
 from numpy.testing import assert_allclose, assert_array_equal
 from test_tensor_cores import CORES, product
@@ -42,7 +42,7 @@ def test_every_op_gives_the_bits_that_it_gives_on_the_cpu(dtype: DType) -> None:
     check_every_op(NAME, dtype)
 
 
-@pytest.mark.parametrize("dtype", dt.ARITHMETIC, ids=lambda d: d.name)
+@pytest.mark.parametrize("dtype", DRAWN, ids=lambda d: d.name)
 @given(data=st.data(), order=st.sampled_from(ORDERS))
 @examples(2)
 def test_random_kernels_agree_with_the_interpreter(dtype: DType, data: st.DataObject,
@@ -101,6 +101,7 @@ def test_products_by_tensor_cores_are_exact_in_any_order(core: str) -> None:
         assert_array_equal(ops.decode(out, dtype).reshape(70, 40), a @ b)
 
 
+@pytest.mark.slow
 def test_steps_of_lenet_are_those_of_the_interpreter() -> None:
     given, (images, labels) = weights(seed=4), batches(2, 2)
     models = {d: load(lenet(lt.nn), d, given) for d in (NAME, "interpreter")}

@@ -3,11 +3,14 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 import lazyten as lt
 
 LINKS = 100_000
 
 
+@pytest.mark.slow
 def test_a_chain_of_100_000_operations_and_its_gradient() -> None:
     x = lt.tensor([1.0, 2.0], dtype=lt.float64, requires_grad=True, device="cpu")
     step = lt.tensor([0.5, 0.25], dtype=lt.float64, device="cpu")

