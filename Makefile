@@ -31,7 +31,7 @@ PIP := $(BIN)/python -m pip --quiet
 # Tests start a hundred processes: bytecode is kept in .venv, whatever the shell says of it.
 # NVRTC=1: NVIDIA's compiler takes all kernels that the tests build, too.
 PYTEST = PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)/bytecode $(if \
-	$(NVRTC),PYTHONPATH=tests) $(BIN)/python -m pytest -q --progress --durations=20 \
+	$(NVRTC),PYTHONPATH=tests) $(BIN)/python -m pytest -q --progress --durations=20 --durations-min=1 \
 	-n $(WORKERS) --dist worksteal $(if $(NVRTC),-p nvrtc_for_all)
 
 .DEFAULT_GOAL := help
