@@ -106,8 +106,10 @@ class _ByIdentity:
 
     def __init__(self, watched: Iterable[_Watched], whole: Sequence[dict[str, Any]]) -> None:
         """whole: dicts of which every name counts, and none may come or go."""
-        self.whole, self.names = whole, [*chain.from_iterable(whole)]
-        self.views = [below.values() for below in whole]
+        self.without = [below for below in whole if not below]  # most tables of most layers
+        self.whole = [below for below in whole if below]
+        self.names = [*chain.from_iterable(self.whole)]
+        self.views = [below.values() for below in self.whole]
         self.values = [*chain.from_iterable(self.views)]
         known = {id(below) for below in whole}
         rest = list({(id(w.holder), w.name): w for w in watched
@@ -128,8 +130,9 @@ class _ByIdentity:
 
     def still_holds(self) -> bool:
         """Whether they are."""
-        if self.whole and ([*chain.from_iterable(self.whole)] != self.names or not all(
-                map(is_, chain.from_iterable(self.views), self.values))):
+        if any(self.without) or [*chain.from_iterable(self.whole)] != self.names:
+            return False
+        if not all(map(is_, chain.from_iterable(self.views), self.values)):
             return False
         if not self.held and not self.empty:
             return True

@@ -1,6 +1,7 @@
 """Modules and parameters: what `module_checks.py` says, and what PyTorch has no say in."""
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import pytest
@@ -56,6 +57,27 @@ def test_jit_sees_what_is_registered_replaced_and_left_out() -> None:
     net.inner = None
     seen.append(call(x).tolist())
     assert [v[0] for v in seen] == [1, 1, 3, 4, 9, 4, 0, 4]
+
+
+def test_jit_sees_the_first_buffer_and_the_first_hook() -> None:
+    class Net(nn.Module):
+        def forward(self, x: lt.Tensor) -> Any:
+            return x + self.shift if hasattr(self, "shift") else x
+
+    net = Net()
+    call = lt.jit(net)
+    x = lt.ones(1)
+    seen = [call(x).item(), call(x).item()]
+    net.register_buffer("shift", lt.ones(1))
+    seen.append(call(x).item())
+    net.register_forward_hook(lambda m, args, y: y * 10)
+    seen.append(call(x).item())
+    assert seen == [1, 1, 2, 20]
+
+
+def test_a_model_is_not_pickled() -> None:
+    with pytest.raises(lt.ArgumentError, match="save_safetensors"):
+        pickle.dumps(nn.Linear(1, 1))
 
 
 def test_train_in_a_jitted_function_is_refused_unless_nothing_changes() -> None:

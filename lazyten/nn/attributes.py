@@ -40,7 +40,7 @@ class Attributes:
     _parameters: OrderedDict[str, Parameter | None]
     _buffers: OrderedDict[str, Tensor | None]
     _modules: OrderedDict[str, Any]
-    _non_persistent_buffers_set: set[str]
+    _non_persistent_buffers_set: frozenset[str] = frozenset()
     training: bool
 
     def __init__(self) -> None:
@@ -49,7 +49,6 @@ class Attributes:
             trace.made(self)
         for table in TABLES:
             object.__setattr__(self, table, OrderedDict())
-        object.__setattr__(self, "_non_persistent_buffers_set", set())
         object.__setattr__(self, "training", True)
 
     # ---- one by one ------------------------------------------------------------------------------
@@ -119,7 +118,7 @@ class Attributes:
     def _drop(self, name: str) -> bool:
         """Take a name out of wherever it is; gives whether it was anywhere."""
         found = self.__dict__.pop(name, _MISSING) is not _MISSING
-        self._non_persistent_buffers_set.discard(name)
+        self._keep(name, True)
         for table in TABLES:
             found = self.__dict__[table].pop(name, _MISSING) is not _MISSING or found
         return found
@@ -168,10 +167,14 @@ class Attributes:
             raise DTypeError(f"register_buffer {name!r}: {type(tensor).__name__} {tensor!r:.40} is "
                              f"not a tensor; wrap it in lazyten.tensor()")
         self._register("_buffers", name, tensor, "register_buffer")
-        if persistent:
-            self._non_persistent_buffers_set.discard(name)
-        else:
-            self._non_persistent_buffers_set.add(name)
+        self._keep(name, persistent)
+
+    def _keep(self, name: str, persistent: bool) -> None:
+        """Whether a buffer of this name is part of what is saved."""
+        left_out = self._non_persistent_buffers_set
+        if persistent == (name in left_out):
+            left_out = left_out - {name} if persistent else left_out | {name}
+            object.__setattr__(self, "_non_persistent_buffers_set", left_out)
 
     def add_module(self, name: str, module: Any) -> None:
         """The same as assigning the module, for names made at run time."""

@@ -28,6 +28,7 @@ _numbers = count()
 class HookMethods(Attributes):
     """Calling a module, with what its hooks make of it."""
 
+    _has_hooks = False  # one look at each call
     _forward_pre_hooks: Hooks = None
     _forward_hooks: Hooks = None
     _backward_pre_hooks: Hooks = None
@@ -47,6 +48,7 @@ class HookMethods(Attributes):
         table: OrderedDict[int, Any] = self.__dict__.setdefault(kind, OrderedDict())
         number = next(_numbers)
         table[number] = (hook, *options)
+        object.__setattr__(self, "_has_hooks", True)
         if prepend:
             table.move_to_end(number, last=False)
         return RemovableHandle(table, number)
@@ -80,8 +82,7 @@ class HookMethods(Attributes):
         return self._add_hook("_backward_hooks", hook, prepend=prepend)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._forward_hooks or self._forward_pre_hooks or self._backward_hooks \
-                or self._backward_pre_hooks:
+        if self._has_hooks:
             return self._called(args, kwargs)
         return self.forward(*args, **kwargs)
 
