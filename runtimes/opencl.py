@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, zip_longest
@@ -18,8 +17,8 @@ from weakref import ref
 
 import numpy as np
 
-from lazyten import debug, forking
 from lazyten import dtype as dt
+from lazyten import forking
 from lazyten.codegen.dialect import OPENCL
 from lazyten.codegen.generated import Generated
 from lazyten.codegen.render_c import function_name
@@ -28,18 +27,21 @@ from lazyten.errors import CompileError, DeviceError, DTypeError
 from lazyten.kernel import Kernel
 from lazyten.runtimes.allocator import GRAIN, CachingAllocator
 from lazyten.runtimes.code_cache import open_cache
-from lazyten.runtimes.contract import LoadedProgram, program_text, refusal
+from lazyten.runtimes.contract import LoadedProgram
 from lazyten.runtimes.memory_pool import Block, MemoryPool, Source
 from lazyten.runtimes.opencl_capabilities import capabilities_of, divides_exactly
+from lazyten.runtimes.opencl_compiler import Compiler
 from lazyten.runtimes.opencl_devices import (
     describe,
     described,
     device_number,
     device_of,
+    identity,
     package,
 )
 from lazyten.runtimes.opencl_drivers import UNKNOWN, check_usable, driver_of
 from lazyten.runtimes.opencl_intel import note
+from lazyten.runtimes.opencl_programs import ProgramBuilder, Programs
 from lazyten.runtimes.opencl_trial import failure
 from lazyten.runtimes.pooled import PooledRuntime
 
@@ -49,8 +51,6 @@ ClKernel = Any
 
 OPTIONS = ("-cl-std=CL1.2",)
 ROUNDED = "-cl-fp32-correctly-rounded-divide-sqrt"
-QUIET = "-w"
-"""No warnings: drivers print their number, or more, to the terminal."""
 
 
 class OpenCLFunction:
@@ -131,6 +131,8 @@ class OpenCLRuntime(PooledRuntime[ClBuffer]):
         self.pool: MemoryPool[ClBuffer] = (
             CachingAllocator(source, _part) if self.device.mem_base_addr_align <= 8 * GRAIN
             else MemoryPool(source))
+        apart = None if is_trial or not driver.apart else Compiler(index, identity(self.device))
+        self.builder = ProgramBuilder(self.context, self.options, apart, self._keep_context)
         self.code = open_cache(f"{self._compiler()}\n{self.capabilities.target}")
         self._lock = forking.lock()
         self._launches: list[ref[OpenCLLaunch]] = []
@@ -197,6 +199,7 @@ class OpenCLRuntime(PooledRuntime[ClBuffer]):
     # ---- code ----
 
     def generate(self, kernels: Sequence[Kernel]) -> list[Generated]:
+        self.builder.start(len(kernels))
         generated = super().generate(kernels)
         if dt.float64 not in self.capabilities.dtypes:
             for kernel in generated:
@@ -211,62 +214,31 @@ class OpenCLRuntime(PooledRuntime[ClBuffer]):
 
     def _compiler(self) -> str:
         """What a binary depends on besides the text."""
-        device = self.device
-        return "\n".join([device.platform.name, device.platform.version, device.name,
-                          device.version, device.driver_version, *self.options])
+        return "\n".join([identity(self.device), *self.options])
 
     def translate(self, kernels: Mapping[str, Kernel]) -> tuple[list[Generated], Any]:
-        """Text and program of kernels, from disk if they were compiled together before."""
+        """Texts and programs of kernels, from disk if they were compiled together before."""
         if self.code.disk is None:  # PoCL compiles each kernel several times more for a binary
             return super().translate(kernels)
-        built: list[Any] = []
+        built: list[Programs] = []
 
         def compile_new(generated: Sequence[Generated]) -> bytes:
-            built.append(self._built(generated))
-            return bytes(built[0].get_info(package().program_info.BINARIES)[0])
+            programs, binaries = self.builder.compiled(generated)
+            built.append(programs)
+            return binaries()
         generated, code = self.code.translate_together(kernels, self.generate, compile_new)
-        program = built[0] if built else self._from_binary(code, generated)
-        return generated, (program, _sizes(generated))
-
-    def _from_binary(self, code: bytes, generated: Sequence[Generated]) -> Any:
-        """A program from its binary; compiled anew if the driver does not take it."""
-        cl = package()
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", cl.CompilerWarning)
-                return cl.Program(self.context, [self.device], [code]).build(self.options)
-        except cl.Error:
-            return self._built(generated)
+        programs = built[0] if built else self.builder.restored(code, generated)
+        return generated, (programs, _sizes(generated))
 
     def compile(self, kernels: Sequence[Generated]) -> Any:
-        """The kernels as one built program, and the work items and group of each function."""
-        return (self._built(kernels), _sizes(kernels)) if kernels else None
-
-    def _built(self, kernels: Sequence[Generated]) -> Any:
-        cl = package()
-        source = program_text(kernels)
-        shown = debug.level() >= 3
-        options = self.options if shown else [*self.options, QUIET]
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", cl.CompilerWarning)
-                built = cl.Program(self.context, source).build(options, cache_dir=False)
-        except cl.Error as error:
-            for kernel in kernels if len(kernels) > 1 else ():
-                self._built([kernel])  # that which is at fault has the error
-            self._keep_context()
-            raise refusal(f"the compiler of {describe(self.device)}", kernels[0], source, ".cl",
-                          error) from error
-        if shown:
-            log = built.get_build_info(self.device, cl.program_build_info.LOG)
-            print("".join(f"; {line}\n" for line in log.splitlines() if line.strip()), end="")
-        return built
+        """The program of each function of the kernels, and its work items and group."""
+        return (self.builder.compiled(kernels)[0], _sizes(kernels)) if kernels else None
 
     def load(self, compiled: Any, names: Sequence[str]) -> list[OpenCLFunction]:
         if compiled is None:
             return []
-        program, sizes = compiled
-        return [self._function(program, name, *sizes[name]) for name in names]
+        programs, sizes = compiled
+        return [self._function(programs[name], name, *sizes[name]) for name in names]
 
     def _function(self, program: Any, name: str, items: int, group: int) -> OpenCLFunction:
         try:

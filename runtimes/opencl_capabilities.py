@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lazyten import dtype as dt
-from lazyten.codegen.dialect import CLANG_OPENCL
+from lazyten.codegen.dialect import CLANG_OPENCL, OPENCL
 from lazyten.codegen.native_half import NativeHalves
 from lazyten.codegen.target import Target
 from lazyten.dtype import DType
@@ -35,7 +35,9 @@ def capabilities_of(device: ClDevice, driver: Driver) -> Capabilities:
 def cpu_capabilities(device: ClDevice, driver: Driver = UNKNOWN) -> Capabilities:
     """For processors: vectors, and a work item for each chunk of the outer loop."""
     unit = named_target() or _vector_unit(device)
-    return Capabilities("opencl-cpu", replace(CLANG_OPENCL, call_lanes=driver.call_lanes),
+    language = replace(CLANG_OPENCL, call_lanes=driver.call_lanes,
+                       greater=OPENCL.greater if driver.inlines else "")
+    return Capabilities("opencl-cpu", language,
                         vector_bytes=min(unit.vector_bytes, driver.vector_bytes),
                         vector_registers=unit.vector_registers, l1_bytes=unit.l1_bytes,
                         l1_ways=unit.l1_ways, l2_bytes=unit.l2_bytes, threads=True,

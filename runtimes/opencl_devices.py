@@ -71,6 +71,12 @@ def describe(device: ClDevice) -> str:
     return f"{device.name.strip()} ({device.platform.name.strip()})"
 
 
+def identity(device: ClDevice) -> str:
+    """What a device and its driver are, for what depends on them."""
+    return "\n".join([device.platform.name, device.platform.version, device.name, device.version,
+                      device.driver_version])
+
+
 def described() -> list[str]:
     """Every device; DeviceError, with what to install, if there is none."""
     if not devices():

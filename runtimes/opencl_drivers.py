@@ -26,8 +26,9 @@ class Driver:
     vector_bytes: of the widest vector, most_lanes: of any vector. call_lanes: most lanes of what
     built-in functions are called with. linker: a program that it calls, and ends the process if
     there is none. lost: of a device that it compiles nothing for, as a regular expression that
-    its version has. settings: environment variables that it reads when it is started. rank: of
-    drivers for the same kind of device the lowest comes first.
+    its version has. settings: environment variables that it reads when it is started. inlines:
+    whether it inlines built-in functions. rank: of drivers for the same kind of device the
+    lowest comes first. apart: whether it compiles in processes of its own.
     """
 
     platform: str = ""
@@ -38,7 +39,9 @@ class Driver:
     linker: str = ""
     lost: str = ""
     settings: tuple[tuple[str, str], ...] = ()
+    inlines: bool = False
     rank: int = 0
+    apart: bool = True
 
 
 UNKNOWN = Driver()
@@ -52,11 +55,12 @@ DRIVERS = (
     # A processor that its LLVM does not know is 'generic', for which clang compiles nothing.
     Driver("Portable Computing Language", ("1.", "2.", "3."), vector_bytes=32, call_lanes=4,
            linker="ld", lost=r"x86_64.*-generic$", settings=(("POCL_WORK_GROUP_METHOD", "loops"),)),
-    # Of processors. It compiles to faster kernels than PoCL, and makes no vectors of work items:
-    # what kernels have is kept, and they compile in half the time.
+    # Of processors. It is to make no vectors of work items: kernels have their own, and compile in
+    # half the time. Where integers are compared for the greater, next to the least that there
+    # is, it ends the process (SIGSEGV) or gives other numbers; its function `max` is right.
     Driver("Intel(R) OpenCL", ("2026.",), settings=(("CL_CONFIG_USE_VECTORIZER", "False"),),
-           rank=-1),
-    Driver("Oclgrind"),
+           inlines=True, rank=-1),
+    Driver("Oclgrind", apart=False),  # it runs what it parsed, in the process that did
 )
 
 
