@@ -28,7 +28,8 @@ class Driver:
     there is none. lost: of a device that it compiles nothing for, as a regular expression that
     its version has. settings: environment variables that it reads when it is started. inlines:
     whether it inlines built-in functions. rank: of drivers for the same kind of device the
-    lowest comes first. apart: whether it compiles in processes of its own.
+    lowest comes first. apart: whether it compiles in processes of its own, from which binaries
+    come: PoCL compiles each kernel several times for one.
     """
 
     platform: str = ""
@@ -41,7 +42,7 @@ class Driver:
     settings: tuple[tuple[str, str], ...] = ()
     inlines: bool = False
     rank: int = 0
-    apart: bool = True
+    apart: bool = False
 
 
 UNKNOWN = Driver()
@@ -59,8 +60,8 @@ DRIVERS = (
     # half the time. Where integers are compared for the greater, next to the least that there
     # is, it ends the process (SIGSEGV) or gives other numbers; its function `max` is right.
     Driver("Intel(R) OpenCL", ("2026.",), settings=(("CL_CONFIG_USE_VECTORIZER", "False"),),
-           inlines=True, rank=-1),
-    Driver("Oclgrind", apart=False),  # it runs what it parsed, in the process that did
+           inlines=True, rank=-1, apart=True),
+    Driver("Oclgrind"),
 )
 
 

@@ -23,10 +23,19 @@ from lazyten.ops import Op
 from lazyten.runtimes import opencl_compiler
 from lazyten.runtimes.opencl import OpenCLRuntime
 from lazyten.runtimes.opencl_compiler import EndedError
+from lazyten.runtimes.opencl_devices import device_of
+from lazyten.runtimes.opencl_drivers import UNKNOWN, driver_of
 from lazyten.runtimes.opencl_programs import split
 
 pytestmark = [pytest.mark.opencl,
               pytest.mark.skipif(os.name != "posix", reason="there are no such processes")]
+
+@pytest.fixture(autouse=True)
+def apart() -> None:
+    """Tests are of drivers that compile in processes of their own."""
+    if not (driver_of(device_of(0)) or UNKNOWN).apart:
+        pytest.skip("this driver compiles in the user's process")
+
 
 WORKER = """
 import os, sys, time
@@ -82,25 +91,16 @@ kernel void maxima(global uint *restrict p0, global const uint *restrict p1) {
   p0[0] = a1;
 }
 """
-ROOTS = """
-kernel void roots(global float16 *p) { p[0] = sqrt(p[0]); }
-"""
 
 
-@pytest.mark.parametrize(("platform", "version", "text"), [
-    ("Intel(R) OpenCL", "2026.22.10", MAXIMA), ("Portable Computing Language", "3.0", ROOTS)],
-    ids=["Intel's", "PoCL's"])
-def test_what_ends_the_compilers_that_there_are_does_not_end_the_process(
-        platform: str, version: str, text: str) -> None:
+def test_what_ends_intels_compiler_does_not_end_the_process() -> None:
     runtime = OpenCLRuntime()
-    compiler, found = runtime.builder.compiler, runtime.device
+    compiler = runtime.builder.compiler
     assert compiler is not None
-    if (not found.platform.name.startswith(platform)
-            or not found.driver_version.startswith(version)
-            or found.native_vector_width_float < 16):
-        pytest.skip(f"the device is not {platform} {version} with AVX-512")
-    with pytest.raises(EndedError, match=r"ended the process that called it \(SIG(SEGV|ABRT)\)"):
-        compiler.compile([text], runtime.options)
+    if not runtime.device.driver_version.startswith("2026.22.10"):
+        pytest.skip("another version of the driver may compile this")
+    with pytest.raises(EndedError, match=r"ended the process that called it \(SIGSEGV\)"):
+        compiler.compile([MAXIMA], runtime.options)
     assert compiler.compile(["kernel void f(global int *p) { p[0] = 1; }"], runtime.options)
 
 
