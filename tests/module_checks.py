@@ -586,3 +586,23 @@ def sequentials(T: Any) -> Any:
 @gives("ModuleList(\n  (0-1): 2 x ReLU()\n  (2): Sequential(\n    (0): Tanh()\n  )\n)")
 def equal_modules_print_once(T: Any) -> Any:
     return repr(T.nn.ModuleList([T.nn.ReLU(), T.nn.ReLU(), T.nn.Sequential(T.nn.Tanh())]))
+
+
+@gives(["Embedding(3, 4, padding_idx=1, max_norm=2.0)",
+        "MaxPool2d(kernel_size=(2, 3), stride=1, padding=1, dilation=1, ceil_mode=False)",
+        "AvgPool2d(kernel_size=2, stride=2, padding=0)",
+        "LayerNorm((3, 4), eps=1e-05, elementwise_affine=True, bias=False)",
+        "Dropout(p=0.5, inplace=False)", "Flatten(start_dim=1, end_dim=-1)", "ReLU(inplace=True)",
+        "ReLU()", "GELU(approximate='none')", "SiLU()", "Softmax(dim=1)", "LogSoftmax(dim=None)",
+        "Conv2d(2, 4, kernel_size=(3, 1), stride=(2, 2), padding=(1, 1), dilation=(2, 2), "
+        "groups=2, bias=False)",
+        "Conv1d(1, 2, kernel_size=(3,), stride=(1,), padding=same)",
+        "ConvTranspose2d(2, 2, kernel_size=(3, 3), stride=(2, 2), output_padding=(1, 1))"])
+def layers_show_their_options(T: Any) -> Any:
+    nn = T.nn
+    return list(map(repr, [
+        nn.Embedding(3, 4, padding_idx=1, max_norm=2.0), nn.MaxPool2d((2, 3), stride=1, padding=1),
+        nn.AvgPool2d(2), nn.LayerNorm((3, 4), bias=False), nn.Dropout(), nn.Flatten(),
+        nn.ReLU(True), nn.ReLU(), nn.GELU(), nn.SiLU(), nn.Softmax(1), nn.LogSoftmax(),
+        nn.Conv2d(2, 4, (3, 1), 2, 1, 2, 2, False), nn.Conv1d(1, 2, 3, padding="same"),
+        nn.ConvTranspose2d(2, 2, 3, stride=2, output_padding=1)]))

@@ -32,14 +32,15 @@ class _Convolution(Module):
             known = "a number" if self.transposed else "a number, 'valid' or 'same'"
             raise ArgumentError(f"{name}: padding {padding!r} must be {known}")
         if not isinstance(padding, str):
-            shapes.pair(padding, count, layer, "padding", least=0)
+            padding = shapes.pair(padding, count, layer, "padding", least=0)
         if in_channels % groups or out_channels % groups:
             raise ArgumentError(f"{name}: groups={groups} must divide both numbers of channels")
         self.in_channels, self.out_channels = in_channels, out_channels
         self.kernel_size = shapes.pair(kernel_size, count, layer, "kernel_size")
         self.stride = shapes.pair(stride, count, layer, "stride")
         self.dilation = shapes.pair(dilation, count, layer, "dilation")
-        self.padding, self.groups = padding, groups
+        self.padding: Sizes | str = padding
+        self.groups = groups
         first, second = ((in_channels, out_channels) if self.transposed
                          else (out_channels, in_channels))
         shape = (first, second // groups, *self.kernel_size)
@@ -50,8 +51,14 @@ class _Convolution(Module):
                                 if bias else None)
 
     def extra_repr(self) -> str:
+        none, one = (0,) * self.spatial, (1,) * self.spatial
+        more = getattr(self, "output_padding", none)
+        options = [("padding", self.padding, none), ("dilation", self.dilation, one),
+                   ("output_padding", more, none), ("groups", self.groups, 1),
+                   ("bias", self.bias is not None, True)]
+        shown = "".join(f", {name}={value}" for name, value, usual in options if value != usual)
         return (f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, "
-                f"stride={self.stride}")
+                f"stride={self.stride}{shown}")
 
 
 class _Forward(_Convolution):

@@ -91,8 +91,11 @@ class Embedding(Module):
                            self.scale_grad_by_freq)
 
     def extra_repr(self) -> str:
-        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
-        return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
+        options = [("padding_idx", self.padding_idx, None), ("max_norm", self.max_norm, None),
+                   ("norm_type", self.norm_type, 2.0),
+                   ("scale_grad_by_freq", self.scale_grad_by_freq, False)]
+        shown = "".join(f", {name}={value}" for name, value, usual in options if value != usual)
+        return f"{self.num_embeddings}, {self.embedding_dim}{shown}"
 
 
 class MaxPool2d(Module):
@@ -111,7 +114,8 @@ class MaxPool2d(Module):
                             self.ceil_mode, self.return_indices)
 
     def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride or self.kernel_size}"
+        return (f"kernel_size={self.kernel_size}, stride={self.stride or self.kernel_size}, "
+                f"padding={self.padding}, dilation={self.dilation}, ceil_mode={self.ceil_mode}")
 
 
 class AvgPool2d(Module):
@@ -130,7 +134,8 @@ class AvgPool2d(Module):
                             self.count_include_pad, self.divisor_override)
 
     def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride or self.kernel_size}"
+        return (f"kernel_size={self.kernel_size}, stride={self.stride or self.kernel_size}, "
+                f"padding={self.padding}")
 
 
 class LayerNorm(Module):
@@ -152,7 +157,8 @@ class LayerNorm(Module):
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        return f"{self.normalized_shape}, eps={self.eps}"
+        return (f"{self.normalized_shape}, eps={self.eps}, elementwise_affine=True, "
+                f"bias={self.bias is not None}")
 
 
 class Dropout(Module):
@@ -167,7 +173,7 @@ class Dropout(Module):
         return F.dropout(input, self.p, self.training, self.inplace)
 
     def extra_repr(self) -> str:
-        return f"p={self.p}"
+        return f"p={self.p}, inplace={self.inplace}"
 
 
 class Flatten(Module):
@@ -179,6 +185,9 @@ class Flatten(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         return _flatten(input, self.start_dim, self.end_dim)
+
+    def extra_repr(self) -> str:
+        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
 
 
 class Identity(Module):
@@ -197,6 +206,9 @@ class ReLU(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.relu(input, self.inplace)
+
+    def extra_repr(self) -> str:
+        return "inplace=True" if self.inplace else ""
 
 
 class Sigmoid(Module):
@@ -223,6 +235,9 @@ class GELU(Module):
     def forward(self, input: Tensor) -> Tensor:
         return F.gelu(input, self.approximate)
 
+    def extra_repr(self) -> str:
+        return f"approximate={self.approximate!r}"
+
 
 class SiLU(Module):
     """x * sigmoid(x)."""
@@ -233,6 +248,9 @@ class SiLU(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.silu(input, self.inplace)
+
+    def extra_repr(self) -> str:
+        return "inplace=True" if self.inplace else ""
 
 
 class Softmax(Module):
@@ -245,6 +263,9 @@ class Softmax(Module):
     def forward(self, input: Tensor) -> Tensor:
         return F.softmax(input, self.dim)
 
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}"
+
 
 class LogSoftmax(Module):
     """The logarithm of softmax along an axis."""
@@ -255,3 +276,6 @@ class LogSoftmax(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.log_softmax(input, self.dim)
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}"
