@@ -44,6 +44,11 @@ CUDA_FILES = frozenset({"test_launch_sequence", "test_memory_stats", "test_runti
 has ops, dtypes and kinds of kernel."""
 
 
+SETTLED = 100
+"""So many tests leave enough behind to be worth a look: it is not walked any more afterwards."""
+_since_frozen = 0
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true",
                      help="rewrite tests/golden/ and the outputs shown in README.md and docs/")
@@ -76,6 +81,15 @@ def pytest_collection_finish() -> None:
     would be a fifth of the suite's time: they stay anyway."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """The same, between files, of what stays of their tests: reports, caches, what was imported."""
+    global _since_frozen
+    _since_frozen += 1
+    if _since_frozen >= SETTLED and nextitem is not None and item.path != nextitem.path:
+        _since_frozen = 0
+        pytest_collection_finish()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
