@@ -292,12 +292,32 @@ def format_block(block: Block, indent: str = "") -> str:
 
 
 def _name(value: Any) -> str:
+    if isinstance(value, Address):
+        return _place(value)
+    if type(value) is tuple:
+        return f"({', '.join(map(_name, value))})"
     return f"v{value.id}" if isinstance(value, Value) else str(value)
+
+
+def _place(at: Address) -> str:
+    """arg1[v4 + 8 + (0, 1, 2, 3)]: elements of argument 1."""
+    base = at.base if at.vector is None else at.vector
+    parts = [_name(base)] if base is not None else []
+    parts += [str(at.offset)] if at.offset else []
+    parts += [_name(at.offsets)] if at.offsets != (0,) else []
+    return f"{'local' if at.is_local else 'arg'}{at.slot}[{' + '.join(parts) or 0}]"
+
+
+def _result(value: Value) -> str:
+    """v4 float32x8: eight numbers."""
+    lanes = f"x{value.lanes}" if value.lanes > 1 else ""
+    return f"{_name(value)} {value.dtype.name}{lanes}"
 
 
 def _format(item: Instruction) -> str:
     if isinstance(item, Compute):
-        return f"{_name(item.out)} = {item.op.name} {' '.join(map(_name, item.args))}"
+        return f"{_result(item.out)} = {item.op.name} {' '.join(map(_name, item.args))}"
     fields = [getattr(item, f) for f in item.__slots__ if f != "out"]
-    out = f"{_name(item.out)} = " if hasattr(item, "out") else ""
-    return f"{out}{type(item).__name__} {' '.join(map(_name, fields))}"
+    out = f"{_result(item.out)} = " if hasattr(item, "out") else ""
+    words = (_name(value) for value in fields if value is not None)
+    return " ".join([f"{out}{type(item).__name__}", *words])

@@ -72,7 +72,8 @@ def group_size(strides: Mapping[Node, int], local: Iterable[tuple[Node, int]]) -
     return max((strides[r] * n for r, n in local), default=0)
 
 
-def group_of(sink: Node, strides: Mapping[Node, int], size: int, copying: Sequence[Node]) -> Group:
+def group_of(sink: Node, strides: Mapping[Node, int], size: int,
+             copying: Sequence[Node] = ()) -> Group:
     """The strides of the 'local' ranges that the ranges in `strides` were split for."""
     by_order = {r.arg.order: stride for r, stride in strides.items()}
     found = [r for r in ranges_of([sink]) if r.arg.kind == "local"]

@@ -1,26 +1,23 @@
-"""optimize: decide which loops become vectors, register tiles and accumulators, and rewrite them.
+"""Decide which loops become vectors, register tiles and accumulators, and rewrite them.
 
-In: the SINK of lower and a Target. Out: a SINK whose ranges carry the decisions, and the decisions
-as text. Nothing here knows what a kernel computes: the choice follows from extents, strides, reuse
-and the number of registers, by a static model of the cycles that each candidate takes.
+In: a SINK whose ranges are merged, and a Target. Out: decisions, and a SINK whose ranges carry
+them; pipeline.py has the passes. Nothing here knows what a kernel computes: the choice follows from
+extents, strides, reuse and the number of registers, by a static model of the cycles that each
+candidate takes.
 """
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from lazyten.codegen import caches
-from lazyten.codegen.carry import carry
 from lazyten.codegen.cycles import Model
 from lazyten.codegen.decisions import Decisions, Tensors, range_name
 from lazyten.codegen.gpu import decide_grid
 from lazyten.codegen.local import (
     COPIES,
-    Group,
     array_sizes,
-    group_of,
     group_size,
     marked,
     stage_in_local,
@@ -31,18 +28,15 @@ from lazyten.codegen.ranges import (
     block_range,
     block_reduction,
     group_range,
-    in_scalars,
     make_outermost,
-    merge_ranges,
     outermost_range,
     share_ranges,
     split_outputs,
     split_reduction,
 )
-from lazyten.codegen.stage import fill, mark, packable_loads
+from lazyten.codegen.stage import mark, packable_loads
 from lazyten.codegen.summation import blocked_sums
 from lazyten.codegen.target import Target
-from lazyten.codegen.tensor_cores import with_matrices
 from lazyten.node import Node, ranges_of
 
 TILES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)
@@ -54,43 +48,12 @@ MOST_WRITTEN_OUT = 32
 """Elements of a reduction up to which it may do without loops."""
 
 
-class Optimized(NamedTuple):
-    """A SINK whose ranges carry the decisions, what was decided, and what a group of items does."""
-
-    sink: Node
-    decisions: Decisions
-    group: Group
-
-
-def optimize(sink: Node, target: Target, scratch: int,
-             given: Callable[[Node], Decisions] | None = None) -> list[Optimized]:
-    """The same kernel in better loop nests, and what was decided: what packs operands, in the order
-    to run, and last the kernel itself. `scratch` is the first kernel argument that is not taken.
-    `given` decides for the kernel itself, once its ranges are merged."""
-    sink = merge_ranges(sink)
-    decisions = decide(sink, target) if given is None else given(sink)
-    strides, size = digits_of(sink, decisions)
+def split(sink: Node, decisions: Decisions, scratch: int) -> Node:
+    """The SINK with ranges as decided. What is going to be packed is read from argument `scratch`
+    on, and what is going to be in local memory from others, at the operand's positions still."""
     packed = [s for s in decisions.staged if not s.local]
     local = [s for s in decisions.staged if s.local]
-    sink = apply(marked(mark(sink, packed, scratch), local), decisions)
-    fills, sink = fill(sink, packed, scratch)
-    sums = scratch + len(fills)
-    done = [made for f in fills for made in optimize(f, target, sums + len(decisions.block))]
-    sink = share(sink, decisions)
-    if decisions.block:
-        sink = carry(sink, sums)
-    group = Group()
-    if size:
-        sink, copying = stage_in_local(sink, local, _inside(sink, decisions), size)
-        if decisions.tensor is not None:
-            tensors = _of_groups(decisions)
-            assert tensors is not None
-            sink = with_matrices(sink, tensors)
-            strides |= decisions.tensor.strides()
-        group = group_of(sink, strides, size, copying)
-    if target.work_group > 1:
-        sink = in_scalars(sink)
-    return [*done, Optimized(sink, decisions, group)]
+    return apply(marked(mark(sink, packed, scratch), local), decisions)
 
 
 def local_arrays(sink: Node, decisions: Decisions) -> list[tuple[int, int]]:
@@ -98,8 +61,9 @@ def local_arrays(sink: Node, decisions: Decisions) -> list[tuple[int, int]]:
     bytes."""
     local = [s for s in decisions.staged if s.local]
     size = digits_of(sink, decisions)[1]
-    split = apply(marked(sink, local), decisions)
-    return array_sizes(stage_in_local(split, local, _inside(split, decisions), size)[0], size)
+    made = apply(marked(sink, local), decisions)
+    inside = parts_of_groups(made, decisions)
+    return array_sizes(stage_in_local(made, local, inside, size)[0], size)
 
 
 def digits_of(sink: Node, decisions: Decisions) -> tuple[dict[Node, int], int]:
@@ -110,14 +74,14 @@ def digits_of(sink: Node, decisions: Decisions) -> tuple[dict[Node, int], int]:
     return strides, max(group_size(strides, decisions.local), warp)
 
 
-def _inside(split: Node, decisions: Decisions) -> set[Node]:
-    """The ranges of reductions that are split for a group's part of them."""
+def parts_of_groups(sink: Node, decisions: Decisions) -> set[Node]:
+    """The ranges of a split SINK's reductions that are a group's part of them."""
     orders = [group_range(r, n).arg.order for r, n in decisions.group]
-    return {r for r in ranges_of([split]) if r.arg.kind == "reduce"
+    return {r for r in ranges_of([sink]) if r.arg.kind == "reduce"
             and any(r.arg.order[:len(order)] == order for order in orders)}
 
 
-def _of_groups(decisions: Decisions) -> Tensors | None:
+def tensors_of_groups(decisions: Decisions) -> Tensors | None:
     """What tensor cores multiply, with a group's part of the reduction in the place of it."""
     tensors, parts = decisions.tensor, dict(decisions.group)
     if tensors is None or tensors.inner not in parts:
@@ -133,7 +97,7 @@ def decide(sink: Node, target: Target) -> Decisions:
     return _numbered(sink, in_caches(model, choose(model)))
 
 
-def decide_part(target: Target, sink: Node) -> Decisions:
+def decide_part(sink: Node, target: Target) -> Decisions:
     """The same for a part of a kernel that holds values: threads share its blocks, which are in the
     caches."""
     return _numbered(sink, choose(Model(sink, target)))
@@ -149,7 +113,7 @@ def _numbered(sink: Node, decisions: Decisions) -> Decisions:
 def apply(sink: Node, decisions: Decisions) -> Node:
     """Split the ranges as decided."""
     tile, unroll, local = map(dict, (decisions.tile, decisions.unroll, decisions.local))
-    lanes = replace(decisions, tensor=_of_groups(decisions)).widths()
+    lanes = replace(decisions, tensor=tensors_of_groups(decisions)).widths()
     for r, n in decisions.group:
         sink = split_reduction(sink, r, 1, 1, ((-(-r.arg.extent // n), "reduce"), (n, "reduce")))
 

@@ -1,4 +1,11 @@
-"""The whole way from a kernel to target text, pass by pass."""
+"""The compiler's table of contents: from a kernel to target text, pass by pass.
+
+PASSES is the whole way; lazyten/passes.py says in a line what each is for, and runs them. They take
+and give a `Job` (job.py): a kernel, whose `Part`s are the functions that its text will have, each
+as a SINK of loops, then as instructions, then as text. Most kernels are one part. What packs an
+operand is a part that runs before; a kernel that holds values has a part for each, which one
+function runs for a block of rows at a time. The passes are the same for all of them.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -6,8 +13,8 @@ from dataclasses import replace
 from functools import partial
 
 from lazyten.codegen import render_c, render_llvm
-from lazyten.codegen.access import LINE
 from lazyten.codegen.blocks import lower_blocks
+from lazyten.codegen.carry import carry
 from lazyten.codegen.check_accesses import check_accesses
 from lazyten.codegen.check_values import check_values
 from lazyten.codegen.decision_text import parse
@@ -15,23 +22,186 @@ from lazyten.codegen.decisions import Decisions
 from lazyten.codegen.decompose import decompose
 from lazyten.codegen.dialect import DIALECTS, Dialect, dialect_of
 from lazyten.codegen.generated import Generated
-from lazyten.codegen.in_place import in_place_pairs
 from lazyten.codegen.instructions import Function
+from lazyten.codegen.job import Job, Part, describe, generated, verify_job
 from lazyten.codegen.linearize import linearize
+from lazyten.codegen.local import Group, group_of, stage_in_local
 from lazyten.codegen.lower import lower
 from lazyten.codegen.narrow import narrow
-from lazyten.codegen.optimize import Optimized, decide_part, loop_nest, optimize
-from lazyten.codegen.ranges import share_ranges
+from lazyten.codegen.optimize import (
+    decide,
+    decide_part,
+    digits_of,
+    loop_nest,
+    parts_of_groups,
+    share,
+    split,
+    tensors_of_groups,
+)
+from lazyten.codegen.ranges import in_scalars, merge_ranges, share_ranges
+from lazyten.codegen.stage import fill
 from lazyten.codegen.target import Target
+from lazyten.codegen.tensor_cores import with_matrices
 from lazyten.codegen.vector_access import vectorize_accesses
-from lazyten.codegen.verify_accesses import verify_accesses
-from lazyten.codegen.verify_loops import verify_loops
-from lazyten.codegen.verify_rewrites import VERIFY
 from lazyten.errors import ArgumentError
-from lazyten.kernel import Given, Kernel, held_values
+from lazyten.kernel import Kernel, held_values
 from lazyten.location import attribute_to
-from lazyten.node import Node, make, ranges_of, toposort, verify
-from lazyten.ops import Op
+from lazyten.node import Node, make, ranges_of, verify
+from lazyten.passes import Driver, Pass, always, is_verifying
+
+
+def generate(kernel: Kernel, target: Target) -> Generated:
+    """The text of one kernel for a target."""
+    with attribute_to(kernel.where):
+        if is_verifying():
+            verify(kernel.outputs, "graph")
+        if kernel.checks and target.work_group > 1:  # each work item has a record of its own
+            target, kernel = replace(target, local_memory=0), replace(kernel, decisions=None)
+        return generated(DRIVER.run(PASSES, Job(kernel, replace(target, tf32=kernel.tf32))))
+
+
+DRIVER = Driver(verify_job, describe, lambda job: job.kernel.name)
+
+
+# ---- when ----------------------------------------------------------------------------------------
+
+def _any(job: Job, part: Part) -> bool:
+    return True
+
+
+def _in_blocks(job: Job, part: Part) -> bool:
+    """Whether a part is run for a block of rows at a time."""
+    return job.blocks is not None and not part.packs
+
+
+def _is_shared(job: Job, part: Part) -> bool:
+    return bool(part.decisions.parallel.ranges) or _in_blocks(job, part)
+
+
+def _is_checked(job: Job, part: Part) -> bool:
+    return bool(job.kernel.checks)
+
+
+def _on_gpu(job: Job, part: Part) -> bool:
+    """Whether work items run in groups."""
+    return job.target.work_group > 1
+
+
+def _is_narrowed(job: Job, part: Part) -> bool:
+    return _on_gpu(job, part) and not job.kernel.checks
+
+
+def _has_vectors(job: Job, part: Part) -> bool:
+    """Whether text in a language of scalars reads and writes neighbours in memory at once."""
+    dialect = dialect_of(job.target.language)
+    return _is_narrowed(job, part) and dialect is not None and bool(dialect.whole)
+
+
+# ---- from a kernel to loops ----------------------------------------------------------------------
+
+def _lower(job: Job) -> Job:
+    kernel, target = job.kernel, job.target
+    if target.language != "llvm" or not target.threads or kernel.checks \
+            or not held_values(kernel.outputs):
+        return replace(job, parts=(Part(lower(kernel)),), free=job.arguments)
+    if kernel.decisions is not None:
+        raise ArgumentError(f"{kernel.decisions.where}: kernel {kernel.name} runs in parts, a "
+                            "block of rows at a time, and takes no decisions; leave them out")
+    blocks = lower_blocks(kernel, job.arguments)
+    return replace(job, parts=tuple(map(Part, blocks.parts)), blocks=blocks,
+                   free=job.arguments + len(blocks.held))
+
+
+def _decide(job: Job) -> Job:
+    """Decisions for each part, and the numbers of the scratch arrays that it takes by them."""
+    made, free = [], job.free
+    for part in job.parts:
+        part = replace(part, decisions=_decisions(job, part), scratch=free)
+        free += len(part.packed) + len(part.decisions.block)
+        made.append(part)
+    return replace(job, parts=tuple(made), free=free)
+
+
+def _decisions(job: Job, part: Part) -> Decisions:
+    given = job.kernel.decisions
+    if given is not None and not part.packs:
+        return parse(given.text, part.sink, job.target, given.where)
+    return (decide_part if _in_blocks(job, part) else decide)(part.sink, job.target)
+
+
+def _split(job: Job, part: Part) -> Part:
+    strides, size = digits_of(part.sink, part.decisions)
+    sink = split(part.sink, part.decisions, part.scratch)
+    return replace(part, sink=sink, group=Group(size, strides))
+
+
+def _pack(job: Job) -> Job:
+    """What packs is a function of its own, which has come through the passes so far as well."""
+    filled = [fill(part.sink, part.packed, part.scratch) for part in job.parts]
+    new = tuple(Part(sink, packs=True) for sinks, _ in filled for sink in sinks)
+    packing = DRIVER.run(TO_LOOPS, replace(job, parts=new))
+    parts = (replace(part, sink=sink) for part, (_, sink) in zip(job.parts, filled, strict=True))
+    return replace(packing, parts=(*packing.parts, *parts))
+
+
+def _share(job: Job, part: Part) -> Node:
+    if job.blocks is not None and _in_blocks(job, part):
+        return share_ranges(part.sink, job.blocks.ranges)
+    return share(part.sink, part.decisions)
+
+
+def _stage(job: Job, part: Part) -> Part:
+    size, strides = part.group.size, part.group.strides
+    inside = parts_of_groups(part.sink, part.decisions)
+    sink, copying = stage_in_local(part.sink, part.shared, inside, size)
+    return replace(part, sink=sink, group=group_of(sink, strides, size, copying))
+
+
+def _tensor(job: Job, part: Part) -> Part:
+    tensors = tensors_of_groups(part.decisions)
+    assert tensors is not None
+    sink, strides = with_matrices(part.sink, tensors), {**part.group.strides, **tensors.strides()}
+    return replace(part, sink=sink, group=group_of(sink, strides, part.group.size))
+
+
+def _name(job: Job) -> Job:
+    name, packing = job.kernel.name, job.packing
+    names = [f"{name}_stage{i}" for i in range(packing)]
+    names += [name] if job.blocks is None else \
+        [f"{name}_part{i}" for i in range(len(job.parts) - packing)]
+    return replace(job, parts=tuple(replace(part, name=name, nest=loop_nest(part.sink))
+                                    for name, part in zip(names, job.parts, strict=True)))
+
+
+# ---- from loops to text --------------------------------------------------------------------------
+
+def _check_values(job: Job) -> Job:
+    """All functions write to one report, with records for the work items of the largest."""
+    records = max(map(_work_items, job.parts))
+    return replace(job, records=records, parts=tuple(
+        replace(part, sink=check_values(
+            part.sink, job.arguments - 1, len(job.kernel.outputs), records,
+            part.decisions.parallel.grain, job.kernel.checks)) for part in job.parts))
+
+
+def _work_items(part: Part) -> int:
+    return max((-(-r.arg.extent // part.decisions.parallel.grain) for r in ranges_of([part.sink])
+                if r.arg.kind == "parallel"), default=1)
+
+
+def _linearize(job: Job, part: Part) -> Function:
+    grain, group = part.decisions.parallel.grain, part.group
+    return linearize(part.name, part.sink, grain, group.size, group.strides)
+
+
+def _check_accesses(job: Job, part: Part) -> Function:
+    return check_accesses(part.instructions, job.arguments - 1, job.records,
+                          "bounds" in job.kernel.checks)
+
+
+def _render(job: Job, part: Part) -> Part:
+    text, declares = renderer(job.target.language)(part.instructions)
+    return replace(part, text=text, declares=declares)
 
 
 def renderer(language: str | Dialect) -> Callable[[Function], tuple[str, tuple[str, ...]]]:
@@ -46,135 +216,54 @@ def renderer(language: str | Dialect) -> Callable[[Function], tuple[str, tuple[s
     return partial(render_c.render, dialect=dialect)
 
 
-def has_vectors(language: str | Dialect) -> bool:
-    """Whether text in a language of scalars reads and writes neighbours in memory at once."""
-    dialect = dialect_of(language)
-    return dialect is not None and bool(dialect.whole)
+# ---- the passes ----------------------------------------------------------------------------------
+
+When = Callable[[Job, Part], bool]
 
 
-MOST_CHUNKS = 32
-"""Chunks of a kernel's blocks: each has scratch memory of its own."""
-
-ALIASING = frozenset({"llvm"})
-"""Languages in whose text arguments may be one memory: pointers of C are `restrict`."""
-
-
-def generate(kernel: Kernel, target: Target) -> Generated:
-    """Lower, optimize, decompose, linearize and render one kernel for a target."""
-    with attribute_to(kernel.where):
-        return _generate(kernel, target)
+def _each(name: str, when: When, run: Callable[[Job, Part], Part]) -> Pass[Job]:
+    """A pass over each part that needs it."""
+    return Pass(name, lambda job: any(when(job, part) for part in job.parts),
+                lambda job: replace(job, parts=tuple(
+                    run(job, part) if when(job, part) else part for part in job.parts)))
 
 
-def _generate(kernel: Kernel, target: Target) -> Generated:
-    if VERIFY:
-        verify(kernel.outputs, "graph")
-    if target.language == "llvm" and target.threads and not kernel.checks \
-            and held_values(kernel.outputs):
-        return _in_blocks(kernel, target)
-    arguments = len(kernel.outputs) + len(kernel.inputs) + bool(kernel.checks)
-    if kernel.checks and target.work_group > 1:  # each work item has a record of its own
-        target, kernel = replace(target, local_memory=0), replace(kernel, decisions=None)
-    target = replace(target, tf32=kernel.tf32)
-    given = None if kernel.decisions is None else partial(_given, kernel.decisions, target)
-    steps = optimize(_checked(lower(kernel)), target, arguments, given)
-    names = [f"{kernel.name}_stage{i}" for i in range(len(steps) - 1)] + [kernel.name]
-    texts: list[str] = []
-    declares: dict[str, None] = {}
-    loops: list[str] = []
-    functions: list[Function] = []
-    records = max(map(_work_items, steps)) if kernel.checks else 0
-    render = renderer(target.language)
-    for name, (sink, decisions, group) in zip(names, steps, strict=True):
-        nest = loop_nest(_checked(sink))
-        title = f"{decisions} (given)" if given and name == kernel.name else str(decisions)
-        loops.append(f"{title}\n{nest}" if nest else title)
-        if kernel.checks:
-            sink = check_values(sink, arguments - 1, len(kernel.outputs), records,
-                                decisions.parallel.grain, kernel.checks)
-        stores = decompose(sink.src, target.halves)
-        function = linearize(name, _checked(make(sink.op, sink.dtype, tuple(stores))),
-                             decisions.parallel.grain, group.size, group.strides)
-        if VERIFY:
-            verify_accesses(function)
-        if kernel.checks:
-            function = check_accesses(function, arguments - 1, records, "bounds" in kernel.checks)
-        elif target.work_group > 1:
-            function = narrow(function)
-            if has_vectors(target.language):
-                function = vectorize_accesses(function, kernel.unaligned)
-        text, declared = render(function)
-        functions.append(function)
-        texts.append(text)
-        declares.update(dict.fromkeys(declared))
-    in_place = in_place_pairs(functions, len(kernel.outputs), len(kernel.inputs)) \
-        if target.language in ALIASING and not kernel.checks else ()
-    return Generated(kernel.name, "\n".join(texts), tuple(declares), "\n\n".join(loops),
-                     kernel.where, tuple(names), _scratch_bytes(steps, arguments),
-                     tuple(f.work_items for f in functions), tuple(f.group for f in functions),
-                     records, in_place)
+def _loops(name: str, when: When, run: Callable[[Job, Part], Node]) -> Pass[Job]:
+    """The same where all that changes is the SINK."""
+    return _each(name, when, lambda job, part: replace(part, sink=run(job, part)))
 
 
-def _in_blocks(kernel: Kernel, target: Target) -> Generated:
-    """The same for a kernel that holds values: one function runs its parts for each block."""
-    if kernel.decisions is not None:
-        raise ArgumentError(f"{kernel.decisions.where}: kernel {kernel.name} runs in parts, a "
-                            "block of rows at a time, and takes no decisions; leave them out")
-    arguments = len(kernel.outputs) + len(kernel.inputs)
-    blocks = lower_blocks(kernel, arguments)
-    packing: list[Optimized] = []
-    parts: list[Optimized] = []
-    for sink in blocks.parts:
-        scratch = arguments + len(blocks.held) + len(packing)
-        *before, part = optimize(_checked(sink), target, scratch, partial(decide_part, target))
-        packing += before
-        parts.append(part._replace(sink=share_ranges(part.sink, blocks.ranges)))
-    names = [f"{kernel.name}_stage{i}" for i in range(len(packing))]
-    names += [f"{kernel.name}_part{i}" for i in range(len(parts))]
-    functions = [linearize(name, make(step.sink.op, step.sink.dtype,
-                                      tuple(decompose(_checked(step.sink).src))),
-                           step.decisions.parallel.grain)
-                 for name, step in zip(names, (*packing, *parts), strict=True)]
-    if VERIFY:
-        for function in functions:
-            verify_accesses(function)
-    grain = -(-blocks.number // MOST_CHUNKS)
-    held = {arguments + i: -(-n // LINE) * LINE for i, n in enumerate(blocks.held)}
-    rendered = [render_llvm.render(f) for f in functions]
-    rendered.append(render_llvm.render_blocks(kernel.name, functions[len(packing):], held,
-                                              blocks.number, grain))
-    declares = dict.fromkeys(line for _, lines in rendered for line in lines)
-    title = f"{len(parts)} parts for each of {blocks.number} blocks, {grain} a chunk"
-    loops = [title, *(f"{step.decisions}\n{loop_nest(step.sink)}" for step in (*packing, *parts))]
-    chunks = -(-blocks.number // grain)
-    return Generated(kernel.name, "\n\n".join(text for text, _ in rendered), tuple(declares),
-                     "\n\n".join(loops), kernel.where, (*names[:len(packing)], kernel.name),
-                     (*(chunks * n for n in held.values()),
-                      *_scratch_bytes(packing, arguments + len(held))),
-                     (*(f.work_items for f in functions[:len(packing)]), chunks),
-                     (0,) * (len(packing) + 1))
+def _code(name: str, when: When, run: Callable[[Job, Part], Function]) -> Pass[Job]:
+    """The same where all that changes is the instructions."""
+    return _each(name, when, lambda job, part: replace(part, function=run(job, part)))
 
 
-def _work_items(step: Optimized) -> int:
-    """How many records the work items of a function need."""
-    sink, decisions, _ = step
-    return max((-(-r.arg.extent // decisions.parallel.grain) for r in ranges_of([sink])
-                if r.arg.kind == "parallel"), default=1)
+TO_LOOPS = (
+    _loops("merge", _any, lambda job, part: merge_ranges(part.sink)),
+    Pass("decide", always, _decide),
+    _each("split", _any, _split),
+    Pass("pack", lambda job: any(part.packed for part in job.parts), _pack),
+)
+"""Those that what packs an operand comes through, too, before it is a part like any other."""
 
-
-def _given(given: Given, target: Target, sink: Node) -> Decisions:
-    return parse(given.text, sink, target, given.where)
-
-
-def _scratch_bytes(steps: list[Optimized], arguments: int) -> tuple[int, ...]:
-    """The bytes of each scratch array, in the order of their arguments."""
-    params = {n.arg.slot: n.dtype.itemsize * n.arg.size
-              for n in toposort([step.sink for step in steps]) if n.op is Op.PARAM}
-    return tuple(params[slot] for slot in sorted(params) if slot >= arguments)
-
-
-def _checked(sink: Node) -> Node:
-    """What a pass gives; the nest is looked at before instructions are made of it, or loops."""
-    if VERIFY:
-        verify([sink], "loop")
-        verify_loops(sink)
-    return sink
+PASSES = (
+    Pass("lower", always, _lower),
+    *TO_LOOPS,
+    _loops("share", _is_shared, _share),
+    _loops("carry", lambda job, part: bool(part.decisions.block),
+           lambda job, part: carry(part.sink, part.scratch + len(part.packed))),
+    _each("stage", lambda job, part: bool(part.group.size), _stage),
+    _each("tensor", lambda job, part: part.decisions.tensor is not None, _tensor),
+    _loops("scalars", _on_gpu, lambda job, part: in_scalars(part.sink)),
+    Pass("name", always, _name),
+    Pass("check_values", lambda job: bool(job.kernel.checks), _check_values),
+    _loops("decompose", _any, lambda job, part: make(
+        part.sink.op, part.sink.dtype, tuple(decompose(part.sink.src, job.target.halves)))),
+    _code("linearize", _any, _linearize),
+    _code("check_accesses", _is_checked, _check_accesses),
+    _code("narrow", _is_narrowed, lambda job, part: narrow(part.instructions)),
+    _code("vectorize", _has_vectors,
+          lambda job, part: vectorize_accesses(part.instructions, job.kernel.unaligned)),
+    _each("render", _any, _render),
+)
+"""What becomes of a kernel, in this order; of each pass, when it is needed and what it does."""

@@ -11,7 +11,7 @@ from itertools import combinations, pairwise
 from lazyten import dtype as dt
 from lazyten.affine import Affine, added, affine, build
 from lazyten.codegen.summation import Loops
-from lazyten.codegen.verify_rewrites import VERIFY, verify_rewrite
+from lazyten.codegen.verify_rewrites import verify_rewrite
 from lazyten.index_moves import flatten
 from lazyten.node import (
     Node,
@@ -27,6 +27,7 @@ from lazyten.node import (
     toposort,
 )
 from lazyten.ops import SPECS, Op
+from lazyten.passes import is_verifying
 from lazyten.simplify import simplify, simplify_all
 
 AFFINE = frozenset({Op.ADD, Op.SUB, Op.MUL, Op.NEG})
@@ -67,7 +68,7 @@ def replace_ranges(sink: Node, values: dict[Node, Node], bound: dict[Node, tuple
     made = make(Op.SINK, sink.dtype, tuple(simplify_all(replaced.src)))
     if inside is not None:
         made = _mask_reduction(made, frozenset[Node]().union(*bound.values()), inside)
-    if VERIFY:
+    if is_verifying():
         verify_rewrite(sink, made, values, bound, inside)
     return made
 

@@ -47,6 +47,9 @@ class TensorCore:
     c: tuple[str, str]
     ptx: str
 
+    def __str__(self) -> str:
+        return self.name
+
     def size(self, digits: Digits) -> int:
         """The extent of an axis that has these digits."""
         extent = 1

@@ -8,7 +8,6 @@ Raises InternalError otherwise. On with LAZYTEN_VERIFY=1, as verify_loops.py, wh
 """
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 
 from lazyten import dtype as dt
@@ -27,9 +26,6 @@ from lazyten.node import (
 )
 from lazyten.ops import SPECS, Op
 from lazyten.simplify import simplify
-
-VERIFY = bool(os.environ.get("LAZYTEN_VERIFY"))
-"""Check every stage's nodes, loops and instructions; tests turn it on."""
 
 Bound = Mapping[Node, tuple[Node, ...]]
 

@@ -1,18 +1,21 @@
-"""What DEBUG=1..4 prints while computing: schedules, kernels, loops, machine code.
+"""What DEBUG=1..5 prints while computing: schedules, kernels, loops, machine code, passes.
 
 The environment variable is read anew each time, so a program may change it. realization.py calls
-this; docs/debug.md explains a dump line by line. Everything goes to standard output.
+this, and passes.py prints what level 5 adds; docs/debug.md explains a dump line by line. Everything
+goes to standard output.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
+from textwrap import fill
 
 from lazyten.device import Program
 from lazyten.errors import ArgumentError
 from lazyten.kernel import Kernel
 from lazyten.node import Node, dump, toposort
 from lazyten.ops import ELEMENTWISE, Op
+from lazyten.passes import NAMES
 from lazyten.schedule import Schedule
 from lazyten.variables import Variable
 
@@ -31,12 +34,12 @@ _DEBUG = Variable("DEBUG")
 
 
 def level() -> int:
-    """The value of DEBUG: 0 nothing, 1 schedules, 2 kernels, 3 loops, 4 machine code."""
+    """The value of DEBUG: 0 nothing, 1 schedules, 2 kernels, 3 loops, 4 machine code, 5 passes."""
     text = _DEBUG.text if _DEBUG.is_set() else ""
     if not text:
         return 0
     if not text.isdecimal():
-        raise ArgumentError(f"DEBUG={text!r}: it is a number, 0 to 4 (see docs/debug.md)")
+        raise ArgumentError(f"DEBUG={text!r}: it is a number, 0 to 5 (see docs/debug.md)")
     return int(text)
 
 
@@ -66,6 +69,12 @@ def show_schedule(schedule: Schedule, device: str, seconds: float | None) -> Non
     spent = "seen before" if seconds is None else f"made in {seconds * 1e3:.1f} ms"
     print(f"schedule on {device}: {count_text(schedule)}, {schedule.inputs} "
           f"inputs, {len(set(schedule.outputs))} outputs, {memory:,} bytes between; {spent}")
+
+
+def show_passes(seconds: Mapping[str, float]) -> None:
+    """DEBUG=3: how long each pass took for a schedule and its kernels, in the order of passes."""
+    parts = (f"{name} {seconds[name] * 1e3:.2f} ms" for name in NAMES if name in seconds)
+    print(fill(f"passes: {', '.join(parts)}", 100, subsequent_indent="  "))
 
 
 def show_program(kernel: Kernel, program: Program, detail: int) -> None:

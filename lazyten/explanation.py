@@ -9,7 +9,8 @@ from lazyten.debug import count_text
 from lazyten.kernel import held_values
 from lazyten.node import Node
 from lazyten.realization import Graph, scheduled
-from lazyten.schedule import Schedule, Step
+from lazyten.schedule import Schedule
+from lazyten.steps import Step
 from lazyten.storage import Storage
 
 

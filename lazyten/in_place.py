@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from lazyten.cost import Decision
 from lazyten.device import Program
-from lazyten.schedule import Schedule, Step
+from lazyten.schedule import Schedule
+from lazyten.steps import Step
 
 Replacing = frozenset[tuple[int, int]]
 """Pairs of arrays (written, read): the first may have the memory of the second."""

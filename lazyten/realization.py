@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -16,7 +16,16 @@ from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 
-from lazyten import check_mode, debug, history, launch_dump, matmul_precision, tracing, watching
+from lazyten import (
+    check_mode,
+    debug,
+    history,
+    launch_dump,
+    matmul_precision,
+    passes,
+    tracing,
+    watching,
+)
 from lazyten import dtype as dt
 from lazyten.checks import index_checks, is_outside, outside_error, reach
 from lazyten.deciding import read_again
@@ -36,7 +45,7 @@ class Plan:
     """A schedule with its compiled programs, one a kernel step.
 
     checks: what the programs look for. tf32: see Kernel. runs: how often it was run. launch: all
-    programs as one function, once that pays.
+    programs as one function, once that pays. seconds: that each pass took to make it.
     """
 
     schedule: Schedule
@@ -45,6 +54,7 @@ class Plan:
     tf32: bool = False
     runs: int = 0
     launch: Callable[[Sequence[Handle]], object] | None = None
+    seconds: Mapping[str, float] = field(default_factory=dict)
 
     def launch_all(self, device: str, handles: Mapping[int, Handle]) -> None:
         """Run on these arrays, all in one call; they come in the same order each time."""
@@ -211,6 +221,8 @@ def _refuse_index(check: Node, device: str) -> None:
 def show(device: str, plan: Plan, spent: float | None, detail: int) -> None:
     """What DEBUG prints of a plan before it is run. spent: seconds that making it took."""
     debug.show_schedule(plan.schedule, device, spent)
+    if detail >= 3 and spent is not None:
+        debug.show_passes(plan.seconds)
     if detail >= 2:
         _show_programs(plan, detail)
 
@@ -309,8 +321,11 @@ class Graph:
 
 def _make_plan(device: str, graph: Graph) -> Plan:
     checks = check_mode.active()
-    made, tf32 = scheduled(device, graph), _tf32(device)
-    plan = Plan(made, _programs(device, made, checks, tf32), checks, tf32)
+    tf32 = _tf32(device)
+    with passes.timed() as seconds:
+        made = scheduled(device, graph)
+        programs = _programs(device, made, checks, tf32)
+    plan = Plan(made, programs, checks, tf32, seconds=seconds)
     _live[plan] = device
     return plan
 

@@ -3,7 +3,8 @@
 In: a graph whose BUFFER leaves have Slot arguments (realization.py numbers them). Out: a
 `Schedule`, whose steps are kernels over numbered arrays. Which values are stored is the cost
 model's decision (cost.py), as is which of them one kernel computes (fusion.py). Everything is
-deterministic: same graph, same steps, same names.
+deterministic: same graph, same steps, same names. PASSES is the whole way, and lazyten/passes.py
+says in a line what each pass is for.
 """
 from __future__ import annotations
 
@@ -15,27 +16,16 @@ from lazyten.blocks import hold_blocks
 from lazyten.cost import Decision, stored_values
 from lazyten.deciding import in_several_places
 from lazyten.device import Argument
+from lazyten.draft import Draft, Limits, Memory, describe, verify_draft
 from lazyten.dtype import DType
 from lazyten.fusion import Group, merge_kernels
-from lazyten.kernel import Kernel, Slot
 from lazyten.launches import Work, launches
-from lazyten.location import Location
 from lazyten.memory import Lifetime, share
-from lazyten.node import Node, make, reshape, rewrite, toposort, unshaped
-from lazyten.offsets import without_offsets
-from lazyten.ops import Op
+from lazyten.node import Node, toposort, unshaped
 from lazyten.partial import split_reductions
+from lazyten.passes import Driver, Pass, always
 from lazyten.step_order import Use, ordered
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """Run `kernel` on arrays `args`, outputs first. offsets: how many bytes of each come before the
-    element that the kernel takes for its first."""
-
-    kernel: Kernel
-    args: tuple[int, ...]
-    offsets: tuple[int, ...]
+from lazyten.steps import Names, Step, make_step
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,64 +88,111 @@ def schedule(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]],
     Executor. alignment: bytes; inputs that start at no multiple of it are `unaligned` in their
     kernel.
     """
-    roots = split_reductions(roots, items)
-    arrays = list(inputs)
+    limits = Limits(offsets, block_bytes, items, alignment)
+    made = DRIVER.run(PASSES, Draft(tuple(roots), len(inputs), limits, tuple(inputs)))
+    return Schedule(made.arrays, made.inputs, made.steps, made.outputs, *made.memory, made.launches,
+                    tuple(d for g in made.groups for d in g.decisions),
+                    tuple(g.saved for g in made.groups))
+
+
+# ---- the passes ----------------------------------------------------------------------------------
+
+def _split_reductions(draft: Draft) -> Draft:
+    return replace(draft, roots=tuple(split_reductions(draft.roots, draft.limits.items)))
+
+
+def _store(draft: Draft) -> Draft:
+    return replace(draft, groups=(), stored=_distinct(
+        stored_values(draft.roots, draft.limits.items > 0, draft.needed)))
+
+
+def _fuse(draft: Draft) -> Draft:
+    stored = draft.stored
+    kept = [stored[unshaped(r)][0].node if unshaped(r) in stored else r for r in draft.roots]
+    groups = merge_kernels([same[0] for same in stored.values()], kept)
+    return replace(draft, groups=tuple(groups))
+
+
+def _settle(draft: Draft) -> Draft:
+    """The same, or what the passes before make of it if more is stored: until nothing that decides
+    is computed in two places."""
+    kernels = {same.node: number for number, group in enumerate(draft.groups)
+               for d in group.decisions for same in draft.stored[unshaped(d.node)]}
+    several = [n for n in in_several_places(toposort(draft.roots), kernels)
+               if n not in draft.needed]
+    if not several:
+        return draft
+    return DRIVER.run(TO_GROUPS, replace(draft, needed=(*draft.needed, *several)))
+
+
+def _number(draft: Draft) -> Draft:
+    """An array for each stored value; kernels of no elements are left out."""
+    arrays = list(draft.arrays)
     place: dict[Node, int] = {}
-    decisions, groups = _stored(roots, items > 0)
-    for decision in (d for g in groups for d in g.decisions):
-        place |= dict.fromkeys((d.node for d in decisions[unshaped(decision.node)]), len(arrays))
+    for decision in (d for g in draft.groups for d in g.decisions):
+        same = draft.stored[unshaped(decision.node)]
+        place |= dict.fromkeys((d.node for d in same), len(arrays))
         arrays.append((decision.node.dtype, decision.node.numel))
-    names = _Names()
-    groups = [g for g in groups if g.decisions[0].node.numel]
-    outputs = tuple(place[r] if r in place else _leaf_slot(r) for r in roots)
-    groups = hold_blocks(groups, place, outputs, block_bytes)
-    steps = [_step(g, place, names, offsets, alignment) for g in groups]
-    order = ordered([Use(s.args[:len(s.kernel.outputs)], s.args[len(s.kernel.outputs):])
-                     for s in steps], [dtype.itemsize * size for dtype, size in arrays],
-                    frozenset((*range(len(inputs)), *outputs)))
-    groups, steps = [groups[n] for n in order], [steps[n] for n in order]
-    together = launches([_work(g, s) for g, s in zip(groups, steps, strict=True)])
-    order = [number for launch in together for number in launch]
-    groups, steps = [groups[n] for n in order], [steps[n] for n in order]
-    counts = tuple(map(len, together))
-    guests, blocks, sizes = _plan_memory(arrays, len(inputs), steps, counts, outputs)
-    return Schedule(tuple(arrays), len(inputs), tuple(steps), outputs, guests, blocks, sizes,
-                    counts, tuple(d for g in groups for d in g.decisions),
-                    tuple(g.saved for g in groups))
+    return replace(draft, arrays=tuple(arrays), place=place,
+                   groups=tuple(g for g in draft.groups if g.decisions[0].node.numel),
+                   outputs=tuple(place[r] if r in place else _leaf_slot(r) for r in draft.roots))
 
 
-def _stored(roots: Sequence[Node],
-            by_items: bool) -> tuple[dict[Node, list[Decision]], list[Group]]:
-    """What to store, by which kernels, once nothing that decides is computed in two places."""
-    order = toposort(roots)
-    needed: list[Node] = []
-    while True:
-        decisions = _distinct(stored_values(roots, by_items, needed))
-        kept = [decisions[unshaped(r)][0].node if unshaped(r) in decisions else r for r in roots]
-        groups = merge_kernels([same[0] for same in decisions.values()], kept)
-        kernels = {same.node: number for number, group in enumerate(groups)
-                   for d in group.decisions for same in decisions[unshaped(d.node)]}
-        several = [n for n in in_several_places(order, kernels) if n not in needed]
-        if not several:
-            return decisions, groups
-        needed += several
+def _hold(draft: Draft) -> Draft:
+    return replace(draft, groups=tuple(hold_blocks(draft.groups, draft.place, draft.outputs,
+                                                   draft.limits.block_bytes)))
 
 
-def replan(made: Schedule, replacing: Collection[tuple[int, int]],
-           taken: Collection[int]) -> Schedule:
-    """The same steps with other memory: the first array of a pair `replacing` may have that of the
-    second, and outputs `taken` have memory that is in use from the start."""
-    guests, blocks, sizes = _plan_memory(made.arrays, made.inputs, made.steps, made.launches,
-                                         made.outputs, replacing, taken)
-    return replace(made, guests=guests, blocks=blocks, block_sizes=sizes)
+def _build(draft: Draft) -> Draft:
+    names, limits = Names(), draft.limits
+    return replace(draft, steps=tuple(
+        make_step(g, draft.place, names, limits.offsets, limits.alignment) for g in draft.groups))
+
+
+def _order(draft: Draft) -> Draft:
+    kept = frozenset((*range(draft.inputs), *draft.outputs))
+    return draft.in_order(ordered([Use(s.writes, s.reads) for s in draft.steps],
+                                  [dtype.itemsize * size for dtype, size in draft.arrays], kept))
+
+
+def _launch(draft: Draft) -> Draft:
+    together = launches(list(map(_work, draft.groups, draft.steps)))
+    return replace(draft.in_order([number for launch in together for number in launch]),
+                   launches=tuple(map(len, together)))
 
 
 def _work(group: Group, step: Step) -> Work:
     """What launches.py wants to know of a kernel."""
-    count = len(step.kernel.outputs)
     elements = sum(d.node.numel for d in group.decisions) + sum(n for _, n in step.kernel.inputs)
-    return Work(step.args[:count], step.args[count:], elements,
-                sum(d.own_cost for d in group.decisions))
+    return Work(step.writes, step.reads, elements, sum(d.own_cost for d in group.decisions))
+
+
+def _share_memory(draft: Draft) -> Draft:
+    return replace(draft, memory=_plan_memory(draft.arrays, draft.inputs, draft.steps,
+                                              draft.launches, draft.outputs))
+
+
+TO_GROUPS = (
+    Pass("store", always, _store),
+    Pass("fuse", always, _fuse),
+    Pass("settle", always, _settle),
+)
+"""Those that are run again where something more must be stored."""
+
+PASSES = (
+    Pass("split_reductions", always, _split_reductions),
+    *TO_GROUPS,
+    Pass("number", always, _number),
+    Pass("hold", lambda draft: draft.limits.block_bytes > 0, _hold),
+    Pass("build", always, _build),
+    Pass("order", always, _order),
+    Pass("launch", always, _launch),
+    Pass("share_memory", always, _share_memory),
+)
+"""What becomes of a graph, in this order; of each pass, when it is needed and what it does."""
+
+DRIVER = Driver(verify_draft, describe, lambda draft:
+                f"{len(draft.roots)} results of {draft.inputs} inputs")
 
 
 def _distinct(decisions: Sequence[Decision]) -> dict[Node, list[Decision]]:
@@ -171,81 +208,21 @@ def _leaf_slot(node: Node) -> int:
     return slot
 
 
-class _Names:
-    """Kernel names: what the kernel does and its (first output's) sizes, numbered where that
-    repeats."""
-
-    def __init__(self) -> None:
-        self.kernels: dict[tuple[tuple[Node, ...], tuple[tuple[DType, int], ...],
-                                 tuple[int, ...]], Kernel] = {}
-        self.taken: dict[str, int] = {}
-
-    def kernel(self, outputs: tuple[Node, ...], inputs: tuple[tuple[DType, int], ...],
-               where: Location | None, unaligned: tuple[int, ...]) -> Kernel:
-        """The kernel of these expressions; equal expressions over equal inputs share one."""
-        key = (outputs, inputs, unaligned)
-        if key not in self.kernels:
-            reduced = [n for n in toposort(outputs) if n.op is Op.REDUCE]
-            sizes = [*outputs[0].shape]
-            sizes += [r.src[0].shape[a] for r in reduced[-1:] for a in r.arg[1]]
-            scattered = outputs[0].op is Op.SCATTER
-            kind = "scatter" if scattered else "reduce" if reduced else "map"
-            name = "_".join([kind, *(str(n) for n in sizes if n != 1)])
-            count = self.taken[name] = self.taken.get(name, 0) + 1
-            name = name if count == 1 else f"{name}_n{count}"
-            self.kernels[key] = Kernel(name, outputs, inputs, where, unaligned=unaligned)
-        return self.kernels[key]
-
-
-def _step(group: Group, place: dict[Node, int], names: _Names, offsets: bool,
-          alignment: int) -> Step:
-    """The step that computes some stored nodes from inputs and other stored nodes.
-
-    What one of them reads of another is that one's expression, so no kernel reads what it writes.
-    What it holds is a CONTIGUOUS in its expression.
-    """
-    nodes = [d.node for d in group.decisions]
-    slots: dict[int, int] = {}
-    types: list[tuple[DType, int]] = []
-
-    def argument(array: int, leaf: Node) -> Node:
-        if array not in slots:
-            slots[array] = len(nodes) + len(slots)
-            types.append((leaf.dtype, leaf.numel))
-        return make(Op.BUFFER, leaf.dtype, (), Slot(slots[array], leaf.numel))
-
-    own = {place[n] for n in nodes}
-    held = {place[d.node]: d.node for d in group.held}
-    read = {n for n, array in place.items() if array not in own and array not in held}
-    memo: dict[Node, Node] = {}
-    for n in toposort(nodes, lambda n: () if n in read else n.src):
-        if n in read:
-            flat = argument(place[n], n)
-            memo[n] = make(Op.RESHAPE, n.dtype, (flat,), n.shape) if n.shape != flat.shape else flat
-        elif n.op is Op.BUFFER:
-            memo[n] = argument(n.arg.slot, n)
-    for array, node in held.items():
-        value, = rewrite([node], lambda n: None, dict(memo))
-        value = make(Op.CONTIGUOUS, node.dtype, (value,), group.block)
-        memo |= {n: reshape(value, n.shape) for n, found in place.items() if found == array}
-    bodies = [n.src[0] if n.op is Op.CONTIGUOUS else n for n in nodes]
-    outputs = [reshape(n, nodes[0].shape) for n in rewrite(bodies, lambda n: None, memo)]
-    starts: dict[int, int] = {}
-    if offsets:
-        outputs, starts = without_offsets(outputs)
-    later = [starts.get(slot, 0) * dtype.itemsize for slot, (dtype, _) in
-             enumerate(types, len(nodes))]
-    unaligned = tuple(slot for slot, start in enumerate(later, len(nodes)) if start % alignment)
-    kernel = names.kernel(tuple(outputs), tuple(types), nodes[0].where, unaligned)
-    return Step(kernel, (*(place[n] for n in nodes), *slots), (*(0 for _ in nodes), *later))
+def replan(made: Schedule, replacing: Collection[tuple[int, int]],
+           taken: Collection[int]) -> Schedule:
+    """The same steps with other memory: the first array of a pair `replacing` may have that of the
+    second, and outputs `taken` have memory that is in use from the start."""
+    memory = _plan_memory(made.arrays, made.inputs, made.steps, made.launches, made.outputs,
+                          replacing, taken)
+    return replace(made, **memory._asdict())
 
 
 def _plan_memory(arrays: Sequence[tuple[DType, int]], inputs: int, steps: Sequence[Step],
                  counts: Sequence[int], outputs: Sequence[int],
-                 replacing: Collection[tuple[int, int]] = (), taken: Collection[int] = ()) -> tuple[
-                     dict[int, int], dict[int, int], tuple[int, ...]]:
-    """Memory for the arrays between inputs and outputs: guests, blocks and block_sizes. What the
-    steps of one launch read and write is there at the same time. replacing, taken: see replan."""
+                 replacing: Collection[tuple[int, int]] = (),
+                 taken: Collection[int] = ()) -> Memory:
+    """Memory for the arrays between inputs and outputs. What the steps of one launch read and write
+    is there at the same time. replacing, taken: see replan."""
     first: dict[int, int] = {}
     last: dict[int, int] = {}
     launch_of = [number for number, count in enumerate(counts) for _ in range(count)]
@@ -266,6 +243,6 @@ def _plan_memory(arrays: Sequence[tuple[DType, int]], inputs: int, steps: Sequen
     places = dict(zip(between, chosen, strict=True))
     guests = {a: hosts[b] for a, b in places.items() if b < len(hosts)}
     blocks = {a: b - len(hosts) for a, b in places.items() if b >= len(hosts)}
-    return guests, blocks, tuple(sizes[len(hosts):])
+    return Memory(guests, blocks, tuple(sizes[len(hosts):]))
 
 

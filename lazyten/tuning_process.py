@@ -81,6 +81,7 @@ def _exchange(process: subprocess.Popen[bytes], request: tuple[Any, ...],
 def _environment() -> dict[str, str]:
     """This process's, but for what it prints, keeps on disk and decides; modules are found where
     this process finds them."""
-    settings = {"DEBUG": "0", "LAZYTEN_CACHE": "0", "LAZYTEN_DECISIONS": ""}
+    settings = {"DEBUG": "0", "LAZYTEN_PRINT_AFTER": "", "LAZYTEN_CACHE": "0",
+                "LAZYTEN_DECISIONS": ""}
     paths = os.pathsep.join(os.path.abspath(p) for p in sys.path)
     return {**os.environ, **settings, "PYTHONPATH": paths}

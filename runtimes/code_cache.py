@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from lazyten import passes
 from lazyten.codegen.generated import Generated
 from lazyten.disk_cache import DiskCache, default_folder
 from lazyten.kernel import Kernel
@@ -85,7 +86,9 @@ class CodeCache:
         return None if parts is None else (_from_text(parts[0], kernel), parts[1])
 
     def _read(self, key: str, kernels: int) -> list[bytes] | None:
-        parts = self.disk.get(f"{self.context}\n{key}") if self.disk is not None else None
+        if self.disk is None or kernels and passes.is_asked():  # a kernel found has no passes
+            return None
+        parts = self.disk.get(f"{self.context}\n{key}")
         return parts if parts is not None and len(parts) == kernels + 1 else None
 
     def _write(self, key: str, kernels: Sequence[Generated], code: bytes) -> None:

@@ -48,7 +48,8 @@ class _FailedError(Exception):
 
 def _failure(number: int) -> str | None:
     paths = os.pathsep.join(os.path.abspath(p) for p in sys.path)
-    env = {**os.environ, "DEBUG": "0", "LAZYTEN_CACHE": "0", "PYTHONPATH": paths}
+    env = {**os.environ, "DEBUG": "0", "LAZYTEN_PRINT_AFTER": "", "LAZYTEN_CACHE": "0",
+           "PYTHONPATH": paths}
     try:
         done = subprocess.run([*COMMAND, str(number)], env=env, capture_output=True, text=True,
                               errors="replace", timeout=SECONDS, stdin=subprocess.DEVNULL)

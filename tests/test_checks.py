@@ -249,7 +249,7 @@ def misplaced(monkeypatch: pytest.MonkeyPatch, op: Op, by: int) -> None:
         place = elementwise(Op.ADD, node.src[1], index(by))
         return make(op, node.dtype, (node.src[0], place, *node.src[2:]), node.arg)
     monkeypatch.setattr(pipeline, "lower", lambda kernel: rewrite([right(kernel)], off)[0])
-    monkeypatch.setattr(pipeline, "VERIFY", False)  # which would refuse the kernel
+    monkeypatch.delenv("LAZYTEN_VERIFY")  # which would refuse the kernel
 
 
 def products(m: int, k: int, n: int) -> Node:
@@ -304,7 +304,7 @@ def test_a_wrong_index_is_refused_where_kernels_are_verified(
         monkeypatch: pytest.MonkeyPatch, name: str, op: Op, by: int) -> None:
     node, inputs = KERNELS[name]
     misplaced(monkeypatch, op, by)
-    monkeypatch.setattr(pipeline, "VERIFY", True)
+    monkeypatch.setenv("LAZYTEN_VERIFY", "1")
     with pytest.raises(InternalError, match="may be outside" if op is Op.LOAD else "are stored"):
         pipeline.generate(kernel_of([node], *inputs), AVX2)
 

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lazyten as lt
-from lazyten.codegen.lower import lower
-from lazyten.codegen.optimize import optimize
+from lazyten.codegen.pipeline import generate
 from lazyten.codegen.target import AVX2
 from lazyten.device import executor
 from lazyten.kernel import Kernel, Slot
@@ -75,17 +74,18 @@ def _after_output(root: Node) -> Node:
 
 def test_an_operand_is_packed_where_its_lanes_are_far_apart_and_read_often() -> None:
     kernel = product(512, 512, 64, "transposed")
-    steps = optimize(lower(kernel), AVX2, 3)
-    assert [str(d).startswith("stage") or "stage(" in str(d) for _, d, _ in steps] == [False, True]
+    made = generate(kernel, AVX2)
+    assert made.entries == (f"{kernel.name}_stage0", kernel.name)
+    assert ["stage(" in nest.splitlines()[0] for nest in made.loops.split("\n\n")] == [False, True]
 
 
 def test_an_operand_is_packed_where_its_rows_would_push_each_other_out_of_the_cache() -> None:
-    assert len(optimize(lower(product(512, 512, 512, "plain")), AVX2, 3)) == 2
+    assert len(generate(product(512, 512, 512, "plain"), AVX2).entries) == 2
 
 
 def test_nothing_is_packed_where_lanes_are_neighbours_or_read_once() -> None:
-    assert len(optimize(lower(product(200, 40, 64, "plain")), AVX2, 3)) == 1
-    assert len(optimize(lower(product(1, 512, 64, "transposed")), AVX2, 3)) == 1
+    assert len(generate(product(200, 40, 64, "plain"), AVX2).entries) == 1
+    assert len(generate(product(1, 512, 64, "transposed"), AVX2).entries) == 1
 
 
 def test_scratch_memory_is_given_back_after_each_launch() -> None:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from lazyten import dtype as dt
 from lazyten.in_place import postponed, replacements, taken
-from lazyten.schedule import Schedule, Step, replan
+from lazyten.schedule import Schedule, replan
+from lazyten.steps import Step
 
 SIZES = (64, 64, 64, 128)
 Contents = dict[Any, list[Any]]

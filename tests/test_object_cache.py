@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -122,6 +123,16 @@ def test_text_for_debug_and_the_users_line_are_the_same_from_disk(folder: Path) 
     assert (cold.name, cold.source) == (warm.name, warm.source)
     assert cold.describe() == warm.describe()
     assert cold.assembly() == warm.assembly()
+
+
+def test_what_is_on_disk_is_compiled_anew_where_its_passes_are_to_be_printed(
+        folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    use()
+    monkeypatch.setenv("LAZYTEN_PRINT_AFTER", "render")
+    assert use() == ["scale"]
+    assert "; after render, " in capsys.readouterr().out
+    monkeypatch.delenv("LAZYTEN_PRINT_AFTER")
+    assert use() == []
 
 
 # ---- what is not trusted -------------------------------------------------------------------------
@@ -468,6 +479,7 @@ def test_debug_prints_the_same_text_cold_and_warm(tmp_path: Path) -> None:
     cold, warm = (python(tmp_path, program, DEBUG="3") for _ in range(2))
 
     def untimed(text: str) -> list[str]:
+        text = re.sub(r"^passes: .*\n(?:  .*\n)*", "", text, flags=re.MULTILINE)
         return [line for line in text.splitlines()
                 if " us " not in line and "made in" not in line and "GFLOP" not in line
                 and not line.startswith(("reduce_", "map_"))]
