@@ -109,5 +109,5 @@ SEVERAL: list[Row] = [
         "{x:n}.nonzero(as_tuple=True)"]),
     *rows(ROUGH, ["lt.var_mean({x:F1+}, {d:axis(x)})", "lt.std_mean({x:F})"], when=moderate),
     *rows(EXACT, ["F.max_pool2d({x:F[n,c,4,6]}, 2, 1, return_indices=True)",
-                  "{x:F1}.histogram(3)"], weight=0.5),
+                  "{x:F1}.detach().histogram(3)"], weight=0.5),
 ]
