@@ -39,7 +39,7 @@ PYTEST = PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)/bytecode
 
 help:
 	@echo "make lenet        train LeNet-5 on handwritten digits"
-	@echo "make test         run the test suite: about 5 minutes on two cores"
+	@echo "make test         run the test suite: some minutes on two cores"
 	@echo "make test-all     the same, and then all that takes longer (make test-rest)"
 	@echo "make test-slow    only tests that take long for what they check, which make test leaves out"
 	@echo "make test-torch   install PyTorch and run the tests that compare with it"
@@ -124,9 +124,10 @@ lint: $(DEV) wheel
 	cd $(TREE) && $(CURDIR)/$(BIN)/mypy --config-file $(CURDIR)/setup.cfg \
 	    --cache-dir $(CURDIR)/.mypy_cache -p lazyten
 
-# The wheel is made from the sdist, so the sdist is known to be complete.
+# The wheel is made from the sdist, so the sdist is known to be complete. What tests compiled stays:
+# they may run meanwhile.
 wheel: $(DEV)
-	rm -rf build dist
+	rm -rf build/lib build/bdist.* $(TREE) dist
 	$(BIN)/python -m build --no-isolation --outdir dist . >/dev/null
 
 wheel-check: $(DEV) wheel
