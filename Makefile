@@ -35,7 +35,7 @@ PYTEST = PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)/bytecode
 	-n $(WORKERS) --dist worksteal $(if $(NVRTC),-p nvrtc_for_all)
 
 .DEFAULT_GOAL := help
-.PHONY: help dev lenet test test-all test-rest test-slow test-torch test-gpu test-intel test-nvrtc test-thorough mutants fuzz conformance bench lint wheel wheel-check clean distclean
+.PHONY: help dev lenet test test-all test-rest test-slow test-torch test-gpu test-aarch64 test-intel test-nvrtc test-thorough mutants fuzz conformance bench lint wheel wheel-check clean distclean
 
 help:
 	@echo "make lenet        train LeNet-5 on handwritten digits"
@@ -49,6 +49,7 @@ help:
 	@echo "make mutants      break lazyten in 200 small ways, and see that a test fails for each"
 	@echo "make test-gpu     run what takes a device on this machine's NVIDIA GPU"
 	@echo "make test-intel   install Intel's OpenCL runtime (600 MB) and run the tests of OpenCL on it"
+	@echo "make test-aarch64 run a part of the suite on AArch64, emulated by QEMU"
 	@echo "make conformance  let the conformance kit check every device, the example runtime's too"
 	@echo "make bench        compare speed with numpy and whatever else is installed"
 	@echo "make lint         ruff, and mypy --strict on the built tree"
@@ -97,6 +98,10 @@ fuzz: $(DEV)
 test-nvrtc: NVRTC := 1
 test-nvrtc: $(DEV)
 	$(PYTEST) $(ARGS)
+
+# tests/aarch64.py says what it needs, once; ARGS="tests/test_jit.py" runs other tests there.
+test-aarch64: $(DEV)
+	$(BIN)/python tests/aarch64.py $(ARGS)
 
 # What takes a device runs on the GPU. Tests of the driver that stands in for one are skipped.
 test-gpu: $(DEV)

@@ -50,4 +50,5 @@ def machine_of(name: str, level: int) -> llvm.TargetMachine:
     except RuntimeError as error:
         raise DeviceError(f"this build of LLVM does not compile for {name} "
                           f"({processor.triple}): {error}") from error
-    return found.create_target_machine(cpu=processor.cpu, features=processor.features, opt=level)
+    return found.create_target_machine(cpu=processor.cpu, features=processor.features, opt=level,
+                                       codemodel="default")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 
 import llvmlite.binding as llvm
@@ -63,7 +64,7 @@ def machine(processor: str) -> llvm.TargetMachine:
 
 def texts(program: str, processor: str) -> list[Generated]:
     """What the code generator writes for a processor."""
-    target = PROCESSORS[processor].target
+    target = replace(PROCESSORS[processor].target, threads=True)
     return [generate(kernel, target) for kernel in kernels_of(PROGRAMS[program]())]
 
 
