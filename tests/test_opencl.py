@@ -266,7 +266,7 @@ def test_programs_are_kept_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         runtime = OpenCLRuntime()
         runtime.code = CodeCache("test", DiskCache(tmp_path))
         if not compiles:
-            monkeypatch.setattr(runtime, "_built", None)  # nothing is compiled
+            monkeypatch.setattr(runtime.builder, "compiled", None)  # nothing is compiled
         program, = runtime.build([kernel])
         handles = [runtime.alloc(n) for n in (16, 320, 80)]
         for handle, array in zip(handles[1:], values, strict=True):
@@ -281,7 +281,7 @@ def test_programs_are_kept_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             entry.write_bytes(entry.read_bytes()[:-1] + b"x")  # is not to be trusted any more
             again = OpenCLRuntime()
             again.code = runtime.code
-            monkeypatch.setattr(again, "_built", None)
+            monkeypatch.setattr(again.builder, "compiled", None)
             with pytest.raises(TypeError, match="not callable"):
                 again.build([kernel])
 
