@@ -1,13 +1,17 @@
 """Random programs of tests/fuzz, always the same few hundred; `make fuzz` runs as many as asked."""
 from __future__ import annotations
 
+import math
 import os
 import signal
 from collections.abc import Sequence
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from fuzz.campaign import Campaign, Report
 from fuzz.children import Settings, run
+from fuzz.comparison import differences
 from fuzz.generator import Generator, with_exactness
 from fuzz.libraries import Lazyten, Observation
 from fuzz.program import Program, Statement
@@ -45,7 +49,8 @@ def test_most_rows_are_reached_in_a_few_hundred_programs() -> None:
     generator = Generator(0)
     reached = {row for number in range(200) for row in generator.program(number).rows}
     assert len(reached) > 150
-    assert {"jit", "vmap", "weighted backward", "autograd.grad", "sort", "write"} <= reached
+    assert {"jit", "vmap", "autograd.grad", "sort", "write", "Linear", "autocast"} <= reached
+    assert reached & {"backward", "weighted backward", "backward of squares"}
 
 
 def test_a_wrong_instruction_is_found_and_its_program_is_short(
@@ -71,6 +76,24 @@ def test_what_is_left_of_a_program_still_fails_and_reads_nothing_unknown() -> No
     left = shrink(program, adds_c_to_itself)
     assert [s.target for s in left.statements if s.form == "{0} + {1}"] == ["d"]
     assert Lazyten("interpreter").observe([left])[0].error is None
+
+
+@pytest.mark.parametrize(("number", "differs"), [(1.1052, True), (1.1051709, False),
+                                                 (math.nan, True), (math.inf, True)])
+def test_rounding_explains_no_nan_and_nothing_far(number: float, differs: bool) -> None:
+    """Where another value is not finite, too."""
+    program = Program((Statement("x", "lt.tensor([0.1, float('inf')])"),
+                       Statement("y", "{0}.exp()", ("x",), exactness="rough")), ("y",))
+    mine, = Lazyten("interpreter").observe([program])
+    seen = mine.tensors["y"]
+    assert seen is not None
+    other = replace(mine, tensors={"y": replace(seen, value=np.array([number, math.inf],
+                                                                     np.float32))})
+    found = [d.kind for d in differences(program, mine, other)]
+    assert found == (["values"] if differs else [])
+    swapped = replace(mine, tensors={"y": replace(seen, value=np.array([1.1051709, math.nan],
+                                                                       np.float32))})
+    assert [d.kind for d in differences(program, mine, swapped)] == ["values"]
 
 
 def test_sums_of_small_multiples_of_an_eighth_are_exact_and_others_are_not() -> None:

@@ -161,7 +161,7 @@ class Campaign:
 
     def _compare(self, number: int, program: Program, a: Library, of_a: Observation, b: Library,
                  of_b: Observation) -> Iterator[Finding]:
-        for difference in differences(program, of_a, of_b):
+        for difference in differences(program, of_a, of_b, a is self.torch):
             yield from self._keep(self._shortened(number, program, a, b, difference))
             return  # others are likely to follow from it
 
@@ -177,7 +177,8 @@ class Campaign:
             expected = a.observe([candidate])[0]
             if expected.error is not None:
                 return False
-            for found in differences(candidate, expected, b.observe([candidate])[0]):
+            for found in differences(candidate, expected, b.observe([candidate])[0],
+                                     a is self.torch):
                 if found.kind == difference.kind:
                     last[0] = found
                     return True

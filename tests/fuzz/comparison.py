@@ -32,9 +32,10 @@ DERIVED = frozenset({"autograd.grad", "grad", "jvp", "hessian", "per-example gra
 none in another."""
 
 
-def differences(program: Program, expected: Observation,
-                found: Observation) -> Iterator[Difference]:
+def differences(program: Program, expected: Observation, found: Observation,
+                foreign: bool = False) -> Iterator[Difference]:
     """How `found` differs. Values that are not exact differ where stirring does not explain it.
+    foreign: beside PyTorch, which has NaN where others have none in some gradients.
 
     Raises nothing: errors are differences, too, unless both end in one.
     """
@@ -54,7 +55,7 @@ def differences(program: Program, expected: Observation,
         if mine.value.shape == other.value.shape and not _same_bits(mine.value, other.value):
             exact = name in program.exact
             if exact or not _close(mine, other) and not _explained(
-                    program, name, mine, other, stirred):
+                    program, name, mine, other, stirred, foreign):
                 yield Difference(name, "values", _text(mine.value), _text(other.value))
 
 
@@ -92,22 +93,28 @@ def _close(a: Seen, b: Seen) -> bool:
 
 
 def _explained(program: Program, name: str, mine: Seen, other: Seen,
-               stirred: list[Observation]) -> bool:
-    """Whether rounding elsewhere takes the value as far."""
+               stirred: list[Observation], foreign: bool) -> bool:
+    """Whether rounding elsewhere takes the value as far. What is not finite in all runs has to be
+    so in `other`, too."""
     if not stirred:
         stirred += [Stirred(seed).observe([program])[0] for seed in range(STIRRED_RUNS)]
     runs = [o.tensors.get(name) for o in stirred]
     values = [s.value for s in runs if s is not None and s.value.shape == mine.value.shape]
     if len(values) < len(runs):
         return any(s is not None for s in runs)  # its shape depends on rounding
-    changed = [v for v in values if not _same_bits(v, mine.value)]
-    if mine.value.dtype.kind != "f" or not all(np.isfinite(v).all() for v in (
-            mine.value, other.value, *values)):
-        return bool(changed)
+    changed = any(not _same_bits(v, mine.value) for v in values)
+    if mine.value.dtype.kind != "f" or other.value.dtype.kind != "f":
+        return changed
     stack = np.stack([mine.value, *values]).astype(np.float64)
-    low, high = stack.min(0), stack.max(0)
-    room = 8 * (high - low) + 4 * np.max(high - low, initial=0) + _ulp(mine)
-    return bool(np.all((other.value >= low - room) & (other.value <= high + room)))
+    finite, theirs = np.isfinite(stack[0]), other.value.astype(np.float64)
+    if not (np.isfinite(stack) == finite).all():
+        return changed  # whether it is finite depends on rounding
+    if not np.array_equal(theirs[~finite], stack[0][~finite], equal_nan=True) or \
+            not np.isfinite(theirs[finite]).all():
+        return foreign and changed
+    low, high = stack.min(0)[finite], stack.max(0)[finite]
+    room = 8 * (high - low) + 4 * np.max(high - low, initial=0) + _ulp(mine)[finite]
+    return bool(np.all((theirs[finite] >= low - room) & (theirs[finite] <= high + room)))
 
 
 def _ulp(seen: Seen) -> Array:

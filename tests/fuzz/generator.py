@@ -31,12 +31,12 @@ TABLES: dict[str, tuple[float, list[Row]]] = {
     "other names": (1.0, rows_more.NAMES), "layers": (0.8, rows_more.LAYERS),
     "Python": (1.5, rows_more.PYTHON), "modules": (0.7, rows_modules.MODULES),
     "autocast": (0.5, rows_modules.AUTOCAST), "autocast alone": (0.6, rows_modules.AUTOCAST_ALONE),
-    "hooks": (0.4, rows_modules.HOOKS),
+    "windows alone": (0.6, rows_modules.WINDOWS_ALONE), "hooks": (0.4, rows_modules.HOOKS),
     "generators": (0.6, rows_modules.GENERATORS), "threads": (0.3, rows_modules.THREADS),
     "several": (1.2, rows_modules.SEVERAL),
 }
 """Groups of rows and how often each is drawn."""
-ALONE = frozenset({"random", "generators", "autocast alone"})
+ALONE = frozenset({"random", "generators", "autocast alone", "windows alone"})
 """Groups of rows whose values are others in PyTorch, for programs that it does not run."""
 IN_BODIES = frozenset(TABLES) - ALONE - {"computing", "gradients", "Python", "hooks", "threads",
                                           "several"}
@@ -139,7 +139,8 @@ class State:
     def add(self, statement: Statement) -> str:
         """Run a statement and keep it. Raises NoFit where its result is of no use."""
         exact = self._is_exact(statement)
-        usual = self.choosy and all(self._is_usual(self.names[n]) for n in statement.operands)
+        usual = self.choosy and statement.row not in rows_modules.UNUSUAL and all(
+            self._is_usual(self.names[n]) for n in statement.operands)
         self.library.execute(statement, self.names)
         if statement.target:
             result = self.names[statement.target]

@@ -64,6 +64,20 @@ AUTOCAST_ALONE: list[Row] = [  # PyTorch has this policy on GPUs
           name="autocast to float32", when=moderate, foreign=False),
 ]
 
+WINDOWS_ALONE: list[Row] = [
+    # Gradients of convolutions of what is not finite: PyTorch leaves zeros of padding out.
+    *rows(ROUGH, [
+        "lt.func.grad(lambda v: F.conv2d(v, {y:F[o,c,3,2]} / ({y} != {y}.max()), "
+        "stride={s:int(1,2)}, padding={p:int(0,1)}).sum())({x:F[n,c,7,6]@y})",
+        "lt.func.grad(lambda v: (F.conv2d(v, {y:F[o,c,3,2]}, stride={s:int(1,3)}, "
+        "padding={p:int(0,1)})[..., :1] * float('{e:choice(nan|inf)}')).sum())({x:F[n,c,8,7]@y})",
+        "lt.func.grad(lambda v: F.conv_transpose2d(v, {y:F[c,o,k,l]} / ({y} != {y}.min()), "
+        "stride={s:int(1,2)}, padding={p:int(0,1)}).sum())({x:F[n,c,4,3]@y})"],
+          name="gradient of unusual windows"),
+]
+UNUSUAL = frozenset({"gradient of unusual windows"})
+"""Rows that are there for values that are not finite."""
+
 HOOKS: list[Row] = [
     *rows(EXACT, ["{y:f?}.register_hook(lambda g: g * {c:choice(2|-1|0.5)})",
                   "{y:f?}.register_hook(lambda g: None)",
