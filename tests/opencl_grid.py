@@ -21,7 +21,8 @@ def runtime(index: int = 0) -> Any:
     from lazyten.runtimes.opencl_capabilities import gpu_capabilities
 
     made = OpenCLRuntime(index)
-    made.options = [*made.options, UNOPTIMIZED]
+    made.builder.options = [*made.options, UNOPTIMIZED]
+    made.builder.compiler = None  # it would make binaries, which PoCL takes long for
     made.capabilities = replace(gpu_capabilities(made.device), work_group=8)
     return made
 
