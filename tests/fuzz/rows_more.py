@@ -147,5 +147,5 @@ PYTHON: list[Row] = [
     row("{x:f^}.grad.zero_()", EXACT, "gradient zeroed", effect=True),
     row("{x:f^}.grad = None", EXACT, "gradient dropped", effect=True, weight=0.5),
     row("lt.optim.SGD([{x:f^}], lr=0.5, momentum=0.5).step()", SUM, "SGD", effect=True),
-    row("lt.optim.Adam([{x:F^}], lr=0.5).step()", ROUGH, "Adam", effect=True, weight=0.5),
+    row("lt.optim.Adam([{x:F^}], lr=0.5, eps=0.5).step()", ROUGH, "Adam", effect=True, weight=0.5),
 ]
