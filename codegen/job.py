@@ -94,22 +94,17 @@ class Job:
 
 def verify_job(old: Job, new: Job) -> None:
     """Raise InternalError unless the loops that a pass has made visit each element just once, and
-    the instructions that are made of them stay inside of arrays. (What tensor cores are to multiply
-    has the lanes of several loops until it is instructions.)"""
+    the instructions that are made of them stay inside of arrays. (A work item may take neighbours
+    of several loops, and has no vectors in the end.)"""
     before = {part.sink for part in old.parts}
     for part in new.parts:
         if part.sink not in before:
             verify([part.sink], "loop")
-            if part.decisions.tensor is None or _has_matrices(part.sink):
-                verify_loops(part.sink)
+            verify_loops(part.sink, has_vectors=new.target.work_group == 1)
     if all(part.function is None for part in old.parts):
         for part in new.parts:
             if part.function is not None:
                 verify_accesses(part.function)
-
-
-def _has_matrices(sink: Node) -> bool:
-    return any(n.op is Op.MATRIX for n in toposort([sink]))
 
 
 def describe(job: Job) -> str:

@@ -28,10 +28,13 @@ alone."""
 OUTPUT = frozenset({"loop", "parallel", "unroll", "vector", "local", "serial"})
 
 
-def verify_loops(sink: Node) -> None:
-    """Raise InternalError unless the nest visits each element once; see above."""
+def verify_loops(sink: Node, has_vectors: bool = True) -> None:
+    """Raise InternalError unless the nest visits each element once; see above. has_vectors: values
+    are vectors, which have one axis."""
     _verify_places(sink)
     free = free_ranges(sink)
+    if has_vectors:
+        _verify_lanes(sink, free)
     combined = _verify_reductions(sink, free)
     written: set[Node] = set()
     for store in sink.src:
@@ -54,7 +57,6 @@ def _verify_reductions(sink: Node, free: dict[Node, frozenset[Node]]) -> set[Nod
     """All ranges that are combined, each where nothing under it combines it."""
     below: dict[Node, frozenset[Node]] = {}
     none: frozenset[Node] = frozenset()
-    several: dict[frozenset[Node], bool] = {}
     for node in toposort([sink]):
         parts = [below[s] for s in node.src if below[s]]
         below[node] = parts[0].union(*parts[1:]) if parts else none
@@ -63,12 +65,17 @@ def _verify_reductions(sink: Node, free: dict[Node, frozenset[Node]]) -> set[Nod
         if twice:
             raise InternalError(f"{names(twice)} is combined twice:\n{dump([node])}")
         below[node] |= none.union(own) if own else none
-        reached = free[node].union(own) if node.op is Op.ACCUMULATE else free[node]
+    return {*below[sink]}
+
+
+def _verify_lanes(sink: Node, free: dict[Node, frozenset[Node]]) -> None:
+    several: dict[frozenset[Node], bool] = {}
+    for node in toposort([sink]):
+        reached = free[node].union(node.src[1:]) if node.op is Op.ACCUMULATE else free[node]
         if reached not in several:
             several[reached] = sum(r.arg.kind == "vector" for r in reached) > 1
         if several[reached] and node.op is not Op.SINK:
             raise InternalError(f"a value has lanes of two of {names({*reached})}:\n{dump([node])}")
-    return {*below[sink]}
 
 
 def bound_ranges(node: Node) -> tuple[Node, ...]:

@@ -269,7 +269,7 @@ def test_a_debug_level_that_is_no_number_is_named(
     monkeypatch.setenv("DEBUG", level)
     with pytest.raises(lt.ArgumentError) as caught:
         x.realize()
-    check_message(caught.value, "DEBUG", level, "0 to 4")
+    check_message(caught.value, "DEBUG", level, "0 to 5")
     monkeypatch.delenv("DEBUG")
     assert x.tolist() == [2.0] * 3
 
