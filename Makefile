@@ -92,14 +92,14 @@ mutants: $(DEV)
 
 # Prints programs of a few lines that differ, and at the end which operations were reached.
 fuzz: $(DEV)
-	PYTHONPATH=tests $(BIN)/python -m fuzz $(ARGS)
+	PYTHONPATH=tests:tests/support $(BIN)/python -m fuzz $(ARGS)
 
 # The kernels of all tests, for two kinds of GPU, without one: twice the time of the suite alone.
 test-nvrtc: NVRTC := 1
 test-nvrtc: $(DEV)
 	$(PYTEST) $(ARGS)
 
-# tests/aarch64.py says what it needs, once; ARGS="tests/test_jit.py" runs other tests there.
+# tests/aarch64.py says what it needs, once; ARGS="tests/capture/test_jit.py" runs other tests there.
 test-aarch64: $(DEV)
 	$(BIN)/python tests/aarch64.py $(ARGS)
 
@@ -116,7 +116,7 @@ test-intel: $(INTEL)
 conformance: $(DEVICES:%=conformance-%)
 
 conformance-%: $(EXAMPLE)
-	PYTHONPATH=tests $(BIN)/python -m pytest -q -p cuda_on_cpu \
+	PYTHONPATH=tests/support $(BIN)/python -m pytest -q -p cuda_on_cpu \
 	    --pyargs lazyten.testing.conformance --device $* $(ARGS) $(ARGS_$*)
 
 bench: $(DEV)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from lazyten.runtimes import cuda_compiler, cuda_driver
+from lazyten.runtimes.cuda import compiler as cuda_compiler
+from lazyten.runtimes.cuda import driver as cuda_driver
 
 CHAINS = 8  # independent accumulators of a thread
 STEPS = 4096

@@ -1,8 +1,8 @@
 """Measures the errors of the elementary and special functions: `python -m benchmarks.ulp`.
 
 The reference is mpmath, at 40 digits or as many as an argument needs. An error is in units in the
-last place (ulp) of the exact result; 0.5 is correctly rounded. tests/test_special.py holds the
-functions to their bounds at a few of the same points; docs/accuracy.md shows the table.
+last place (ulp) of the exact result; 0.5 is correctly rounded. tests/operators/test_special.py
+holds the functions to their bounds at a few of the same points; docs/accuracy.md shows the table.
 """
 from __future__ import annotations
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import chain
 
-from lazyten.codegen.access import LINE
-from lazyten.codegen.blocks import Blocks
-from lazyten.codegen.decisions import Decisions
-from lazyten.codegen.generated import Generated
-from lazyten.codegen.in_place import in_place_pairs
-from lazyten.codegen.instructions import Function, format_block
-from lazyten.codegen.local import Group
-from lazyten.codegen.render_llvm import render_blocks
-from lazyten.codegen.stage import Staged
-from lazyten.codegen.target import Target
-from lazyten.codegen.verify_accesses import verify_accesses
-from lazyten.codegen.verify_loops import verify_loops
-from lazyten.kernel import Kernel
-from lazyten.node import Node, dump, toposort, verify
-from lazyten.ops import Op
+from lazyten.codegen.gpu.local_memory import Group
+from lazyten.codegen.instructions.aliasing import in_place_pairs
+from lazyten.codegen.instructions.instructions import Function, format_block
+from lazyten.codegen.loops.packing import Staged
+from lazyten.codegen.loops.tile_fusion import Blocks
+from lazyten.codegen.model.accesses import LINE
+from lazyten.codegen.model.decisions import Decisions
+from lazyten.codegen.render.render_llvm import render_blocks
+from lazyten.codegen.targets.generated import Generated
+from lazyten.codegen.targets.target import Target
+from lazyten.codegen.verify.accesses import verify_accesses
+from lazyten.codegen.verify.loops import verify_loops
+from lazyten.ir.kernel import Kernel
+from lazyten.ir.node import Node, dump, toposort, verify
+from lazyten.ir.ops import Op
 
 MOST_CHUNKS = 32
 """Chunks of a kernel's blocks: each has scratch memory of its own."""

@@ -1,10 +1,10 @@
 """The compiler's table of contents: from a kernel to target text, pass by pass.
 
-PASSES is the whole way; lazyten/passes.py says in a line what each is for, and runs them. They take
-and give a `Job` (job.py): a kernel, whose `Part`s are the functions that its text will have, each
-as a SINK of loops, then as instructions, then as text. Most kernels are one part. What packs an
-operand is a part that runs before; a kernel that holds values has a part for each, which one
-function runs for a block of rows at a time. The passes are the same for all of them.
+PASSES is the whole way; lazyten/support/passes.py says in a line what each is for, and runs them.
+They take and give a `Job` (job.py): a kernel, whose `Part`s are the functions that its text will
+have, each as a SINK of loops, then as instructions, then as text. Most kernels are one part. What
+packs an operand is a part that runs before; a kernel that holds values has a part for each, which
+one function runs for a block of rows at a time. The passes are the same for all of them.
 """
 from __future__ import annotations
 
@@ -12,23 +12,24 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from lazyten.codegen import render_c, render_llvm
-from lazyten.codegen.blocks import lower_blocks
-from lazyten.codegen.carry import carry
-from lazyten.codegen.check_accesses import check_accesses
-from lazyten.codegen.check_values import check_values
-from lazyten.codegen.decision_text import parse
-from lazyten.codegen.decisions import Decisions
-from lazyten.codegen.decompose import decompose
-from lazyten.codegen.dialect import DIALECTS, Dialect, dialect_of
-from lazyten.codegen.generated import Generated
-from lazyten.codegen.instructions import Function
+from lazyten.codegen.checks.check_accesses import check_accesses
+from lazyten.codegen.checks.check_values import check_values
+from lazyten.codegen.gpu.local_memory import Group, group_of, stage_in_local
+from lazyten.codegen.gpu.tensor_tiles import with_matrices
+from lazyten.codegen.instructions.instructions import Function
+from lazyten.codegen.instructions.linearize import linearize
+from lazyten.codegen.instructions.narrow import narrow
+from lazyten.codegen.instructions.vector_access import vectorize_accesses
 from lazyten.codegen.job import Job, Part, describe, generated, verify_job
-from lazyten.codegen.linearize import linearize
-from lazyten.codegen.local import Group, group_of, stage_in_local
-from lazyten.codegen.lower import lower
-from lazyten.codegen.narrow import narrow
-from lazyten.codegen.optimize import (
+from lazyten.codegen.loops.lower import lower
+from lazyten.codegen.loops.packing import fill
+from lazyten.codegen.loops.ranges import in_scalars, merge_ranges, share_ranges
+from lazyten.codegen.loops.reduction_blocking import carry
+from lazyten.codegen.loops.tile_fusion import lower_blocks
+from lazyten.codegen.model.decisions import Decisions
+from lazyten.codegen.numerics.decompose import decompose
+from lazyten.codegen.optimize.decision_text import parse
+from lazyten.codegen.optimize.optimize import (
     decide,
     decide_part,
     digits_of,
@@ -38,16 +39,15 @@ from lazyten.codegen.optimize import (
     split,
     tensors_of_groups,
 )
-from lazyten.codegen.ranges import in_scalars, merge_ranges, share_ranges
-from lazyten.codegen.stage import fill
-from lazyten.codegen.target import Target
-from lazyten.codegen.tensor_cores import with_matrices
-from lazyten.codegen.vector_access import vectorize_accesses
-from lazyten.errors import ArgumentError
-from lazyten.kernel import Kernel, held_values
-from lazyten.location import attribute_to
-from lazyten.node import Node, make, ranges_of, verify
-from lazyten.passes import Driver, Pass, always, is_verifying
+from lazyten.codegen.render import render_c, render_llvm
+from lazyten.codegen.targets.dialect import DIALECTS, Dialect, dialect_of
+from lazyten.codegen.targets.generated import Generated
+from lazyten.codegen.targets.target import Target
+from lazyten.ir.kernel import Kernel, held_values
+from lazyten.ir.node import Node, make, ranges_of, verify
+from lazyten.support.errors import ArgumentError
+from lazyten.support.location import attribute_to
+from lazyten.support.passes import Driver, Pass, always, is_verifying
 
 
 def generate(kernel: Kernel, target: Target) -> Generated:

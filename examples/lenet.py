@@ -25,7 +25,7 @@ from tqdm import tqdm
 
 import lazyten as lt
 from lazyten import nn
-from lazyten.errors import LazytenError
+from lazyten.support.errors import LazytenError
 
 SHIFT = 2  # each training image is moved by up to so many pixels each way, anew in every epoch
 TEST_BATCH = 1000

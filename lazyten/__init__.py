@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from typing import Any as _Any
 
 from lazyten import nn, optim
-from lazyten.arguments import takes_tensors as _takes_tensors
-from lazyten.array_functions import (
+from lazyten.autograd.checkpointing import checkpoint
+from lazyten.frontend.arguments import takes_tensors as _takes_tensors
+from lazyten.frontend.array_functions import (
     atleast_1d,
     atleast_2d,
     atleast_3d,
@@ -34,47 +35,7 @@ from lazyten.array_functions import (
     unravel_index,
     vander,
 )
-from lazyten.check_mode import check
-from lazyten.checkpointing import checkpoint
-from lazyten.device import Device
-from lazyten.dtype import (
-    DType,
-    bfloat16,
-    bool_,
-    float8_e4m3fn,
-    float8_e5m2,
-    float16,
-    float32,
-    float64,
-    int8,
-    int16,
-    int32,
-    int64,
-    promote_types,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-)
-from lazyten.errors import (
-    ArgumentError,
-    AttributeNameError,
-    CheckError,
-    CompileError,
-    DeviceError,
-    DTypeError,
-    GradientError,
-    IndexingError,
-    InternalError,
-    JitError,
-    LazytenError,
-    ModuleAttributeError,
-    ShapeError,
-    StateError,
-    TransformError,
-)
-from lazyten.forking import undivided as _undivided
-from lazyten.functions import (
+from lazyten.frontend.functions import (
     arange,
     broadcast_tensors,
     bucketize,
@@ -103,16 +64,8 @@ from lazyten.functions import (
     zeros,
     zeros_like,
 )
-from lazyten.grad_mode import (
-    enable_grad,
-    inference_mode,
-    is_grad_enabled,
-    no_grad,
-    set_grad_enabled,
-)
-from lazyten.interop import as_tensor, asarray, from_dlpack, from_numpy, frombuffer
-from lazyten.launch_dump import dump_kernels
-from lazyten.limits import (
+from lazyten.frontend.interop import as_tensor, asarray, from_dlpack, from_numpy, frombuffer
+from lazyten.frontend.limits import (
     can_cast,
     finfo,
     get_default_dtype,
@@ -120,27 +73,14 @@ from lazyten.limits import (
     result_type,
     set_default_dtype,
 )
-from lazyten.matmul_precision import (
-    get_float32_matmul_precision,
-    set_float32_matmul_precision,
-)
-from lazyten.memory_format import (
+from lazyten.frontend.memory_format import (
     channels_last,
     channels_last_3d,
     contiguous_format,
     preserve_format,
 )
-from lazyten.memory_use import empty_cache, memory_stats, reset_peak
-from lazyten.mixed_precision import autocast, is_autocast_enabled
-from lazyten.random import (
-    Generator,
-    get_rng_state,
-    initial_seed,
-    manual_seed,
-    seed,
-    set_rng_state,
-)
-from lazyten.random_functions import (
+from lazyten.frontend.mixed_precision import autocast, is_autocast_enabled
+from lazyten.frontend.random_functions import (
     normal,
     rand,
     rand_like,
@@ -150,16 +90,76 @@ from lazyten.random_functions import (
     randn_like,
     randperm,
 )
-from lazyten.tensor import Tensor
-from lazyten.threads import get_num_threads, set_num_threads
+from lazyten.frontend.tensor import Tensor
+from lazyten.ir.dtype import (
+    DType,
+    bfloat16,
+    bool_,
+    float8_e4m3fn,
+    float8_e5m2,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    promote_types,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from lazyten.random import (
+    Generator,
+    get_rng_state,
+    initial_seed,
+    manual_seed,
+    seed,
+    set_rng_state,
+)
+from lazyten.storage.device import Device
+from lazyten.storage.memory_use import empty_cache, memory_stats, reset_peak
+from lazyten.support.check_mode import check
+from lazyten.support.errors import (
+    ArgumentError,
+    AttributeNameError,
+    CheckError,
+    CompileError,
+    DeviceError,
+    DTypeError,
+    GradientError,
+    IndexingError,
+    InternalError,
+    JitError,
+    LazytenError,
+    ModuleAttributeError,
+    ShapeError,
+    StateError,
+    TransformError,
+)
+from lazyten.support.forking import undivided as _undivided
+from lazyten.support.grad_mode import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+from lazyten.support.launch_dump import dump_kernels
+from lazyten.support.matmul_precision import (
+    get_float32_matmul_precision,
+    set_float32_matmul_precision,
+)
+from lazyten.support.threads import get_num_threads, set_num_threads
 
 if TYPE_CHECKING:
     from lazyten import amp, autograd, func, testing
     from lazyten.autograd import grad
+    from lazyten.capture.jitted import jit
+    from lazyten.frontend.serialization import load_safetensors, save_safetensors
     from lazyten.func import vmap
-    from lazyten.jitted import jit
-    from lazyten.serialization import load_safetensors, save_safetensors
-    from lazyten.tuning import load_decisions, tune
+    from lazyten.tuning.tuning import load_decisions, tune
 
 __version__ = "0.1.0"
 
@@ -262,13 +262,13 @@ def __getattr__(name: str) -> _Any:
         from lazyten.autograd import grad
         return grad
     if name == "jit":
-        from lazyten import jitted
+        from lazyten.capture import jitted
         return jitted.jit
     if name in ("load_safetensors", "save_safetensors"):
-        from lazyten import serialization
+        from lazyten.frontend import serialization
         return getattr(serialization, name)
     if name in ("load_decisions", "tune"):
-        from lazyten import tuning
+        from lazyten.tuning import tuning
         return getattr(tuning, name)
     raise AttributeError(f"module 'lazyten' has no attribute {name!r}")
 

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 from lazyten import __version__
-from lazyten import dtype as dt
-from lazyten.device import (
+from lazyten.doctor import problems
+from lazyten.ir import dtype as dt
+from lazyten.storage.device import (
     BUILT_IN,
     CONTRACT,
     NEEDS,
@@ -24,9 +25,8 @@ from lazyten.device import (
     outside,
     runtime_class,
 )
-from lazyten.disk_cache import DiskCache, default_folder
-from lazyten.doctor import problems
-from lazyten.errors import LazytenError
+from lazyten.support.disk_cache import DiskCache, default_folder
+from lazyten.support.errors import LazytenError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -18,18 +18,19 @@ from functools import partial, reduce
 from typing import Any
 from weakref import ReferenceType, WeakKeyDictionary, ref
 
-from lazyten import dtype as dt
-from lazyten import shapes, tracing
-from lazyten.device import canonical, default_device
-from lazyten.dtype import Scalar
-from lazyten.errors import ArgumentError, DTypeError, StateError
-from lazyten.functions import realize, where
-from lazyten.grad_mode import no_grad
-from lazyten.mixed_precision import autocast as autocast
-from lazyten.mixed_precision import is_autocast_enabled as is_autocast_enabled
+from lazyten.frontend.functions import realize, where
+from lazyten.frontend.mixed_precision import autocast as autocast
+from lazyten.frontend.mixed_precision import is_autocast_enabled as is_autocast_enabled
+from lazyten.frontend.tensor import Tensor
+from lazyten.ir import dtype as dt
+from lazyten.ir.dtype import Scalar
+from lazyten.operators.math import shapes
 from lazyten.optim import Optimizer
-from lazyten.tensor import Tensor
-from lazyten.tracing import Observer
+from lazyten.storage import tracing
+from lazyten.storage.device import canonical, default_device
+from lazyten.storage.tracing import Observer
+from lazyten.support.errors import ArgumentError, DTypeError, StateError
+from lazyten.support.grad_mode import no_grad
 
 READY, UNSCALED, STEPPED = "ready", "unscaled", "stepped"
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from einops._backends import AbstractBackend
 
-from lazyten.errors import ArgumentError
-from lazyten.functions import arange, cat, einsum, stack, tensor
-from lazyten.tensor import Tensor
+from lazyten.frontend.functions import arange, cat, einsum, stack, tensor
+from lazyten.frontend.tensor import Tensor
+from lazyten.support.errors import ArgumentError
 
 
 class LazytenBackend(AbstractBackend):

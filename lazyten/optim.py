@@ -14,16 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from lazyten import background, shapes, tracing
-from lazyten import dtype as dt
-from lazyten import realization as _realization
-from lazyten.dtype import DType
-from lazyten.errors import ArgumentError, DTypeError, GradientError, StateError
-from lazyten.functions import where
-from lazyten.grad_mode import no_grad
+from lazyten.execution import background
+from lazyten.execution import realization as _realization
+from lazyten.frontend.functions import where
+from lazyten.frontend.tensor import Tensor
+from lazyten.ir import dtype as dt
+from lazyten.ir.dtype import DType
+from lazyten.ir.node import reshape
 from lazyten.nn.parameter import Parameter
-from lazyten.node import reshape
-from lazyten.tensor import Tensor
+from lazyten.operators.math import shapes
+from lazyten.storage import tracing
+from lazyten.support.errors import ArgumentError, DTypeError, GradientError, StateError
+from lazyten.support.grad_mode import no_grad
 
 Group = dict[str, Any]
 

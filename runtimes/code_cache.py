@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from lazyten import passes
-from lazyten.codegen.generated import Generated
-from lazyten.disk_cache import DiskCache, default_folder
-from lazyten.kernel import Kernel
+from lazyten.codegen.targets.generated import Generated
+from lazyten.ir.kernel import Kernel
 from lazyten.runtimes.overlap import overlapped
+from lazyten.support import passes
+from lazyten.support.disk_cache import DiskCache, default_folder
 
 IMPORTED = time.time()
 SETTLED_SECONDS = 2.0

@@ -5,13 +5,14 @@ A package makes its runtime known by an entry point; `DEVICE=toy` then finds it:
     [project.entry-points."lazyten.runtimes"]
     toy = "toy_package:ToyRuntime"
 
-Its class says `contract = 1`: the version (`lazyten.device.CONTRACT`) that it was written for.
-docs/porting.md goes through all of this with an example, and through the kit that checks a runtime.
-Realizing (`lazyten.realization`) calls `build` once for the kernels of a new graph, then launches
-programs on buffers in order. A runtime with an `__init__` calls that of `Runtime` in it. Where a
-program can fail because of what the user did, raise a LazytenError: DeviceError for memory and the
-device itself, CompileError for a refused kernel. A device that takes kernels as graphs instead of
-text, as the interpreter does, subclasses `lazyten.device.Executor` and writes `build` itself.
+Its class says `contract = 1`: the version (`lazyten.storage.device.CONTRACT`) that it was written
+for. docs/porting.md goes through all of this with an example, and through the kit that checks a
+runtime. Realizing (`lazyten.execution.realization`) calls `build` once for the kernels of a new
+graph, then launches programs on buffers in order. A runtime with an `__init__` calls that of
+`Runtime` in it. Where a program can fail because of what the user did, raise a LazytenError:
+DeviceError for memory and the device itself, CompileError for a refused kernel. A device that takes
+kernels as graphs instead of text, as the interpreter does, subclasses
+`lazyten.storage.device.Executor` and writes `build` itself.
 
 The code generator is imported where it is asked for: a process that finds all its kernels on disk
 does without, and starts in half the time. Whatever imports or compiles is `undivided`: a fork by
@@ -25,18 +26,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakValueDictionary
 
-from lazyten import dtype as dt
-from lazyten.codegen.dialect import Dialect
-from lazyten.codegen.generated import Generated
-from lazyten.codegen.native_half import SOFTWARE, NativeHalves
-from lazyten.codegen.target import BUSY_WARPS, Target
-from lazyten.decisions import given_for
-from lazyten.device import Executor, Handle, Program
-from lazyten.dtype import DType
-from lazyten.errors import CompileError, DeviceError, DTypeError
-from lazyten.forking import undivided
-from lazyten.kernel import Kernel, structure
-from lazyten.node import toposort
+from lazyten.codegen.targets.dialect import Dialect
+from lazyten.codegen.targets.generated import Generated
+from lazyten.codegen.targets.native_half import SOFTWARE, NativeHalves
+from lazyten.codegen.targets.target import BUSY_WARPS, Target
+from lazyten.ir import dtype as dt
+from lazyten.ir.dtype import DType
+from lazyten.ir.kernel import Kernel, structure
+from lazyten.ir.node import toposort
+from lazyten.storage.device import Executor, Handle, Program
+from lazyten.support.errors import CompileError, DeviceError, DTypeError
+from lazyten.support.forking import undivided
+from lazyten.tuning.records import given_for
 
 Compiled = Any  # whatever a runtime's compile gives
 Function = Any  # whatever a runtime's load gives for one kernel
@@ -109,7 +110,7 @@ class LoadedProgram(Program):
 class Runtime(Executor):
     """A device that runs generated code. A subclass sets `capabilities` and fills in the methods.
 
-    Memory (alloc, free, copy_in, copy_out, described in `lazyten.device.Executor`):
+    Memory (alloc, free, copy_in, copy_out, described in `lazyten.storage.device.Executor`):
 
     - Memory starts at a multiple of 64 bytes, or of `capabilities.vector_bytes` if that is more.
       Kernels may read its first element whatever its size: an access that is masked off goes there.
@@ -149,7 +150,7 @@ class Runtime(Executor):
     def has_tf32(self) -> bool:
         if not self.capabilities.tensor_cores:
             return False
-        from lazyten.codegen.tensor_core_table import TABLE
+        from lazyten.codegen.targets.tensor_cores import TABLE
         return any(TABLE[name].takes is dt.float32 for name in self.capabilities.tensor_cores)
 
     def features(self) -> dict[str, str]:
@@ -227,7 +228,7 @@ class Runtime(Executor):
         records = program.generated.records
         if not records:
             return program
-        from lazyten.runtimes.checked import CheckedProgram
+        from lazyten.runtimes.checks.checked import CheckedProgram
         return CheckedProgram(self, kernel, program, records)
 
     def workspace(self, sizes: Sequence[int], kernel: str) -> list[Handle]:
@@ -251,7 +252,7 @@ class Runtime(Executor):
     @undivided
     def candidates(self, kernel: Kernel) -> list[str]:
         """Decisions worth trying on a kernel in place of those it has."""
-        from lazyten.codegen.candidates import candidates
+        from lazyten.codegen.optimize.candidates import candidates
         return candidates(self._with_decisions(kernel), self.capabilities.target)
 
     def _with_decisions(self, kernel: Kernel) -> Kernel:

@@ -13,7 +13,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Generic, TypeVar
 
-from lazyten import forking
+from lazyten.support import forking
 
 A = TypeVar("A")
 B = TypeVar("B")

@@ -37,7 +37,8 @@ def main(arguments: list[str]) -> int:
     cache = _cache_folder()
     python = _environment(emulator, _debian(cache), _wheels(cache))
     environment = {**os.environ, "CI": "1", "LAZYTEN_CACHE": "0"}
-    tests = arguments or [f"tests/test_{name}.py" for name in FILES]
+    found = {path.stem: str(path) for path in (REPOSITORY / "tests").rglob("test_*.py")}
+    tests = arguments or [found[f"test_{name}"] for name in FILES]
     for command in (
             ["-m", "lazyten", "doctor"],
             ["examples/lenet.py", "--epochs", "1", "--output", str(python.parents[1] / "lenet")],

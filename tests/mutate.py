@@ -158,15 +158,16 @@ class Copy:
         folders = {name: str(folder / place) for name, place in PACKAGES.items()}
         (folder / ".copy" / "sitecustomize.py").write_text(FINDER.format(folders=folders))
         self.report = folder / ".copy" / "report"
-        code = "from lazyten import kernel as a, codegen as b; print(a.__file__, b.__file__)"
+        code = "from lazyten import optim as a, codegen as b; print(a.__file__, b.__file__)"
         seen = subprocess.run([sys.executable, "-c", code], cwd=folder, env=self._environment(),
                               check=True, capture_output=True, text=True).stdout.split()
-        assert seen == [f"{folder}/lazyten/kernel.py", f"{folder}/codegen/__init__.py"], seen
+        assert seen == [f"{folder}/lazyten/optim.py", f"{folder}/codegen/__init__.py"], seen
 
     def _environment(self) -> dict[str, str]:
         """CI=1: property tests look at the same examples each time. A cache on disk would give
         back what the code made before it was changed."""
-        paths = [str(self.folder / ".copy"), str(self.folder / "tests")]
+        paths = [str(self.folder / ".copy"), str(self.folder / "tests"),
+                 str(self.folder / "tests/support")]
         return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "LAZYTEN_CACHE": "0",
                 "CI": "1", "PYTHONDONTWRITEBYTECODE": "1", REPORT: str(self.report)}
 
@@ -216,8 +217,15 @@ def _limit_memory() -> None:
 
 def _arguments(tests: str) -> list[str]:
     """Arguments for pytest: files are those of tests/."""
-    return [f"tests/{word}" if word.split("::")[0].endswith(".py") else word
+    return [_path(word) if word.split("::")[0].endswith(".py") else word
             for word in shlex.split(tests)]
+
+
+def _path(test: str) -> str:
+    """`test_a.py::test_b` with the folder that the file lies in."""
+    name, *rest = test.split("::")
+    file = next((CHECKOUT / "tests").rglob(name)).relative_to(CHECKOUT)
+    return "::".join([str(file), *rest])
 
 
 def _kind(code: int, test: str, text: str) -> str:

@@ -11,9 +11,9 @@ import pytest
 from import_graph import CHECKOUT
 
 from lazyten import __main__ as program
-from lazyten import device
-from lazyten.device import NEEDS
-from lazyten.runtimes.cpu import CpuRuntime
+from lazyten.runtimes.cpu.cpu import CpuRuntime
+from lazyten.storage import device
+from lazyten.storage.device import NEEDS
 
 
 def run(*arguments: str, code: int = 0, **environment: str) -> str:
@@ -94,7 +94,7 @@ def test_devices_of_opencl_are_listed_by_name() -> None:
 # ---- runtimes of other packages ------------------------------------------------------------------
 
 PACKAGE = '''
-from lazyten.runtimes.interpreter import InterpreterRuntime
+from lazyten.runtimes.interpreter.interpreter import InterpreterRuntime
 
 
 class Good(InterpreterRuntime):

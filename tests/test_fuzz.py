@@ -17,9 +17,9 @@ from fuzz.libraries import Lazyten, Observation
 from fuzz.program import Program, Statement
 from fuzz.shrinker import shrink
 
-from lazyten.codegen import llvm_ops
-from lazyten.device import default_device
-from lazyten.ops import Op
+from lazyten.codegen.render import llvm_ops
+from lazyten.ir.ops import Op
+from lazyten.storage.device import default_device
 
 SEED, PARTS, PROGRAMS = 0, 12, 25
 

@@ -29,7 +29,7 @@ def test_updating_writes_the_file_once(tmp_path: Path) -> None:
 
 
 def test_every_golden_file_belongs_to_a_test() -> None:
-    tests = "".join(p.read_text() for p in GOLDEN.parent.glob("test_*.py"))
+    tests = "".join(p.read_text() for p in GOLDEN.parent.rglob("test_*.py"))
     unused = [p.name for p in sorted(GOLDEN.glob("*.txt"))
               if f"def {p.stem.partition('-')[0]}(" not in tests]
     assert unused == []

@@ -3,9 +3,10 @@ from __future__ import annotations
 
 import ast
 import graphlib
+import re
 
 import pytest
-from import_graph import import_graph, imports, source_files
+from import_graph import CHECKOUT, import_graph, imports, source_files
 
 ABOVE = ("lazyten.__main__", "lazyten.doctor", "lazyten.testing.conformance")
 """Programs that use the package as others do: they import anything, and nothing imports them."""
@@ -33,6 +34,62 @@ def test_imports_point_one_way(importer: str, forbidden: str) -> None:
     assert wrong == set()
 
 
+ROOMS = [
+    "support", "ir", "symbolic", "autodiff", "operators", "operators.math", "operators.arrays",
+    "storage", "random", "schedule", "execution", "diagnostics",
+    "frontend.methods", "frontend", "nn.functions", "nn.criteria", "autograd", "testing",
+    "nn", "optim", "amp", "func", "capture", "tuning", "lazyten", "einops_backend",
+    "codegen.targets", "codegen.numerics", "codegen.loops", "codegen.instructions",
+    "codegen.verify", "codegen.checks", "codegen.model", "codegen.gpu", "codegen.optimize",
+    "codegen.render", "codegen",
+    "runtimes.host", "runtimes.checks", "runtimes", "runtimes.memory", "runtimes.interpreter",
+    "runtimes.cpu", "runtimes.opencl", "runtimes.cuda",
+    "doctor", "__main__", "testing.conformance"]
+"""Folders, and files beside them, the lowest first: each imports only from those before it."""
+PACKAGES = {name for name, path in FILES.items() if path.name == "__init__.py"}
+
+
+def room(module: str) -> str:
+    """The folder of a module; a file in the root is a room of its own."""
+    found = module if module in PACKAGES else module.rpartition(".")[0]
+    return (module if found == "lazyten" else found).removeprefix("lazyten.")
+
+
+def test_rooms_are_all_there_are() -> None:
+    assert sorted(ROOMS) == sorted({room(module) for module in FILES})
+
+
+def test_a_room_imports_only_from_rooms_below_it() -> None:
+    place = {name: number for number, name in enumerate(ROOMS)}
+    wrong = {(name, other) for name, others in WHOLE.items() for other in others
+             if place[room(other)] > place[room(name)]}
+    assert wrong == set()
+
+
+@pytest.mark.parametrize("package", sorted(PACKAGES - {"lazyten"}))
+def test_a_room_says_what_is_in_it(package: str) -> None:
+    """Its docstring names each of its files, and no file that is gone."""
+    path = FILES[package]
+    text = ast.get_docstring(ast.parse(path.read_text("utf8"))) or ""
+    listed = text.partition("in reading order:\n\n")[2].partition("\n\n")[0]
+    named = re.findall(r"^- ([a-z_0-9]+\.py): ", listed, re.MULTILINE)
+    there = {file.name for file in path.parent.glob("*.py")} - {"__init__.py"}
+    assert sorted(named) == sorted(there)
+    assert len(there) <= 16, "a room is to be read in one sitting"
+
+
+def test_the_compiler_in_one_sitting_is_as_long_as_the_map_says() -> None:
+    page = (CHECKOUT / "ARCHITECTURE.md").read_text("utf8")
+    listed = re.findall(r"^\d+\. \[(.*?)\]\((.*?)\): ", page, re.MULTILINE)
+    files, lines, whole = (int(n.replace(",", "")) for n in re.findall(
+        r"these ([\d,]+) files, ([\d,]+) lines of all ([\d,]+)", page)[0])
+    assert all(name == target for name, target in listed) and len(listed) == files
+    found = sum(len((CHECKOUT / name).read_text("utf8").splitlines()) for name, _ in listed)
+    total = sum(len(path.read_text("utf8").splitlines()) for path in FILES.values())
+    assert found == pytest.approx(lines, rel=0.02)
+    assert total == pytest.approx(whole, rel=0.02)
+
+
 def test_nothing_imports_the_programs_above() -> None:
     assert [name for name, others in GRAPH.items() if any(map(is_above, others))] == []
 
@@ -51,7 +108,7 @@ def test_only_device_imports_by_name() -> None:
                for node in ast.walk(ast.parse(path.read_text("utf8")))
                if (isinstance(node, ast.Name) and node.id in ("import_module", "__import__"))
                or (isinstance(node, ast.Attribute) and node.attr == "import_module")}
-    assert dynamic <= {"lazyten.device"}
+    assert dynamic <= {"lazyten.storage.device"}
 
 
 MODULES = {"lazyten", "lazyten.node", "lazyten.nn", "lazyten.nn.linear", "lazyten.ops"}

@@ -81,7 +81,8 @@ def test_the_wheel_holds_exactly_the_package(wheel: Path) -> None:
 def test_an_unpacked_wheel_imports_codegen_and_runtimes(wheel: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path)
-    code = ("import lazyten, lazyten.codegen.lower, lazyten.runtimes.interpreter as last;"
+    code = ("import lazyten, lazyten.codegen.loops.lower; "
+            "import lazyten.runtimes.interpreter.interpreter as last;"
             "print(lazyten.__file__, last.__file__)")
     result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, text=True, check=True,
                             stdout=subprocess.PIPE, env=os.environ | {"PYTHONPATH": str(tmp_path)})

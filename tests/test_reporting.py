@@ -45,7 +45,7 @@ def pytest_terminal_summary(terminalreporter): reporting.summarize(terminalrepor
     done = subprocess.run([sys.executable, "-m", "pytest", "--progress", "-q", "-n", processes,
                            "-p", "no:cacheprovider", "test_it.py"], cwd=tmp_path, text=True,
                           capture_output=True,
-                          env={"PYTHONPATH": str(Path(__file__).parent), "PATH": ""})
+                          env={"PYTHONPATH": str(Path(reporting.__file__).parent), "PATH": ""})
     lines = done.stdout.splitlines()
     assert "FAILED test_it.py::test_c" in lines
     assert any(text.startswith("100%  5 of 5 tests, 1 failed, 0:") for text in lines)

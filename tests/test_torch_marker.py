@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-FILES = sorted(set(Path(__file__).parent.glob("test_*.py")) - {Path(__file__)})
+FILES = sorted(set(Path(__file__).parent.rglob("test_*.py")) - {Path(__file__)})
 MARK, SKIP = "pytest.mark.torch", "pytest.importorskip('torch"
 
 

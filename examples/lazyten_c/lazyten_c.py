@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from lazyten.codegen.generated import Generated
-from lazyten.codegen.render_c import function_name
-from lazyten.device import MemoryStats
-from lazyten.errors import CompileError, DeviceError
+from lazyten.codegen.render.render_c import function_name
+from lazyten.codegen.targets.generated import Generated
 from lazyten.runtimes.contract import Capabilities, Runtime
+from lazyten.storage.device import MemoryStats
+from lazyten.support.errors import CompileError, DeviceError
 
 Array = np.ndarray[Any, Any]
 OPTIONS = ("-x", "c", "-std=c11", "-O2", "-shared", "-fPIC", "-fsigned-char", "-ffp-contract=off",

@@ -9,15 +9,15 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Any
 
-from lazyten import tracing
-from lazyten.errors import (
+from lazyten.frontend.tensor import Tensor
+from lazyten.nn.parameter import Parameter
+from lazyten.storage import tracing
+from lazyten.support.errors import (
     AttributeNameError,
     DTypeError,
     GradientError,
     ModuleAttributeError,
 )
-from lazyten.nn.parameter import Parameter
-from lazyten.tensor import Tensor
 
 _MISSING = object()
 TABLES = "_parameters", "_buffers", "_modules"

@@ -5,9 +5,9 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self, overload
 
-from lazyten import shapes
-from lazyten.errors import ArgumentError, AttributeNameError, DTypeError, IndexingError
 from lazyten.nn.module import Module
+from lazyten.operators.math import shapes
+from lazyten.support.errors import ArgumentError, AttributeNameError, DTypeError, IndexingError
 
 
 def position(index: int, count: int, container: str, more: int = 0) -> int:

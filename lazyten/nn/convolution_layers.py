@@ -3,14 +3,14 @@ from __future__ import annotations
 
 import math
 
-from lazyten import shapes
-from lazyten.errors import ArgumentError
+from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.nn import functional as F
-from lazyten.nn.convolution import Sizes
+from lazyten.nn.functions.convolution import Sizes
 from lazyten.nn.layers import uniform_parameter
 from lazyten.nn.module import Module
 from lazyten.nn.parameter import Parameter
-from lazyten.tensor import DTypeLike, Tensor
+from lazyten.operators.math import shapes
+from lazyten.support.errors import ArgumentError
 
 
 class _Convolution(Module):

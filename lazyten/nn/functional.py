@@ -1,5 +1,31 @@
 """Functions of tensors for neural networks, with PyTorch's names, arguments and results."""
-from lazyten.nn.activations import (
+from lazyten.nn.criteria.class_losses import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cross_entropy,
+    multi_margin_loss,
+    multilabel_margin_loss,
+    multilabel_soft_margin_loss,
+    nll_loss,
+)
+from lazyten.nn.criteria.margin_losses import (
+    cosine_embedding_loss,
+    hinge_embedding_loss,
+    margin_ranking_loss,
+    soft_margin_loss,
+    triplet_margin_loss,
+    triplet_margin_with_distance_loss,
+)
+from lazyten.nn.criteria.regression_losses import (
+    gaussian_nll_loss,
+    huber_loss,
+    kl_div,
+    l1_loss,
+    mse_loss,
+    poisson_nll_loss,
+    smooth_l1_loss,
+)
+from lazyten.nn.functions.activations import (
     celu,
     elu,
     gelu,
@@ -25,7 +51,7 @@ from lazyten.nn.activations import (
     tanhshrink,
     threshold,
 )
-from lazyten.nn.adaptive_pooling import (
+from lazyten.nn.functions.adaptive_pooling import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
     adaptive_avg_pool3d,
@@ -33,17 +59,8 @@ from lazyten.nn.adaptive_pooling import (
     adaptive_max_pool2d,
     adaptive_max_pool3d,
 )
-from lazyten.nn.attention import scaled_dot_product_attention
-from lazyten.nn.class_losses import (
-    binary_cross_entropy,
-    binary_cross_entropy_with_logits,
-    cross_entropy,
-    multi_margin_loss,
-    multilabel_margin_loss,
-    multilabel_soft_margin_loss,
-    nll_loss,
-)
-from lazyten.nn.convolution import (
+from lazyten.nn.functions.attention import scaled_dot_product_attention
+from lazyten.nn.functions.convolution import (
     conv1d,
     conv2d,
     conv3d,
@@ -51,13 +68,13 @@ from lazyten.nn.convolution import (
     conv_transpose2d,
     conv_transpose3d,
 )
-from lazyten.nn.distances import (
+from lazyten.nn.functions.distances import (
     cosine_similarity,
     normalize,
     pairwise_distance,
     pdist,
 )
-from lazyten.nn.dropout import (
+from lazyten.nn.functions.dropout import (
     alpha_dropout,
     dropout,
     dropout1d,
@@ -65,24 +82,16 @@ from lazyten.nn.dropout import (
     dropout3d,
     feature_alpha_dropout,
 )
-from lazyten.nn.embedding import (
+from lazyten.nn.functions.embedding import (
     embedding,
     one_hot,
 )
-from lazyten.nn.interpolation import interpolate
-from lazyten.nn.linear import (
+from lazyten.nn.functions.interpolation import interpolate
+from lazyten.nn.functions.linear import (
     bilinear,
     linear,
 )
-from lazyten.nn.margin_losses import (
-    cosine_embedding_loss,
-    hinge_embedding_loss,
-    margin_ranking_loss,
-    soft_margin_loss,
-    triplet_margin_loss,
-    triplet_margin_with_distance_loss,
-)
-from lazyten.nn.normalization import (
+from lazyten.nn.functions.normalization import (
     batch_norm,
     group_norm,
     instance_norm,
@@ -90,15 +99,15 @@ from lazyten.nn.normalization import (
     local_response_norm,
     rms_norm,
 )
-from lazyten.nn.padding import pad
-from lazyten.nn.patches import (
+from lazyten.nn.functions.padding import pad
+from lazyten.nn.functions.patches import (
     channel_shuffle,
     fold,
     pixel_shuffle,
     pixel_unshuffle,
     unfold,
 )
-from lazyten.nn.pooling import (
+from lazyten.nn.functions.pooling import (
     avg_pool1d,
     avg_pool2d,
     avg_pool3d,
@@ -106,16 +115,7 @@ from lazyten.nn.pooling import (
     max_pool2d,
     max_pool3d,
 )
-from lazyten.nn.regression_losses import (
-    gaussian_nll_loss,
-    huber_loss,
-    kl_div,
-    l1_loss,
-    mse_loss,
-    poisson_nll_loss,
-    smooth_l1_loss,
-)
-from lazyten.nn.softmax import (
+from lazyten.nn.functions.softmax import (
     gumbel_softmax,
     log_softmax,
     softmax,

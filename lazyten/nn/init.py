@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import math
 
-from lazyten.arguments import takes_tensors
-from lazyten.errors import ArgumentError, ShapeError
-from lazyten.grad_mode import no_grad
-from lazyten.tensor import Tensor
+from lazyten.frontend.arguments import takes_tensors
+from lazyten.frontend.tensor import Tensor
+from lazyten.support.errors import ArgumentError, ShapeError
+from lazyten.support.grad_mode import no_grad
 
 _GAINS = {"linear": 1.0, "conv1d": 1.0, "conv2d": 1.0, "conv3d": 1.0, "sigmoid": 1.0,
           "tanh": 5 / 3, "relu": math.sqrt(2), "selu": 3 / 4}

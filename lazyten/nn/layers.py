@@ -7,17 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from lazyten import dtype as dt
-from lazyten import functions, random, shapes
-from lazyten.arguments import takes_tensors
-from lazyten.errors import ArgumentError
+from lazyten import random
+from lazyten.frontend import functions
+from lazyten.frontend.arguments import takes_tensors
+from lazyten.frontend.tensor import DTypeLike, Tensor
+from lazyten.ir import dtype as dt
 from lazyten.nn import functional as F
 from lazyten.nn import init
-from lazyten.nn.dropout import check_probability
+from lazyten.nn.functions.dropout import check_probability
+from lazyten.nn.functions.pooling import Sizes
 from lazyten.nn.module import Module
 from lazyten.nn.parameter import Parameter, parameter_of
-from lazyten.nn.pooling import Sizes
-from lazyten.tensor import DTypeLike, Tensor
+from lazyten.operators.math import shapes
+from lazyten.support.errors import ArgumentError
 
 MOST_ON_HOST = 1 << 16
 """Elements of a parameter up to which its initial values take less time to work out than to compile

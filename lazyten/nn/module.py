@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Self
 
-from lazyten import dtype as dt
-from lazyten.device import canonical
-from lazyten.dtype import as_dtype
-from lazyten.errors import ArgumentError, DTypeError
-from lazyten.grad_mode import no_grad
+from lazyten.frontend.tensor import DTypeLike, Tensor
+from lazyten.ir import dtype as dt
+from lazyten.ir.dtype import as_dtype
 from lazyten.nn.module_state import StateMethods
 from lazyten.nn.parameter import Parameter
-from lazyten.tensor import DTypeLike, Tensor
+from lazyten.storage.device import canonical
+from lazyten.support.errors import ArgumentError, DTypeError
+from lazyten.support.grad_mode import no_grad
 
 Convert = Callable[[Tensor], Tensor]
 

@@ -11,15 +11,15 @@ from contextlib import suppress
 from itertools import count
 from typing import Any
 
-from lazyten import functions
-from lazyten.elementwise import with_gradient
-from lazyten.errors import ArgumentError
-from lazyten.grad_mode import enable_grad, is_grad_enabled
-from lazyten.hooks import RemovableHandle
+from lazyten.autodiff.hooks import RemovableHandle
+from lazyten.frontend import functions
+from lazyten.frontend.tensor import Tensor
+from lazyten.ir.node import Node, make
+from lazyten.ir.ops import Op
 from lazyten.nn.attributes import Attributes
-from lazyten.node import Node, make
-from lazyten.ops import Op
-from lazyten.tensor import Tensor
+from lazyten.operators.math.elementwise import with_gradient
+from lazyten.support.errors import ArgumentError
+from lazyten.support.grad_mode import enable_grad, is_grad_enabled
 
 Hooks = Mapping[int, tuple[Any, ...]] | None
 _numbers = count()

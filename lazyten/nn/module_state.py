@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from lazyten.errors import StateError
-from lazyten.grad_mode import no_grad
-from lazyten.hooks import RemovableHandle
+from lazyten.autodiff.hooks import RemovableHandle
+from lazyten.frontend.tensor import Tensor
 from lazyten.nn.attributes import Attributes
 from lazyten.nn.module_hooks import HookMethods, Hooks
 from lazyten.nn.parameter import Parameter
-from lazyten.tensor import Tensor
+from lazyten.support.errors import StateError
+from lazyten.support.grad_mode import no_grad
 
 
 class IncompatibleKeys(NamedTuple):

@@ -3,14 +3,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from lazyten import dtype as dt
-from lazyten.device import default_device
-from lazyten.errors import DTypeError
-from lazyten.grad_mode import no_grad
-from lazyten.movement import Moves
-from lazyten.node import const
-from lazyten.storage import Storage
-from lazyten.tensor import Tensor
+from lazyten.frontend.tensor import Tensor
+from lazyten.ir import dtype as dt
+from lazyten.ir.movement import Moves
+from lazyten.ir.node import const
+from lazyten.storage.device import default_device
+from lazyten.storage.storage import Storage
+from lazyten.support.errors import DTypeError
+from lazyten.support.grad_mode import no_grad
 
 
 class Parameter(Tensor):

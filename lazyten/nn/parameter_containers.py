@@ -4,11 +4,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Self, overload
 
-from lazyten.errors import DTypeError, ModuleAttributeError
+from lazyten.frontend.tensor import Tensor
 from lazyten.nn.containers import pairs, position
 from lazyten.nn.module import Module
 from lazyten.nn.parameter import Parameter
-from lazyten.tensor import Tensor
+from lazyten.support.errors import DTypeError, ModuleAttributeError
 
 
 def _as_parameter(value: Any) -> Any:

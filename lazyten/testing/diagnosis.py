@@ -6,8 +6,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from lazyten import ops
-from lazyten.dtype import DType
+from lazyten.ir import ops
+from lazyten.ir.dtype import DType
 
 Array = np.ndarray[Any, Any]
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from lazyten.device import CONTRACT, Executor, canonical, default_device, executor, outside
-from lazyten.errors import LazytenError
+from lazyten.storage.device import CONTRACT, Executor, canonical, default_device, executor, outside
+from lazyten.support.errors import LazytenError
 from lazyten.testing.diagnosis import Nonconformance
 from lazyten.testing.scorecard import Failure, Scorecard, Stage
 

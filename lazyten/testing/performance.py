@@ -11,14 +11,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from lazyten import tracing, watching
-from lazyten.device import canonical, default_device, executor
-from lazyten.errors import ArgumentError
-from lazyten.explanation import explain_schedule
-from lazyten.realization import realize
-from lazyten.schedule import Schedule
-from lazyten.tensor import Tensor
-from lazyten.trees import flatten
+from lazyten.diagnostics.explanation import explain_schedule
+from lazyten.execution import watching
+from lazyten.execution.realization import realize
+from lazyten.frontend.tensor import Tensor
+from lazyten.schedule.schedule import Schedule
+from lazyten.storage import tracing
+from lazyten.storage.device import canonical, default_device, executor
+from lazyten.support.errors import ArgumentError
+from lazyten.support.trees import flatten
 
 R = TypeVar("R")
 

@@ -5,9 +5,9 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lazyten import dtype as dt
-from lazyten.dtype import DType
-from lazyten.ops import SPECS, Op
+from lazyten.ir import dtype as dt
+from lazyten.ir.dtype import DType
+from lazyten.ir.ops import SPECS, Op
 
 OK, FAILED, UNSUPPORTED = "ok", "failed", "unsupported"
 MARKS = {OK: "+", FAILED: "x", UNSUPPORTED: "-"}

@@ -9,9 +9,9 @@ import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 
 import lazyten as lt
-from lazyten import dtype as dt
-from lazyten import ops
-from lazyten.dtype import DType
+from lazyten.ir import dtype as dt
+from lazyten.ir import ops
+from lazyten.ir.dtype import DType
 from lazyten.testing.conformance.values import whole
 from lazyten.testing.diagnosis import Array, expect_values
 from lazyten.testing.kit import advice

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import lazyten as lt
-from lazyten import dtype as dt
-from lazyten.dtype import DType
+from lazyten.ir import dtype as dt
+from lazyten.ir.dtype import DType
 from lazyten.testing.conformance.test_04_views import on
 from lazyten.testing.conformance.values import whole
 from lazyten.testing.diagnosis import NAN_LOST, Array, Nonconformance, expect_values

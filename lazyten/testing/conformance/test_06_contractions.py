@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 import lazyten as lt
-from lazyten import dtype as dt
-from lazyten.dtype import DType
+from lazyten.ir import dtype as dt
+from lazyten.ir.dtype import DType
 from lazyten.nn import functional as F
 from lazyten.testing import assert_kernels
 from lazyten.testing.conformance.test_04_views import on

@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 
 import lazyten as lt
-from lazyten import dtype as dt
-from lazyten.codegen.generated import Generated
-from lazyten.device import Executor
-from lazyten.errors import CompileError, DTypeError, IndexingError
-from lazyten.location import Location
+from lazyten.codegen.targets.generated import Generated
+from lazyten.ir import dtype as dt
 from lazyten.runtimes.contract import Runtime
+from lazyten.storage.device import Executor
+from lazyten.support.errors import CompileError, DTypeError, IndexingError
+from lazyten.support.location import Location
 from lazyten.testing.diagnosis import Nonconformance, expect_values
 from lazyten.testing.kit import advice
 from lazyten.testing.scorecard import Scorecard

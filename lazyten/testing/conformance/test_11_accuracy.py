@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lazyten import dtype as dt
-from lazyten import ops
-from lazyten.dtype import DType
-from lazyten.errors import DTypeError
-from lazyten.node import make
-from lazyten.ops import SPECS, Op
+from lazyten.ir import dtype as dt
+from lazyten.ir import ops
+from lazyten.ir.dtype import DType
+from lazyten.ir.node import make
+from lazyten.ir.ops import SPECS, Op
+from lazyten.support.errors import DTypeError
 from lazyten.testing.conformance.values import WIDE, computed, leaf
 from lazyten.testing.diagnosis import Array, Nonconformance, errors_in_ulp, expect, is_subnormal
 from lazyten.testing.kit import advice

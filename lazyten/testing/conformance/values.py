@@ -5,13 +5,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lazyten import dtype as dt
-from lazyten import ops
-from lazyten.dtype import DType
-from lazyten.node import Node
-from lazyten.ops import Op
-from lazyten.realization import realize
-from lazyten.storage import Buffer, Storage
+from lazyten.execution.realization import realize
+from lazyten.ir import dtype as dt
+from lazyten.ir import ops
+from lazyten.ir.dtype import DType
+from lazyten.ir.node import Node
+from lazyten.ir.ops import Op
+from lazyten.storage.storage import Buffer, Storage
 from lazyten.testing.diagnosis import Array
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -3.75, 100.0, np.inf, -np.inf, np.nan, 7.0, -7.0, 63.0]

@@ -1,0 +1,213 @@
+"""What a kernel takes on a device of many work items, with given decisions: a static estimate.
+
+The unit is one instruction of a warp, the items that run in step. Loads and stores cost by the
+memory that a warp touches at a time. model/cpu_model.py is the like for processors; the choice is
+in gpu.py.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lazyten.codegen.gpu.local_memory import group_size, strides_of
+from lazyten.codegen.instructions.vector_access import vector_widths
+from lazyten.codegen.model.cpu_model import Model
+from lazyten.codegen.model.decisions import Decisions
+from lazyten.codegen.model.loop_bodies import Body
+from lazyten.codegen.targets.target import BUSY_WARPS
+from lazyten.ir.node import Node, toposort
+from lazyten.ir.ops import Op
+from lazyten.symbolic.affine import affine
+
+SECTOR = 32
+"""Bytes that memory gives at a time."""
+ACCESS_UNITS, SECTOR_UNITS = 2.0, 1.0
+LOCAL_UNITS = 1.5
+VECTOR_LOCAL_UNITS = LOCAL_UNITS / 2
+"""An element of a vector."""
+ASYNC_UNITS = 1.0
+"""A copy to local memory that goes on by itself, but for what memory takes."""
+LOOP_UNITS = 3.0
+BARRIER_UNITS = 10.0
+STEP_UNITS = 14.0
+"""One step of combining what the items of a group have, with its barrier."""
+MASK_UNITS = 1.0
+MOST_ACCUMULATORS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """A LOAD or STORE. strides: elements a step of the ranges that it depends on, None where the
+    position is not affine in one. offset: elements before the first."""
+
+    node: Node
+    body: Body
+    strides: Mapping[Node, int | None]
+    itemsize: int
+    offset: int
+
+    @staticmethod
+    def of(node: Node, model: Model) -> Touch:
+        """What the model knows of an access."""
+        free = model.free[node]
+        terms, offset = affine(node.src[1])
+        divided = {r for t in terms if t not in free for r in model.free[t]}
+        strides = {r: None if r in divided else terms.get(r, 0) for r in free}
+        return Touch(node, model.body_of(free), strides, node.src[0].dtype.itemsize, offset)
+
+    def together(self, lanes: Mapping[Node, int]) -> int:
+        """How many of these neighbours one access has: those of a range in whole vectors, where
+        all else steps by such."""
+        along = next((r for r in lanes if self.strides.get(r) == 1), None)
+        if along is None or len(self.node.src) > 2 + (self.node.op is Op.STORE):
+            return 1
+        others = [self.offset, along.arg.extent,
+                  *(1 if s is None else s for r, s in self.strides.items() if r is not along)]
+        return next((n for n in vector_widths(self.itemsize)
+                     if lanes[along] % n == 0 and all(s % n == 0 for s in others)), 1)
+
+
+class GpuModel:
+    """Estimates of one kernel."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.touches = [Touch.of(n, model) for n in toposort([model.sink])
+                        if n.op in (Op.LOAD, Op.STORE)]
+        self._sectors: dict[object, float] = {}
+        self._units: dict[Decisions, float] = {}
+
+    def units(self, decisions: Decisions) -> float:
+        """Units that the device takes; infinite where a group has not the memory, or an item not
+        the registers."""
+        if decisions not in self._units:
+            self._units[decisions] = self._estimate(_Plan(self.model, decisions))
+        return self._units[decisions]
+
+    def _estimate(self, plan: _Plan) -> float:
+        if plan.accumulators > MOST_ACCUMULATORS:
+            return math.inf
+        each = self._accesses(plan)
+        for body in (self.model.stores, *self.model.reductions):
+            loops = [r for r in body.chain if r not in plan.shared]
+            times = math.prod(plan.trips[r] for r in loops)
+            each += times * LOOP_UNITS if loops else 0.0
+            each += sum(plan.times(loops, item.free) * item.arithmetic
+                        for item in body.items.values())
+            across = math.prod(plan.local.get(r, 1) for r in body.own)
+            if across > 1:
+                outside = math.prod(plan.trips[r] for r in loops if r not in body.own)
+                instances = body.results * math.prod(
+                    plan.tile.get(r, 1) * plan.lanes.get(r, 1) for r in body.free)
+                each += outside * instances * (STEP_UNITS * math.log2(across) + BARRIER_UNITS)
+        total: float = each * max(plan.warps / BUSY_WARPS, 1.0)
+        return total
+
+    def _accesses(self, plan: _Plan) -> float:
+        total, bytes_staged = 0.0, 8 * plan.size
+        for touch in self.touches:
+            loops = [r for r in touch.body.chain if r not in plan.shared]
+            times = plan.times(loops, frozenset(touch.strides))
+            if touch.node not in plan.staged:
+                masked = any(plan.is_uneven(r) for r in touch.body.own if r in touch.strides)
+                width = 1 if masked else touch.together(plan.lanes)
+                total += times / width * (ACCESS_UNITS + self._touched(touch, plan)
+                                          + MASK_UNITS * masked)
+                continue
+            tile = math.prod(plan.inside(r) for r in touch.strides)
+            buffers = plan.staged[touch.node]
+            bytes_staged += buffers * tile * touch.itemsize * 5 // 4
+            inside = math.prod(plan.group.get(r, 1) for r in touch.body.own)
+            fills = math.prod(plan.trips[r] for r in loops) / inside
+            copies = -(-tile // plan.size)
+            is_vector = any(r in plan.lanes for r in touch.strides)
+            total += times * (VECTOR_LOCAL_UNITS if is_vector else LOCAL_UNITS)
+            each, barriers = ((ACCESS_UNITS + LOCAL_UNITS, BARRIER_UNITS) if buffers == 1 else
+                              (ASYNC_UNITS, BARRIER_UNITS / 2))
+            total += fills * (barriers + copies * (each + self._filled(touch, plan)))
+        return total if bytes_staged <= self.model.target.local_memory else math.inf
+
+    def _touched(self, touch: Touch, plan: _Plan) -> float:
+        """Units for the memory that the items of a warp touch at once."""
+        digits = tuple((r, stride, n, plan.lanes.get(r, 1)) for r, stride, n in plan.digits
+                       if r in touch.strides)
+        key = touch.node, digits
+        if key not in self._sectors:
+            self._sectors[key] = SECTOR_UNITS * self._count(touch, digits)
+        return self._sectors[key]
+
+    def _count(self, touch: Touch, digits: tuple[tuple[Node, int, int, int], ...]) -> int:
+        if any(touch.strides[r] is None for r, *_ in digits):
+            return self.model.target.warp
+        found = set()
+        for item in range(self.model.target.warp):
+            at = sum((touch.strides[r] or 0) * step * (item // stride % n)
+                     for r, stride, n, step in digits)
+            found.add(at * touch.itemsize // SECTOR)
+        return len(found)
+
+    def _filled(self, touch: Touch, plan: _Plan) -> float:
+        """The same for a copy to local memory, in the order of the operand."""
+        run = 1
+        sizes = {r: plan.inside(r) for r in touch.strides}
+        for r, stride in sorted(touch.strides.items(), key=lambda s: abs(s[1] or 0)):
+            if stride is not None and abs(stride) == run:
+                run *= sizes[r]
+        warp = self.model.target.warp
+        return SECTOR_UNITS * max(warp / run, warp * touch.itemsize / SECTOR)
+
+
+class _Plan:
+    """Decisions in the form that the estimate needs.
+
+    trips: of each range's loop. shared: ranges whose loop is the grid. digits: (range, stride,
+    extent) of what differs between neighbouring work items. lanes: neighbours that one takes.
+    """
+
+    def __init__(self, model: Model, decisions: Decisions) -> None:
+        self.local, self.tile = dict(decisions.local), dict(decisions.tile)
+        self.lanes = dict(decisions.lanes)
+        self.unroll, self.group = dict(decisions.unroll), dict(decisions.group)
+        self.shared = frozenset(decisions.parallel.ranges)
+        self.staged = {s.load: s.buffers for s in decisions.staged if s.local}
+        ranges = {*model.outputs, *(r for body in model.reductions for r in body.chain)}
+        self.trips = {r: -(-r.arg.extent // self.block(r)) for r in ranges}
+        groups = math.prod(self.trips[r] for r in self.shared)
+        strides = strides_of(model.sink, decisions.local)
+        self.size = group_size(strides, decisions.local)
+        warp = model.target.warp
+        self.warps = groups * -(-self.size // warp) if self.size else -(-groups // warp)
+        if self.size:
+            self.digits = tuple((r, strides[r], n) for r, n in decisions.local)
+        else:
+            digits, stride = [], 1
+            for r in reversed(decisions.parallel.ranges):
+                digits.append((r, stride, self.trips[r]))
+                stride *= self.trips[r]
+            self.digits = tuple(digits)
+        self.accumulators = max((math.prod(self.copies(r) for r in (*body.free, *body.own))
+                                 * body.results for body in model.reductions), default=1)
+
+    def copies(self, r: Node) -> int:
+        """Elements of `r` that a work item takes in one step."""
+        return self.tile.get(r, 1) * self.unroll.get(r, 1) * self.lanes.get(r, 1)
+
+    def block(self, r: Node) -> int:
+        """Elements that one step of the loop over `r` takes."""
+        return self.copies(r) * self.local.get(r, 1)
+
+    def inside(self, r: Node) -> int:
+        """Elements of `r` that a group reads at a time."""
+        return self.block(r) * self.group.get(r, 1)
+
+    def is_uneven(self, r: Node) -> bool:
+        """Whether a reduction's range has a masked tail."""
+        return bool(r.arg.extent % self.block(r))
+
+    def times(self, loops: list[Node], free: frozenset[Node]) -> int:
+        """How often an item does what depends on `free`: as often as its innermost loop runs."""
+        last = max((i for i, r in enumerate(loops) if r in free), default=-1)
+        copies = math.prod(self.copies(r) for r in free)
+        trips: int = math.prod(self.trips[r] for r in loops[:last + 1])
+        return copies * trips

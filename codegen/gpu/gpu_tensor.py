@@ -1,0 +1,112 @@
+"""Decisions that give a product to tensor cores: candidates, and what they take by the estimate.
+
+In: the model of a kernel and the output ranges that may be its grid. Out: decisions with their
+units, as gpu_model.py has them. Called by gpu.py.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import permutations, product
+
+from lazyten.codegen.gpu.gpu_model import (
+    ACCESS_UNITS,
+    ASYNC_UNITS,
+    BARRIER_UNITS,
+    LOCAL_UNITS,
+    MOST_ACCUMULATORS,
+)
+from lazyten.codegen.gpu.local_memory import is_read_in_parts
+from lazyten.codegen.gpu.tensor_tiles import core_for, divides
+from lazyten.codegen.loops.packing import Staged
+from lazyten.codegen.model.cpu_model import Model
+from lazyten.codegen.model.decisions import Decisions, Sharing, Tensors
+from lazyten.codegen.targets.target import BUSY_WARPS
+from lazyten.codegen.targets.tensor_cores import TensorCore
+from lazyten.ir.node import Node, ranges_of, toposort
+from lazyten.ir.ops import Op
+
+WARPS = ((1, 1), (1, 2), (2, 1), (2, 2), (2, 4), (4, 2))
+TILES = ((1, 1), (1, 2), (2, 2), (2, 4), (4, 4))
+DEPTHS = (1, 2)
+"""Instructions after each other on what a group has in local memory."""
+BUFFERS = (2, 3)
+"""Arrays that take turns, where local memory is filled by itself."""
+INSTRUCTION_UNITS = 4.0
+SECTORS = 2.0
+"""Units for the memory of a copy."""
+
+
+def tensor_candidates(model: Model, rows: Sequence[Node], numbers: dict[Node, int],
+                      most_copies: int) -> Iterator[tuple[Decisions, float]]:
+    """Decisions and their units. numbers: of the loads that local memory can hold. float32
+    would lose bits, and is given away only where the target says that it may."""
+    totals = [n for n in toposort([model.sink]) if n.op is Op.ACCUMULATE]
+    core = core_for(totals[0], model.target.tensor_cores) if len(totals) == 1 else None
+    if core is None or not (core.takes.is_half or model.target.tf32):
+        return
+    for row, column in permutations(rows, 2):
+        for inner in totals[0].src[1:]:
+            tensors = Tensors(core, row, column, inner)
+            if divides(totals[0], tensors, model.free):
+                for shape in product(WARPS, TILES, DEPTHS):
+                    yield from _candidate(model, tensors, rows, numbers, most_copies, *shape)
+
+
+def buffered(decisions: Decisions, buffers: int, sink: Node) -> Decisions:
+    """The same with so many buffers for each operand in local memory that is read in parts."""
+    return replace(decisions, staged=tuple(
+        replace(s, buffers=buffers) if is_read_in_parts(s.load, decisions.group, sink) else s
+        for s in decisions.staged))
+
+
+def _candidate(model: Model, tensors: Tensors, rows: Sequence[Node], numbers: dict[Node, int],
+               most_copies: int, warps: tuple[int, int], tile: tuple[int, int],
+               depth: int) -> Iterator[tuple[Decisions, float]]:
+    row, column, inner = tensors.row, tensors.column, tensors.inner
+    core, part = tensors.core, depth * tensors.core.shape[2]
+    sides = [r * w * t for r, w, t in zip(core.shape, warps, tile, strict=False)]
+    size = core.warp * math.prod(warps)
+    copies = [-(-side * part // size) for side in sides]
+    memory = sum(sides) * part * core.takes.itemsize * 5 // 4
+    if (sides[0] > row.arg.extent or sides[1] > column.arg.extent or part > inner.arg.extent
+            or size > model.target.work_group or memory > model.target.local_memory
+            or max(copies) > most_copies
+            or core.size(core.c) * math.prod(tile) > MOST_ACCUMULATORS):
+        return
+    blocks = {row: sides[0], column: sides[1]}
+    shared = tuple(r for r in rows if r.arg.extent > blocks.get(r, 1))
+    staged = tuple(Staged(load, None, number, True) for load, number in numbers.items()
+                   if inner in ranges_of([load]))
+    ranges = (row, column)
+    decisions = Decisions(
+        tile=tuple((r, n) for r, n in zip(ranges, tile, strict=True) if n > 1),
+        local=tuple((r, n) for r, n in zip(ranges, warps, strict=True) if n > 1),
+        group=((inner, part),), staged=staged, tensor=tensors,
+        parallel=Sharing(shared, 1 if shared else 0))
+    yield decisions, _units(model, core, decisions, blocks, copies, depth)
+    for buffers in BUFFERS if model.target.async_copies else ():
+        several = buffered(decisions, buffers, model.sink)
+        if several != decisions and buffers * memory <= model.target.local_memory:
+            yield several, _units(model, core, several, blocks, copies, depth)
+
+
+def _units(model: Model, core: TensorCore, decisions: Decisions, blocks: dict[Node, int],
+           copies: Sequence[int], depth: int) -> float:
+    """Units of all warps, or of one where they do not keep the device busy."""
+    assert decisions.tensor is not None
+    tile = dict(decisions.tile)
+    p, q = (tile.get(r, 1) for r in blocks)
+    loads = p * core.size(core.a) + q * core.size(core.b)
+    each = depth * (p * q * INSTRUCTION_UNITS + loads * LOCAL_UNITS)
+    if any(s.buffers > 1 for s in decisions.staged):
+        each += sum(copies) * (ASYNC_UNITS + SECTORS) + BARRIER_UNITS
+    else:
+        each += sum(copies) * (ACCESS_UNITS + LOCAL_UNITS + SECTORS) + 2 * BARRIER_UNITS
+    own = next(n for n in toposort([model.sink]) if n.op is Op.ACCUMULATE).src[1:]
+    each *= math.prod(-(-r.arg.extent // dict(decisions.group).get(r, 1)) for r in own)
+    groups = math.prod(-(-r.arg.extent // blocks.get(r, 1)) for r in decisions.parallel.ranges)
+    warps = groups * math.prod(n for _, n in decisions.local)
+    total: float = each * max(warps / BUSY_WARPS, 1.0)
+    return total

@@ -1,0 +1,27 @@
+"""LOOP to instructions, and passes over instructions.
+
+In: LOOP nodes as optimize and numerics leave them. Out: a Function, typed instructions in nested
+blocks, which renderers spell.
+
+Files, in reading order:
+
+- instructions.py: What linearize makes and renderers read: typed instructions in nested blocks.
+- builder.py: Builds instructions, each placed in the outermost block where its operands are
+  known.
+- linearize.py: LOOP expressions become instructions in nested loops.
+- narrow.py: Index arithmetic in 32 bits where its values fit.
+- vector_access.py: Accesses of a work item to neighbours in memory become one, where it is
+  aligned.
+- congruence.py: Congruences: what integers leave when divided by a power of two, whatever loops
+  count to.
+- aliasing.py: Which arguments of a kernel may be one memory: an output and an input that it
+  replaces.
+
+`linearize`: instructions in structured loops (instructions.py, builder.py); a value is computed
+once, in the outermost loop body its ranges allow. Loads whose lanes are far apart, but whose
+instances in a register tile are neighbours (a transpose), are read along the tile and exchanged
+by shuffles.
+
+Loads that may be outside are masked or address what is inside; tests run kernels between pages
+that may not be touched.
+"""

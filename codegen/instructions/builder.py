@@ -1,0 +1,177 @@
+"""Builds instructions, each placed in the outermost block where its operands are known.
+
+Placing by operands is loop-invariant code motion for free, and since equal instructions on equal
+operands are made once, so is common subexpression elimination.
+"""
+from __future__ import annotations
+
+import itertools
+from collections.abc import Hashable, Sequence
+
+from lazyten.codegen.instructions.instructions import (
+    Across,
+    Address,
+    Block,
+    Compute,
+    Constant,
+    Horizontal,
+    Item,
+    Lanes,
+    Load,
+    Matrix,
+    Shuffle,
+    Splat,
+    Store,
+    Value,
+)
+from lazyten.codegen.targets.tensor_cores import TensorCore
+from lazyten.ir import dtype as dt
+from lazyten.ir.dtype import DType, Scalar
+from lazyten.ir.ops import Op
+
+
+class Builder:
+    """Makes values; `root` is the function's body."""
+
+    def __init__(self) -> None:
+        self.root = Block()
+        self.home: dict[Value, Block] = {}
+        self.arrays: list[tuple[DType, int]] = []
+        self._across: dict[DType, int] = {}
+        self._made: dict[Hashable, Value] = {}
+        self._ids = itertools.count()
+
+    def value(self, dtype: DType, lanes: int, home: Block) -> Value:
+        """A value that some instruction of `home` is going to define."""
+        made = Value(next(self._ids), dtype, lanes)
+        self.home[made] = home
+        return made
+
+    def deepest(self, values: Sequence[Value]) -> Block:
+        """The innermost block among those that define `values`."""
+        block = self.root
+        for v in values:
+            if self.home[v].depth > block.depth:
+                block = self.home[v]
+        return block
+
+    def constant(self, value: Scalar, dtype: DType, lanes: int = 1) -> Value:
+        key = ("constant", repr(value), dtype, lanes)
+        if key not in self._made:
+            self._made[key] = self.value(dtype, lanes, self.root)
+            self.root.items.append(Constant(self._made[key], value))
+        return self._made[key]
+
+    def lanes(self, values: tuple[int, ...], dtype: DType) -> Value:
+        """A constant for each lane."""
+        key = ("lanes", values, dtype)
+        if key not in self._made:
+            self._made[key] = self.value(dtype, len(values), self.root)
+            self.root.items.append(Lanes(self._made[key], values))
+        return self._made[key]
+
+    def splat(self, source: Value, lanes: int) -> Value:
+        """`source` in every lane; itself if it has them already."""
+        if source.lanes == lanes:
+            return source
+        key = ("splat", source, lanes)
+        if key not in self._made:
+            out = self._made[key] = self.value(source.dtype, lanes, self.home[source])
+            self.home[source].items.append(Splat(out, source))
+        return self._made[key]
+
+    def compute(self, op: Op, dtype: DType, *args: Value) -> Value:
+        """An elementwise op; scalars among vectors are splat."""
+        lanes = max(a.lanes for a in args)
+        key = (op, dtype, args)
+        if key not in self._made:
+            wide = tuple(self.splat(a, lanes) for a in args)
+            block = self.deepest(wide)
+            out = self._made[key] = self.value(dtype, lanes, block)
+            block.items.append(Compute(out, op, wide))
+        return self._made[key]
+
+    def array(self, dtype: DType, size: int) -> int:
+        """The number of a new array in the local memory of a group."""
+        self.arrays.append((dtype, size))
+        return len(self.arrays) - 1
+
+    def item(self, stride: int, extent: int) -> Value:
+        """A digit of the work item's number in its group; see Item."""
+        key = ("item", stride, extent)
+        if key not in self._made:
+            out = self._made[key] = self.value(dt.INDEX, 1, self.root)
+            self.root.items.append(Item(out, stride, extent))
+        return self._made[key]
+
+    def load(self, dtype: DType, lanes: int, address: Address, mask: Value | None,
+             filled: Value | None = None) -> Value:
+        """Read memory that the kernel does not write, or, once it is `filled`, local memory."""
+        key = ("load", dtype, lanes, address, mask)
+        if key not in self._made:
+            block = self.deepest([v for v in (address.base, address.vector, mask, filled)
+                                  if v is not None])
+            out = self._made[key] = self.value(dtype, lanes, block)
+            block.items.append(Load(out, address, mask))
+        return self._made[key]
+
+    def store(self, block: Block, store: Store) -> None:
+        block.items.append(store)
+
+    def horizontal(self, combiner: Op, source: Value) -> Value:
+        """Combine the lanes."""
+        block = self.home[source]
+        out = self.value(source.dtype, 1, block)
+        block.items.append(Horizontal(out, combiner, source))
+        return out
+
+    def across(self, combiner: Op, source: Value, stride: int, extent: int, group: int) -> Value:
+        """Combine what the items of a group have; see Across. All use one array for each type."""
+        if source.dtype not in self._across:
+            self._across[source.dtype] = self.array(source.dtype, group)
+        block, array = self.home[source], self._across[source.dtype]
+        out = self.value(source.dtype, 1, block)
+        block.items.append(Across(out, combiner, source, stride, extent, array))
+        return out
+
+    def matrix(self, core: TensorCore, a: Sequence[Value], b: Sequence[Value],
+               c: Sequence[Value]) -> list[Value]:
+        """c + a @ b; see Matrix."""
+        block = self.deepest([*a, *b, *c])
+        outs = [self.value(v.dtype, 1, block) for v in c]
+        block.items.append(Matrix(tuple(outs), core, tuple(a), tuple(b), tuple(c)))
+        return outs
+
+    def shuffle(self, first: Value, second: Value, order: tuple[int, ...]) -> Value:
+        """A vector of lanes of two others; see Shuffle."""
+        key = ("shuffle", first, second, order)
+        if key not in self._made:
+            block = self.deepest([first, second])
+            out = self._made[key] = self.value(first.dtype, len(order), block)
+            block.items.append(Shuffle(out, first, second, order))
+        return self._made[key]
+
+    def transpose(self, rows: Sequence[Value]) -> list[Value]:
+        """Vector i of lane j from vector j of lane i; as many vectors as lanes, a power of two.
+
+        Blocks of 1 x 1, then of 2 x 2, 4 x 4, ... change places with those across the diagonal.
+        """
+        rows, n, size = list(rows), len(rows), 1
+        while size < n:
+            low = tuple(i if not i & size else i - size + n for i in range(n))
+            high = tuple(i + size if not i & size else i + n for i in range(n))
+            for i in (i for i in range(n) if not i & size):
+                a, b = rows[i], rows[i + size]
+                rows[i], rows[i + size] = self.shuffle(a, b, low), self.shuffle(a, b, high)
+            size *= 2
+        return rows
+
+    def add(self, a: Value | None, b: Value) -> Value:
+        """Index addition where None is 0."""
+        return b if a is None else self.compute(Op.ADD, dt.INDEX, a, b)
+
+    def scale(self, a: Value, factor: int) -> Value:
+        """Index multiplication by a constant."""
+        if factor == 1:
+            return a
+        return self.compute(Op.MUL, dt.INDEX, a, self.constant(factor, dt.INDEX, a.lanes))

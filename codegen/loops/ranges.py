@@ -1,0 +1,385 @@
+"""Rewrites of loop variables: merge two into one, split one in parts, pad a reduction to vectors.
+
+Each takes a SINK and gives a new one with the same meaning. optimize.py decides which to apply.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from itertools import combinations, pairwise
+
+from lazyten.codegen.loops.summation import Loops
+from lazyten.codegen.loops.verify_rewrites import verify_rewrite
+from lazyten.ir import dtype as dt
+from lazyten.ir.node import (
+    Node,
+    Range,
+    const,
+    elementwise,
+    index,
+    make,
+    ranges_of,
+    rebuild,
+    rewrite,
+    substitute,
+    toposort,
+)
+from lazyten.ir.ops import SPECS, Op
+from lazyten.support.passes import is_verifying
+from lazyten.symbolic.affine import Affine, added, affine, build
+from lazyten.symbolic.index_moves import flatten
+from lazyten.symbolic.simplify import simplify, simplify_all
+
+AFFINE = frozenset({Op.ADD, Op.SUB, Op.MUL, Op.NEG})
+
+
+def free_ranges(root: Node) -> dict[Node, frozenset[Node]]:
+    """The ranges each node under `root` depends on, but for those an ACCUMULATE or STAGE binds."""
+    free: dict[Node, frozenset[Node]] = {}
+    empty: frozenset[Node] = frozenset()
+    for node in toposort([root]):
+        if node.op is Op.RANGE:
+            free[node] = frozenset((node,))
+        elif node.op is Op.ACCUMULATE:
+            free[node] = free[node.src[0]] - frozenset(node.src[1:])
+        elif node.op is Op.MATRIX:
+            a, b, first, second, *loops = node.src
+            inner = {r for r in free[a] | free[b]
+                     if r.arg.kind == "unroll" and r.arg.order[0] == first.arg.order[0]}
+            free[node] = ((free[a] | free[b]) - inner - frozenset(loops)) | {first, second}
+        elif node.op is Op.STAGE:
+            filled = 2 * node.arg.buffers
+            free[node] = (empty.union(*(free[s] for s in node.src[:filled]))
+                          - frozenset(node.src[filled:]))
+        else:
+            free[node] = empty.union(*(free[s] for s in node.src)) if node.src else empty
+    return free
+
+
+def replace_ranges(sink: Node, values: dict[Node, Node], bound: dict[Node, tuple[Node, ...]],
+                   inside: Node | None = None) -> Node:
+    """Replace loop variables by expressions over new ones.
+
+    values: the expression of each old RANGE. bound: the new ranges that an ACCUMULATE over it binds
+    instead. inside: where these are not past the end of the old one (None: they never are); what
+    ACCUMULATEs combine elsewhere is made their identity.
+    """
+    replaced, = _replaced([sink], dict(values), bound)
+    made = make(Op.SINK, sink.dtype, tuple(simplify_all(replaced.src)))
+    if inside is not None:
+        made = _mask_reduction(made, frozenset[Node]().union(*bound.values()), inside)
+    if is_verifying():
+        verify_rewrite(sink, made, values, bound, inside)
+    return made
+
+
+def _replaced(roots: Sequence[Node], done: dict[Node, Node],
+              bound: dict[Node, tuple[Node, ...]]) -> list[Node]:
+    """What becomes of `roots`; `done` holds what is replaced, and is added to."""
+    for node in toposort(roots, lambda n: () if n in done else n.src):
+        if node in done:
+            continue
+        if node.op is Op.ACCUMULATE:
+            ranges = [new for r in node.src[1:] for new in bound.get(r, (r,))]
+            done[node] = make(node.op, node.dtype, (done[node.src[0]], *ranges), node.arg)
+        else:
+            done[node] = rebuild(node, tuple(done[s] for s in node.src)) if node.src else node
+    return [done[r] for r in roots]
+
+
+# ---- merging -------------------------------------------------------------------------------------
+
+def merge_ranges(sink: Node) -> Node:
+    """Make one loop of two wherever every index steps through them as through one, two of one that
+    the indices of a reduction divide by a constant, and one of reductions over the same data."""
+    sink = _merged(sink)
+    while (found := _divided(sink)) is not None:
+        sink = _merged(_split_divided(sink, *found))
+    return _join_reductions(sink)
+
+
+def _divided(sink: Node) -> tuple[Node, int] | None:
+    """A range and what an index within some reduction divides it by: a divisor of its extent if the
+    range is itself summed over."""
+    within = toposort([n.src[0] for n in toposort([sink]) if n.op is Op.ACCUMULATE])
+    for node in within:
+        if node.dtype is dt.INDEX and node.op in (Op.IDIV, Op.MOD) and node.src[1].op is Op.CONST:
+            divisor = int(node.src[1].value)
+            for r in affine(node.src[0])[0]:
+                if r.op is Op.RANGE and 1 < divisor < r.arg.extent and (
+                        r.arg.kind == "loop" or
+                        r.arg.kind == "reduce" and r.arg.extent % divisor == 0):
+                    return r, divisor
+    return None
+
+
+def _split_divided(sink: Node, r: Node, divisor: int) -> Node:
+    """Two loops in the place of one: over multiples of the divisor, and over remainders.
+
+    Of an output whose last multiple has not all remainders, the last element of some remainders is
+    computed and stored twice, with equal values.
+    """
+    n = r.arg.extent
+    parts = _part(r, 0, -(-n // divisor), r.arg.kind), _part(r, 1, divisor, r.arg.kind)
+    multiple = parts[0]
+    if n % divisor:
+        last = elementwise(Op.IDIV, elementwise(Op.SUB, index(n - 1), parts[1]), index(divisor))
+        multiple = minimum(multiple, last)
+    value = elementwise(Op.ADD, elementwise(Op.MUL, multiple, index(divisor)), parts[1])
+    return replace_ranges(sink, {r: simplify(value)}, {r: parts})
+
+
+def _merged(sink: Node) -> Node:
+    merged = True
+    while merged:
+        merged = False
+        roots = {root: affine(root)[0] for root in _index_roots(sink)}
+        for outer, inner in _neighbours(sink):
+            n = inner.arg.extent
+            if all(terms.get(outer, 0) == n * terms.get(inner, 0) for terms in roots.values()):
+                users = [r for r, terms in roots.items() if inner in terms]
+                sink = _merge(sink, outer, inner, users)
+                merged = True
+                break
+    return sink
+
+
+def _join_reductions(sink: Node) -> Node:
+    """Let ACCUMULATEs share ranges, and so loops, where neither needs the other and one reads
+    nothing that the other does not."""
+    joined = True
+    while joined:
+        joined = False
+        for a, b in _alike(sink):
+            values = dict(zip(_own(b), _own(a), strict=True))
+            value, = substitute([b.src[0]], dict(values))
+            left, right = _loads(a.src[0], a), _loads(value, a)
+            if left and right and (left <= right or right <= left):
+                bound: dict[Node, tuple[Node, ...]] = {b: (a,) for b, a in values.items()}
+                sink = replace_ranges(sink, values, bound)
+                joined = True
+                break
+    return sink
+
+
+def _alike(sink: Node) -> Iterator[tuple[Node, Node]]:
+    """Pairs of ACCUMULATEs over different ranges of equal extents, within the same loops, with
+    equally many others below them: so none needs the other, nor do others stand between."""
+    free = free_ranges(sink)
+    depth: dict[Node, int] = {}
+    groups: dict[Hashable, list[Node]] = {}
+    for n in toposort([sink]):
+        depth[n] = max((depth[s] for s in n.src), default=0) + (n.op is Op.ACCUMULATE)
+        if n.op is Op.ACCUMULATE:
+            key = depth[n], free[n], tuple(r.arg.extent for r in _own(n))
+            groups.setdefault(key, []).append(n)
+    for group in groups.values():
+        yield from ((a, b) for a, b in combinations(group, 2) if _own(a) != _own(b))
+
+
+def _own(node: Node) -> list[Node]:
+    """The ranges that an ACCUMULATE binds, the outermost first."""
+    return sorted(node.src[1:], key=lambda r: r.arg.order)
+
+
+def _loads(value: Node, node: Node) -> set[Node]:
+    """What is read for each element that `node` combines."""
+    own = {*node.src[1:]}
+    free = free_ranges(value)
+    return {n for n in free if n.op is Op.LOAD and free[n] & own}
+
+
+def _merge(sink: Node, outer: Node, inner: Node, roots: list[Node]) -> Node:
+    """`roots`: the index expressions that hold both, those within others first."""
+    extent = outer.arg.extent * inner.arg.extent
+    new = make(Op.RANGE, dt.INDEX, (), outer.arg._replace(extent=extent))
+    bound: dict[Node, tuple[Node, ...]] = {outer: (new,), inner: ()}
+    values: dict[Node, Node] = {}
+    for root in roots:
+        terms, constant = affine(root)
+        others = [t for t in terms if t is not outer and t is not inner]
+        total: Affine = {new: terms[inner]}, constant
+        for old, term in zip(others, _replaced(others, values, bound), strict=True):
+            total = added(total, affine(term), terms[old])  # a LOAD may read at these loops too
+        values[root] = build(*total)
+    return replace_ranges(sink, {root: values[root] for root in roots}, bound)
+
+
+def _neighbours(sink: Node) -> Iterator[tuple[Node, Node]]:
+    """Pairs of adjacent ranges: of the stores, and of each ACCUMULATE; innermost first."""
+    groups: list[list[Node]] = []
+    free = free_ranges(sink)
+    if len({free[store] for store in sink.src}) == 1:
+        groups.append([r for r in free[sink] if r.arg.kind != "parallel"])
+    owners: dict[Node, int] = {}
+    reductions = [n for n in toposort([sink]) if n.op is Op.ACCUMULATE]
+    for node in reductions:
+        for r in node.src[1:]:
+            owners[r] = owners.get(r, 0) + 1
+    groups += [list(n.src[1:]) for n in reductions if all(owners[r] == 1 for r in n.src[1:])]
+    for group in groups:
+        group.sort(key=lambda r: r.arg.order)
+        yield from reversed(list(pairwise(group)))
+
+
+def _index_roots(sink: Node) -> list[Node]:
+    """Every index expression that is used as something other than a term of a sum: in a position,
+    as a value, or by an op that `affine` does not look through."""
+    roots: dict[Node, None] = {}
+    for node in toposort([sink]):
+        if node.dtype is dt.INDEX and node not in affine(node)[0]:
+            continue
+        used = node.src[:1] if node.op is Op.ACCUMULATE else node.src
+        roots.update((s, None) for s in used if s.dtype is dt.INDEX)
+    return list(roots)
+
+
+# ---- splitting -----------------------------------------------------------------------------------
+
+def split_outputs(sink: Node, parts: Mapping[Node, tuple[int, int, int]]) -> Node:
+    """Split output ranges into blocks of so many steps, of so many work items with so many lanes.
+
+    Where the block does not divide the extent, the last block overlaps the one before: it computes
+    and stores some elements twice, with equal values, and needs no mask.
+    """
+    return replace_ranges(sink, {r: _in_blocks(r, *split) for r, split in parts.items()}, {})
+
+
+def _in_blocks(r: Node, tile: int, items: int, lanes: int) -> Node:
+    n, block = r.arg.extent, tile * items * lanes
+    start = elementwise(Op.MUL, block_range(r, block), index(block))
+    if n % block:
+        start = minimum(start, index(n - block))
+    sizes, parts = (tile, items, lanes), (_part(r, 1, tile, "unroll"), local_range(r, items),
+                                          _part(r, 2, lanes, "vector"))
+    return simplify(elementwise(Op.ADD, start, flatten(sizes, parts)))
+
+
+def local_range(r: Node, items: int) -> Node:
+    """The range over the work items that `r` is split for."""
+    return _part(r, 3, items, "local")
+
+
+OUTERMOST = -1
+"""Before the order of a loop that runs outside all others."""
+
+
+def make_outermost(sink: Node, r: Node) -> Node:
+    """Run the loop of an output range, or of its blocks if it is split, outside all others."""
+    loops = [n for n in free_ranges(sink)[sink] if n.arg.kind == "loop"
+             and n.arg.order[:len(r.arg.order)] == r.arg.order]
+    return replace_ranges(sink, {n: outermost_range(n) for n in loops}, {})
+
+
+def outermost_range(r: Node) -> Node:
+    """The range that make_outermost puts in the place of a loop."""
+    return make(Op.RANGE, r.dtype, (), r.arg._replace(order=(OUTERMOST, *r.arg.order)))
+
+
+def split_reduction(sink: Node, r: Node, unroll: int, lanes: int, loops: Loops = (),
+                    items: int = 1) -> Node:
+    """Split a reduction range: `unroll` accumulators of `lanes` lanes in each of `items` work
+    items, combined after the loops.
+
+    loops: extents and kinds of the loops over it, if not one. Where all that is more than the
+    extent, the elements past the end count as the combiner's identity.
+    """
+    n, block = r.arg.extent, unroll * items * lanes
+    loops = loops or ((-(-n // block), "reduce"),)
+    sizes = [*(extent for extent, _ in loops), unroll, items, lanes]
+    *parts, last = (_part(r, i, extent, kind) for i, (extent, kind)
+                    in enumerate((*loops, (unroll, "unroll"), (lanes, "vector"))))
+    parts += [_part(r, len(parts) + 1, items, "local"), last]
+    value = simplify(flatten(sizes, parts))
+    made = tuple(p for p in parts if p.op is Op.RANGE)
+    inside = None if math.prod(sizes) == n else elementwise(Op.CMPLT, value, index(n))
+    return replace_ranges(sink, {r: value}, {r: made}, inside)
+
+
+def group_range(r: Node, n: int) -> Node:
+    """The inner of two loops over a reduction's range, of `n` elements, as split_reduction with no
+    accumulators makes it."""
+    return _part(r, 1, n, "reduce")
+
+
+CARRIED = OUTERMOST - 1
+"""What the order of a range over blocks begins with: reduction_blocking.py makes it the outermost
+loop."""
+
+
+def block_reduction(sink: Node, r: Node, size: int) -> tuple[Node, Node]:
+    """(a SINK that reduces `r` in blocks of `size`, the range within a block).
+
+    The blocks are the outermost loop. Where their size does not divide the extent, the elements
+    past the end count as the combiner's identity.
+    """
+    n = r.arg.extent
+    count = -(-n // size)
+    blocks = make(Op.RANGE, r.dtype, (), Range((CARRIED, *r.arg.order), count, "reduce"))
+    inner = _part(r, 0, size, "reduce")
+    value = simplify(elementwise(Op.ADD, elementwise(Op.MUL, blocks, index(size)), inner))
+    inside = elementwise(Op.CMPLT, value, index(n)) if n % size else None
+    return replace_ranges(sink, {r: value}, {r: (blocks, inner)}, inside), inner
+
+
+def block_range(r: Node, block: int) -> Node:
+    """The range over the blocks that split_outputs makes of `r`; `r` itself if it is not split."""
+    return r if block == 1 else _part(r, 0, -(-r.arg.extent // block), r.arg.kind)
+
+
+def share_ranges(sink: Node, ranges: Sequence[Node]) -> Node:
+    """Make one 'parallel' range of some output ranges, the last one fastest."""
+    order, extent = ranges[0].arg.order, math.prod(r.arg.extent for r in ranges)
+    rest = make(Op.RANGE, dt.INDEX, (), Range(order, extent, "parallel"))
+    values = {}
+    for r in reversed(ranges[1:]):
+        values[r] = elementwise(Op.MOD, rest, index(r.arg.extent))
+        rest = elementwise(Op.IDIV, rest, index(r.arg.extent))
+    return replace_ranges(sink, {**values, ranges[0]: rest}, {})
+
+
+def _part(r: Node, number: int, extent: int, kind: str) -> Node:
+    if extent == 1:
+        return index(0)
+    return make(Op.RANGE, dt.INDEX, (), Range((*r.arg.order, number), extent, kind))
+
+
+def in_scalars(sink: Node) -> Node:
+    """The SINK with an instance of each value, in order, in the place of lanes."""
+    found = (r for r in ranges_of([sink]) if r.arg.kind == "vector")
+    values = {r: make(r.op, r.dtype, (), r.arg._replace(kind="unroll")) for r in found}
+    return rewrite([sink], lambda n: None, values)[0] if values else sink
+
+
+def minimum(a: Node, b: Node) -> Node:
+    """The lesser of two index expressions: there is no MIN among the ops."""
+    inverted = elementwise(Op.MAX, elementwise(Op.NOT, a), elementwise(Op.NOT, b))
+    return elementwise(Op.NOT, inverted)
+
+
+def _mask_reduction(sink: Node, ranges: frozenset[Node], inside: Node) -> Node:
+    """Make ACCUMULATEs over `ranges` right where not `inside`.
+
+    The loads that depend on them give 0 there; where that does not make the element the combiner's
+    identity, a WHERE does.
+    """
+    free = free_ranges(sink)
+    done: dict[Node, Node] = {}
+    zero: dict[Node, Node] = {}
+    for node in toposort([sink]):
+        src = tuple(done[s] for s in node.src)
+        if node.op is Op.LOAD and free[node] & ranges:
+            valid = elementwise(Op.AND, inside, src[2]) if len(src) == 3 else inside
+            done[node] = make(Op.LOAD, node.dtype, (*src[:2], valid))
+            zero[node] = const(0, node.dtype)
+        elif node.op is Op.ACCUMULATE and ranges.intersection(node.src[1:]):
+            spec = SPECS[node.arg].identity
+            assert spec is not None
+            identity = const(spec(node.dtype), node.dtype)
+            if simplify(zero[node.src[0]]) is not identity:
+                src = (elementwise(Op.WHERE, inside, src[0], identity), *src[1:])
+            done[node] = zero[node] = make(node.op, node.dtype, src, node.arg)
+        else:
+            done[node] = rebuild(node, src) if src else node
+            zero[node] = rebuild(node, tuple(zero[s] for s in node.src)) if src else node
+    return done[sink]

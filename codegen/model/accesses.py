@@ -1,0 +1,227 @@
+"""What a kernel's work costs in the cycle model: loads and stores, packed or not, and arithmetic.
+
+In: what cpu_model.py counts of a kernel. Out: half cycles a use, for a vector axis and its lanes.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from lazyten.codegen.instructions.vector_access import MOST_SHUFFLED
+from lazyten.codegen.loops.packing import is_packable, packed_size
+from lazyten.codegen.loops.ranges import AFFINE
+from lazyten.codegen.targets.target import Target
+from lazyten.ir.node import Node, toposort
+from lazyten.ir.ops import Op
+from lazyten.symbolic.affine import affine
+
+STORE_UNITS = 2.0
+GATHER_UNITS = 1.5
+"""A lane of a load that is not contiguous: a scalar load and an insert."""
+SHUFFLE_UNITS = 3.0
+"""A load whose lanes lie near each other: for each whole vector that they are spread over, reading
+it and a shuffle."""
+DIVISION_UNITS = 4.0
+"""An index divided by a constant."""
+PACK_UNITS = 4.0
+"""Packing an element: reading it alone, and a share of a vector store."""
+MISS_UNITS = 2.0
+"""A vector load that the first cache misses, mostly hidden."""
+FAR_STORE_UNITS = 8.0
+"""A lane of a store that is alone in its line, in an array larger than the second cache."""
+ROW_UNITS = 3.0
+"""The first load from a line of an operand that is much larger than the second cache."""
+STREAM_UNITS = 3.0
+"""A line of an operand that the first cache does not keep from one register tile to the next."""
+LINE_UNITS = 6.0
+"""A line that a register tile reads anew, of rows that are too short to be read ahead."""
+LINE = 64
+MASK_UNITS = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A load or store.
+
+    strides: elements a step of each range, None where the index is not affine in it. divisors: by
+    what such a range is divided, 0 where that is not known either. load: the LOAD if it can be
+    packed, for `packing` units in all.
+    """
+
+    strides: dict[Node, int | None]
+    divisors: dict[Node, frozenset[int]]
+    units: float
+    masked: bool
+    itemsize: int
+    load: Node | None = None
+    packing: float = math.inf
+
+    @staticmethod
+    def of(node: Node, free: dict[Node, frozenset[Node]]) -> Access:
+        """The access that a LOAD or STORE makes; `free`: the ranges that nodes depend on."""
+        masked = len(node.src) == 3 and node.op is Op.LOAD
+        units = 1.0 if node.op is Op.LOAD else STORE_UNITS
+        strides, _ = affine(node.src[1])
+        divided = {r: _divisors(r, strides, free) for r in free[node]}
+        known = {r: None if divided[r] else strides.get(r, 0) for r in divided}
+        size = node.src[0].dtype.itemsize
+        if node.op is not Op.LOAD or not is_packable(node):
+            return Access(known, divided, units, masked, size)
+        return Access(known, divided, units, masked, size, node, packed_size(node) * PACK_UNITS)
+
+    def direct_units(self, inner: Node | None, target: Target, r: Node | None,
+                     lanes: int) -> float:
+        """Units a use where the operand is, with what the innermost reduction loop misses."""
+        units = self.lane_units(r, lanes)
+        if r is not None and self.units == STORE_UNITS and self._reach(r) > target.l2_bytes:
+            return units + FAR_STORE_UNITS * lanes
+        if inner is None or inner is r:
+            return units
+        if self.misses(inner, target):
+            return units + MISS_UNITS
+        if self.load is not None and packed_size(self.load) * self.itemsize > 2 * target.l2_bytes:
+            step = abs(self.strides.get(inner) or 0) * self.itemsize
+            return units + ROW_UNITS * min(step / LINE, 1.0)
+        return units
+
+    def streaming_units(self, target: Target, lanes: int) -> float:
+        """Units a use of reading `lanes` elements from beyond the first cache: those of an operand
+        that has each element once and takes half of the second cache or more."""
+        if self.load is None or 2 * packed_size(self.load) * self.itemsize < target.l2_bytes:
+            return 0.0
+        return STREAM_UNITS * lanes * self.itemsize / LINE
+
+    def sharing(self, target: Target, r: Node | None) -> int:
+        """How many neighbours in a register tile share a miss, where lanes run along `r`: those
+        that are single elements of one line, of an operand that stays in the second cache."""
+        if self.load is None or r is not None and self.strides.get(r) == 1 \
+                or 2 * packed_size(self.load) * self.itemsize > target.l2_bytes:
+            return 1
+        return LINE // self.itemsize
+
+    def is_window(self) -> bool:
+        """Whether elements are read more than once, at different steps of the ranges."""
+        reach = 0
+        for stride, n in sorted((abs(s or 0), r.arg.extent) for r, s in self.strides.items()):
+            if 0 < stride <= reach and n > 1 and None not in self.strides.values():
+                return True
+            reach += stride * (n - 1)
+        return False
+
+    def lines(self, steps: Mapping[Node, int]) -> float:
+        """About how many lines are read while each range takes so many steps, where the index is
+        affine in all."""
+        span, rows = self.itemsize, list[tuple[int, int]]()
+        for step, n in sorted((abs(self.strides.get(r) or 0) * self.itemsize, n)
+                              for r, n in steps.items()):
+            if step <= max(span, LINE):
+                span += step * (n - 1)
+                continue
+            for i, (distance, count) in enumerate(rows):  # windows share rows
+                if step % distance == 0 and step // distance <= count:
+                    rows[i] = distance, count + step // distance * (n - 1)
+                    break
+            else:
+                rows.append((step, n))
+        return math.prod(count for _, count in rows) * (1 + (span - self.itemsize) / LINE)
+
+    def _reach(self, r: Node) -> int:
+        """Bytes from the first to the last step of a range in whole lines; 0 within a line."""
+        step = abs(self.strides.get(r) or 0) * self.itemsize
+        return step * r.arg.extent if step >= LINE else 0
+
+    def misses(self, inner: Node, target: Target) -> bool:
+        """Whether the rows that a loop over `inner` steps through do not stay in the first cache:
+        there are too many, or their distance lets them share few of its sets."""
+        step = abs(self.strides.get(inner) or 0) * self.itemsize
+        return step >= LINE and 2 * inner.arg.extent > _sets_in_reach(step, target) * target.l1_ways
+
+    def crowds(self, copies: Iterable[tuple[Node, int]], target: Target) -> bool:
+        """Whether a register tile reads more rows side by side than the first cache can keep a line
+        of, as their distance lets them share few of its sets."""
+        rows, sets = 1, _sets_in_reach(LINE, target)
+        for r, n in copies:
+            step = abs(self.strides.get(r) or 0) * self.itemsize
+            if step >= LINE:
+                rows *= n
+                sets = min(sets, _sets_in_reach(step, target))
+        return rows > sets * target.l1_ways
+
+    def lane_units(self, r: Node | None, lanes: int) -> float:
+        """Units of `lanes` neighbouring steps of `r` as one vector; of one element for None."""
+        mask = MASK_UNITS if self.masked else 0.0
+        if r is None:
+            return self.units + mask
+        stride = self.strides.get(r, 0)
+        if stride == 1:
+            return self.units + mask
+        if not self.masked and self.units == 1.0 and self._is_shuffle(r, lanes, stride):
+            return min(SHUFFLE_UNITS * max(abs(stride or 1), 1), GATHER_UNITS * lanes)
+        return (self.units * GATHER_UNITS + mask) * lanes
+
+    def transposed_units(self, r: Node, lanes: int, copies: Iterable[tuple[Node, int]]) -> float:
+        """Units of `lanes` far steps of `r` where a register tile holds the neighbours of each:
+        whole vectors are read along the tile, and change places with the lanes."""
+        across = max([n for t, n in copies if n % lanes == 0 and self.is_neighbour(t, r, lanes)],
+                     default=0)
+        if not across:
+            return math.inf
+        whole_lines = across * self.itemsize >= LINE
+        return self.units + math.log2(lanes) + (0.0 if whole_lines else MISS_UNITS)
+
+    def is_neighbour(self, r: Node, vector: Node | None, lanes: int) -> bool:
+        """Whether steps of `r` are neighbours in memory, but those of the vector axis far apart."""
+        if vector is None or self.masked or self.units != 1.0 or r.arg.extent < lanes:
+            return False
+        return self.strides.get(r) == 1 and abs(self.strides.get(vector) or 0) > MOST_SHUFFLED
+
+    def _is_shuffle(self, r: Node, lanes: int, stride: int | None) -> bool:
+        """Whether all lanes are near each other at places known in advance."""
+        if stride is not None:
+            return abs(stride) <= MOST_SHUFFLED
+        return r.arg.extent % lanes == 0 and all(d and (d % lanes == 0 or lanes % d == 0)
+                                                 for d in self.divisors[r])
+
+
+@dataclass(slots=True)
+class Item:
+    """Work done once for each value of `free`: arithmetic, and accesses with their strides."""
+
+    free: frozenset[Node]
+    arithmetic: float = 0.0
+    accesses: list[Access] = field(default_factory=list)
+    divisions: list[int] = field(default_factory=list)
+
+    @property
+    def instructions(self) -> float:
+        """About how many it is."""
+        return self.arithmetic + len(self.accesses)
+
+    def division_units(self, vector: Node | None, lanes: int) -> float:
+        """Index divisions: few where all lanes of a vector have the same or a known quotient."""
+        if vector is None:
+            return DIVISION_UNITS * len(self.divisions)
+        whole = vector.arg.extent % lanes == 0
+        return sum(1.0 if whole and d and (d % lanes == 0 or lanes % d == 0)
+                   else 2 * DIVISION_UNITS * lanes for d in self.divisions)
+
+
+def _sets_in_reach(step: int, target: Target) -> int:
+    """How many sets of the first cache hold what lies `step` bytes apart."""
+    sets = target.l1_bytes // (LINE * target.l1_ways)
+    return sets if step % LINE else sets // math.gcd(sets, step // LINE)
+
+
+def _divisors(r: Node, terms: dict[Node, int], free: dict[Node, frozenset[Node]]) -> frozenset[int]:
+    """By what constants a range is divided within an index; 0: something else is done to it."""
+    found: set[int] = set()
+    for term in terms:
+        if term is r or r not in free[term]:
+            continue
+        for node in toposort([term]):
+            if node.op not in AFFINE and node.op not in (Op.RANGE, Op.CONST) and r in free[node]:
+                by = node.src[-1]
+                divides = node.op in (Op.IDIV, Op.MOD) and by.op is Op.CONST
+                found.add(int(by.value) if divides else 0)
+    return frozenset(found)

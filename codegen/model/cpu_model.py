@@ -1,0 +1,213 @@
+"""The static model behind optimize: how many cycles a kernel would take with given decisions.
+
+The unit is half a cycle: the time of one vector multiply-add on a core that issues two a cycle. A
+kernel is summed up once as a few groups of equal trip count ("items"), and that once more for each
+choice of vector axes, so one candidate costs microseconds.
+"""
+from __future__ import annotations
+
+import math
+
+from lazyten.codegen.loops.packing import Staged
+from lazyten.codegen.loops.ranges import AFFINE, free_ranges
+from lazyten.codegen.model.accesses import LINE, Access, Item
+from lazyten.codegen.model.decisions import Decisions
+from lazyten.codegen.model.loop_bodies import MOST_INSTRUCTIONS, Body, Chosen, VectorBody, copied
+from lazyten.codegen.targets.target import Target
+from lazyten.ir import dtype as dt
+from lazyten.ir.node import Node, toposort
+from lazyten.ir.ops import ELEMENTWISE, Op
+from lazyten.schedule.cost import OP_WORK
+
+MEMORY_BYTES = 4.0
+"""What a core reads and writes beyond its second cache in half a cycle."""
+
+
+class Model:
+    """Estimates of one kernel.
+
+    shared: 'parallel' ranges, around all others; outputs: the other ranges of the stores;
+    shared_outputs: those of every store; reductions: bodies of ACCUMULATEs; touched: bytes of all
+    arrays.
+    """
+
+    def __init__(self, sink: Node, target: Target) -> None:
+        self.sink, self.target = sink, target
+        self.free = free_ranges(sink)
+        around = sorted(self.free[sink], key=lambda r: r.arg.order)
+        self.shared = [r for r in around if r.arg.kind == "parallel"]
+        self.outputs = [r for r in around if r.arg.kind not in ("parallel", "serial")]
+        order = toposort([sink])
+        self.stores = Body(0, [], self.free[sink], [*self.shared, *self.outputs], {},
+                           frozenset())
+        self.reductions = self._bodies([n for n in order if n.op is Op.ACCUMULATE])
+        self._itemsizes = self._widest(order)
+        fused = {n.src[0] for n in order if n.op is Op.ACCUMULATE and n.arg is Op.ADD
+                 and n.src[0].op is Op.MUL and n.dtype.is_float}
+        for node in order:
+            self._count(node, fused)
+        self.touched: int = sum(n.dtype.itemsize * n.arg.size for n in order if n.op is Op.PARAM)
+        every = frozenset.intersection(*(self.free[store] for store in sink.src))
+        self.shared_outputs = [r for r in self.outputs if r in every]
+        self.reused_outputs = [r for r in self.outputs if self._is_reused(r)]
+        self.repeating_outputs = [r for r in self.outputs if self._is_repeating(r)]
+        self._instructions = sum(item.instructions for body in (self.stores, *self.reductions)
+                                 for item in body.items.values())
+        self._known: dict[Chosen, tuple[list[VectorBody], dict[Node, int]]] = {}
+
+    # ---- summing the kernel up ----
+
+    def _bodies(self, nodes: list[Node]) -> list[Body]:
+        """One for all ACCUMULATEs over the same ranges."""
+        groups: dict[frozenset[Node], list[Node]] = {}
+        for node in nodes:
+            groups.setdefault(frozenset(node.src[1:] or (node,)), []).append(node)
+        return [self._body(group[0], len(group)) for group in groups.values()]
+
+    def _body(self, node: Node, count: int) -> Body:
+        own = sorted(node.src[1:], key=lambda r: r.arg.order)
+        free = self.free[node]
+        around = sorted(free, key=lambda r: r.arg.order)
+        last = around[-1].arg.order if around else ()
+        outer = self.shared + [r for r in self.outputs if r.arg.order <= last]
+        outer += [r for r in around if r not in self.outputs and r not in self.shared]
+        return Body(count, own, free, outer + own, {}, frozenset(own))
+
+    def body_of(self, free: frozenset[Node]) -> Body:
+        """The body that computes a value: the last reduction that binds one of its ranges."""
+        for body in reversed(self.reductions):
+            if not free.isdisjoint(body.own):
+                return body
+        return self.stores
+
+    def _widest(self, order: list[Node]) -> dict[Node, int]:
+        """Bytes of the widest element that depends on each range, of those that are loaded, stored
+        or reduced."""
+        sizes: dict[Node, int] = {}
+        for n in order:
+            if n.op in (Op.LOAD, Op.STORE):
+                dtype = n.src[0].dtype
+            elif n.op is Op.ACCUMULATE:
+                dtype = n.dtype
+            else:
+                continue
+            size = 4 if dtype.is_narrow else dtype.itemsize
+            for r in self.free[n] | self.free[n.src[0]]:
+                sizes[r] = max(sizes.get(r, 1), size)
+        return sizes
+
+    def _item(self, free: frozenset[Node]) -> Item:
+        items = self.body_of(free).items
+        if free not in items:
+            items[free] = Item(free)
+        return items[free]
+
+    def _count(self, node: Node, fused: set[Node]) -> None:
+        free = self.free[node]
+        if node.op in (Op.LOAD, Op.STORE):
+            self._item(free).accesses.append(Access.of(node, self.free))
+        elif node.op is Op.ACCUMULATE:
+            self._item(self.free[node.src[0]]).arithmetic += 3.0 if node.arg is Op.MAX else 1.0
+        elif node.op in ELEMENTWISE and node not in fused:
+            if node.dtype is dt.INDEX and node.op in AFFINE:
+                return
+            if node.dtype is dt.INDEX and node.op in (Op.IDIV, Op.MOD):
+                by = node.src[1]
+                self._item(free).divisions.append(int(by.value) if by.op is Op.CONST else 0)
+                return
+            slower = 3.0 if node.op in (Op.IDIV, Op.MOD, Op.POW) else 1.0
+            self._item(free).arithmetic += OP_WORK.get(node.op, 1.0) * slower
+
+    def _is_reused(self, r: Node) -> bool:
+        """Whether some reduction reads an operand again for every value of `r`."""
+        return any(r in body.free and any(item.accesses and r not in item.free
+                                          for item in body.items.values())
+                   for body in self.reductions)
+
+    def _is_repeating(self, r: Node) -> bool:
+        """Whether a loop inside that of `r` computes what does not depend on `r`, again for every
+        value of it."""
+        inside = self.outputs[self.outputs.index(r) + 1:]
+        return any((item.arithmetic or item.divisions) and r not in item.free
+                   and not item.free.isdisjoint(inside) for item in self.stores.items.values())
+
+    def lane_counts(self, r: Node) -> list[int]:
+        """Vector lengths worth trying on a range."""
+        size = self._itemsizes.get(r, 1)
+        most = min(max(self.target.vector_bytes // size, 1), self.target.most_lanes)
+        counts = [most >> i for i in range(3)]
+        return [c for c in counts if 2 <= c <= r.arg.extent]
+
+    def transposing_tiles(self, lanes: dict[Node, int]) -> set[tuple[Node, int]]:
+        """Output ranges and how many copies of each make whole vectors, or lines, of loads whose
+        lanes are far apart."""
+        found = set()
+        for body in (self.stores, *self.reductions):
+            for item in body.items.values():
+                vector = next((r for r in item.free if r in lanes), None)
+                width = 1 if vector is None else lanes[vector]
+                for access in item.accesses:
+                    line = max(LINE // access.itemsize, width)
+                    found |= {(r, n) for r in self.outputs for n in (width, line)
+                              if r.arg.extent >= n and access.is_neighbour(r, vector, width)}
+        return found
+
+    # ---- one candidate ----
+
+    def cycles(self, choice: Decisions) -> float:
+        """Half cycles that the kernel would take; infinite with too many copies of its code."""
+        copies, bodies, trips = self.loops(choice)
+        registers = self.target.vector_registers
+        if copies and self._instructions * math.prod([n for _, n in copies]) > MOST_INSTRUCTIONS \
+                and sum([body.instructions(copies) for body in bodies]) > MOST_INSTRUCTIONS:
+            return math.inf
+        return sum([body.cycles(copies, trips, registers) for body in bodies])
+
+    def least_time(self, choice: Decisions) -> float:
+        """Half cycles, or those that memory takes where the second cache cannot hold the arrays."""
+        cycles = self.cycles(choice)
+        if self.touched <= self.target.l2_bytes:
+            return cycles
+        return max(cycles, self.touched / MEMORY_BYTES)
+
+    def least_cycles(self, lanes: Chosen) -> float:
+        """No choice with these vector axes takes fewer half cycles."""
+        bodies, trips = self._vectorized(lanes)
+        return sum([body.least_cycles(trips) for body in bodies])
+
+    def repeated_cycles(self, choice: Decisions, r: Node) -> float:
+        """Half cycles of the reductions that every thread must do if threads share `r`."""
+        copies, (_, *reductions), trips = self.loops(choice)
+        return sum([b.cycles(copies, trips, self.target.vector_registers) for b in reductions
+                    if r not in b.body.chain])
+
+    def loops(self, choice: Decisions) -> tuple[Chosen, list[VectorBody], dict[Node, int]]:
+        """Copies of ranges, the bodies, and how often the loop of each range is run through."""
+        bodies, trips = self._vectorized(choice.lanes)
+        copies = (*choice.tile, *choice.unroll)
+        if copies:
+            lanes = dict(choice.lanes)
+            trips = trips | {r: -(-r.arg.extent // (lanes.get(r, 1) * n)) for r, n in copies}
+        return copies, bodies, trips
+
+    def _vectorized(self, lanes: Chosen) -> tuple[list[VectorBody], dict[Node, int]]:
+        """The bodies with these vector axes, and how often each range's loop would run."""
+        if lanes not in self._known:
+            widths = dict(lanes)
+            bodies = (self.stores, *self.reductions)
+            self._known[lanes] = (
+                [VectorBody.of(body, widths, self.target) for body in bodies],
+                {r: -(-r.arg.extent // widths.get(r, 1)) for body in bodies for r in body.chain})
+        return self._known[lanes]
+
+    def staged(self, choice: Decisions) -> list[Staged]:
+        """The operands that are packed before the loops."""
+        copies, bodies, trips = self.loops(choice)
+        found: dict[Node, Staged] = {}
+        for body in bodies:
+            around = body.around(trips)
+            for item in body.items:
+                uses = item.times(around) * copied(copies, item.item.free)
+                for load in item.staged(uses, copies):
+                    found[load] = Staged(load, item.vector)
+        return list(found.values())

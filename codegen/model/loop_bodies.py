@@ -1,0 +1,272 @@
+"""The cycle model's innermost code: a body, and the same with its vector axes chosen.
+
+What depends on the vector axes alone is worked out once for all register tiles and accumulators:
+cpu_model.py tries hundreds of those for a kernel.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Iterator
+from dataclasses import dataclass
+
+from lazyten.codegen.model.accesses import (
+    GATHER_UNITS,
+    LINE,
+    LINE_UNITS,
+    MASK_UNITS,
+    MISS_UNITS,
+    Access,
+    Item,
+)
+from lazyten.codegen.targets.target import Target
+from lazyten.ir.node import Node
+
+TAIL_UNITS = 3.0
+"""Working out which lanes are inside, and choosing."""
+LOOP_UNITS = 2.0
+LATENCY_UNITS = 8.0
+"""One step of a chain of multiply-adds."""
+SPILL_UNITS = 4.0
+CARRIED_SPILL_UNITS = 30.0
+"""Each iteration waits for the store of the one before to an accumulator that is kept in memory."""
+WINDOW_SHARE = 4
+"""What windows cover is read anew where it is more than one part in so many of the first cache."""
+MOST_INSTANCES = 400
+"""Copies of one instruction in a loop body beyond which compile time grows for nothing."""
+MOST_INSTRUCTIONS = 1000
+"""Of a kernel: copies beyond it are not worth the compiler's time, which grows faster than their
+number."""
+
+Chosen = tuple[tuple[Node, int], ...]
+"""Ranges and a number for each: of lanes, or of copies."""
+
+
+@dataclass(slots=True)
+class Body:
+    """The innermost code of the stores (results: 0), or of the ACCUMULATEs over some ranges."""
+
+    results: int
+    own: list[Node]
+    free: frozenset[Node]
+    chain: list[Node]
+    items: dict[frozenset[Node], Item]
+    ranges: frozenset[Node]
+
+
+@dataclass(slots=True)
+class VectorItem:
+    """An item whose vector axis (or None) is chosen.
+
+    depths: where its ranges are in the body's chain, innermost first. fixed: units a use, but for
+    what may be packed or transposed. packable: accesses that may be packed, units a use directly
+    and of missing the cache, and how many neighbours share a miss. far: accesses whose lanes are
+    far apart but have neighbours along another range, units a use directly, and of missing the
+    cache. lanes: of the vector. tail: (range, extent, lanes) of the reduction's ranges that it
+    depends on. in_lines: accesses of which several iterations of the innermost loop read the same
+    line.
+    """
+
+    item: Item
+    vector: Node | None
+    depths: tuple[int, ...]
+    fixed: float
+    packable: list[tuple[Access, float, float, int]]
+    far: list[tuple[Access, float, float]]
+    lanes: int
+    tail: list[tuple[Node, int, int]]
+    in_lines: list[Access]
+
+    def units(self, uses: int, copies: Chosen) -> float:
+        """Units a use, if operands are packed where that pays for so many uses."""
+        units = self.fixed
+        for access, direct, missed in self.far:
+            units += min(self._across(access, direct, missed, copies),
+                         access.units + access.packing / uses)
+        for access, direct, missed, sharing in self.packable:
+            units += min(_in_place(access, direct, missed, sharing, copies),
+                         access.units + access.packing / uses)
+        return units
+
+    def _across(self, access: Access, direct: float, missed: float, copies: Chosen) -> float:
+        """Units a use of a far access: lane by lane, or transposed in registers."""
+        assert self.vector is not None
+        if not copies:
+            return direct
+        return min(direct, access.transposed_units(self.vector, self.lanes, copies) + missed)
+
+    def least_units(self, uses: int) -> float:
+        """No copies of ranges make a use cheaper."""
+        best = sum(min(direct, access.units + math.log2(self.lanes) + missed,
+                       access.units + access.packing / uses)
+                   for access, direct, missed in self.far)
+        return best + self.fixed + sum(min(direct, access.units + access.packing / uses)
+                                       for access, direct, *_ in self.packable)
+
+    def staged(self, uses: int, copies: Chosen) -> Iterator[Node]:
+        """The LOADs that are cheaper packed."""
+        for access, direct, missed, sharing in self.packable:
+            unpacked = _in_place(access, direct, missed, sharing, copies)
+            if access.load is not None and access.units + access.packing / uses < unpacked:
+                yield access.load
+        for access, direct, missed in self.far:
+            across = self._across(access, direct, missed, copies)
+            if access.load is not None and access.units + access.packing / uses < across:
+                yield access.load
+
+    def times(self, around: list[int]) -> int:
+        """How often the work is done: as often as the last loop that it depends on."""
+        for depth in self.depths:
+            if around[depth + 1] > around[depth]:
+                return around[depth + 1]
+        return 1
+
+    def tail_units(self, copies: Chosen, instances: int) -> float:
+        """Units of masking what a split reduction reads past its end: which lanes are inside is
+        worked out once for all of a register tile."""
+        uneven = [r for r, extent, lanes in self.tail if extent % (lanes * copied(copies, (r,)))]
+        if not uneven:
+            return 0.0
+        masks = sum(self._masked_units(a) if self.vector in uneven else MASK_UNITS
+                    for a in self.item.accesses)
+        return TAIL_UNITS * copied(copies, uneven) + masks * instances
+
+    def _masked_units(self, access: Access) -> float:
+        """Units of a mask over the lanes, which loads those that are no neighbours one by one."""
+        stride = access.strides.get(self.vector, 0) if self.vector is not None else 0
+        return MASK_UNITS if stride in (0, 1) else GATHER_UNITS * self.lanes
+
+
+@dataclass(slots=True)
+class VectorBody:
+    """A body whose vector axes are chosen. combining: units of combining lanes after the loops.
+    windows: accesses of a reduction that read elements more than once. lanes: of output ranges.
+    """
+
+    body: Body
+    items: list[VectorItem]
+    combining: float
+    windows: list[tuple[VectorItem, Access]]
+    lanes: dict[Node, int]
+    target: Target
+
+    @staticmethod
+    def of(body: Body, lanes: dict[Node, int], target: Target) -> VectorBody:
+        """`body` with the vector axes `lanes`."""
+        inner = body.own[-1] if body.own else None
+        items = [_vector_item(body, item, inner, lanes, target) for item in body.items.values()]
+        width = max((lanes.get(r, 1) for r in body.own), default=1)
+        windows = [(item, a) for item in items for a in item.item.accesses
+                   if body.results and a.is_window()]
+        outputs = {r: n for r, n in lanes.items() if r not in body.ranges}
+        return VectorBody(body, items, 3.0 * math.log2(width), windows, outputs, target)
+
+    def around(self, trips: dict[Node, int]) -> list[int]:
+        """At each depth of the chain, how often the loops around it run in all."""
+        around = [1]
+        for r in self.body.chain:
+            around.append(around[-1] * trips[r])
+        return around
+
+    def cycles(self, copies: Chosen, trips: dict[Node, int], registers: int) -> float:
+        """Half cycles, with copies of ranges in registers and loops of so many trips."""
+        around = self.around(trips)
+        iterations = around[-1]
+        total, innermost, most, operands = 0.0, 0.0, 1, []
+        for item in self.items:
+            instances = copied(copies, item.item.free)
+            times = item.times(around)
+            units = instances * item.units(times * instances, copies)
+            crowded = [a for a in item.in_lines if a.crowds(copies, self.target)]
+            units += instances * MISS_UNITS * len(crowded)
+            if item.tail:
+                units += item.tail_units(copies, instances)
+            if times == iterations:
+                innermost += units
+            else:
+                total += times * units
+            most = max(most, instances)
+            if item.item.accesses:
+                operands.append(instances)
+        if most > MOST_INSTANCES:
+            return math.inf
+        if self.body.results:
+            tile = copied(copies, self.body.free) * self.body.results
+            parts = copied(copies, self.body.ranges)
+            outside = around[len(self.body.chain) - len(self.body.own)]
+            if outside == iterations:  # no loops: one accumulator takes all elements in turn
+                parts = 1
+            innermost = max(innermost, LATENCY_UNITS) if iterations > 1 else innermost
+            total += outside * self.window_units(copies)
+            over = tile * parts + min(operands, default=0) + 1 - registers
+            if over > 0 and tile * parts > 1:
+                innermost += over * SPILL_UNITS
+                innermost += CARRIED_SPILL_UNITS if outside < iterations else 0.0
+            total += outside * (self.combining + parts - 1) * tile
+        return total + iterations * (innermost + LOOP_UNITS)
+
+    def instructions(self, copies: Chosen) -> float:
+        """About how many they are with copies of ranges, in vectors or not."""
+        return sum([copied(copies, free) * item.instructions
+                    for free, item in self.body.items.items()])
+
+    def window_units(self, copies: Chosen) -> float:
+        """Units of reading, for one register tile, what windows cover: where that is a large part
+        of the first cache, little of it is there still from the tile before."""
+        total = 0.0
+        steps = {r: r.arg.extent for r in self.body.own} | self.lanes
+        steps |= {r: n * self.lanes.get(r, 1) for r, n in copies if r not in self.body.ranges}
+        for item, access in self.windows:
+            lines = access.lines({r: n for r, n in steps.items() if r in item.item.free})
+            if lines * LINE * WINDOW_SHARE > self.target.l1_bytes:
+                total += lines * LINE_UNITS
+        return total
+
+    def least_cycles(self, trips: dict[Node, int]) -> float:
+        """No copies of ranges take fewer: each item is done once for each value of its ranges."""
+        total = 0.0
+        for item in self.items:
+            uses = math.prod([trips[self.body.chain[depth]] for depth in item.depths])
+            total += uses * item.least_units(uses)
+        return total
+
+
+def _vector_item(body: Body, item: Item, inner: Node | None, lanes: dict[Node, int],
+                 target: Target) -> VectorItem:
+    vector = next((r for r in item.free if r in lanes), None)
+    width = 1 if vector is None else lanes[vector]
+    fixed = item.arithmetic + item.division_units(vector, width)
+    packable: list[tuple[Access, float, float, int]] = []
+    far: list[tuple[Access, float, float]] = []
+    for access in item.accesses:
+        direct = access.direct_units(inner, target, vector, width)
+        if body.results:
+            fixed += access.streaming_units(target, width)
+        if any(access.is_neighbour(r, vector, width) for r in access.strides):
+            far.append((access, direct, direct - access.lane_units(vector, width)))
+        elif direct > access.units and access.load is not None:
+            own = access.lane_units(vector, width)
+            packable.append((access, own, direct - own, access.sharing(target, vector)))
+        else:
+            fixed += direct
+    depths = tuple(i for i in reversed(range(len(body.chain))) if body.chain[i] in item.free)
+    tail = [(r, r.arg.extent, lanes.get(r, 1)) for r in body.own if r in item.free]
+    step = lanes.get(inner, 1) if inner is not None else 0
+    in_lines = [a for a in item.accesses if inner in a.strides
+                and 0 < abs(a.strides[inner] or 0) * step * a.itemsize < LINE]
+    return VectorItem(item, vector, depths, fixed, packable, far, width, tail, in_lines)
+
+
+def _in_place(access: Access, direct: float, missed: float, sharing: int, copies: Chosen) -> float:
+    """Units a use of what is not packed, where up to `sharing` copies that are neighbours in memory
+    share a miss."""
+    neighbours = math.prod([n for r, n in copies if access.strides.get(r) == 1])
+    return direct + missed / min(sharing, neighbours)
+
+
+def copied(copies: Chosen, ranges: Container[Node]) -> int:
+    """Instances of a value that depends on `ranges`."""
+    product = 1
+    for r, n in copies:
+        if r in ranges:
+            product *= n
+    return product

@@ -1,0 +1,58 @@
+"""decompose: ops and types that machine code lacks become ones that it has.
+
+In: LOOP-level STORE nodes, after optimize. Out: the same with only what every renderer has a row
+for: no 8-bit floats, no 16-bit ones but for what the device has, no EXP, EXP2, LOG2, SIN, COS or
+POW, no conversion or shift out of range. pipeline.py calls it. It works on nodes, not on target
+text, so that all targets compute the same bits.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from lazyten.codegen.numerics.casts import guard_cast
+from lazyten.codegen.numerics.expression import UNSIGNED, less, shl, shr, where
+from lazyten.codegen.numerics.half import lower_halves
+from lazyten.codegen.numerics.power import power
+from lazyten.codegen.numerics.sine import cos, sin
+from lazyten.codegen.numerics.transcendental import exp, exp2, log2
+from lazyten.codegen.targets.native_half import SOFTWARE, NativeHalves
+from lazyten.ir.node import Node, cast, rewrite
+from lazyten.ir.ops import Op
+from lazyten.symbolic.bounds import bounds
+
+
+def decompose(stores: Sequence[Node], native: NativeHalves = SOFTWARE) -> list[Node]:
+    """The same stores in simple ops, and in what a device does with 16-bit floats."""
+    return rewrite(lower_halves(stores, native), _rule)
+
+
+def _rule(node: Node) -> Node | None:
+    row = _ROWS.get(node.op)
+    return None if row is None else row(node)
+
+
+def _guard_shift(node: Node) -> Node | None:
+    """A shift whose count may be out of range, where machines do what they like."""
+    value, count = node.src
+    bits = node.dtype.bits
+    limits = bounds(count)
+    if limits is not None and 0 <= limits[0] and limits[1] < bits:
+        return None
+    inside = less(cast(count, UNSIGNED[bits]), bits)
+    if node.op is Op.SHR and node.dtype.kind == "i":
+        return shr(value, where(inside, count, bits - 1))
+    shift = shl if node.op is Op.SHL else shr
+    return where(inside, shift(value, where(inside, count, 0)), 0)
+
+
+_ROWS: dict[Op, Callable[[Node], Node | None]] = {
+    Op.EXP: lambda node: exp(node.src[0]),
+    Op.EXP2: lambda node: exp2(node.src[0]),
+    Op.LOG2: lambda node: log2(node.src[0]),
+    Op.SIN: lambda node: sin(node.src[0]),
+    Op.COS: lambda node: cos(node.src[0]),
+    Op.POW: lambda node: power(*node.src),
+    Op.CAST: guard_cast,
+    Op.SHL: _guard_shift,
+    Op.SHR: _guard_shift,
+}

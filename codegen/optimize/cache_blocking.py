@@ -1,0 +1,139 @@
+"""Which parts of operands the loops work on at a time, so that those stay in the caches.
+
+In: the cycle model of a kernel, and a choice of vector axes, register tile and accumulators. Out:
+the order of the output loops, the size of a chunk and of a reduction's blocks. Called by optimize.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Container
+from dataclasses import dataclass
+
+from lazyten.codegen.loops.reduction_blocking import is_carried
+from lazyten.codegen.loops.summation import LONGEST
+from lazyten.codegen.model.accesses import LINE, Access
+from lazyten.codegen.model.cpu_model import Model
+from lazyten.codegen.model.decisions import Decisions, Sharing
+from lazyten.codegen.model.loop_bodies import Chosen, VectorBody, copied
+from lazyten.codegen.optimize.parallel import ENOUGH_CHUNKS
+from lazyten.ir.node import Node
+
+L2_SHARE = 0.5
+"""How much of the second cache one operand may take."""
+LONG_TILE, BLOCK_TILE = 0.25, 1.5
+"""A reduction gets blocks where a register tile reads more than this share of the second cache in
+all; in a block it reads this share of the first."""
+WORTHWHILE = 0.8
+"""Traffic falls at least to this share, or the loops stay as they are."""
+LEAST_REREAD = 8
+"""A reduction is worth blocks where each operand is read so often."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """What a LOAD of a reduction reads: it depends on the ranges `free`."""
+
+    free: frozenset[Node]
+    access: Access
+
+    def bytes_inside(self, outside: Container[Node]) -> int:
+        """Bytes read while the ranges `outside` stand still, at most; of windows whole lines."""
+        ranges = [r for r in self.free if r not in outside]
+        if self.access.is_window():
+            return int(self.access.lines({r: r.arg.extent for r in ranges}) * LINE)
+        strides = [self.access.strides.get(r) for r in ranges]
+        elements = math.prod(r.arg.extent for r in ranges)
+        span = 1
+        for r, stride in zip(ranges, strides, strict=True):
+            span += elements if stride is None else abs(stride) * (r.arg.extent - 1)
+        size: int = min(elements, span) * self.access.itemsize
+        return size
+
+
+def operands(model: Model) -> list[Operand]:
+    """What the reductions of a kernel read."""
+    return [Operand(item.free, access) for body in model.reductions
+            for item in body.items.values() for access in item.accesses]
+
+
+def outermost(model: Model, choice: Decisions) -> Node | None:
+    """The output range whose loop is better run outside the others; None if they are fine."""
+    trips = model.loops(choice)[2]
+    order = _output_loops(model, trips)
+    best, least = None, WORTHWHILE * _traffic(model, order, trips)
+    for r in order[1:]:
+        traffic = _traffic(model, [r, *(o for o in order if o is not r)], trips)
+        if traffic < least:
+            best, least = r, traffic
+    return best
+
+
+def _output_loops(model: Model, trips: dict[Node, int]) -> list[Node]:
+    return [r for r in model.outputs if trips.get(r, 1) > 1]
+
+
+def _traffic(model: Model, order: list[Node], trips: dict[Node, int]) -> float:
+    """Bytes that reductions read from beyond the second cache, with the output loops in this order.
+
+    An operand is read anew for each iteration of a loop that it does not depend on, if what is read
+    in one iteration is too large for that cache.
+    """
+    total, room = 0.0, L2_SHARE * model.target.l2_bytes
+    for operand in operands(model):
+        if operand.bytes_inside(()) <= room:
+            continue
+        last = max((i for i, r in enumerate(order) if r in operand.free), default=-1)
+        again = math.prod(trips[r] for i, r in enumerate(order[:last + 1]) if r not in operand.free
+                          and operand.bytes_inside(order[:i]) > room)
+        total += operand.bytes_inside(()) * again
+    return total
+
+
+def blocks(model: Model, choice: Decisions) -> Chosen:
+    """A reduction's outermost range and how many of its elements to sum at a time: few
+    enough that half of what a register tile reads stays in the first cache. Nothing where all that
+    it reads is little beside the second."""
+    copies, (_, *bodies), trips = model.loops(choice)
+    if len(bodies) != 1 or not bodies[0].body.own:
+        return ()
+    own = bodies[0].body.own
+    if set(own) & {r for r, _ in (*choice.lanes, *copies)} or not is_carried(model.sink, own[0]):
+        return ()
+    order = _output_loops(model, trips)
+    for operand in operands(model):
+        read = math.prod(trips[r] for r in order if r not in operand.free)
+        if operand.bytes_inside(()) <= model.target.l2_bytes or read < LEAST_REREAD:
+            return ()
+    step = tile_bytes(bodies[0], copies) * math.prod(trips[r] for r in own[1:])
+    extent = own[0].arg.extent
+    if step * extent <= LONG_TILE * model.target.l2_bytes:
+        return ()
+    least = -(-step * extent // int(BLOCK_TILE * model.target.l1_bytes))
+    least = min(least, LONGEST, extent)
+    count = next((n for n in range(least, 2 * least) if extent % n == 0), least)
+    return ((own[0], -(-extent // count)),) if 1 < count <= extent // 2 else ()
+
+
+def tile_bytes(body: VectorBody, copies: Chosen) -> int:
+    """Bytes that an iteration of the innermost loop reads."""
+    return sum(item.lanes * copied(copies, item.item.free) * access.itemsize
+               for item in body.items for access in item.item.accesses)
+
+
+def chunks(model: Model, choice: Decisions, block: Chosen, sharing: Sharing) -> Sharing | None:
+    """Instead of an outermost loop: chunks of it inside the others, of as many iterations as let
+    what they read stay in the second cache. None where fewer than two do."""
+    r = choice.outer
+    if r is None or sharing.ranges != (r,):
+        return None
+    trips = model.loops(choice)[2]
+    sizes = dict(block)
+    bytes_each = 0
+    for operand in operands(model):
+        if r in operand.free:
+            part = math.prod(sizes.get(o, o.arg.extent) for o in operand.free
+                             if o is not r and o not in model.outputs)
+            bytes_each += part * operand.access.itemsize * -(-r.arg.extent // trips[r])
+    room = int(L2_SHARE * model.target.l2_bytes)
+    grain = min(room // max(bytes_each, 1), trips[r] // ENOUGH_CHUNKS)
+    return Sharing((r,), grain) if grain > 1 else None

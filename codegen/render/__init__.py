@@ -1,0 +1,23 @@
+"""Instructions to text: LLVM IR, and dialects of C.
+
+In: a Function. Out: text. Here an op has a spelling and no meaning: that is its row in ir/ops.py.
+
+Files, in reading order:
+
+- render_llvm.py: Renders a Function as LLVM IR text: `define void @name(ptr %args)`.
+- llvm_ops.py: How LLVM spells each elementwise op: a table row an op.
+- render_c.py: Renders a Function as a kernel in a dialect of C: `kernel void kernel_NAME(T *p0, T
+  *p1, ...)`.
+- c_ops.py: How C spells each elementwise op: a table row an op.
+- group_text.py: How C spells what the work items of a group do together: local arrays, barriers,
+  combining.
+- vector_text.py: How C spells aligned accesses to neighbours in memory: VectorLoad and
+  VectorStore.
+- async_copy.py: How C spells copies from memory to local memory: Copy, Commit and Wait.
+
+`render_llvm`: text, with a table row an op (llvm_ops.py). It needs no optimization pass of LLVM.
+Or `render_c` (c_ops.py) in one of the dialects of C, which are records (dialect.py): OpenCL C,
+the same for compilers made from Clang, plain C for runtimes like examples/lazyten_c, and CUDA
+C++. A target's `language` says which, by name, or is such a record itself, so that another
+package can bring a language.
+"""

@@ -1,0 +1,123 @@
+"""How C spells what the work items of a group do together: local arrays, barriers, combining.
+
+In: the instructions Item, Barrier and Across. Out: lines through a `GroupEmitter`, the renderer.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from lazyten.codegen.instructions.instructions import Across, Item, Matrix, Value
+from lazyten.codegen.render.c_ops import ROWS, Emitter, element_type, type_name
+from lazyten.codegen.targets.dialect import Dialect
+from lazyten.codegen.targets.tensor_cores import definition
+from lazyten.ir.dtype import DType
+
+
+class GroupEmitter(Emitter, Protocol):
+    """What this module needs of the renderer."""
+
+    dialect: Dialect
+    names: dict[Value, str]
+    depth: int
+    helpers: set[str]
+
+    def line(self, text: str) -> None:
+        """Append a line."""
+
+
+def declared(arrays: Sequence[tuple[DType, int]], dialect: Dialect) -> list[str]:
+    """The lines that declare the arrays of a group."""
+    return [f"  {dialect.local}{element_type(dtype)} l{number}[{size}];"
+            for number, (dtype, size) in enumerate(arrays)]
+
+
+def item_digit(item: Item, group: int, dialect: Dialect) -> str:
+    """A digit of the work item's number in its group."""
+    text = f"(uint){dialect.local_item}"
+    if item.stride > 1:
+        text += f" / {item.stride}"
+    return text if item.stride * item.extent >= group else f"{text} % {item.extent}"
+
+
+def across(out: GroupEmitter, item: Across, group: int) -> str:
+    """Lines that combine values of the work items of a group; gives the result as an expression.
+
+    Halves first, in an array; once both are in one warp, and the dialect lets its items exchange
+    values, by that. Either way the same values are combined in the same order.
+    """
+    dtype, array = item.source.dtype, f"l{item.array}"
+    kind, barrier = type_name(dtype, 1), out.dialect.barrier
+    number = out.let("uint", f"(uint){out.dialect.local_item}")
+    below = "" if item.stride == 1 else f" * {item.stride}"
+    digit = out.let("uint", number + (f" / {item.stride}" if below else "") + f" % {item.extent}")
+    in_warp = out.dialect.warp // item.stride
+    exchanged = in_warp if out.dialect.lane_below else 1
+    if item.extent <= exchanged:
+        total = _exchanged(out, item, out.names[item.source], item.extent, group)
+        first = f"{number} - {digit}{below}"
+        return out.dialect.lane.format(lanes=_lanes(group, out.dialect), x=total, lane=first)
+    out.line(f"{array}[{number}] = {out.names[item.source]};")
+    out.line(barrier)
+    step = out.let("uint", str(item.extent // 2))
+    out.line(f"for (; {step} > {exchanged // 2}; {step} /= 2) {{")
+    out.depth += 1
+    out.line(f"if ({digit} < {step}) {{")
+    out.depth += 1
+    here, there = (out.let(kind, _element(dtype, f"{array}[{place}]"))
+                   for place in (number, f"{number} + {step}{below}"))
+    out.line(f"{array}[{number}] = {ROWS[item.combiner](out, dtype, 1, (here, there))};")
+    out.depth -= 1
+    out.line("}")
+    out.line(barrier)
+    out.depth -= 1
+    out.line("}")
+    if exchanged > 1:
+        mine = out.let(kind, _element(dtype, f"{array}[{number}]"))
+        total = _exchanged(out, item, mine, exchanged, group)
+        out.line(f"if ({digit} == 0) {array}[{number}] = {total};")
+        out.line(barrier)
+    total = out.let(kind, _element(dtype, f"{array}[{number} - {digit}{below}]"))
+    out.line(barrier)
+    return total
+
+
+def _exchanged(out: GroupEmitter, item: Across, value: str, count: int, group: int) -> str:
+    """The values of the first `count` items of a digit combined, in the first of them; these are
+    in one warp."""
+    dtype, step = item.source.dtype, count // 2
+    kind = type_name(dtype, 1)
+    while step > 0:
+        there = out.let(kind, out.dialect.lane_below.format(
+            lanes=_lanes(group, out.dialect), x=value, by=step * item.stride))
+        value = out.let(kind, ROWS[item.combiner](out, dtype, 1, (value, there)))
+        step //= 2
+    return value
+
+
+def _lanes(group: int, dialect: Dialect) -> str:
+    """The mask of the items of a warp that there are."""
+    return f"{(1 << min(group, dialect.warp)) - 1:#x}u"
+
+
+def matrix(out: GroupEmitter, item: Matrix) -> None:
+    """Lines that call the function of a tensor core's instruction."""
+    out.helpers.add(definition(item.core))
+    for result, initial in zip(item.outs, item.c, strict=True):
+        out.names[result] = out.let("float", out.names[initial])
+    words = [_words(out, [out.names[v] for v in values], item.core.takes.is_half)
+             for values in (item.a, item.b)]
+    given = ", ".join([*(out.names[v] for v in item.outs), *words[0], *words[1]])
+    out.line(f"lazyten_mma_{item.core.name}({given});")
+
+
+def _words(out: GroupEmitter, names: Sequence[str], are_half: bool) -> list[str]:
+    """Elements as 32-bit words: two 16-bit patterns, the first in the low half, or a float."""
+    if not are_half:
+        return [out.let("uint", f"as_uint({name})") for name in names]
+    return [out.let("uint", f"(uint){low} | (uint){high} << 16")
+            for low, high in zip(names[::2], names[1::2], strict=True)]
+
+
+def _element(dtype: DType, text: str) -> str:
+    return f"{text} != 0" if dtype.kind == "b" else text

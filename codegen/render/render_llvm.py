@@ -1,0 +1,367 @@
+"""Renders a Function as LLVM IR text: `define void @name(ptr %args)`.
+
+%args points to a table of pointers, one a kernel argument, outputs first. The text needs no
+optimization pass: loop-invariant code is outside already, accumulators are phis, vectors are
+vectors.
+
+A kernel that threads share is two functions: `@name.chunk(ptr %args, i64 %first, i64 %last)` runs
+iterations first to last of the parallel loop, and `@name` has the runtime's
+`lazyten_run_chunks(chunk, args, iterations, grain)` call it for all of them, `grain` at a time.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from lazyten.codegen.instructions.instructions import (
+    Address,
+    Block,
+    Compute,
+    Constant,
+    Function,
+    Horizontal,
+    Instruction,
+    Lanes,
+    Load,
+    Loop,
+    Shuffle,
+    Splat,
+    Store,
+    Value,
+)
+from lazyten.codegen.render.llvm_ops import (
+    ROWS,
+    convert,
+    literal,
+    memory_type,
+    scalar_type,
+    suffix,
+    type_name,
+)
+from lazyten.ir import dtype as dt
+from lazyten.ir.dtype import DType
+from lazyten.ir.ops import Op
+
+RUN_CHUNKS = "declare void @lazyten_run_chunks(ptr, ptr, i64, i64)"
+MOST_SPAN = 4
+"""Lanes within so many vectors of memory are loaded whole and shuffled, not one by one."""
+
+
+def render(function: Function) -> tuple[str, tuple[str, ...]]:
+    """The text of the function, and the declarations of the intrinsics it calls."""
+    renderer = _Renderer(function)
+    renderer.block(function.body)
+    head = [f"define void @{function.name}(ptr noalias %args) nounwind {{", "entry:"]
+    tail = ["  ret void", "}"]
+    if renderer.iterations:
+        head[0] = (f"define internal void @{function.name}.chunk(ptr noalias %args, i64 %first, "
+                   "i64 %last) nounwind {")
+        if function.grain:
+            tail += _entry(function.name, renderer.iterations, function.grain)
+            renderer.declared.add(RUN_CHUNKS)
+    for slot in sorted(renderer.used):
+        dtype, size = function.params[slot]
+        head.append(f"  %t{slot} = getelementptr ptr, ptr %args, i64 {slot}")
+        head.append(f"  %p{slot} = load ptr, ptr %t{slot}  ; {dtype.name}[{size}]")
+    text = "\n".join([*head, *renderer.lines, *tail])
+    return text, tuple(sorted(renderer.declared))
+
+
+def render_blocks(name: str, parts: Sequence[Function], held: Mapping[int, int], count: int,
+                  grain: int) -> tuple[str, tuple[str, ...]]:
+    """The function that runs `parts`, whose texts stand before it, for each of `count` blocks, and
+    what it needs declared.
+
+    held: arguments of which each chunk, `grain` blocks, has so many bytes of its own.
+    """
+    arguments = max(len(part.params) for part in parts)
+    lines = [f"define internal void @{name}.chunk(ptr noalias %args, i64 %first, i64 %last) "
+             "nounwind {", "entry:", f"  %own = alloca ptr, i64 {arguments}",
+             f"  %chunk = udiv i64 %first, {grain}"]
+    for slot in range(arguments):
+        lines += [f"  %t{slot} = getelementptr ptr, ptr %args, i64 {slot}",
+                  f"  %p{slot} = load ptr, ptr %t{slot}"]
+        pointer = f"%p{slot}"
+        if slot in held:
+            lines += [f"  %o{slot} = mul i64 %chunk, {held[slot]}",
+                      f"  %h{slot} = getelementptr i8, ptr %p{slot}, i64 %o{slot}"]
+            pointer = f"%h{slot}"
+        lines += [f"  %s{slot} = getelementptr ptr, ptr %own, i64 {slot}",
+                  f"  store ptr {pointer}, ptr %s{slot}"]
+    lines += ["  br label %block", "block:", "  %i = phi i64 [%first, %entry], [%next, %block]",
+              "  %next = add nuw nsw i64 %i, 1"]
+    for part in parts:
+        shared = any(isinstance(i, Loop) and i.parallel for i in part.body.items)
+        lines.append(f"  call void @{part.name}.chunk(ptr %own, i64 %i, i64 %next)" if shared else
+                     f"  call void @{part.name}(ptr %own)")
+    lines += ["  %more = icmp ult i64 %next, %last", "  br i1 %more, label %block, label %done",
+              "done:", "  ret void", "}", *_entry(name, count, grain)]
+    return "\n".join(lines), (RUN_CHUNKS,)
+
+
+def _entry(name: str, iterations: int, grain: int) -> list[str]:
+    """The function that has all chunks run."""
+    return ["", f"define void @{name}(ptr %args) nounwind {{",
+            f"  call void @lazyten_run_chunks(ptr @{name}.chunk, ptr %args, "
+            f"i64 {iterations}, i64 {grain})", "  ret void", "}"]
+
+
+class _Renderer:
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self.lines: list[str] = []
+        self.names: dict[Value, str] = {}
+        self.declared: set[str] = set()
+        self.used: set[int] = set()
+        self.count = 0
+        self.iterations = 0
+        self.label = "entry"
+
+    # ---- what the rows of the op table use ----
+
+    def line(self, text: str) -> str:
+        name = self._new()
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def intrinsic(self, name: str, result: str, *args: tuple[str, str]) -> str:
+        self.declared.add(f"declare {result} @{name}({', '.join(t for t, _ in args)})")
+        return self.line(f"call {result} @{name}({', '.join(f'{t} {a}' for t, a in args)})")
+
+    def _new(self) -> str:
+        self.count += 1
+        return f"%x{self.count}"
+
+    # ---- blocks and loops ----
+
+    def block(self, block: Block) -> None:
+        for item in block.items:
+            if isinstance(item, Loop):
+                self._loop(item)
+            else:
+                self._instruction(item)
+
+    def _loop(self, loop: Loop) -> None:
+        """Runs at least once: the test is at the end; a carried value's last `next` is final."""
+        self.count += 1
+        if loop.parallel:
+            self.iterations = loop.extent
+        head, done, before = f"loop{self.count}", f"done{self.count}", self.label
+        counter = self.names[loop.counter] = f"%i{self.count}"
+        for c in loop.carried:
+            self.names[c.phi] = self._new()
+        outer, self.lines, self.label = self.lines, [], head
+        self.block(loop.body)
+        following = self.line(f"add nuw nsw i64 {counter}, 1")
+        start, stop = ("%first", "%last") if loop.parallel else ("0", str(loop.extent))
+        again = self.line(f"icmp ult i64 {following}, {stop}")
+        body, self.lines, latch = self.lines, outer, self.label
+        self.lines += [f"  br label %{head}", f"{head}:",
+                       f"  {counter} = phi i64 [{start}, %{before}], [{following}, %{latch}]"]
+        for c in loop.carried:
+            kind = type_name(c.phi.dtype, c.phi.lanes)
+            initial, update = self.names[c.initial], self.names[c.next]
+            self.lines.append(f"  {self.names[c.phi]} = phi {kind} [{initial}, %{before}], "
+                              f"[{update}, %{latch}]")
+            self.names[c.final] = self.names[c.next]
+        self.lines += [*body, f"  br i1 {again}, label %{head}, label %{done}", f"{done}:"]
+        self.label = done
+
+    # ---- instructions ----
+
+    def _instruction(self, item: Instruction) -> None:
+        if isinstance(item, Store):
+            self._store(item)
+        elif isinstance(item, Constant):
+            self.names[item.out] = literal(item.value, item.out.dtype, item.out.lanes)
+        elif isinstance(item, Lanes):
+            kind = scalar_type(item.out.dtype)
+            self.names[item.out] = "<" + ", ".join(f"{kind} {v}" for v in item.values) + ">"
+        elif isinstance(item, Splat):
+            self.names[item.out] = self._splat(item)
+        elif isinstance(item, Compute):
+            self.names[item.out] = self._compute(item)
+        elif isinstance(item, Load):
+            self.names[item.out] = self._load(item)
+        elif isinstance(item, Horizontal):
+            self.names[item.out] = self._horizontal(item)
+        elif isinstance(item, Shuffle):
+            first, second = self.names[item.first], self.names[item.second]
+            self.names[item.out] = self._shuffle(item.first.dtype, item.first.lanes, first,
+                                                 item.order, second)
+
+    def _splat(self, item: Splat) -> str:
+        dtype, lanes, source = item.out.dtype, item.out.lanes, self.names[item.source]
+        if not source.startswith("%"):
+            return f"splat ({scalar_type(dtype)} {source})"
+        kind = type_name(dtype, lanes)
+        first = self.line(f"insertelement {kind} poison, {scalar_type(dtype)} {source}, i64 0")
+        return self.line(f"shufflevector {kind} {first}, {kind} poison, "
+                         f"<{lanes} x i32> zeroinitializer")
+
+    def _compute(self, item: Compute) -> str:
+        args = tuple(self.names[a] for a in item.args)
+        source, lanes = item.args[-1].dtype, item.out.lanes
+        if item.op is Op.CAST:
+            return convert(self, source, item.out.dtype, lanes, args[0])
+        if item.op is Op.BITCAST:
+            old, new = type_name(source, lanes), type_name(item.out.dtype, lanes)
+            return args[0] if old == new else self.line(f"bitcast {old} {args[0]} to {new}")
+        return ROWS[item.op](self, source, lanes, args)
+
+    def _horizontal(self, item: Horizontal) -> str:
+        name, dtype, lanes = self.names[item.source], item.source.dtype, item.source.lanes
+        while lanes > 1:
+            kind, half = type_name(dtype, lanes), lanes // 2
+            if half == 1:
+                low, high = (self.line(f"extractelement {kind} {name}, i64 {i}") for i in (0, 1))
+            else:
+                low, high = (self._shuffle(dtype, lanes, name, range(i, i + half))
+                             for i in (0, half))
+            name, lanes = ROWS[item.combiner](self, dtype, half, (low, high)), half
+        return name
+
+    # ---- memory ----
+
+    def _pointer(self, dtype: DType, address: Address, position: str | None, offset: int) -> str:
+        self.used.add(address.slot)
+        pointer, kind = f"%p{address.slot}", memory_type(dtype)
+        if position is not None:
+            pointer = self.line(f"getelementptr {kind}, ptr {pointer}, i64 {position}")
+        if offset:
+            pointer = self.line(f"getelementptr {kind}, ptr {pointer}, i64 {offset}")
+        return pointer
+
+    def _lane_pointers(self, dtype: DType, address: Address, lanes: int,
+                       mask: str | None) -> list[str]:
+        """One pointer a lane; masked-off lanes point at element 0, which is always there."""
+        if address.vector is None:
+            base, first = None if address.base is None else self.names[address.base], address.offset
+            return [self._pointer(dtype, address, base, first + i) for i in address.offsets]
+        positions, kind = self.names[address.vector], f"<{lanes} x i64>"
+        if mask is not None:
+            positions = self.line(f"select <{lanes} x i1> {mask}, {kind} {positions}, "
+                                  f"{kind} zeroinitializer")
+        pointers = []
+        for i in range(lanes):
+            position = self.line(f"extractelement {kind} {positions}, i64 {i}")
+            pointers.append(self._pointer(dtype, address, position, 0))
+        return pointers
+
+    def _load(self, item: Load) -> str:
+        dtype, lanes, address = item.out.dtype, item.out.lanes, item.address
+        mask = None if item.mask is None else self.names[item.mask]
+        if lanes == 1:
+            return self._scalar_load(dtype, address, mask)
+        if address.is_contiguous:
+            return self._vector_load(dtype, lanes, address, mask)
+        if mask is None and address.vector is None and address.span <= MOST_SPAN * lanes:
+            return self._spread_load(dtype, lanes, address)
+        name, kind = "poison", type_name(dtype, lanes)
+        for i, pointer in enumerate(self._lane_pointers(dtype, address, lanes, mask)):
+            element = f"{scalar_type(dtype)} {self._element(dtype, pointer)}"
+            name = self.line(f"insertelement {kind} {name}, {element}, i64 {i}")
+        if mask is None:
+            return name
+        return self.line(f"select <{lanes} x i1> {mask}, {kind} {name}, {kind} zeroinitializer")
+
+    def _spread_load(self, dtype: DType, lanes: int, address: Address) -> str:
+        """Lanes at places known in advance: of all elements from first to last, or, where those are
+        no vector that a register holds, of two: one from the first on, one up to the last."""
+        rest = address.span - lanes
+        if not 0 < rest <= lanes or address.span & address.span - 1 == 0:
+            whole = self._vector_load(dtype, address.span, address, None)
+            return self._shuffle(dtype, address.span, whole, address.offsets)
+        first, last = (self._vector_load(dtype, lanes, address._replace(offset=start), None)
+                       for start in (address.offset, address.offset + rest))
+        order = [i if i < lanes else i - rest + lanes for i in address.offsets]
+        return self._shuffle(dtype, lanes, first, order, last)
+
+    def _scalar_load(self, dtype: DType, address: Address, mask: str | None) -> str:
+        base = None if address.base is None else self.names[address.base]
+        if mask is None:
+            return self._element(dtype, self._pointer(dtype, address, base, address.offset))
+        position = self.line(f"add i64 {base or 0}, {address.offset}")
+        safe = self.line(f"select i1 {mask}, i64 {position}, i64 0")
+        loaded = self._element(dtype, self._pointer(dtype, address, safe, 0))
+        kind = scalar_type(dtype)
+        return self.line(f"select i1 {mask}, {kind} {loaded}, {kind} {literal(0, dtype)}")
+
+    def _vector_load(self, dtype: DType, lanes: int, address: Address, mask: str | None) -> str:
+        base = None if address.base is None else self.names[address.base]
+        pointer = self._pointer(dtype, address, base, address.offset)
+        kind = f"<{lanes} x {memory_type(dtype)}>"
+        if mask is None:
+            loaded = self.line(f"load {kind}, ptr {pointer}, align {dtype.itemsize}")
+        else:
+            stored = dt.uint8 if dtype.kind == "b" else dtype
+            name = f"llvm.masked.load.{suffix(stored, lanes)}.p0"
+            loaded = self.intrinsic(name, kind, ("ptr", pointer), ("i32", str(dtype.itemsize)),
+                                    (f"<{lanes} x i1>", mask), (kind, "zeroinitializer"))
+        return self._from_memory(dtype, lanes, loaded)
+
+    def _element(self, dtype: DType, pointer: str) -> str:
+        """Load one element, in its register type."""
+        return self._from_memory(dtype, 1, self.line(f"load {memory_type(dtype)}, ptr {pointer}"))
+
+    def _from_memory(self, dtype: DType, lanes: int, loaded: str) -> str:
+        if dtype.kind != "b":
+            return loaded
+        return convert(self, dt.uint8, dt.bool_, lanes, loaded)
+
+    def _shuffle(self, dtype: DType, lanes: int, name: str, order: Sequence[int],
+                 second: str = "poison") -> str:
+        """Lane i of the result is lane order[i] of `name`, and past its lanes of `second`."""
+        kind = type_name(dtype, lanes)
+        indices = f"<{len(order)} x i32> <{', '.join(f'i32 {i}' for i in order)}>"
+        return self.line(f"shufflevector {kind} {name}, {kind} {second}, {indices}")
+
+    def _updated(self, item: Store) -> str:
+        """What a scalar store with a combiner or a mask leaves in memory."""
+        address, dtype, name = item.address, item.value.dtype, self.names[item.value]
+        base = None if address.base is None else self.names[address.base]
+        there = self._element(dtype, self._pointer(dtype, address, base, address.offset))
+        if item.combiner is not None:
+            name = ROWS[item.combiner](self, dtype, 1, (there, name))
+        if item.mask is None:
+            return name
+        kind = scalar_type(dtype)
+        return self.line(f"select i1 {self.names[item.mask]}, {kind} {name}, {kind} {there}")
+
+    def _store(self, item: Store) -> None:
+        value, address = item.value, item.address
+        dtype, lanes, name = value.dtype, value.lanes, self.names[value]
+        mask = None if item.mask is None or lanes == 1 else self.names[item.mask]
+        if item.combiner is not None or (item.mask is not None and mask is None):
+            name = self._updated(item)
+        if dtype.kind == "b":
+            name = convert(self, dt.bool_, dt.uint8, lanes, name)
+        kind = memory_type(dtype) if lanes == 1 else f"<{lanes} x {memory_type(dtype)}>"
+        stored = dt.uint8 if dtype.kind == "b" else dtype
+        if address.vector is None and sorted(address.offsets) == list(range(lanes)):
+            if lanes > 1 and not address.is_contiguous:
+                order = [address.offsets.index(i) for i in range(lanes)]
+                name = self._shuffle(stored, lanes, name, order)
+            base = None if address.base is None else self.names[address.base]
+            pointer = self._pointer(dtype, address, base, address.offset)
+            if mask is not None:
+                self._masked_store(stored, lanes, name, pointer, mask)
+                return
+            self.lines.append(f"  store {kind} {name}, ptr {pointer}, align {dtype.itemsize}")
+            return
+        for i, pointer in enumerate(self._lane_pointers(dtype, address, lanes, mask)):
+            element = self.line(f"extractelement {kind} {name}, i64 {i}")
+            if mask is not None:
+                there = self.line(f"load {memory_type(dtype)}, ptr {pointer}")
+                on = self.line(f"extractelement <{lanes} x i1> {mask}, i64 {i}")
+                element = self.line(f"select i1 {on}, {memory_type(dtype)} {element}, "
+                                    f"{memory_type(dtype)} {there}")
+            self.lines.append(f"  store {memory_type(dtype)} {element}, ptr {pointer}")
+
+    def _masked_store(self, stored: DType, lanes: int, name: str, pointer: str, mask: str) -> None:
+        """A vector to neighbours in memory, where the mask is true."""
+        kind, bits = f"<{lanes} x {memory_type(stored)}>", f"<{lanes} x i1>"
+        function = f"@llvm.masked.store.{suffix(stored, lanes)}.p0"
+        self.declared.add(f"declare void {function}({kind}, ptr, i32, {bits})")
+        self.lines.append(f"  call void {function}({kind} {name}, ptr {pointer}, "
+                          f"i32 {stored.itemsize}, {bits} {mask})")
+

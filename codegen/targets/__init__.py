@@ -1,0 +1,17 @@
+"""What is known of processors and languages: records and tables.
+
+In: nothing. Out: what optimize, linearize and renderers ask about a processor or a language. A
+new one is a record here, or in another package.
+
+Files, in reading order:
+
+- target.py: What the code generator must know of a processor: a `Target`.
+- generated.py: What code generation hands to a runtime: `Generated`, one a kernel.
+- dialect.py: The dialects of C that render_c writes, each a record of what differs from the
+  others.
+- native_half.py: 16-bit floats in hardware: what a device has, and the functions that text calls
+  for it.
+- cp_async.py: Copies to shared memory that go on while threads compute: PTX's cp.async, as
+  functions.
+- tensor_cores.py: The tensor cores that there are: a row for each instruction.
+"""

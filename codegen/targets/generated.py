@@ -1,0 +1,35 @@
+"""What code generation hands to a runtime: `Generated`, one a kernel."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lazyten.support.location import Location
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """A kernel as text, ready for the device's compiler.
+
+    name: of the function, as the text spells it. source: the function. declares: lines that must
+    stand before it in its module, once however many kernels need them. loops: the decisions and
+    the loop nest, for people. where: the user's line, for messages. entries: the functions of the
+    text in the order to call them, each with the same arguments. scratch: bytes of memory that they
+    share, as arguments after the kernel's own, for the time of one launch. work_items: of each
+    entry, for devices that launch many of one function. groups: of each entry, how many work items
+    make a group that shares local memory, a divisor of work_items; 0 where it does not matter.
+    records: of the report that a checked kernel has for its last argument before those (report.py);
+    0 without one. in_place: outputs and inputs, by the numbers of their arguments, that may be one
+    memory.
+    """
+
+    name: str
+    source: str
+    declares: tuple[str, ...]
+    loops: str
+    where: Location | None = None
+    entries: tuple[str, ...] = ()
+    scratch: tuple[int, ...] = ()
+    work_items: tuple[int, ...] = ()
+    groups: tuple[int, ...] = ()
+    records: int = 0
+    in_place: tuple[tuple[int, int], ...] = ()

@@ -1,0 +1,63 @@
+"""What the code generator must know of a processor: a `Target`.
+
+A runtime makes one from its capabilities; the optimizer's cost model reads it. Tests that compare
+generated text name a fixed one, so that they do not depend on the machine.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lazyten.codegen.targets.dialect import Dialect
+from lazyten.codegen.targets.native_half import SOFTWARE, NativeHalves
+
+BUSY_WARPS = 2048
+"""So many warps keep a GPU busy; with fewer it is idle in part."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A processor's vector unit and caches.
+
+    name: for messages. vector_bytes: width of a vector register. vector_registers: how many there
+    are; a register tile that needs more is spilled to memory. l1_bytes, l2_bytes: data caches of a
+    core, the first of 64-byte lines in l1_ways ways. threads: whether it has `lazyten_run_chunks`,
+    with which a large kernel runs on several threads (see render_llvm), or work items, which take
+    the place of threads (see render_c). language: of the text, 'llvm', a key of dialect.DIALECTS or
+    a record of its own. most_lanes: of a vector, whatever its elements. work_group: most work items
+    of a group, 1 where each has a core of its own. local_memory: bytes that the items of a group
+    share. warp: items that run in step. tensor_cores: names of instructions that it has, see
+    tensor_cores.py. tf32: whether those that round float32 may be used unasked. halves: what it
+    does with 16-bit floats; the others are computed in integers and float32. async_copies: whether
+    local memory is filled while work items compute.
+    """
+
+    name: str = "generic"
+    vector_bytes: int = 16
+    vector_registers: int = 16
+    l1_bytes: int = 32 << 10
+    l1_ways: int = 8
+    l2_bytes: int = 512 << 10
+    threads: bool = False
+    language: str | Dialect = "llvm"
+    most_lanes: int = 64
+    work_group: int = 1
+    local_memory: int = 0
+    warp: int = 32
+    tensor_cores: tuple[str, ...] = ()
+    tf32: bool = False
+    halves: NativeHalves = SOFTWARE
+    async_copies: bool = False
+
+    @property
+    def widest(self) -> int:
+        """Most lanes of a vector; for work items in groups, neighbours that one takes."""
+        return 4 if self.work_group > 1 else min(self.vector_bytes, self.most_lanes)
+
+    @property
+    def label(self) -> str:
+        """What files of decisions call it: 'cpu-32x16' for 16 vector registers of 32 bytes."""
+        return f"{self.name}-{self.vector_bytes}x{self.vector_registers}"
+
+
+AVX2 = Target("avx2", 32, 16, threads=True)
+"""x86-64 with AVX2, and threads: what golden tests render for."""

@@ -1,0 +1,121 @@
+"""The tensor cores that there are: a row for each instruction.
+
+A row says how a warp's items hold the three matrices: `fragment` layouts, as digits of the row and
+of the column of each element, slowest first. The layouts are those of NVIDIA's PTX ISA, "Matrix
+multiply-accumulate operation using mma instruction". gpu/tensor_tiles.py puts one in the place
+of a tile.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lazyten.ir import dtype as dt
+from lazyten.ir.dtype import DType
+from lazyten.ir.node import Node, Range, make
+from lazyten.ir.ops import Op
+from lazyten.symbolic.index_moves import flatten
+from lazyten.symbolic.simplify import simplify
+
+FRAGMENT = 1 << 22
+"""What the orders of the ranges over fragments and over a warp's items begin with."""
+
+Digits = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TensorCore:
+    """One instruction, `c += a @ b` of (m, k) @ (k, n), by the items of a warp.
+
+    sizes: of each digit. strides: of those of the item's number in its warp, 'g' and 't' for
+    4 * g + t; the others number the elements that an item holds. rows, columns, inner: the digits
+    of m, n and k in a and b; own_rows, own_columns: of m and n in c. a, b, c: the digits of an
+    item's elements, for c one of a row and one of a column. takes: the type of a and b. ptx: the
+    instruction.
+    """
+
+    name: str
+    takes: DType
+    sizes: tuple[tuple[str, int], ...]
+    strides: tuple[tuple[str, int], ...]
+    rows: Digits
+    columns: Digits
+    own_rows: Digits
+    own_columns: Digits
+    inner: Digits
+    a: Digits
+    b: Digits
+    c: tuple[str, str]
+    ptx: str
+
+    def __str__(self) -> str:
+        return self.name
+
+    def size(self, digits: Digits) -> int:
+        """The extent of an axis that has these digits."""
+        extent = 1
+        for d in digits:
+            extent *= dict(self.sizes)[d]
+        return extent
+
+    @property
+    def warp(self) -> int:
+        """How many work items compute it together."""
+        return self.size(tuple(digit for digit, _ in self.strides))
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """m, n and k."""
+        return self.size(self.own_rows), self.size(self.own_columns), self.size(self.inner)
+
+    def at(self, digits: Digits) -> Node:
+        """The position on an axis, over the ranges of its digits."""
+        return simplify(flatten([dict(self.sizes)[d] for d in digits],
+                                [self.range(d) for d in digits]))
+
+    def range(self, digit: str) -> Node:
+        """The range of a digit: 'local' for those of the item's number, or else 'unroll'."""
+        names = [name for name, _ in self.sizes]
+        kind = "local" if digit in dict(self.strides) else "unroll"
+        arg = Range((FRAGMENT, names.index(digit)), dict(self.sizes)[digit], kind)
+        return make(Op.RANGE, dt.INDEX, (), arg)
+
+
+_SIZES_16 = (("g", 8), ("t", 4), ("kh", 2), ("ah", 2), ("ch", 2), ("kl", 2), ("cl", 2))
+_STRIDES = (("g", 4), ("t", 1))
+
+
+def _of_halves(name: str, dtype: DType, kind: str) -> TensorCore:
+    return TensorCore(
+        name, dtype, _SIZES_16, _STRIDES, rows=("ah", "g"), columns=("g",), own_rows=("ch", "g"),
+        own_columns=("t", "cl"), inner=("kh", "t", "kl"), a=("kh", "ah", "kl"), b=("kh", "kl"),
+        c=("ch", "cl"),
+        ptx=f"mma.sync.aligned.m16n8k16.row.col.f32.{kind}.{kind}.f32")
+
+
+TABLE: dict[str, TensorCore] = {core.name: core for core in (
+    _of_halves("m16n8k16_f16", dt.float16, "f16"),
+    _of_halves("m16n8k16_bf16", dt.bfloat16, "bf16"),
+    TensorCore("m16n8k8_tf32", dt.float32, _SIZES_16, _STRIDES, rows=("ah", "g"),
+               columns=("g",), own_rows=("ch", "g"), own_columns=("t", "cl"), inner=("kh", "t"),
+               a=("kh", "ah"), b=("kh",), c=("ch", "cl"),
+               ptx="mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"))}
+"""By name. All give, and add to, float32: (m, n) with c as own_rows by own_columns."""
+
+
+def definition(core: TensorCore) -> str:
+    """The function of CUDA C++ that is the instruction; a test may define another."""
+    words = 2 if core.takes.is_half else 1
+    counts = [core.size(digits) // words for digits in (core.a, core.b)]
+    results = [f"c{i}" for i in range(4)]
+    inputs = [f"{x}{i}" for x, count in zip("ab", counts, strict=True) for i in range(count)]
+    places = [f"%{i}" for i in range(4 + len(inputs))]
+    groups = (places[:4], places[4:4 + counts[0]], places[4 + counts[0]:], places[:4])
+    text = ", ".join("{" + ", ".join(g) + "}" for g in groups)
+    params = ", ".join([*(f"float &{c}" for c in results), *(f"uint {x}" for x in inputs)])
+    rounded = "" if core.takes.is_half else "".join(
+        f'  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"({x}) : "f"(as_float({x})));\n' for x in inputs)
+    outs, ins = (", ".join(f'"{kind}"({x})' for x in names)
+                 for kind, names in (("+f", results), ("r", inputs)))
+    return (f"#ifndef LAZYTEN_ON_CPU\nstatic __device__ inline void lazyten_mma_{core.name}("
+            f'{params}) {{\n{rounded}  asm volatile("{core.ptx} {text};" : {outs} : {ins});\n}}\n'
+            "#endif")

@@ -1,0 +1,62 @@
+"""batch: a graph of one example as a graph of many, which `lt.func.vmap` and Jacobians are made of.
+
+In: GRAPH nodes of one example, and for the flat arrays that differ between examples those of all.
+Out: the nodes' values for all examples, with the axis of examples in front. The rules are in
+`vmap_rules.py`; this module only walks, and only above what differs.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lazyten.autodiff.vmap_rules import VMAP
+from lazyten.ir.node import GradientRule, Node, expand, make, reshape, toposort
+from lazyten.ir.ops import Op
+from lazyten.ir.unknown import unknown
+from lazyten.support.location import attribute_to
+
+
+def batch(outputs: Sequence[Node], examples: Mapping[Node, Node], size: int) -> list[Node | None]:
+    """Each output with an axis of `size` examples in front; None if it is the same for all.
+
+    examples: for flat nodes of one example, shape (n,), those of all, shape (size, n).
+    """
+    done = dict(examples)
+    for node in toposort(outputs, lambda n: () if n in done else n.src):
+        if node not in done and any(s in done for s in node.src):
+            src = tuple(done[s] if s in done else repeated(s, size) for s in node.src)
+            with attribute_to(node.place):
+                done[node] = _of_all(node, src, size)
+    return [done.get(output) for output in outputs]
+
+
+def repeated(x: Node, size: int) -> Node:
+    """x, the same for all examples, with an axis of them in front."""
+    return expand(reshape(x, (1, *x.shape)), (size, *x.shape))
+
+
+def _of_all(node: Node, src: tuple[Node, ...], size: int) -> Node:
+    if node.op is Op.CUSTOM_GRADIENT:
+        return make(node.op, node.dtype, src, _BatchedRule(node.arg, size))
+    return VMAP[node.op](node, src, size)
+
+
+@dataclass(frozen=True, slots=True)
+class _BatchedRule:
+    """The gradient rule of one example, for all: it is called with unknowns, and what it gives is
+    batched."""
+
+    rule: GradientRule
+    size: int
+
+    def __call__(self, g: Node, node: Node) -> list[Node | None]:
+        given = [g, *node.src]
+        one = [unknown(x.shape[1:], x.dtype) for x in given]
+        cotangent, *sources = [x for x, _ in one]
+        parts = self.rule(cotangent, make(node.op, node.dtype, tuple(sources), self.rule))
+        examples = {flat: reshape(x, (self.size, flat.numel))
+                    for x, (_, flat) in zip(given, one, strict=True)}
+        wanted = [p for p in parts if p is not None]
+        found = zip(wanted, batch(wanted, examples, self.size), strict=True)
+        whole = iter([repeated(p, self.size) if b is None else b for p, b in found])
+        return [None if p is None else next(whole) for p in parts]

@@ -1,0 +1,84 @@
+"""Functions that are told of gradients on their way back: by the value they are the gradient of.
+
+A leaf's value is known by its id; any other by its node, so two tensors that were computed in the
+same way from the same values are one here.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from lazyten.ir.node import Node
+from lazyten.ir.ops import Op
+
+Hook = Callable[[Node], Node | None]
+_of_values: WeakKeyDictionary[Node, dict[int, Hook]] = WeakKeyDictionary()
+_of_leaves: dict[int, dict[int, Hook]] = {}
+_after: dict[int, dict[int, Callable[[Any], None]]] = {}
+_numbers = count()
+_LAST = 1 << 62
+
+
+class RemovableHandle:
+    """What registering a hook gives: remove() takes it away again."""
+
+    def __init__(self, hooks: dict[int, Any], number: int) -> None:
+        self._hooks, self._number = hooks, number
+
+    def remove(self) -> None:
+        """Call the hook no more."""
+        self._hooks.pop(self._number, None)
+
+    @property
+    def id(self) -> int:
+        """A number of its own."""
+        return self._number
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.remove()
+
+
+def register(node: Node, hook: Hook, last: bool = False) -> RemovableHandle:
+    """Have `hook` called with each gradient of `node`; what it gives, if not None, replaces it.
+    last: after all others, which are called in the order in which they were registered."""
+    of_node = (_of_leaves.setdefault(node.arg, {}) if node.op is Op.LEAF
+               else _of_values.setdefault(node, {}))
+    return _registered(of_node, hook, _LAST if last else 0)
+
+
+def register_after(leaf_id: int, hook: Callable[[Any], None]) -> RemovableHandle:
+    """Have `hook` called with the leaf after each time that its `.grad` was added to."""
+    return _registered(_after.setdefault(leaf_id, {}), hook)
+
+
+def _registered(hooks: dict[int, Any], hook: Any, start: int = 0) -> RemovableHandle:
+    number = start + next(_numbers)
+    hooks[number] = hook
+    return RemovableHandle(hooks, number)
+
+
+def forget(leaf_id: int) -> None:
+    """The leaf is gone."""
+    _of_leaves.pop(leaf_id, None)
+    _after.pop(leaf_id, None)
+
+
+def passed(node: Node, gradient: Node) -> Node:
+    """A gradient of `node` after its hooks."""
+    if not _of_leaves and not _of_values:
+        return gradient
+    found = _of_leaves.get(node.arg) if node.op is Op.LEAF else _of_values.get(node)
+    for _, hook in sorted((found or {}).items()):
+        gradient = hook(gradient) or gradient
+    return gradient
+
+
+def accumulated(leaf_id: int, leaf: Any) -> None:
+    """Call what waits for this leaf's `.grad`."""
+    for hook in list(_after.get(leaf_id, {}).values()):
+        hook(leaf)

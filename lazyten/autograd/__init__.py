@@ -1,0 +1,103 @@
+"""Derivatives: `grad` and `backward` as functions, hand-written gradients, checks of gradients.
+
+Files, in reading order:
+
+- anomaly.py: Finding the operation whose gradient is the first to become NaN.
+- custom_function.py: Operations whose gradient the user writes: `autograd.Function`.
+- gradcheck.py: Gradients compared with differences of values: tests for hand-written ones.
+- checkpointing.py: Checkpoints: what a function computes is not kept for the gradient, but
+  computed again for it.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lazyten.autodiff import gradient as _gradient
+from lazyten.autograd.anomaly import detect_anomaly, set_detect_anomaly
+from lazyten.autograd.custom_function import Function, FunctionContext, once_differentiable
+from lazyten.autograd.gradcheck import gradcheck, gradgradcheck
+from lazyten.frontend.tensor import Tensor
+from lazyten.ir.node import Node, const, make
+from lazyten.ir.ops import Op
+from lazyten.support.errors import ArgumentError, DTypeError, GradientError
+from lazyten.support.grad_mode import (
+    enable_grad,
+    inference_mode,
+    no_grad,
+    set_grad_enabled,
+)
+
+__all__ = ["Function", "FunctionContext", "backward", "detect_anomaly", "enable_grad", "grad",
+           "gradcheck", "gradgradcheck", "inference_mode", "no_grad", "once_differentiable",
+           "set_detect_anomaly", "set_grad_enabled"]
+
+Given = Tensor | Sequence[Tensor]
+
+
+def grad(outputs: Given, inputs: Given,
+         grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
+         retain_graph: bool | None = None, create_graph: bool = False,
+         allow_unused: bool | None = None,
+         materialize_grads: bool = False) -> tuple[Tensor | None, ...]:
+    """The gradients of the sum of `outputs`, weighted with `grad_outputs`, for each of `inputs`;
+    `.grad` is left alone.
+
+    create_graph: they can be differentiated again. retain_graph: keep what is needed to ask again.
+    GradientError for an input that no output depends on, unless allow_unused (it gets None) or
+    materialize_grads (zeros).
+    """
+    roots, wanted = _tensors(outputs, "outputs"), _tensors(inputs, "inputs")
+    for number, t in enumerate(wanted):
+        if not t.requires_grad:
+            raise GradientError(f"grad: input {number}, of shape {t.shape}, does not require "
+                                f"gradients; set requires_grad before the outputs are computed "
+                                f"from it")
+    weights = _weights(grad_outputs, len(roots))
+    cotangents = [root._cotangent(w) for root, w in zip(roots, weights, strict=True)]
+    parts = _gradient.gradients_for([r.node for r in roots], cotangents, [t.node for t in wanted])
+    if not (create_graph if retain_graph is None else retain_graph):
+        for root in roots:
+            root._free_graph()
+    return tuple(_result(number, t, part, create_graph, allow_unused, materialize_grads)
+                 for number, (t, part) in enumerate(zip(wanted, parts, strict=True)))
+
+
+def _result(number: int, t: Tensor, part: Node | None, create_graph: bool,
+            allow_unused: bool | None, materialize: bool) -> Tensor | None:
+    if part is None and materialize:
+        return Tensor._of(const(0, t.dtype, t.shape), t.device)
+    if part is None:
+        if allow_unused:
+            return None
+        raise GradientError(f"grad: no output depends on input {number}, of shape {t.shape}; leave "
+                            f"it out, or pass allow_unused=True to get None for it")
+    if not create_graph:
+        part = make(Op.DETACH, part.dtype, (part,))
+    return Tensor._of(part, t.device, create_graph, one_of=True)
+
+
+def backward(tensors: Given, grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
+             retain_graph: bool = False) -> None:
+    """backward() of each of these tensors."""
+    roots = _tensors(tensors, "tensors")
+    for root, weight in zip(roots, _weights(grad_tensors, len(roots)), strict=True):
+        root.backward(weight, retain_graph)
+
+
+def _tensors(given: Given, what: str) -> list[Tensor]:
+    found = [given] if isinstance(given, Tensor) or not isinstance(given, Sequence) else list(given)
+    for t in found:
+        if not isinstance(t, Tensor):
+            raise DTypeError(f"grad: {what} holds {type(t).__name__} {t!r:.40}; give tensors")
+    return found
+
+
+def _weights(given: Tensor | Sequence[Tensor | None] | None,
+             count: int) -> Sequence[Tensor | None]:
+    weights: Sequence[Tensor | None] = [None] * count
+    if given is not None:
+        weights = [given] if isinstance(given, Tensor) else list(given)
+    if len(weights) != count:
+        raise ArgumentError(f"grad: {len(weights)} weights for {count} outputs; give one for each, "
+                            f"None for 1")
+    return weights

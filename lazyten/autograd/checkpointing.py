@@ -1,0 +1,83 @@
+"""Checkpoints: what a function computes is not kept for the gradient, but computed again for it.
+
+The second computation must not be recognized as the first: it reads copies of the inputs, which
+seem to depend on the cotangent. So they are made when that is known, after the forward pass.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from lazyten.autodiff.gradient import vjp
+from lazyten.frontend.tensor import Tensor
+from lazyten.ir import dtype as dt
+from lazyten.ir.node import Node, cast, const, make, move, reshape, substitute, toposort
+from lazyten.ir.ops import Op
+from lazyten.operators.math import elementwise as ew
+from lazyten.operators.math.elementwise import with_gradient
+from lazyten.support.errors import ArgumentError
+from lazyten.support.trees import flatten
+
+
+def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """`function(*args, **kwargs)`, whose inner values are computed again in the backward pass.
+
+    That takes less memory and more time. Gradients flow to the arguments that are tensors, and to
+    all other leaves that the function uses. Random numbers are the same both times; sums may
+    differ by rounding, so that a comparison of all but equal sums may turn out otherwise. The
+    function gives a tensor, or a tuple, list or dict of them.
+    """
+    kwargs.pop("use_reentrant", None)
+    if not callable(function):
+        raise ArgumentError(f"checkpoint of {function!r:.40}: give the function, and then its "
+                            f"arguments")
+    inputs = [x.node for x in flatten((args, kwargs))[0] if isinstance(x, Tensor)]
+    return _mapped(function(*args, **kwargs), inputs)
+
+
+def _mapped(result: Any, inputs: list[Node]) -> Any:
+    if isinstance(result, Tensor):
+        if not result.requires_grad:
+            return result
+        return Tensor._of(_checkpointed(result.node, inputs), result.device, True)
+    if isinstance(result, list | tuple):
+        return type(result)(_mapped(x, inputs) for x in result)
+    if isinstance(result, dict):
+        return {name: _mapped(x, inputs) for name, x in result.items()}
+    return result
+
+
+def _checkpointed(output: Node, inputs: list[Node]) -> Node:
+    """`output`, whose gradient is that of a copy that is computed again."""
+    known = set(inputs)
+    order = toposort([output], lambda n: () if n in known or n.op is Op.LEAF else n.src)
+    wanted = tuple(n for n in order if (n in known or n.op is Op.LEAF) and n.dtype.is_float)
+    kept = tuple(n for n in wanted if n is not output)
+    if not kept:
+        return output
+    value = make(Op.DETACH, output.dtype, (output,))
+    return with_gradient(value, kept, _Again(output, kept))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Again:
+    """The gradient: computes `output` again from copies of the inputs."""
+
+    output: Node
+    inputs: tuple[Node, ...]
+
+    def __call__(self, g: Node, node: Node) -> tuple[Node | None, ...]:
+        never = _never(g)
+        copies = {x: make(Op.CONTIGUOUS, x.dtype, (ew.where(never, const(0, x.dtype), x),))
+                  if x.op is not Op.LEAF else x for x in self.inputs}
+        again, = substitute([self.output], copies)
+        return tuple(vjp(again, g, [copies[x] for x in self.inputs]))
+
+
+def _never(g: Node) -> Node:
+    """False, but only known once `g` is: whether its first element both is NaN and is not."""
+    first = move(Op.SHRINK, reshape(g, (g.numel,)), ((0, 1),)) if g.numel else const(0, dt.float32,
+                                                                                     (1,))
+    first = make(Op.CONTIGUOUS, first.dtype, (reshape(first, ()),))
+    return ew.bitwise_and(cast(ew.not_equal(first, first), dt.bool_), ew.equal(first, first))

@@ -1,0 +1,109 @@
+"""Gradients compared with differences of values: tests for hand-written ones."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from lazyten.autodiff import gradient as _gradient
+from lazyten.frontend.tensor import Tensor
+from lazyten.support.errors import ArgumentError, GradientError
+from lazyten.support.grad_mode import no_grad
+from lazyten.support.trees import flatten
+
+Array = np.ndarray[Any, Any]
+
+
+def gradcheck(func: Callable[..., Any], inputs: Tensor | Sequence[Any], eps: float = 1e-6,
+              atol: float = 1e-5, rtol: float = 1e-3, raise_exception: bool = True) -> bool:
+    """Whether the gradients of `func(*inputs)` agree with central differences of its values.
+
+    inputs: of float64 where gradients are checked (requires_grad), since `eps` is small beside the
+    precision of narrower types. Raises GradientError, with both, where they differ; or gives False
+    if not raise_exception.
+    """
+    given = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+    wanted = [i for i, x in enumerate(given) if isinstance(x, Tensor) and x.requires_grad]
+    if not wanted or any(given[i].dtype.bits < 64 for i in wanted):
+        raise ArgumentError("gradcheck: give at least one input of float64 with requires_grad; "
+                            "differences of narrower types are too coarse")
+    outputs = _floats(func(*given))
+    for number, output in enumerate(outputs):
+        found = _analytic(output, [given[i] for i in wanted])
+        for i, jacobian in zip(wanted, found, strict=True):
+            expected = _numeric(func, given, i, number, eps)
+            if not np.allclose(jacobian, expected, rtol, atol, equal_nan=True):
+                if not raise_exception:
+                    return False
+                raise GradientError(f"gradcheck: output {number} for input {i}: the gradient is\n"
+                                    f"{jacobian}\nbut differences of values give\n{expected}")
+    return True
+
+
+def gradgradcheck(func: Callable[..., Any], inputs: Tensor | Sequence[Any],
+                  grad_outputs: Sequence[Tensor] | None = None, eps: float = 1e-6,
+                  atol: float = 1e-5, rtol: float = 1e-3, raise_exception: bool = True) -> bool:
+    """gradcheck of the gradients of `func`, weighted with `grad_outputs` (or fixed numbers)."""
+    given = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+    outputs = _floats(func(*given))
+    weights = grad_outputs
+    if weights is None:
+        draw = np.random.default_rng(0)
+        weights = [Tensor._copy_of(draw.uniform(0.5, 1.5, t.shape), t.dtype, t.device, True)
+                   for t in outputs]
+
+    def first(*args: Any) -> tuple[Tensor, ...]:
+        inner, factors = args[:len(given)], args[len(given):]
+        wanted = [x for x, old in zip(inner, given, strict=True)
+                  if isinstance(old, Tensor) and old.requires_grad]
+        total: list[Any] = [None] * len(wanted)
+        for output, factor in zip(_floats(func(*inner)), factors, strict=True):
+            parts = _gradient.vjp(output.node, factor.node, [t.node for t in wanted])
+            for place, part in enumerate(parts):
+                if part is not None:
+                    value = Tensor._of(part, output.device, True)
+                    total[place] = value if total[place] is None else total[place] + value
+        return tuple(t for t in total if t is not None)
+
+    return gradcheck(first, [*given, *weights], eps, atol, rtol, raise_exception)
+
+
+def _floats(result: Any) -> list[Tensor]:
+    return [t for t in flatten(result)[0] if isinstance(t, Tensor) and t.dtype.is_float]
+
+
+def _analytic(output: Tensor, inputs: Sequence[Tensor]) -> list[Array]:
+    """The Jacobian for each input: (elements of the output, elements of the input)."""
+    found = [np.zeros((output.numel(), t.numel())) for t in inputs]
+    if not output.requires_grad:
+        return found
+    for row in range(output.numel()):
+        one = np.zeros(output.numel())
+        one[row] = 1.0
+        cotangent = Tensor._copy_of(one.reshape(output.shape), output.dtype, output.device)
+        parts = _gradient.vjp(output.node, cotangent.node, [t.node for t in inputs])
+        for jacobian, part in zip(found, parts, strict=True):
+            if part is not None:
+                jacobian[row] = Tensor._of(part, output.device).numpy().reshape(-1)
+    return found
+
+
+def _numeric(func: Callable[..., Any], inputs: Sequence[Any], place: int, number: int,
+             eps: float) -> Array:
+    """The Jacobian by central differences."""
+    x = inputs[place]
+    base = x.detach().numpy().reshape(-1)
+    columns = []
+    for position in range(base.size):
+        ends = []
+        for step in (eps, -eps):
+            moved = base.copy()
+            moved[position] += step
+            given = list(inputs)
+            given[place] = Tensor._copy_of(moved.reshape(x.shape), x.dtype, x.device, True)
+            output = _floats(func(*given))[number]
+            with no_grad():
+                ends.append(output.detach().numpy().reshape(-1).astype(np.float64))
+        columns.append((ends[0] - ends[1]) / (2 * eps))
+    return np.stack(columns, 1) if columns else np.zeros((0, 0))

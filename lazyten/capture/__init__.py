@@ -1,0 +1,55 @@
+"""`lt.jit`: a function is traced once a signature, and then run as one native call.
+
+In: a Python function and a call of it. Out: that call's results, by launches that were recorded
+once. Not here: kernels, which it gets as everybody does (execution/).
+
+Files, in reading order:
+
+- jitted.py: `lt.jit`: functions that are traced once a signature, and then run as one native
+  call.
+- capture.py: Recording one call of a function: which tensors it reads, and what it computes and
+  changes.
+- captured.py: What one call of a jitted function did, in terms that hold for all calls of its
+  signature.
+- replay.py: Running a captured call again: tables of buffers, one native call, and the results.
+- segment.py: The part of a captured call that one device computes: its memory, its launches, its
+  results.
+- homes.py: Memory for the results of a jitted function, which serves again once nobody reads it
+  any more.
+- aliasing.py: Arrays that take the memory of others: what a step writes, that of what it is the
+  last to read.
+- donation.py: Which tensors a call of a jitted function donates: those of some arguments, by
+  position or name.
+- environment.py: The Python state that a function depends on: what its names meant when it was
+  traced.
+- purity.py: Refusing what a replay cannot repeat: printing, input, clocks and Python's random
+  numbers.
+
+`jitted.py` keys a call by its arguments; `capture.py` runs the function once while `tracing.py`,
+which storages, tensors, generators and optimizers report to, tells it what is touched. Every
+storage from outside then reads as a Placeholder; after the trace all of them are put back, so a
+trace has no effects, and the first call is a replay like all others. What was noted is a
+`Captured` (captured.py): where values come from in any call, what is written, what the host
+computes anew. `replay.py` makes one Plan of it and launches it through `Executor.sequence`, which
+on the cpu is one native call for all kernels, or through `Executor.limited` if it has indices to
+look at before something is written (checks.py): on the cpu that is one call, too, as the list of
+launches may have limits in it at which it ends. `environment.py` compares the Python state a
+function can reach by name with that of the trace; purity.py refuses printing, clocks and foreign
+random numbers. `Homes` (homes.py) is memory for the results of a call, used again when its
+reference counts say that nothing reads it any more.
+
+What one device computes of a call is a `Segment` (segment.py). What a call updates it writes to
+the tensor's own memory, and results to that of donated arguments (donation.py), where three
+things allow it. The kernel: codegen/instructions/aliasing.py looks at its instructions, and names
+the inputs of which it reads each element only in the iteration that writes the same element of an
+output, and no element twice; not, then, where the last block overlaps the one before. The
+schedule: in_place.py sees that no later kernel reads the input, and runs a kernel that replaces
+it after those that read it. And the moment: reference counts say that nobody else knows the
+memory; else the result has new memory in that call. Indices are looked at before the first launch
+that replaces an input, so a call that fails leaves everything as it was. (Nodes never change
+otherwise: this one names memory whose old contents nobody can name any more.)
+
+A replay is a few comparisons of whole lists, not a walk: the call's key, the objects that names
+mean, the flags of storages, and reference counts are each compared at once; only where something
+differs is it looked at by name and value.
+"""

@@ -1,0 +1,119 @@
+"""Arrays that take the memory of others: what a step writes, that of what it is the last to read.
+
+In: a `Schedule` and its programs, which say which of their arguments may be one memory; inputs that
+nobody needs after the last step. Out: pairs of arrays for the memory planner (`schedule.replan`),
+and the outputs that live in such an input. Called by segment.py.
+"""
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import NamedTuple
+
+from lazyten.schedule.cost import Decision
+from lazyten.schedule.schedule import Schedule
+from lazyten.schedule.steps import Step
+from lazyten.storage.device import Program
+
+Replacing = frozenset[tuple[int, int]]
+"""Pairs of arrays (written, read): the first may have the memory of the second."""
+
+
+def replacements(made: Schedule, programs: Sequence[Program]) -> Replacing:
+    """The pairs of which one step reads the second for the last time and writes the first.
+
+    No other step of its launch, which may run at the same time, touches the second, which is no
+    result either.
+    """
+    last = _last_launches(made)
+    found = set()
+    rest = iter(zip(made.steps, programs, strict=True))
+    for launch, count in enumerate(made.launches):
+        together = [next(rest) for _ in range(count)]
+        uses = Counter(a for step, _ in together for a in step.args)
+        for step, program in together:
+            for output, given in program.in_place:
+                read = step.args[given]
+                if last[read] == launch and uses[read] == 1 and not step.offsets[given] \
+                        and read not in made.outputs:
+                    found.add((step.args[output], read))
+    return frozenset(found)
+
+
+def postponed(made: Schedule, programs: Sequence[Program],
+              wanted: Collection[int]) -> tuple[Schedule, tuple[Program, ...]]:
+    """The same launches, those that replace inputs `wanted` after the last that reads these, unless
+    something in between needs their results."""
+    last, launches = _last_launches(made), _taken_apart(made, programs)
+    order = list(range(len(launches)))
+    for number, launch in enumerate(launches):
+        after = max((last[part.step.args[given]] for part in launch
+                     for _, given in part.program.in_place if part.step.args[given] in wanted),
+                    default=number)
+        writes = {a for part in launch for a in part.step.args[:len(part.step.kernel.outputs)]}
+        if writes.isdisjoint(a for between in launches[number + 1:after + 1]
+                             for part in between for a in part.step.args):
+            order[number] = after
+    moved = sorted(range(len(launches)), key=lambda n: (order[n], order[n] != n))
+    parts = [part for n in moved for part in launches[n]]
+    made = replace(made, steps=tuple(p.step for p in parts),
+                   launches=tuple(len(launches[n]) for n in moved),
+                   decisions=tuple(d for p in parts for d in p.decisions),
+                   saved=tuple(p.saved for p in parts))
+    return made, tuple(p.program for p in parts)
+
+
+class _Part(NamedTuple):
+    """A step, with what belongs to it."""
+
+    step: Step
+    program: Program
+    decisions: tuple[Decision, ...]
+    saved: float
+
+
+def _taken_apart(made: Schedule, programs: Sequence[Program]) -> list[list[_Part]]:
+    """The steps of each launch."""
+    decisions = iter(made.decisions)
+    parts = (_Part(step, program, tuple(islice(decisions, len(step.kernel.outputs))), saved)
+             for step, program, saved in zip(made.steps, programs, made.saved, strict=True))
+    return [list(islice(parts, count)) for count in made.launches]
+
+
+def taken(made: Schedule, replacing: Replacing,
+          wanted: Iterable[tuple[int, Sequence[int]]]) -> dict[int, int]:
+    """The outputs that live in the memory of an input, and in which.
+
+    wanted: inputs that are not needed afterwards, each with outputs for its memory, the best first.
+    An output takes it if it is of the same type and size and either replaces the input or is
+    written after the last launch that reads it.
+    """
+    last = _last_launches(made)
+    first = first_launches(made)
+    found: dict[int, int] = {}
+    for given, outputs in wanted:
+        for output in outputs:
+            fits = output in first and output not in found and given not in made.outputs \
+                and made.arrays[output] == made.arrays[given]
+            if fits and ((output, given) in replacing or last.get(given, -1) < first[output]):
+                found[output] = given
+                break
+    return found
+
+
+def first_launches(made: Schedule) -> dict[int, int]:
+    """The launch that writes each array."""
+    return {array: launch for launch, step in _in_launches(made)
+            for array in step.args[:len(step.kernel.outputs)]}
+
+
+def _in_launches(made: Schedule) -> Iterable[tuple[int, Step]]:
+    numbers = (n for n, count in enumerate(made.launches) for _ in range(count))
+    return zip(numbers, made.steps, strict=True)
+
+
+def _last_launches(made: Schedule) -> dict[int, int]:
+    """The last launch that touches each array."""
+    return {array: launch for launch, step in _in_launches(made) for array in step.args}

@@ -1,0 +1,189 @@
+"""What one call of a jitted function did, in terms that hold for all calls of its signature.
+
+`capture.py` makes a `Captured`; `replay.py` makes a program of it.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import numpy as np
+
+from lazyten.frontend.tensor import Tensor
+from lazyten.ir.dtype import DType
+from lazyten.ir.node import Node, Shape, make, reshape
+from lazyten.ir.ops import Op
+from lazyten.storage.storage import Storage
+from lazyten.support.errors import JitError
+from lazyten.support.trees import Branch, Leaf
+
+Array = np.ndarray[Any, Any]
+Flags = tuple[bool, bool, bool]
+
+
+class Placeholder:
+    """Stands in a traced graph where a Buffer will be; `number` of a source or host input."""
+
+    __slots__ = ("__weakref__", "dtype", "kind", "number", "size")
+
+    def __init__(self, kind: str, number: int, dtype: DType, size: int) -> None:
+        self.kind, self.number, self.dtype, self.size = kind, number, dtype, size
+
+    def node(self, shape: Shape) -> Node:
+        """The GRAPH node that reads it as an array of `shape`."""
+        return reshape(make(Op.BUFFER, self.dtype, (), self), shape)
+
+    @property
+    def handle(self) -> Any:
+        """Asked for when a tensor that leaked out of a trace is computed: JitError."""
+        raise JitError("this tensor was made inside a jitted function and kept outside by a Python "
+                       "side effect, so it has no value; return it from the function instead")
+
+
+class Donated(Placeholder):
+    """Stands where the value of a tensor was until it was donated to jitted function `name`."""
+
+    __slots__ = ("name", "shape")
+
+    def __init__(self, value: Node, name: str) -> None:
+        super().__init__("donated", 0, value.dtype, value.numel)
+        self.name, self.shape = name, value.shape
+
+    @property
+    def handle(self) -> Any:
+        """Asked for when a kernel is to read the value: JitError."""
+        self.refuse()
+
+    def numpy(self) -> Array:
+        """Asked for when Python is to read the value: JitError."""
+        self.refuse()
+
+    def view(self) -> Array:
+        """Asked for when another library is to share the memory: JitError."""
+        self.refuse()
+
+    def refuse(self) -> NoReturn:
+        """JitError that says what became of the value."""
+        raise JitError(f"a tensor of shape {self.shape} was donated to jitted function "
+                       f"{self.name}, so it has no value any more, and neither have its views: use "
+                       f"what the call gave, clone() the tensor before it, or leave it out of "
+                       f"lt.jit(donate=...)")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TensorSource:
+    """Where a call finds a tensor: argument number `argument`, or else always `fixed`."""
+
+    fixed: Tensor | None
+    argument: int = -1
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TensorSource) and self.fixed is other.fixed \
+            and self.argument == other.argument
+
+    def __hash__(self) -> int:
+        return hash((id(self.fixed), self.argument))
+
+    def find(self, arguments: Sequence[Tensor]) -> Tensor:
+        """The tensor, in a call with these arguments."""
+        return arguments[self.argument] if self.fixed is None else self.fixed
+
+
+@dataclass(frozen=True, slots=True)
+class StorageSource:
+    """Where a call finds a storage: always `fixed`, or that of a tensor, or that of its `.grad`.
+
+    The flags are what requires_grad depends on; if they change, what was traced no longer holds.
+    """
+
+    fixed: Storage | None
+    tensor: TensorSource | None
+    gradient: bool
+    flags: Flags
+
+    def find(self, arguments: Sequence[Tensor]) -> Storage:
+        """The storage, in a call with these arguments."""
+        if self.fixed is not None:
+            return self.fixed
+        assert self.tensor is not None
+        tensor = self.tensor.find(arguments)
+        if self.gradient:
+            assert tensor._grad is not None
+            tensor = tensor._grad
+        return tensor._storage
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """A tensor that a call gives or leaves behind: a view of source or new storage `number`, or
+    the very tensor that `same` finds."""
+
+    kind: str  # 'source', 'new' or 'same'
+    number: int
+    moves: Any = ()
+    detached: bool = False
+    leaf: bool = False
+    same: TensorSource | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewStorage:
+    """A value that a call makes."""
+
+    node: Node
+    device: str
+    was_freed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HostInput:
+    """A flat array that Python computes for each call."""
+
+    number: int
+    refresh: Callable[[], Array]
+    dtype: DType
+    size: int
+    device: str
+
+
+@dataclass(frozen=True, slots=True)
+class GradientEffect:
+    """After a call, `.grad` of a tensor is this, or None."""
+
+    tensor: TensorSource
+    spec: TensorSpec | None
+
+
+@dataclass
+class Captured:
+    """What one call did, in terms that hold for every call of the same signature.
+
+    sources: where values come from. layouts: of each `.grad` used. script: what Python does, in
+    order, before the program runs. guards: what the trace depended on, and what it saw. written:
+    (source, its value afterwards). new: values that are given or left behind.
+    """
+
+    sources: list[StorageSource] = field(default_factory=list)
+    layouts: list[tuple[TensorSource, Hashable]] = field(default_factory=list)
+    hosts: list[HostInput] = field(default_factory=list)
+    script: list[HostInput | Callable[[], None]] = field(default_factory=list)
+    guards: list[tuple[Callable[[], object], object]] = field(default_factory=list)
+    written: list[tuple[int, Node]] = field(default_factory=list)
+    new: list[NewStorage] = field(default_factory=list)
+    gradients: list[GradientEffect] = field(default_factory=list)
+    leaves: list[TensorSpec | Leaf] = field(default_factory=list)
+    structure: Branch | None = None
+
+
+def flags_of(storage: Storage) -> Flags:
+    """What decides whether results computed from a storage require gradients."""
+    return storage.leaf_id is not None, storage.keeps_graph, storage.was_freed
+
+
+def layout_of(gradient: Tensor | None) -> Hashable:
+    """What the graph of an update of `.grad` depends on."""
+    if gradient is None:
+        return None
+    storage = gradient._storage
+    return storage._node.shape, storage._node.dtype, storage.device, gradient._moves

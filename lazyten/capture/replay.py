@@ -1,0 +1,231 @@
+"""Running a captured call again: tables of buffers, one native call, and the results.
+
+In: a `Captured` (capture.py). `jitted.py` asks whether it still holds for a call, and runs it.
+"""
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Hashable, Sequence
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+
+from lazyten.capture.captured import (
+    Captured,
+    Donated,
+    HostInput,
+    Placeholder,
+    TensorSpec,
+    flags_of,
+    layout_of,
+)
+from lazyten.capture.environment import Environment
+from lazyten.capture.segment import Root, Segment
+from lazyten.execution.lineage import Lineage
+from lazyten.execution.realization import realize
+from lazyten.frontend.tensor import Tensor
+from lazyten.ir.node import Node
+from lazyten.ir.ops import Op
+from lazyten.storage import tracing
+from lazyten.storage.device import executor
+from lazyten.storage.storage import Buffer, Storage
+from lazyten.support.errors import JitError
+from lazyten.support.trees import Leaf, unflatten
+
+_FLAGS = attrgetter("leaf_id", "keeps_graph", "was_freed")
+"""`flags_of`, for many storages at once."""
+
+
+class Replay:
+    """A captured call, ready to run with other values."""
+
+    def __init__(self, captured: Captured, environment: Environment, arguments: Sequence[Tensor],
+                 donated: Collection[Storage], name: str) -> None:
+        sources = [s.find(arguments) for s in captured.sources]
+        self.environment = environment
+        self.captured, self.replacements = captured, tracing.replacements
+        roots = [Root(number, node, sources[number].device) for number, node in captured.written]
+        roots += [Root(None, n.node, n.device, n.was_freed) for n in captured.new]
+        devices = dict.fromkeys(r.device for r in roots)
+        self.hosts = [Buffer(h.device, h.dtype, h.size) for h in captured.hosts]
+        kept = _given_back(captured, arguments, sources)
+        self.donated = {n: Donated(s._node, name).node(s._node.shape)
+                        for n, s in enumerate(sources) if s in donated and n not in kept}
+        self.segments = [Segment(d, [r for r in roots if r.device == d], self.hosts, self.donated,
+                                 in_place=len(devices) == 1) for d in devices]
+        order = [i for d in devices for i, r in enumerate(roots) if r.device == d]
+        place = {i: position for position, i in enumerate(order)}
+        self.targets = [(r.written, r.was_freed, r.device) for r in roots]
+        self.written = [(place[i], number) for i, (number, _) in enumerate(captured.written)]
+        self.new = [(place[i + len(self.written)], n.device, n.was_freed)
+                    for i, n in enumerate(captured.new)]
+        self.script = [_Refresh(item, self.hosts[item.number]) if isinstance(item, HostInput)
+                       else item for item in captured.script]
+        self._sort_sources()
+        self.checked = False
+
+    def _sort_sources(self) -> None:
+        """Storages that are always the same, and those that each call finds anew."""
+        sources = self.captured.sources
+        self.storages: list[Any] = [s.fixed for s in sources]
+        moving = [(number, s) for number, s in enumerate(sources) if s.fixed is None]
+        self.given = [(number, s.tensor.argument) for number, s in moving
+                      if s.tensor is not None and not s.gradient]
+        self.gradients = [(number, s) for number, s in moving if s.gradient]
+        self.fixed = [s.fixed for s in sources if s.fixed is not None]
+        self.flags = list(map(_FLAGS, self.fixed))
+
+    @functools.cached_property
+    def fingerprint(self) -> Hashable:
+        """Equal for two traces that do the same."""
+        captured = self.captured
+        return (captured.leaves, captured.structure, captured.sources, captured.gradients,
+                self.targets, [h.size for h in captured.hosts], len(captured.script),
+                [(s.device, s.key, list(map(_contents, s.inputs))) for s in self.segments])
+
+    def holds(self, arguments: Sequence[Tensor]) -> bool:
+        """Whether this is what tracing the function anew would give, as far as it can be told."""
+        captured = self.captured
+        if self.replacements != tracing.replacements:
+            return False
+        for source, layout in captured.layouts:
+            if layout_of(source.find(arguments)._grad) != layout:
+                return False
+        for _, found in self.gradients:  # an argument's flags are in its signature
+            if flags_of(found.find(arguments)) != found.flags:
+                return False
+        if self.fixed and list(map(_FLAGS, self.fixed)) != self.flags:
+            return False
+        if self.environment.has_changed:
+            return False
+        return not captured.guards or all(look() == seen for look, seen in captured.guards)
+
+    def run(self, arguments: Sequence[Tensor]) -> Any:
+        """Do what the captured call did, with these arguments; gives what it gave."""
+        storages = self.storages.copy()
+        for number, argument in self.given:
+            storages[number] = arguments[argument]._storage
+        for number, source in self.gradients:
+            storages[number] = source.find(arguments)
+        if self.written or self.donated:
+            self._check_apart(storages)
+        sources = _buffers(storages)
+        for number in self.donated:
+            _refuse_twice(sources[number])
+        for act in self.script:
+            act()
+        nodes: list[Node] = []
+        for segment in self.segments:
+            nodes += segment.run(sources, storages)
+        for place, number in self.written:
+            storage = storages[number]
+            if storage.shared is None:
+                storage.replace(nodes[place])
+            else:
+                storage.assign(nodes[place])
+        for number, gone in self.donated.items():
+            storages[number].shared = None  # what others see keeps its value
+            storages[number].assign(gone)
+        new: list[Storage] = []
+        for place, device, was_freed in self.new:
+            storage = Storage(nodes[place], device)
+            storage.was_freed = was_freed
+            new.append(storage)
+        return self._results(arguments, storages, new)
+
+    def _check_apart(self, storages: Sequence[Storage]) -> None:
+        """JitError if two sources that were apart are one now, and it is written or donated."""
+        if len(set(storages)) == len(storages):
+            return
+        written = [number for _, number in self.written]
+        for number in (*written, *self.donated):
+            if storages.count(storages[number]) > 1:
+                verb = "is given by donation" if number in self.donated else "changes in place"
+                raise JitError(f"a tensor of shape {storages[number]._node.shape} that a jitted "
+                               f"function {verb} reaches it in two ways, for example as "
+                               f"an argument and as a closed-over variable: use one of them")
+
+    def _results(self, arguments: Sequence[Tensor], storages: Sequence[Storage],
+                 new: Sequence[Storage]) -> Any:
+        """Leave the gradients behind, and build what the function gave."""
+        for effect in self.captured.gradients:
+            tensor = effect.tensor.fixed
+            if tensor is None:
+                tensor = arguments[effect.tensor.argument]
+            spec = effect.spec
+            tensor._grad = None if spec is None else _made(spec, arguments, storages, new)
+        leaves = [x.value if isinstance(x, Leaf) else _made(x, arguments, storages, new)
+                  for x in self.captured.leaves]
+        structure = self.captured.structure
+        return leaves[0] if structure is None else unflatten(iter(leaves), structure)
+
+
+def _made(spec: TensorSpec, arguments: Sequence[Tensor], storages: Sequence[Storage],
+          new: Sequence[Storage]) -> Tensor:
+    """A tensor that a call gives."""
+    if spec.same is not None:
+        return spec.same.find(arguments)
+    storage = (new if spec.kind == "new" else storages)[spec.number]
+    view = Tensor._view(storage, spec.moves, Lineage() if spec.detached else None)
+    return view.requires_grad_() if spec.leaf and not spec.detached else view
+
+
+def _given_back(captured: Captured, arguments: Sequence[Tensor],
+                sources: Sequence[Storage]) -> set[int]:
+    """The sources that are written, or that a call gives or leaves behind as they are."""
+    kept = {number for number, _ in captured.written}
+    specs = [x for x in captured.leaves if isinstance(x, TensorSpec)]
+    specs += [effect.spec for effect in captured.gradients if effect.spec is not None]
+    for spec in specs:
+        if spec.kind == "source":
+            kept.add(spec.number)
+        elif spec.same is not None:
+            same = spec.same.find(arguments)._storage
+            kept |= {number for number, storage in enumerate(sources) if storage is same}
+    return kept
+
+
+def _refuse_twice(buffer: Buffer | Placeholder) -> None:
+    """JitError for what was donated before."""
+    if isinstance(buffer, Donated):
+        buffer.refuse()
+
+
+def _contents(given: Placeholder | Buffer) -> Hashable:
+    if isinstance(given, Placeholder):
+        return given.kind, given.number
+    return given.numpy().tobytes()
+
+
+def _buffers(storages: Sequence[Storage]) -> list[Buffer]:
+    """The memory of each value, computed first where it is not yet."""
+    found: list[Buffer] = []
+    shaped, flat = Op.RESHAPE, Op.BUFFER
+    for storage in storages:
+        if storage.shared is not None:
+            storage.refresh()
+        node = storage._node
+        if node.op is shaped:
+            node = node.src[0]
+        if node.op is not flat:
+            realize(storages)
+            return [s.buffer for s in storages]  # type: ignore[misc]  # realized
+        found.append(node.arg)
+    return found
+
+
+class _Refresh:
+    """Computes a host input, and copies it to the device where it differs from the last."""
+
+    __slots__ = ("buffer", "host", "last")
+
+    def __init__(self, host: HostInput, buffer: Buffer) -> None:
+        self.host, self.buffer, self.last = host, buffer, b""
+
+    def __call__(self) -> None:
+        values = np.ascontiguousarray(self.host.refresh(), self.host.dtype.numpy)
+        data = values.tobytes()
+        if data != self.last:
+            executor(self.host.device).copy_in(self.buffer.handle, values.reshape(-1))
+            self.last = data

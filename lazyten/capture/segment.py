@@ -1,0 +1,243 @@
+"""The part of a captured call that one device computes: its memory, its launches, its results.
+
+In: the values that a call computes, over Placeholders (captured.py). replay.py runs it. What a
+tensor is updated to is written to the tensor's own memory, and what is of a donated tensor's size
+to that, if the program allows it and nobody else can see that memory; other results have homes
+(homes.py).
+"""
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from lazyten.capture.aliasing import first_launches, postponed, replacements, taken
+from lazyten.capture.captured import Placeholder
+from lazyten.capture.homes import Home, Homes, are_alone
+from lazyten.execution import debug, watching
+from lazyten.execution.checks import index_checks, is_outside, outside_error, reach
+from lazyten.execution.realization import (
+    Graph,
+    Plan,
+    out_of_memory,
+    plan_of,
+    realize,
+    reserve_blocks,
+    run,
+    show,
+)
+from lazyten.ir.node import Node, make, reshape, substitute
+from lazyten.ir.ops import Op
+from lazyten.schedule.schedule import Schedule, replan
+from lazyten.storage.device import Handle
+from lazyten.storage.storage import Buffer, Storage
+from lazyten.support import launch_dump
+from lazyten.support.errors import DeviceError, InternalError, JitError
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A value that a call computes: for source `written`, or else for the next new storage."""
+
+    written: int | None
+    node: Node
+    device: str
+    was_freed: bool = False
+
+
+TURNS = 2
+"""Sets of memory for the results of a call. One is enough as long as nobody keeps them."""
+
+
+class Segment:
+    """roots: what it computes. hosts: the memory of what Python computes for each call. donated:
+    sources that nobody needs after the call. in_place: whether sources may be written before it is
+    known that the whole call succeeds."""
+
+    def __init__(self, device: str, roots: Sequence[Root], hosts: Sequence[Buffer],
+                 donated: Collection[int], in_place: bool) -> None:
+        self.device, self.roots, self.hosts = device, roots, hosts
+        self.donated, self.in_place = donated, in_place
+        graph = Graph([r.node for r in roots], device, use_realized=False)
+        if graph.copies:
+            raise JitError(f"a tensor is copied from {graph.copies[0].arg[0]!r} to {device!r} at "
+                           f"{graph.copies[0].where}, inside a jitted function: copy it outside, "
+                           f"and give it as an argument")
+        self.checks = index_checks(graph.order)
+        looked_at = [*map(reach, self.checks), *(r.node for r in roots)]
+        if self.checks:
+            graph = Graph(looked_at, device, use_realized=False)
+        self.key = graph.key
+        self.inputs: list[Placeholder | Buffer] = list(graph.buffers)
+        self.shapes = [node.shape for node in looked_at]
+        self.planned = plan_of(device, graph)
+        self.ready: Ready | None = None
+
+    def run(self, sources: Sequence[Buffer], storages: Sequence[Storage]) -> list[Node]:
+        """The node that reads the value of each root. IndexingError for an index outside; no source
+        is written then."""
+        ready = self.ready
+        if ready is None or ready.compiled is not self.planned.programs:  # or compiled anew
+            ready = self.ready = Ready(self)
+        detail = debug.level()
+        if not detail and not launch_dump.folder():
+            return ready.run(sources, storages)
+        inputs = self.inputs_of(sources)
+        if detail:
+            show(self.device, ready.plan, None, detail)
+        buffers = run(self.device, ready.plan, inputs, detail)
+        nodes = [b.node(shape) for b, shape in zip(buffers, self.shapes, strict=True)]
+        self.check(nodes, sources)
+        return nodes[len(self.checks):]
+
+    def inputs_of(self, sources: Sequence[Buffer]) -> list[Buffer]:
+        """The memory that each input of the program stands for."""
+        return [p if isinstance(p, Buffer) else
+                (sources if p.kind == "source" else self.hosts)[p.number] for p in self.inputs]
+
+    def check(self, nodes: Sequence[Node], sources: Sequence[Buffer]) -> None:
+        """IndexingError if the first of these nodes, which say how far indices reach, tell that one
+        is outside."""
+        for check, node in zip(self.checks, nodes, strict=False):
+            if is_outside(check, node.arg.numpy()):
+                read = {make(Op.BUFFER, p.dtype, (), p): make(Op.BUFFER, b.dtype, (), b)
+                        for p, b in zip(self.inputs, self.inputs_of(sources), strict=True)}
+                index = Storage(substitute([check.src[0]], read)[0], self.device)
+                realize([index])
+                raise outside_error(check, index.read())
+
+
+class Ready:
+    """A segment with memory: made at the first call, and after lt.tune.
+
+    Arrays of the schedule that are results are `homed` or `taken`; taken ones come with the source
+    whose memory they take if it is free.
+    """
+
+    def __init__(self, segment: Segment) -> None:
+        self.segment, self.device = segment, segment.device
+        made, programs = segment.planned.schedule, segment.planned.programs
+        self.compiled = programs
+        found = {p.number: a for a, p in enumerate(segment.inputs)
+                 if isinstance(p, Placeholder) and p.kind == "source"}
+        if segment.in_place:
+            updated = {r.written for r in segment.roots}.union(segment.donated)
+            made, programs = postponed(made, programs, {found[n] for n in updated if n in found})
+        replacing = replacements(made, programs)
+        last_check, taking = self._taking(made, found, replacing)
+        made = replan(made, replacing, taking)
+        self.plan = Plan(made, programs)
+        self.workspace = reserve_blocks(self.device, made)
+        fresh = [a for a in dict.fromkeys(made.outputs) if a >= made.inputs]
+        first = {a: made.outputs.index(a) for a in fresh}
+        self.homed = [a for a in fresh if a not in taking]
+        self.kinds = {a: (*made.arrays[a], segment.shapes[first[a]]) for a in fresh}
+        numbers = {a: number for number, a in found.items()}
+        self.taken = [(a, numbers[given]) for a, given in taking.items()]
+        self.taken_shapes = [self.kinds[a][2] for a in taking]
+        updates = zip(segment.roots, made.outputs[len(segment.checks):], strict=True)
+        self.alternates = any(r.written is not None and a not in taking for r, a in updates)
+        self.turns: list[Homes] = []
+        self._order_arrays(found)
+        results = [*self.homed, *taking]
+        self.places = [results.index(a) if a >= made.inputs else ~a for a in made.outputs]
+        self.is_plain = len(fresh) == len(made.outputs)
+        self.is_homed = self.is_plain and self.places == list(range(len(self.homed)))
+        sizes = [check.arg.size for check in segment.checks]
+        limits = list(zip(made.outputs, sizes, strict=False))
+        count = last_check + 1 if taking else len(made.launches)
+        self.launch = self.plan.joined(self.device, self.arrays, limits, count)
+
+    def _taking(self, made: Schedule, found: dict[int, int],
+                replacing: frozenset[tuple[int, int]]) -> tuple[int, dict[int, int]]:
+        """The last launch that computes what must be looked at before a source is written, and the
+        results that are written to a source, each with that array."""
+        segment, first = self.segment, first_launches(made)
+        checks = len(segment.checks)
+        last_check = max((first.get(a, -1) for a in made.outputs[:checks]), default=-1)
+        if not segment.in_place:
+            return last_check, {}
+        late = [a if first.get(a, -1) > last_check else -1 for a in made.outputs[checks:]]
+        own = [(found[r.written], [a]) for r, a in zip(segment.roots, late, strict=True)
+               if r.written in found]
+        new = [a for r, a in zip(segment.roots, late, strict=True) if r.written is None]
+        given = [(array, [a for is_first in (True, False) for a in new
+                          if ((a, array) in replacing) is is_first])
+                 for array in (found[n] for n in segment.donated if n in found)]
+        return last_check, taken(made, replacing, [*own, *given])
+
+    def _order_arrays(self, found: dict[int, int]) -> None:
+        """The arrays as a launch gets them: from sources, always the same, and results."""
+        made = self.plan.schedule
+        inputs = self.segment.inputs
+        self.sources = list(found)
+        given = set(found.values())
+        fixed = [a for a in range(made.inputs) if a not in given]
+        buffers = [p if isinstance(p, Buffer) else self.segment.hosts[p.number]
+                   for p in (inputs[a] for a in fixed)]
+        self.fixed = (*[b.handle for b in buffers],
+                      *[self.workspace[b].handle for b in made.blocks.values()])
+        self.arrays = (*found.values(), *fixed, *made.blocks, *self.homed,
+                       *[a for a, _ in self.taken])
+
+    def _homes(self) -> Homes:
+        """Memory for the results that nothing uses any more, or new memory. Two take turns; where
+        the function updates tensors in other memory, what the last call wrote is in use by them."""
+        turns = self.turns
+        if turns and not self.alternates and turns[0].are_free:
+            return turns[0]
+        if len(turns) < TURNS:
+            turns.insert(0, Homes(len(self.homed), lambda number: self._home(self.homed[number])))
+        else:
+            turns[-1].renew(lambda number: self._home(self.homed[number]))
+            turns.insert(0, turns.pop())
+        return turns[0]
+
+    def _home(self, array: int) -> Home:
+        """New memory for a result."""
+        try:
+            return Home(self.device, *self.kinds[array])
+        except DeviceError as error:
+            raise out_of_memory(self.plan.schedule, array, error) from error
+
+    def _memory_of_sources(self, sources: Sequence[Buffer], storages: Sequence[Storage]) -> tuple[
+            list[Handle], list[Node]]:
+        """Memory for each result that takes a source's, and the node that reads it: new memory
+        where a tensor, a recorded operation or another library still knows the source's."""
+        nodes = [storages[number]._node for _, number in self.taken]
+        buffers = [sources[number] for _, number in self.taken]
+        handles = [b.handle for b in buffers]
+        alone = are_alone(nodes, buffers)
+        if all(alone) and [node.shape for node in nodes] == self.taken_shapes:
+            return handles, nodes
+        for n, is_free in enumerate(alone):
+            array, shape = self.taken[n][0], nodes[n].shape
+            if not is_free:
+                home = self._home(array)
+                handles[n], nodes[n] = home.buffer.handle, home.node
+            elif shape != self.taken_shapes[n]:
+                nodes[n] = buffers[n].node(self.taken_shapes[n])
+        return handles, nodes
+
+    def run(self, sources: Sequence[Buffer], storages: Sequence[Storage]) -> list[Node]:
+        """See Segment.run."""
+        homes, segment = self._homes(), self.segment
+        handles, written = self._memory_of_sources(sources, storages) if self.taken else ([], [])
+        if watching.watchers:
+            watching.ran(self.device, self.plan)
+        table = (*[sources[n].handle for n in self.sources], *self.fixed, *homes.handles, *handles)
+        within = self.launch(table)
+        nodes = homes.nodes if self.is_homed else self._results([*homes.nodes, *written], sources)
+        if segment.checks:
+            if not within:
+                segment.check(nodes, sources)
+                raise InternalError("a program ended at an index, and all indices are inside")
+            nodes = nodes[len(segment.checks):]
+        return nodes
+
+    def _results(self, nodes: list[Node], sources: Sequence[Buffer]) -> list[Node]:
+        """The nodes of the roots, of those that read the arrays of results."""
+        if self.is_plain:
+            return [nodes[place] for place in self.places]
+        inputs = self.segment.inputs_of(sources)
+        return [reshape(nodes[place], shape) if place >= 0 else inputs[~place].node(shape)
+                for place, shape in zip(self.places, self.segment.shapes, strict=True)]

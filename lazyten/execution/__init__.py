@@ -1,0 +1,36 @@
+"""Plans: built, cached, run and reported; and what runs before anybody asks.
+
+In: storages that somebody looks at. Out: the same, with buffers. Not here: which kernels that
+takes (schedule/), and a function's recorded launches (capture/).
+
+Files, in reading order:
+
+- realization.py: Computing values: from lazy storages to filled buffers.
+- checks.py: Checks of indices whose values are known only once they are computed.
+- watching.py: Who is told which kernels are launched: `testing.py` watches, realizing and jit
+  report.
+- debug.py: What DEBUG=1..5 prints while computing: schedules, kernels, loops, machine code,
+  passes.
+- launch_file.py: Files of launches: what a kernel was given, to be run again.
+- trial.py: Timing decisions for one kernel, on buffers of its own, once their results are known
+  to be right.
+- background.py: Computing values that nobody has asked for, before too much hangs on them.
+- lineage.py: What a detached tensor and its views share: the gradients written through them
+  since.
+
+`realization.py` computes values: it keys the graph by structure (buffers numbered in visit
+order), so a step that was seen before skips scheduling and compilation; `Storage.settle` then
+drops the history, unless a gradient may still be asked for, and `REALIZED` remembers where values
+are (but for those of constants alone, whose nodes are the plan's too and would live as long).
+What one backward() made is computed together (`Storage.companions`), so reading the loss does not
+compute the forward pass twice.
+
+background.py computes without a look: a value whose history is long, with all that hangs on that
+history, so that whatever is made next has a short one; an updated parameter once a graph is built
+on it, so no graph holds the step before; a gradient before another is added to it; the older half
+of many pending values. A value that keeps its graph is the user's memory, and stays; what
+detach() reads of it is memory once it is computed. Bounds are such that a loop is cut at the same
+place each time, and its chunks are one plan: depth, with reductions counted as several
+operations, and a span of nodes, both larger where a training step is larger. Nothing of this
+happens in a trace or under a transform.
+"""

@@ -1,0 +1,138 @@
+"""What DEBUG=1..5 prints while computing: schedules, kernels, loops, machine code, passes.
+
+The environment variable is read anew each time, so a program may change it. realization.py calls
+this, and passes.py prints what level 5 adds; docs/debug.md explains a dump line by line. Everything
+goes to standard output.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
+from textwrap import fill
+
+from lazyten.ir.kernel import Kernel
+from lazyten.ir.node import Node, dump, toposort
+from lazyten.ir.ops import ELEMENTWISE, Op
+from lazyten.schedule.schedule import Schedule
+from lazyten.storage.device import Program
+from lazyten.support.errors import ArgumentError
+from lazyten.support.passes import NAMES
+from lazyten.support.variables import Variable
+
+_FREE = frozenset({
+    Op.CAST, Op.BITCAST, Op.WHERE, Op.NOT, Op.AND, Op.OR, Op.XOR, Op.CMPLT, Op.CMPNE,
+})
+"""Elementwise ops that do not count as floating-point operations."""
+
+MOST_TYPES = 8
+"""A launch that stores more kinds of arrays says only how many they are."""
+
+_HEADER = f"{'kernel':<28} {'output':<24} {'us':>9} {'GFLOP/s':>8} {'GB/s':>7}  line"
+
+
+_DEBUG = Variable("DEBUG")
+
+
+def level() -> int:
+    """The value of DEBUG: 0 nothing, 1 schedules, 2 kernels, 3 loops, 4 machine code, 5 passes."""
+    text = _DEBUG.text if _DEBUG.is_set() else ""
+    if not text:
+        return 0
+    if not text.isdecimal():
+        raise ArgumentError(f"DEBUG={text!r}: it is a number, 0 to 5 (see docs/debug.md)")
+    return int(text)
+
+
+def flops(kernel: Kernel) -> int:
+    """Arithmetic operations of a kernel as its expression says: one an element and op, and one for
+    each element combined. Comparisons, selections and conversions count as none."""
+    total = 0
+    for node in toposort(kernel.outputs):
+        if node.op is Op.REDUCE:
+            total += node.src[0].numel
+        elif node.op is Op.MULACC:
+            total += 2 * node.numel
+        elif node.op in ELEMENTWISE and node.op not in _FREE and node.dtype.is_float:
+            total += node.numel
+    return total
+
+
+def traffic(kernel: Kernel) -> int:
+    """Bytes of a kernel's outputs and inputs, each counted once."""
+    outputs = sum(o.numel * o.dtype.itemsize for o in kernel.outputs)
+    return outputs + sum(dtype.itemsize * size for dtype, size in kernel.inputs)
+
+
+def show_schedule(schedule: Schedule, device: str, seconds: float | None) -> None:
+    """DEBUG=1: one line. seconds: what scheduling and compiling took, None where it was spared."""
+    memory = sum(schedule.block_sizes)
+    spent = "seen before" if seconds is None else f"made in {seconds * 1e3:.1f} ms"
+    print(f"schedule on {device}: {count_text(schedule)}, {schedule.inputs} "
+          f"inputs, {len(set(schedule.outputs))} outputs, {memory:,} bytes between; {spent}")
+
+
+def show_passes(seconds: Mapping[str, float]) -> None:
+    """DEBUG=3: how long each pass took for a schedule and its kernels, in the order of passes."""
+    parts = (f"{name} {seconds[name] * 1e3:.2f} ms" for name in NAMES if name in seconds)
+    print(fill(f"passes: {', '.join(parts)}", 100, subsequent_indent="  "))
+
+
+def show_program(kernel: Kernel, program: Program, detail: int) -> None:
+    """DEBUG=2: a kernel's source; 3: also its expression, loops and decisions; 4: machine code."""
+    inputs = ", ".join(f"{dtype.name}[{size}]" for dtype, size in kernel.inputs) or "nothing"
+    print(f"; {kernel.name}: {_types(kernel.outputs)} from {inputs}")
+    parts = [program.source]
+    if detail >= 3:
+        parts = [dump(kernel.outputs), program.describe(), program.source]
+    if detail >= 4:
+        parts.append(program.assembly())
+    for part in dict.fromkeys(parts):
+        if part:
+            print(part.strip("\n") + "\n")
+
+
+def _types(outputs: Sequence[Node]) -> str:
+    """The types of outputs, equal neighbours as one, few in all: 2 float32[3, 4], int32[3, 4]."""
+    types = groupby(f"{o.dtype.name}{list(o.shape)}" for o in outputs)
+    counts = [(len(list(equal)), name) for name, equal in types]
+    if len(counts) > MOST_TYPES:
+        return f"{len(outputs)} arrays"
+    return ", ".join(name if count == 1 else f"{count} {name}" for count, name in counts)
+
+
+def show_header() -> None:
+    """DEBUG=2: the titles and units of the rows to come."""
+    print(_HEADER)
+
+
+def show_launch(kernels: Sequence[Kernel], programs: Sequence[Callable[[], None]],
+                seconds_of: Callable[[Callable[[], None]], float]) -> None:
+    """DEBUG=2: run the programs of a launch, wait for them, and print its row."""
+    def launch_all() -> None:
+        for launch in programs:
+            launch()
+    seconds = max(seconds_of(launch_all), 1e-9)
+    made = [output for kernel in kernels for output in kernel.outputs]
+    print(f"{launch_name(kernels):<28} {_types(made):<24} {seconds * 1e6:>9.1f} "
+          f"{sum(map(flops, kernels)) / seconds / 1e9:>8.2f} "
+          f"{sum(map(traffic, kernels)) / seconds / 1e9:>7.2f}  {kernels[0].where or '-'}")
+
+
+def launch_name(kernels: Sequence[Kernel]) -> str:
+    """What one launch runs: the kernel's name; "12 x reduce_32_128_24", or that kernel of several
+    which computes most elements, and how many others."""
+    largest = max(kernels, key=lambda k: sum(o.numel for o in k.outputs))
+    if len(kernels) == 1:
+        return largest.name
+    if len(set(kernels)) == 1:
+        return f"{len(kernels)} x {largest.name}"
+    return f"{largest.name} and {len(kernels) - 1} more"
+
+
+def count_text(schedule: Schedule) -> str:
+    """How many kernels, and launches where those are fewer."""
+    kernels, launches = len(schedule.steps), len(schedule.launches)
+    text = f"{kernels} kernel{'s' if kernels != 1 else ''}"
+    if launches < kernels:
+        text += f" in {launches} launch{'es' if launches != 1 else ''}"
+    return text

@@ -1,0 +1,452 @@
+"""Computing values: from lazy storages to filled buffers.
+
+A graph is first keyed by its structure, buffers numbered in visit order. A key that was seen before
+skips scheduling and compilation, so a training loop compiles its step once.
+"""
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+from typing import Any
+from weakref import WeakKeyDictionary, WeakSet
+
+import numpy as np
+
+from lazyten.execution import debug, watching
+from lazyten.execution.checks import index_checks, is_outside, outside_error, reach
+from lazyten.ir import dtype as dt
+from lazyten.ir.kernel import Kernel, Slot
+from lazyten.ir.node import Node, make, rebuild, toposort
+from lazyten.ir.ops import IDENTITY_OPS, Op
+from lazyten.schedule.deciding import read_again
+from lazyten.schedule.schedule import Schedule, schedule
+from lazyten.storage import history, tracing
+from lazyten.storage.device import Argument, Handle, Limit, Program, executor
+from lazyten.storage.storage import REALIZED, Buffer, Storage
+from lazyten.support import check_mode, launch_dump, matmul_precision, passes
+from lazyten.support.errors import DeviceError, LazytenError
+from lazyten.support.forking import undivided
+from lazyten.support.location import user_location
+
+
+@dataclass(slots=True, weakref_slot=True, eq=False)
+class Plan:
+    """A schedule with its compiled programs, one a kernel step.
+
+    checks: what the programs look for. tf32: see Kernel. runs: how often it was run. launch: all
+    programs as one function, once that pays. seconds: that each pass took to make it.
+    """
+
+    schedule: Schedule
+    programs: tuple[Program, ...]
+    checks: check_mode.Kinds = ()
+    tf32: bool = False
+    runs: int = 0
+    launch: Callable[[Sequence[Handle]], object] | None = None
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+    def launch_all(self, device: str, handles: Mapping[int, Handle]) -> None:
+        """Run on these arrays, all in one call; they come in the same order each time."""
+        launch = self.launch
+        if launch is None:
+            launch = self.launch = self.joined(device, handles)
+        launch(list(handles.values()))
+
+    def joined(self, device: str, arrays: Iterable[int], limits: Sequence[tuple[int, int]] = (),
+               count: int = 0) -> Callable[[Sequence[Handle]], object]:
+        """All launches as one function of the handles of these arrays, in this order. limits: after
+        `count` launches the number in an array must be below one, or the rest is left out and the
+        function gives False."""
+        position = {array: i for i, array in enumerate(arrays)}
+        launches = [[(program, [Argument(position[a], n) for a, n in arguments])
+                     for _, program, arguments in launch] for launch in self.launches()]
+        if not limits:
+            return executor(device).sequence(launches)
+        found = [Limit(Argument(position[a]), limit) for a, limit in limits]
+        return executor(device).limited(launches[:count], found, launches[count:])
+
+    def launches(self) -> Iterator[list[tuple[Kernel, Program, list[Argument]]]]:
+        """What each launch runs: kernels with their programs, and on what memory."""
+        steps = zip(self.schedule.steps, self.programs, strict=True)
+        for count in self.schedule.launches:
+            yield [(step.kernel, program, self.schedule.arguments_of(step))
+                   for step, program in islice(steps, count)]
+
+
+RUNS = 4
+"""A plan that was run so often is worth a function that launches all its programs."""
+
+
+_plans: OrderedDict[Hashable, Plan] = OrderedDict()
+PLAN_LIMIT = 1024
+_live: WeakKeyDictionary[Plan, str] = WeakKeyDictionary()
+"""Every plan in use, jitted functions' too, and its device."""
+_shown: WeakSet[Program] = WeakSet()
+
+
+def realize(storages: Iterable[Storage]) -> None:
+    """Compute these storages' values, all in one schedule. Those already computed cost nothing.
+
+    What else is due is computed with them (history.beside). Inside a jitted function nothing
+    happens: the captured program computes everything together.
+    """
+    if tracing.current() is not None:
+        return
+    pending = [s for s in storages if s.buffer is None]
+    if not pending:
+        return
+    pending = _with_companions(pending)
+    groups = [[s for s in pending if s.device == device]
+              for device in dict.fromkeys(s.device for s in pending)]
+    others = [history.beside(group) for group in groups]
+    history.looked(pending)
+    for group, besides in zip(groups, others, strict=True):
+        realize_beside(group, besides)
+
+
+def realize_beside(asked: Sequence[Storage], others: Sequence[Storage]) -> None:
+    """Compute values of one device, and others with them, if that is possible: what is wrong with
+    the others comes up where they are asked for."""
+    device = asked[0].device
+    try:
+        _realize_on(device, [*asked, *others])
+    except LazytenError:
+        if not others:
+            raise
+        history.forget(others)
+        _realize_on(device, asked)
+
+
+def computed(node: Node, device: str, keeps_graph: bool) -> Node:
+    """The node once its value is in memory; a read of that memory unless it keeps its graph."""
+    value = Storage(node, device, keeps_graph)
+    realize([value])
+    return value.value
+
+
+def _with_companions(storages: Iterable[Storage]) -> list[Storage]:
+    """These storages and what came out of the same backward passes, each once."""
+    found: dict[Storage, None] = {}
+    for storage in storages:
+        found[storage] = None
+        for reference in storage.companions:
+            other = reference()
+            if other is not None and other.buffer is None:
+                found[other] = None
+        storage.companions = ()
+    return list(found)
+
+
+def _copy_across(copy: Node) -> None:
+    """Compute what a COPY reads on the other device, and copy it."""
+    source, target = copy.arg
+    there = Storage(copy.src[0], source, keeps_graph=True)
+    realize([there])
+    assert there.buffer is not None
+    here = Buffer.from_numpy(there.buffer.numpy(), copy.dtype, target)
+    REALIZED[target][copy] = here.node(copy.shape)
+
+
+def _checked_graph(roots: Sequence[Node], device: str) -> Graph:
+    """The graph of these values and of what must be looked at before they count, once what it reads
+    from other devices is here."""
+    graph = Graph(roots, device, checked=True)
+    while graph.copies:
+        for copy in graph.copies:
+            _copy_across(copy)
+        graph = Graph(roots, device, checked=True)
+    return graph
+
+
+def plan_of(device: str, graph: Graph) -> Plan:
+    """The plan for graphs of this structure, made if it is new."""
+    key = _plan_key(device, graph)
+    plan = _plans.get(key)
+    if plan is None:
+        plan = _plans[key] = _make_plan(device, graph)
+        if len(_plans) > PLAN_LIMIT:
+            _plans.popitem(last=False)
+    return plan
+
+
+def _plan_key(device: str, graph: Graph) -> Hashable:
+    return device, (graph.key, check_mode.active(), _tf32(device))
+
+
+def _tf32(device: str) -> bool:
+    return matmul_precision.allows_tf32() and executor(device).has_tf32
+
+
+def _realize_on(device: str, storages: Sequence[Storage]) -> None:
+    values = [s.value for s in storages]
+    graph = _checked_graph(values, device)
+    again = graph.read_again()
+    if again:
+        storages = [*storages, *(Storage(n, device, keeps_graph=True) for n in again)]
+        values += again
+        graph = _checked_graph(values, device)
+    known = _plan_key(device, graph) in _plans
+    start = time.perf_counter()
+    plan = plan_of(device, graph)
+    spent = None if known else time.perf_counter() - start
+    detail = debug.level()
+    if detail:
+        show(device, plan, spent, detail)
+    buffers = run(device, plan, graph.buffers, detail)
+    for check, buffer in zip(graph.checks, buffers[len(storages):], strict=True):
+        if is_outside(check, buffer.numpy()):
+            _refuse_index(check, device)
+    for storage, value, buffer in zip(storages, values, buffers, strict=False):
+        storage.settle(value, buffer, value in graph.reading)
+
+
+def _refuse_index(check: Node, device: str) -> None:
+    """IndexingError for the first value of an index that is outside."""
+    index = Storage(check.src[0], device, keeps_graph=True)
+    realize([index])
+    raise outside_error(check, index.read())
+
+
+def show(device: str, plan: Plan, spent: float | None, detail: int) -> None:
+    """What DEBUG prints of a plan before it is run. spent: seconds that making it took."""
+    debug.show_schedule(plan.schedule, device, spent)
+    if detail >= 3 and spent is not None:
+        debug.show_passes(plan.seconds)
+    if detail >= 2:
+        _show_programs(plan, detail)
+
+
+def _show_programs(plan: Plan, detail: int) -> None:
+    """Print the kernels of a plan that were not printed before, and the header of the rows."""
+    for step, program in zip(plan.schedule.steps, plan.programs, strict=True):
+        if program not in _shown:
+            _shown.add(program)
+            debug.show_program(step.kernel, program, detail)
+    if plan.programs:
+        debug.show_header()
+
+
+class Graph:
+    """A graph about to be computed: its structural key and the buffers it reads, in visit order.
+
+    copies: what it reads from other devices and is not here yet; there is no key until it is. The
+    nodes that only steer gradients are passed over, and a node whose value is in memory is replaced
+    by a read of it (unless a graph is wanted that does not depend on what was computed before).
+    checked: more roots, after the others, tell how far out the index of each of `checks` reaches.
+    reading: the nodes that are not made of constants alone.
+    """
+
+    def __init__(self, roots: Sequence[Node], device: str, use_realized: bool = True,
+                 checked: bool = False) -> None:
+        self.roots = roots
+        self.realized: Mapping[Node, Node] = REALIZED[device] if use_realized else {}
+        self.passed: dict[Node, Node] = {}
+        seen: set[Node] = set()
+        self.order = toposort(roots, self._sources, seen)
+        self.checks = index_checks(self.order) if checked else []
+        if self.checks:
+            looked_at = list(map(reach, self.checks))
+            self.roots = [*roots, *looked_at]
+            self.order += toposort(looked_at, self._sources, seen)
+        self.copies = [n for n in self.order if n.op is Op.COPY and n not in self.passed]
+        self.buffers: list[Buffer] = []
+        self.reading: set[Node] = set()
+        self.key: Hashable = None if self.copies else self._structure()
+
+    def _structure(self) -> Hashable:
+        """What is equal for graphs that differ in nothing but which buffers they read."""
+        numbers: dict[Node, int] = {}
+        entries: list[Hashable] = []
+        passed, reading, buffer, constant = self.passed, self.reading, Op.BUFFER, Op.CONST
+        for node in self.order:
+            if node in passed:
+                numbers[node] = numbers[passed[node]]
+                if passed[node] in reading:
+                    reading.add(node)
+                continue
+            numbers[node] = len(entries)
+            op, arg = node.op, node.arg
+            if op is buffer or not reading.isdisjoint(node.src):
+                reading.add(node)
+            if op is buffer:
+                self.buffers.append(arg)
+                arg = (len(self.buffers), arg.size)
+            elif op is constant:
+                arg = (repr(node.value), node.shape)
+            entries.append((op, node.dtype, arg, tuple([numbers[s] for s in node.src])))
+        return tuple(entries), tuple([numbers[r] for r in self.roots])
+
+    def _sources(self, node: Node) -> tuple[Node, ...]:
+        """What a node reads; notes the node that is read in its place, if one is."""
+        if node.op is Op.BUFFER:
+            return ()
+        found = self.realized.get(node)
+        if found is None and node.op in IDENTITY_OPS:
+            found = node.src[0]
+        if found is None or found is node:
+            return () if node.op is Op.COPY else node.src
+        self.passed[node] = found
+        return (found,)
+
+    def read_again(self) -> list[Node]:
+        """What must be stored as a later graph may read it, and must find the same bits."""
+        return read_again(self.order, self.roots,
+                          (self.passed, self.passed.values(), self.reading, self.checks))
+
+    def normalized(self) -> list[Node]:
+        """The roots over BUFFER(Slot) leaves, without the nodes that were passed over."""
+        memo: dict[Node, Node] = {}
+        count = 0
+        for node in self.order:
+            if node in self.passed:
+                memo[node] = memo[self.passed[node]]
+            elif node.op is Op.BUFFER:
+                memo[node] = make(Op.BUFFER, node.dtype, (), Slot(count, node.arg.size))
+                count += 1
+            else:
+                memo[node] = rebuild(node, tuple(memo[s] for s in node.src))
+        return [memo[r] for r in self.roots]
+
+
+def _make_plan(device: str, graph: Graph) -> Plan:
+    checks = check_mode.active()
+    tf32 = _tf32(device)
+    with passes.timed() as seconds:
+        made = scheduled(device, graph)
+        programs = _programs(device, made, checks, tf32)
+    plan = Plan(made, programs, checks, tf32, seconds=seconds)
+    _live[plan] = device
+    return plan
+
+
+def scheduled(device: str, graph: Graph) -> Schedule:
+    """The kernels that compute a graph on a device. Where they are checked, inputs start where
+    their memory does, and all values are stored: reports are about those."""
+    runs, plain = executor(device), not check_mode.active()
+    return schedule(graph.normalized(), [(b.dtype, b.size) for b in graph.buffers],
+                    runs.has_offsets and plain, runs.block_bytes if plain else 0, runs.items,
+                    runs.alignment)
+
+
+def _programs(device: str, made: Schedule, checks: check_mode.Kinds,
+              tf32: bool) -> tuple[Program, ...]:
+    kernels = list(dict.fromkeys(step.kernel for step in made.steps))
+    asked = [replace(k, checks=checks, tf32=tf32) for k in kernels] if checks or tf32 else kernels
+    programs = dict(zip(kernels, executor(device).build(asked), strict=True))
+    return tuple(programs[step.kernel] for step in made.steps)
+
+
+def rebuild_plans() -> None:
+    """Compile anew what is in use, for decisions that were given since; all of it or, where one
+    does not fit, nothing."""
+    made = [(plan, _programs(device, plan.schedule, plan.checks, plan.tf32))
+            for plan, device in list(_live.items())]
+    for plan, programs in made:
+        if programs != plan.programs:
+            plan.programs, plan.launch = programs, None
+
+
+def run(device: str, plan: Plan, inputs: Sequence[Buffer], detail: int = 0) -> list[Buffer]:
+    """Run a plan's steps on these inputs; gives the output buffers. detail: the level of DEBUG."""
+    made = plan.schedule
+    blocks = reserve_blocks(device, made)
+    outputs = reserve_outputs(device, made, blocks)
+    handles = {a: b.handle for a, b in enumerate(inputs)}
+    handles |= {a: blocks[b].handle for a, b in made.blocks.items()}
+    handles |= {a: b.handle for a, b in outputs.items()}
+    if watching.watchers:
+        watching.ran(device, plan)
+    plan.runs += 1
+    try:
+        if plan.runs > RUNS and detail < 2 and not launch_dump.folder():
+            plan.launch_all(device, handles)
+        else:
+            _launch_each(device, plan, handles, detail)
+    except DeviceError:  # whoever keeps it keeps this frame
+        blocks.clear()
+        outputs.clear()
+        raise
+    return [outputs[a] if a in outputs else inputs[a] for a in made.outputs]
+
+
+def _launch_each(device: str, plan: Plan, handles: Mapping[int, Handle], detail: int) -> None:
+    runtime = executor(device)
+    for launch in plan.launches():
+        if launch_dump.folder():
+            _keep(device, plan, launch, handles)
+        ready = [partial(p.launch, runtime.located(handles, at)) for _, p, at in launch]
+        if detail >= 2:
+            debug.show_launch([kernel for kernel, _, _ in launch], ready, runtime.seconds)
+        else:
+            for run_one in ready:
+                run_one()
+
+
+@undivided
+def _keep(device: str, plan: Plan, launch: Sequence[tuple[Kernel, Program, Sequence[Argument]]],
+          handles: Mapping[int, Handle]) -> None:
+    """Write what is about to be launched to files."""
+    from lazyten.execution import launch_file
+    for kernel, program, at in launch:
+        inputs = _inputs_of(device, plan.schedule, kernel, at, handles)
+        kernel = replace(kernel, checks=plan.checks)
+        launch_file.dump(launch_dump.folder(), device, kernel, program, inputs)
+
+
+def _inputs_of(device: str, made: Schedule, kernel: Kernel, at: Sequence[Argument],
+               handles: Mapping[int, Handle]) -> list[np.ndarray[Any, Any]]:
+    """The inputs of a launch as they are stored; 0 past the end of memory, which is not read."""
+    runtime = executor(device)
+    inputs = []
+    for argument, (dtype, size) in zip(at[len(kernel.outputs):], kernel.inputs, strict=True):
+        stored, count = made.arrays[argument.number]
+        there = (stored.itemsize * count - argument.offset) // dtype.itemsize
+        values = np.zeros(size, dtype.numpy)
+        runtime.copy_out(values[:there], runtime.located(handles, [argument])[0])
+        inputs.append(values)
+    return inputs
+
+
+# ---- memory --------------------------------------------------------------------------------------
+
+def reserve_blocks(device: str, made: Schedule) -> list[Buffer]:
+    """Memory for what lives between the inputs and outputs of a schedule, a buffer a block.
+
+    DeviceError names the largest value of the block that memory is out for.
+    """
+    blocks: list[Buffer] = []
+    try:
+        for size in made.block_sizes:
+            blocks.append(Buffer(device, dt.uint8, size))
+    except DeviceError as error:
+        array = made.largest_in(len(blocks))
+        blocks.clear()  # a traceback may keep this frame alive, and must not keep memory
+        raise out_of_memory(made, array, error) from error
+    return blocks
+
+
+def reserve_outputs(device: str, made: Schedule, blocks: list[Buffer]) -> dict[int, Buffer]:
+    """Memory for each output that is computed. If there is none, `blocks` are given up too."""
+    outputs: dict[int, Buffer] = {}
+    for a in made.outputs:
+        if a >= made.inputs and a not in outputs:
+            try:
+                outputs[a] = Buffer(device, *made.arrays[a])
+            except DeviceError as error:
+                outputs.clear()
+                blocks.clear()
+                raise out_of_memory(made, a, error) from error
+    return outputs
+
+
+def out_of_memory(made: Schedule, array: int, error: DeviceError) -> DeviceError:
+    """The error that says which value of a schedule there is no memory for.
+
+    The line is the one that asks now: a plan that was seen before was made at another.
+    """
+    return DeviceError(f"cannot store {made.describe(array)} (asked for at {user_location()}): "
+                       f"{error}")

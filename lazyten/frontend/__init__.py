@@ -1,0 +1,44 @@
+"""Tensor, and the functions of `lazyten`.
+
+In: what users write. Out: nodes in storages. Not here: what operations mean (operators/), layers
+(nn/).
+
+Files, in reading order:
+
+- tensor.py: The tensor: what users hold.
+- printing.py: The text of a tensor, laid out as PyTorch lays it out: aligned, four decimals, long
+  ones cut.
+- memory_format.py: The order in memory of a tensor's elements, as PyTorch names it.
+- mixed_precision.py: Mixed precision: `autocast`, within which products are computed in a low
+  type, and what loses by that in float32.
+- arguments.py: Checks that what a function takes for tensors are tensors, all on one device.
+- functions.py: The functions of `lazyten` itself: making tensors, joining them, and choosing
+  between them.
+- array_functions.py: Functions of `lazyten` that arrange, pair and integrate tensors, made of
+  others.
+- random_functions.py: The functions of `lazyten` that make tensors of random numbers.
+- limits.py: Facts about element types: finfo, iinfo, the default float type, which casts are
+  safe.
+- interop.py: Tensors that share the memory of NumPy arrays, and of other libraries by DLPack.
+- serialization.py: Saving and loading tensors in the safetensors format (package `safetensors`,
+  an extra).
+
+`Tensor` (tensor.py) is a thin handle: (Storage, moves, lineage, grad). `Storage` (storage.py)
+holds the node of the current value, of some natural shape; `moves` is a chain of movement ops
+from the storage's shape to the tensor's. The tensor's node is the moves replayed on the storage's
+node, so every alias sees an in-place update (the Storage gets a new node), gradients flow through
+views with no extra rule, and a write through a view is the moves inverted. Strides and offset
+come from the ShapeTracker of the moves (view.py, strides.py): a chain of Views, merged to one
+wherever one set of strides can say the same.
+
+`requires_grad` is a property of the Storage: a leaf has a `leaf_id` and is read through LEAF; a
+result has `keeps_graph` until backward() has used its graph. A handle made by detach(), or a view
+made inside no_grad(), has a `Lineage` (lineage.py), which its views share, and reads through
+DETACH; once something with gradients is written through one of them, that lineage carries these,
+and the storage does not. A value written over another as a whole is `flat_in` it: it has the
+gradient 0 for it. What requires no gradient has no way to a LEAF: `.grad` is behind a DETACH.
+
+`mixed_precision.py` is autocast: POLICY gives operations by name a row, and `casting` wraps the
+functions and methods that have one, where they are defined. `amp.py`'s GradScaler makes a step a
+choice: an optimizer writes by `_set`, which picks between old and new by a zero-dim bool.
+"""

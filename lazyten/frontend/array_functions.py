@@ -1,0 +1,215 @@
+"""Functions of `lazyten` that arrange, pair and integrate tensors, made of others."""
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from lazyten.frontend.arguments import takes_tensors
+from lazyten.frontend.functions import (
+    _tensors,
+    cat,
+    hstack,
+    linspace,
+    meshgrid,
+    ones_like,
+    stack,
+    vstack,
+    zeros,
+)
+from lazyten.frontend.tensor import DTypeLike, Tensor
+from lazyten.ir import dtype as dt
+from lazyten.operators.math import shapes
+from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
+
+
+def is_tensor(x: object) -> bool:
+    """Whether x is a tensor."""
+    return isinstance(x, Tensor)
+
+
+@takes_tensors
+def numel(input: Tensor) -> int:
+    """How many elements there are."""
+    return input.numel()
+
+
+concatenate, row_stack = cat, vstack
+
+
+def broadcast_shapes(*sizes: Any) -> tuple[int, ...]:
+    """What shapes broadcast to."""
+    given = [shapes.new_shape([s], "broadcast_shapes") for s in sizes]
+    return shapes.broadcast(given, "broadcast_shapes")
+
+
+def _at_least(tensors: tuple[Any, ...], axes: int) -> Any:
+    given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors
+    wide = []
+    for t in given:
+        if not isinstance(t, Tensor):
+            raise DTypeError(f"atleast_{axes}d: {t!r:.40} is no tensor; wrap it in "
+                             f"lazyten.tensor()")
+        if axes == 3 and 1 <= t.ndim <= 2:  # a vector is a row, a matrix is one of a depth of 1
+            shape = (1, *t.shape, 1) if t.ndim == 1 else (*t.shape, 1)
+        else:
+            shape = (1,) * (axes - t.ndim) + t.shape
+        wide.append(t.reshape(shape))
+    return wide[0] if len(tensors) == 1 and given is tensors else tuple(wide)
+
+
+def atleast_1d(*tensors: Any) -> Any:
+    """Tensors with at least 1 axis."""
+    return _at_least(tensors, 1)
+
+
+def atleast_2d(*tensors: Any) -> Any:
+    """Tensors with at least 2 axes; vectors are rows."""
+    return _at_least(tensors, 2)
+
+
+def atleast_3d(*tensors: Any) -> Any:
+    """Tensors with at least 3 axes; a vector is (1, n, 1), a matrix (n, m, 1)."""
+    return _at_least(tensors, 3)
+
+
+def column_stack(tensors: Sequence[Tensor]) -> Tensor:
+    """The tensors side by side, vectors as columns."""
+    return hstack([t.reshape(t.numel(), 1) if t.ndim < 2 else t
+                   for t in _tensors(tensors, "column_stack")])
+
+
+def block_diag(*tensors: Tensor) -> Tensor:
+    """A matrix with these matrices along its diagonal, and 0 elsewhere; vectors are rows."""
+    blocks = [_at_least((t,), 2) for t in _tensors(tensors, "block_diag")]
+    wrong = [b.shape for b in blocks if b.ndim > 2]
+    if wrong or not blocks:
+        raise ShapeError(f"block_diag of {wrong[0] if wrong else 'nothing'}: give matrices")
+    columns = [b.shape[1] for b in blocks]
+    rows = []
+    for number, block in enumerate(blocks):
+        left, right = sum(columns[:number]), sum(columns[number + 1:])
+        rows.append(block.pad((left, right)))
+    return cat(rows, 0)
+
+
+def cartesian_prod(*tensors: Tensor) -> Tensor:
+    """Every choice of one element from each of these vectors, as rows."""
+    if len(tensors) == 1:
+        return tensors[0]
+    return stack([grid.reshape(-1) for grid in meshgrid(*tensors)], 1)
+
+
+@takes_tensors
+def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """Every choice of r elements of a vector, in order, as rows."""
+    if input.ndim != 1:
+        raise ShapeError(f"combinations of shape {input.shape}: give a vector")
+    count = shapes.as_int(r, "combinations", "r")
+    if count < 0:
+        raise ArgumentError(f"combinations: r={count}; give 0 or more")
+    shapes.allocatable(count, "combinations")
+    among = input.numel() + (count - 1 if with_replacement and count else 0)
+    shapes.allocatable(max(math.comb(among, min(count, 1 << 16)), 1) * count, "combinations")
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    if not count:
+        return zeros(0, dtype=input.dtype, device=input.device)
+    rows = np.array(list(choose(range(input.numel()), count)), np.int64).reshape(-1, count)
+    return input[Tensor._copy_of(rows, device=input.device)]
+
+
+def _triangle(row: int, column: int, offset: int, lower: bool, dtype: DTypeLike | None,
+              device: str | None, operation: str) -> Tensor:
+    rows, columns = shapes.new_shape([row, column], operation)
+    if not rows * columns:
+        rows = columns = 0
+    diagonal = min(max(shapes.as_int(offset, operation, "the offset"), -rows), columns)
+    shapes.allocatable(rows * columns, operation)
+    mask = np.tri(rows, columns, diagonal - (not lower), dtype=bool)
+    return Tensor._copy_of(np.array(np.nonzero(mask if lower else ~mask)), dtype, device)
+
+
+def tril_indices(row: int, col: int, offset: int = 0, dtype: DTypeLike | None = None,
+                 device: str | None = None) -> Tensor:
+    """(2, n): rows and columns of the elements of a matrix on and below a diagonal."""
+    return _triangle(row, col, offset, True, dtype, device, "tril_indices")
+
+
+def triu_indices(row: int, col: int, offset: int = 0, dtype: DTypeLike | None = None,
+                 device: str | None = None) -> Tensor:
+    """(2, n): rows and columns of the elements of a matrix on and above a diagonal."""
+    return _triangle(row, col, offset, False, dtype, device, "triu_indices")
+
+
+def logspace(start: float, end: float, steps: int, base: float = 10.0,
+             dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
+    """base to the power of `steps` numbers evenly spread from start to end."""
+    number = float(shapes.as_number(base, "logspace", "base"))
+    if dtype is not None and dt.as_dtype(dtype).is_int:
+        start, end = [int(shapes.as_element(v, dt.int64, "logspace")) for v in (start, end)]
+    powers = number ** linspace(start, end, steps, "float64", device)
+    return powers.to(dtype=dtype or "float32")
+
+
+@takes_tensors
+def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
+    """Powers of a vector's elements as columns, N - 1 to 0, or 0 to N - 1 if increasing."""
+    if x.ndim != 1:
+        raise ShapeError(f"vander of shape {x.shape}: give a vector")
+    count = x.numel() if N is None else shapes.as_int(N, "vander", "N")
+    if count < 0:
+        raise ArgumentError(f"vander: N={count}; give 0 or more")
+    wide = x.reshape(-1, 1).expand(x.numel(), max(count - 1, 0))
+    powers = cat([ones_like(x.reshape(-1, 1)), wide], 1)[:, :count].cumprod(1)
+    return powers if increasing else powers.flip(1)
+
+
+@takes_tensors
+def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
+    """The index on each axis of an array of `shape` at these positions in row-major order."""
+    if not indices.dtype.is_int:
+        raise DTypeError(f"unravel_index of {indices.dtype.name}: positions are integers")
+    indices, found = indices.long(), []
+    for size in reversed(shapes.new_shape([shape], "unravel_index")):
+        found.append(indices % size)
+        indices = indices // size
+    return tuple(reversed(found))
+
+
+def _areas(y: Tensor, x: Tensor | None, dx: Any, dim: int, operation: str) -> tuple[Tensor, int]:
+    """The area under each piece of a line, and the axis along which these are."""
+    axis = shapes.axis(dim, y.ndim, operation)
+    if not y.shape or not y.shape[axis]:
+        raise ShapeError(f"{operation} of shape {y.shape}: it needs elements along axis {dim}")
+    n = y.shape[axis]
+    width: Any = dx
+    if x is not None:
+        width = x.diff(dim=-1 if x.ndim == 1 else dim)
+        if x.ndim == 1:
+            if x.numel() != n:
+                raise ShapeError(f"{operation}: x has {x.numel()} elements, but y has {n} along "
+                                 f"axis {axis}")
+            width = width.reshape([-1 if a == axis else 1 for a in range(y.ndim)])
+    ends = y.narrow(axis, 1, n - 1) + y.narrow(axis, 0, n - 1)
+    return ends * width / 2, axis
+
+
+@takes_tensors
+def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -1) -> Tensor:
+    """The integral along an axis of straight lines between values y at x, or dx apart."""
+    areas, axis = _areas(y, x, dx, dim, "trapezoid")
+    return areas.sum(axis)
+
+
+trapz = trapezoid
+
+
+@takes_tensors
+def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1,
+                         dim: int = -1) -> Tensor:
+    """`trapezoid` up to each value but the first."""
+    areas, axis = _areas(y, x, dx, dim, "cumulative_trapezoid")
+    return areas.cumsum(axis)

@@ -1,0 +1,352 @@
+"""The functions of `lazyten` itself: making tensors, joining them, and choosing between them."""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from lazyten.diagnostics.explanation import explain_storages
+from lazyten.execution import realization as _realization
+from lazyten.frontend.arguments import takes_tensors
+from lazyten.frontend.mixed_precision import casting
+from lazyten.frontend.tensor import DTypeLike, Tensor
+from lazyten.ir import dtype as dt
+from lazyten.ir.dtype import DType, Scalar
+from lazyten.ir.node import Node, cast, const, iota, reshape
+from lazyten.operators.arrays import joining, ordering, products
+from lazyten.operators.math import elementwise as ew
+from lazyten.operators.math import reductions, shapes
+from lazyten.storage.device import canonical, default_device
+from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
+
+
+def tensor(data: Any, dtype: DTypeLike | None = None, device: str | None = None,
+           requires_grad: bool = False) -> Tensor:
+    """A tensor with a copy of `data`: a number, nested sequences, or a NumPy array.
+
+    Python floats become float32 and integers int64; arrays keep their type unless `dtype` is given.
+    """
+    return Tensor._copy_of(data, dtype, device, requires_grad)
+
+
+# ---- constant tensors ----------------------------------------------------------------------------
+
+def _device(name: str | None) -> str:
+    return default_device() if name is None else canonical(name)
+
+
+def _new(node: Node, device: str | None, requires_grad: bool) -> Tensor:
+    result = Tensor._of(node, _device(device))
+    return result.requires_grad_() if requires_grad else result
+
+
+def _type(dtype: DTypeLike | None, default: DType) -> DType:
+    return default if dtype is None else dt.as_dtype(dtype)
+
+
+def full(size: Sequence[int] | int, fill_value: Scalar, dtype: DTypeLike | None = None,
+         device: str | None = None, requires_grad: bool = False) -> Tensor:
+    """Every element `fill_value`; nothing is stored until something is written."""
+    shape = shapes.new_shape([size], "full")
+    value = shapes.as_number(fill_value, "full", "the value")
+    kind = _type(dtype, dt.of_scalar(value))
+    return _new(const(shapes.as_element(value, kind, "full"), kind, shape), device, requires_grad)
+
+
+def zeros(*size: Any, dtype: DTypeLike | None = None, device: str | None = None,
+          requires_grad: bool = False) -> Tensor:
+    """Every element 0."""
+    node = const(0, _type(dtype, dt.default_float), shapes.new_shape(size, "zeros"))
+    return _new(node, device, requires_grad)
+
+
+def ones(*size: Any, dtype: DTypeLike | None = None, device: str | None = None,
+         requires_grad: bool = False) -> Tensor:
+    """Every element 1."""
+    node = const(1, _type(dtype, dt.default_float), shapes.new_shape(size, "ones"))
+    return _new(node, device, requires_grad)
+
+
+def empty(*size: Any, dtype: DTypeLike | None = None, device: str | None = None,
+          requires_grad: bool = False) -> Tensor:
+    """A tensor whose values do not matter; here they are 0."""
+    return zeros(*size, dtype=dtype, device=device, requires_grad=requires_grad)
+
+
+@takes_tensors
+def full_like(input: Tensor, fill_value: Scalar, dtype: DTypeLike | None = None,
+              device: str | None = None, requires_grad: bool = False) -> Tensor:
+    """`full` in another tensor's shape; its dtype and device unless others are given."""
+    return full(input.shape, fill_value, dtype or input.dtype, device or input.device,
+                requires_grad)
+
+
+@takes_tensors
+def zeros_like(input: Tensor, dtype: DTypeLike | None = None, device: str | None = None,
+               requires_grad: bool = False) -> Tensor:
+    """`zeros` in another tensor's shape; its dtype and device unless others are given."""
+    return full_like(input, 0, dtype, device, requires_grad)
+
+
+@takes_tensors
+def ones_like(input: Tensor, dtype: DTypeLike | None = None, device: str | None = None,
+              requires_grad: bool = False) -> Tensor:
+    """`ones` in another tensor's shape; its dtype and device unless others are given."""
+    return full_like(input, 1, dtype, device, requires_grad)
+
+
+empty_like = zeros_like
+
+
+def arange(start: Scalar = 0, end: Scalar | None = None, step: Scalar = 1,
+           dtype: DTypeLike | None = None, device: str | None = None,
+           requires_grad: bool = False) -> Tensor:
+    """start, start + step, ... below end (above it if step is negative); arange(end) is from 0. Of
+    an integer dtype, start and step are made whole numbers, towards 0; of int64, end is, too."""
+    if end is None:
+        start, end = 0, start
+    start, end, step = [shapes.as_number(v, "arange", what) for v, what in
+                        ((start, "start"), (end, "end"), (step, "the step"))]
+    if step == 0 or not all(math.isfinite(v) for v in (start, end, step)):
+        raise ArgumentError(f"arange({start}, {end}, {step}): the step must not be 0, and all must "
+                            f"be finite")
+    whole = all(isinstance(v, int) for v in (start, end, step))
+    kind = _type(dtype, dt.default_int if whole else dt.default_float)
+    if kind is dt.int64:
+        start, end, step, whole = int(start), int(end), int(step), True
+    if step == 0:
+        raise ArgumentError("arange: the step is 0 as a whole number; give a float dtype")
+    number = -((start - end) // step) if whole else math.ceil((end - start) / step)
+    count, = shapes.countable((max(int(number), 0),), "arange")
+    if kind.is_int:
+        start, step, whole = int(start), int(step), True
+    work = dt.INDEX if whole else dt.float64
+    values = ew.add(ew.mul(cast(iota(count), work), const(step, work)), const(start, work))
+    return _new(cast(values, kind), device, requires_grad)
+
+
+def linspace(start: float, end: float, steps: int, dtype: DTypeLike | None = None,
+             device: str | None = None, requires_grad: bool = False) -> Tensor:
+    """`steps` numbers evenly spread from start to end, both included. Of an integer dtype, start
+    and end are made whole numbers first, and the others then, towards 0."""
+    steps = shapes.as_int(steps, "linspace", "the number of steps")
+    shapes.countable((steps,), "linspace")
+    if steps < 0:
+        raise ArgumentError(f"linspace: {steps} steps; give 0 or more")
+    kind = _type(dtype, dt.default_float)
+    start, end = [shapes.as_number(v, "linspace", "start and end") for v in (start, end)]
+    if kind.is_int:
+        start, end = [int(shapes.as_element(v, kind, "linspace")) for v in (start, end)]
+    gap = (end - start) / (steps - 1) if steps > 1 else 0.0
+    place = cast(iota(steps), dt.float64)
+    up = ew.add(ew.mul(place, gap), float(start))
+    down = ew.sub(float(end), ew.mul(ew.sub(float(steps - 1), place), gap))
+    values = ew.where(ew.less(place, steps / 2), up, down)
+    return _new(cast(values, kind), device, requires_grad)
+
+
+def eye(n: int, m: int | None = None, dtype: DTypeLike | None = None,
+        device: str | None = None, requires_grad: bool = False) -> Tensor:
+    """n rows of m columns with 1 on the diagonal."""
+    rows, columns = shapes.new_shape([n, n if m is None else m], "eye")
+    diagonal = ew.equal(reshape(iota(rows), (rows, 1)), reshape(iota(columns), (1, columns)))
+    return _new(cast(diagonal, _type(dtype, dt.default_float)), device, requires_grad)
+
+
+# ---- several tensors -----------------------------------------------------------------------------
+
+def _tensors(given: object, operation: str) -> list[Tensor]:
+    """What was given as a sequence of tensors. DTypeError for anything else."""
+    if not isinstance(given, list | tuple):
+        raise DTypeError(f"{operation}: {given!r:.40} is not a tensor or a list of them; wrap "
+                         f"numbers in lazyten.tensor()")
+    for number, t in enumerate(given):
+        if not isinstance(t, Tensor):
+            raise DTypeError(f"{operation}: item {number} is {type(t).__name__} {t!r:.40}, not a "
+                             f"tensor; wrap it in lazyten.tensor()")
+    return list(given)
+
+
+def _nodes(tensors: Sequence[Tensor], operation: str) -> list[Node]:
+    """Nodes of one dtype, all on one device."""
+    if not isinstance(tensors, list | tuple):
+        raise DTypeError(f"{operation} of a {type(tensors).__name__}: give the tensors as a list, "
+                         f"{operation}([a, b])")
+    if not tensors:
+        raise ArgumentError(f"{operation} of no tensors; give at least one")
+    for t in _tensors(tensors, operation):
+        tensors[0]._operand(t, operation)
+    kind = tensors[0].dtype
+    for t in tensors:
+        kind = dt.promote(kind, t.dtype)
+    return [cast(t.node, kind) for t in tensors]
+
+
+def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """The tensors one after another along an axis; the other axes must be equal, but an empty
+    vector goes with any."""
+    nodes = _nodes(tensors, "cat")
+    nodes = [x for x in nodes if x.shape != (0,)] or nodes[:1]  # which goes with any shape
+    if nodes[0].shape == (0,):
+        return Tensor._result(nodes[0], *tensors)
+    if not nodes[0].shape:
+        raise ShapeError("cat of zero-dim tensors: they have no axis to join along; use stack()")
+    axis = shapes.axis(dim, len(nodes[0].shape), "cat")
+    return Tensor._result(joining.cat(nodes, axis), *tensors)
+
+
+concat = cat
+
+
+def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """The tensors along a new axis; all shapes must be equal."""
+    nodes = _nodes(tensors, "stack")
+    axis = shapes.axis(dim, len(nodes[0].shape) + 1, "stack")
+    return Tensor._result(joining.stack(nodes, axis), *tensors)
+
+
+@takes_tensors
+def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
+    """input where the bool tensor `condition` holds, else other; numbers or tensors, broadcast.
+    With the condition alone, nonzero(as_tuple=True)."""
+    if input is None and other is None:
+        return condition.nonzero(as_tuple=True)
+    values = [condition._operand(v, "where") for v in (input, other)]
+    nodes = [v.node if isinstance(v, Tensor) else v for v in values]
+    tensors = [v for v in values if isinstance(v, Tensor)]
+    return Tensor._result(ew.chosen(condition.node, nodes[0], nodes[1]), condition, *tensors)
+
+
+def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """All tensors expanded to their common shape."""
+    shape = shapes.broadcast([t.shape for t in _tensors(tensors, "broadcast_tensors")],
+                             "broadcast_tensors")
+    return tuple(t.expand(shape) for t in tensors)
+
+
+@casting
+def einsum(equation: str, *operands: Any) -> Tensor:
+    """The sum of products that an equation says, such as 'bij,bjk->bik'; of one tensor its sum, in
+    the type of a sum, or, if it only moves axes or takes a diagonal, a view."""
+    one = len(operands) == 1 and isinstance(operands[0], list | tuple)
+    tensors = _tensors(list(operands[0] if one else operands), "einsum")
+    for t in tensors[1:]:
+        tensors[0]._operand(t, "einsum")
+    moves = products.rearrangement(equation, tensors[0].node) if len(tensors) == 1 else None
+    if moves is not None:
+        return tensors[0]._moved(*moves)
+    nodes = [t.node for t in tensors]
+    if len(nodes) == 1:
+        nodes = [cast(nodes[0], reductions.sum_type(nodes[0].dtype))]
+    return Tensor._result(products.einsum(equation, nodes), *tensors)
+
+
+def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
+    """Vectors expanded to a grid, one axis each; indexing 'xy' exchanges the first two axes."""
+    given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors
+    lines = _tensors(list(given), "meshgrid")
+    if indexing not in ("ij", "xy"):
+        raise ArgumentError(f"meshgrid: indexing={indexing!r} is neither 'ij' nor 'xy'")
+    if any(t.ndim > 1 for t in lines):
+        raise ShapeError(f"meshgrid of shapes {[t.shape for t in lines]}: give vectors")
+    order = list(range(len(lines)))
+    if indexing == "xy" and len(order) > 1:
+        order[:2] = 1, 0
+    shape = [lines[i].numel() for i in order]
+    grids = []
+    for number, t in enumerate(lines):
+        place = order.index(number)
+        grids.append(t.reshape([-1 if a == place else 1 for a in range(len(order))]).expand(shape))
+    return tuple(grids)
+
+
+def _joined(name: str, tensors: Sequence[Tensor], least: int, axis: int) -> Tensor:
+    """cat along an axis, of tensors that get at least `least` axes."""
+    wide = []
+    for t in _tensors(tensors, name):
+        if least == 3:
+            shape = (1, *t.shape, 1) if t.ndim == 1 else t.shape + (1,) * (3 - t.ndim)
+        else:
+            shape = (1,) * (least - t.ndim) + t.shape
+        wide.append(t.reshape(shape))
+    return cat(wide, axis if wide and wide[0].ndim > axis else 0)
+
+
+def hstack(tensors: Sequence[Tensor]) -> Tensor:
+    """The tensors side by side: along axis 1, of vectors along axis 0."""
+    return _joined("hstack", tensors, 1, 1)
+
+
+def vstack(tensors: Sequence[Tensor]) -> Tensor:
+    """The tensors on top of each other, vectors as rows."""
+    return _joined("vstack", tensors, 2, 0)
+
+
+def dstack(tensors: Sequence[Tensor]) -> Tensor:
+    """The tensors behind each other, along axis 2."""
+    return _joined("dstack", tensors, 3, 2)
+
+
+@takes_tensors
+def searchsorted(sorted_sequence: Tensor, input: Any, right: bool = False, *,
+                 side: str | None = None, out_int32: bool = False,
+                 sorter: Tensor | None = None) -> Tensor:
+    """Where each value goes in a sorted vector to keep it sorted: before equal ones, or after.
+
+    In a sorted sequence of more axes, the values of each row go into that row: all axes but the
+    last are those of `input`. `sorter` is the argsort of a sequence that is not sorted.
+    """
+    if side not in (None, "left", "right"):
+        raise ArgumentError(f"searchsorted: side={side!r} is neither 'left' nor 'right'")
+    if right and side == "left":
+        raise ArgumentError("searchsorted: side='left' with right=True; give one of them")
+    given = sorted_sequence._operand(input, "searchsorted")
+    values = given if isinstance(given, Tensor) else full((), given, None, sorted_sequence.device)
+    if not sorted_sequence.ndim or sorted_sequence.ndim > 1 and (
+            sorted_sequence.shape[:-1] != values.shape[:-1] or not values.ndim):
+        raise ShapeError(f"searchsorted of values {values.shape} in shape {sorted_sequence.shape}: "
+                         f"give a sorted vector, or values whose axes but the last are those of "
+                         f"the sorted sequence")
+    if sorter is not None:
+        if sorter.shape != sorted_sequence.shape:
+            raise ShapeError(f"searchsorted: sorter of shape {sorter.shape} for a sequence of "
+                             f"{sorted_sequence.shape}; give its argsort")
+        sorted_sequence = sorted_sequence.take_along_dim(sorter, -1)
+    found = ordering.found_places(sorted_sequence.node, values.node, right or side == "right")
+    return Tensor._result(cast(found, dt.int32) if out_int32 else found, sorted_sequence, values)
+
+
+@takes_tensors
+def bucketize(input: Any, boundaries: Tensor, *, right: bool = False,
+              out_int32: bool = False) -> Tensor:
+    """searchsorted, the other way round."""
+    if boundaries.ndim != 1:
+        raise ShapeError(f"bucketize: boundaries of shape {boundaries.shape}; give a sorted vector")
+    return searchsorted(boundaries, input, right, out_int32=out_int32)
+
+
+def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False,
+         invert: bool = False) -> Tensor:
+    """Whether each element is one of `test_elements`, or with `invert` none of them; one of the two
+    may be a number. assume_unique makes no difference."""
+    known = [x for x in (elements, test_elements) if isinstance(x, Tensor)]
+    if not known:
+        raise DTypeError("isin: neither the elements nor the test elements are a tensor; wrap one "
+                         "in lazyten.tensor()")
+    values = [known[0]._operand(x, "isin") for x in (elements, test_elements)]
+    each, tested = [x if isinstance(x, Tensor) else tensor(x, device=known[0].device)
+                    for x in values]
+    found = (each.unsqueeze(-1) == tested.reshape(-1)).any(-1)
+    return found.logical_not() if invert else found
+
+
+# ---- computing -----------------------------------------------------------------------------------
+
+def realize(*tensors: Tensor) -> None:
+    """Compute several tensors at once: what they share is computed once."""
+    _realization.realize([t._storage for t in _tensors(tensors, "realize")])
+
+
+def explain(*tensors: Tensor) -> str:
+    """Why each value of the computation of these tensors would be stored, kernel by kernel."""
+    return explain_storages([t._storage for t in _tensors(tensors, "explain")])

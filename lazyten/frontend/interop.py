@@ -1,0 +1,89 @@
+"""Tensors that share the memory of NumPy arrays, and of other libraries by DLPack."""
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from lazyten.frontend.tensor import DTypeLike, Tensor
+from lazyten.ir import dtype as dt
+from lazyten.storage.device import canonical, default_device
+from lazyten.support.errors import ArgumentError, DTypeError
+
+Array = np.ndarray[Any, Any]
+
+
+def from_numpy(array: Array) -> Tensor:
+    """A tensor that shares the memory of a NumPy array: what is written to one shows in the other.
+
+    The array may have any strides and byte order. A read-only one is warned of, as the tensor
+    cannot be written then. On a device that is not in the host's memory the values are copied.
+    """
+    if not isinstance(array, np.ndarray):
+        raise DTypeError(f"from_numpy takes a NumPy array, not {type(array).__name__}; "
+                         f"use tensor()")
+    return _sharing(array, default_device())
+
+
+def as_tensor(data: Any, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
+    """`data` as a tensor, with as little copied as can be: itself if it is a tensor of this dtype
+    on this device; sharing its memory if it is an array of this dtype; otherwise a new tensor."""
+    if isinstance(data, Tensor):
+        return data.to(dtype=dtype, device=device)
+    where = default_device() if device is None else canonical(device)
+    if isinstance(data, np.generic) or not hasattr(data, "__array__"):
+        return Tensor._copy_of(data, dtype, where)
+    array = np.asarray(data)
+    if dtype is not None and dt.from_numpy(array.dtype) is not dt.as_dtype(dtype):
+        return Tensor._copy_of(array, dtype, where)
+    return _sharing(array, where)
+
+
+asarray = as_tensor
+
+
+def from_dlpack(data: Any) -> Tensor:
+    """A tensor that shares the memory of what another library gives by DLPack, on a CPU."""
+    try:
+        array = np.from_dlpack(data)
+    except (AttributeError, BufferError, RuntimeError, TypeError):
+        raise DTypeError(f"from_dlpack of a {type(data).__name__}: it gives no DLPack capsule in a "
+                         f"CPU's memory of a type that NumPy has; convert it first, and detach it "
+                         f"from gradients") from None
+    return _sharing(array, default_device())
+
+
+def frombuffer(buffer: Any, *, dtype: DTypeLike, count: int = -1, offset: int = 0,
+               requires_grad: bool = False) -> Tensor:
+    """A tensor of one axis that shares the memory of `buffer`, such as a bytearray or a memoryview:
+    `count` elements, or all, from byte `offset` on."""
+    kind = dt.as_dtype(dtype)
+    if kind is dt.bfloat16:
+        raise DTypeError("frombuffer of bfloat16, a type that NumPy lacks: read int16, and "
+                         "bitcast(lt.bfloat16)")
+    try:
+        if not memoryview(buffer).nbytes or not count or offset >= memoryview(buffer).nbytes:
+            raise ValueError("there is nothing to share; give a buffer with a byte at the offset, "
+                             "and a count that is not 0")
+        array = np.frombuffer(buffer, kind.numpy, count, offset)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise ArgumentError(f"frombuffer of {type(buffer).__name__} with dtype={kind.name}, "
+                            f"count={count}, offset={offset}: {error}") from None
+    result = _sharing(array, default_device())
+    return result.requires_grad_() if requires_grad else result
+
+
+def _sharing(array: Array, device: str) -> Tensor:
+    """A tensor over an array's memory. Where axes were permuted, it is a view of one that is
+    contiguous, so that both have the same strides."""
+    order = sorted(range(array.ndim), key=lambda axis: -array.strides[axis])
+    straight = array.transpose(order)
+    if array.flags.c_contiguous or not straight.flags.c_contiguous:
+        order, straight = list(range(array.ndim)), array
+    result = Tensor._copy_of(straight, device=device)
+    if result._storage.share(straight) and not array.flags.writeable:
+        warnings.warn(f"an array of shape {array.shape} is read-only, so the tensor that shares "
+                      f"its memory cannot be written; tensor() makes a copy that can",
+                      UserWarning, stacklevel=3)
+    return result.permute([order.index(axis) for axis in range(array.ndim)])

@@ -1,0 +1,236 @@
+"""What is found by comparing and counting elements, as methods.
+
+What has as many elements as there are different values is computed at once; in a jitted function
+that is a JitError.
+"""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from lazyten.frontend.methods.order import order_along
+from lazyten.frontend.methods.tensor_like import T, ValuesAndIndices
+from lazyten.ir import dtype as dt
+from lazyten.ir.node import Node, cast, const, expand, gather, iota, move, reshape, scatter
+from lazyten.ir.ops import Op
+from lazyten.operators.arrays import ordering
+from lazyten.operators.math import elementwise as ew
+from lazyten.operators.math import reductions, shapes
+from lazyten.random import Array
+from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
+
+
+class CountingMethods:
+    """Different elements, and how often there are which."""
+
+    __slots__ = ()
+
+    def unique(self: T, sorted: bool = True, return_inverse: bool = False,
+               return_counts: bool = False, dim: int | None = None) -> Any:
+        """The different elements, or lines along `dim`, sorted; with where each element is among
+        them, and how often each occurs. Each NaN is different. Computed at once."""
+        axis = None if dim is None else shapes.axis(dim, self.ndim, "unique")
+        lines = _lines(self, axis)
+        order = np.lexsort(lines.T[::-1]) if lines.shape[1] else np.arange(len(lines))
+        return _runs(self, axis, lines, order, return_inverse, return_counts)
+
+    def unique_consecutive(self: T, return_inverse: bool = False, return_counts: bool = False,
+                           dim: int | None = None) -> Any:
+        """The elements in row-major order, or the lines along `dim`, without repetitions of the one
+        before. Computed at once."""
+        axis = None if dim is None else shapes.axis(dim, self.ndim, "unique_consecutive")
+        lines = _lines(self, axis)
+        return _runs(self, axis, lines, np.arange(len(lines)), return_inverse, return_counts)
+
+    def mode(self: T, dim: int = -1, keepdim: bool = False) -> ValuesAndIndices[T]:
+        """The value that occurs most often along an axis, the least of several, and where it is
+        last."""
+        axis = shapes.axis(dim, self.ndim, "mode")
+        if not self.shape:
+            return ValuesAndIndices(self._given(self.node), self._fresh(const(0, dt.INDEX)))
+        reductions.need_elements(self.node, (axis,), "mode")
+        index = _last_of_longest_run(self.detach().node, axis, order_along(self, axis, False).node)
+        shape = tuple(1 if a == axis else n for a, n in enumerate(self.shape)
+                      if keepdim or a != axis)
+        place = self._fresh(index)
+        values = self._given(reshape(gather(self.node, axis, place.node), shape), place)
+        return ValuesAndIndices(values, place._reshaped(shape))
+
+    def bincount(self: T, weights: T | None = None, minlength: int = 0) -> T:
+        """How often each whole number from 0 occurs in a vector, or the sums of its weights.
+        Computed at once, as the greatest number decides the length."""
+        if self.ndim != 1 or not self.dtype.is_int:
+            raise DTypeError(f"bincount of {self.dtype.name} {self.shape}: it is for a vector of "
+                             f"integers")
+        least = int(shapes.as_int(minlength, "bincount", "minlength"))
+        if least < 0:
+            raise ArgumentError(f"bincount: minlength={least}; give 0 or more")
+        numbers = self.numpy()
+        if numbers.size and int(numbers.min()) < 0:
+            raise ArgumentError(f"bincount: {int(numbers.min())} is below 0; all must be 0 or more")
+        longest = max(least, int(numbers.max()) + 1 if numbers.size else 0)
+        shapes.allocatable(longest, "bincount")
+        if weights is None:
+            return self._fresh(np.bincount(numbers, minlength=least).astype(np.int64))
+        given = self._tensor(weights, "bincount")
+        if given.shape != self.shape:
+            raise ShapeError(f"bincount: weights of shape {given.shape} for {self.shape}; they "
+                             f"must be equal")
+        sums = np.bincount(numbers, given.detach().numpy(), least)
+        single = given.dtype is dt.float32
+        return self._fresh(sums.astype(np.float32) if single else sums)
+
+    def count_nonzero(self: T, dim: shapes.Axes = None) -> T:
+        """How many elements are not 0, over some axes or all."""
+        axes = shapes.axes(dim, self.ndim, "count_nonzero")
+        return self._unary(lambda x: reductions.sum(ew.as_bool(x), axes))
+
+    def histc(self: T, bins: int = 100, min: float = 0, max: float = 0) -> T:
+        """How many elements are in each of `bins` equal parts of min to max, in x's type; the last
+        has both its ends. With min == max they are the least and the greatest element."""
+        if not self.dtype.is_float:
+            raise DTypeError(f"histc of {self.dtype.name}: it is for floats; convert with .float()")
+        count = _bins(bins, "histc")
+        low, high = [float(shapes.as_number(v, "histc", "a limit")) for v in (min, max)]
+        if not (low <= high and math.isfinite(high - low)):
+            raise ArgumentError(f"histc: min={low} and max={high}; the first must not be above the "
+                                f"second, and both finite")
+        x = reshape(self.detach().node, (self.numel(),))
+        ends = _ends(x, low, high, 1.0)
+        return self._fresh(cast(_counts(_parts(x, count, *ends), count, None), self.dtype))
+
+    def histogram(self: T, bins: Any, *, range: tuple[float, float] | None = None,
+                  weight: T | None = None, density: bool = False) -> tuple[T, T]:
+        """How many elements are between neighbours of the sorted vector `bins`, or in `bins` equal
+        parts of `range` (None: of the least to the greatest element), and these limits; the last
+        part has both its ends. weight: what each element counts. density: the counts' sum times
+        the parts' width is 1."""
+        if not self.dtype.is_float or self.dtype.is_half:
+            raise DTypeError(f"histogram of {self.dtype.name}: it is for float32 and float64; "
+                             f"convert with .float()")
+        x = reshape(self.detach().node, (self.numel(),))
+        edges = _edges(self, x, bins, range)
+        at = ew.sub(ordering.found_places(edges, x, True), 1)
+        count = edges.numel - 1
+        last = move(Op.SHRINK, edges, ((count, count + 1),))
+        at = ew.where(ew.equal(x, last), count - 1, at)
+        at = ew.where(ew.bitwise_and(ew.less(at, count), ew.equal(x, x)), at, -1)
+        if weight is not None and weight.shape != self.shape:
+            raise ShapeError(f"histogram: weight of shape {weight.shape} for {self.shape}; they "
+                             f"must be equal")
+        each = None if weight is None else reshape(weight.detach().node, x.shape)
+        found = cast(_counts(at, count, each), self.dtype)
+        if density:
+            width = ew.sub(move(Op.SHRINK, edges, ((1, count + 1),)),
+                           move(Op.SHRINK, edges, ((0, count),)))
+            found = ew.true_divide(ew.true_divide(found, reductions.sum(found, (0,))), width)
+        return self._fresh(found), self._fresh(edges)
+
+
+# ---- lines that are equal ------------------------------------------------------------------------
+
+def _lines(x: T, axis: int | None) -> Array:
+    """The elements, or the lines along `axis`, as the rows of a matrix on the host."""
+    values: Array = x.detach().numpy()
+    whole = axis is None or not x.shape
+    front = values.reshape(-1) if whole else np.moveaxis(values, axis or 0, 0)
+    lines: Array = front.reshape(len(front), int(np.prod(front.shape[1:])))
+    return lines
+
+
+def _runs(x: T, axis: int | None, lines: Array, order: Array, inverse: bool, counts: bool) -> Any:
+    """The first of each run of equal lines in this order, with what is asked for beside it."""
+    in_order = lines[order]
+    new = np.ones(len(lines), bool)
+    new[1:] = (in_order[1:] != in_order[:-1]).any(1)
+    first = x._fresh(order[new].astype(np.int64)).node
+    whole = axis is None or not x.shape
+    rows = reshape(x.detach().node, (x.numel(),)) if whole else x.detach().node
+    along = 0 if axis is None or whole else axis
+    shape = tuple(first.numel if a == along else 1 for a in range(len(rows.shape)))
+    wide = tuple(first.numel if a == along else n for a, n in enumerate(rows.shape))
+    result = [x._fresh(gather(rows, along, expand(reshape(first, shape), wide)))]
+    if inverse:
+        places = np.empty(len(lines), np.int64)
+        places[order] = np.cumsum(new) - 1
+        result.append(x._fresh(places.reshape(x.shape) if axis is None else places))
+    if counts:
+        starts = np.flatnonzero(new)
+        result.append(x._fresh(np.diff(starts, append=len(lines)).astype(np.int64)))
+    return result[0] if len(result) == 1 else tuple(result)
+
+
+def _last_of_longest_run(x: Node, axis: int, order: Node) -> Node:
+    """Where the last of the most frequent elements along `axis` (kept) is."""
+    last = (*(a for a in range(len(x.shape)) if a != axis), axis)
+    lines = move(Op.PERMUTE, gather(x, axis, order), last)
+    after = ordering.found_places(lines, lines, True)
+    length = ew.sub(after, ordering.found_places(lines, lines, False))
+    rank = len(x.shape) - 1
+    longest = reductions.arg_extreme(length, rank, True, False)
+    end = ew.sub(gather(after, rank, longest), 1)
+    back = (*range(axis), rank, *range(axis, rank))
+    return gather(order, axis, move(Op.PERMUTE, end, back))
+
+
+# ---- histograms ----------------------------------------------------------------------------------
+
+def _bins(bins: Any, operation: str) -> int:
+    count = shapes.as_int(bins, operation, "bins")
+    if count < 1:
+        raise ArgumentError(f"{operation}: bins={count}; give 1 or more")
+    return count
+
+
+def _ends(x: Node, low: float, high: float, around: float) -> tuple[Node, Node]:
+    """Where a histogram begins and ends: its limits, or where they are equal those of x, or
+    `around` them where these are equal, too."""
+    ends = [const(v, x.dtype) for v in (low, high)]
+    if low == high and x.numel:
+        ends = [reductions.amin(x, (0,)), reductions.amax(x, (0,))]
+    equal = ew.equal(ends[0], ends[1])
+    return (ew.where(equal, ew.sub(ends[0], around), ends[0]),
+            ew.where(equal, ew.add(ends[1], around), ends[1]))
+
+
+def _parts(x: Node, count: int, low: Node, high: Node) -> Node:
+    """Which of `count` equal parts of low to high each element is in; -1 if in none."""
+    share = ew.true_divide(ew.mul(ew.sub(x, low), float(count)), ew.sub(high, low))
+    part = ew.minimum(cast(share, dt.INDEX), count - 1)
+    inside = ew.bitwise_and(ew.greater_equal(x, low), ew.less_equal(x, high))
+    return ew.where(inside, part, -1)
+
+
+def _counts(at: Node, count: int, weight: Node | None) -> Node:
+    """How many elements are at each of `count` places, or the sums of their weights."""
+    each = const(1, dt.int64, at.shape) if weight is None else weight
+    return scatter(const(0, each.dtype, (count,)), 0, at, each, Op.ADD)
+
+
+def _edges(x: T, flat: Node, bins: Any, limits: tuple[float, float] | None) -> Node:
+    """The limits of a histogram's parts, in x's type."""
+    if not isinstance(bins, int):
+        edges = x._tensor(bins, "histogram").detach().node
+        if len(edges.shape) != 1 or edges.numel < 2 or limits is not None:
+            raise ShapeError(f"histogram: bins of shape {edges.shape}; give a sorted vector of 2 "
+                             f"limits or more and no range, or a number of parts")
+        return cast(edges, x.dtype)
+    count = _bins(bins, "histogram")
+    given = [0, 0] if limits is None else shapes.listed(limits, "histogram", "the limits")
+    if len(given) != 2:
+        raise ArgumentError(f"histogram: range={limits!r:.60}; give the first and the last limit")
+    low, high = [float(shapes.as_number(v, "histogram", "a limit")) for v in given]
+    if not (low <= high and math.isfinite(high - low)):
+        raise ArgumentError(f"histogram: range=({low}, {high}); the first must be below the "
+                            f"second, and both finite")
+    if limits is not None and low == high:
+        low, high = low - 0.5, high + 0.5
+    elif limits is None and not flat.numel:
+        low, high = 0.0, 1.0
+    first, last = _ends(flat, low, high, 0.5)
+    place = cast(iota(count + 1), x.dtype)
+    gap = ew.true_divide(ew.sub(last, first), float(count))
+    up, down = ew.add(first, ew.mul(place, gap)), ew.sub(last, ew.mul(ew.sub(count, place), gap))
+    return ew.where(ew.less(place, (count + 1) // 2), up, down)

@@ -1,0 +1,184 @@
+"""Elementwise methods beyond the operators of tensor.py: a table, and those that need more than an
+operand."""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from lazyten.frontend.methods.tensor_like import T, binary, combined, unary
+from lazyten.ir import dtype as dt
+from lazyten.ir.dtype import DType, Scalar, as_dtype
+from lazyten.ir.node import const
+from lazyten.operators.math import composites, shapes, special, statistical_functions
+from lazyten.operators.math import elementwise as ew
+from lazyten.operators.math import inverse_functions as inverse
+from lazyten.operators.math.shapes import Axes
+from lazyten.support.errors import ArgumentError, DTypeError
+
+
+class MathMethods:
+    """Elementwise functions, and cumulative ones."""
+
+    __slots__ = ()
+
+    atan = arctan = unary("atan", inverse.atan, "The angle whose tangent is x.")
+    asin = arcsin = unary("asin", inverse.asin, "The angle whose sine is x.")
+    acos = arccos = unary("acos", inverse.acos, "The angle whose cosine is x.")
+    sinh = unary("sinh", inverse.sinh, "The hyperbolic sine.")
+    cosh = unary("cosh", inverse.cosh, "The hyperbolic cosine.")
+    asinh = arcsinh = unary("asinh", inverse.asinh, "The number whose sinh is x.")
+    acosh = arccosh = unary("acosh", inverse.acosh, "The number >= 0 whose cosh is x.")
+    atanh = arctanh = unary("atanh", inverse.atanh, "The number whose tanh is x.")
+    erfc = unary("erfc", statistical_functions.erfc, "1 - erf(x), exact where it is small.")
+    erfinv = unary("erfinv", statistical_functions.erfinv, "The number whose erf is x.")
+    lgamma = unary("lgamma", statistical_functions.lgamma, "log(abs(gamma(x))).")
+    digamma = unary("digamma", statistical_functions.digamma, "The derivative of lgamma.")
+    sinc = unary("sinc", composites.sinc, "sin(pi x) / (pi x), and 1 at 0.")
+    rad2deg = unary("rad2deg", composites.degrees, "Radians in degrees.")
+    deg2rad = unary("deg2rad", composites.radians, "Degrees in radians.")
+    frac = unary("frac", composites.frac, "x - trunc(x).")
+    bitwise_not = unary("bitwise_not", ew.invert, "Every bit turned; logical not of bools.")
+    absolute = unary("absolute", ew.absolute, "|x|.")
+    negative = unary("negative", ew.negative, "-x.")
+    fix = unary("fix", special.trunc, "x without its fraction.")
+    sgn = unary("sgn", ew.sign, "-1, 0 or 1; NaN for NaN.")
+
+    atan2 = arctan2 = binary("atan2", inverse.atan2, "The angle of the point (other, self).")
+    hypot = binary("hypot", inverse.hypot, "sqrt(self ** 2 + other ** 2).")
+    logaddexp = binary("logaddexp", inverse.logaddexp, "log(e ** self + e ** other).")
+    logaddexp2 = binary("logaddexp2", inverse.logaddexp2, "log2(2 ** self + 2 ** other).")
+    fmod = binary("fmod", inverse.fmod, "What a division rounded towards 0 leaves.")
+    copysign = binary("copysign", inverse.copysign, "|self| with the sign of other.")
+    xlogy = binary("xlogy", inverse.xlogy, "self * log(other), and 0 where self is 0.")
+    heaviside = binary("heaviside", composites.heaviside, "0 below 0, 1 above, other at 0.")
+    fmax = binary("fmax", composites.fmax, "The greater; a number rather than NaN.")
+    fmin = binary("fmin", composites.fmin, "The lesser; a number rather than NaN.")
+    multiply = binary("multiply", ew.mul, "self * other.")
+    true_divide = binary("true_divide", ew.true_divide, "self / other in a float type.")
+    greater = binary("greater", ew.greater, "self > other, as bool.")
+    greater_equal = binary("greater_equal", ew.greater_equal, "self >= other, as bool.")
+    less = binary("less", ew.less, "self < other, as bool.")
+    less_equal = binary("less_equal", ew.less_equal, "self <= other, as bool.")
+    not_equal = binary("not_equal", ew.not_equal, "self != other, as bool.")
+    bitwise_and = binary("bitwise_and", ew.bitwise_and, "Bit by bit and.")
+    bitwise_or = binary("bitwise_or", ew.bitwise_or, "Bit by bit or.")
+    bitwise_xor = binary("bitwise_xor", ew.bitwise_xor, "Bit by bit exclusive or.")
+    bitwise_left_shift = binary("bitwise_left_shift", ew.shift_left, "self * 2 ** other.")
+    bitwise_right_shift = binary("bitwise_right_shift", ew.shift_right, "self // 2 ** other.")
+    ldexp = binary("ldexp", composites.ldexp, "self * 2 ** other, in floats.")
+
+    def isposinf(self: T) -> T:
+        """Whether infinity."""
+        return self._unary(lambda x: ew.equal(x, math.inf))
+
+    def isneginf(self: T) -> T:
+        """Whether -infinity."""
+        return self._unary(lambda x: ew.equal(x, -math.inf))
+
+    def clamp_min(self: T, min: Any) -> T:
+        """At least min."""
+        return combined(self, "clamp_min", lambda x, low: ew.clip(x, low, None), min)
+
+    def clamp_max(self: T, max: Any) -> T:
+        """At most max."""
+        return combined(self, "clamp_max", lambda x, high: ew.clip(x, None, high), max)
+
+    def float_power(self: T, exponent: Any) -> T:
+        """self ** exponent in float64."""
+        return combined(self, "float_power", composites.float_power, exponent)
+
+    def rsub(self: T, other: Any, *, alpha: Scalar = 1) -> T:
+        """other - alpha * self."""
+        number = shapes.as_number(alpha, "rsub", "alpha")
+        return combined(self, "rsub", lambda x, y: ew.scaled_difference(y, x, number), other)
+
+    def positive(self: T) -> T:
+        """The tensor itself; bools have no sign."""
+        if self.dtype is dt.bool_:
+            raise DTypeError("positive of bool: it is for numbers")
+        return self
+
+    def subtract(self: T, other: Any, *, alpha: Scalar = 1) -> T:
+        """self - alpha * other."""
+        number = shapes.as_number(alpha, "subtract", "alpha")
+        return combined(self, "subtract", lambda x, y: ew.scaled_difference(x, y, number), other)
+
+    def isreal(self: T) -> T:
+        """True everywhere: there are no complex numbers."""
+        return self._fresh(const(True, dt.bool_, self.shape))
+
+    def hardshrink(self: T, lambd: float = 0.5) -> T:
+        """x where it is further from 0 than lambd, else 0."""
+        limit = float(shapes.as_number(lambd, "hardshrink", "lambd"))
+        return self._unary(lambda x: special.hardshrink(x, limit))
+
+    def where(self: T, condition: T, other: Any) -> T:
+        """self where the bool tensor `condition` holds, else other."""
+        mask = self._tensor(condition, "where")
+        return combined(self, "where", lambda x, c, y: ew.chosen(c, x, y), mask, other)
+
+    def dist(self: T, other: T, p: float = 2) -> T:
+        """(sum of |self - other| ** p) ** (1 / p); for p = inf the greatest."""
+        power = float(shapes.as_number(p, "dist", "p"))
+        return combined(self, "dist", lambda a, b: composites.distance(a, b, power),
+                        self._tensor(other, "dist"))
+
+    def norm(self: T, p: Any = "fro", dim: Axes = None, keepdim: bool = False,
+             dtype: DType | str | None = None) -> T:
+        """(sum of |x| ** p) ** (1 / p) over some axes, or all: p = 'fro' is 2; inf is the greatest
+        and -inf the least of |x|, 0 the count of what is not 0. The gradient at 0 is 0."""
+        if isinstance(p, str) and p != "fro":
+            raise ArgumentError(f"norm: p={p!r} is neither 'fro' nor a number")
+        power = 2.0 if p is None or isinstance(p, str) else float(shapes.as_number(p, "norm", "p"))
+        x = self if dtype is None else self._cast(as_dtype(dtype))
+        axes = shapes.axes(dim, self.ndim, "norm")
+        return x._unary(lambda node: composites.norm(node, power, axes, keepdim))
+
+    def signbit(self: T) -> T:
+        """Whether below 0, also -0.0."""
+        return self._unary(inverse.signbit)
+
+    def divide(self: T, other: Any, rounding_mode: str | None = None) -> T:
+        """self / other; rounding_mode 'floor' or 'trunc' rounds, and keeps integers."""
+        if rounding_mode not in (None, "floor", "trunc"):
+            raise ArgumentError(f"divide: rounding_mode={rounding_mode!r} is not None, 'floor' or "
+                                f"'trunc'")
+        return combined(self, "divide", lambda a, b: composites.rounded_quotient(
+            a, b, rounding_mode), other)
+
+    def lerp(self: T, end: T, weight: Any) -> T:
+        """self + weight * (end - self); weight is a number or a tensor."""
+        return combined(self, "lerp", composites.lerp, self._tensor(end, "lerp"), weight)
+
+    def addcmul(self: T, tensor1: T, tensor2: T, *, value: Scalar = 1) -> T:
+        """self + value * tensor1 * tensor2."""
+        number = shapes.as_number(value, "addcmul", "value")
+        return combined(self, "addcmul", lambda x, a, b: composites.addcmul(x, a, b, number),
+                        tensor1, tensor2)
+
+    def addcdiv(self: T, tensor1: T, tensor2: T, *, value: Scalar = 1) -> T:
+        """self + value * tensor1 / tensor2."""
+        number = shapes.as_number(value, "addcdiv", "value")
+        return combined(self, "addcdiv", lambda x, a, b: composites.addcdiv(x, a, b, number),
+                        tensor1, tensor2)
+
+    def nan_to_num(self: T, nan: Scalar = 0.0, posinf: Scalar | None = None,
+                   neginf: Scalar | None = None) -> T:
+        """NaN and infinities replaced by numbers; None is the greatest (least) finite one."""
+        for value in (nan, posinf, neginf):
+            if value is not None:
+                shapes.as_number(value, "nan_to_num", "what takes the place")
+        return self._unary(lambda x: composites.nan_to_num(x, nan, posinf, neginf))
+
+    def isclose(self: T, other: T, rtol: float = 1e-5, atol: float = 1e-8,
+                equal_nan: bool = False) -> T:
+        """Whether |self - other| <= atol + rtol * |other|, element by element."""
+        return combined(self, "isclose", lambda a, b: composites.isclose(
+            a, b, rtol, atol, equal_nan), self._tensor(other, "isclose"))
+
+    def logit(self: T, eps: float | None = None) -> T:
+        """log(x / (1 - x)), of x held between eps and 1 - eps."""
+        if eps is None:
+            return self._special(composites.logit)
+        least = float(shapes.as_number(eps, "logit", "eps"))
+        return self._special(lambda x: composites.logit(ew.clip(x, least, 1 - least)))

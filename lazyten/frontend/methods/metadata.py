@@ -1,0 +1,249 @@
+"""What a tensor says about itself: sizes in bytes, identity of storage, how it came to be; copies
+of it, and how other libraries see it."""
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+
+from lazyten.autodiff import gradient
+from lazyten.frontend.methods.tensor_like import T
+from lazyten.ir import dtype as dt
+from lazyten.ir.node import toposort
+from lazyten.ir.ops import Op
+from lazyten.storage import tracing
+from lazyten.storage.storage import Storage
+from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
+from lazyten.support.location import Location
+
+Array = np.ndarray[Any, Any]
+CPU = (1, 0)
+"""DLPack's name of a CPU's memory."""
+
+
+class GradFn:
+    """The operation that a tensor's gradient flows back through first."""
+
+    def __init__(self, name: str, where: Location | None) -> None:
+        self._name, self.where = name, where
+
+    def name(self) -> str:
+        """For example 'MulBackward'."""
+        return self._name
+
+    def __repr__(self) -> str:
+        return f"<{self._name} of {self.where}>" if self.where else f"<{self._name}>"
+
+
+class UntypedStorage:
+    """A storage's identity: equal for tensors that share memory, so that writes to one show in the
+    other."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, UntypedStorage) and other._storage is self._storage
+
+    def __hash__(self) -> int:
+        return id(self._storage)
+
+    def nbytes(self) -> int:
+        """Bytes of the whole storage."""
+        return self._storage.value.numel * self._storage.value.dtype.itemsize
+
+    def __repr__(self) -> str:
+        return f"UntypedStorage({self.nbytes()} bytes on {self._storage.device})"
+
+
+class MetadataMethods:
+    """Sizes, identity, copies and the way to other libraries."""
+
+    __slots__ = ()
+
+    @property
+    def itemsize(self: T) -> int:
+        """Bytes an element."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self: T) -> int:
+        """Bytes of all elements; the storage of a view may be larger, or smaller."""
+        return self.numel() * self.dtype.itemsize
+
+    def nelement(self: T) -> int:
+        """The number of elements."""
+        return self.numel()
+
+    def ndimension(self: T) -> int:
+        """The number of axes."""
+        return self.ndim
+
+    def is_floating_point(self: T) -> bool:
+        """Whether the elements are floats."""
+        return self.dtype.is_float
+
+    def is_complex(self: T) -> bool:
+        """Whether the elements are complex: never."""
+        return False
+
+    @property
+    def real(self: T) -> T:
+        """The tensor itself: there are no complex numbers."""
+        return self
+
+    def conj(self: T) -> T:
+        """The tensor itself: there are no complex numbers."""
+        return self
+
+    @property
+    def is_cuda(self: T) -> bool:
+        """Whether the values are on an NVIDIA GPU."""
+        return self.device.partition(":")[0] == "cuda"
+
+    @property
+    def is_cpu(self: T) -> bool:
+        """Whether the device is the cpu."""
+        return self.device.partition(":")[0] == "cpu"
+
+    def is_signed(self: T) -> bool:
+        """Whether the elements can be below 0."""
+        return self.dtype.kind in "ifs"
+
+    def is_nonzero(self: T) -> bool:
+        """Whether the one element is not 0. ShapeError for another number of elements."""
+        return bool(self.item())
+
+    def is_same_size(self: T, other: T) -> bool:
+        """Whether the shapes are equal."""
+        return self.shape == self._tensor(other, "is_same_size").shape
+
+    def untyped_storage(self: T) -> UntypedStorage:
+        """The identity of the storage: x.untyped_storage() == y.untyped_storage() says whether a
+        write to one may show in the other."""
+        return UntypedStorage(self._storage)
+
+    def is_set_to(self: T, other: T) -> bool:
+        """Whether both are the same elements of one storage, in the same order."""
+        self._tensor(other, "is_set_to")
+        return (self._storage is other._storage and self.shape == other.shape
+                and self.storage_offset() == other.storage_offset()
+                and self.stride() == other.stride())
+
+    def data_ptr(self: T) -> int:
+        """The address of the first element. Computes the tensor. It changes with each write, unless
+        memory is shared: to ask whether tensors share memory, compare untyped_storage()."""
+        storage = _computed(self, "data_ptr")
+        if storage.shared is not None:
+            array = _view_of(self, storage.shared.array)
+            if array is not None:
+                return int(array.ctypes.data)
+        address = None if storage.buffer is None else storage.buffer.handle
+        if not isinstance(address, int):
+            raise ArgumentError(f"data_ptr: memory of {self.device!r} has no addresses; move the "
+                                f"tensor with .cpu()")
+        return address + self.storage_offset() * self.dtype.itemsize
+
+    @property
+    def grad_fn(self: T) -> GradFn | None:
+        """The operation that made this tensor, if gradients flow back through it; None for
+        leaves."""
+        node = self.node
+        if not self.requires_grad or node.op is Op.LEAF:
+            return None
+        return GradFn(gradient.operation_name(node), node.where)
+
+    def describe(self: T) -> str:
+        """What kind of tensor this is, line by line; computes nothing."""
+        storage, value = self._storage, self._storage.value
+        computed = storage.buffer is not None
+        work = 0 if computed else sum(bool(n.src) for n in toposort([value]))
+        try:
+            strides: object = self.stride()
+        except ShapeError:
+            strides = "none: not evenly spaced"
+        kind = "no" if not self.requires_grad else "yes, a leaf" if self.node.op is Op.LEAF else (
+            f"yes, from {gradient.operation_name(self.node)}")
+        state = "computed" if computed else f"not computed yet: {work} operations"
+        lines = {"shape": self.shape, "dtype": self.dtype, "device": self.device,
+                 "strides": strides, "offset": self.storage_offset(),
+                 "contiguous": self.is_contiguous(),
+                 "storage": f"{value.numel} elements, written to {storage.version} times",
+                 "value": state, "gradient": kind, "made at": self.node.where}
+        width = max(map(len, lines))
+        return "\n".join(f"{name:<{width}}  {value}" for name, value in lines.items())
+
+    # ---- copies ----------------------------------------------------------------------------------
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise ArgumentError("pickle of a tensor: loading a pickle runs whatever code is in it; "
+                            "use save_safetensors() and load_safetensors(), or numpy()")
+
+    # ---- other libraries -------------------------------------------------------------------------
+
+    def __dlpack_device__(self: T) -> tuple[int, int]:
+        """Where __dlpack__ gives the values: in a CPU's memory."""
+        return CPU
+
+    def __dlpack__(self: T, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
+                   copy: bool | None = None) -> Any:
+        """The values as a DLPack capsule: memory that the tensor shares from now on, if its device
+        is the host and unless `copy`."""
+        if self.requires_grad:
+            raise ArgumentError("DLPack of a tensor that requires gradients: they cannot be "
+                                "followed outside; use detach()")
+        if self.dtype is dt.bfloat16 or self.dtype.is_stored:
+            raise DTypeError(f"DLPack of {self.dtype.name}: NumPy, which makes the capsule, has no "
+                             f"such type; convert with .float()")
+        if dl_device not in (None, CPU):
+            raise ArgumentError(f"DLPack to device {dl_device}: values are given in a CPU's "
+                                f"memory, {CPU}")
+        array = self.numpy() if copy else _shared(self, "__dlpack__", copy is False)
+        return array.__dlpack__(max_version=max_version)
+
+    def __array__(self: T, dtype: Any = None, copy: bool | None = None) -> Array:
+        """The values as a NumPy array: a copy, but with copy=False memory that the tensor shares
+        from now on. ArgumentError where it cannot."""
+        if copy is not False:
+            array: Array = self.numpy()
+            return array if dtype is None else array.astype(dtype, copy=False)
+        array = _shared(self, "__array__", True)
+        if self.dtype is dt.bfloat16 or dtype is not None and np.dtype(dtype) != array.dtype:
+            raise ArgumentError(f"a tensor of {self.dtype.name} as a NumPy array of another type "
+                                f"needs a copy; leave out copy=False")
+        return array
+
+
+def _computed(x: T, operation: str) -> Storage:
+    tracing.refuse(operation, "call it outside")
+    storage = x.realize()._storage
+    storage.refresh()
+    return storage
+
+
+def _shared(x: T, operation: str, required: bool) -> Array:
+    """An array over memory that the tensor shares from now on, or else, unless required, a copy."""
+    storage = _computed(x, operation)
+    array = None
+    if storage.shared is not None or storage.share():
+        assert storage.shared is not None
+        array = _view_of(x, storage.shared.array)
+    if array is None and required and x.numel():
+        raise ArgumentError(f"{operation} without a copy, of a tensor of shape {x.shape} on "
+                            f"{x.device!r}: it is not evenly spaced in the host's memory; allow a "
+                            f"copy")
+    copied: Array = x.numpy() if array is None else array
+    return copied
+
+
+def _view_of(x: T, whole: Array) -> Array | None:
+    """The part that `x` is of its whole storage; None where it is not evenly spaced in it."""
+    if not x._moves:
+        return whole[...]
+    if not whole.flags.c_contiguous or not x.numel():
+        return None
+    try:
+        strides = [s * whole.itemsize for s in x.stride()]
+    except ShapeError:
+        return None
+    return np.ndarray(x.shape, whole.dtype, whole, x.storage_offset() * whole.itemsize, strides)

@@ -1,0 +1,230 @@
+"""Products of vectors and matrices, as methods."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lazyten.frontend.methods.tensor_like import T, combined
+from lazyten.ir.dtype import Scalar
+from lazyten.ir.node import Node
+from lazyten.ir.ops import Op
+from lazyten.operators.arrays import products, strided, windows
+from lazyten.operators.arrays.indexing import apply
+from lazyten.operators.math import elementwise as ew
+from lazyten.operators.math import reductions, shapes
+from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
+
+
+class ProductMethods:
+    """Products of vectors and matrices."""
+
+    __slots__ = ()
+
+    def mm(self: T, mat2: T) -> T:
+        """The product of two matrices."""
+        return _product(self, mat2, "mm", 2, 2)
+
+    def bmm(self: T, mat2: T) -> T:
+        """The products of two batches of matrices: (b, m, k) and (b, k, n)."""
+        other = self._tensor(mat2, "bmm")
+        if self.ndim == other.ndim == 3 and self.shape[0] != other.shape[0]:
+            raise ShapeError(f"bmm of shapes {self.shape} and {other.shape}: the batches, axis 0, "
+                             f"must be equal; use matmul to broadcast")
+        return _product(self, other, "bmm", 3, 3)
+
+    def mv(self: T, vec: T) -> T:
+        """The product of a matrix and a vector."""
+        return _product(self, vec, "mv", 2, 1)
+
+    def outer(self: T, vec2: T) -> T:
+        """Every element of a vector times every one of another."""
+        other = self._tensor(vec2, "outer")
+        if self.ndim != 1 or other.ndim != 1:
+            raise ShapeError(f"outer of shapes {self.shape} and {other.shape}: both must have one "
+                             f"axis; flatten() them")
+        return combined(self, "outer", products.kron, other)._reshaped(
+            (self.shape[0], other.shape[0]))
+
+    ger = outer
+
+    def inner(self: T, other: T) -> T:
+        """Sums of products over the last axes; of a number, its product."""
+        right = self._tensor(other, "inner")
+        if not self.shape or not right.shape:
+            return combined(self, "inner", ew.mul, right)
+        return combined(self, "inner", lambda a, b: products.tensordot(
+            a, b, [len(a.shape) - 1], [len(b.shape) - 1]), right)
+
+    def vdot(self: T, other: T) -> T:
+        """The sum of products of two vectors."""
+        if self.ndim != 1 or self._tensor(other, "vdot").ndim != 1:
+            raise ShapeError(f"vdot of shapes {self.shape} and {other.shape}: both must have one "
+                             f"axis; use matmul")
+        return combined(self, "vdot", windows.matmul, other)
+
+    def addmm(self: T, mat1: T, mat2: T, *, beta: Scalar = 1, alpha: Scalar = 1) -> T:
+        """beta * self + alpha * (mat1 @ mat2), of matrices."""
+        return _plus_product(self, mat1, mat2, "addmm", (2, 2), beta, alpha)
+
+    def addmv(self: T, mat: T, vec: T, *, beta: Scalar = 1, alpha: Scalar = 1) -> T:
+        """beta * self + alpha * (mat @ vec)."""
+        return _plus_product(self, mat, vec, "addmv", (2, 1), beta, alpha)
+
+    def baddbmm(self: T, batch1: T, batch2: T, *, beta: Scalar = 1, alpha: Scalar = 1) -> T:
+        """beta * self + alpha * (batch1 @ batch2), of batches of matrices."""
+        return _plus_product(self, batch1, batch2, "baddbmm", (3, 3), beta, alpha)
+
+    def addr(self: T, vec1: T, vec2: T, *, beta: Scalar = 1, alpha: Scalar = 1) -> T:
+        """beta * self + alpha * outer(vec1, vec2)."""
+        left, right = self._tensor(vec1, "addr"), self._tensor(vec2, "addr")
+        if left.ndim != 1 or right.ndim != 1:
+            raise ShapeError(f"addr of shapes {left.shape} and {right.shape}: both must have one "
+                             f"axis; flatten() them")
+        return _plus_product(self, left._reshaped((left.numel(), 1)),
+                             right._reshaped((1, right.numel())), "addr", (2, 2), beta, alpha)
+
+    def addbmm(self: T, batch1: T, batch2: T, *, beta: Scalar = 1, alpha: Scalar = 1) -> T:
+        """beta * self + alpha * the sum of batch1 @ batch2 over the batch."""
+        total = _product(self._tensor(batch1, "addbmm"), batch2, "addbmm", 3, 3)._unary(
+            lambda x: reductions.sum(x, (0,), dtype=x.dtype))
+        number, other = _factors(self, alpha, beta, "addbmm")
+        part = total if number == 1 else total._unary(lambda x: ew.mul(x, number))
+        if other == 0:
+            return part
+        return combined(self, "addbmm", lambda x, y: ew.add(
+            x if other == 1 else ew.mul(x, other), y), part)
+
+    def matrix_power(self: T, n: int) -> T:
+        """Each matrix in the last two axes times itself, n times (0 or more)."""
+        times = shapes.as_int(n, "matrix_power", "n")
+        if self.ndim < 2 or self.shape[-1] != self.shape[-2] or times < 0:
+            raise ShapeError(f"matrix_power of shape {self.shape} to the power {times}: it is for "
+                             f"square matrices and powers of 0 or more")
+        return self._unary(lambda x: products.power(x, times))
+
+    def cov(self: T, *, correction: int = 1) -> T:
+        """The covariances of the rows of a matrix: each column is an observation."""
+        number = float(shapes.as_number(correction, "cov", "correction"))
+        return self._unary(lambda x: products.covariance(x, number))
+
+    def corrcoef(self: T) -> T:
+        """The correlations of the rows of a matrix: each column is an observation."""
+        return self._unary(products.correlation)
+
+    def adjoint(self: T) -> T:
+        """The last two axes exchanged; a view. A zero-dim tensor is itself."""
+        if not self.shape:
+            return self
+        if self.ndim < 2:
+            raise ShapeError(f"adjoint of shape {self.shape}: it needs at least 2 axes")
+        order = (*range(self.ndim - 2), self.ndim - 1, self.ndim - 2)
+        return self._moved((Op.PERMUTE, order))
+
+    mH = property(adjoint)
+
+    @property
+    def H(self: T) -> T:
+        """A matrix transposed."""
+        if self.ndim not in (0, 2):
+            raise ShapeError(f"H of shape {self.shape}: it is for 2 axes; use mH")
+        return self.adjoint()
+
+    def kron(self: T, other: T) -> T:
+        """Each element times all of `other`, side by side."""
+        return combined(self, "kron", products.kron, self._tensor(other, "kron"))
+
+    def cross(self: T, other: T, dim: int = -1) -> T:
+        """The vector product along an axis of size 3."""
+        right = self._tensor(other, "cross")
+        return combined(self, "cross", lambda a, b: products.cross(a, b, dim), right)
+
+    def tensordot(self: T, other: T, dims: Any = 2) -> T:
+        """Sums of products over the last `dims` axes and the first of `other`, or over the pairs of
+        two lists of axes."""
+        right = self._tensor(other, "tensordot")
+        first, second = _pairs(self.ndim, right.ndim, dims)
+        return combined(self, "tensordot", lambda a, b: products.tensordot(a, b, first, second),
+                        right)
+
+    def trace(self: T) -> T:
+        """The sum of a matrix's diagonal."""
+        if self.ndim != 2:
+            raise ShapeError(f"trace of shape {self.shape}: it is for 2 axes; use diagonal().sum()")
+        return self._unary(lambda x: reductions.sum(
+            apply(strided.diagonal(x.shape, 0, 0, 1), x), (0,)))
+
+    def diag(self: T, diagonal: int = 0) -> T:
+        """A matrix with this vector on a diagonal; of a matrix, a copy of the diagonal."""
+        number = shapes.as_int(diagonal, "diag", "the diagonal")
+        if self.ndim == 1:
+            return self._unary(lambda x: products.diagonal_matrix(x, number))
+        if self.ndim != 2:
+            raise ShapeError(f"diag of shape {self.shape}: it is for 1 or 2 axes; use diagonal() "
+                             f"or diag_embed()")
+        return self._unary(lambda x: apply(strided.diagonal(x.shape, number, 0, 1), x))
+
+    def diag_embed(self: T, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T:
+        """Matrices in axes dim1 and dim2 of the result, with the last axis on a diagonal."""
+        if not self.shape:
+            raise ShapeError("diag_embed of a zero-dim tensor: it needs at least 1 axis")
+        number = shapes.as_int(offset, "diag_embed", "the offset")
+        first, second = [shapes.axis(a, self.ndim + 1, "diag_embed") for a in (dim1, dim2)]
+        if first == second:
+            raise ArgumentError(f"diag_embed: both axes are {first}; name two")
+        return self._unary(lambda x: products.diagonal_matrix(x, number)).movedim(
+            (-2, -1), (first, second))
+
+
+def _product(a: T, b: Any, operation: str, left: int, right: int) -> T:
+    other = a._tensor(b, operation)
+    if a.ndim != left or other.ndim != right:
+        raise ShapeError(f"{operation} of shapes {a.shape} and {other.shape}: it is for {left} and "
+                         f"{right} axes; use matmul")
+    return combined(a, operation, windows.matmul, other)
+
+
+def _factors(x: T, alpha: Scalar, beta: Scalar, operation: str) -> tuple[Scalar, Scalar]:
+    first, second = [shapes.as_number(v, operation, "alpha and beta") for v in (alpha, beta)]
+    if not x.dtype.is_float and not (isinstance(first, int) and isinstance(second, int)):
+        raise DTypeError(f"{operation} of {x.dtype.name} with alpha={alpha} and beta={beta}: "
+                         f"integers need whole numbers; convert with .float()")
+    return first, second
+
+
+def _plus_product(x: T, a: Any, b: Any, operation: str, ranks: tuple[int, int], beta: Scalar,
+                  alpha: Scalar) -> T:
+    left, right = x._tensor(a, operation), x._tensor(b, operation)
+    if (left.ndim, right.ndim) != ranks:
+        raise ShapeError(f"{operation} of a product of shapes {left.shape} and {right.shape}: it "
+                         f"is for {ranks[0]} and {ranks[1]} axes; use matmul")
+    factors = _factors(x, alpha, beta, operation)
+
+    def added(base: Node, first: Node, second: Node) -> Node:
+        product = windows.matmul(first, second)
+        product = product if factors[0] == 1 else ew.mul(product, factors[0])
+        if shapes.broadcast([base.shape, product.shape], operation) != product.shape:
+            raise ShapeError(f"{operation} of shape {base.shape} and a product of shape "
+                             f"{product.shape}: the first must broadcast to it")
+        if factors[1] == 0:  # NaN in what is not used does not count
+            return product
+        return ew.add(base if factors[1] == 1 else ew.mul(base, factors[1]), product)
+
+    return combined(x, operation, lambda *nodes: ew.together(operation, added, *nodes), left, right)
+
+
+def _pairs(left: int, right: int, dims: Any) -> tuple[Sequence[int], Sequence[int]]:
+    if isinstance(dims, int):
+        if not 0 <= dims <= min(left, right):
+            raise ArgumentError(f"tensordot over {dims} axes of tensors of {left} and {right}; "
+                                f"give 0 to {min(left, right)}")
+        return range(left - dims, left), range(dims)
+    given = dims.tolist() if hasattr(dims, "tolist") else dims
+    if not isinstance(given, list | tuple) or len(given) != 2 or not all(
+            isinstance(axes, list | tuple | range) for axes in given):
+        raise ArgumentError(f"tensordot: dims={dims!r:.60}; give a number, or two lists of axes")
+    first, second = ([shapes.axis(a, rank, "tensordot") for a in axes]
+                     for axes, rank in zip(given, (left, right), strict=True))
+    if len(first) != len(second) or len(set(first)) != len(first) or (
+            len(set(second)) != len(second)):
+        raise ArgumentError(f"tensordot: dims={dims!r}; give two lists of as many axes, each once")
+    return first, second

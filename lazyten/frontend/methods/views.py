@@ -1,0 +1,145 @@
+"""Views of tensors beyond indexing and transposing, as methods: diagonals, windows, strides, parts.
+
+A view shares its tensor's storage: what is written through one is seen through all.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from lazyten.frontend.methods.tensor_like import T, documented
+from lazyten.ir.ops import Op
+from lazyten.operators.arrays import strided
+from lazyten.operators.math import shapes
+from lazyten.support.errors import ArgumentError, ShapeError
+
+Sizes = int | Sequence[int]
+
+
+def _itself(name: str) -> Callable[..., Any]:
+    """The method `name`_: the tensor becomes the view that method `name` gives."""
+    def method(self: T, *args: Any, **kwargs: Any) -> T:
+        return self._shown_as(getattr(self, name)(*args, **kwargs), f"{name}_")
+    return documented(method, f"{name}_", f"{name}, of this tensor itself.")
+
+
+class ViewMethods:
+    """Methods that give views."""
+
+    __slots__ = ()
+
+    def diagonal(self: T, offset: int = 0, dim1: int = 0, dim2: int = 1) -> T:
+        """The elements [.., i, .., i + offset, ..] of two axes, as the last axis; a view."""
+        first, second = _two_axes(dim1, dim2, self.ndim, "diagonal")
+        offset = shapes.as_int(offset, "diagonal", "the offset")
+        return self._moved(*strided.diagonal(self.shape, offset, first, second))
+
+    def unfold(self: T, dimension: int, size: int, step: int) -> T:
+        """Windows of `size` elements along an axis, one every `step`, as a new last axis; a view,
+        in which windows overlap if step < size."""
+        axis = shapes.axis(dimension, self.ndim, "unfold")
+        size, step = [shapes.as_int(v, "unfold", "size and step") for v in (size, step)]
+        n = self.shape[axis] if self.shape else 1
+        if not 0 <= size <= n or step < 1:
+            raise ArgumentError(f"unfold of axis {axis}, of size {n}: size={size}, step={step}; a "
+                                f"window has 0 to {n} elements, and a step is 1 or more")
+        if not self.shape:
+            return self._reshaped((1,))._moved(*strided.unfold((1,), 0, size, step))._reshaped(
+                (size,))
+        return self._moved(*strided.unfold(self.shape, axis, size, step))
+
+    def as_strided(self: T, size: Sequence[int], stride: Sequence[int],
+                   storage_offset: int | None = None) -> T:
+        """A view of the storage: element (i, j, ..) is at storage_offset + i * stride[0] + ..
+
+        ArgumentError if an element would be outside the storage, or a stride is negative.
+        """
+        wanted = shapes.new_shape([size], "as_strided")
+        steps = shapes.sizes([stride], "as_strided")
+        start = self.storage_offset() if storage_offset is None else shapes.as_int(
+            storage_offset, "as_strided", "the storage offset")
+        return self._restrided(strided.as_strided(self._storage.value.shape, wanted, steps, start))
+
+    def movedim(self: T, source: Sizes, destination: Sizes) -> T:
+        """Axes moved to other places, the others in their order; a view."""
+        given = [shapes.sizes([v], "movedim") for v in (source, destination)]
+        old, new = [[shapes.axis(a, self.ndim, "movedim") for a in axes] for axes in given]
+        if len(old) != len(new) or len(set(old)) != len(old) or len(set(new)) != len(new):
+            raise ArgumentError(f"movedim from {source} to {destination}: name as many axes as "
+                                f"places, each once")
+        if not self.shape:
+            return self._moved()
+        order = [a for a in range(self.ndim) if a not in old]
+        for place, axis in sorted(zip(new, old, strict=True)):
+            order.insert(place, axis)
+        return self._moved((Op.PERMUTE, tuple(order)))
+
+    moveaxis = movedim
+
+    def swapaxes(self: T, axis0: int, axis1: int) -> T:
+        """Two axes exchanged; a view."""
+        first, second = [shapes.axis(a, self.ndim, "swapaxes") for a in (axis0, axis1)]
+        order = list(range(self.ndim))
+        if order:
+            order[first], order[second] = second, first
+        return self._moved((Op.PERMUTE, tuple(order)))
+
+    swapdims = swapaxes
+
+    swapaxes_, swapdims_, transpose_ = (_itself(n) for n in ("swapaxes", "swapdims", "transpose"))
+    squeeze_, unsqueeze_, t_ = (_itself(n) for n in ("squeeze", "unsqueeze", "t"))
+    detach_ = _itself("detach")
+
+    def ravel(self: T) -> T:
+        """All elements in one axis, in row-major order; a view if they lie so in memory."""
+        return self.contiguous()._reshaped((self.numel(),))
+
+    def split_with_sizes(self: T, split_sizes: Sequence[int], dim: int = 0) -> tuple[T, ...]:
+        """Parts of given sizes along an axis; views."""
+        return self.split(shapes.sizes([split_sizes], "split_with_sizes"), dim)
+
+    def tensor_split(self: T, indices_or_sections: Any, dim: int = 0) -> tuple[T, ...]:
+        """Parts along an axis, of sizes that differ by at most 1, or cut at the places given (also
+        as a tensor, which is computed at once), where slices would cut; views."""
+        if hasattr(indices_or_sections, "tolist"):
+            indices_or_sections = indices_or_sections.tolist()
+        axis = _splittable(self.shape, dim, "tensor_split")
+        return tuple(self._moved(*moves)
+                     for moves in strided.parts(self.shape, axis, indices_or_sections))
+
+    def hsplit(self: T, indices_or_sections: Sizes) -> tuple[T, ...]:
+        """tensor_split into equal parts along axis 1, of a vector along axis 0."""
+        return _equal_parts(self, indices_or_sections, min(self.ndim - 1, 1), 1, "hsplit")
+
+    def vsplit(self: T, indices_or_sections: Sizes) -> tuple[T, ...]:
+        """tensor_split into equal parts along axis 0 of at least 2."""
+        return _equal_parts(self, indices_or_sections, 0, 2, "vsplit")
+
+    def dsplit(self: T, indices_or_sections: Sizes) -> tuple[T, ...]:
+        """tensor_split into equal parts along axis 2 of at least 3."""
+        return _equal_parts(self, indices_or_sections, 2, 3, "dsplit")
+
+
+def _two_axes(dim1: int, dim2: int, rank: int, operation: str) -> tuple[int, int]:
+    if rank < 2:
+        raise ShapeError(f"{operation} of a tensor of {rank} axes: it needs at least 2")
+    first, second = (shapes.axis(a, rank, operation) for a in (dim1, dim2))
+    if first == second:
+        raise ArgumentError(f"{operation}: both axes are {first}; name two")
+    return first, second
+
+
+def _splittable(shape: tuple[int, ...], dim: int, operation: str) -> int:
+    if not shape:
+        raise ShapeError(f"{operation} of a zero-dim tensor: it has no axis to cut")
+    return shapes.axis(dim, len(shape), operation)
+
+
+def _equal_parts(x: T, given: Sizes, axis: int, least: int, operation: str) -> tuple[T, ...]:
+    if x.ndim < least:
+        raise ShapeError(f"{operation} of shape {x.shape}: it needs at least {least} axes")
+    if isinstance(given, int) and (given < 1 or x.shape[axis] % given):
+        raise ArgumentError(f"{operation} into {given} parts: axis {axis} has size "
+                            f"{x.shape[axis]}; give a number that divides it, or use "
+                            f"tensor_split()")
+    return tuple(x._moved(*moves) for moves in strided.parts(x.shape, axis, given))

@@ -1,0 +1,128 @@
+"""The functions of `lazyten` that make tensors of random numbers.
+
+`generator` is a `Generator`, or None for the default one.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from lazyten import random
+from lazyten.frontend.arguments import takes_tensors
+from lazyten.frontend.tensor import DTypeLike, Tensor
+from lazyten.ir import dtype as dt
+from lazyten.ir.dtype import DType
+from lazyten.ir.node import Node, Shape, const
+from lazyten.operators.math import elementwise as ew
+from lazyten.operators.math import shapes
+from lazyten.random import Generator, distributions
+from lazyten.storage.device import canonical, default_device
+from lazyten.support.errors import ArgumentError, DTypeError
+
+
+def _place(device: str | None) -> str:
+    return default_device() if device is None else canonical(device)
+
+
+def _type(dtype: DTypeLike | None, default: DType) -> DType:
+    return default if dtype is None else dt.as_dtype(dtype)
+
+
+def _floats(draw: Callable[[Shape, DType, str, Generator | None], Node], name: str,
+            size: Sequence[Any], dtype: DTypeLike | None, device: str | None,
+            generator: Generator | None, requires_grad: bool) -> Tensor:
+    kind = _type(dtype, dt.default_float)
+    if kind.kind != "f":
+        raise DTypeError(f"{name}: {kind.name} is no float type with arithmetic; use randint for "
+                         f"integers, and convert to 8-bit floats afterwards")
+    where = _place(device)
+    result = Tensor._of(draw(shapes.new_shape(size, name), kind, where, generator), where)
+    return result.requires_grad_() if requires_grad else result
+
+
+def rand(*size: Any, dtype: DTypeLike | None = None, device: str | None = None,
+         generator: Generator | None = None, requires_grad: bool = False) -> Tensor:
+    """Numbers evenly spread over [0, 1)."""
+    return _floats(random.uniform, "rand", size, dtype, device, generator, requires_grad)
+
+
+def randn(*size: Any, dtype: DTypeLike | None = None, device: str | None = None,
+          generator: Generator | None = None, requires_grad: bool = False) -> Tensor:
+    """Normally distributed numbers, mean 0 and variance 1."""
+    return _floats(distributions.normal, "randn", size, dtype, device, generator, requires_grad)
+
+
+def randint(low: int = 0, high: Any = None, size: Any = None, dtype: DTypeLike | None = None,
+            device: str | None = None, generator: Generator | None = None) -> Tensor:
+    """Whole numbers low <= n < high; randint(high, size) is from 0."""
+    if size is None and high is not None:
+        high, size = None, high
+    if size is None:
+        raise ArgumentError("randint: no size; give randint(low, high, size) or "
+                            "randint(high, size)")
+    if high is None:
+        low, high = 0, low
+    where = _place(device)
+    node = distributions.integers(shapes.as_int(low, "randint", "low"),
+                                  shapes.as_int(high, "randint", "high"),
+                                  shapes.new_shape([size], "randint"),
+                                  _type(dtype, dt.default_int), where, generator)
+    return Tensor._of(node, where)
+
+
+def randperm(n: int, device: str | None = None, generator: Generator | None = None,
+             dtype: DTypeLike = dt.int64) -> Tensor:
+    """The numbers 0 to n - 1 in random order."""
+    count, = shapes.new_shape([shapes.as_int(n, "randperm", "n")], "randperm")
+    where = _place(device)
+    order = Tensor._of(distributions.permutation(count, where, generator), where)
+    return order.to(dtype=dtype)
+
+
+@takes_tensors
+def rand_like(x: Tensor, dtype: DTypeLike | None = None, device: str | None = None,
+              generator: Generator | None = None) -> Tensor:
+    """`rand` in another tensor's shape; its dtype and device unless others are given."""
+    return rand(x.shape, dtype=dtype or x.dtype, device=device or x.device, generator=generator)
+
+
+@takes_tensors
+def randn_like(x: Tensor, dtype: DTypeLike | None = None, device: str | None = None,
+               generator: Generator | None = None) -> Tensor:
+    """`randn` in another tensor's shape; its dtype and device unless others are given."""
+    return randn(x.shape, dtype=dtype or x.dtype, device=device or x.device, generator=generator)
+
+
+@takes_tensors
+def randint_like(x: Tensor, low: int, high: int | None = None, dtype: DTypeLike | None = None,
+                 device: str | None = None, generator: Generator | None = None) -> Tensor:
+    """`randint` in another tensor's shape; its dtype and device unless others are given.
+    randint_like(x, high) is from 0."""
+    bounds = (0, low) if high is None else (low, high)
+    kind = _type(dtype, x.dtype)
+    drawn = randint(*bounds, x.shape, dt.int64 if kind.is_float else kind, device or x.device,
+                    generator)
+    return drawn.to(kind)
+
+
+def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, dtype: DTypeLike | None = None,
+           device: str | None = None, generator: Generator | None = None) -> Tensor:
+    """Normally distributed numbers. mean and std are numbers, with a size; or one or both are
+    tensors, which broadcast, for the mean and standard deviation of each element."""
+    given = [v for v in (mean, std) if isinstance(v, Tensor)]
+    if not given:
+        if size is None:
+            raise ArgumentError("normal: no size; give one, or a tensor of means or of standard "
+                                "deviations")
+        kind, where = _type(dtype, dt.default_float), _place(device)
+        zeros = const(0, kind, shapes.new_shape([size], "normal"))
+        return Tensor._of(zeros, where).normal_(mean, std, generator)
+    first = given[0]
+    operands = [first._operand(v, "normal") for v in (mean, std)]
+    nodes = [v.detach().node if isinstance(v, Tensor) else v for v in operands]
+    kind = ew.result_type(nodes)
+    if kind.kind != "f":
+        raise DTypeError(f"normal: mean and std of {kind.name}; convert them with .float()")
+    shape = ew.common_shape(nodes, "normal")
+    unit = distributions.normal(shape, kind, first.device, generator)
+    return Tensor._of(ew.add(ew.mul(unit, nodes[1]), nodes[0]), first.device)

@@ -1,0 +1,111 @@
+"""Saving and loading tensors in the safetensors format (package `safetensors`, an extra)."""
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from lazyten.frontend.tensor import Tensor
+from lazyten.ir import dtype as dt
+from lazyten.ir import ops
+from lazyten.support.errors import ArgumentError, DTypeError, LazytenError
+from lazyten.support.paths import path_of
+
+safetensors: ModuleType | None
+try:
+    import safetensors  # an extra: only saving and loading need it
+except ImportError:
+    safetensors = None
+
+_NAMES = {"BOOL": dt.bool_, "I8": dt.int8, "I16": dt.int16, "I32": dt.int32, "I64": dt.int64,
+          "U8": dt.uint8, "U16": dt.uint16, "U32": dt.uint32, "U64": dt.uint64,
+          "F8_E4M3": dt.float8_e4m3fn, "F8_E5M2": dt.float8_e5m2,
+          "F16": dt.float16, "BF16": dt.bfloat16, "F32": dt.float32, "F64": dt.float64}
+
+
+def _library() -> ModuleType:
+    if safetensors is None:
+        raise LazytenError("saving and loading needs the package safetensors: "
+                           "pip install 'lazyten[examples]'")
+    return safetensors
+
+
+def save_safetensors(tensors: Mapping[str, Tensor], path: str | os.PathLike[str]) -> None:
+    """Write named tensors to a file, which appears whole or not at all."""
+    library, target = _library(), path_of(path, "save_safetensors")
+    _check_named(tensors)
+    entries: dict[str, Any] = {}
+    kept = []  # the library reads the memory, so it must live until then
+    for name, t in tensors.items():
+        stored = np.ascontiguousarray(ops.encode(t.detach()._values(), t.dtype))
+        kept.append(stored)
+        entries[name] = library.TensorSpec(dtype=t.dtype.name, shape=list(t.shape),
+                                           data_ptr=stored.ctypes.data, data_len=stored.nbytes)
+    partial = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        partial.write_bytes(library.serialize(entries))
+        os.replace(partial, target)
+    except OSError as error:
+        raise ArgumentError(f"save_safetensors: cannot write {target}: {error.strerror}; give a "
+                            f"file in a folder that can be written") from error
+    finally:
+        with suppress(OSError):
+            partial.unlink()
+
+
+def _check_named(tensors: Mapping[str, Tensor]) -> None:
+    if not isinstance(tensors, Mapping):
+        raise DTypeError(f"save_safetensors: {type(tensors).__name__} {tensors!r:.40} is not a "
+                         f"mapping of names to tensors; give model.state_dict()")
+    for name, t in tensors.items():
+        if not isinstance(name, str):
+            raise DTypeError(f"save_safetensors: the name {name!r} is not a string; use str()")
+        if not isinstance(t, Tensor):
+            raise DTypeError(f"save_safetensors: {name} is {type(t).__name__} {t!r:.40}, not a "
+                             f"tensor; wrap it in lazyten.tensor()")
+
+
+def load_safetensors(path: str | os.PathLike[str], device: str | None = None) -> dict[str, Tensor]:
+    """The named tensors of a file. ArgumentError if it is missing or not of the format."""
+    library = _library()
+    try:
+        content = path_of(path, "load_safetensors").read_bytes()
+    except OSError as error:
+        raise ArgumentError(f"load_safetensors: cannot read {path}: {error.strerror}; check the "
+                            f"path and that the file was saved") from error
+    try:
+        entries = library.deserialize(content)
+    except library.SafetensorError as error:
+        raise ArgumentError(f"load_safetensors: {path} is not a whole safetensors file: {error}; "
+                            f"save or copy it again") from error
+    _check_once(content, path)
+    tensors = {}
+    for name, entry in entries:
+        dtype = _NAMES.get(entry["dtype"])
+        if dtype is None:
+            raise DTypeError(f"load_safetensors: {name} in {path} is of type {entry['dtype']}, "
+                             f"which lazyten has not; it has {', '.join(_NAMES)}")
+        stored = np.frombuffer(bytes(entry["data"]), dtype.numpy).reshape(entry["shape"])
+        tensors[name] = Tensor._copy_of(ops.decode(stored, dtype), dtype, device)
+    return tensors
+
+
+def _check_once(content: bytes, path: str | os.PathLike[str]) -> None:
+    """ArgumentError if the header of a file, which is whole, has a name twice: only one of the two
+    would be loaded, and which one is chance."""
+    def each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        names = Counter(name for name, _ in pairs)
+        twice = [name for name, count in names.items() if count > 1]
+        if twice:
+            raise ArgumentError(f"load_safetensors: {path} has the name {twice[0]!r:.80} twice; "
+                                f"save it again, with one tensor a name")
+        return dict(pairs)
+
+    length = int.from_bytes(content[:8], "little")
+    json.loads(content[8:8 + length], object_pairs_hook=each)

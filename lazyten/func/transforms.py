@@ -1,0 +1,73 @@
+"""What all transforms of `lazyten.func` share: how a function is wrapped, called and answered.
+
+A transform calls the function once with stand-ins for its arguments, which are tensors like any
+other, and gets the graphs of its results. What it then does is a walk over graphs; nothing is
+computed. `__init__.py` has those that differentiate, `mapping.py` has vmap.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial, update_wrapper
+from types import MethodType
+from typing import Any
+from weakref import ref
+
+from lazyten.autodiff.gradient import reach_leaves
+from lazyten.frontend.tensor import Tensor
+from lazyten.ir.node import Node, make
+from lazyten.ir.ops import Op
+from lazyten.support.errors import ArgumentError, DTypeError
+from lazyten.support.grad_mode import is_grad_enabled
+from lazyten.support.trees import Branch, flatten, paths
+
+Function = Callable[..., Any]
+
+
+class Transformed:
+    """call(function, *settings, *args, **kwargs) as a function, or method, of args and kwargs."""
+
+    def __init__(self, operation: str, function: Function, call: Callable[..., Any],
+                 *settings: Any) -> None:
+        check_function(operation, function)
+        update_wrapper(self, function, updated=())  # jit looks at __wrapped__ for Python state
+        self._call = partial(call, function, *settings)
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._call(*args, **kwargs)
+
+
+def check_function(operation: str, function: object) -> None:
+    """ArgumentError unless it can be called."""
+    if not callable(function):
+        raise ArgumentError(f"{operation} of {type(function).__name__} {function!r:.40}: it "
+                            f"transforms a function; give the function itself, not what it gives")
+
+
+def outputs_of(operation: str, value: Any) -> tuple[list[Tensor], Branch | None]:
+    """The tensors that a function gave, and how they are nested. DTypeError for anything else."""
+    leaves, structure = flatten(value)
+    for leaf, name in zip(leaves, paths(structure, "the result"), strict=True):
+        if not isinstance(leaf, Tensor):
+            raise DTypeError(f"{operation}: {name} of the function is {type(leaf).__name__} "
+                             f"{leaf!r:.40}, not a tensor; return tensors, in lists, tuples and "
+                             f"dicts")
+    return leaves, structure
+
+
+def results(nodes: Sequence[Node], devices: Sequence[str]) -> list[Tensor]:
+    """New tensors of these values, computed together once one of them is asked for.
+
+    They require gradients if they depend on what does, unless gradients are switched off.
+    """
+    made = []
+    for node, device, reaches in zip(nodes, devices, reach_leaves(nodes), strict=True):
+        if reaches and not is_grad_enabled():
+            node, reaches = make(Op.DETACH, node.dtype, (node,)), False
+        made.append(Tensor._of(node, device, reaches, one_of=True))
+    group = tuple(ref(t._storage) for t in made)
+    for tensor in made:
+        tensor._storage.companions = group
+    return made

@@ -1,0 +1,211 @@
+"""Element types: what they are called, how wide they are, and how two of them combine.
+
+A leaf module: everything else imports it. Promotion follows PyTorch: categories bool < int < float,
+tensors with dimensions outrank zero-dim tensors of the same category, and Python scalars are weak
+(they change the category, never the width).
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lazyten.support.errors import DTypeError
+
+Scalar = bool | int | float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DType:
+    """One element type. Compared with `is`.
+
+    kind: 'b' bool, 'i' signed, 'u' unsigned, 'f' float, 's' a float that is only stored.
+    numpy: the NumPy type whose bytes a buffer of this type holds (uint16 for bfloat16).
+    compute: the NumPy type that the reference semantics computes in (float32 for narrower floats,
+    whose results are then rounded to nearest even).
+    """
+
+    name: str
+    kind: str
+    bits: int
+    numpy: np.dtype[np.generic]
+    compute: np.dtype[np.generic]
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes an element."""
+        return max(self.bits // 8, 1)
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind in "fs"
+
+    @property
+    def is_stored(self) -> bool:
+        """An 8-bit float: it is moved and converted, and has no arithmetic."""
+        return self.kind == "s"
+
+    @property
+    def is_int(self) -> bool:
+        """Signed or unsigned integer; bool is not one."""
+        return self.kind in "iu"
+
+    @property
+    def is_half(self) -> bool:
+        """A 16-bit float: stored in two bytes, computed in float32."""
+        return self.kind == "f" and self.bits == 16
+
+    @property
+    def is_narrow(self) -> bool:
+        """A float of 8 or 16 bits: kernels decode it to float32."""
+        return self.is_float and self.bits < 32
+
+    @property
+    def significand_bits(self) -> int:
+        """Of a float: how many bits its significand has, the leading one among them."""
+        return {"float8_e4m3fn": 4, "float8_e5m2": 3, "float16": 11, "bfloat16": 8,
+                "float32": 24, "float64": 53}[self.name]
+
+    @property
+    def min(self) -> Scalar:
+        """The least value: -inf for floats."""
+        if self.is_float:
+            return float("-inf")
+        if self.kind == "b":
+            return False
+        return -(1 << (self.bits - 1)) if self.kind == "i" else 0
+
+    @property
+    def max(self) -> Scalar:
+        """The greatest value: inf for floats."""
+        if self.is_float:
+            return float("inf")
+        if self.kind == "b":
+            return True
+        return (1 << (self.bits - (self.kind == "i"))) - 1
+
+    def __repr__(self) -> str:
+        return f"lazyten.{self.name}"
+
+    def __reduce__(self) -> str:
+        return self.name if self.name != "bool" else "bool_"
+
+    def __copy__(self) -> DType:
+        return self
+
+    def __deepcopy__(self, memo: object) -> DType:
+        return self
+
+
+def _make(name: str, kind: str, bits: int, stored: str, compute: str = "") -> DType:
+    return DType(name, kind, bits, np.dtype(stored), np.dtype(compute or stored))
+
+
+bool_ = _make("bool", "b", 1, "bool")
+int8 = _make("int8", "i", 8, "int8")
+int16 = _make("int16", "i", 16, "int16")
+int32 = _make("int32", "i", 32, "int32")
+int64 = _make("int64", "i", 64, "int64")
+uint8 = _make("uint8", "u", 8, "uint8")
+uint16 = _make("uint16", "u", 16, "uint16")
+uint32 = _make("uint32", "u", 32, "uint32")
+uint64 = _make("uint64", "u", 64, "uint64")
+float8_e4m3fn = _make("float8_e4m3fn", "s", 8, "uint8", "float32")
+float8_e5m2 = _make("float8_e5m2", "s", 8, "uint8", "float32")
+float16 = _make("float16", "f", 16, "float16", "float32")
+bfloat16 = _make("bfloat16", "f", 16, "uint16", "float32")
+float32 = _make("float32", "f", 32, "float32")
+float64 = _make("float64", "f", 64, "float64")
+
+INDEX = int64
+"""The type of index arithmetic inside kernels."""
+
+ALL: tuple[DType, ...] = (bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
+                          float8_e4m3fn, float8_e5m2, float16, bfloat16, float32, float64)
+BY_NAME: dict[str, DType] = {d.name: d for d in ALL}
+ARITHMETIC: tuple[DType, ...] = tuple(d for d in ALL if not d.is_stored)
+FLOATS: tuple[DType, ...] = tuple(d for d in ARITHMETIC if d.is_float)
+INTS: tuple[DType, ...] = tuple(d for d in ALL if d.is_int)
+
+default_float = float32
+default_int = int64
+
+
+def from_numpy(dtype: np.dtype[np.generic] | type | str) -> DType:
+    """The element type of a NumPy array. Raises DTypeError for what lazyten cannot hold."""
+    found = BY_NAME.get(np.dtype(dtype).name)
+    if found is None:
+        names = np.dtype(dtype).names
+        if names:
+            raise DTypeError(f"tensor: NumPy type {np.dtype(dtype)} has fields, and a tensor "
+                             f"none; give one of them, for example array[{names[0]!r}]")
+        raise DTypeError(f"tensor: NumPy type {np.dtype(dtype)} has no lazyten equivalent; convert "
+                         f"the array first, for example with .astype('float32'). "
+                         f"Types: {', '.join(BY_NAME)}")
+    return found
+
+
+def as_dtype(dtype: DType | str | type | np.dtype[np.generic]) -> DType:
+    """Accept a DType, its name, a Python type or a NumPy type. Raises DTypeError otherwise."""
+    if isinstance(dtype, DType):
+        return dtype
+    if dtype is bool:
+        return bool_
+    if dtype is int:
+        return default_int
+    if dtype is float:
+        return default_float
+    if isinstance(dtype, str) and dtype in BY_NAME:
+        return BY_NAME[dtype]
+    try:
+        return from_numpy(dtype)
+    except Exception:  # NumPy may ask anything of what it is given
+        raise DTypeError(f"dtype {dtype!r:.60} is not an element type; use one of "
+                         f"{', '.join(BY_NAME)}") from None
+
+
+def of_scalar(value: Scalar) -> DType:
+    """The element type that a Python scalar makes when nothing else decides."""
+    if isinstance(value, bool):
+        return bool_
+    return default_int if isinstance(value, int) else default_float
+
+
+_CATEGORY = {"b": 0, "i": 1, "u": 1, "f": 2, "s": 2}
+
+
+def category(dtype: DType) -> int:
+    """0 for bool, 1 for integers, 2 for floats."""
+    return _CATEGORY[dtype.kind]
+
+
+def promote(a: DType, b: DType) -> DType:
+    """The type that holds a value of either, by PyTorch's table.
+
+    A float and an integer give the float; two floats the wider (float16 with bfloat16: float32);
+    a signed and an unsigned integer the next wider signed one. uint64, uint32 and uint16 with a
+    signed type no wider than themselves have no common type in PyTorch; here they give the next
+    wider signed type, and int64 for uint64. DTypeError for an 8-bit float and another type.
+    """
+    if a is b:
+        return a
+    if a.is_stored or b.is_stored:
+        raise DTypeError(f"{a.name} and {b.name} have no common type: 8-bit floats only store "
+                         f"numbers; convert first, for example with .float()")
+    if category(a) != category(b):
+        return a if category(a) > category(b) else b
+    if a.is_float:
+        if a.bits == b.bits:
+            return float32
+        return a if a.bits > b.bits else b
+    if a.kind == b.kind:
+        return a if a.bits > b.bits else b
+    signed, unsigned = (a, b) if a.kind == "i" else (b, a)
+    if signed.bits > unsigned.bits:
+        return signed
+    return {8: int16, 16: int32}.get(unsigned.bits, int64)
+
+
+def promote_types(a: DType | str | type, b: DType | str | type) -> DType:
+    """`promote` for users: also of names, Python's and NumPy's types."""
+    return promote(as_dtype(a), as_dtype(b))

@@ -1,0 +1,502 @@
+"""The one node class of both levels: interned, frozen, compared with `is`.
+
+In: an op, a dtype, sources and an argument. Out: THE node with those fields, its shape worked out
+and its fields checked. At GRAPH level a node is a whole array; at LOOP level one element, shape ().
+Every walk here is iterative: a chain of 100,000 ops must not meet the recursion limit.
+"""
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
+from weakref import ref
+
+from lazyten.ir import dtype as dt
+from lazyten.ir import movement
+from lazyten.ir.dtype import DType, Scalar
+from lazyten.ir.ops import COMBINERS, IDENTITY_OPS, LOOP_ONLY, MOVEMENT, SPECS, Op
+from lazyten.support.errors import DTypeError, InternalError
+from lazyten.support.location import Location, Place, located, user_place
+
+Shape = tuple[int, ...]
+
+
+class Range(NamedTuple):
+    """RANGE's argument: a loop variable 0 <= i < extent.
+
+    kind: 'loop' a plain loop, 'reduce' a loop of an ACCUMULATE, 'block' one whose iterations are
+    combined apart, 'unroll' one instance a value (a register tile), 'vector' the lanes of a vector
+    register, 'parallel' a loop that threads share, 'local' the work items of a group, 'serial' a
+    loop whose iterations may store to one place, and so stays as it is.
+    `order` sorts loops, outermost first.
+    """
+
+    order: tuple[int, ...]
+    extent: int
+    kind: str
+
+
+class Param(NamedTuple):
+    """PARAM's argument: kernel argument number `slot`, a flat array of `size` elements.
+
+    held: it has a block of a value, other elements for each block.
+    """
+
+    slot: int
+    size: int
+    held: bool = False
+
+
+class Within(NamedTuple):
+    """CHECKED's argument: 0 <= index < size, or -size <= index where it may count `from_end`.
+
+    The others tell what the user knows it as: an index or a label, on an axis, for an operation.
+    """
+
+    operation: str
+    axis: int
+    size: int
+    from_end: bool = True
+    called: str = "index"
+
+
+class Array(NamedTuple):
+    """STAGE's argument: array `number` of a group, of `size` elements in all its `buffers`."""
+
+    number: int
+    size: int
+    buffers: int = 1
+
+
+class History(NamedTuple):
+    """What has to be computed before a node's value is there; history.py works it out.
+
+    depth: how many operations in a row, at the most. since: the number of the oldest of them; nodes
+    are numbered as they become known to history.py. parametric: whether a LEAF is among them.
+    """
+
+    depth: int
+    since: int
+    parametric: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True, init=False)
+class Node:
+    """One value: `op` of `src`. Interned, so equal nodes are the same object; made by `make`.
+
+    shape is worked out from the other fields. `place` is where the user first made it, for messages
+    only; it takes no part in equality. Nor does `history`, which is None until it is asked for.
+    """
+
+    op: Op
+    dtype: DType
+    src: tuple[Node, ...]
+    arg: Any
+    shape: Shape
+    place: Place | None
+    history: History | None
+
+    @property
+    def where(self) -> Location | None:
+        """The user's line that first made it."""
+        return located(self.place)
+
+    @property
+    def numel(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def value(self) -> Scalar:
+        """The value of a CONST."""
+        result: Scalar = self.arg[0]
+        return result
+
+    def __repr__(self) -> str:
+        return f"<{self.op.name} {self.dtype.name}{list(self.shape)}>"
+
+
+_SETTERS = [getattr(Node, f.name).__set__ for f in fields(Node)]
+_set_op, _set_dtype, _set_src, _set_arg, _set_shape, _set_place, set_history = _SETTERS
+"""A frozen dataclass's own __init__ takes four times as long."""
+
+
+class _Interned(ref[Node]):
+    """A weak reference to a node that knows its key: a WeakValueDictionary, but quicker."""
+
+    __slots__ = ("key",)
+    key: Hashable
+
+
+_interned: dict[Hashable, _Interned] = {}
+
+GradientRule = Callable[[Node, Node], Sequence[Node | None]]
+"""(the value, its gradient) -> the gradients of what it was computed from; None: 0."""
+
+
+def _forget(reference: ref[Node]) -> None:
+    assert isinstance(reference, _Interned)
+    if _interned.get(reference.key) is reference:
+        del _interned[reference.key]
+
+
+def make(op: Op, dtype: DType, src: tuple[Node, ...] = (), arg: Any = None,
+         place: Place | None = None) -> Node:
+    """The node with these fields, new or already there. Checks them: InternalError if they are off.
+
+    place: where it belongs to if it is new, instead of to the line that is asking.
+    Argument mistakes of a user are caught before, in tensor.py, with a message for users.
+    """
+    key: Hashable = (op, dtype, src, arg) if op is not Op.CONST else \
+        (op, dtype, _bits(arg[0]), arg[1])
+    found = _interned.get(key)
+    if found is not None:
+        node = found()
+        if node is not None:
+            return node
+    shape = _shape_of(op, dtype, src, arg)
+    node = object.__new__(Node)
+    _set_op(node, op)
+    _set_dtype(node, dtype)
+    _set_src(node, src)
+    _set_arg(node, arg)
+    _set_shape(node, shape)
+    _set_place(node, place or user_place(2))
+    set_history(node, None)
+    entry = _interned[key] = _Interned(node, _forget)
+    entry.key = key
+    return node
+
+
+def _bits(value: Scalar) -> Hashable:
+    """A key that keeps 0.0 from -0.0 and 1 from 1.0 and True; every NaN is one."""
+    if type(value) is float:
+        return struct.pack("<d", value) if value == value else "nan"
+    return (type(value), value)
+
+
+def _shape_of(op: Op, dtype: DType, src: tuple[Node, ...], arg: Any) -> Shape:
+    if op in MOVEMENT:
+        return movement.out_shape(op, src[0].shape, arg)
+    spec = SPECS.get(op)
+    if spec is not None:
+        if len(src) != spec.arity:
+            raise InternalError(f"{op.name} takes {spec.arity} operands, not {len(src)}: {src}")
+        shape, first = src[-1].shape, src[-1].dtype
+        for s in src:
+            if s.shape != shape:
+                raise InternalError(f"{op.name} of different shapes: {src}")
+            if s.dtype is not first and (op is not Op.WHERE or s is not src[0]):
+                raise InternalError(f"{op.name} of different dtypes: {src}")
+        if first.kind not in spec.takes or (op is Op.WHERE and src[0].dtype is not dt.bool_):
+            _refuse_stored(op.name.lower(), first)
+            raise InternalError(f"{op.name} does not take {[s.dtype.name for s in src]}")
+        wanted = first if spec.gives == "same" else dt.bool_ if spec.gives == "bool" else dtype
+        if dtype is not wanted:
+            raise InternalError(f"{op.name} of {first.name} does not give {dtype.name}")
+        return shape
+    if op is Op.CONST:
+        return tuple(arg[1])
+    if op is Op.IOTA:
+        return (arg,)
+    if op is Op.BUFFER:
+        return (arg.size,)
+    if op is Op.REDUCE:
+        combiner, axes = arg
+        if combiner not in COMBINERS or src[0].dtype.kind not in SPECS[combiner].takes:
+            _refuse_stored({Op.ADD: "sum", Op.MUL: "prod"}.get(combiner, "max"), src[0].dtype)
+            raise InternalError(f"cannot reduce {src[0]} by {combiner}")
+        return tuple([1 if i in axes else n for i, n in enumerate(src[0].shape)])
+    if op is Op.GATHER:
+        return _gather_shape(src, arg)
+    if op is Op.SCATTER:
+        return _scatter_shape(src, *arg)
+    if op in IDENTITY_OPS or op in (Op.COPY, Op.CONTIGUOUS):
+        return src[0].shape
+    if op in LOOP_ONLY:
+        return ()
+    raise InternalError(f"no shape rule for {op.name}")
+
+
+def _refuse_stored(operation: str, dtype: DType) -> None:
+    """DTypeError for arithmetic on an 8-bit float: only here all of it is seen."""
+    if dtype.is_stored:
+        raise DTypeError(f"{operation} of {dtype.name}: 8-bit floats only store numbers; convert "
+                         f"first, for example with .float()")
+
+
+def _gather_shape(src: tuple[Node, ...], axis: int) -> Shape:
+    x, positions = src
+    if not positions.dtype.is_int or not fits_beside(positions.shape, x.shape, axis):
+        raise InternalError(f"cannot gather {x} on axis {axis} at {positions}")
+    return positions.shape
+
+
+def _scatter_shape(src: tuple[Node, ...], axis: int, combiner: Op | None) -> Shape:
+    base, positions, values = src
+    if combiner is not None:
+        _refuse_stored("scatter", base.dtype)
+    combines = combiner is None or (combiner in COMBINERS and not base.dtype.is_half
+                                    and base.dtype.kind in SPECS[combiner].takes)
+    if not (positions.dtype.is_int and combines and values.dtype is base.dtype
+            and values.shape == positions.shape and fits_beside(base.shape, values.shape, axis)):
+        raise InternalError(f"cannot scatter {values} into {base} on axis {axis} at {positions}")
+    return base.shape
+
+
+def fits_beside(a: Shape, b: Shape, axis: int) -> bool:
+    """Whether two shapes have the same sizes but for that of `axis`, which both have."""
+    return axis < len(a) and a[:axis] == b[:axis] and a[axis + 1:] == b[axis + 1:]
+
+
+# ---- making nodes --------------------------------------------------------------------------------
+
+def const(value: Scalar, dtype: DType, shape: Shape = ()) -> Node:
+    """A constant array. The value is kept as the Python type of `dtype`; integers wrap into it."""
+    if dtype.is_float:
+        value = float(value)
+    elif dtype is dt.bool_:
+        value = bool(value)
+    else:
+        value = int(value)
+        if not dtype.min <= value <= dtype.max:
+            value = (value - int(dtype.min)) % (1 << dtype.bits) + int(dtype.min)
+    return make(Op.CONST, dtype, (), (value, shape))
+
+
+def index(value: int) -> Node:
+    """A constant of index arithmetic."""
+    return const(value, dt.INDEX)
+
+
+def elementwise(op: Op, *src: Node) -> Node:
+    """An elementwise node; the dtype follows from the op (not for CAST and BITCAST)."""
+    gives = SPECS[op].gives
+    return make(op, dt.bool_ if gives == "bool" else src[-1].dtype, src)
+
+
+def cast(x: Node, dtype: DType) -> Node:
+    """x converted to `dtype`; x itself if it has that dtype already."""
+    if x.dtype is dtype:
+        return x
+    if x.op is Op.CONST and not x.dtype.is_float:
+        return const(x.value, dtype, x.shape)
+    return make(Op.CAST, dtype, (x,))
+
+
+def reduce(x: Node, combiner: Op, axes: Iterable[int]) -> Node:
+    """Combine over `axes`, which keep size 1. Over nothing, x; over an empty axis, the identity."""
+    axes = tuple(sorted([a for a in set(axes) if x.shape[a] != 1]))
+    if not axes:
+        return x
+    if 0 in x.shape:
+        shape = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
+        identity = SPECS[combiner].identity
+        assert identity is not None
+        value = const(identity(x.dtype), x.dtype, shape)
+        if not x.dtype.is_float:
+            return value
+        return make(Op.CUSTOM_GRADIENT, x.dtype, (value, x), _no_elements)
+    return make(Op.REDUCE, x.dtype, (x,), (combiner, axes))
+
+
+def _no_elements(g: Node, node: Node) -> tuple[Node]:
+    """The gradient of what is combined of no elements: there is one, of no elements."""
+    x = node.src[1]
+    return (const(0, x.dtype, x.shape),)
+
+
+def move(op: Op, x: Node, arg: Any, place: Place | None = None) -> Node:
+    """A movement node, or something simpler with the same values. place: as in `make`.
+
+    Constants change shape only (unless padded), moves that change nothing vanish, and two reshapes,
+    permutes, expands or pads in a row become one.
+    """
+    if movement.is_noop(op, x.shape, arg):
+        return x
+    if x.op is Op.CONST and (op is not Op.PAD or x.value == 0 and math.copysign(1, x.value) > 0):
+        return make(Op.CONST, x.dtype, (), (x.value, movement.out_shape(op, x.shape, arg)))
+    if op is x.op is Op.RESHAPE:
+        return move(op, x.src[0], arg, place)
+    if op is x.op is Op.PERMUTE:
+        return move(op, x.src[0], tuple(x.arg[i] for i in arg), place)
+    if op is x.op is Op.EXPAND:
+        x = x.src[0]
+    if op is x.op is Op.PAD:
+        both = zip(arg, x.arg, strict=True)
+        x, arg = x.src[0], tuple((b + d, a + c) for (b, a), (d, c) in both)
+    return make(op, x.dtype, (x,), arg, place)
+
+
+def reshape(x: Node, shape: Shape) -> Node:
+    """RESHAPE to `shape`, in row-major order."""
+    return move(Op.RESHAPE, x, tuple(shape))
+
+
+def unshaped(node: Node) -> Node:
+    """What a node is under its RESHAPEs: the same elements in the same order."""
+    while node.op is Op.RESHAPE:
+        node = node.src[0]
+    return node
+
+
+def iota(count: int) -> Node:
+    """The index numbers 0, 1, .. count - 1."""
+    return make(Op.IOTA, dt.INDEX, (), count)
+
+
+def expand(x: Node, shape: Shape) -> Node:
+    """EXPAND axes of size 1 to `shape`."""
+    return move(Op.EXPAND, x, tuple(shape))
+
+
+def gather(x: Node, axis: int, positions: Node) -> Node:
+    """out[.., j, ..] = x[.., positions[.., j, ..], ..], with j on `axis`.
+
+    positions: integers, shaped as x but for `axis`. One outside 0 .. x.shape[axis] - 1 reads 0.
+    """
+    return make(Op.GATHER, x.dtype, (x, positions), axis)
+
+
+def scatter(base: Node, axis: int, positions: Node, values: Node, combiner: Op | None) -> Node:
+    """`base` with every element of `values` at its position on `axis`, in the order of `axis`.
+
+    combiner: None, and the last of several for one place stays; or an op that combines them with
+    what is there. A value whose position is outside is dropped. 16-bit floats are combined in
+    float32, and rounded once.
+    """
+    if not values.numel:
+        return base
+    if combiner is not None and base.dtype.is_half:
+        wide = scatter(cast(base, dt.float32), axis, positions, cast(values, dt.float32), combiner)
+        return cast(wide, base.dtype)
+    return make(Op.SCATTER, base.dtype, (base, positions, values), (axis, combiner))
+
+
+# ---- walking -------------------------------------------------------------------------------------
+
+def toposort(roots: Iterable[Node], into: Callable[[Node], Sequence[Node]] | None = None,
+             seen: set[Node] | None = None) -> list[Node]:
+    """Every node under `roots`, sources first, each once, in a deterministic order.
+
+    `into` gives the sources to walk of a node (default: all of src). Nodes that are `seen` are left
+    out; those found are added to it.
+    """
+    order: list[Node] = []
+    seen = set() if seen is None else seen
+    stack: list[Node | None] = [*roots]
+    stack.reverse()
+    while stack:
+        node = stack.pop()
+        if node is None:  # all sources of the next one are done
+            order.append(stack.pop())  # type: ignore[arg-type]
+        elif node not in seen:
+            seen.add(node)
+            sources = node.src if into is None else into(node)
+            if sources:
+                stack.append(node)
+                stack.append(None)
+                stack += sources[::-1]
+            else:
+                order.append(node)
+    return order
+
+
+def rebuild(node: Node, src: tuple[Node, ...]) -> Node:
+    """The same op, of the same line, on other sources; the node itself if they are the same."""
+    if src == node.src:  # the same objects: nodes are equal only to themselves
+        return node
+    if node.op in MOVEMENT:
+        return move(node.op, src[0], node.arg, node.place)
+    return make(node.op, node.dtype, src, node.arg, node.place)
+
+
+def rewrite(roots: Sequence[Node], rule: Callable[[Node], Node | None],
+            memo: dict[Node, Node] | None = None) -> list[Node]:
+    """Rewrite bottom-up: `rule` sees each node with its sources already rewritten, once.
+
+    `rule` gives the new node, or None to keep it. What it gives is not visited again. `memo` may
+    hold replacements to start from; nodes in it are not walked into.
+    """
+    done: dict[Node, Node] = {} if memo is None else memo
+    for node in toposort(roots, lambda n: () if n in done else n.src):
+        if node not in done:
+            new = rebuild(node, tuple(done[s] for s in node.src)) if node.src else node
+            done[node] = rule(new) or new
+    return [done[r] for r in roots]
+
+
+def substitute(roots: Sequence[Node], replacements: dict[Node, Node]) -> list[Node]:
+    """`roots` with some nodes replaced by others."""
+    return rewrite(roots, lambda n: None, dict(replacements))
+
+
+def consumers(order: Sequence[Node]) -> dict[Node, list[Node]]:
+    """For each node of a toposort, the nodes that use it, each once, in order."""
+    uses: dict[Node, list[Node]] = {n: [] for n in order}
+    for node in order:
+        for s in dict.fromkeys(node.src):
+            if s in uses:
+                uses[s].append(node)
+    return uses
+
+
+def ranges_of(roots: Iterable[Node]) -> Iterator[Node]:
+    """The RANGE nodes under `roots`, in visit order."""
+    return (n for n in toposort(roots) if n.op is Op.RANGE)
+
+
+# ---- checking ------------------------------------------------------------------------------------
+
+def verify(roots: Sequence[Node], level: str) -> None:
+    """Raise InternalError unless all nodes are well-formed and of `level`, 'graph' or 'loop'."""
+    for node in toposort(roots):
+        loop = node.op in LOOP_ONLY
+        graph = not loop and node.op not in SPECS and node.op is not Op.CONST
+        if level == "graph" and loop or level == "loop" and graph:
+            raise InternalError(f"{node.op.name} does not belong to the {level} level:\n"
+                                f"{dump([node])}")
+        if _shape_of(node.op, node.dtype, node.src, node.arg) != node.shape:
+            raise InternalError(f"shape of {node} is off")
+        if level == "loop" and node.shape != ():
+            raise InternalError(f"{node} has a shape, but the loop level is about single elements")
+        if node.op in (Op.LOAD, Op.STORE):
+            memory = (Op.PARAM,) if node.op is Op.STORE else (Op.PARAM, Op.STAGE)
+            if node.src[0].op not in memory or node.src[1].dtype is not dt.INDEX:
+                raise InternalError(f"{node} needs a param and an index: {node.src}")
+            valid = node.src[2:] if node.op is Op.LOAD else node.src[3:]
+            if any(v.dtype is not dt.bool_ for v in valid):
+                raise InternalError(f"{node}'s validity is not a bool: {valid}")
+        if node.op is Op.ACCUMULATE and any(r.op is not Op.RANGE for r in node.src[1:]):
+            raise InternalError(f"{node} accumulates over {node.src[1:]}, which are not all ranges")
+
+
+# ---- printing ------------------------------------------------------------------------------------
+
+def _format_arg(node: Node) -> str:
+    if node.op is Op.CONST:
+        return f" {node.value}"
+    if node.op in (Op.CAST, Op.BITCAST) or node.arg is None:
+        return ""
+    if node.op is Op.REDUCE:
+        return f" {node.arg[0].name} axes={list(node.arg[1])}"
+    if isinstance(node.arg, Op):
+        return f" {node.arg.name}"
+    if isinstance(node.arg, Range):
+        return f" {node.arg.kind}{'.'.join(map(str, node.arg.order))} < {node.arg.extent}"
+    if isinstance(node.arg, Param | Array):
+        return f" {node.arg[0]} size={node.arg.size}"
+    return f" {getattr(node.arg, '__name__', node.arg)}"
+
+
+def dump(roots: Sequence[Node]) -> str:
+    """One line a node, sources first, named %0, %1, ... in visit order: equal on every machine."""
+    names: dict[Node, str] = {}
+    lines = []
+    for node in toposort(roots):
+        names[node] = f"%{len(names)}"
+        sources = " ".join(names[s] for s in node.src)
+        lines.append(f"{names[node]:>5} = {node.op.name}{_format_arg(node)}"
+                     f"{' ' + sources if sources else ''} : {node.dtype.name}{list(node.shape)}")
+    return "\n".join(lines)

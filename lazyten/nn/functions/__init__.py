@@ -1,0 +1,25 @@
+"""Functions of neural networks, which `lazyten.nn.functional` offers.
+
+In: tensors. Out: tensors. A file a subject. Not here: losses (criteria/), layers (nn/).
+
+Files, in reading order:
+
+- options.py: Options that many functions share: `inplace`, and `reduction` with its two older
+  words.
+- activations.py: Activations of tensors, which `lazyten.nn.functional` offers.
+- softmax.py: Softmax and its relatives along an axis, which `lazyten.nn.functional` offers.
+- dropout.py: Dropout: elements or whole channels that are left out by chance while a network
+  trains.
+- linear.py: Affine maps of tensors, which `lazyten.nn.functional` offers.
+- embedding.py: Embeddings: rows of a weight by number, and numbers as rows of zeros and a one.
+- attention.py: Attention: softmax(query @ key.T) @ value, as a composite of tensor operations.
+- normalization.py: Normalization of tensors over some axes, which `lazyten.nn.functional` offers.
+- convolution.py: Convolutions of tensors, which `lazyten.nn.functional` offers.
+- pooling.py: Pooling of tensors, which `lazyten.nn.functional` offers.
+- adaptive_pooling.py: Pooling to a given size: windows share each spatial axis out, and may
+  differ by one in size.
+- interpolation.py: Resizing: each spatial axis in turn is read at positions between its elements.
+- padding.py: Padding of tensors in four modes, as views joined together.
+- patches.py: Windows of images as columns and back, and channels exchanged with places.
+- distances.py: Lengths of vectors and distances between them, along an axis of tensors.
+"""

@@ -1,0 +1,113 @@
+"""Convolutions of tensors, which `lazyten.nn.functional` offers."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lazyten.frontend.arguments import takes_tensors
+from lazyten.frontend.tensor import Tensor
+from lazyten.operators.arrays import convolutions
+from lazyten.operators.math import shapes
+from lazyten.support.errors import ArgumentError, ShapeError
+
+Sizes = int | Sequence[int]
+
+
+def _convolution(input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sizes,
+                 padding: Sizes | str, dilation: Sizes, groups: int, spatial: int) -> Tensor:
+    name = f"conv{spatial}d"
+    if weight.ndim != spatial + 2:
+        raise ShapeError(f"{name}: the weight has shape {weight.shape}; it needs (out, in/groups, "
+                         f"{spatial} kernel sizes)")
+    if input.ndim == spatial + 1:  # no batch
+        return _convolution(input.unsqueeze(0), weight, bias, stride, padding, dilation, groups,
+                            spatial).squeeze(0)
+    groups = shapes.as_int(groups, name, "groups")
+    steps = shapes.pair(stride, spatial, name, "stride")
+    gaps = shapes.pair(dilation, spatial, name, "dilation")
+    if isinstance(padding, str):
+        input, around = _named_padding(input, weight, padding, steps, gaps, name)
+    else:
+        around = shapes.pair(padding, spatial, name, "padding", least=0)
+    node = convolutions.convolution(input.node, weight.node, None if bias is None else bias.node,
+                               steps, around, gaps, groups)
+    return Tensor._result(node, input, weight, *([] if bias is None else [bias]))
+
+
+def _named_padding(input: Tensor, weight: Tensor, padding: str, stride: tuple[int, ...],
+                   dilation: tuple[int, ...], name: str) -> tuple[Tensor, tuple[int, ...]]:
+    """'valid': none. 'same': as many outputs as inputs, an odd element after the end."""
+    none = (0,) * len(stride)
+    if padding == "valid":
+        return input, none
+    if padding != "same" or any(s != 1 for s in stride):
+        raise ArgumentError(f"{name}: padding {padding!r} with stride {stride}: it is a number, "
+                            f"'valid', or 'same' with stride 1")
+    totals = [d * (k - 1) for d, k in zip(dilation, weight.shape[2:], strict=True)]
+    pairs = [side for t in reversed(totals) for side in (t // 2, t - t // 2)]
+    return input.pad(pairs), none
+
+
+@takes_tensors
+def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1,
+           padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1) -> Tensor:
+    """input (batch, in, length), weight (out, in/groups, taps): (batch, out, windows)."""
+    return _convolution(input, weight, bias, stride, padding, dilation, groups, 1)
+
+
+@takes_tensors
+def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1,
+           padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1) -> Tensor:
+    """input (batch, in, height, width), weight (out, in/groups, kernel height, kernel width):
+    (batch, out, rows, columns), each the sum over a window of input times weight, plus bias."""
+    return _convolution(input, weight, bias, stride, padding, dilation, groups, 2)
+
+
+@takes_tensors
+def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1,
+           padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1) -> Tensor:
+    """conv2d with one more spatial axis."""
+    return _convolution(input, weight, bias, stride, padding, dilation, groups, 3)
+
+
+def _transposed(input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sizes, padding: Sizes,
+                output_padding: Sizes, groups: int, dilation: Sizes, spatial: int) -> Tensor:
+    name = f"conv_transpose{spatial}d"
+    if weight.ndim != spatial + 2:
+        raise ShapeError(f"{name}: the weight has shape {weight.shape}; it needs (in, out/groups, "
+                         f"{spatial} kernel sizes)")
+    if input.ndim == spatial + 1:  # no batch
+        return _transposed(input.unsqueeze(0), weight, bias, stride, padding, output_padding,
+                           groups, dilation, spatial).squeeze(0)
+    node = convolutions.transposed(
+        input.node, weight.node, None if bias is None else bias.node,
+        shapes.pair(stride, spatial, name, "stride"),
+        shapes.pair(padding, spatial, name, "padding", least=0),
+        shapes.pair(output_padding, spatial, name, "output_padding", least=0),
+        shapes.pair(dilation, spatial, name, "dilation"), shapes.as_int(groups, name, "groups"))
+    return Tensor._result(node, input, weight, *([] if bias is None else [bias]))
+
+
+@takes_tensors
+def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1,
+                     padding: Sizes = 0, output_padding: Sizes = 0, groups: int = 1,
+                     dilation: Sizes = 1) -> Tensor:
+    """The gradient of conv1d with respect to its input, as an operation: input (batch, in, length)
+    and weight (in, out/groups, taps) give (batch, out, (length - 1) * stride - 2 * padding +
+    dilation * (taps - 1) + output_padding + 1)."""
+    return _transposed(input, weight, bias, stride, padding, output_padding, groups, dilation, 1)
+
+
+@takes_tensors
+def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1,
+                     padding: Sizes = 0, output_padding: Sizes = 0, groups: int = 1,
+                     dilation: Sizes = 1) -> Tensor:
+    """conv_transpose1d with one more spatial axis."""
+    return _transposed(input, weight, bias, stride, padding, output_padding, groups, dilation, 2)
+
+
+@takes_tensors
+def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1,
+                     padding: Sizes = 0, output_padding: Sizes = 0, groups: int = 1,
+                     dilation: Sizes = 1) -> Tensor:
+    """conv_transpose1d with two more spatial axes."""
+    return _transposed(input, weight, bias, stride, padding, output_padding, groups, dilation, 3)

@@ -1,0 +1,74 @@
+"""Lengths of vectors and distances between them, along an axis of tensors."""
+from __future__ import annotations
+
+import math
+
+from lazyten.frontend.arguments import takes_tensors
+from lazyten.frontend.tensor import Tensor
+from lazyten.ir.node import Node, cast
+from lazyten.operators.math import elementwise as ew
+from lazyten.operators.math import reductions, shapes, special
+from lazyten.support.errors import ArgumentError, DTypeError
+
+
+def vector_norm(x: Tensor, p: float, dim: int, operation: str) -> Tensor:
+    """The p-norm along an axis, which keeps size 1; its gradient at 0 is 0."""
+    axis = shapes.axis(dim, x.ndim, operation)
+    power = float(shapes.as_number(p, operation, "p"))
+    if not x.dtype.is_float:
+        raise DTypeError(f"{operation} of {x.dtype.name}: a norm is a float; convert with .float()")
+    return x._special(lambda node: _norm(node, power, axis))
+
+
+def _norm(x: Node, p: float, axis: int) -> Node:
+    axes = (axis,) if x.shape else ()
+    size = ew.absolute(x)
+    if math.isinf(p):
+        return (reductions.amax if p > 0 else reductions.amin)(size, axes, True)
+    if p == 0:
+        return cast(reductions.sum(ew.not_equal(x, 0.0), axes, True), x.dtype)
+    if p == 1:
+        return reductions.sum(size, axes, True)
+    powers = ew.mul(x, x) if p == 2 else ew.where(
+        ew.equal(size, 0.0), 0.0, ew.power(ew.where(ew.equal(size, 0.0), 1.0, size), p))
+    total = reductions.sum(powers, axes, True)
+    none = ew.equal(total, 0.0)
+    safe = ew.where(none, 1.0, total)
+    return ew.where(none, 0.0, special.sqrt(safe) if p == 2 else ew.power(safe, 1 / p))
+
+
+@takes_tensors
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12,
+              out: Tensor | None = None) -> Tensor:
+    """x over its p-norm along an axis, or over `eps` if that is more."""
+    result = input / vector_norm(input, p, dim, "normalize").clamp(min=eps)
+    return result if out is None else out.copy_(result)
+
+
+@takes_tensors
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """The cosine of the angle between vectors along an axis; lengths count as `eps` at least."""
+    shape = shapes.broadcast([x1.shape, x2.shape], "cosine_similarity")
+    a, b = (normalize(x.expand(shape), 2.0, dim, eps) for x in (x1, x2))
+    return (a * b).sum(shapes.axis(dim, len(shape), "cosine_similarity"))
+
+
+@takes_tensors
+def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
+                      keepdim: bool = False) -> Tensor:
+    """The p-norm of x1 - x2 + eps along the last axis."""
+    gap = vector_norm(x1 - x2 + eps, p, -1, "pairwise_distance")
+    return gap if keepdim or not gap.ndim else gap.squeeze(-1)
+
+
+@takes_tensors
+def pdist(input: Tensor, p: float = 2.0) -> Tensor:
+    """The p-norms of the differences of all pairs of rows (rows, features), row 0 with 1 first."""
+    rows = input.shape[0] if input.ndim == 2 else -1
+    if rows < 0:
+        raise ArgumentError(f"pdist: the input has shape {input.shape}; it needs (rows, features)")
+    pairs = [(i, j) for i in range(rows) for j in range(i + 1, rows)]
+    if not pairs:
+        return input.sum(1)[:0]
+    first, second = (input[[pair[k] for pair in pairs]] for k in (0, 1))
+    return vector_norm(first - second, p, 1, "pdist").squeeze(1)

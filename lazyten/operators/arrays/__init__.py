@@ -1,0 +1,33 @@
+"""What indexing, joining, sorting, windows and products mean, as nodes.
+
+In: GRAPH nodes. Out: a node whose elements come from other places, or are sums of products.
+
+Files, in reading order:
+
+- indexing.py: Indexing: what stands between the brackets, as movement ops.
+- index_arrays.py: Index arrays: reading and writing where integers, known only when they are
+  computed, say.
+- strided.py: Views by strides, as movement ops: diagonals, sliding windows, any strides over a
+  storage; and writing through them.
+- joining.py: Joining tensors: cat and stack.
+- arrangements.py: Elements repeated, shifted, turned and cut.
+- ordering.py: Sorting, and looking up in what is sorted.
+- radix_sort.py: Sorting long axes by their digits, in linear time (LSD radix sort).
+- windows.py: Sliding windows over any number of axes; matrix products.
+- products.py: Products of several arrays: einsum and what can be said with it.
+- pooling.py: Pooling: one number for each window of the last axes.
+- convolutions.py: Convolutions over any number of axes, and transposed ones, which are gradients
+  of those.
+
+ordering.py sorts short axes by ranks and long ones by radix_sort.py, a chain of reductions, a
+scan and a SCATTER for each digit; outside of jitted functions the host sorts the same keys
+faster.
+
+`nn.Module` (nn/module.py) is made of its tables of attributes (nn/attributes.py: parameters,
+buffers and modules are found there by `__getattr__`, and are nowhere else), of calls with hooks
+(nn/module_hooks.py) and of saving and loading (nn/module_state.py). Hooks of gradients are
+CUSTOM_GRADIENT nodes: all inputs of a call, and all its outputs, are tied to one node each that
+nobody reads, whose gradient has theirs side by side; so a hook is shown all of them at once. A
+`Parameter` (nn/parameter.py) is a Tensor by class only: it is a leaf of a storage of its own, or
+frozen.
+"""

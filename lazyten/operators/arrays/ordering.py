@@ -1,0 +1,124 @@
+"""Sorting, and looking up in what is sorted.
+
+In: GRAPH nodes. Out: GRAPH nodes of positions (int64). Up to SHORT elements, an element's rank is
+how many others come before it: that is n * n comparisons an axis of n, which fuse and vectorize.
+Longer axes are sorted by radix_sort.py, or on the host where values are at hand, by `host_order`.
+NaN counts as the greatest, and equal elements stay in their order.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lazyten.ir import dtype as dt
+from lazyten.ir.node import Node, cast, const, expand, gather, make, move, reduce, reshape, scatter
+from lazyten.ir.ops import Op
+from lazyten.operators.arrays import radix_sort
+from lazyten.operators.math import elementwise as ew
+from lazyten.operators.math import reductions
+
+SHORT = 1024
+"""The longest axis that is sorted by ranks."""
+
+Array = np.ndarray[Any, Any]
+
+_UNSIGNED = {8: dt.uint8, 16: dt.uint16, 32: dt.uint32, 64: dt.uint64}
+_LOW_BITS = 32
+
+
+def order(x: Node, axis: int, descending: bool, count: int) -> Node:
+    """Where along `axis` the first `count` elements in order are."""
+    if x.shape[axis] > SHORT:
+        found = radix_sort.order(keys(x, descending), axis)
+    else:
+        rank = make(Op.CONTIGUOUS, dt.INDEX, (_rank(x, axis, descending),))
+        base = const(0, dt.INDEX, x.shape)
+        found = scatter(base, axis, rank, reductions.positions(x.shape, axis, dt.INDEX), None)
+    return move(Op.SHRINK, found, tuple((0, count if a == axis else n)
+                                        for a, n in enumerate(x.shape)))
+
+
+def _rank(x: Node, axis: int, descending: bool) -> Node:
+    """How many elements along `axis` come before each."""
+    n = x.shape[axis]
+    lead, rest = x.shape[:axis], x.shape[axis + 1:]
+    wide = (*lead, n, n, *rest)
+    this = expand(reshape(x, (*lead, n, 1, *rest)), wide)
+    other = expand(reshape(x, (*lead, 1, n, *rest)), wide)
+    first, second = (this, other) if descending else (other, this)
+    before = ew.less(first, second)
+    equal = ew.equal(first, second)
+    if x.dtype.is_float:
+        no_number, as_well = (ew.not_equal(v, v) for v in (second, first))
+        before = ew.bitwise_or(before, ew.bitwise_and(no_number, ew.invert(as_well)))
+        equal = ew.bitwise_or(equal, ew.bitwise_and(no_number, as_well))
+    earlier = ew.less(reductions.positions(wide, axis + 1, dt.INDEX),
+                      reductions.positions(wide, axis, dt.INDEX))
+    before = ew.bitwise_or(before, ew.bitwise_and(equal, earlier))
+    return reshape(reduce(cast(before, dt.INDEX), Op.ADD, (axis + 1,)), x.shape)
+
+
+def keys(x: Node, descending: bool) -> Node:
+    """Unsigned integers of as many bits, in the order of x; equal for equal elements."""
+    unsigned = _UNSIGNED[x.dtype.bits] if x.dtype is not dt.bool_ else dt.uint8
+    if x.dtype.kind == "f":
+        x = ew.where(ew.equal(x, 0.0), const(0.0, x.dtype), x)
+        bits = make(Op.BITCAST, unsigned, (x,))
+        sign = const(1 << x.dtype.bits - 1, unsigned, x.shape)
+        negative = ew.not_equal(ew.bitwise_and(bits, sign), 0)
+        bits = ew.where(negative, ew.invert(bits), ew.bitwise_or(bits, sign))
+        found = ew.where(ew.not_equal(x, x), const(int(unsigned.max), unsigned), bits)
+    elif x.dtype.kind == "i":
+        sign = const(1 << x.dtype.bits - 1, unsigned, x.shape)
+        found = ew.bitwise_xor(make(Op.BITCAST, unsigned, (x,)), sign)
+    else:
+        found = cast(x, unsigned)
+    return ew.invert(found) if descending else found
+
+
+def packed_keys(x: Node, axis: int, descending: bool) -> Node:
+    """`keys` to be sorted on the host by `host_order`: with the positions in the low half of
+    uint64, where both fit."""
+    high = keys(x, descending)
+    if high.dtype.bits == 64:
+        return high
+    low = reductions.positions(x.shape, axis, dt.uint64)
+    return ew.bitwise_or(ew.shift_left(cast(high, dt.uint64), _LOW_BITS), low)
+
+
+def host_order(packed: Array, axis: int, key_bits: int, count: int) -> Array:
+    """The first `count` positions in order along an axis, by what `packed_keys` gave for elements
+    of `key_bits` bits: plain numbers are sorted much faster than positions."""
+    if key_bits == 64:
+        order = np.argsort(packed, axis, kind="stable").astype(np.int64)
+        return order.take(range(count), axis)
+    if 0 < count < packed.shape[axis]:
+        packed = np.partition(packed, count - 1, axis)
+    result: Array = np.sort(packed.take(range(count), axis), axis)
+    return (result & ((1 << _LOW_BITS) - 1)).view(np.int64)
+
+
+def found_places(line: Node, x: Node, right: bool) -> Node:
+    """Where each element of x goes along the last axis of `line`, which is sorted, to keep it so:
+    before equal elements, or after them (`right`). x has any shape if `line` is a vector, else the
+    axes of `line` but for the last. A binary search, in as many steps as the length has bits."""
+    axis = len(line.shape) - 1
+    n = line.shape[axis]
+    flat = x if axis else reshape(x, (x.numel,))
+    kind = ew.result_type([line, x])
+    low = const(0, dt.INDEX, flat.shape)
+    high = const(n, dt.INDEX, flat.shape)
+    wanted = cast(flat, kind)
+    for _ in range(n.bit_length()):
+        middle = ew.shift_right(ew.add(low, high), 1)
+        there = cast(gather(line, axis, ew.minimum(middle, n - 1)), kind)
+        after = ew.less_equal(there, wanted) if right else ew.less(there, wanted)
+        if kind.is_float:  # NaN is the greatest
+            after = ew.bitwise_or(after, ew.not_equal(wanted, wanted) if right else
+                                  ew.bitwise_and(ew.not_equal(wanted, wanted),
+                                                 ew.equal(there, there)))
+        after = ew.bitwise_and(after, ew.less(low, high))
+        low, high = ew.where(after, ew.add(middle, 1), low), ew.where(after, high,
+                                                                      ew.minimum(middle, high))
+    return reshape(low, x.shape)

@@ -1,0 +1,268 @@
+"""Small functions made of others, elementwise: interpolation, limits, comparisons with tolerance.
+
+In and out: GRAPH nodes and numbers, promoted and broadcast as everywhere.
+"""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from lazyten.ir import dtype as dt
+from lazyten.ir import ops
+from lazyten.ir.dtype import DType, Scalar
+from lazyten.ir.node import GradientRule, Node, cast, const
+from lazyten.operators.math import elementwise as ew
+from lazyten.operators.math import reductions, shapes, special
+from lazyten.operators.math.elementwise import Operand, with_gradient
+from lazyten.support.errors import DTypeError
+
+
+def lerp(start: Node, end: Operand, weight: Operand) -> Node:
+    """start + weight * (end - start), exact at weight 0 and 1; floats only."""
+    if not start.dtype.is_float:
+        raise DTypeError(f"lerp of {start.dtype.name}: it is for floats; convert with .float()")
+    if not isinstance(weight, Node):
+        near = abs(weight) < 0.5
+        return ew.together("lerp", lambda a, b: _from_start(a, b, weight) if near else
+                           _from_end(a, b, 1.0 - weight), start, end)
+    return ew.together("lerp", _lerp, start, end, weight)
+
+
+def _from_start(a: Node, b: Node, weight: Operand) -> Node:
+    return ew.add(a, ew.mul(ew.sub(b, a), weight))
+
+
+def _from_end(a: Node, b: Node, rest: Operand) -> Node:
+    return ew.sub(b, ew.mul(ew.sub(b, a), rest))
+
+
+def _lerp(start: Node, end: Node, weight: Node) -> Node:
+    shape = ew.common_shape([start, end, weight], "lerp")
+    start, end, weight = (ew.broadcast_to(x, shape) for x in (start, end, weight))
+    value = ew.where(ew.less(ew.absolute(weight), 0.5), _from_start(start, end, weight),
+                     _from_end(start, end, ew.sub(1.0, weight)))
+    return with_gradient(value, (start, end, weight), _lerp_gradient)
+
+
+def _lerp_gradient(g: Node, node: Node) -> tuple[Node, Node, Node]:
+    _, start, end, weight = node.src
+    return (ew.mul(g, ew.sub(1.0, weight)), ew.mul(g, weight), ew.mul(g, ew.sub(end, start)))
+
+
+def addcmul(x: Node, a: Operand, b: Operand, value: Scalar) -> Node:
+    """x + value * a * b, computed in the type of the result."""
+    if value == 1:
+        return ew.together("addcmul", lambda base, u, v: ew.add(base, ew.mul(u, v)), x, a, b)
+    return ew.together("addcmul", lambda base, u, v, factor: ew.add(
+        base, ew.mul(ew.mul(u, v), factor)), x, a, b, value)
+
+
+def addcdiv(x: Node, a: Operand, b: Operand, value: Scalar) -> Node:
+    """x + value * a / b, computed in the type of the result."""
+    if value == 1:
+        return ew.together("addcdiv", lambda base, u, v: ew.add(base, ew.true_divide(u, v)),
+                           x, a, b)
+    return ew.together("addcdiv", lambda base, u, v, factor: ew.add(
+        base, ew.true_divide(ew.mul(u, factor), v)), x, a, b, value)
+
+
+def nan_to_num(x: Node, nan: Scalar, high: Scalar | None, low: Scalar | None) -> Node:
+    """NaN, infinity and -infinity replaced; None is the greatest (least) finite number."""
+    if not x.dtype.is_float:
+        return x
+    number, high, low = [v if v is None else shapes.as_number(v, "nan_to_num", "a replacement")
+                         for v in (nan, high, low)]
+    most = largest(x.dtype)
+    x = ew.where(ew.not_equal(x, x), const(float(number or 0.0), x.dtype), x)
+    x = ew.where(ew.equal(x, math.inf), const(float(most if high is None else high), x.dtype), x)
+    return ew.where(ew.equal(x, -math.inf), const(float(-most if low is None else low), x.dtype), x)
+
+
+def largest(dtype: DType) -> float:
+    """The greatest finite number of a float type."""
+    pattern = {"float8_e4m3fn": 0x7E, "float8_e5m2": 0x7B, "float16": 0x7BFF,
+               "bfloat16": 0x7F7F}.get(dtype.name)
+    if pattern is not None:
+        bits = np.array([pattern], f"uint{dtype.bits}")
+        return float(ops.decode(bits.view(dtype.numpy), dtype)[0])
+    return float(np.finfo(dtype.numpy.name).max)
+
+
+def isclose(a: Node, b: Node, rtol: float, atol: float, equal_nan: bool) -> Node:
+    """|a - b| <= atol + rtol * |b|, or equal, or both NaN where `equal_nan`."""
+    if a.dtype is not b.dtype:
+        raise DTypeError(f"isclose of {a.dtype.name} and {b.dtype.name}: both must have one dtype; "
+                         f"convert one")
+    same = ew.equal(a, b)
+    if not a.dtype.is_float and rtol == 0 and atol == 0:
+        return same
+    if equal_nan and a.dtype.is_float:
+        same = ew.bitwise_or(same, ew.bitwise_and(ew.not_equal(a, a), ew.not_equal(b, b)))
+    x, y = (cast(v, dt.float64) if not v.dtype.is_float else v for v in (a, b))
+    gap = ew.absolute(ew.sub(x, y))
+    near = ew.less_equal(gap, ew.add(ew.mul(ew.absolute(y), rtol), atol))
+    return ew.bitwise_or(same, ew.bitwise_and(near, ew.less(gap, math.inf)))
+
+
+def frac(x: Node) -> Node:
+    """x - trunc(x): the sign of x."""
+    return ew.sub(x, special.trunc(x))
+
+
+def sinc(x: Node) -> Node:
+    """sin(pi x) / (pi x), and 1 at 0."""
+    x = ew.as_float(x)
+    angle = ew.mul(x, math.pi)
+    none = ew.equal(angle, 0.0)
+    safe = ew.where(none, const(1.0, x.dtype), angle)
+    value = ew.where(none, const(1.0, x.dtype), ew.true_divide(special.sin(safe), safe))
+    return with_gradient(value, (x,), _sinc_gradient)
+
+
+_SINC_SLOPE = (1 / 3991680, -1 / 45360, 1 / 840, -1 / 30, 1 / 3)
+"""(sin t - t cos t) / t**3 as a polynomial of t**2, highest power first."""
+
+
+def _sinc_gradient(g: Node, node: Node) -> tuple[Node]:
+    """pi (cos t - sin(t) / t) / t with t = pi x; near 0, where that cancels, its power series."""
+    angle = ew.mul(node.src[1], math.pi)
+    near = ew.less(ew.absolute(angle), 0.5)
+    small, large = ew.where(near, angle, 0.0), ew.where(near, const(1.0, angle.dtype), angle)
+    series = ew.mul(special.polynomial(ew.mul(small, small), _SINC_SLOPE), ew.negative(small))
+    formula = ew.true_divide(ew.sub(special.cos(large), ew.true_divide(special.sin(large), large)),
+                             large)
+    return (ew.mul(g, ew.mul(ew.where(near, series, formula), math.pi)),)
+
+
+def logit(x: Node) -> Node:
+    """log(x / (1 - x)), the inverse of sigmoid."""
+    x = ew.as_float(x)
+    return ew.sub(special.log(x), special.log1p(ew.negative(x)))
+
+
+def degrees(x: Node) -> Node:
+    """Radians in degrees."""
+    return ew.mul(ew.as_float(x), 180 / math.pi)
+
+
+def radians(x: Node) -> Node:
+    """Degrees in radians."""
+    return ew.mul(ew.as_float(x), math.pi / 180)
+
+
+def heaviside(x: Node, at_zero: Operand) -> Node:
+    """0 below 0 and for NaN, 1 above, `at_zero` at 0."""
+    step = cast(ew.greater(x, 0), x.dtype)
+    return ew.where(ew.equal(x, 0), at_zero, step)
+
+
+def fmax(a: Operand, b: Operand) -> Node:
+    """The greater; of a NaN and a number, the number. Of equal ones the first has the gradient."""
+    return _without_nan(a, b, ew.maximum(a, b), _greater_gradient)
+
+
+def fmin(a: Operand, b: Operand) -> Node:
+    """The lesser; of a NaN and a number, the number. Of equal ones the first has the gradient."""
+    return _without_nan(a, b, ew.minimum(a, b), _lesser_gradient)
+
+
+def _without_nan(a: Operand, b: Operand, value: Node, rule: GradientRule) -> Node:
+    if not value.dtype.is_float:
+        return value
+    first, second = (ew.as_node(x, value.dtype, value.shape) for x in (a, b))
+    value = ew.where(ew.not_equal(first, first), second, value)
+    value = ew.where(ew.not_equal(second, second), first, value)
+    return with_gradient(value, (first, second), rule)
+
+
+def _greater_gradient(g: Node, node: Node) -> tuple[Node, Node]:
+    _, a, b = node.src
+    return _one_of_two(g, ew.bitwise_or(ew.greater_equal(a, b), ew.not_equal(b, b)))
+
+
+def _lesser_gradient(g: Node, node: Node) -> tuple[Node, Node]:
+    _, a, b = node.src
+    return _one_of_two(g, ew.bitwise_or(ew.less_equal(a, b), ew.not_equal(b, b)))
+
+
+def _one_of_two(g: Node, first: Node) -> tuple[Node, Node]:
+    return ew.where(first, g, 0.0), ew.where(first, 0.0, g)
+
+
+def rounded_quotient(a: Node, b: Operand, mode: str | None) -> Node:
+    """a / b; mode 'floor' and 'trunc' round it, and keep integers."""
+    if mode is None:
+        return ew.true_divide(a, b)
+    if mode == "floor":
+        return _flat_quotient(ew.floor_divide(a, b), a, b)
+    if ew.result_type([a, b]).is_float:
+        return _flat_quotient(special.trunc(ew.true_divide(a, b)), a, b)
+    down, rest = ew.floor_divide(a, b), ew.remainder(a, b)
+    left, right = (ew.as_node(x, down.dtype, down.shape) for x in (a, b))
+    inexact = ew.bitwise_and(ew.not_equal(rest, 0), ew.not_equal(ew.less(left, 0),
+                                                                ew.less(right, 0)))
+    return ew.add(down, cast(inexact, down.dtype))
+
+
+def _flat_quotient(value: Node, a: Node, b: Operand) -> Node:
+    """A rounded quotient: its gradient is 0, also where the quotient's is infinite."""
+    if not value.dtype.is_float:
+        return value
+    inputs = tuple(ew.as_node(x, value.dtype, value.shape) for x in (a, b))
+    return with_gradient(value, inputs, _no_slopes)
+
+
+def _no_slopes(g: Node, node: Node) -> tuple[Node, ...]:
+    return (const(0.0, g.dtype, g.shape),) * (len(node.src) - 1)
+
+
+def ldexp(x: Operand, exponent: Operand) -> Node:
+    """x * 2 ** exponent, in floats."""
+    kind = ew.result_type([x, exponent])
+    kind = kind if kind.is_float else dt.default_float
+    shape = ew.common_shape([x, exponent], "ldexp")
+    return ew.mul(ew.as_node(x, kind, shape), special.exp2(ew.as_node(exponent, kind, shape)))
+
+
+def float_power(x: Operand, exponent: Operand) -> Node:
+    """x ** exponent in float64."""
+    shape = ew.common_shape([x, exponent], "float_power")
+    return ew.power(ew.as_node(x, dt.float64, shape), ew.as_node(exponent, dt.float64, shape))
+
+
+def norm(x: Node, p: float, axes: tuple[int, ...], keepdim: bool = False) -> Node:
+    """The p-norm over `axes`; its gradient at 0 is 0. Floats only."""
+    if not x.dtype.is_float:
+        raise DTypeError(f"norm of {x.dtype.name}: a norm is a float; convert first with .float()")
+    return cast(_wide_norm(ew.wide(x), p, axes, keepdim), x.dtype)
+
+
+def _wide_norm(x: Node, p: float, axes: tuple[int, ...], keepdim: bool) -> Node:
+    size = ew.absolute(x)
+    if math.isinf(p):
+        extreme = reductions.amax if p > 0 else reductions.amin
+        return extreme(size, axes, keepdim)
+    if p == 0:
+        return cast(reductions.sum(ew.not_equal(size, 0.0), axes, keepdim), size.dtype)
+    if p == 1:
+        return reductions.sum(size, axes, keepdim)
+    power = special.square(x) if p == 2 else _power_of_size(size, p)
+    total = reductions.sum(power, axes, keepdim)
+    none = ew.equal(total, 0.0)
+    some = ew.where(none, const(1.0, total.dtype), total)
+    root = special.sqrt(some) if p == 2 else ew.power(some, 1 / p)
+    return ew.where(none, ew.power(total, 1 / p) if p < 0 else total, root)
+
+
+def _power_of_size(size: Node, p: float) -> Node:
+    """size ** p, whose gradient at 0 is 0."""
+    none = ew.equal(size, 0.0)
+    at_0 = const(0.0 if p > 0 else math.inf, size.dtype)
+    return ew.where(none, at_0, ew.power(ew.where(none, const(1.0, size.dtype), size), p))
+
+
+def distance(a: Operand, b: Operand, p: float) -> Node:
+    """The p-norm of all elements of a - b, computed in float32 or wider."""
+    gap = ew.as_float(ew.sub(a, b))
+    return norm(gap, p, tuple(range(len(gap.shape))))

@@ -1,0 +1,313 @@
+"""Inverse trigonometric and hyperbolic functions, and functions of two floats, as graphs of ops.
+
+In and out: GRAPH nodes; integers and bools are first converted to the default float type. Errors
+are a few units in the last place: docs/accuracy.md.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from lazyten.ir import dtype as dt
+from lazyten.ir.node import Node, cast, const, make
+from lazyten.ir.ops import Op
+from lazyten.operators.math import elementwise as ew
+from lazyten.operators.math import special
+from lazyten.operators.math.elementwise import Operand, as_float, with_gradient
+
+_LARGE = {dt.float32: 44.0, dt.float64: 350.0}
+"""From here on e ** x is squared in two steps: sinh and cosh fit where e ** x does not."""
+
+# fdlibm's s_atan.c: atan(x) = x - x * (s1 + s2) for |x| < 7/16, and around four other points
+_POINTS = ((7 / 16, 0.0), (11 / 16, 0.5), (19 / 16, 1.0), (39 / 16, 1.5))
+_ATAN_EVEN = (1.62858201153657823623e-02, 4.97687799461593236017e-02, 6.66107313738753120669e-02,
+              9.09088713343650656196e-02, 1.42857142725034663711e-01, 3.33333333333329318027e-01)
+_ATAN_ODD = (-3.65315727442169155270e-02, -5.83357013379057348645e-02, -7.69187620504482999495e-02,
+             -1.11111104054623557880e-01, -1.99999999998764832476e-01)
+_ATAN_LOW = {0.5: 2.26987774529616870924e-17, 1.0: 3.06161699786838301793e-17,
+             1.5: 1.39033110312309984516e-17, math.inf: 6.12323399573676603587e-17}
+"""What the double nearest to atan of a point is short of it."""
+
+
+def atan(x: Node) -> Node:
+    """The angle in -pi/2 to pi/2 whose tangent is x."""
+    x = as_float(x)
+    size = ew.absolute(x)
+    small = ew.less(size, _POINTS[0][0])
+    near = ew.where(small, size, ew.true_divide(-1.0, size))
+    top, bottom = [ew.where(small, const(0.0, x.dtype), part)
+                   for part in _atan_of(math.inf, x.dtype)]
+    for (limit, point), (start, _) in zip(_POINTS[:0:-1], _POINTS[-2::-1], strict=True):
+        here = ew.bitwise_and(ew.greater_equal(size, start), ew.less(size, limit))
+        moved = ew.true_divide(ew.sub(size, point), ew.add(ew.mul(size, point), 1.0))
+        near = ew.where(here, moved, near)
+        high, low = _atan_of(point, x.dtype)
+        top, bottom = ew.where(here, high, top), ew.where(here, low, bottom)
+    z = ew.mul(near, near)
+    w = ew.mul(z, z)
+    terms = ew.add(ew.mul(special.polynomial(w, _ATAN_EVEN), z),
+                   ew.mul(special.polynomial(w, _ATAN_ODD), w))
+    rest = ew.sub(ew.sub(ew.mul(near, terms), bottom), near)
+    return with_gradient(copysign(ew.sub(top, rest), x), (x,), _atan_gradient)
+
+
+def _atan_of(point: float, dtype: dt.DType) -> tuple[float, float]:
+    """atan(point) as a number of this dtype, and what it is short of it."""
+    exact, short = math.atan(point), _ATAN_LOW[point]
+    if dtype is dt.float64:
+        return exact, short
+    high = float(np.float32(exact))
+    return high, exact - high
+
+
+def _atan_gradient(g: Node, node: Node) -> tuple[Node]:
+    x = node.src[1]
+    return (ew.true_divide(g, ew.add(ew.mul(x, x), 1.0)),)
+
+
+def asin(x: Node) -> Node:
+    """The angle in -pi/2 to pi/2 whose sine is x; NaN outside -1 to 1."""
+    x = as_float(x)
+    return with_gradient(atan(ew.true_divide(x, _leg(x))), (x,), _asin_gradient)
+
+
+def _leg(x: Node) -> Node:
+    """sqrt(1 - x**2) without cancellation."""
+    return special.sqrt(ew.mul(ew.sub(1.0, x), ew.add(x, 1.0)))
+
+
+def _asin_gradient(g: Node, node: Node) -> tuple[Node]:
+    return (ew.true_divide(g, _leg(node.src[1])),)
+
+
+def acos(x: Node) -> Node:
+    """The angle in 0 to pi whose cosine is x; NaN outside -1 to 1."""
+    x = as_float(x)
+    half = atan(special.sqrt(ew.true_divide(ew.sub(1.0, x), ew.add(x, 1.0))))
+    return with_gradient(ew.mul(half, 2.0), (x,), _acos_gradient)
+
+
+def _acos_gradient(g: Node, node: Node) -> tuple[Node]:
+    return (ew.negative(ew.true_divide(g, _leg(node.src[1]))),)
+
+
+# ---- hyperbolic ----------------------------------------------------------------------------------
+
+def _halved(size: Node) -> Node:
+    """e ** size / 2, which may fit where e ** size does not."""
+    root = special.exp(ew.mul(size, 0.5))
+    return ew.mul(ew.mul(root, 0.5), root)
+
+
+def sinh(x: Node) -> Node:
+    """(e ** x - e ** -x) / 2."""
+    x = as_float(x)
+    size = ew.absolute(x)
+    less_one = special.expm1(size)
+    near = ew.mul(ew.add(less_one, ew.true_divide(less_one, ew.add(less_one, 1.0))), 0.5)
+    value = ew.where(ew.less(size, _LARGE[x.dtype]), near, _halved(size))
+    return with_gradient(copysign(value, x), (x,), _sinh_gradient)
+
+
+def _sinh_gradient(g: Node, node: Node) -> tuple[Node]:
+    return (ew.mul(g, cosh(node.src[1])),)
+
+
+def cosh(x: Node) -> Node:
+    """(e ** x + e ** -x) / 2."""
+    x = as_float(x)
+    size = ew.absolute(x)
+    power = special.exp(size)
+    near = ew.mul(ew.add(power, special.reciprocal(power)), 0.5)
+    return with_gradient(ew.where(ew.less(size, _LARGE[x.dtype]), near, _halved(size)), (x,),
+                         _cosh_gradient)
+
+
+def _cosh_gradient(g: Node, node: Node) -> tuple[Node]:
+    return (ew.mul(g, sinh(node.src[1])),)
+
+
+def asinh(x: Node) -> Node:
+    """The number whose sinh is x."""
+    x = as_float(x)
+    size = ew.absolute(x)
+    square = ew.mul(size, size)
+    root = special.sqrt(ew.add(square, 1.0))
+    near = special.log1p(ew.add(size, ew.true_divide(square, ew.add(root, 1.0))))
+    far = ew.add(special.log(size), math.log(2))
+    value = ew.where(ew.less(size, 2.0 ** (x.dtype.significand_bits + 4)), near, far)
+    return with_gradient(copysign(value, x), (x,), _asinh_gradient)
+
+
+def _asinh_gradient(g: Node, node: Node) -> tuple[Node]:
+    return (ew.true_divide(g, hypot(node.src[1], 1.0)),)
+
+
+def acosh(x: Node) -> Node:
+    """The number >= 0 whose cosh is x; NaN below 1."""
+    x = as_float(x)
+    over = ew.sub(x, 1.0)
+    root = special.sqrt(ew.mul(over, ew.add(over, 2.0)))
+    far = ew.add(special.log(x), math.log(2))
+    limit = 2.0 ** (x.dtype.significand_bits + 4)
+    value = ew.where(ew.less(x, limit), special.log1p(ew.add(over, root)), far)
+    return with_gradient(ew.where(ew.less(x, 1.0), math.nan, value), (x,), _acosh_gradient)
+
+
+def _acosh_gradient(g: Node, node: Node) -> tuple[Node]:
+    x = node.src[1]
+    roots = ew.mul(special.sqrt(ew.sub(x, 1.0)), special.sqrt(ew.add(x, 1.0)))
+    return (ew.true_divide(g, roots),)
+
+
+def atanh(x: Node) -> Node:
+    """The number whose tanh is x; infinite at -1 and 1, NaN outside."""
+    x = as_float(x)
+    size = ew.absolute(x)
+    value = ew.mul(special.log1p(ew.true_divide(ew.mul(size, 2.0), ew.sub(1.0, size))), 0.5)
+    value = ew.where(ew.greater(size, 1.0), math.nan, value)
+    return with_gradient(copysign(value, x), (x,), _atanh_gradient)
+
+
+def _atanh_gradient(g: Node, node: Node) -> tuple[Node]:
+    x = node.src[1]
+    return (ew.true_divide(g, ew.mul(ew.sub(1.0, x), ew.add(x, 1.0))),)
+
+
+# ---- signs ---------------------------------------------------------------------------------------
+
+_BITS = {16: dt.int16, 32: dt.int32, 64: dt.int64}
+
+
+def signbit(x: Node) -> Node:
+    """Whether below 0, also -0.0 and NaN with a sign."""
+    if not x.dtype.is_float:
+        return ew.less(x, 0) if x.dtype.kind == "i" else ew.not_equal(x, x)
+    return ew.less(make(Op.BITCAST, _BITS[x.dtype.bits], (x,)), 0)
+
+
+def copysign(a: Operand, b: Operand) -> Node:
+    """|a| with the sign of b. The gradient at a = 0 is 0."""
+    size, sign = _float_pair(a, b)
+    value = ew.where(ew.equal(signbit(size), signbit(sign)), size, ew.negative(size))
+    return with_gradient(value, (size, sign), _copysign_gradient)
+
+
+def _copysign_gradient(g: Node, node: Node) -> tuple[Node, Node]:
+    _, a, b = node.src
+    kept = ew.where(ew.equal(signbit(a), signbit(b)), g, ew.negative(g))
+    zero = const(0.0, g.dtype, g.shape)
+    return ew.where(ew.equal(a, 0.0), zero, kept), zero
+
+
+# ---- of two numbers ------------------------------------------------------------------------------
+
+def _float_pair(a: Operand, b: Operand) -> tuple[Node, Node]:
+    """Both in their common float type, broadcast."""
+    dtype = ew.result_type([a, b])
+    dtype = dtype if dtype.is_float else dt.default_float
+    shape = ew.common_shape([a, b], "")
+    return ew.as_node(a, dtype, shape), ew.as_node(b, dtype, shape)
+
+
+def in_floats(function: Callable[[Node, Node], Node]) -> Callable[[Operand, Operand], Node]:
+    """A function of two floats of any kind: 16-bit ones are computed in float32."""
+    def of_operands(a: Operand, b: Operand) -> Node:
+        first, second = _float_pair(a, b)
+        if not first.dtype.is_half:
+            return function(first, second)
+        wide = function(cast(first, dt.float32), cast(second, dt.float32))
+        return cast(wide, first.dtype)
+    return of_operands
+
+
+@in_floats
+def atan2(y: Node, x: Node) -> Node:
+    """The angle in -pi to pi of the point (x, y)."""
+    up, along = ew.absolute(y), ew.absolute(x)
+    low, high = ew.minimum(up, along), ew.maximum(up, along)
+    same = ew.bitwise_and(ew.equal(low, high), ew.greater(high, 0.0))
+    slope = ew.where(same, 1.0, ew.true_divide(low, ew.where(ew.equal(high, 0.0), 1.0, high)))
+    angle = atan(slope)
+    angle = ew.where(ew.greater(up, along), ew.sub(math.pi / 2, angle), angle)
+    angle = ew.where(signbit(x), ew.sub(math.pi, angle), angle)
+    angle = ew.where(ew.bitwise_or(ew.not_equal(x, x), ew.not_equal(y, y)), math.nan, angle)
+    return with_gradient(copysign(angle, y), (y, x), _atan2_gradient)
+
+
+def _atan2_gradient(g: Node, node: Node) -> tuple[Node, Node]:
+    _, y, x = node.src
+    squared = ew.add(ew.mul(x, x), ew.mul(y, y))
+    share = ew.where(ew.equal(squared, 0.0), 0.0, ew.true_divide(g, squared))
+    return ew.mul(share, x), ew.negative(ew.mul(share, y))
+
+
+@in_floats
+def hypot(a: Node, b: Node) -> Node:
+    """sqrt(a**2 + b**2), also where the squares do not fit."""
+    up, along = ew.absolute(a), ew.absolute(b)
+    low, high = ew.minimum(up, along), ew.maximum(up, along)
+    ratio = ew.true_divide(low, ew.where(ew.equal(high, 0.0), 1.0, high))
+    value = ew.mul(high, special.sqrt(ew.add(ew.mul(ratio, ratio), 1.0)))
+    infinite = ew.bitwise_or(ew.equal(up, math.inf), ew.equal(along, math.inf))
+    return with_gradient(ew.where(infinite, math.inf, value), (a, b), _hypot_gradient)
+
+
+def _hypot_gradient(g: Node, node: Node) -> tuple[Node, Node]:
+    _, a, b = node.src
+    return ew.mul(g, ew.true_divide(a, node)), ew.mul(g, ew.true_divide(b, node))
+
+
+@in_floats
+def logaddexp(a: Node, b: Node) -> Node:
+    """log(e ** a + e ** b), safe for large numbers."""
+    high, low = ew.maximum(a, b), ew.minimum(a, b)
+    value = ew.add(high, special.log1p(special.exp(ew.sub(low, high))))
+    value = ew.where(ew.equal(a, b), ew.add(a, math.log(2)), value)
+    return with_gradient(value, (a, b), _logaddexp_gradient)
+
+
+def _logaddexp_gradient(g: Node, node: Node) -> tuple[Node, Node]:
+    _, a, b = node.src
+    return (ew.mul(g, special.sigmoid(ew.sub(a, b))), ew.mul(g, special.sigmoid(ew.sub(b, a))))
+
+
+@in_floats
+def logaddexp2(first: Node, second: Node) -> Node:
+    """log2(2 ** first + 2 ** second), safe for large numbers."""
+    total = logaddexp(ew.mul(first, math.log(2)), ew.mul(second, math.log(2)))
+    return ew.mul(total, 1 / math.log(2))
+
+
+def fmod(a: Operand, b: Operand) -> Node:
+    """What a division that rounds towards 0 leaves: the sign of a; of integers by 0, 0."""
+    rest = ew.remainder(a, b)
+    if not rest.dtype.is_float:
+        below = ew.less(ew.as_node(a, rest.dtype, rest.shape), 0)
+        above = ew.bitwise_and(ew.not_equal(rest, 0), ew.not_equal(ew.less(rest, 0), below))
+        return ew.where(above, ew.sub(rest, b), rest)
+    first, second = _float_pair(a, b)
+    value = copysign(ew.remainder(ew.absolute(first), ew.absolute(second)), first)
+    return with_gradient(value, (first, second), _fmod_gradient)
+
+
+def _fmod_gradient(g: Node, node: Node) -> tuple[Node, Node]:
+    _, a, b = node.src
+    return g, ew.negative(ew.mul(g, special.trunc(ew.true_divide(a, b))))
+
+
+@in_floats
+def xlogy(a: Node, b: Node) -> Node:
+    """a * log(b), and 0 where a is 0 and b is not NaN."""
+    value = ew.where(ew.equal(a, 0.0), 0.0, ew.mul(a, special.log(b)))
+    return with_gradient(ew.where(ew.not_equal(b, b), math.nan, value), (a, b), _xlogy_gradient)
+
+
+def _xlogy_gradient(g: Node, node: Node) -> tuple[Node, Node]:
+    """log(b), but 0 where a is 0 and log(b) is -inf or NaN; and a / b."""
+    _, a, b = node.src
+    none = ew.bitwise_and(ew.equal(a, 0.0), ew.less_equal(b, 0.0))
+    logs = special.log(ew.where(none, const(1.0, b.dtype), b))
+    return ew.mul(g, logs), ew.mul(g, ew.true_divide(a, b))

@@ -1,0 +1,201 @@
+"""Functions of statistics: the error function's complement and inverse, and the gamma function's
+logarithm with its derivatives, as graphs of ops.
+
+In and out: GRAPH nodes. All are computed in float64 and rounded once to the type of x; integers
+and bools are first converted to the default float type. Errors are in docs/accuracy.md.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from lazyten.ir import dtype as dt
+from lazyten.ir.node import GradientRule, Node, cast, const
+from lazyten.operators.math import elementwise as ew
+from lazyten.operators.math import inverse_functions as inverse
+from lazyten.operators.math import special
+from lazyten.operators.math.elementwise import as_float, with_gradient
+
+# W. J. Cody, Math. Comp. 23 (1969), highest power first: erfc beyond 4, of 1 / x**2
+_FAR_P = (1.63153871373020978e-2, 3.05326634961232344e-1, 3.60344899949804439e-1,
+          1.25781726111229246e-1, 1.60837851487422766e-2, 6.58749161529837803e-4)
+_FAR_Q = (1.0, 2.56852019228982242, 1.87295284992346725, 5.27905102951428412e-1,
+          6.05183413124413191e-2, 2.33520497626869185e-3)
+
+# a first guess of erfinv, to some four digits: of y**2 below 0.7, and of sqrt(-log((1 - y) / 2))
+_MIDDLE_P = (-0.140543331, 0.914624893, -1.645349621, 0.886226899)
+_MIDDLE_Q = (0.012229801, -0.329097515, 1.442710462, -2.118377725, 1.0)
+_TAIL_P = (1.641345311, 3.429567803, -1.624906493, -1.970840454)
+_TAIL_Q = (1.637067800, 3.543889200, 1.0)
+
+# S. Moshier's Cephes: gamma.c (lgam) and psi.c
+_STIRLING = (8.11614167470508450300e-4, -5.95061904284301438324e-4, 7.93650340457716943945e-4,
+             -2.77777777730099687205e-3, 8.33333333333331927722e-2)
+_LGAMMA_P = (-1.37825152569120859100e3, -3.88016315134637840924e4, -3.31612992738871184744e5,
+             -1.16237097492762307383e6, -1.72173700820839662146e6, -8.53555664245765465627e5)
+_LGAMMA_Q = (1.0, -3.51815701436523470549e2, -1.70642106651881159223e4, -2.20528590553854454839e5,
+             -1.13933444367982507207e6, -2.53252307177582951285e6, -2.01889141433532773231e6)
+_DIGAMMA = (8.33333333333333333333e-2, -2.10927960927960927961e-2, 7.57575757575757575758e-3,
+            -4.16666666666666666667e-3, 3.96825396825396825397e-3, -8.33333333333333333333e-3,
+            8.33333333333333333333e-2)
+
+
+def _in_float64(compute: Callable[[Node], Node], rule: GradientRule | None,
+                x: Node) -> Node:
+    x = as_float(x)
+    value = cast(compute(cast(x, dt.float64)), x.dtype)
+    return with_gradient(value, (x,), rule) if rule else value
+
+
+def _ratio(x: Node, top: tuple[float, ...], bottom: tuple[float, ...]) -> Node:
+    return ew.true_divide(special.polynomial(x, top), special.polynomial(x, bottom))
+
+
+# ---- the error function --------------------------------------------------------------------------
+
+def erfc(x: Node) -> Node:
+    """1 - erf(x), exact also where that is small."""
+    return _in_float64(_erfc, _erfc_gradient, x)
+
+
+def _erfc(x: Node) -> Node:
+    size = ew.minimum(ew.absolute(x), 28.0)  # where erfc is 0
+    rounded = ew.mul(special.floor(ew.mul(size, 16.0)), 1 / 16)
+    rest = ew.mul(ew.sub(size, rounded), ew.add(size, rounded))
+    power = ew.mul(special.exp(ew.negative(ew.mul(rounded, rounded))),
+                   special.exp(ew.negative(rest)))
+    held = ew.maximum(size, 4.0)
+    z = ew.true_divide(1.0, ew.mul(held, held))
+    far = ew.sub(1 / math.sqrt(math.pi), ew.mul(z, _ratio(z, _FAR_P, _FAR_Q)))
+    near = _ratio(ew.minimum(size, 4.0), special.ERFC_P, special.ERFC_Q)
+    scale = ew.where(ew.less(size, 4.0), near, ew.true_divide(far, held))
+    tail = ew.mul(power, scale)
+    signed = ew.where(ew.less(x, 0.0), ew.sub(2.0, tail), tail)
+    return ew.where(ew.less(ew.absolute(x), 0.5), ew.sub(1.0, special.erf(x)), signed)
+
+
+def _erfc_gradient(g: Node, node: Node) -> tuple[Node]:
+    x = node.src[1]
+    slope = ew.mul(special.exp(ew.negative(ew.mul(x, x))), -2 / math.sqrt(math.pi))
+    return (ew.mul(g, slope),)
+
+
+def erfinv(x: Node) -> Node:
+    """The number whose erf is x: infinite at -1 and 1, NaN outside."""
+    return _in_float64(_erfinv, _erfinv_gradient, x)
+
+
+def _erfinv(y: Node) -> Node:
+    size = ew.absolute(y)
+    middle = ew.mul(size, _ratio(ew.mul(size, size), _MIDDLE_P, _MIDDLE_Q))
+    left = ew.sub(1.0, size)
+    depth = special.sqrt(ew.negative(special.log(ew.mul(left, 0.5))))
+    x = ew.where(ew.less(size, 0.7), middle, _ratio(depth, _TAIL_P, _TAIL_Q))
+    for _ in range(3):  # Newton's method, of what is near 0: erf, or its complement
+        short = ew.where(ew.less(size, 0.5), ew.sub(size, special.erf(x)), ew.sub(_erfc(x), left))
+        slope = ew.mul(special.exp(ew.mul(x, x)), math.sqrt(math.pi) / 2)
+        x = ew.add(x, ew.mul(short, slope))
+    x = ew.where(ew.equal(size, 1.0), math.inf, x)
+    return ew.where(ew.equal(y, 0.0), y, inverse.copysign(x, y))
+
+
+def _erfinv_gradient(g: Node, node: Node) -> tuple[Node]:
+    return (ew.mul(g, ew.mul(special.exp(ew.mul(node, node)), math.sqrt(math.pi) / 2)),)
+
+
+# ---- the gamma function --------------------------------------------------------------------------
+
+def lgamma(x: Node) -> Node:
+    """log(abs(gamma(x))): infinite at 0, -1, -2, ..."""
+    return _in_float64(_lgamma, _lgamma_gradient, x)
+
+
+def _lgamma(x: Node) -> Node:
+    size = ew.absolute(x)
+    value = ew.where(ew.less(size, 13.0), _lgamma_near(ew.minimum(size, 13.0)), _stirling(size))
+    sine = ew.mul(size, _sine_of_pi(size))
+    turned = ew.sub(ew.sub(math.log(math.pi), special.log(ew.absolute(sine))), value)
+    turned = ew.where(ew.equal(sine, 0.0), math.inf, turned)
+    value = ew.where(ew.less(x, 0.0), turned, value)
+    value = ew.where(ew.less(size, 1e-20), ew.negative(special.log(size)), value)
+    return ew.where(ew.equal(size, math.inf), math.inf, value)
+
+
+def _lgamma_near(x: Node) -> Node:
+    """For 0 <= x < 13: gamma(x) is gamma of a number in [2, 3) times or over whole steps."""
+    product = const(1.0, x.dtype, x.shape)
+    for _ in range(2):
+        below = ew.less(x, 2.0)
+        product = ew.where(below, ew.true_divide(product, x), product)
+        x = ew.where(below, ew.add(x, 1.0), x)
+    for _ in range(10):
+        above = ew.greater_equal(x, 3.0)
+        x = ew.where(above, ew.sub(x, 1.0), x)
+        product = ew.where(above, ew.mul(product, x), product)
+    past = ew.sub(x, 2.0)
+    return ew.add(special.log(product), ew.mul(past, _ratio(past, _LGAMMA_P, _LGAMMA_Q)))
+
+
+def _stirling(x: Node) -> Node:
+    z = ew.true_divide(1.0, ew.mul(x, x))
+    main = ew.sub(ew.mul(ew.sub(x, 0.5), special.log(x)), x)
+    rest = ew.true_divide(special.polynomial(z, _STIRLING), x)
+    return ew.add(ew.add(main, math.log(2 * math.pi) / 2), rest)
+
+
+def _sine_of_pi(x: Node) -> Node:
+    """sin(pi x) but for its sign, from how far x is from a whole number."""
+    return special.sin(ew.mul(ew.sub(x, special.round_half_even(x)), math.pi))
+
+
+def _lgamma_gradient(g: Node, node: Node) -> tuple[Node]:
+    return (ew.mul(g, digamma(node.src[1])),)
+
+
+def digamma(x: Node) -> Node:
+    """The derivative of lgamma: NaN at -1, -2, ..., and infinite at 0."""
+    return _in_float64(_digamma, _digamma_gradient, x)
+
+
+def _digamma(x: Node) -> Node:
+    below = ew.less_equal(x, 0.0)
+    up = ew.where(below, ew.sub(1.0, x), x)
+    steps = const(0.0, x.dtype, x.shape)
+    for _ in range(10):
+        near = ew.less(up, 10.0)
+        steps = ew.where(near, ew.add(steps, ew.true_divide(1.0, up)), steps)
+        up = ew.where(near, ew.add(up, 1.0), up)
+    z = ew.true_divide(1.0, ew.mul(up, up))
+    rest = ew.add(ew.mul(z, special.polynomial(z, _DIGAMMA)), ew.true_divide(0.5, up))
+    value = ew.sub(ew.sub(special.log(up), rest), steps)
+    angle = ew.mul(ew.sub(x, special.round_half_even(x)), math.pi)
+    turned = ew.sub(value, ew.true_divide(math.pi, special.tan(angle)))
+    turned = ew.where(ew.equal(x, special.floor(x)), math.nan, turned)
+    turned = ew.where(ew.equal(x, 0.0), inverse.copysign(const(math.inf, x.dtype, x.shape),
+                                                         ew.negative(x)), turned)
+    return ew.where(below, turned, value)
+
+
+def _digamma_gradient(g: Node, node: Node) -> tuple[Node]:
+    return (ew.mul(g, trigamma(node.src[1])),)
+
+
+def trigamma(x: Node) -> Node:
+    """The second derivative of lgamma."""
+    return _in_float64(_trigamma, None, x)
+
+
+def _trigamma(x: Node) -> Node:
+    below = ew.less(x, 0.5)
+    up = ew.where(below, ew.sub(1.0, x), x)
+    total = const(0.0, x.dtype, x.shape)
+    for _ in range(12):
+        total = ew.add(total, special.reciprocal(ew.mul(up, up)))
+        up = ew.add(up, 1.0)
+    z = special.reciprocal(ew.mul(up, up))
+    series = special.polynomial(z, (7 / 6, -691 / 2730, 5 / 66, -1 / 30, 1 / 42, -1 / 30, 1 / 6))
+    rest = ew.add(ew.add(1.0, ew.true_divide(0.5, up)), ew.mul(z, series))
+    total = ew.add(total, ew.true_divide(rest, up))
+    sine = _sine_of_pi(x)
+    turned = ew.sub(ew.true_divide(math.pi**2, ew.mul(sine, sine)), total)
+    return ew.where(below, turned, total)

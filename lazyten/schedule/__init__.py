@@ -1,0 +1,68 @@
+"""Graph to kernels: what is stored, fused and launched together, and in which memory.
+
+In: the GRAPH of all that is to be computed at once. Out: a Schedule: launches of kernels in
+order, and which memory each result lives in. Passes take and give records of their own, and most
+do not know each other. Not here: loops (codegen/).
+
+Files, in reading order:
+
+- cost.py: The scheduler's one cost model: which values are worth storing to memory.
+- fusion.py: Which stored values one kernel computes together: kernels with several outputs.
+- tile_fusion.py: Which values a kernel holds a block of rows at a time instead of storing all of
+  them.
+- split_reductions.py: Reductions with too few results to share become two: many partial results,
+  then one of those.
+- offsets.py: Constant offsets of a kernel's inputs, moved from its expression to the pointers of
+  its launch.
+- launches.py: Which kernels are launched together: small ones that need nothing of each other.
+- memory_order.py: The order of steps, where memory is large: what frees memory comes first.
+- memory.py: The memory planner: values of one schedule share memory where their lifetimes do not
+  overlap.
+- deciding.py: Values that decide something: they must be the same bits wherever they are read.
+- draft.py: A graph on its way to a schedule: what the passes of schedule.py take and give.
+- steps.py: Steps of a schedule: each kernel's expression over its own arguments, and its name.
+- schedule.py: The scheduler: the kernels that compute a graph, and the memory they share.
+
+`cost.py` decides which values are stored, with one model: work to compute an element, how often
+it is read, loads, stores, launches. Equal reads in one kernel count once, and a value that only
+depends on the outer loops of its kernel is computed once for all inner iterations: that is how a
+softmax's row maximum and row sum stay inside one kernel. On devices with groups no 16-bit float
+is stored in float32 for being read often: local memory and tensor cores take it as it is.
+
+Then `deciding.py` looks for values that must be the same bits wherever they are read. The last
+bits of a sum of floats depend on the loops that compute it, so where something is decided by one
+(a comparison, a rounding, a position) it is computed in one place of one kernel, or stored.
+realization.py stores such a value, too, if a tensor that was not asked for still knows it, as
+reference counts tell: `m = x.max()` now and `x == m` later see the same x. Nothing else differs
+from kernel to kernel: constants are folded by ops alone that have the same bits everywhere.
+
+An expression deeper than 500 operations is cut, so that a chain of 100,000 becomes 200 launches
+of one program. `fusion.py` decides, in the same model's units, which of the stored values one
+kernel computes: values of equal shapes (but for axes of size 1) that read the same values, or
+each other at their own positions only, such as a parameter with its optimizer state, or a maximum
+with its index. What a kernel reads of its own values is their expression, so it never reads what
+it writes; no kernel may stand between two values of one.
+
+`tile_fusion.py` then looks for values that one kernel makes and only one reads, where both have
+their first axes in common: scores, their softmax and its product with the values of attention;
+the hidden values of a perceptron. One kernel runs both for a block of rows, then for the next, if
+that moves fewer bytes: what is held is never stored, but each block reads again what all read,
+such as weights. In the kernel's expression such a value is a CONTIGUOUS with the argument (axes,
+rows). Devices say how many bytes a block may take (`Executor.block_bytes`); only the cpu holds
+any. `steps.py` makes the kernels, with names that tell what they do and the sizes of their first
+output; equal expressions over equal inputs share one.
+
+`offsets.py` first takes constant offsets out of the expressions: an input that is only read from
+some element on is an argument that starts there, so that the steps of a recurrent net, which read
+`x[:, t]`, are one kernel. What is cut from a computed value it cuts from the inputs, so that a
+step of the backward pass is one kernel, too. `launches.py` then decides which small kernels that
+need nothing of each other are one launch, such as an optimizer's updates of all parameters; a
+launch is what a device may run in any order or at once.
+
+Where intermediate values take 16 MiB or more, memory_order.py runs what frees memory first, if
+that lowers the peak. `memory.py` lets values share blocks by lifetime, the largest first, and
+live in the memory of outputs that are not written yet; in jitted functions also in that of a
+value which their kernel replaces. (That is worth 0 to 3% of the memory between kernels, as most
+such kernels are fused.) `explanation.py` prints all of it. `schedule.py` has the passes, from a
+`Draft` (draft.py) to one of which more is known.
+"""

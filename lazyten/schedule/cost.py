@@ -1,0 +1,268 @@
+"""The scheduler's one cost model: which values are worth storing to memory.
+
+Every value of a graph is either stored by a kernel of its own or computed again wherever it is
+read. Costs are in units of one vectorized arithmetic op on one element:
+
+    inline:  reads * work
+    stored:  numel * work + numel * STORE + reads * LOAD + LAUNCH
+
+work: to compute one element from what is stored. reads: how many elements the kernels around it
+would compute. Equal reads in one kernel count once (they are one expression), and a value that only
+depends on the outer loops of its kernel is computed once for all iterations of the inner ones: that
+is how a softmax's row maximum and row sum stay inside one kernel.
+"""
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from lazyten.ir.node import Node, consumers, toposort, unshaped
+from lazyten.ir.ops import ELEMENTWISE, Op
+
+LOAD = 3.0
+STORE = 3.0
+LAUNCH = 2000.0
+"""About a microsecond: calling a kernel at all."""
+MOST = 1e15
+"""Where work is capped: a deep network's last value, all inlined, would overflow."""
+SCATTERED = 4.0
+"""How much slower a reduction runs inside another one's loop than in a kernel of its own."""
+
+GATHER_WORK = 6.0
+"""To hold a position inside the axis, and to read where it says."""
+SERIAL = 3.0
+"""How much slower a value is computed in a loop that is neither vectorized nor shared."""
+
+DEEPEST = 500
+"""How many operations deep the expression of one kernel may be."""
+
+OP_WORK: dict[Op, float] = {
+    Op.EXP: 3.0, Op.EXP2: 3.0, Op.LOG2: 6.0, Op.SIN: 8.0, Op.COS: 8.0, Op.POW: 20.0,
+    Op.SQRT: 2.0, Op.DIV: 2.0, Op.RECIPROCAL: 2.0, Op.IDIV: 6.0, Op.MOD: 6.0,
+}
+"""Elementwise ops that cost more than 1."""
+
+AXIS_KEEPING = frozenset({Op.REDUCE, Op.EXPAND, Op.PAD, Op.SHRINK, Op.FLIP}) | ELEMENTWISE
+"""Ops whose result's axis i is their source's axis i."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Why a value is stored, and what the alternative would have cost (in the model's units)."""
+
+    node: Node
+    reason: str
+    reads: float
+    stored_cost: float
+    inline_cost: float
+
+    @property
+    def own_cost(self) -> float:
+        """To compute and store the value, without the launch."""
+        return self.stored_cost - self.reads * LOAD - LAUNCH
+
+
+def stored_values(roots: Sequence[Node], groups: bool = False,
+                  needed: Collection[Node] = ()) -> list[Decision]:
+    """The values to store, in the order to compute them: the roots, and what is cheaper stored.
+
+    First top-down, as if nothing but the values decided so far were stored; then bottom-up, taking
+    back what is cheap once the values below it are stored. groups: whether work items share in
+    groups what they read. needed: what is stored in any case; see deciding.py.
+    """
+    model = _Model(roots, groups)
+    for node in reversed(model.order):
+        model.count_reads(node)
+        if model.may_store(node) and model.prefers_store(node):
+            model.stored.add(node)
+    for node in model.order:
+        model.work[node] = model.work_of(node)
+        if node in model.stored and node not in model.forced and not model.prefers_store(node):
+            model.stored.discard(node)
+            model.recount(node)
+    model.cut_deep_expressions()
+    for node in needed:
+        model.stored.add(node)
+        model.forced[node] = "something is decided by it, and it is read in several places"
+    return [model.decision(n) for n in model.order if n in model.stored]
+
+
+class _Context:
+    """How often a value is read, and by whom.
+
+    counts: equal readers are one. kernels: whose loops they are in. aligned: its axes are the
+    kernel's own. nested: within a reduction, over axes `reduced`, or within a loop over a SCATTER's
+    values (serial).
+    """
+
+    __slots__ = ("aligned", "counts", "kernels", "nested", "reduced", "serial")
+
+    def __init__(self) -> None:
+        self.counts: dict[Node, float] = {}
+        self.kernels: frozenset[Node] = frozenset()
+        self.aligned = True
+        self.nested = False
+        self.serial = False
+        self.reduced: frozenset[int] = frozenset()
+
+    @property
+    def total(self) -> float:
+        return sum(self.counts.values())
+
+
+class _Model:
+    def __init__(self, roots: Sequence[Node], groups: bool) -> None:
+        self.groups = groups
+        self.order = toposort(roots)
+        self.position = {n: i for i, n in enumerate(self.order)}
+        self.users = consumers(self.order)
+        self.work: dict[Node, float] = {}
+        self.reads: dict[Node, _Context] = {}
+        self.forced = {n: "asked for" for n in roots if not is_leaf(n)}
+        for node in self.order:
+            if node.op is Op.CONTIGUOUS:
+                self.forced.setdefault(node, "asked to be in memory")
+            elif node.op is Op.SCATTER:
+                self.forced.setdefault(node, "its values are put in their places one by one")
+        self.stored: set[Node] = set(self.forced)
+        for node in self.order:
+            self.work[node] = self.work_of(node, assume_stored=False)
+
+    def may_store(self, node: Node) -> bool:
+        kind = node.op in ELEMENTWISE or node.op in (Op.REDUCE, Op.PAD, Op.GATHER)
+        if self.groups and node.op is Op.CAST and node.src[0].dtype.is_half:
+            return False  # local memory holds 16-bit floats as they are, and tensor cores take them
+        return kind and node not in self.stored
+
+    def work_of(self, node: Node, assume_stored: bool = True) -> float:
+        """Units to compute one element where it is needed."""
+        sources = [self._read_cost(s, assume_stored) for s in dict.fromkeys(node.src)]
+        if node.op in ELEMENTWISE:
+            return min(MOST, OP_WORK.get(node.op, 1.0) + sum(sources))
+        if node.op is Op.REDUCE:
+            return min(MOST, (1.0 + sources[0]) * node.src[0].numel / max(node.numel, 1))
+        if node.op is Op.BUFFER:
+            return LOAD
+        if node.op is Op.GATHER:
+            return min(MOST, GATHER_WORK + sum(sources))
+        if node.op is Op.SCATTER:
+            base, *update = (self._read_cost(s, assume_stored) for s in node.src)
+            each = GATHER_WORK + LOAD + STORE + sum(update)
+            return min(MOST, base + each * node.src[2].numel / max(node.numel, 1))
+        if node.op is Op.PAD:
+            return sources[0] + 1.0
+        if node.op is Op.EXPAND and _is_outer(node.src[0], node, frozenset()):
+            return 0.0  # computed outside the loops of the new axes, however often it is read there
+        return sources[0] if sources else 0.0
+
+    def _read_cost(self, node: Node, assume_stored: bool) -> float:
+        return LOAD if assume_stored and node in self.stored else self.work[node]
+
+    def count_reads(self, node: Node) -> None:
+        """How often an unstored `node` would be computed, from how often its users are."""
+        context = _Context()
+        for user in self.users[node]:
+            self._add(context, node, user)
+        self.reads[node] = context
+
+    def recount(self, changed: Node) -> None:
+        """Count again what is read through `changed`, which has just stopped being stored."""
+        queue = [-self.position[s] for s in dict.fromkeys(changed.src)]
+        heapq.heapify(queue)
+        seen = set(queue)
+        while queue:
+            node = self.order[-heapq.heappop(queue)]
+            self.count_reads(node)
+            for s in () if node in self.stored else node.src:
+                if -self.position[s] not in seen:
+                    seen.add(-self.position[s])
+                    heapq.heappush(queue, -self.position[s])
+
+    def _add(self, context: _Context, node: Node, user: Node) -> None:
+        if user in self.stored:
+            total, aligned, nested, reduced = float(user.numel), True, False, frozenset[int]()
+            counts, kernels, serial = {user: total}, frozenset((user,)), False
+        else:
+            above = self.reads[user]
+            total, counts, kernels = above.total, above.counts, above.kernels
+            aligned, nested, reduced = above.aligned, above.nested, above.reduced
+            serial = above.serial
+        if user.op is Op.SCATTER and node is not user.src[0]:
+            counts, nested = {user: float(node.numel)}, True
+            serial = node is user.src[2]  # positions are cheap, and worth no kernel of their own
+        elif user.op is Op.REDUCE:
+            counts = {user: total * node.numel / max(user.numel, 1)}
+            nested, reduced = True, reduced | frozenset(user.arg[1])
+        elif user.op not in ELEMENTWISE:
+            hoisted = user.op is Op.EXPAND and aligned and _is_outer(node, user, reduced)
+            counts = {user: min(total, float(node.numel * len(kernels))) if hoisted else total}
+            nested = nested and not hoisted
+        for reader, count in counts.items():
+            context.counts[reader] = max(context.counts.get(reader, 0.0), count)
+        context.kernels |= kernels
+        keeps_axes = _keeps_axes(user, reduced) or (
+            user.op in (Op.GATHER, Op.SCATTER) and node is not user.src[0])
+        context.aligned = context.aligned and aligned and keeps_axes
+        context.nested = context.nested or nested
+        context.serial = context.serial or serial
+        context.reduced |= reduced
+
+    def cut_deep_expressions(self) -> None:
+        """Store every DEEPEST-th value of a long chain: one kernel for all of it would take minutes
+        to compile, while equal links share one."""
+        depth: dict[Node, int] = {}
+        for node in self.order:
+            depth[node] = 1 + max((depth[s] for s in node.src if s not in self.stored), default=0)
+            if depth[node] > DEEPEST and self.may_store(node):
+                self.stored.add(node)
+                self.forced[node] = f"its expression is {DEEPEST} operations deep"
+
+    def prefers_store(self, node: Node) -> bool:
+        return node.numel > 0 and self.stored_cost(node) < self.inline_cost(node)
+
+    def inline_cost(self, node: Node) -> float:
+        context = self.reads[node]
+        slower = SCATTERED if context.nested and node.op is Op.REDUCE else 1.0
+        slower *= SERIAL if context.serial else 1.0
+        return context.total * self.work[node] * slower
+
+    def stored_cost(self, node: Node) -> float:
+        return node.numel * (self.work[node] + STORE) + self.reads[node].total * LOAD + LAUNCH
+
+    def decision(self, node: Node) -> Decision:
+        reads = self.reads[node].total
+        reason = self.forced.get(node, f"read {_times(reads / max(node.numel, 1))} an element")
+        return Decision(node, reason, reads, self.stored_cost(node), self.inline_cost(node))
+
+
+def _times(count: float) -> str:
+    return f"{count:.3g} times"
+
+
+def _keeps_axes(user: Node, reduced: frozenset[int]) -> bool:
+    """Whether the loops of a value's axes stay in order where `user` reads it; `reduced`: the axes
+    above, whose numbers a RESHAPE that drops or adds axes of size 1 would change."""
+    if user.op is not Op.RESHAPE:
+        return user.op in AXIS_KEEPING
+    before, after = ([n for n in x.shape if n != 1] for x in (user.src[0], user))
+    return before == after and not reduced
+
+
+def _is_outer(inner: Node, expanded: Node, reduced: frozenset[int]) -> bool:
+    """Whether all axes that `inner` varies along are loops outside those it is expanded along.
+
+    A kernel's loops are its output axes in order, then the axes it reduces.
+    """
+    def loop(axis: int) -> tuple[bool, int]:
+        return (axis in reduced, axis)
+    own = [loop(a) for a, n in enumerate(inner.shape) if n != 1]
+    sizes = zip(inner.shape, expanded.shape, strict=True)
+    new = [loop(a) for a, (n, m) in enumerate(sizes) if n != m]
+    return not own or not new or max(own) < min(new)
+
+
+def is_leaf(node: Node) -> bool:
+    """Whether a node only reads memory that is there already, in its own order."""
+    return unshaped(node).op is Op.BUFFER
+

@@ -1,0 +1,248 @@
+"""The scheduler: the kernels that compute a graph, and the memory they share.
+
+In: a graph whose BUFFER leaves have Slot arguments (realization.py numbers them). Out: a
+`Schedule`, whose steps are kernels over numbered arrays. Which values are stored is the cost
+model's decision (cost.py), as is which of them one kernel computes (fusion.py). Everything is
+deterministic: same graph, same steps, same names. PASSES is the whole way, and
+lazyten/support/passes.py says in a line what each pass is for.
+"""
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from lazyten.ir.dtype import DType
+from lazyten.ir.node import Node, toposort, unshaped
+from lazyten.schedule.cost import Decision, stored_values
+from lazyten.schedule.deciding import in_several_places
+from lazyten.schedule.draft import Draft, Limits, Memory, describe, verify_draft
+from lazyten.schedule.fusion import Group, merge_kernels
+from lazyten.schedule.launches import Work, launches
+from lazyten.schedule.memory import Lifetime, share
+from lazyten.schedule.memory_order import Use, ordered
+from lazyten.schedule.split_reductions import split_reductions
+from lazyten.schedule.steps import Names, Step, make_step
+from lazyten.schedule.tile_fusion import hold_blocks
+from lazyten.storage.device import Argument
+from lazyten.support.passes import Driver, Pass, always
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Arrays 0..inputs-1 are given; the steps make the rest, `outputs` among them.
+
+    guests: for each array that lives in the memory of an output, as it is gone before that is
+    written, the output. blocks: for each other array that is neither given nor an output, the
+    number of the memory block it lives in; block_sizes: their bytes. launches: how many of the
+    steps each launch runs; those of one need nothing of each other. For explain(), decisions: why
+    each of the steps' values is stored; saved: what each step saves against a kernel for each of
+    its values.
+    """
+
+    arrays: tuple[tuple[DType, int], ...]
+    inputs: int
+    steps: tuple[Step, ...]
+    outputs: tuple[int, ...]
+    guests: dict[int, int]
+    blocks: dict[int, int]
+    block_sizes: tuple[int, ...]
+    launches: tuple[int, ...]
+    decisions: tuple[Decision, ...]
+    saved: tuple[float, ...]
+
+    def describe(self, array: int) -> str:
+        """An array in words: its type, shape and bytes, and the kernel that computes it."""
+        dtype, size = self.arrays[array]
+        stored = iter(self.decisions)
+        for step in self.steps:
+            count = len(step.kernel.outputs)
+            for number, decision in zip(step.args[:count], islice(stored, count), strict=True):
+                if number == array:
+                    shape, nbytes = list(decision.node.shape), dtype.itemsize * size
+                    return (f"{dtype.name}{shape}, {nbytes:,} bytes, "
+                            f"which kernel {step.kernel.name} computes")
+        return f"{dtype.name}[{size}]"
+
+    def memory_of(self, step: Step) -> list[int]:
+        """For each argument of a step, the array whose memory it is: its own, or its host's."""
+        return [self.guests.get(a, a) for a in step.args]
+
+    def arguments_of(self, step: Step) -> list[Argument]:
+        """What a step is launched on, by the numbers of the arrays whose memory it is."""
+        return list(map(Argument, self.memory_of(step), step.offsets))
+
+    def largest_in(self, block: int) -> int:
+        """The largest array of those that share a block, which decides its size."""
+        return max((a for a, b in self.blocks.items() if b == block),
+                   key=lambda a: self.arrays[a][0].itemsize * self.arrays[a][1])
+
+
+def schedule(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]],
+             offsets: bool = True, block_bytes: int = 0, items: int = 0,
+             alignment: int = 1) -> Schedule:
+    """Steps that compute `roots`, whose leaves are BUFFER(Slot(i)) for input i.
+
+    offsets: whether a kernel may be launched on memory from a later byte on. block_bytes: what the
+    values that a kernel holds may take, a block of them; 0 where it cannot hold any. items: see
+    Executor. alignment: bytes; inputs that start at no multiple of it are `unaligned` in their
+    kernel.
+    """
+    limits = Limits(offsets, block_bytes, items, alignment)
+    made = DRIVER.run(PASSES, Draft(tuple(roots), len(inputs), limits, tuple(inputs)))
+    return Schedule(made.arrays, made.inputs, made.steps, made.outputs, *made.memory, made.launches,
+                    tuple(d for g in made.groups for d in g.decisions),
+                    tuple(g.saved for g in made.groups))
+
+
+# ---- the passes ----------------------------------------------------------------------------------
+
+def _split_reductions(draft: Draft) -> Draft:
+    return replace(draft, roots=tuple(split_reductions(draft.roots, draft.limits.items)))
+
+
+def _store(draft: Draft) -> Draft:
+    return replace(draft, groups=(), stored=_distinct(
+        stored_values(draft.roots, draft.limits.items > 0, draft.needed)))
+
+
+def _fuse(draft: Draft) -> Draft:
+    stored = draft.stored
+    kept = [stored[unshaped(r)][0].node if unshaped(r) in stored else r for r in draft.roots]
+    groups = merge_kernels([same[0] for same in stored.values()], kept)
+    return replace(draft, groups=tuple(groups))
+
+
+def _settle(draft: Draft) -> Draft:
+    """The same, or what the passes before make of it if more is stored: until nothing that decides
+    is computed in two places."""
+    kernels = {same.node: number for number, group in enumerate(draft.groups)
+               for d in group.decisions for same in draft.stored[unshaped(d.node)]}
+    several = [n for n in in_several_places(toposort(draft.roots), kernels)
+               if n not in draft.needed]
+    if not several:
+        return draft
+    return DRIVER.run(TO_GROUPS, replace(draft, needed=(*draft.needed, *several)))
+
+
+def _number(draft: Draft) -> Draft:
+    """An array for each stored value; kernels of no elements are left out."""
+    arrays = list(draft.arrays)
+    place: dict[Node, int] = {}
+    for decision in (d for g in draft.groups for d in g.decisions):
+        same = draft.stored[unshaped(decision.node)]
+        place |= dict.fromkeys((d.node for d in same), len(arrays))
+        arrays.append((decision.node.dtype, decision.node.numel))
+    return replace(draft, arrays=tuple(arrays), place=place,
+                   groups=tuple(g for g in draft.groups if g.decisions[0].node.numel),
+                   outputs=tuple(place[r] if r in place else _leaf_slot(r) for r in draft.roots))
+
+
+def _hold(draft: Draft) -> Draft:
+    return replace(draft, groups=tuple(hold_blocks(draft.groups, draft.place, draft.outputs,
+                                                   draft.limits.block_bytes)))
+
+
+def _build(draft: Draft) -> Draft:
+    names, limits = Names(), draft.limits
+    return replace(draft, steps=tuple(
+        make_step(g, draft.place, names, limits.offsets, limits.alignment) for g in draft.groups))
+
+
+def _order(draft: Draft) -> Draft:
+    kept = frozenset((*range(draft.inputs), *draft.outputs))
+    return draft.in_order(ordered([Use(s.writes, s.reads) for s in draft.steps],
+                                  [dtype.itemsize * size for dtype, size in draft.arrays], kept))
+
+
+def _launch(draft: Draft) -> Draft:
+    together = launches(list(map(_work, draft.groups, draft.steps)))
+    return replace(draft.in_order([number for launch in together for number in launch]),
+                   launches=tuple(map(len, together)))
+
+
+def _work(group: Group, step: Step) -> Work:
+    """What launches.py wants to know of a kernel."""
+    elements = sum(d.node.numel for d in group.decisions) + sum(n for _, n in step.kernel.inputs)
+    return Work(step.writes, step.reads, elements, sum(d.own_cost for d in group.decisions))
+
+
+def _share_memory(draft: Draft) -> Draft:
+    return replace(draft, memory=_plan_memory(draft.arrays, draft.inputs, draft.steps,
+                                              draft.launches, draft.outputs))
+
+
+TO_GROUPS = (
+    Pass("store", always, _store),
+    Pass("fuse", always, _fuse),
+    Pass("settle", always, _settle),
+)
+"""Those that are run again where something more must be stored."""
+
+PASSES = (
+    Pass("split_reductions", always, _split_reductions),
+    *TO_GROUPS,
+    Pass("number", always, _number),
+    Pass("hold", lambda draft: draft.limits.block_bytes > 0, _hold),
+    Pass("build", always, _build),
+    Pass("order", always, _order),
+    Pass("launch", always, _launch),
+    Pass("share_memory", always, _share_memory),
+)
+"""What becomes of a graph, in this order; of each pass, when it is needed and what it does."""
+
+DRIVER = Driver(verify_draft, describe, lambda draft:
+                f"{len(draft.roots)} results of {draft.inputs} inputs")
+
+
+def _distinct(decisions: Sequence[Decision]) -> dict[Node, list[Decision]]:
+    """Decisions to store the same elements in the same order: they need one array."""
+    found: dict[Node, list[Decision]] = {}
+    for decision in decisions:
+        found.setdefault(unshaped(decision.node), []).append(decision)
+    return found
+
+
+def _leaf_slot(node: Node) -> int:
+    slot: int = unshaped(node).arg.slot
+    return slot
+
+
+def replan(made: Schedule, replacing: Collection[tuple[int, int]],
+           taken: Collection[int]) -> Schedule:
+    """The same steps with other memory: the first array of a pair `replacing` may have that of the
+    second, and outputs `taken` have memory that is in use from the start."""
+    memory = _plan_memory(made.arrays, made.inputs, made.steps, made.launches, made.outputs,
+                          replacing, taken)
+    return replace(made, **memory._asdict())
+
+
+def _plan_memory(arrays: Sequence[tuple[DType, int]], inputs: int, steps: Sequence[Step],
+                 counts: Sequence[int], outputs: Sequence[int],
+                 replacing: Collection[tuple[int, int]] = (),
+                 taken: Collection[int] = ()) -> Memory:
+    """Memory for the arrays between inputs and outputs. What the steps of one launch read and write
+    is there at the same time. replacing, taken: see replan."""
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    launch_of = [number for number, count in enumerate(counts) for _ in range(count)]
+    for number, step in zip(launch_of, steps, strict=True):
+        for array in step.args:
+            first.setdefault(array, number)
+            last[array] = number
+    between = [a for a in range(inputs, len(arrays)) if a not in outputs and a in first]
+    hosts = [a for a in dict.fromkeys(outputs) if a >= inputs and a in first]
+    last |= dict.fromkeys(hosts, len(counts))  # for ever
+    first |= dict.fromkeys(taken, 0)
+    lifetimes = [Lifetime(arrays[a][0].itemsize * arrays[a][1], first[a], last[a])
+                 for a in (*hosts, *between)]
+    places = {a: n for n, a in enumerate((*hosts, *between))}
+    pairs = [(places[a], places[b]) for a, b in replacing
+             if a in places and b in places and a not in taken]
+    chosen, sizes = share(lifetimes[len(hosts):], lifetimes[:len(hosts)], pairs)
+    places = dict(zip(between, chosen, strict=True))
+    guests = {a: hosts[b] for a, b in places.items() if b < len(hosts)}
+    blocks = {a: b - len(hosts) for a, b in places.items() if b >= len(hosts)}
+    return Memory(guests, blocks, tuple(sizes[len(hosts):]))
+
+

@@ -1,0 +1,108 @@
+"""Python and NumPy values to buffers: what `lt.tensor(...)` accepts."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lazyten.ir import dtype as dt
+from lazyten.ir import ops
+from lazyten.ir.dtype import DType
+from lazyten.ir.node import Node
+from lazyten.storage import tracing
+from lazyten.storage.storage import Buffer
+from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
+
+Array = np.ndarray[Any, Any]
+MOST_AXES = 64
+"""How deep sequences may be nested, as NumPy's may. It would follow one that contains itself."""
+
+
+def buffer_node(data: Any, dtype: DType | None, device: str) -> Node:
+    """A node that reads a copy of `data` on a device.
+
+    Python floats become the default float type and integers int64, arrays keep their type. Raises
+    DTypeError and ShapeError for what is not a rectangle of numbers, ArgumentError for Python
+    numbers that the dtype cannot hold; arrays are converted as by a cast.
+    """
+    if has_numpy(data):
+        tracing.refuse("making a tensor of a NumPy array", "its numbers would never change again; "
+                       "pass it as an argument, as a tensor")
+    array, kind = to_array(data, dt.default_float if dtype is None else dt.float64)
+    target = dtype or kind
+    if target is not kind and target.is_int and not isinstance(data, np.ndarray | np.generic):
+        _check_fits(array, target)
+    values = ops.cast(array, kind, target) if kind is not target else array
+    return Buffer.from_numpy(ops.encode(values, target), target, device).node(array.shape)
+
+
+def are_sizes(given: tuple[Any, ...]) -> bool:
+    """Whether Tensor(*given) names sizes of axes: whole numbers, or nothing."""
+    return all(isinstance(n, int | np.integer) and not isinstance(n, bool) for n in given)
+
+
+def only_sequence(given: tuple[Any, ...]) -> Any:
+    """What Tensor(*given) copies: one tensor, array or sequence. DTypeError for anything else."""
+    if len(given) == 1 and not isinstance(given[0], bool | float | str | np.generic | None):
+        return given[0]
+    shown = ", ".join(map(_short, given))
+    raise DTypeError(f"Tensor({shown}): it takes the sizes of a tensor, or one sequence of numbers "
+                     f"or array; lazyten.tensor({shown}) takes numbers, and a dtype besides")
+
+
+def to_array(data: Any, floats: DType) -> tuple[Array, DType]:
+    """The values as an array of compute type, and their dtype: `floats` for Python's floats."""
+    if isinstance(data, np.ndarray | np.generic):
+        array = np.asarray(data)
+        kind = dt.from_numpy(array.dtype)
+        return array.astype(kind.compute, copy=False), kind
+    if isinstance(data, bool | int | float):
+        kind = floats if isinstance(data, float) else dt.of_scalar(data)
+        _check_range(data)
+        return np.asarray(data, kind.compute), kind
+    try:
+        array = np.asarray(data)
+    except ValueError:
+        raise ShapeError(f"tensor: the nested sequence {_short(data)} is not a rectangle; all rows "
+                         f"of an axis need one length") from None
+    except OverflowError:
+        raise DTypeError("tensor: a whole number is outside int64; use floats") from None
+    if array.dtype.kind not in "biuf":
+        raise DTypeError(f"tensor: cannot make a tensor of {type(data).__name__} "
+                         f"{_short(data)}; it takes numbers, bools, nested sequences of them, and "
+                         f"NumPy arrays")
+    if array.dtype.kind == "f" and not has_numpy(data) or array.size == 0 and not has_numpy(data):
+        array = array.astype(floats.numpy)
+    kind = dt.from_numpy(array.dtype)
+    return array.astype(kind.compute, copy=False), kind
+
+
+def _check_range(value: bool | int | float) -> None:
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+        raise DTypeError(f"tensor: {value} is outside int64; use a float")
+
+
+def _check_fits(array: Array, target: DType) -> None:
+    """ArgumentError if a Python number would change in an integer type, fractions aside."""
+    whole = np.trunc(array) if array.dtype.kind == "f" else array
+    wrong = ~((whole >= target.min) & (whole <= target.max))
+    if wrong.any():
+        raise ArgumentError(f"tensor: {array[wrong].reshape(-1)[0]} does not fit in {target.name}, "
+                            f"which is {target.min} to {target.max}; use a wider type")
+
+
+def has_numpy(data: Any) -> bool:
+    """Whether the numbers are NumPy's, whose type is kept, rather than Python's."""
+    first = data
+    for _ in range(MOST_AXES + 1):
+        if not isinstance(first, list | tuple) or not first:
+            return hasattr(first, "__array__") or hasattr(first, "__array_interface__")
+        first = first[0]
+    raise ShapeError(f"tensor: the sequences {_short(data)} are nested deeper than {MOST_AXES} "
+                     f"levels, or contain themselves; a tensor of numbers has at most {MOST_AXES} "
+                     f"axes")
+
+
+def _short(data: Any) -> str:
+    text = repr(data)
+    return text if len(text) <= 40 else text[:37] + "..."

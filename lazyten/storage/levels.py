@@ -1,0 +1,77 @@
+"""Which transforms of lazyten.func are under way in this thread, the outermost first.
+
+`lazyten.func` and its mapping.py enter a level around each call of a user's function; `storage.py`
+asks
+before a write, `random.py` before it hands out numbers, `jitted.py` before it replays.
+"""
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import local
+
+from lazyten.ir.movement import Shape
+from lazyten.ir.node import Node
+from lazyten.support.errors import TransformError
+from lazyten.support.location import user_location
+
+serials = itertools.count()
+"""Numbers of storages and levels, in the order in which they are made."""
+
+
+@dataclass(slots=True, eq=False)
+class Level:
+    """One call of a function under a transform.
+
+    Storages with a smaller number than `first` are from outside. Under vmap there are `size`
+    examples, `randomness` says what random numbers they get, and `drawn` has what was drawn: an
+    unknown of one example, and the array of all that it stands for. `shared` are the draws that all
+    examples share, which the first of several chunks of examples makes; `used` counts those that
+    this call has asked for.
+    """
+
+    operation: str
+    first: int
+    size: int = 1
+    randomness: str = "same"
+    drawn: dict[Node, Node] = field(default_factory=dict)
+    shared: list[Node] = field(default_factory=list)
+    used: int = 0
+
+
+class _Stack(local):
+    levels: tuple[Level, ...] = ()
+
+
+_stack = _Stack()
+
+
+def under_way() -> tuple[Level, ...]:
+    """The levels that this thread is in, the outermost first."""
+    return _stack.levels
+
+
+@contextmanager
+def level(operation: str, size: int = 1, randomness: str = "same",
+          shared: list[Node] | None = None) -> Iterator[Level]:
+    """Within this block a function runs under the transform `operation`."""
+    entered = Level(operation, next(serials), size, randomness,
+                    shared=[] if shared is None else shared)
+    before = _stack.levels
+    _stack.levels = (*before, entered)
+    try:
+        yield entered
+    finally:
+        _stack.levels = before
+
+
+def check_write(serial: int, shape: Shape, how: str = "writes to") -> None:
+    """TransformError if storage number `serial` is from outside of the function under way."""
+    levels = _stack.levels
+    if levels and serial < levels[-1].first:
+        raise TransformError(f"a function under {levels[-1].operation} {how} a tensor of shape "
+                             f"{shape} from outside of it at {user_location()}: that is an "
+                             f"argument, or one it found by name, and must stay as it is; write to "
+                             f"a clone() of it, or return the new value")

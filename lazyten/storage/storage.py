@@ -1,0 +1,242 @@
+"""What a tensor's values live in: `Buffer` is device memory, `Storage` a value that may change.
+
+A Storage holds the GRAPH node of its current value. Every tensor that views the same Storage sees
+the change when it gets a new node; nodes never change, so a saved value stays what it was.
+"""
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+from weakref import ReferenceType, WeakKeyDictionary, finalize
+
+import numpy as np
+
+from lazyten.ir import ops
+from lazyten.ir.dtype import DType
+from lazyten.ir.node import History, Node, Shape, make, reshape, set_history, unshaped
+from lazyten.ir.ops import Op
+from lazyten.operators.math.elementwise import written_over
+from lazyten.storage import levels, tracing
+from lazyten.storage.device import executor
+from lazyten.storage.shared_memory import SharedMemory
+from lazyten.support.errors import DeviceError
+from lazyten.support.location import user_location
+
+Array = np.ndarray[Any, Any]
+
+
+class Buffer:
+    """A flat array of `size` elements in a device's memory, freed with this object."""
+
+    __slots__ = ("__weakref__", "device", "dtype", "handle", "size")
+
+    def __init__(self, device: str, dtype: DType, size: int) -> None:
+        self.device, self.dtype, self.size = device, dtype, size
+        runtime = executor(device)
+        self.handle = runtime.alloc(size * dtype.itemsize)
+        finalize(self, runtime.free, self.handle).atexit = False
+
+    @staticmethod
+    def from_numpy(values: np.ndarray[Any, Any], dtype: DType, device: str) -> Buffer:
+        """A new buffer with a copy of `values` (of dtype.numpy, in any byte order)."""
+        try:
+            buffer = Buffer(device, dtype, values.size)
+        except DeviceError as error:
+            raise DeviceError(f"cannot store the values given at {user_location()}, {dtype.name}"
+                              f"{list(values.shape)}: {error}") from error
+        native = np.ascontiguousarray(values, dtype.numpy)
+        executor(device).copy_in(buffer.handle, native.reshape(-1))
+        return buffer
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """A copy of the contents, flat, as stored (uint16 for bfloat16)."""
+        out = np.empty(self.size, self.dtype.numpy)
+        executor(self.device).copy_out(out, self.handle)
+        return out
+
+    def view(self) -> np.ndarray[Any, Any] | None:
+        """The contents themselves, flat, as stored, to be read while this object lives; None where
+        they are not in the host's memory."""
+        found = executor(self.device).view(self.handle, self.size * self.dtype.itemsize)
+        return None if found is None else found.view(self.dtype.numpy)
+
+    def node(self, shape: Shape) -> Node:
+        """The GRAPH node that reads this buffer as an array of `shape`."""
+        return reshape(make(Op.BUFFER, self.dtype, (), self), shape)
+
+
+REALIZED: defaultdict[str, WeakKeyDictionary[Node, Node]] = defaultdict(WeakKeyDictionary)
+"""For each device: nodes whose values are in its memory, and the node that reads them there. (A
+node that reads no buffer is the same node on every device.)"""
+
+_leaf_ids = itertools.count()
+
+
+NEVER = 1 << 62
+"""History.since of what is made of constants alone: equal ones are one node, of any age."""
+COMPUTED = History(0, NEVER - 1, False)
+"""The history of memory, and of what is there."""
+
+
+def new_leaf_id() -> int:
+    """The argument of a LEAF that is none other's."""
+    return next(_leaf_ids)
+
+
+class Storage:
+    """The current value of a tensor and its views: a node of some natural (contiguous) shape.
+
+    keeps_graph: a gradient may still be asked through this value, so realizing keeps the expression
+    (and REALIZED remembers the result); otherwise the node becomes a plain buffer and history is
+    freed. was_freed: there was such a graph, and backward() has used it up. leaf_id: not None where
+    a gradient is wanted; the value is then read through a LEAF node, which gives two parameters
+    with equal values their identity. companions: values of the same backward pass, computed
+    together with this one so that they share its work. version counts in-place changes. serial: a
+    storage made later has a larger one. shared: memory outside that has the value too, and may be
+    changed there; such a storage is always computed. retaining: tensors that want the gradient of
+    this value though they are no leaves.
+    """
+
+    __slots__ = ("__weakref__", "_node", "companions", "device", "keeps_graph", "leaf_id",
+                 "retaining", "serial", "shared", "version", "was_freed")
+
+    def __init__(self, node: Node, device: str, keeps_graph: bool = False) -> None:
+        self._node, self.device, self.keeps_graph = node, device, keeps_graph
+        self.leaf_id: int | None = None
+        self.companions: tuple[ReferenceType[Storage], ...] = ()
+        self.retaining: tuple[ReferenceType[Any], ...] = ()
+        self.shared: SharedMemory | None = None
+        self.was_freed = False
+        self.version = 0
+        self.serial = next(levels.serials)
+        if tracing.active is not None:
+            tracing.created(self)
+
+    @property
+    def node(self) -> Node:
+        """The current value, through its LEAF if a gradient is wanted for it."""
+        if tracing.active is not None:
+            tracing.touched(self)
+        if self.leaf_id is None:
+            return self._node
+        return make(Op.LEAF, self._node.dtype, (self._node,), self.leaf_id)
+
+    @property
+    def value(self) -> Node:
+        """The current value without LEAF: what realizing computes."""
+        if tracing.active is not None:
+            tracing.touched(self)
+        return self._node
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether results computed from this value require gradients."""
+        return self.leaf_id is not None or self.keeps_graph or self.was_freed
+
+    def free_graph(self) -> None:
+        """Give up the expression: it is dropped once the value is computed."""
+        tracing.touched(self)
+        if self.keeps_graph:
+            self.keeps_graph, self.was_freed = False, True
+
+    def assign(self, node: Node, keeps_graph: bool = False) -> None:
+        """Change the value in place: every view sees it, and memory that is shared, for which the
+        node must be computed. TransformError for a storage from outside of a function under a
+        transform, ArgumentError for shared memory that cannot be written."""
+        levels.check_write(self.serial, self._node.shape)
+        if self.shared is not None:
+            self.shared.check_writable()
+        if tracing.active is not None:
+            tracing.touched(self)
+        self.replace(node, keeps_graph)
+        if self.shared is not None:
+            self.shared.write(self._contents())
+
+    def replace(self, node: Node, keeps_graph: bool = False) -> None:
+        """`assign` where it is known that there is no trace, no transform and no shared memory."""
+        self._node, self.keeps_graph, self.was_freed = node, keeps_graph, False
+        self.companions = ()
+        self.version += 1
+
+    def share(self, array: Array | None = None) -> bool:
+        """Share memory from now on: that of `array`, which has the value, or new memory. False
+        where the device is not the host, or there is nothing to share."""
+        buffer = self.buffer
+        if buffer is None or not buffer.size or buffer.view() is None:
+            return False
+        self.shared = SharedMemory(buffer.numpy().reshape(self._node.shape) if array is None
+                                   else array)
+        return True
+
+    def refresh(self, part: Callable[[Array], Array] | None = None) -> None:
+        """Take over what was written to shared memory from outside, if there is any. part: chooses,
+        from the flat contents, what is about to be read."""
+        tracing.touched(self)  # a trace has a stand-in read, which shares nothing
+        shared = self.shared
+        if shared is None:
+            return
+        is_private = shared.is_private
+        if not shared.holds(self._contents(), None if is_private else part):
+            buffer = Buffer.from_numpy(shared.array, self._node.dtype, self.device)
+            stored = buffer.node(self._node.shape)
+            if self.keeps_graph:
+                self._node = written_over(self._node, stored)
+                REALIZED[self.device][self._node] = stored
+            else:
+                self._node = stored
+        if is_private:
+            self.shared = None
+
+    def _contents(self) -> Array:
+        """The computed value as it is stored, in the natural shape."""
+        buffer = self.buffer
+        values = None if buffer is None else buffer.view()
+        assert values is not None, "what is shared is computed, and in the host's memory"
+        return values.reshape(self._node.shape)
+
+    def become_leaf(self) -> None:
+        """Want a gradient for this value from now on."""
+        if self.leaf_id is None:
+            tracing.touched(self)
+            self.leaf_id = new_leaf_id()
+
+    def cease_to_be_leaf(self) -> None:
+        """Want no gradient for this value any more."""
+        tracing.touched(self)
+        self.leaf_id = None
+
+    def settle(self, node: Node, buffer: Buffer, reads_memory: bool) -> None:
+        """Record that `buffer` holds the value of `node`, which is this one's unless another thread
+        has written to it meanwhile.
+
+        reads_memory: whether it was computed from others, and not from constants alone. Plans are
+        made of the very nodes of those: what REALIZED has for one would live as long as its plan.
+        """
+        stored = buffer.node(node.shape)
+        if self.keeps_graph or reads_memory:
+            inner = unshaped(node)  # what reshapes of it are made of
+            for here in (node, inner):
+                REALIZED[self.device][here] = buffer.node(here.shape)
+                set_history(here, COMPUTED)
+        if not self.keeps_graph and self._node is node:
+            self._node = stored
+
+    @property
+    def buffer(self) -> Buffer | None:
+        """The memory that holds the value, or None if it is not computed yet."""
+        node = unshaped(self._node)
+        if node.op is not Op.BUFFER:
+            node = unshaped(REALIZED[self.device].get(self._node, node))
+        return node.arg if node.op is Op.BUFFER else None
+
+    def read(self) -> np.ndarray[Any, Any]:
+        """The realized value as a fresh array of compute type, in the natural shape."""
+        self.refresh()
+        tracing.refuse("reading a tensor's value (print, item(), numpy(), bool() or a branch)",
+                       "return the tensor and read it outside, or use where() for a choice")
+        buffer = self.buffer
+        assert buffer is not None, "realize first"
+        values: np.ndarray[Any, Any] = ops.decode(buffer.numpy(), buffer.dtype)
+        return values.reshape(self._node.shape)

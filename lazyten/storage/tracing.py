@@ -1,0 +1,146 @@
+"""What tells a capture (jit) about everything a function does while it is traced.
+
+Storages, tensors, generators and optimizers report here; `capture.py` listens. With no trace under
+way `active` is None and a report costs one comparison.
+"""
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import get_ident
+from typing import Any
+
+import numpy as np
+
+from lazyten.ir.dtype import DType
+from lazyten.ir.node import Node
+from lazyten.support.errors import JitError
+from lazyten.support.location import user_location
+
+Array = np.ndarray[Any, Any]
+
+
+class Observer(ABC):
+    """Listens to one traced call, in the thread that made it. (Storages and tensors are Any here:
+    their modules import this one.)"""
+
+    def __init__(self) -> None:
+        self.thread = get_ident()
+
+    @abstractmethod
+    def created(self, storage: Any) -> None:
+        """A storage was made."""
+
+    @abstractmethod
+    def touched(self, storage: Any) -> None:
+        """A storage is about to be read or changed."""
+
+    @abstractmethod
+    def gradient_used(self, tensor: Any, replaced: bool) -> None:
+        """A tensor's `.grad` is about to be read, or to be replaced by another."""
+
+    @abstractmethod
+    def host_input(self, refresh: Callable[[], Array], dtype: DType, size: int,
+                   device: str) -> Node:
+        """A flat array that the host computes anew for each call, in the order of these calls."""
+
+    @abstractmethod
+    def action(self, run: Callable[[], None]) -> None:
+        """Something Python has to do at each call, before host inputs are computed."""
+
+    @abstractmethod
+    def observe(self, look: Callable[[], object]) -> None:
+        """What was traced depends on `look()`: if it changes, the function is traced again."""
+
+    @abstractmethod
+    def undo(self, run: Callable[[], None]) -> None:
+        """How to take back something that was done while tracing, should the trace fail."""
+
+    @abstractmethod
+    def is_new(self, thing: object) -> bool:
+        """Whether this module or detached view was made during the trace."""
+
+    @abstractmethod
+    def made(self, thing: object) -> None:
+        """A module or detached view was made."""
+
+
+active: Observer | None = None
+"""The trace under way, of whichever thread; use `current()` except to compare with None."""
+
+replacements = 0
+"""How often a tensor was given other storage (`Module.to`): what was captured before is stale."""
+
+
+def current() -> Observer | None:
+    """The trace under way in this thread, or None."""
+    return active if active is not None and active.thread == get_ident() else None
+
+
+def created(storage: Any) -> None:
+    """Tell the trace under way, if there is one, of a new storage."""
+    observer = current()
+    if observer is not None:
+        observer.created(storage)
+
+
+def touched(storage: Any) -> None:
+    """Tell the trace under way, if there is one, that a storage is about to be used."""
+    observer = current()
+    if observer is not None:
+        observer.touched(storage)
+
+
+def gradient_used(tensor: Any, replaced: bool = False) -> None:
+    """Tell the trace under way, if there is one, that a tensor's `.grad` is about to be used."""
+    observer = current()
+    if observer is not None:
+        observer.gradient_used(tensor, replaced)
+
+
+def made(thing: object) -> None:
+    """Tell the trace under way, if there is one, that it has made this."""
+    observer = current()
+    if observer is not None:
+        observer.made(thing)
+
+
+def refuse_unless_made(thing: object, what: str) -> None:
+    """JitError, naming the user's line, for a change of what the trace under way has not made."""
+    observer = current()
+    if observer is not None and not observer.is_new(thing):
+        refuse(what, "do it outside")
+
+
+def storage_replaced() -> None:
+    """A tensor is about to be given another storage, which no trace can follow."""
+    global replacements
+    refuse("giving a tensor another dtype or device in place (Module.to)",
+           "do it before the jitted function is called")
+    replacements += 1
+
+
+def default_changed() -> None:
+    """The default dtype is about to change: what was captured before is stale."""
+    global replacements
+    refuse("set_default_dtype", "call it before the jitted function")
+    replacements += 1
+
+
+def refuse(what: str, remedy: str) -> None:
+    """JitError, naming the user's line, if a trace is under way in this thread."""
+    if current() is not None:
+        raise JitError(f"{what} at {user_location()} is inside a jitted function, which is "
+                       f"recorded once and then replayed without running its Python: {remedy}")
+
+
+@contextmanager
+def listening(observer: Observer | None) -> Iterator[None]:
+    """Within this block `observer` is told what happens; with None, nobody is."""
+    global active
+    before, active = active, observer
+    try:
+        yield
+    finally:
+        active = before

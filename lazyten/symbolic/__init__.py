@@ -1,0 +1,23 @@
+"""Index arithmetic: affine forms, bounds, rewrite rules, simplification, views.
+
+In: nodes of the LOOP level, movement ops, strides. Out: equal expressions with less work,
+intervals, one View for a chain of moves. Not here: what loops become (codegen/loops/).
+
+Files, in reading order:
+
+- affine.py: Affine forms: an index expression as constant + sum of coefficient * term.
+- bounds.py: Bounds: the interval that an integer or bool expression of the LOOP level lies in.
+- rules.py: Rewrite rules as data: a pattern language, and the engine that finds the rule for a
+  node.
+- algebra.py: The table of algebraic rules that hold for every dtype they name, exactly, wrapping
+  included.
+- index_algebra.py: Index algebra: the least division and remainder of sums of loop variables, and
+  sums of those.
+- comparisons.py: Comparisons of index expressions, one or several: decided, or with the fewest
+  terms.
+- simplify.py: LOOP expressions with the same values and less work.
+- index_moves.py: Index moves: which element below a movement op each of its elements comes from,
+  as expressions.
+- strides.py: Arithmetic of strides and boxes, on plain integers.
+- view.py: Views: how an array of some shape lies in a flat buffer.
+"""

@@ -1,0 +1,92 @@
+"""NVRTC, NVIDIA's run-time compiler, through cuda-bindings: CUDA C++ to machine code of a GPU.
+
+It needs neither a GPU nor a driver. The package nvidia-cuda-nvrtc has its library.
+"""
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from lazyten.support.errors import DeviceError
+
+api: Any = None
+"""The module cuda.bindings.nvrtc, if it is there."""
+try:
+    from cuda.bindings import nvrtc as _nvrtc
+    api = _nvrtc
+except ImportError:
+    pass
+
+OPTIONS = ("-fmad=false", "-default-device", "-std=c++17")
+"""Floats are not contracted: what may be is written as fma."""
+
+
+class RefusedError(Exception):
+    """A program that the compiler refuses, with its log."""
+
+
+def call(name: str, *arguments: Any) -> Any:
+    """What a function of NVRTC gives, without its status."""
+    status, *values = getattr(api, name)(*arguments)
+    if int(status):
+        raise RefusedError(api.nvrtcGetErrorString(status)[1].decode())
+    return values[0] if len(values) == 1 else tuple(values)
+
+
+@cache
+def version() -> int:
+    """As drivers number themselves: 13020 for 13.2. DeviceError if there is no NVRTC."""
+    try:
+        if api is None:
+            raise RuntimeError("cuda-bindings is not installed")
+        major, minor = call("nvrtcVersion")
+    except RuntimeError as error:
+        raise DeviceError("device 'cuda' needs NVIDIA's run-time compiler: install it with pip "
+                          f"install 'lazyten[cuda]' ({str(error).splitlines()[0]})") from error
+    return 1000 * int(major) + 10 * int(minor)
+
+
+def architecture_for(device: int, name: str) -> int:
+    """What to compile for so that it runs on a GPU of architecture `device`, called `name`.
+
+    Code for 9.0 runs on 9.0 and on what is 9.x, but not on 10.0. DeviceError if NVRTC has nothing.
+    """
+    version()
+    known: list[int] = call("nvrtcGetSupportedArchs")
+    fitting = [a for a in known if a // 10 == device // 10 and a <= device]
+    if not fitting:
+        raise DeviceError(f"device 'cuda': this NVRTC makes no code for {name} (sm_{device}), only "
+                          f"for {', '.join(f'sm_{a}' for a in known)}: install another version of "
+                          "nvidia-cuda-nvrtc")
+    return max(fitting)
+
+
+def machine_code(source: str, architecture: int) -> bytes:
+    """A program as a cubin. RefusedError has the compiler's log."""
+    return _compiled(source, f"sm_{architecture}", "CUBIN")
+
+
+def assembly(source: str, architecture: int) -> str:
+    """A program as PTX."""
+    return _compiled(source, f"compute_{architecture}", "PTX").rstrip(b"\0").decode()
+
+
+def _compiled(source: str, architecture: str, kind: str) -> bytes:
+    program = call("nvrtcCreateProgram", source.encode(), b"lazyten.cu", 0, [], [])
+    try:
+        options = [option.encode() for option in (*OPTIONS, f"-arch={architecture}")]
+        try:
+            call("nvrtcCompileProgram", program, len(options), options)
+        except RefusedError as error:
+            raise RefusedError(_filled("ProgramLog", program).rstrip(b"\0").decode()) from error
+        return _filled(kind, program)
+    finally:
+        call("nvrtcDestroyProgram", program)
+
+
+def _filled(what: str, program: Any) -> bytes:
+    """One of a program's results."""
+    result = b" " * int(call(f"nvrtcGet{what}Size", program))
+    call(f"nvrtcGet{what}", program, result)
+    return result
+

@@ -1,0 +1,103 @@
+"""What this machine is: its processor as LLVM names it, its vector unit and caches, its memory.
+
+Called by the cpu runtime and its memory pool.
+"""
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import replace
+from functools import cache
+
+import llvmlite
+import llvmlite.binding as llvm
+
+from lazyten.codegen.targets.target import Target
+from lazyten.runtimes.host.cache_sizes import host_caches
+from lazyten.runtimes.host.processors import PROCESSORS
+from lazyten.support.errors import DeviceError
+from lazyten.support.forking import held_by_forks
+
+BY_FEATURE = {"avx512f": PROCESSORS["x86-64-v4"].target, "avx2": PROCESSORS["x86-64-v3"].target,
+              "avx": Target("avx", 32, 16), "sse2": PROCESSORS["x86-64-v2"].target,
+              "neon": PROCESSORS["neon"].target}
+"""Vector units by the feature that has them, best first."""
+
+
+def host_features() -> dict[str, bool]:
+    """LLVM's features of this processor; none where LLVM cannot find out."""
+    try:
+        return dict(llvm.get_host_cpu_features())
+    except RuntimeError:
+        return {}
+
+
+def target_of(features: dict[str, bool], machine: str) -> Target:
+    """The vector unit of a processor with these features; `machine` as platform.machine() says."""
+    if machine.lower() in ("aarch64", "arm64"):
+        return BY_FEATURE["neon"]  # every one has it, listed or not
+    return next((t for feature, t in BY_FEATURE.items() if features.get(feature)), Target())
+
+
+def named_target() -> Target | None:
+    """The vector unit that LAZYTEN_TARGET names, with usual caches; None if it is the machine's own
+    that counts. DeviceError for an unknown name.
+
+    That decides only what generated text looks like, so that texts, and the bits of results, are
+    the same on different machines: the device's compiler makes its own instructions of any text, of
+    a vector that is too wide several.
+    """
+    name = os.environ.get("LAZYTEN_TARGET") or "host"
+    if name == "host":
+        return None
+    named = {n: p.target for n, p in PROCESSORS.items()}
+    named |= {t.name: t for t in (*BY_FEATURE.values(), Target())}
+    if name not in named:
+        raise DeviceError(f"LAZYTEN_TARGET={name!r} is not a target; use one of "
+                          f"{', '.join(named)}, or host for this machine's own")
+    return named[name]
+
+
+def host_target() -> Target:
+    """The vector unit and caches that the cpu's text is made for: this machine's, or named ones."""
+    return named_target() or replace(target_of(host_features(), platform.machine()),
+                                     **host_caches()._asdict())
+
+
+@cache
+def processor() -> tuple[str, str]:
+    """LLVM's name of this processor, and its features as LLVM reads them."""
+    flags = (f"{'+' if on else '-'}{name}" for name, on in sorted(host_features().items()))
+    return llvm.get_host_cpu_name(), ",".join(flags)
+
+
+def compiler_version(level: int) -> str:
+    """What object code depends on besides the text: LLVM, and what it compiles for."""
+    llvm_version = ".".join(map(str, llvm.llvm_version_info))
+    return "\n".join([f"LLVM {llvm_version}, llvmlite {llvmlite.__version__}, -O{level}",
+                      llvm.get_process_triple(), *processor()])
+
+
+_llvm_lock = getattr(getattr(llvm.ffi.lib, "_lock", None), "_lock", None)
+if _llvm_lock is not None:  # llvmlite frees things under it whenever garbage is collected
+    held_by_forks(_llvm_lock)
+
+
+def host_machine(level: int) -> llvm.TargetMachine:
+    """A new LLVM target machine for this processor, which optimizes at `level`, 0 to 3.
+
+    Never give one to two engines: an engine frees the one it has.
+    """
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    name, features = processor()
+    return llvm.Target.from_default_triple().create_target_machine(
+        cpu=name, features=features, opt=level, jit=True)
+
+
+def total_memory() -> int | None:
+    """Bytes of memory in this machine; None where the system does not say."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return None

@@ -1,0 +1,118 @@
+"""Products by tensor cores: fragments' layouts, run on the processor, and NVIDIA's compiler."""
+from __future__ import annotations
+
+from dataclasses import replace
+
+import cuda_on_cpu
+import numpy as np
+import nvrtc
+import pytest
+from cuda_on_cpu import ORDERS
+from example_counts import examples
+from hypothesis import given
+from hypothesis import strategies as st
+from kernel_checks import run_all
+from numpy.testing import assert_array_equal
+from tensor_core_kernels import CORES, GPU, product
+
+from lazyten.codegen.gpu.gpu import MOST_COPIES, decide_grid
+from lazyten.codegen.loops.lower import lower
+from lazyten.codegen.loops.ranges import merge_ranges
+from lazyten.codegen.model.cpu_model import Model
+from lazyten.codegen.optimize.decision_text import parse
+from lazyten.codegen.pipeline import generate
+from lazyten.ir import dtype as dt
+from lazyten.ir import ops
+from lazyten.ir.kernel import Given
+from lazyten.support.errors import ArgumentError
+
+needs_compiler = pytest.mark.skipif(cuda_on_cpu.missing() is not None,
+                                    reason=cuda_on_cpu.missing() or "")
+
+
+@st.composite
+def decisions(draw: st.DrawFn, core: str, m: int, n: int, k: int) -> str:
+    """Decisions that use a tensor core in a product."""
+    depth = 8 if "k8_" in core else 16
+    rows = draw(st.sampled_from([1, 2, 3] if m >= 48 else [1]))
+    columns = draw(st.sampled_from([1, 2] if n >= 16 else [1]))
+    warps = draw(st.sampled_from([(1, 1), (2, 1), (1, 2)]))
+    if warps[0] * rows * 16 > m or warps[1] * columns * 8 > n:
+        warps = 1, 1
+    parts = [f"tensor(i0, i1, r0.2: {core})"]
+    named = [(f"i{i}", t) for i, t in enumerate((rows, columns)) if t > 1]
+    parts += [f"tile({', '.join(f'{r}:{t}' for r, t in named)})"] if named else []
+    shared = [(f"i{i}", w) for i, w in enumerate(warps) if w > 1]
+    parts += [f"local({', '.join(f'{r}:{w}' for r, w in shared)})"] if shared else []
+    if draw(st.booleans()):
+        side = max(16 * rows * warps[0], 8 * columns * warps[1])
+        most = MOST_COPIES * 32 * warps[0] * warps[1] // (side * depth)
+        part = depth * draw(st.integers(1, min(k // depth, 2, most)))
+        parts += [f"group(r0.2:{part})"]
+        buffers = f", {draw(st.integers(2, 4))} buffers" if part < k and draw(st.booleans()) else ""
+        parts += [f"stage(argument {slot}, local{buffers})" for slot in (1, 2)
+                  if draw(st.booleans())]
+    grid = [f"i{i}" for i, (extent, size) in enumerate(
+        ((m, 16 * rows * warps[0]), (n, 8 * columns * warps[1]))) if extent > size]
+    parts += [f"parallel({'*'.join(grid)}:1)"] if grid else []
+    return " ".join(parts)
+
+
+@needs_compiler
+@pytest.mark.parametrize("core", CORES)
+@given(data=st.data(), order=st.sampled_from(ORDERS))
+@examples(2)
+def test_products_of_small_numbers_are_exact(core: str, data: st.DataObject, order: int) -> None:
+    dtype = CORES[core]
+    m, n, k = (data.draw(st.integers(least, least + 60)) for least in (16, 8, 16))
+    transposed = data.draw(st.sampled_from(["", "a", "b", "ab"]))
+    kernel = product(dtype, m, n, k, transposed)
+    text = data.draw(decisions(core, m, n, k))
+    kernel = replace(kernel, decisions=Given(text))
+    assert f"lazyten_mma_{core}(" in generate(kernel, GPU).source
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    a, b = (rng.integers(-1, 2, shape).astype(np.float32) for shape in ((m, k), (k, n)))
+    stored = [ops.encode(np.ascontiguousarray(x.T if side in transposed else x), dtype)
+              for side, x in (("a", a), ("b", b))]
+    cuda_on_cpu.run_in_order(order)
+    (out,), = run_all(cuda_on_cpu.NAME, [kernel], [stored])
+    cuda_on_cpu.run_in_order(0)
+    assert_array_equal(ops.decode(out, dtype).reshape(m, n), a @ b, err_msg=text)
+
+
+@pytest.mark.skipif(nvrtc.library() is None, reason="nvidia-cuda-nvrtc is not installed")
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
+@pytest.mark.parametrize("core", CORES)
+def test_the_instructions_compile(core: str, architecture: str) -> None:
+    text = (f"tensor(i0, i1, r0.2: {core}) tile(i0:2, i1:2) local(i0:2, i1:4) group(r0.2:32) "
+            "stage(argument 1, local) stage(argument 2, local) parallel(i0*i1:1)")
+    made = generate(replace(product(CORES[core], 128, 128, 128), decisions=Given(text)), GPU)
+    program = "\n".join([*made.declares, made.source])
+    assert nvrtc.compile_cuda(program, [f"-arch={architecture}", "-fmad=false"])
+
+
+def test_a_product_of_halves_is_given_to_tensor_cores_and_one_of_floats_is_not() -> None:
+    for dtype, used in ((dt.float16, True), (dt.bfloat16, True), (dt.float32, False)):
+        sink = merge_ranges(lower(product(dtype, 512, 512, 512)))
+        found = decide_grid(Model(sink, GPU))
+        assert (found.tensor is not None) == used
+        assert parse(str(found), sink, GPU) == found
+        assert decide_grid(Model(sink, replace(GPU, tensor_cores=()))).tensor is None
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("tensor(i0, i1: m16n8k16_f16)",
+     r"write rows, columns, reduction and a tensor core, as in i0, i1, r0\.2: m16n8k16_f16"),
+    ("tensor(i0, i1, r0.2: m16n8k16)", "there is no tensor core m16n8k16; there are m16n8k16_f16"),
+    ("tensor(i0, i1, r0.2: m16n8k16_bf16)", "a sum of products of two bfloat16 can use it"),
+    ("tensor(i0, r0.2, i1: m16n8k16_f16)", "one factor depends on the rows"),
+    ("tensor(i0, i1, r0.2: m16n8k16_f16) unroll(r0.2:2)", "no work items or accumulators"),
+    ("tensor(i0, i1, r0.2: m16n8k16_f16) local(i0:2) group(r0.2:24)", "is a multiple of 16"),
+    ("tensor(i0, i1, r0.2: m16n8k16_f16) tile(i0:5)", "5 times 16 lanes are more than its extent"),
+])
+def test_what_tensor_cores_cannot_do_says_why(text: str, message: str) -> None:
+    sink = merge_ranges(lower(product(dt.float16, 64, 64, 64)))
+    with pytest.raises(ArgumentError, match=message):
+        parse(text, sink, GPU)
+    with pytest.raises(ArgumentError, match="this target has no tensor cores"):
+        parse("tensor(i0, i1, r0.2: m16n8k16_f16)", sink, replace(GPU, tensor_cores=()))

@@ -1,0 +1,94 @@
+"""Reductions in blocks, and chunks of loops: the right values, whatever the sizes."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kernel_checks import computed
+
+import lazyten as lt
+from lazyten.codegen.loops.lower import lower
+from lazyten.codegen.loops.ranges import merge_ranges
+from lazyten.codegen.optimize.optimize import decide
+from lazyten.codegen.targets.target import AVX2, Target
+from lazyten.execution.realization import Graph
+from lazyten.ir.kernel import Given, Kernel
+from lazyten.schedule.schedule import schedule
+
+Array = np.ndarray[Any, Any]
+Arrays = list[Array]
+SMALL = Target("small", 16, 8, l1_bytes=1 << 10, l2_bytes=4 << 10, threads=True)
+"""Caches so small that matrices of a test do not fit."""
+
+
+def kernel_of(tensor: lt.Tensor) -> Kernel:
+    graph = Graph([tensor._storage.value], tensor.device)
+    inputs = [(b.dtype, b.size) for b in graph.buffers]
+    step, = schedule(graph.normalized(), inputs).steps
+    return step.kernel
+
+
+def some(*shape: int, dtype: lt.DType = lt.float32) -> lt.Tensor:
+    return lt.tensor(np.zeros(shape), dtype=dtype)
+
+
+@given(m=st.integers(2, 40), n=st.integers(2, 40), k=st.integers(3, 60), data=st.data())
+def test_a_sum_in_blocks_is_the_sum(m: int, n: int, k: int, data: st.DataObject) -> None:
+    dtype = data.draw(st.sampled_from([lt.float32, lt.float64, lt.int32]))
+    a, b = some(m, k, dtype=dtype), some(k, n, dtype=dtype)
+    kernel = kernel_of((a @ b) * 3 + 1 if data.draw(st.booleans()) else a @ b)
+    line = f"block(r0.2:{data.draw(st.integers(2, k - 1))})"
+    if n > 4:
+        line += f" vector(i1:4) tile(i1:{data.draw(st.integers(1, (n - 1) // 4))})"
+    for choice in (" stage(argument 1)", " stage(argument 2)", " outermost(i1)", " parallel(i0:3)"):
+        line += choice if data.draw(st.booleans()) else ""
+    rng = np.random.default_rng(0)
+    arrays = [rng.integers(-4, 5, s.numel()).astype(dtype.numpy) for s in (a, b)]
+    np.testing.assert_array_equal(
+        computed(replace(kernel, decisions=Given(line)), arrays, threads=2),
+        computed(kernel, arrays, "interpreter"), err_msg=line)
+
+
+@given(m=st.integers(64, 90), n=st.integers(64, 90), k=st.integers(50, 200),
+       transposed=st.tuples(st.booleans(), st.booleans()), batch=st.sampled_from([(), (3,)]))
+def test_what_small_caches_lead_to_computes_the_same_bits_on_any_threads(
+        m: int, n: int, k: int, transposed: tuple[bool, bool], batch: tuple[int, ...]) -> None:
+    a = some(*batch, k, m).transpose(-1, -2) if transposed[0] else some(*batch, m, k)
+    b = some(*batch, n, k).transpose(-1, -2) if transposed[1] else some(*batch, k, n)
+    kernel = kernel_of(a @ b)
+    line = str(decide(merge_ranges(lower(kernel)), SMALL))
+    assert "block(" in line
+    kernel = replace(kernel, decisions=Given(line))
+    rng = np.random.default_rng(1)
+    arrays = [rng.normal(size=size).astype(np.float32) for _, size in kernel.inputs]
+    one, two = (computed(kernel, arrays, threads=t) for t in (1, 2))
+    assert one.tobytes() == two.tobytes()
+    expected = computed(replace(kernel, decisions=None), arrays, "interpreter")
+    np.testing.assert_allclose(one, expected, rtol=1e-4, atol=1e-4, err_msg=line)
+
+
+def test_only_a_product_too_large_for_the_caches_gets_blocks() -> None:
+    def decided(size: int, target: Target) -> str:
+        product = some(size, size) @ some(size, size)
+        return str(decide(merge_ranges(lower(kernel_of(product))), target))
+    assert "block(r0.2:512)" in decided(2048, AVX2)
+    assert "block" not in decided(512, AVX2)
+    assert "block" not in decided(2048, replace(AVX2, l2_bytes=64 << 20))
+    assert "parallel(i1:8)" in decided(2048, AVX2)
+    assert "outermost(i1)" in decided(2048, replace(AVX2, threads=False))
+
+
+@pytest.mark.parametrize("combine", [
+    lambda a, b: (a[:, :, None] * b).amax(1), lambda a, b: (a[:, :, None] * b).prod(1),
+    lambda a, b: (a[:, :, None] * b).sum(1) * (a[:, :, None] + b).sum(1)])
+def test_only_one_sum_alone_gets_blocks(combine: Callable[..., lt.Tensor]) -> None:
+    kernel = kernel_of(combine(some(80, 150), some(150, 80)))
+    line = str(decide(merge_ranges(lower(kernel)), SMALL))
+    assert "block(" in str(decide(merge_ranges(lower(kernel_of(some(80, 150) @ some(150, 80)))),
+                                  SMALL))
+    assert "block(" not in line

@@ -1,0 +1,79 @@
+"""The kernels of LeNet's training step: which there are, how their loops run, and their text."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from golden_text import Golden
+
+import lazyten as lt
+from lazyten import nn, optim
+from lazyten.codegen.pipeline import generate
+from lazyten.codegen.targets.target import AVX2
+from lazyten.execution import realization
+from lazyten.ir.kernel import Kernel
+from lazyten.schedule.schedule import Schedule
+
+BATCH = 32
+
+
+def lenet() -> nn.Sequential:
+    return nn.Sequential(
+        nn.Conv2d(1, 6, 5), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10))
+
+
+@pytest.fixture(scope="module")
+def step() -> Schedule:
+    """What one training step computes, as it is scheduled."""
+    made: list[Schedule] = []
+    scheduling = realization.schedule
+
+    def recorded(*args: object) -> Schedule:
+        made.append(scheduling(*args))  # type: ignore[arg-type]
+        return made[-1]
+
+    lt.manual_seed(0)
+    model = lenet()
+    optimizer = optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    images = lt.tensor(np.zeros((BATCH, 1, 32, 32), np.float32))
+    labels = lt.tensor(np.zeros(BATCH, np.int64))
+    loss = nn.functional.cross_entropy(model(images), labels)
+    loss.backward()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(realization, "schedule", recorded)
+        optimizer.step()
+    assert len(made) == 1, "a step is one schedule"
+    return made[0]
+
+
+def row(kernel: Kernel) -> str:
+    """A kernel's signature, its decisions for AVX2, and its loops."""
+    inputs = " ".join(f"{dtype.name}[{size}]" for dtype, size in kernel.inputs)
+    outputs = " ".join(f"{o.dtype.name}{list(o.shape)}" for o in kernel.outputs)
+    return f"{kernel.name}: {outputs} <- {inputs}\n{generate(kernel, AVX2).loops.rstrip()}\n"
+
+
+def test_lenet_step_kernels(step: Schedule, golden: Golden) -> None:
+    assert "\n".join(row(s.kernel) for s in step.steps) == golden
+
+
+def test_lenet_step_memory_is_shared_by_lifetime(step: Schedule) -> None:
+    alone = sum(step.arrays[a][0].itemsize * step.arrays[a][1] for a in step.blocks)
+    assert sum(step.block_sizes) < 0.9 * alone
+    homes = {a: ("output", a) for a in step.outputs if a >= step.inputs}
+    homes |= {a: ("output", host) for a, host in step.guests.items()}
+    homes |= {a: ("block", block) for a, block in step.blocks.items()}
+    lives = [(min(at), max(at) if a not in step.outputs else len(step.steps), home)
+             for a, home in homes.items()
+             if (at := [i for i, s in enumerate(step.steps) if a in s.args])]
+    for i, (first, last, block) in enumerate(lives):
+        for start, stop, other in lives[:i]:
+            assert block != other or last < start or stop < first, "two live arrays in one block"
+
+
+@pytest.mark.parametrize("name", ["reduce_32_84_120", "reduce_32_6_28_28_5_5"])
+def test_lenet_kernel_text(step: Schedule, golden: Golden, name: str) -> None:
+    kernel = next(s.kernel for s in step.steps if s.kernel.name == name)
+    assert generate(kernel, AVX2).source == golden

@@ -1,0 +1,71 @@
+"""Compiled kernels touch no byte outside their arguments.
+
+Every array ends, or starts, at a page that may not be read or written.
+"""
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+from example_counts import examples
+from graphs import SIZES, arrays, expressions
+from guarded_memory import check, leaf
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lazyten.ir import dtype as dt
+from lazyten.ir import ops
+from lazyten.ir.dtype import DType
+from lazyten.ir.node import elementwise, make, move, reduce, reshape
+from lazyten.ir.ops import Op
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="guards pages with POSIX mprotect")
+
+
+@pytest.mark.parametrize("at_end", [True, False])
+@pytest.mark.parametrize("dtype", [dt.float32, dt.int8, dt.float64, dt.bfloat16],
+                         ids=lambda d: d.name)
+@given(data=st.data())
+@examples(15)
+def test_random_kernels_stay_inside_their_arguments(dtype: DType, at_end: bool,
+                                                    data: st.DataObject) -> None:
+    shapes = data.draw(st.lists(st.lists(SIZES, min_size=1, max_size=3).map(tuple), min_size=1,
+                                max_size=2))
+    shapes = [s for s in shapes if 0 < np.prod(s) <= 2000] or [(3, 4)]
+    values = [ops.encode(data.draw(arrays(dtype, s)), dtype) for s in shapes]
+    node = data.draw(expressions(dtype, [leaf(1 + i, s, dtype) for i, s in enumerate(shapes)]))
+    if node.numel:
+        check(node, values, [dtype] * len(values), at_end)
+
+
+@pytest.mark.parametrize("at_end", [True, False])
+@pytest.mark.parametrize("size", [1, 3, 7, 8, 9, 15, 17, 31, 33, 100])
+def test_tails_of_reductions_and_products_stay_inside(size: int, at_end: bool) -> None:
+    rng = np.random.default_rng(size)
+    a = rng.normal(size=(5, size)).astype(np.float32)
+    b = rng.normal(size=(size, 7)).astype(np.float32)
+    rows, columns = leaf(1, (5, 1, size), dt.float32), leaf(2, (size, 7), dt.float32)
+    columns = make(Op.PERMUTE, dt.float32, (columns,), (1, 0))
+    wide = [make(Op.EXPAND, dt.float32, (x,), (5, 7, size))
+            for x in (rows, reshape(columns, (1, 7, size)))]
+    product = reduce(make(Op.MUL, dt.float32, tuple(wide)), Op.ADD, (2,))
+    check(product, [a, b], [dt.float32] * 2, at_end)
+    check(reduce(leaf(1, (5, size), dt.float32), Op.MAX, (0, 1)), [a], [dt.float32], at_end)
+
+
+@pytest.mark.parametrize("at_end", [True, False])
+@pytest.mark.parametrize("dtype", [dt.float32, dt.int8, dt.float64, dt.bool_], ids=lambda d: d.name)
+@given(count=st.integers(1, 70), step=st.integers(2, 5), rows=st.integers(1, 3), data=st.data())
+@examples(15)
+def test_every_nth_element_is_read_inside(dtype: DType, at_end: bool, count: int, step: int,
+                                          rows: int, data: st.DataObject) -> None:
+    first = data.draw(st.integers(0, step - 1))
+    most = 2 if dtype is dt.bool_ else 97
+    values = np.arange(rows * count * step).reshape(rows, count, step) % most
+    x = leaf(1, (rows, count, step), dtype)
+    part = move(Op.SHRINK, x, ((0, rows), (0, count), (first, first + 1)))
+    if data.draw(st.booleans()):
+        part = move(Op.FLIP, part, (1,))
+    node = elementwise(Op.NOT if dtype is dt.bool_ else Op.NEG, part)
+    check(node, [ops.encode(values.astype(dtype.compute), dtype)], [dtype], at_end)

@@ -1,0 +1,99 @@
+"""Kernels for vectors of 16, 32 and 64 bytes, and for 16 and 32 of them, give the same results.
+
+LLVM makes this machine's instructions of vectors of any width, so that all run on any machine. The
+other tests use the width of the machine's own: `LAZYTEN_TARGET=x86-64-v2 make test` changes it.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+import numpy as np
+import pytest
+from decided_kernels import kernels_of
+from example_counts import examples
+from hypothesis import given
+from hypothesis import strategies as st
+from kernel_checks import Array, check_every_op, check_random_kernels
+from programs import results
+
+import lazyten as lt
+from lazyten.ir import dtype as dt
+from lazyten.ir.dtype import DType
+from lazyten.runtimes.cpu.cpu import CpuRuntime
+from lazyten.runtimes.host.processors import PROCESSORS
+from lazyten.storage import device
+from lazyten.storage.device import executor
+
+UNITS = {f"cpu-{name}": PROCESSORS[name].target
+         for name in ("x86-64-v2", "neon", "x86-64-v3", "x86-64-v4")}
+"""Devices of these tests: the cpu with the vectors and registers of a kind of processor."""
+on_each = pytest.mark.parametrize("on", UNITS)
+
+
+def _runtime(name: str) -> type[CpuRuntime]:
+    class Named(CpuRuntime):
+        def __init__(self, index: int = 0) -> None:
+            super().__init__(index, UNITS[name])
+    return Named
+
+
+RUNTIMES = {name: _runtime(name) for name in UNITS}
+globals().update(RUNTIMES)  # where device.py looks for them
+
+
+@pytest.fixture(scope="module", autouse=True)
+def known() -> Iterator[None]:
+    """Lets `device=` take the names of UNITS."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in UNITS:
+            patch.setitem(device.BUILT_IN, name, f"{__name__}:{name}")
+        yield
+
+
+@on_each
+def test_kernels_are_written_for_the_named_vectors(on: str) -> None:
+    runtime, unit = executor(on), UNITS[on]
+    made = runtime.generate(kernels_of(lt.rand(1000).realize().exp()))
+    assert made[0].loops.startswith(f"vector(i0:{unit.vector_bytes // 4})")
+
+
+@on_each
+@pytest.mark.parametrize("dtype", [dt.float32, dt.float64, dt.int64, dt.uint8, dt.bool_,
+                                   dt.float16], ids=lambda d: d.name)
+@given(data=st.data())
+@examples(1)
+def test_random_kernels_agree_with_the_interpreter(on: str, dtype: DType,
+                                                   data: st.DataObject) -> None:
+    check_random_kernels(on, dtype, data)
+
+
+@on_each
+@pytest.mark.parametrize("dtype", [dt.float32, dt.int64, dt.int8, dt.bfloat16],
+                         ids=lambda d: d.name)
+def test_every_op_gives_the_bits_that_it_gives_on_the_cpu(on: str, dtype: DType) -> None:
+    check_every_op(on, dtype)
+
+
+@cache
+def expected() -> list[Array]:
+    return results("interpreter")
+
+
+@on_each
+def test_programs_agree_with_the_interpreter(on: str) -> None:
+    for number, (got, wanted) in enumerate(zip(results(on), expected(), strict=True)):
+        np.testing.assert_allclose(got, wanted, rtol=1e-3, atol=1e-4, err_msg=str(number))
+
+
+@on_each
+def test_large_products_convolutions_and_reductions_agree_with_numpy(on: str) -> None:
+    """Register tiles with masked tails, packed operands, several threads."""
+    r = np.random.default_rng(2)
+    a, b = (r.normal(size=s).astype(np.float32) for s in ((129, 200), (200, 143)))
+    here = [lt.tensor(v, device=on) for v in (a, b)]
+    np.testing.assert_allclose((here[0] @ here[1]).numpy(), a @ b, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose((here[1].T @ here[0].T).numpy(), (a @ b).T, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(here[0].sum(0).numpy(), a.sum(0), rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(here[0].amax(1).numpy(), a.max(1))
+    np.testing.assert_array_equal(here[0].T.contiguous().numpy(), a.T)

@@ -1,0 +1,158 @@
+"""Sorting axes too long for ranks: by digits in jitted functions, on the host elsewhere; beside
+NumPy, over dtypes, lengths, axes and values that are hard to sort."""
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+from tensor_values import Array
+
+import lazyten as lt
+from lazyten.frontend.tensor import Tensor
+from lazyten.operators.arrays import ordering, radix_sort
+
+DTYPES = (lt.bool_, lt.int8, lt.uint8, lt.int16, lt.uint16, lt.int32, lt.uint32, lt.int64,
+          lt.uint64, lt.float16, lt.bfloat16, lt.float32, lt.float64)
+LONG = ordering.SHORT + 1
+
+
+def values(seed: int, shape: tuple[int, ...], dtype: lt.DType, device: str) -> lt.Tensor:
+    """Numbers of all sizes, many of them equal; of floats, some NaN, infinite, 0.0 and -0.0."""
+    rng = np.random.default_rng(seed)
+    if dtype is lt.bool_:
+        return lt.tensor(rng.random(shape) < 0.5, device=device)
+    if dtype.is_int:
+        info = np.iinfo(dtype.numpy)
+        wide = rng.integers(info.min, info.max, shape, dtype.numpy, endpoint=True)
+        near = rng.integers(0, 5, shape).astype(dtype.numpy)
+        return lt.tensor(np.where(rng.random(shape) < 0.5, wide, near), device=device)
+    odd = np.array([np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40, -1e-40])
+    numbers = rng.standard_normal(shape) * 10 ** rng.uniform(-6, 4, shape)
+    mixed = np.where(rng.random(shape) < 0.8, numbers, rng.choice(odd, shape))
+    return lt.tensor(mixed, dtype=dtype, device=device)
+
+
+def expected(x: lt.Tensor, axis: int, descending: bool) -> Array:
+    """NumPy's stable order; of NumPy's float32 where it has no such type."""
+    wide = x.float().numpy() if x.dtype.is_half else x.numpy()
+    wide = wide.astype(np.int64) if wide.dtype == bool else wide
+    if not descending:
+        return np.argsort(wide, axis, kind="stable")
+    backwards = np.argsort(np.flip(wide, axis), axis, kind="stable")
+    return wide.shape[axis] - 1 - np.flip(backwards, axis)
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("dtype", [lt.float32, lt.bfloat16, lt.int8], ids=lambda d: d.name)
+def test_four_elements_of_few_values_are_sorted_stably(dtype: lt.DType, descending: bool,
+                                                       device: str) -> None:
+    """All of them: NaNs and zeros of both signs too, which keep their order."""
+    few = [0.0, 1.0, -3.0] if dtype.is_int else [0.0, -0.0, np.nan, np.inf, -np.inf]
+    x = lt.tensor(np.array(list(itertools.product(few, repeat=4))), dtype=dtype, device=device)
+    found = x.sort(1, descending, stable=True)
+    order = expected(x, 1, descending)
+    assert_array_equal(found.indices.numpy(), order)
+    assert_array_equal(found.values.tolist(), np.take_along_axis(np.array(x.tolist()), order, 1))
+
+
+@pytest.mark.parametrize("right", [False, True])
+@pytest.mark.parametrize("n", range(1, 10))
+def test_every_place_in_a_short_line_is_found(n: int, right: bool, device: str) -> None:
+    for step in (1, 2, 3):
+        line = np.arange(n) // step * 2.0
+        wanted = np.array([*np.arange(-1, 2 * n + 1), np.inf, -np.inf, np.nan])
+        found = lt.searchsorted(lt.tensor(line, device=device), lt.tensor(wanted, device=device),
+                                right=right)
+        side = "right" if right else "left"
+        assert_array_equal(found.numpy(), np.searchsorted(line, wanted, side))
+
+
+@given(dtype=st.sampled_from(DTYPES), n=st.integers(1, 300), rows=st.integers(1, 3),
+       seed=st.integers(0, 1 << 20), axis=st.integers(0, 1), descending=st.booleans())
+def test_sorting_by_digits_is_numpys_stable_sort(dtype: lt.DType, n: int, rows: int, seed: int,
+                                                 axis: int, descending: bool) -> None:
+    x = values(seed, (rows, n) if axis else (n, rows), dtype, "interpreter")
+    found = radix_sort.order(ordering.keys(x.node, descending), axis)
+    np.testing.assert_array_equal(Tensor._of(found, "interpreter").numpy(),
+                                  expected(x, axis, descending))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.name)
+def test_long_axes_are_sorted_alike_on_the_host_and_by_kernels(dtype: lt.DType,
+                                                              device: str) -> None:
+    for shape, axis, descending in (((LONG,), 0, False), ((2, 1300), 1, True),
+                                    ((1411, 3), 0, False)):
+        x = values(1, shape, dtype, device)
+        order = expected(x, axis, descending)
+        for call in (lt.jit(Tensor.sort), Tensor.sort):
+            found = call(x, axis, descending)
+            np.testing.assert_array_equal(found.indices.numpy(), order)
+            np.testing.assert_array_equal(found.values.double().numpy(), np.take_along_axis(
+                x.double().numpy(), order, axis))
+
+
+@settings(max_examples=10)
+@given(n=st.integers(LONG, 3 * LONG), seed=st.integers(0, 1 << 20), share=st.floats(0, 1),
+       largest=st.booleans(), dtype=st.sampled_from([lt.float32, lt.int16, lt.float64]))
+def test_the_first_of_a_long_axis_are_those_of_its_order(n: int, seed: int, share: float,
+                                                         largest: bool, dtype: lt.DType) -> None:
+    x = values(seed, (n,), dtype, "cpu")
+    k = round(share * n)
+    order = expected(x, 0, largest)
+    np.testing.assert_array_equal(x.topk(k, largest=largest).indices.numpy(), order[:k])
+    if k:
+        assert x.kthvalue(k).indices.item() == expected(x, 0, False)[k - 1]
+
+
+FUNCTIONS: dict[str, Callable[[lt.Tensor], lt.Tensor]] = {
+    "sort": lambda x: x.sort(0).values.cumsum(0),
+    "topk": lambda x: x.topk(7, 0).values ** 2,
+    "kthvalue": lambda x: x.kthvalue(5, 0).values,
+    "median": lambda x: x.median(0).values,
+    "quantile": lambda x: x.quantile(0.3, 0),
+    "argsort": lambda x: x.argsort(0),
+    "multinomial": lambda x: lt.Tensor.multinomial(x.abs().T, 3),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_what_sorts_a_long_axis_can_be_jitted(name: str, device: str) -> None:
+    jitted = lt.jit(FUNCTIONS[name])
+    for seed in range(3):
+        x = lt.tensor(np.random.default_rng(seed).standard_normal((LONG + 100, 2)), device=device)
+        lt.manual_seed(seed)
+        plain = FUNCTIONS[name](x).numpy()
+        lt.manual_seed(seed)
+        np.testing.assert_array_equal(jitted(x).numpy(), plain)
+
+
+@pytest.mark.parametrize("name", ["sort", "topk", "kthvalue", "median"])
+def test_gradients_flow_through_the_order_of_a_long_axis(name: str) -> None:
+    numbers = np.random.default_rng(0).standard_normal((LONG, 2))
+    leaf = lt.tensor(numbers, requires_grad=True)
+    expected_, = lt.grad(FUNCTIONS[name](leaf).sum(), leaf)
+    for gradient in (lt.func.grad(lambda x: FUNCTIONS[name](x).sum()),
+                     lt.jit(lt.func.grad(lambda x: FUNCTIONS[name](x).sum()))):
+        np.testing.assert_allclose(gradient(lt.tensor(numbers)).numpy(), expected_.numpy())
+
+
+def test_a_long_axis_is_sorted_under_vmap() -> None:
+    x = np.random.default_rng(0).standard_normal((3, LONG)).astype(np.float32)
+    found = lt.func.vmap(lambda row: row.sort().values)(lt.tensor(x))
+    np.testing.assert_array_equal(found.numpy(), np.sort(x, 1))
+
+
+def test_any_number_of_threads_sorts_alike() -> None:
+    x = values(5, (60_000,), lt.float32, "cpu")
+    before = lt.get_num_threads()
+    try:
+        for threads in (1, 3):
+            lt.set_num_threads(threads)
+            np.testing.assert_array_equal(lt.jit(Tensor.argsort)(x).numpy(), expected(x, 0, False))
+    finally:
+        lt.set_num_threads(before)

@@ -1,0 +1,79 @@
+"""Accuracy of the special functions over wide ranges, in units in the last place (ulp).
+
+The oracle is mpmath, and the points are some of those of `python -m benchmarks.ulp`, which prints
+the table in docs/accuracy.md.
+"""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from tensor_values import as_tensor
+
+import lazyten as lt
+from benchmarks.ulp import FUNCTIONS, errors
+from lazyten.ir import dtype as dt
+
+COUNT = 400  # points a function; mpmath is slow
+BOUNDS: dict[str, float] = {
+    "exp": 1.5, "exp2": 1, "expm1": 4, "log": 2, "log2": 2, "log10": 3, "log1p": 3, "sin": 2,
+    "cos": 2, "tan": 3.5, "tanh": 2, "sigmoid": 2, "erf": 2, "x ** 1.75": 2, "sqrt": 0.5,
+    "rsqrt": 1.5, "reciprocal": 0.5, "gelu": 2, "gelu, tanh": 2, "erfc": 5, "erfinv": 3,
+    "lgamma": 4, "digamma": 8}
+NUMPYS_OWN = {("exp", "float32"): 2.6, ("sigmoid", "float32"): 3.0}
+"""Bounds of the interpreter where NumPy's own function, which it calls, is less exact."""
+
+
+def test_every_measured_function_has_a_bound() -> None:
+    assert set(BOUNDS) == set(FUNCTIONS)
+
+
+@pytest.mark.parametrize("dtype", [lt.float32, lt.float64], ids=lambda d: d.name)
+def test_errors_are_a_few_units_in_the_last_place(dtype: dt.DType, device: str) -> None:
+    points = {name: function.points(dtype, COUNT) for name, function in FUNCTIONS.items()}
+    results = {name: function.call(as_tensor(points[name], device))
+               for name, function in FUNCTIONS.items()}
+    lt.realize(*results.values())
+    wrong = []
+    for name, bound in BOUNDS.items():
+        if device == "interpreter":
+            bound = NUMPYS_OWN.get((name, dtype.name), bound)
+        found = errors(name, points[name], results[name].numpy())
+        worst = int(np.argmax(found))
+        if not found[worst] <= bound:
+            wrong.append(f"{name} {found[worst]:.2f} ulp at {points[name][worst]!r}, not {bound}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_functions_saturate_at_infinity(device: str) -> None:
+    x = as_tensor(np.float32([-np.inf, -1e30, -200, 200, 1e30, np.inf]), device)
+    found = {n: getattr(x, n)() for n in ("exp", "expm1", "tanh", "sigmoid", "erf", "silu")}
+    found["gelu"], found["gelu_tanh"] = x.gelu(), x.gelu("tanh")
+    lt.realize(*found.values())
+    step = [0.0, 0.0, 0.0, 1.0, 1.0, 1.0]
+    assert found["exp"].tolist() == [0, 0, 0, np.inf, np.inf, np.inf]
+    assert found["expm1"].tolist() == [-1, -1, -1, np.inf, np.inf, np.inf]
+    assert found["tanh"].tolist() == found["erf"].tolist() == [-1, -1, -1, 1, 1, 1]
+    assert found["sigmoid"].tolist() == step
+    for name in ("gelu", "gelu_tanh", "silu"):
+        assert found[name].numpy()[2:].tolist() == [0, 200, np.float32(1e30), np.inf], name
+
+
+def test_halves_are_computed_in_float32_and_rounded_once(device: str) -> None:
+    values = np.linspace(-4, 4, 200).astype(np.float16)
+    x = as_tensor(values, device)
+    wide = as_tensor(values.astype(np.float32), device)
+    for name in ("tanh", "erf", "sigmoid", "exp", "expm1", "gelu"):
+        lt.realize(found := getattr(x, name)(), exact := getattr(wide, name)())
+        np.testing.assert_array_equal(found.numpy(), exact.numpy().astype(np.float16), name)
+
+
+def test_lgamma_of_every_half(device: str) -> None:
+    values = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    whole = np.isfinite(values) & (values <= 0) & (values == np.floor(values))
+    with np.errstate(over="ignore"):
+        expected = np.array([np.inf if pole else math.lgamma(v) for v, pole in zip(
+            values.astype(np.float64).tolist(), whole, strict=True)]).astype(np.float16)
+    found = lt.tensor(values, device=device).lgamma().numpy()
+    np.testing.assert_allclose(found, expected, rtol=2.0**-10)  # rounded twice

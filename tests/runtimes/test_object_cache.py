@@ -1,0 +1,537 @@
+"""Compiled kernels on disk: found by the next process, and never trusted further than they go."""
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from import_graph import source_files
+from numpy.testing import assert_array_equal
+
+from lazyten import __main__ as program
+from lazyten.codegen.targets.generated import Generated
+from lazyten.ir import dtype as dt
+from lazyten.ir.kernel import Kernel, Slot, structure
+from lazyten.ir.node import const, expand, make, reshape
+from lazyten.ir.ops import Op
+from lazyten.runtimes import code_cache
+from lazyten.runtimes.cpu import cpu
+from lazyten.runtimes.cpu.cpu import CpuRuntime
+from lazyten.support import disk_cache
+from lazyten.support.disk_cache import DiskCache
+from lazyten.support.errors import ArgumentError
+
+Array = np.ndarray[Any, Any]
+SIZE = 8
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache folder, and source files that are as old as they are in an installation."""
+    monkeypatch.setenv("LAZYTEN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(code_cache, "IMPORTED", time.time() + 60)
+    code_cache.code_version.cache_clear()
+    yield tmp_path / "cache"
+    code_cache.code_version.cache_clear()
+
+
+def scale(by: float, name: str = "scale") -> Kernel:
+    """out[i] = in[i] * by"""
+    factor = expand(reshape(const(by, dt.float32), (1,)), (SIZE,))
+    given = make(Op.BUFFER, dt.float32, (), Slot(1, SIZE))
+    return Kernel(name, (make(Op.MUL, dt.float32, (given, factor)),), ((dt.float32, SIZE),))
+
+
+class Counting(CpuRuntime):
+    """A cpu runtime of its own, as a new process has, that counts what it compiles."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.compiled: list[str] = []
+
+    def compile(self, kernels: Any) -> list[bytes]:
+        self.compiled += [kernel.name for kernel in kernels]
+        return super().compile(kernels)
+
+
+def use(by: float = 3.0, name: str = "scale") -> list[str]:
+    """Build a kernel in a new runtime, check what it computes, and say what was compiled."""
+    runtime = Counting()
+    program, = runtime.build([scale(by, name)])
+    values = np.arange(SIZE, dtype=np.float32)
+    given, out = runtime.alloc(values.nbytes), runtime.alloc(values.nbytes)
+    runtime.copy_in(given, values)
+    program.launch([out, given])
+    result = np.empty_like(values)
+    runtime.copy_out(result, out)
+    assert_array_equal(result, values * np.float32(by))
+    return runtime.compiled
+
+
+def only_entry(folder: Path) -> Path:
+    entry, = folder.glob("*.entry")
+    return entry
+
+
+# ---- what is found -------------------------------------------------------------------------------
+
+def test_a_kernel_is_compiled_once(folder: Path) -> None:
+    assert use() == ["scale"]
+    assert use() == []
+
+
+def test_a_hit_skips_the_code_generator(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use()
+
+    def fail(kernel: Kernel, target: object) -> Generated:
+        raise AssertionError("generated again")
+    monkeypatch.setattr("lazyten.codegen.pipeline.generate", fail)
+    assert use() == []
+
+
+def test_other_values_and_names_are_other_kernels(folder: Path) -> None:
+    use(3.0)
+    assert use(2.0) == ["scale"]
+    assert use(3.0, "other") == ["other"]
+    assert use(2.0) == use(3.0) == use(3.0, "other") == []
+
+
+def test_structure_tells_signs_types_and_outputs_apart() -> None:
+    zero = [const(0.0, dt.float32, (4,)), const(-0.0, dt.float32, (4,)),
+            const(0.0, dt.float64, (4,)), const(0, dt.int32, (4,))]
+    x = make(Op.BUFFER, dt.float32, (), Slot(2, 4))
+    negated = make(Op.NEG, dt.float32, (x,))
+    kernels = [Kernel("k", (z,), ()) for z in zero]
+    kernels += [Kernel("k", outputs, ((dt.float32, 4),))
+                for outputs in ((x, negated), (negated, x), (negated,), (negated, negated))]
+    assert len({structure(kernel) for kernel in kernels}) == len(kernels)
+
+
+def test_text_for_debug_and_the_users_line_are_the_same_from_disk(folder: Path) -> None:
+    runtimes = CpuRuntime(), CpuRuntime()
+    cold, warm = (runtime.build([scale(3.0)])[0] for runtime in runtimes)
+    assert cold is not warm
+    assert (cold.name, cold.source) == (warm.name, warm.source)
+    assert cold.describe() == warm.describe()
+    assert cold.assembly() == warm.assembly()
+
+
+def test_what_is_on_disk_is_compiled_anew_where_its_passes_are_to_be_printed(
+        folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    use()
+    monkeypatch.setenv("LAZYTEN_PRINT_AFTER", "render")
+    assert use() == ["scale"]
+    assert "; after render, " in capsys.readouterr().out
+    monkeypatch.delenv("LAZYTEN_PRINT_AFTER")
+    assert use() == []
+
+
+# ---- what is not trusted -------------------------------------------------------------------------
+
+def flipped(data: bytes, at: int) -> bytes:
+    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1:]
+
+
+DAMAGE = {
+    "empty": lambda data: b"",
+    "truncated": lambda data: data[:-7],
+    "cut in its header": lambda data: data[:20],
+    "longer": lambda data: data + b"\0",
+    "of another program": lambda data: b"\x7fELF" + bytes(400),
+    "of another format": lambda data: data.replace(b"entry 1", b"entry 0"),
+    "zeros after a power cut": lambda data: bytes(len(data)),
+    **{f"flipped at {at}": lambda data, at=at: flipped(data, at)
+       for at in (0, 16, 30, 48, 56, 100, -1000, -1)},
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_a_damaged_entry_is_compiled_again_and_replaced(folder: Path, damage: Any) -> None:
+    use()
+    entry = only_entry(folder)
+    good = entry.read_bytes()
+    entry.write_bytes(damage(good))
+    assert use() == ["scale"]
+    assert entry.read_bytes() == good
+    assert use() == []
+
+
+def test_an_entry_under_the_name_of_another_kernel_is_not_taken_for_it(folder: Path) -> None:
+    use(2.0)
+    wrong = only_entry(folder)
+    content = wrong.read_bytes()
+    wrong.unlink()
+    use(3.0)
+    only_entry(folder).write_bytes(content)
+    assert use(3.0) == ["scale"]
+
+
+def test_a_checksum_alone_does_not_make_an_entry(folder: Path) -> None:
+    use()
+    for parts in ([], [b"no key"]):
+        only_entry(folder).write_bytes(disk_cache.pack(parts))
+        assert use() == ["scale"]
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no owners on this system")
+def test_files_of_another_user_are_not_loaded(
+        folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+        assert use() == ["scale"]
+    assert use() == []
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no permissions on this system")
+@pytest.mark.parametrize("writer", [stat.S_IWGRP, stat.S_IWOTH])
+def test_files_that_others_may_write_are_not_loaded(folder: Path, writer: int) -> None:
+    use()
+    only_entry(folder).chmod(0o600 | writer)
+    assert use() == ["scale"]
+
+
+@pytest.mark.skipif(not hasattr(os, "O_NOFOLLOW"), reason="links are followed on this system")
+def test_links_and_pipes_are_not_read(folder: Path, tmp_path: Path) -> None:
+    use()
+    entry = only_entry(folder)
+    entry.rename(tmp_path / "elsewhere")
+    entry.symlink_to(tmp_path / "elsewhere")
+    assert use() == ["scale"]
+    entry.unlink()
+    os.mkfifo(entry)
+    assert use() == ["scale"]
+
+
+def test_a_folder_in_place_of_an_entry_costs_a_compilation(folder: Path) -> None:
+    use()
+    entry = only_entry(folder)
+    entry.unlink()
+    entry.mkdir()
+    assert use() == ["scale"]
+    assert not list(folder.glob("*.unfinished"))
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT])
+def test_a_disk_that_takes_nothing_costs_a_compilation(
+        folder: Path, monkeypatch: pytest.MonkeyPatch, error: int) -> None:
+    def fail(*args: object, **options: object) -> None:
+        raise OSError(error, os.strerror(error))
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", fail)
+        assert use() == use() == ["scale"]
+        assert list(folder.iterdir()) == []
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "makedirs", fail)
+        assert use() == ["scale"]
+    use()
+    assert use() == []
+
+
+def test_a_file_where_the_folder_should_be_costs_a_compilation(folder: Path) -> None:
+    folder.write_text("not a folder")
+    assert use() == use() == ["scale"]
+    assert folder.read_text() == "not a folder"
+
+
+def test_after_one_failed_write_no_more_are_tried(
+        folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[object] = []
+
+    def fail(*args: object, **options: object) -> None:
+        tried.append(args)
+        raise PermissionError
+    monkeypatch.setattr(os, "makedirs", fail)
+    CpuRuntime().build([scale(1.0), scale(2.0, "b"), scale(3.0, "c")])
+    assert len(tried) == 1
+
+
+# ---- what the key says ---------------------------------------------------------------------------
+
+def test_changed_source_changes_the_key(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(code_cache, "FOLDERS", (tmp_path,))
+    monkeypatch.setattr(code_cache, "IMPORTED", time.time() + 60)
+    version = code_cache.code_version.__wrapped__
+    assert version() is None, "there is no source at all"
+    (tmp_path / "lower.py").write_text("x = 1")
+    one = version()
+    os.utime(tmp_path / "lower.py", (0, 1000))
+    assert version() == one, "a copy of the same source"
+    (tmp_path / "lower.py").write_text("x = 2")
+    two = version()
+    (tmp_path / "lower.py").rename(tmp_path / "upper.py")
+    three = version()
+    assert len({one, two, three, None}) == 4
+
+
+def test_code_of_another_version_is_not_taken(folder: Path) -> None:
+    made = []
+
+    def compiled(text: str) -> bytes:
+        made.append(text)
+        return str(len(made)).encode()
+    found = []
+    for version in ("1", "2", "1"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(code_cache, "code_version", lambda version=version: version)
+            found.append(code_cache.open_cache("cpu").translate_own("text", compiled))
+    assert found == [b"1", b"2", b"1"] and len(made) == 2
+
+
+def test_source_that_has_just_changed_keeps_the_disk_out(
+        folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    newest = max(path.stat().st_mtime for place in code_cache.FOLDERS
+                 for path in place.rglob("*.py"))
+    monkeypatch.setattr(code_cache, "IMPORTED", newest + 1)
+    assert use() == use() == ["scale"]
+    assert not folder.exists()
+
+
+def test_each_source_file_is_in_the_key() -> None:
+    covered = {path for place in code_cache.FOLDERS for path in place.rglob("*.py")}
+    assert set(source_files().values()) <= covered
+
+
+def test_a_change_in_any_folder_changes_the_key(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or machine code of before the change would be trusted."""
+    copies = [shutil.copytree(folder, tmp_path / str(i), ignore=shutil.ignore_patterns("*.pyc"))
+              for i, folder in enumerate(code_cache.FOLDERS)]
+    monkeypatch.setattr(code_cache, "FOLDERS", tuple(map(Path, copies)))
+    monkeypatch.setattr(code_cache, "IMPORTED", time.time() + 60)
+    first = {path.parent: path for path in sorted(tmp_path.rglob("*.py"))}
+    versions = [code_cache.code_version.__wrapped__()]
+    for path in first.values():
+        path.write_bytes(path.read_bytes() + b"\n")
+        versions.append(code_cache.code_version.__wrapped__())
+    assert len({*versions, None}) == len(first) + 2
+
+
+@pytest.mark.parametrize("change", ["compiler_version", "LAZYTEN_TARGET"])
+def test_another_compiler_or_target_has_other_entries(
+        folder: Path, monkeypatch: pytest.MonkeyPatch, change: str) -> None:
+    monkeypatch.setenv("LAZYTEN_TARGET", "avx2")
+    use()
+    with monkeypatch.context() as patch:
+        if change == "LAZYTEN_TARGET":
+            patch.setenv("LAZYTEN_TARGET", "sse")
+        else:
+            patch.setattr(cpu, change, lambda level: "LLVM 1")
+        assert use() == ["scale"]
+    assert use() == []
+
+
+# ---- settings, size and the command --------------------------------------------------------------
+
+@pytest.mark.parametrize("value", ["0", "off", "OFF"])
+def test_it_can_be_switched_off(
+        folder: Path, monkeypatch: pytest.MonkeyPatch, value: str,
+        capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("LAZYTEN_CACHE", value)
+    assert use() == use() == ["scale"]
+    assert not folder.exists()
+    program.main(["cache"])
+    assert "LAZYTEN_CACHE switches it off" in capsys.readouterr().out
+
+
+def test_the_folder_follows_the_environment(
+        monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    monkeypatch.setenv("LAZYTEN_CACHE", "~/mine")
+    assert disk_cache.default_folder() == tmp_path / "mine"
+    monkeypatch.delenv("LAZYTEN_CACHE")
+    assert disk_cache.default_folder() == tmp_path / "xdg" / "lazyten"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert disk_cache.default_folder() == tmp_path / ".cache" / "lazyten"
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no permissions on this system")
+def test_folder_and_entries_belong_to_the_user_alone(folder: Path) -> None:
+    use()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE(only_entry(folder).stat().st_mode) == 0o600
+
+
+def test_what_was_unused_longest_goes_first(tmp_path: Path) -> None:
+    kept = DiskCache(tmp_path, limit=10_000)
+    for i in range(8):
+        kept.put(str(i), [bytes(1000)])
+        os.utime(kept._path(str(i)), (i * 1000.0, i * 1000.0))
+    assert kept.get("0") is not None, "a use of an old entry is noted"
+    for i in range(8, 12):
+        kept.put(str(i), [bytes(1000)])
+        assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 11_100
+    there = [i for i in range(12) if kept.get(str(i)) is not None]
+    assert there == [0, *range(there[1], 12)]
+    assert there[1] > 1
+
+
+def test_a_use_within_a_day_writes_nothing(tmp_path: Path) -> None:
+    kept = DiskCache(tmp_path)
+    kept.put("a", [b"1"])
+    hour_ago = time.time() - 3600
+    os.utime(kept._path("a"), (hour_ago, hour_ago))
+    before = os.stat(kept._path("a")).st_mtime
+    assert kept.get("a") == [b"1"]
+    assert os.stat(kept._path("a")).st_mtime == before
+
+
+def test_what_a_dead_process_left_goes_and_other_files_stay(tmp_path: Path) -> None:
+    old, new, other = (tmp_path / name for name in ("a.unfinished", "b.unfinished", "notes.txt"))
+    for path in (old, new, other):
+        path.write_text("x")
+    os.utime(old, (0, 0))
+    kept = DiskCache(tmp_path)
+    kept.put("a", [b"1"])
+    assert not old.exists()
+    assert new.exists()
+    assert kept.clear() == 1
+    assert list(tmp_path.iterdir()) == [other]
+
+
+def test_a_wrong_size_says_what_to_give(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAZYTEN_CACHE_SIZE", "256M")
+    with pytest.raises(ArgumentError, match="LAZYTEN_CACHE_SIZE='256M': give a number of bytes"):
+        disk_cache.default_limit()
+
+
+def test_the_command_shows_and_clears(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program.main(["cache"])
+    assert capsys.readouterr().out == (
+        f"cache: {folder}: 0 entries, 0 bytes of at most 268,435,456\n")
+    use(2.0)
+    use(3.0)
+    size = sum(path.stat().st_size for path in folder.iterdir())
+    program.main(["cache"])
+    assert f"{folder}: 2 entries, {size:,} bytes of" in capsys.readouterr().out
+    program.main(["cache", "--clear"])
+    assert "2 entries removed; 0 entries, 0 bytes" in capsys.readouterr().out
+    assert use(2.0) == ["scale"]
+
+
+# ---- several at once -----------------------------------------------------------------------------
+
+def environment(folder: Path, **more: str) -> dict[str, str]:
+    return os.environ | {"LAZYTEN_CACHE": str(folder), "DEVICE": "cpu"} | more
+
+
+PROGRAM = '''
+import lazyten as lt
+from lazyten.codegen import pipeline
+from lazyten.runtimes import code_cache
+code_cache.IMPORTED += 60
+made, generate = [], pipeline.generate
+pipeline.generate = lambda kernel, target: made.append(kernel) or generate(kernel, target)
+x = lt.arange(12).reshape(3, 4).float()
+print(((x @ x.T).softmax(1) + 1).sum().item(), x.relu().sum().item())
+print(len(made), "generated")
+'''
+
+
+def python(folder: Path, program: str, **more: str) -> str:
+    done = subprocess.run([sys.executable, "-c", program], env=environment(folder, **more),
+                          capture_output=True, text=True)
+    assert done.stderr == ""
+    return done.stdout
+
+
+def test_a_second_process_compiles_nothing(tmp_path: Path) -> None:
+    cold, warm = (python(tmp_path, PROGRAM).splitlines() for _ in range(2))
+    assert cold[0] == warm[0]
+    assert int(cold[1].split()[0]) > 1
+    assert warm[1] == "0 generated"
+
+
+def test_a_second_process_loads_no_code_generator_and_makes_no_machine_code(
+        tmp_path: Path) -> None:
+    program = """
+import sys
+import llvmlite.binding as llvm
+from lazyten.runtimes import code_cache
+code_cache.IMPORTED += 60
+made, emit = [], llvm.TargetMachine.emit_object
+llvm.TargetMachine.emit_object = lambda self, module: made.append(module) or emit(self, module)
+import lazyten as lt
+x = lt.arange(512 * 512).reshape(512, 512).float()
+f = lt.jit(lambda x: (x @ x).sum())
+f(x).item(), f(x).item()
+print(len(made), "lazyten.codegen.pipeline" in sys.modules)
+"""
+    cold, warm = (python(tmp_path, program).split() for _ in range(2))
+    assert int(cold[0]) > 2 and cold[1] == "True"
+    assert warm == ["0", "False"]
+
+
+def test_debug_prints_the_same_text_cold_and_warm(tmp_path: Path) -> None:
+    program = "from lazyten.runtimes import code_cache; code_cache.IMPORTED += 60\n" \
+              "import lazyten as lt; (lt.arange(10).float() * 2).sum().item()"
+    cold, warm = (python(tmp_path, program, DEBUG="3") for _ in range(2))
+
+    def untimed(text: str) -> list[str]:
+        text = re.sub(r"^passes: .*\n(?:  .*\n)*", "", text, flags=re.MULTILINE)
+        return [line for line in text.splitlines()
+                if " us " not in line and "made in" not in line and "GFLOP" not in line
+                and not line.startswith(("reduce_", "map_"))]
+    assert "define void" in cold
+    assert untimed(cold) == untimed(warm)
+    assert python(tmp_path, "from lazyten.__main__ import main; main(['cache'])").split()[2] != "0"
+
+
+HAMMER = '''
+import random, sys
+from pathlib import Path
+from lazyten.support.disk_cache import DiskCache
+seed, folder = int(sys.argv[1]), Path(sys.argv[2])
+random.seed(seed)
+hits = 0
+for _ in range(400):
+    cache, number = DiskCache(folder, limit=60_000), random.randrange(40)
+    parts = [str(number).encode() * 1000, bytes(number)]
+    found = cache.get(str(number))
+    assert found in (None, parts), number
+    hits += found is not None
+    cache.put(str(number), parts)
+print(hits)
+'''
+
+
+def test_processes_that_share_a_folder_see_whole_entries(tmp_path: Path) -> None:
+    processes = [subprocess.Popen([sys.executable, "-c", HAMMER, str(seed), str(tmp_path)],
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                 for seed in range(2)]
+    for process in processes:
+        out, err = process.communicate(timeout=120)
+        assert (process.returncode, err) == (0, "")
+        assert int(out) > 0
+    assert not list(tmp_path.glob("*.unfinished"))
+
+
+def test_threads_that_share_a_cache_see_whole_entries(tmp_path: Path) -> None:
+    shared = DiskCache(tmp_path, limit=30_000)
+    wrong: list[int] = []
+
+    def work() -> None:
+        for i in range(200):
+            parts = [str(i % 20).encode() * 1000]
+            if shared.get(str(i % 20)) not in (None, parts):
+                wrong.append(i)
+            shared.put(str(i % 20), parts)
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert shared.writable

@@ -1,0 +1,71 @@
+"""A pytest plugin: NVIDIA's compiler must take each kernel that any test has built on any device.
+
+`make test-nvrtc` runs the suite with it. What a test builds for the first time is one CUDA program
+for each kind of GPU, compiled when the test is over; an error is the test's.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import wraps
+from typing import Any
+
+import nvrtc
+import pytest
+
+from lazyten.codegen.pipeline import generate
+from lazyten.ir.kernel import Kernel, held_values, structure
+from lazyten.runtimes.contract import Runtime, program_text, with_distinct_names
+from lazyten.runtimes.cuda.compiler import OPTIONS
+from lazyten.runtimes.cuda.cuda import capabilities_of
+from lazyten.runtimes.cuda.driver import Properties
+from lazyten.storage.device import Program
+
+GPUS = {f"sm_{architecture}": capabilities_of(Properties(
+    "", architecture, memory=80 << 30, local_memory=48 << 10, most_threads=1024, warp=32,
+    registers=1 << 16, multiprocessors=108, l2=40 << 20)).target
+    for architecture in (80, 90)}
+
+_built: dict[str, Kernel] = {}
+"""What the test has built and none before it, by structure."""
+_compiled: set[str] = set()
+
+
+def _note(kernel: Kernel) -> None:
+    """Remember a kernel: without decisions, which are another device's, and as it is where no value
+    is held, which GPUs do not."""
+    plain = replace(kernel, decisions=None)
+    if not held_values(plain.outputs):
+        key = structure(replace(plain, name=""))
+        if key not in _compiled:
+            _built.setdefault(key, plain)
+
+
+def _noting(build: Any) -> Any:
+    @wraps(build)
+    def noted(self: Runtime[Any], kernels: Sequence[Kernel]) -> list[Program]:
+        programs: list[Program] = build(self, kernels)
+        for kernel in kernels:
+            _note(kernel)
+        return programs
+    return noted
+
+
+Runtime.build = _noting(Runtime.build)  # type: ignore[method-assign]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown() -> None:
+    """Compile what is new."""
+    kernels = with_distinct_names(list(_built.values()))
+    _compiled.update(_built)
+    _built.clear()
+    for architecture, target in GPUS.items() if kernels else ():
+        source = program_text([generate(kernel, target) for kernel in kernels])
+        assert nvrtc.compile_cuda(source, [f"-arch={architecture}", *OPTIONS])
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """How many kernels that were, where tests ran in this process."""
+    if _compiled:
+        terminalreporter.write_line(f"NVRTC took {len(_compiled)} kernels for {', '.join(GPUS)}")

@@ -1,0 +1,27 @@
+"""Products for tensor cores, and the GPU that they are compiled for."""
+from __future__ import annotations
+
+import numpy as np
+
+import lazyten as lt
+from lazyten.codegen.targets.target import Target
+from lazyten.execution.realization import Graph
+from lazyten.ir import dtype as dt
+from lazyten.ir.dtype import DType
+from lazyten.ir.kernel import Kernel
+from lazyten.schedule.schedule import schedule
+
+CORES = {"m16n8k16_f16": dt.float16, "m16n8k16_bf16": dt.bfloat16, "m16n8k8_tf32": dt.float32}
+GPU = Target("cuda", 4, 64, threads=True, language="cuda", most_lanes=1, work_group=256,
+             local_memory=48 << 10, tensor_cores=tuple(CORES))
+
+
+def product(dtype: DType, m: int, n: int, k: int, transposed: str = "") -> Kernel:
+    """The kernel of a product of two arrays that are stored as they are or transposed."""
+    a, b = (lt.tensor(np.zeros(s[::-1] if side in transposed else s, np.float32))
+            .to(dtype).realize() for side, s in (("a", (m, k)), ("b", (k, n))))
+    value = (a.T if "a" in transposed else a) @ (b.T if "b" in transposed else b)
+    graph = Graph([value._storage.value], value.device)
+    inputs = [(b.dtype, b.size) for b in graph.buffers]
+    step, = schedule(graph.normalized(), inputs, items=1 << 16).steps
+    return step.kernel
