@@ -25,6 +25,9 @@ class CopyEmitter(Emitter, Protocol):
     def place(self, address: Address, more: int = 0) -> str:
         """The position of an address in its array, and `more`."""
 
+    def pointer(self, address: Address) -> str:
+        """To the first element at an address."""
+
 
 def asynchronous(out: CopyEmitter, item: Copy | Commit | Wait) -> None:
     """The lines of one of these instructions."""
@@ -43,9 +46,8 @@ def _copy(out: CopyEmitter, item: Copy) -> None:
     target, source = f"l{item.target.slot}", f"p{item.source.slot}"
     if f"lazyten_copy_{nbytes}" in dict(out.dialect.functions):
         given = f"{mask}{nbytes} : 0" if mask else str(nbytes)
-        _call(out, f"lazyten_copy_{nbytes}", f"{target} + {out.place(item.target)}, "
-                                             f"{source} + {out.place(item.source)}, {given}",
-              condition)
+        arguments = f"{out.pointer(item.target)}, {out.pointer(item.source)}, {given}"
+        _call(out, f"lazyten_copy_{nbytes}", arguments, condition)
         return
     for i in range(item.count):
         value = f"{source}[{out.place(item.source, i)}]"

@@ -54,6 +54,9 @@ PRODUCTS: dict[str, tuple[Callable[..., lt.Tensor], list[tuple[int, ...]]]] = {
     "local(i1:4, i3:8) group(r0.7:3) " + BOTH.format(n=2) + " parallel(i0:1)": (
         lambda x, w: lt.nn.functional.conv2d(x.reshape(2, 3, 12, 13), w),
         [(2 * 3 * 12 * 13,), (5, 3, 3, 3)]),
+    # positions that count down: their bases are below 0
+    "tile(i0:2) local(i0:16) group(r0.0:5) stage(argument 1, local, 2 buffers)": (
+        lambda a: (a.flip((0, 1)) * 2).sum(0), [(26, 48)]),
 }
 
 
