@@ -64,9 +64,11 @@ lenet: $(if $(findstring opencl,$(ARGS) $(DEVICE)),$(DEV),$(RUN))
 test: $(DEV)
 	$(PYTEST) -m "$(SELECTED)" $(ARGS)
 
-# All that `make test` leaves out where PyTorch is not installed, and nothing that it runs.
+# All that `make test` leaves out where PyTorch is not installed. Nothing of it runs twice on one
+# device: OpenCL's tests run on PoCL there, and here on Intel's runtime, which comes for x86-64.
 test-rest:
 	$(MAKE) test-slow
+	$(if $(findstring Linux x86_64,$(shell uname -sm)),$(MAKE) test-intel)
 	$(MAKE) test-torch NVRTC=1
 	$(MAKE) -j 2 --output-sync=target conformance DEVICES="$(ALL_DEVICES)" \
 	    ARGS_cuda-on-cpu='-k "not (int8 or int16 or int32 or int64 or float16 or float64 or bool)"'

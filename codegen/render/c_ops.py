@@ -93,8 +93,9 @@ class Emitter(Protocol):
     def mulacc(self, a: str, b: str, c: str) -> str:
         """a * b + c of floats."""
 
-    def greater(self, a: str, b: str) -> str:
-        """The greater of two integers by a built-in function; empty where that is no better."""
+    @property
+    def turns_signs(self) -> bool:
+        """Whether integers are compared for the greater with their sign bits turned over."""
 
     def call(self, name: str, dtype: DType, lanes: int, *args: str) -> str:
         """A built-in function of operands of one type, lane by lane."""
@@ -175,9 +176,11 @@ def _max(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
         return f"{a} | {b}"
     if dtype.is_float:
         return f"(({a} > {b}) | ({a} != {a})) ? {a} : {b}"
+    if dtype.kind == "i" and out.turns_signs:
+        sign = _unsigned(f"{1 << dtype.bits - 1}ul", dtype, 1)
+        return f"(({a} ^ {sign}) > ({b} ^ {sign})) ? {a} : {b}"
     first, second = signed(a, dtype, lanes), signed(b, dtype, lanes)
-    greater = out.greater(first, second)
-    return _unsigned(greater, dtype, lanes) if greater else f"({first} > {second}) ? {a} : {b}"
+    return f"({first} > {second}) ? {a} : {b}"
 
 
 def _where(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:

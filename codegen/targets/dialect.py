@@ -32,8 +32,9 @@ class Dialect:
     lane_below: the value `x` of the item that is `by` further on in a warp; lane: that of item
     `lane` modulo the warp's size; `lanes` is a mask of a warp's items; both empty where items
     cannot ask each other. warp: how many items that is.
-    call_lanes: most lanes of what built-in functions take; wider vectors are taken apart. greater:
-    of two integers with their sign, by a built-in function; empty where they are compared.
+    call_lanes: most lanes of what built-in functions take; wider vectors are taken apart.
+    turns_signs: whether integers are compared for the greater as unsigned ones whose sign bits are
+    turned over.
     functions: names and definitions of what text calls for 16-bit floats, where a device has them
     (native_half.py), and for copies that go on by themselves (async_copy.py), if there are such.
     """
@@ -64,7 +65,7 @@ class Dialect:
     lane: str = ""
     warp: int = 32
     call_lanes: int = 16
-    greater: str = ""
+    turns_signs: bool = False
     functions: tuple[tuple[str, str], ...] = ()
 
 
@@ -89,7 +90,6 @@ OPENCL = Dialect(
     whole="*({space}{kind} *)({to})",
     local_space="local ",
     vector="({kind})({elements})",
-    greater="max({a}, {b})",
     functions=OPENCL_HALVES)
 """OpenCL C 1.2. Programs are built with correctly rounded division and square root, and without any
 option that lets the compiler change floats."""
@@ -102,7 +102,6 @@ CLANG_OPENCL = replace(
     load="*(global const unaligned_{kind} *)({to})",
     store="*(global unaligned_{kind} *)({to}) = {value}",
     convert="__builtin_convertvector({x}, {kind})",
-    greater="",
     unaligned="typedef {kind} __attribute__((aligned({alignment}))) unaligned_{kind};")
 """The same without calls of built-in functions, for compilers of processors, which are made from
 Clang: PoCL inlines none. Contraction is within one expression, so in a `mulacc` alone."""

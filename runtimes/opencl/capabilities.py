@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lazyten.codegen.targets.dialect import CLANG_OPENCL, OPENCL
+from lazyten.codegen.targets.dialect import CLANG_OPENCL
 from lazyten.codegen.targets.native_half import NativeHalves
 from lazyten.codegen.targets.target import Target
 from lazyten.ir import dtype as dt
@@ -35,8 +35,7 @@ def capabilities_of(device: ClDevice, driver: Driver) -> Capabilities:
 def cpu_capabilities(device: ClDevice, driver: Driver = UNKNOWN) -> Capabilities:
     """For processors: vectors, and a work item for each chunk of the outer loop."""
     unit = named_target() or _vector_unit(device)
-    language = replace(CLANG_OPENCL, call_lanes=driver.call_lanes,
-                       greater=OPENCL.greater if driver.inlines else "")
+    language = replace(CLANG_OPENCL, call_lanes=driver.call_lanes, turns_signs=driver.turns_signs)
     return Capabilities("opencl-cpu", language,
                         vector_bytes=min(unit.vector_bytes, driver.vector_bytes),
                         vector_registers=unit.vector_registers, l1_bytes=unit.l1_bytes,

@@ -26,10 +26,10 @@ class Driver:
     vector_bytes: of the widest vector, most_lanes: of any vector. call_lanes: most lanes of what
     built-in functions are called with. linker: a program that it calls, and ends the process if
     there is none. lost: of a device that it compiles nothing for, as a regular expression that
-    its version has. settings: environment variables that it reads when it is started. inlines:
-    whether it inlines built-in functions. rank: of drivers for the same kind of device the
-    lowest comes first. apart: whether it compiles in processes of its own, from which binaries
-    come: PoCL compiles each kernel several times for one.
+    its version has. settings: environment variables that it reads when it is started. turns_signs:
+    whether it is to compare integers for the greater as unsigned ones. rank: of drivers for the
+    same kind of device the lowest comes first. apart: whether it compiles in processes of its own,
+    from which binaries come: PoCL compiles each kernel several times for one.
     """
 
     platform: str = ""
@@ -40,7 +40,7 @@ class Driver:
     linker: str = ""
     lost: str = ""
     settings: tuple[tuple[str, str], ...] = ()
-    inlines: bool = False
+    turns_signs: bool = False
     rank: int = 0
     apart: bool = False
 
@@ -57,10 +57,11 @@ DRIVERS = (
     Driver("Portable Computing Language", ("1.", "2.", "3."), vector_bytes=32, call_lanes=4,
            linker="ld", lost=r"x86_64.*-generic$", settings=(("POCL_WORK_GROUP_METHOD", "loops"),)),
     # Of processors. It is to make no vectors of work items: kernels have their own, and compile in
-    # half the time. Where integers are compared for the greater, next to the least that there
-    # is, it ends the process (SIGSEGV) or gives other numbers; its function `max` is right.
+    # half the time. Where integers with a sign are compared for the greater, next to the least
+    # that there is or to the complement of another, it ends the process (SIGSEGV) or gives other
+    # numbers, by `>` and by its function `max`; for unsigned ones it does neither.
     Driver("Intel(R) OpenCL", ("2026.",), settings=(("CL_CONFIG_USE_VECTORIZER", "False"),),
-           inlines=True, rank=-1, apart=True),
+           turns_signs=True, rank=-1, apart=True),
     Driver("Oclgrind"),
 )
 

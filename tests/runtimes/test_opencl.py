@@ -54,13 +54,6 @@ GPU = Target("opencl-gpu", 4, 64, threads=True, language="opencl", most_lanes=1,
              local_memory=32 << 10)
 
 
-def is_intels(device: str) -> bool:
-    """Whether the device's driver is Intel's of processors."""
-    found = executor(device)
-    assert isinstance(found, OpenCLRuntime)
-    return found.device.platform.name.startswith("Intel(R) OpenCL")
-
-
 # ---- every kind of kernel ------------------------------------------------------------------------
 
 @pytest.mark.parametrize("on", DEVICES)
@@ -69,9 +62,6 @@ def is_intels(device: str) -> bool:
 @examples(2)
 def test_random_kernels_agree_with_the_interpreter(on: str, dtype: DType,
                                                    data: st.DataObject) -> None:
-    if on in (GRID, GROUPS) and dtype.kind == "i" and is_intels(on):
-        pytest.skip("Intel's compiler combines maxima of integers wrongly in groups, as GPUs do "
-                    "it; kernels for its processors have none")
     check_random_kernels(on, dtype, data)
 
 

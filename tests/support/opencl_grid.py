@@ -17,13 +17,17 @@ long as all else, has the text of the device `opencl`."""
 
 def runtime(index: int = 0) -> Any:
     """Every kernel in scalars, 8 work items a group."""
+    from lazyten.codegen.targets.dialect import OPENCL
     from lazyten.runtimes.opencl.capabilities import gpu_capabilities
+    from lazyten.runtimes.opencl.drivers import driver_of
     from lazyten.runtimes.opencl.opencl import OpenCLRuntime
 
     made = OpenCLRuntime(index)
     made.builder.options = [*made.options, UNOPTIMIZED]
     made.builder.compiler = None  # it would make binaries, which PoCL takes long for
-    made.capabilities = replace(gpu_capabilities(made.device), work_group=8)
+    driver = driver_of(made.device)
+    language = replace(OPENCL, turns_signs=driver is not None and driver.turns_signs)
+    made.capabilities = replace(gpu_capabilities(made.device), work_group=8, language=language)
     return made
 
 
