@@ -47,7 +47,8 @@ def pytest_terminal_summary(terminalreporter): reporting.summarize(terminalrepor
                           capture_output=True,
                           env={"PYTHONPATH": str(Path(reporting.__file__).parent), "PATH": ""})
     lines = done.stdout.splitlines()
-    assert "FAILED test_it.py::test_c" in lines
+    assert "FAILED test_it.py::test_c" in lines  # at once
+    assert any(text.startswith("FAILED test_it.py::test_c - ") for text in lines)
     assert any(text.startswith("100%  5 of 5 tests, 1 failed, 0:") for text in lines)
     assert "3 tests skipped: there is no moon" in lines
     assert not any(text.startswith(".") for text in lines), done.stdout

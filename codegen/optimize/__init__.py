@@ -16,7 +16,7 @@ Files, in reading order:
 - group_checks.py: What is wrong with decisions about work items and local memory; called by
   decision_text.
 
-`merge` to `scalars` (optimize.py): merge loops that every index steps through as through one, and
+The passes from `merge` to `scalars` merge loops that every index steps through as through one, and
 those of reductions over the same data that do not need each other; make two of a loop that a
 reduction's indices divide by a constant; choose vector axes, register tiles and accumulators by a
 static model of the cycles (cpu_model.py; loop_bodies.py: a loop body once its vector axes are

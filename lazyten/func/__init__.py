@@ -13,14 +13,14 @@ Files, in reading order:
 - functional_call.py: Calling a module with other tensors in place of its parameters: a function
   of these.
 
-`lt.func` is made of them (func.py; mapping.py has vmap). A transform calls the user's function
-once: to differentiate, with LEAF nodes over its arguments' values (differentiation.py), so that
-these can be read; for vmap, with an `Unknown` of one example's shape (unknown.py), which has no
-value. What is walked over is the graph that comes out, so no operation on tensors has a rule of
-its own, and a nested transform is a walk over a graph in which the outer one's stand-ins are
-nodes like any other; each replaces its own in what it gives. `levels.py` knows which transforms
-are under way in a thread: a write to a storage made before the innermost of them is refused,
-random.py draws for all examples of a vmap, and a jitted function runs as Python.
+All is made of the three walkers of lazyten/autodiff. A transform calls the user's function once:
+to differentiate, with LEAF nodes over its arguments' values (differentiation.py), so that these
+can be read; for vmap, with an `Unknown` of one example's shape (unknown.py), which has no value.
+What is walked over is the graph that comes out, so no operation on tensors has a rule of its own,
+and a nested transform is a walk over a graph in which the outer one's stand-ins are nodes like
+any other; each replaces its own in what it gives. `levels.py` knows which transforms are under
+way in a thread: a write to a storage made before the innermost of them is refused, random.py
+draws for all examples of a vmap, and a jitted function runs as Python.
 """
 from __future__ import annotations
 

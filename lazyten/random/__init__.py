@@ -6,9 +6,9 @@ counter are kernel inputs, not constants: fresh numbers do not compile anything 
 
 Files, in reading order:
 
-- distributions.py: Random numbers of each distribution, from random.py's words.
+- distributions.py: Random numbers of each distribution, from the words that are made here.
 
-random.py hands out positions of a counter-based generator when a tensor is made, and turns them
+A generator hands out positions of a counter-based generator when a tensor is made, and turns them
 into random words; distributions.py makes numbers of the words with what has the same bits on
 every device: integers, and the `+`, `*`, `/` of portable.py, which has its own log, exp and sine,
 as those of the op table differ between a compiled kernel and NumPy.

@@ -1,4 +1,4 @@
-"""Random numbers of each distribution, from random.py's words.
+"""Random numbers of each distribution, from lazyten.random's words.
 
 In: a shape, a dtype, a device and a generator (None: the default one), and parameters. Out: a GRAPH
 node. Numbers are computed by exact arithmetic or by portable.py, so they have the same bits on

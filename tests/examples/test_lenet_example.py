@@ -115,7 +115,8 @@ def test_a_bad_argument_gives_one_line_and_code_two(
 def test_interrupting_stops_with_one_line(tmp_path: Path) -> None:
     running = subprocess.Popen(
         [sys.executable, SCRIPT, "--epochs", "1000", "--output", tmp_path], cwd=tmp_path,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))  # nohup ignores it
     assert running.stdout is not None
     assert running.stdout.readline().startswith("epoch    1/1000  loss ")
     running.send_signal(signal.SIGINT)

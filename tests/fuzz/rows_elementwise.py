@@ -76,8 +76,10 @@ ONE_BY_ONE: list[Row] = [
     *rows(EXACT, [f"{{x:i}}.{name}()" for name in ("abs", "neg", "sign", "square", "relu")],
           weight=0.5),
     *rows(EXACT, [f"{{x:f}}.{name}()" for name in ROUNDING], weight=0.4),
-    row("{x:n}.clamp({c:choice(-1|0|-2.5)}, {d:choice(0.5|2|3)})", EXACT, weight=2),
-    row("{x:n}.clamp(min={c:choice(-1|0|1.5)})", EXACT),
+    # A bound below 0 is none to an unsigned integer, and another number in PyTorch.
+    row("{x:f}.clamp({c:choice(-1|0|-2.5)}, {d:choice(0.5|2|3)})", EXACT),
+    row("{x:n}.clamp({c:choice(0|0.5)}, {d:choice(0.5|2|3)})", EXACT),
+    row("{x:n}.clamp(min={c:choice(0|1|1.5)})", EXACT),
     row("{x:n}.clamp({y:n~x@x}, {z:n~x@x})", EXACT, "clamp by tensors"),
     row("{x:f}.nan_to_num()", EXACT),
 ]

@@ -72,7 +72,7 @@ WRITES: list[Row] = [
     *rows(EXACT, ["{x:f!} += {y:a>x}", "{x:n!} *= {y:n>x@x}", "{x:n!} -= {y:n>x@x}",
                   "{x:a!}.copy_({y:a>x@x})", "{x:n!}.add_({c:int(-3,3)})", "{x:n!}.mul_(2)",
                   "{x:n!}.zero_()", "{x:a!}.fill_({c:int(0,1)})", "{x:f!}.neg_()",
-                  "{x:n!}.clamp_(-1, 2)", "{x:f!}.relu_()"], effect=True, name="write", weight=1.5),
+                  "{x:n!}.clamp_(0, 2)", "{x:f!}.relu_()"], effect=True, name="write", weight=1.5),
     row("{x:n1+!}[{s:slice(x)}] = {c:int(0,3)}", EXACT, "slice assigned a number", effect=True,
         weight=3),
     row("{x:n1+!}[{s:slice(x)}] += {c:int(0,3)}", EXACT, "slice added to", effect=True, weight=2),

@@ -55,6 +55,7 @@ class Progress:
         self.reporter = reporter
         self.total = self.done = self.failed = 0
         self.started = self.shown = time.monotonic()
+        self.is_over = False
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         self.total = len(session.items)
@@ -66,8 +67,8 @@ class Progress:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_report_teststatus(self) -> tuple[str, str, object]:
-        category, _, _ = yield
-        return category, "", ""
+        category, _, word = yield
+        return category, "", word if self.is_over else ""  # the summary names it
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -75,6 +76,7 @@ class Progress:
             self.failed += 1
             self._erase()
             self.reporter.write_line(f"FAILED {report.nodeid}", red=True)
+            self.reporter.flush()
         self.done += report.when == "teardown"
         now = time.monotonic()
         if now - self.shown >= (REDRAWN if self.reporter.isatty else LOGGED) and self.done:
@@ -87,12 +89,14 @@ class Progress:
             self.reporter.rewrite(text, erase=True)
         else:
             self.reporter.write_line(text)
+            self.reporter.flush()
 
     def _erase(self) -> None:
         if self.reporter.isatty:
             self.reporter.rewrite("", erase=True)
 
     def pytest_sessionfinish(self) -> None:
+        self.is_over = True
         if self.done:
             self._erase()
             self._show(time.monotonic())
