@@ -43,7 +43,8 @@ def started(mapping: str) -> OpenCLRuntime:
     """Oclgrind, with kernels as a GPU gets them or, for 'vectors', as a processor does."""
     runtime = executor(canonical("opencl:oclgrind"))
     assert isinstance(runtime, OpenCLRuntime)
-    runtime.options.append("-cl-opt-disable")  # it cannot run some optimized instructions
+    # It cannot run some optimized instructions.
+    runtime.builder.options = [*runtime.options, "-cl-opt-disable"]
     if mapping == "vectors":
         # It takes sums of the halves of 16 lanes, even written by hand, for uninitialized.
         runtime.capabilities = replace(cpu_capabilities(runtime.device), vector_bytes=32,
