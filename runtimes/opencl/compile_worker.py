@@ -13,6 +13,7 @@ import signal
 import struct
 import sys
 import warnings
+from collections.abc import Sequence
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, BinaryIO
@@ -47,13 +48,28 @@ def answer(context: Any, device: Any, text: str, options: list[str]) -> list[byt
     """BUILT, the binary and the log; or REFUSED and why."""
     cl = package()
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", cl.CompilerWarning)
-            built = cl.Program(context, text).build(options, cache_dir=False)
-        log = built.get_build_info(device, cl.program_build_info.LOG)
-        return [BUILT, bytes(built.get_info(cl.program_info.BINARIES)[0]), log.encode()]
+        built = build(cl.Program(context, text), options)
+        return [BUILT, binary(built), log(built, device).encode()]
     except cl.Error as error:
         return [REFUSED, str(error).encode()]
+
+
+def build(program: Any, options: Sequence[str]) -> Any:
+    """A program, compiled, without pyopencl's own warnings and cache; raises its errors."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", package().CompilerWarning)
+        return program.build(options, cache_dir=False)
+
+
+def binary(program: Any) -> bytes:
+    """What the driver made of a program for its one device."""
+    return bytes(program.get_info(package().program_info.BINARIES)[0])
+
+
+def log(program: Any, device: Any) -> str:
+    """What the driver's compiler said of a program."""
+    said: str = program.get_build_info(device, package().program_build_info.LOG)
+    return said
 
 
 def _read_all(source: BinaryIO, requests: SimpleQueue[list[bytes]]) -> None:

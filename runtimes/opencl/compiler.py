@@ -24,6 +24,7 @@ from weakref import finalize
 from lazyten.runtimes.opencl.compile_worker import BUILT, write
 from lazyten.support import forking
 from lazyten.support.disk_cache import unpack
+from lazyten.support.threads import usable_cores
 
 COMMAND = (sys.executable, "-m", "lazyten.runtimes.opencl.compile_worker")
 """What is started, with the number of the device behind it."""
@@ -56,12 +57,11 @@ class EndedError(Exception):
 
 
 class Compiler:
-    """The processes that compile for one device. `identity` says which, see opencl_devices."""
+    """The processes that compile for one device. `identity` says which, see devices.py."""
 
     def __init__(self, index: int, identity: str) -> None:
         self.index, self.identity = index, identity
-        self.count = min(MOST, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity")
-                         else os.cpu_count() or 1)
+        self.count = min(MOST, usable_cores())
         self._lock = forking.lock()
         self._workers: list[_Worker] = []
         self._owner = os.getpid()

@@ -7,7 +7,6 @@ it. Called by opencl.py.
 from __future__ import annotations
 
 import json
-import warnings
 from bisect import bisect
 from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
@@ -16,6 +15,7 @@ from typing import Any
 from lazyten.codegen.targets.generated import Generated
 from lazyten.execution import debug
 from lazyten.runtimes.contract import program_text, refusal
+from lazyten.runtimes.opencl.compile_worker import binary, build, log
 from lazyten.runtimes.opencl.compiler import (
     Compiler,
     EndedError,
@@ -63,7 +63,7 @@ class ProgramBuilder:
         made = self._binaries(parts)
         if made is None:
             program = self._built(kernels)
-            return _by_function([kernels], [program]), lambda: _kept([kernels], [_binary(program)])
+            return _by_function([kernels], [program]), lambda: _kept([kernels], [binary(program)])
         parts, codes = made
         programs = [self._loaded(code, part) for code, part in zip(codes, parts, strict=True)]
         return _by_function(parts, programs), lambda: _kept(parts, codes)
@@ -84,9 +84,8 @@ class ProgramBuilder:
         if self.compiler is None:
             return None
         texts = [program_text(part) for part in parts]
-        shown = debug.level() >= 3
         try:
-            made = self.compiler.compile(texts, self.options if shown else [*self.options, QUIET])
+            made = self.compiler.compile(texts, self._build_options())
         except UnavailableError:
             self.compiler = None
             return None
@@ -97,9 +96,9 @@ class ProgramBuilder:
             alone = [self._binaries([[kernel]]) for kernel in kernels]
             return None if None in alone else (
                 [[kernel] for kernel in kernels], [code for one in alone if one for code in one[1]])
-        for binary in made if shown else ():
-            show(binary.log)
-        return parts, [binary.code for binary in made]
+        for program in made if is_shown() else ():
+            show(program.log)
+        return parts, [program.code for program in made]
 
     def _refusal(self, kernel: Generated, source: str, error: Exception) -> CompileError:
         name = f"the compiler of {describe(self.device)}"
@@ -111,9 +110,7 @@ class ProgramBuilder:
         """A program from its binary; compiled anew if the driver does not take it."""
         cl = package()
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", cl.CompilerWarning)
-                return cl.Program(self.context, [self.device], [code]).build(self.options)
+            return build(cl.Program(self.context, [self.device], [code]), self.options)
         except cl.Error:
             return self._built(kernels)
 
@@ -121,20 +118,20 @@ class ProgramBuilder:
         """A program that this process compiles."""
         cl = package()
         source = program_text(kernels)
-        shown = debug.level() >= 3
-        options = self.options if shown else [*self.options, QUIET]
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", cl.CompilerWarning)
-                built = cl.Program(self.context, source).build(options, cache_dir=False)
+            built = build(cl.Program(self.context, source), self._build_options())
         except cl.Error as error:
             for kernel in kernels if len(kernels) > 1 else ():
                 self._built([kernel])  # that which is at fault has the error
             self.failed()
             raise self._refusal(kernels[0], source, error) from error
-        if shown:
-            show(built.get_build_info(self.device, cl.program_build_info.LOG))
+        if is_shown():
+            show(log(built, self.device))
         return built
+
+    def _build_options(self) -> list[str]:
+        """The options, by which a compiler warns where its log is shown."""
+        return self.options if is_shown() else [*self.options, QUIET]
 
 
 def split(kernels: Sequence[Generated], most: int) -> Parts:
@@ -145,13 +142,14 @@ def split(kernels: Sequence[Generated], most: int) -> Parts:
     return [kernels[i:j] for i, j in pairwise(cuts) if i < j]
 
 
-def show(log: str) -> None:
+def is_shown() -> bool:
+    """Whether what compilers say is printed."""
+    return debug.level() >= 3
+
+
+def show(said: str) -> None:
     """Print what a compiler said."""
-    print("".join(f"; {line}\n" for line in log.splitlines() if line.strip()), end="")
-
-
-def _binary(program: Any) -> bytes:
-    return bytes(program.get_info(package().program_info.BINARIES)[0])
+    print("".join(f"; {line}\n" for line in said.splitlines() if line.strip()), end="")
 
 
 def _kept(parts: Parts, codes: Sequence[bytes]) -> bytes:
