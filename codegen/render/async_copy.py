@@ -9,13 +9,11 @@ from typing import Protocol
 
 from lazyten.codegen.instructions.instructions import Address, Commit, Copy, Value, Wait
 from lazyten.codegen.render.c_ops import Emitter
-from lazyten.codegen.targets.dialect import Dialect
 
 
 class CopyEmitter(Emitter, Protocol):
     """What this module needs of the renderer."""
 
-    dialect: Dialect
     names: dict[Value, str]
     helpers: set[str]
 

@@ -13,6 +13,7 @@ import struct
 from collections.abc import Callable
 from typing import Protocol
 
+from lazyten.codegen.targets.dialect import Dialect
 from lazyten.ir.dtype import DType, Scalar
 from lazyten.ir.ops import Op
 
@@ -84,6 +85,8 @@ def _float_literal(number: float, dtype: DType) -> str:
 class Emitter(Protocol):
     """What a row needs of the renderer."""
 
+    dialect: Dialect
+
     def let(self, kind: str, text: str) -> str:
         """Append `kind new = text;`; gives the new name."""
 
@@ -92,10 +95,6 @@ class Emitter(Protocol):
 
     def mulacc(self, a: str, b: str, c: str) -> str:
         """a * b + c of floats."""
-
-    @property
-    def turns_signs(self) -> bool:
-        """Whether integers are compared for the greater with their sign bits turned over."""
 
     def call(self, name: str, dtype: DType, lanes: int, *args: str) -> str:
         """A built-in function of operands of one type, lane by lane."""
@@ -176,7 +175,7 @@ def _max(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
         return f"{a} | {b}"
     if dtype.is_float:
         return f"(({a} > {b}) | ({a} != {a})) ? {a} : {b}"
-    if dtype.kind == "i" and out.turns_signs:
+    if dtype.kind == "i" and out.dialect.turns_signs:
         sign = _unsigned(f"{1 << dtype.bits - 1}ul", dtype, 1)
         return f"(({a} ^ {sign}) > ({b} ^ {sign})) ? {a} : {b}"
     first, second = signed(a, dtype, lanes), signed(b, dtype, lanes)

@@ -17,7 +17,6 @@ from lazyten.ir.dtype import DType
 class GroupEmitter(Emitter, Protocol):
     """What this module needs of the renderer."""
 
-    dialect: Dialect
     names: dict[Value, str]
     depth: int
     helpers: set[str]

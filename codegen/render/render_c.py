@@ -118,10 +118,6 @@ class _Renderer:
     def mulacc(self, a: str, b: str, c: str) -> str:
         return self.dialect.mulacc.format(a=a, b=b, c=c)
 
-    @property
-    def turns_signs(self) -> bool:
-        return self.dialect.turns_signs
-
     def call(self, name: str, dtype: DType, lanes: int, *args: str) -> str:
         """Where the dialect's built-in functions take fewer lanes, a vector of several calls."""
         part = min(lanes, self.dialect.call_lanes)

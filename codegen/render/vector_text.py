@@ -8,13 +8,11 @@ from typing import Protocol
 
 from lazyten.codegen.instructions.instructions import Address, Value, VectorLoad, VectorStore
 from lazyten.codegen.render.c_ops import Emitter, element_type
-from lazyten.codegen.targets.dialect import Dialect
 
 
 class VectorEmitter(Emitter, Protocol):
     """What this module needs of the renderer."""
 
-    dialect: Dialect
     names: dict[Value, str]
 
     def line(self, text: str) -> None:
