@@ -28,11 +28,14 @@ class _Numbered(Module):
     def _name(self) -> str:
         return type(self).__name__
 
-    def _put(self, name: str, module: Any) -> None:
+    def _check(self, name: str, module: Any) -> None:
         if not isinstance(module, Module):
             raise DTypeError(f"{self._name()}: item {name} is {type(module).__name__}, not a "
                              f"Module; give modules one by one: {self._name()}"
                              f"{'([a, b])' if isinstance(self, ModuleList) else '(a, b)'}")
+
+    def _put(self, name: str, module: Any) -> None:
+        self._check(name, module)
         self.add_module(name, module)
 
     def _renumber(self, modules: Iterable[Module]) -> None:
@@ -50,8 +53,7 @@ class _Numbered(Module):
 
     def __setitem__(self, index: int, module: Any) -> None:
         name = list(self._modules)[position(index, len(self), self._name())]
-        if not isinstance(module, Module):
-            self._put(name, module)
+        self._check(name, module)
         setattr(self, name, module)
 
     def __delitem__(self, index: int | slice) -> None:
@@ -79,8 +81,7 @@ class _Numbered(Module):
         return self.extend(modules)
 
     def _inserted(self, index: int, module: Any) -> None:
-        if not isinstance(module, Module):
-            self._put(str(index), module)
+        self._check(str(index), module)
         modules = self._items()
         modules.insert(position(index, len(self), self._name(), 1), module)
         self._renumber(modules)

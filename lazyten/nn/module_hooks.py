@@ -25,6 +25,11 @@ Hooks = Mapping[int, tuple[Any, ...]] | None
 _numbers = count()
 
 
+def registered(hooks: Hooks) -> list[tuple[Any, ...]]:
+    """The hooks of a table, each with its options: those of now, as a hook may remove itself."""
+    return list((hooks or {}).values())
+
+
 class HookMethods(Attributes):
     """Calling a module, with what its hooks make of it."""
 
@@ -109,7 +114,7 @@ class HookMethods(Attributes):
     def _before(self, args: tuple[Any, ...], kwargs: dict[str, Any]
                 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments that the hooks before forward() make of these."""
-        for hook, with_kwargs in list((self._forward_pre_hooks or {}).values()):
+        for hook, with_kwargs in registered(self._forward_pre_hooks):
             changed = hook(self, args, kwargs) if with_kwargs else hook(self, args)
             if changed is None:
                 continue
@@ -130,8 +135,8 @@ class _Gradients:
 
     def __init__(self, module: object, hooks: Hooks, before: Hooks) -> None:
         self.module = module
-        self.hooks = [hook for hook, *_ in (hooks or {}).values()]
-        self.before = [hook for hook, *_ in (before or {}).values()]
+        self.hooks = [hook for hook, *_ in registered(hooks)]
+        self.before = [hook for hook, *_ in registered(before)]
         self.grad_output: list[tuple[Node, str] | None] | None = None  # no tensors: jit looks for
         # those that outlive a call, and this lives as long as the graph
         self.inputs = 0

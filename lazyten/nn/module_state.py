@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from lazyten.autodiff.hooks import RemovableHandle
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.attributes import Attributes
-from lazyten.nn.module_hooks import HookMethods, Hooks
+from lazyten.nn.module_hooks import HookMethods, Hooks, registered
 from lazyten.nn.parameter import Parameter
 from lazyten.support.errors import StateError
 from lazyten.support.grad_mode import no_grad
@@ -93,7 +93,7 @@ class StateMethods(HookMethods):
         themselves, rather than detached ones.
         """
         state: dict[str, Any] = OrderedDict() if destination is None else destination
-        for (hook,) in list((self._state_dict_pre_hooks or {}).values()):
+        for (hook,) in registered(self._state_dict_pre_hooks):
             hook(self, prefix, keep_vars)
         for name, value in self._own_state():
             state[prefix + name] = value if keep_vars else value.detach()
@@ -101,7 +101,7 @@ class StateMethods(HookMethods):
             if module is not None:
                 module.state_dict(destination=state, prefix=f"{prefix}{name}.",
                                   keep_vars=keep_vars)
-        for (hook,) in list((self._state_dict_hooks or {}).values()):
+        for (hook,) in registered(self._state_dict_hooks):
             hook(self, state, prefix, {})
         return state
 
@@ -131,7 +131,7 @@ class StateMethods(HookMethods):
         keys = IncompatibleKeys([], [])
         owners = list(self._owners())
         for prefix, module in owners:
-            for (hook,) in list((module._load_pre_hooks or {}).values()):
+            for (hook,) in registered(module._load_pre_hooks):
                 hook(module, state, prefix, {}, strict, *keys, errors)
         _check_tensors(state, operation)
         places = dict(self._places())
@@ -148,7 +148,7 @@ class StateMethods(HookMethods):
             if name in state:
                 place.load(state[name], assign)
         for _, module in reversed(owners):
-            for (hook,) in list((module._load_post_hooks or {}).values()):
+            for (hook,) in registered(module._load_post_hooks):
                 hook(module, keys)
         _check_keys(keys, [], strict, f"{operation}: {{}}. What fits was loaded")
         return keys
