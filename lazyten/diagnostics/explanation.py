@@ -69,7 +69,7 @@ def _value(decision: Decision) -> str:
     where = f"  ({node.where})" if node.where else ""
     text = (f"{node.dtype.name}{list(node.shape)}, {node.numel * node.dtype.itemsize:,} bytes: "
             f"{decision.reason}{where}")
-    if decision.reason.startswith("read"):
+    if decision.was_weighed:
         text += (f"\n   stored costs {decision.stored_cost:,.0f}; computed again at each read "
                  f"{decision.inline_cost:,.0f}")
     return text

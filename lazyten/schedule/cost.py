@@ -62,6 +62,11 @@ class Decision:
         """To compute and store the value, without the launch."""
         return self.stored_cost - self.reads * LOAD - LAUNCH
 
+    @property
+    def was_weighed(self) -> bool:
+        """Whether the value could have been computed again at each read instead."""
+        return self.reason.startswith("read")
+
 
 def stored_values(roots: Sequence[Node], groups: bool = False,
                   needed: Collection[Node] = ()) -> list[Decision]:

@@ -129,7 +129,7 @@ def describe(draft: Draft) -> str:
 def _decision(decision: Decision) -> str:
     node = decision.node
     text = f"{node.op.name} {node.dtype.name}{list(node.shape)}: {decision.reason}"
-    if decision.reason.startswith("read"):
+    if decision.was_weighed:
         text += (f"; stored costs {decision.stored_cost:,.0f}, computed again at each read "
                  f"{decision.inline_cost:,.0f}")
     return text
