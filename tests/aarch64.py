@@ -20,7 +20,6 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parent.parent
 SUITE, PYTHON = "bookworm", "3.11"
 """Debian's release, and the Python that it has."""
-MIRROR = "http://deb.debian.org/debian"
 GLIBC = 36
 """Minor version of the release's C library; wheels for older ones run there, too."""
 DEV_PACKAGES = ("einops", "hypothesis", "iniconfig", "mpmath", "pluggy", "Pygments", "pytest",
@@ -85,7 +84,7 @@ def _debian(cache: Path) -> Path:
     print(f"Debian {SUITE} for arm64 goes to {root} (once)", flush=True)
     unfinished = _empty(root)
     subprocess.run(["debootstrap", "--foreign", "--arch=arm64", "--variant=minbase",
-                    "--include=python3", SUITE, unfinished, MIRROR], check=True)
+                    "--include=python3", SUITE, unfinished], check=True)
     for package in sorted((unfinished / "var/cache/apt/archives").glob("*.deb")):
         subprocess.run(["dpkg-deb", "-x", package, unfinished], check=True)
         package.unlink()
