@@ -54,8 +54,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
                      help="rewrite tests/golden/ and the outputs shown in README.md and docs/")
     parser.addoption("--devices", help="what tests that take any device run on, for example "
                                        "'opencl' or 'cpu,opencl:1'")
-
-
     parser.addoption("--progress", action="store_true",
                      help="show how far the run is in one line, in place of a dot for each test")
 

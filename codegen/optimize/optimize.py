@@ -34,7 +34,7 @@ from lazyten.codegen.loops.ranges import (
 from lazyten.codegen.loops.summation import blocked_sums
 from lazyten.codegen.model.cpu_model import Model
 from lazyten.codegen.model.decisions import Decisions, Tensors, range_name
-from lazyten.codegen.optimize import cache_blocking as caches
+from lazyten.codegen.optimize import cache_blocking
 from lazyten.codegen.optimize.parallel import choose_parallel
 from lazyten.codegen.targets.target import Target
 from lazyten.ir.node import Node, ranges_of
@@ -155,12 +155,12 @@ def choose(model: Model) -> Decisions:
 
 def in_caches(model: Model, decisions: Decisions) -> Decisions:
     """With the order of the loops, a reduction's blocks, and what threads share."""
-    decisions = replace(decisions, outer=caches.outermost(model, decisions),
-                        block=caches.blocks(model, decisions))
+    decisions = replace(decisions, outer=cache_blocking.outermost(model, decisions),
+                        block=cache_blocking.blocks(model, decisions))
     if not model.target.threads:
         return decisions
     sharing = choose_parallel(model, decisions)
-    chunks = caches.chunks(model, decisions, decisions.block, sharing)
+    chunks = cache_blocking.chunks(model, decisions, decisions.block, sharing)
     if chunks is not None:
         return replace(decisions, outer=None, parallel=chunks)
     return replace(decisions, parallel=sharing)

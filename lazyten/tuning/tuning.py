@@ -22,7 +22,7 @@ from lazyten.storage import tracing
 from lazyten.storage.device import Program, executor
 from lazyten.support.errors import ArgumentError
 from lazyten.support.trees import flatten
-from lazyten.tuning import records as decisions
+from lazyten.tuning import records
 from lazyten.tuning.tuning_process import Worker
 from lazyten.tuning.tuning_search import Asked, Found, Search
 
@@ -45,12 +45,12 @@ def load_decisions(path: str | os.PathLike[str]) -> int:
     Raises ArgumentError, naming file and line, for a line that cannot be read; also for decisions
     that do not fit their kernel, now if that is in use and when it is compiled if not.
     """
-    before = decisions.loaded()
-    count = decisions.load(path)
+    before = records.loaded()
+    count = records.load(path)
     try:
         rebuild_plans()
     except BaseException:
-        decisions.restore(before)
+        records.restore(before)
         raise
     return count
 
@@ -101,7 +101,7 @@ def tune(fn: Callable[[], Any], seconds: float = 30.0,
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
         raise ArgumentError(f"tune(seconds={seconds!r:.60}): give a number of seconds above 0")
     if path is not None:  # better a mistake now than when there is something to append
-        decisions.check_appendable(path)
+        records.check_appendable(path)
     launched = launches_of(fn)
     worker = Worker()
     try:
@@ -131,9 +131,9 @@ def launches_of(fn: Callable[[], Any]) -> list[Launched]:
         target = executor(device).target
         for step, program in zip(plan.schedule.steps, plan.programs, strict=True):
             if target:
-                given = decisions.given_for(step.kernel, target)
+                given = records.given_for(step.kernel, target)
                 kernel = replace(step.kernel, decisions=given)
-                key = device, decisions.key_of(kernel)
+                key = device, records.key_of(kernel)
                 found.setdefault(key, Launched(device, kernel, program)).launches += runs
     return list(found.values())
 
@@ -181,9 +181,9 @@ def _keep(tuned: Tuned, path: str | os.PathLike[str] | None) -> None:
     if not found.decisions:
         return
     target = executor(tuned.device).target
-    decisions.use(tuned.kernel, target, Given(found.decisions, "lt.tune"))
+    records.use(tuned.kernel, target, Given(found.decisions, "lt.tune"))
     if path is not None:
-        decisions.append(path, tuned.kernel, target, found.decisions,
+        records.append(path, tuned.kernel, target, found.decisions,
                          f"{found.before * 1e6:.1f} us before, {found.after * 1e6:.1f} us after")
 
 

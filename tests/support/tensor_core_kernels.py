@@ -1,10 +1,12 @@
 """Products for tensor cores, and the GPU that they are compiled for."""
 from __future__ import annotations
 
+from dataclasses import replace
+
+import cuda_text
 import numpy as np
 
 import lazyten as lt
-from lazyten.codegen.targets.target import Target
 from lazyten.execution.realization import Graph
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
@@ -12,8 +14,7 @@ from lazyten.ir.kernel import Kernel
 from lazyten.schedule.schedule import schedule
 
 CORES = {"m16n8k16_f16": dt.float16, "m16n8k16_bf16": dt.bfloat16, "m16n8k8_tf32": dt.float32}
-GPU = Target("cuda", 4, 64, threads=True, language="cuda", most_lanes=1, work_group=256,
-             local_memory=48 << 10, tensor_cores=tuple(CORES))
+GPU = replace(cuda_text.GPU, tensor_cores=tuple(CORES))
 
 
 def product(dtype: DType, m: int, n: int, k: int, transposed: str = "") -> Kernel:

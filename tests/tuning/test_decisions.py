@@ -27,7 +27,7 @@ from lazyten.execution import realization, watching
 from lazyten.ir.kernel import Given, Kernel
 from lazyten.storage.device import executor
 from lazyten.storage.storage import Buffer
-from lazyten.tuning import records as decisions
+from lazyten.tuning import records
 
 
 def test_every_candidate_reads_back_as_it_was_printed() -> None:
@@ -120,14 +120,14 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No test sees the decisions of another. They are about the cpu's kernels."""
     monkeypatch.setenv("DEVICE", "cpu")
     yield
-    decisions.restore({})
+    records.restore({})
     realization.rebuild_plans()
 
 
 def test_a_file_decides_for_the_kernel_it_names(fresh: None, tmp_path: Path) -> None:
     a, b, kernel = product(37)
     path = tmp_path / "decisions.txt"
-    decisions.append(path, kernel, executor("cpu").target, LINE, "of a test")
+    records.append(path, kernel, executor("cpu").target, LINE, "of a test")
     before, = executor("cpu").build([kernel])
     expected = (a @ b).numpy()
     assert lt.load_decisions(path) == 1
@@ -141,7 +141,7 @@ def test_the_environment_names_files(fresh: None, tmp_path: Path,
                                      monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = product(38)[2]
     for number, line in enumerate(("plain loops", LINE)):
-        decisions.append(tmp_path / f"{number}.txt", kernel, executor("cpu").target, line, "-")
+        records.append(tmp_path / f"{number}.txt", kernel, executor("cpu").target, line, "-")
     for order, first in (("01", LINE), ("10", "plain loops")):
         paths = os.pathsep.join(str(tmp_path / f"{n}.txt") for n in order)
         monkeypatch.setenv("LAZYTEN_DECISIONS", paths)
@@ -160,7 +160,7 @@ def test_what_was_compiled_before_is_compiled_anew(fresh: None, tmp_path: Path) 
 
     r = re.search(r"r0\.\d", generate(kernel, AVX2).loops)
     line = f"vector({r[0] if r else '-'}:4)"  # adds in another order
-    decisions.append(tmp_path / "d.txt", kernel, executor("cpu").target, line, "-")
+    records.append(tmp_path / "d.txt", kernel, executor("cpu").target, line, "-")
     lt.load_decisions(tmp_path / "d.txt")
     got = step(a, b).numpy()
     np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
@@ -172,15 +172,15 @@ def test_what_was_compiled_before_is_compiled_anew(fresh: None, tmp_path: Path) 
 
 def test_decisions_of_another_target_do_not_count(fresh: None, tmp_path: Path) -> None:
     kernel = product(40)[2]
-    decisions.append(tmp_path / "d.txt", kernel, "cpu-1024x64", LINE, "-")
+    records.append(tmp_path / "d.txt", kernel, "cpu-1024x64", LINE, "-")
     lt.load_decisions(tmp_path / "d.txt")
     assert "(given)" not in executor("cpu").build([kernel])[0].describe()
 
 
 def test_a_key_does_not_depend_on_the_kernels_name() -> None:
     kernel = product(41)[2]
-    assert decisions.key_of(kernel) == decisions.key_of(replace(kernel, name="other"))
-    assert decisions.key_of(kernel) != decisions.key_of(product(42)[2])
+    assert records.key_of(kernel) == records.key_of(replace(kernel, name="other"))
+    assert records.key_of(kernel) != records.key_of(product(42)[2])
 
 
 @pytest.mark.parametrize(("text", "message"), [
@@ -239,7 +239,7 @@ def test_a_given_decision_that_does_not_fit_names_file_and_line(fresh: None,
                                                                 tmp_path: Path) -> None:
     a, b, kernel = product(43)
     path = tmp_path / "d.txt"
-    decisions.append(path, kernel, executor("cpu").target, "tile(i0:99)", "-")
+    records.append(path, kernel, executor("cpu").target, "tile(i0:99)", "-")
     lt.load_decisions(path)
     with pytest.raises(lt.ArgumentError, match=r"d\.txt:3: i0: 99 times 1 lanes are more"):
         (a @ b).numpy()
@@ -248,7 +248,7 @@ def test_a_given_decision_that_does_not_fit_names_file_and_line(fresh: None,
 def test_a_file_that_breaks_what_is_in_use_is_not_loaded(fresh: None, tmp_path: Path) -> None:
     a, b, kernel = product(44)
     expected = (a @ b).numpy()
-    decisions.append(tmp_path / "d.txt", kernel, executor("cpu").target, "tile(i0:99)", "-")
+    records.append(tmp_path / "d.txt", kernel, executor("cpu").target, "tile(i0:99)", "-")
     with pytest.raises(lt.ArgumentError, match=r"d\.txt:3: i0: 99 times"):
         lt.load_decisions(tmp_path / "d.txt")
     np.testing.assert_array_equal((a @ b).numpy(), expected)

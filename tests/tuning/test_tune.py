@@ -24,8 +24,7 @@ from lazyten.execution.trial import GUARD, Bench, Trial, agree, tolerance
 from lazyten.ir.kernel import Given, Kernel, from_plain, structure, to_plain
 from lazyten.ir.node import Node
 from lazyten.storage.device import executor
-from lazyten.tuning import records as decisions
-from lazyten.tuning import tuning, tuning_search
+from lazyten.tuning import records, tuning, tuning_search
 from lazyten.tuning.tuning_process import Worker, WorkerError
 from lazyten.tuning.tuning_search import Found, Search
 from lazyten.tuning.tuning_worker import Handler
@@ -36,7 +35,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No test leaves decisions to another. They are about the cpu's kernels."""
     monkeypatch.setenv("DEVICE", "cpu")
     yield
-    decisions.restore({})
+    records.restore({})
     realization.rebuild_plans()
 
 
@@ -231,7 +230,7 @@ def test_winners_are_written_and_used(monkeypatch: pytest.MonkeyPatch, tmp_path:
     a, b, kernel = product(23)
     expected = (a @ b).numpy()
     report = lt.tune(lambda: a @ b, seconds=20, path=tmp_path / "d.txt")
-    key = f"{decisions.key_of(kernel)} {executor('cpu').target}: {LINE}"
+    key = f"{records.key_of(kernel)} {executor('cpu').target}: {LINE}"
     assert (tmp_path / "d.txt").read_text().splitlines()[2] == key
     tuned, = report.kernels
     assert (tuned.kernel.name, tuned.launches, tuned.found.decisions) == (kernel.name, 1, LINE)
@@ -245,7 +244,7 @@ def test_winners_are_written_and_used(monkeypatch: pytest.MonkeyPatch, tmp_path:
 def test_a_new_process_uses_the_file(tmp_path: Path) -> None:
     path = tmp_path / "d.txt"
     a, b, kernel = product(24)
-    decisions.append(path, kernel, executor("cpu").target, LINE, "-")
+    records.append(path, kernel, executor("cpu").target, LINE, "-")
     lt.load_decisions(path)
     np.save(tmp_path / "a.npy", a.numpy())
     np.save(tmp_path / "b.npy", b.numpy())

@@ -5,7 +5,7 @@ protocol of tensor_like.py, so that no module imports in a circle.
 
 Files, in reading order:
 
-- tensor_like.py: What the groups of tensor methods (`*_methods.py`) need of the class that they
+- tensor_like.py: What the groups of tensor methods beside this file need of the class that they
   become a part of.
 - arrangement.py: Methods that repeat, shift, cut and fill, and reductions to several values.
 - counting.py: What is found by comparing and counting elements, as methods.

@@ -1,4 +1,4 @@
-"""What the groups of tensor methods (`*_methods.py`) need of the class that they become a part of.
+"""What the groups of tensor methods beside this file need of the class that they become a part of.
 
 `Tensor` inherits from the groups, which know it only as a `TensorLike`, so none imports tensor.py.
 Their methods take `self: T` and give T; what they compute is written on nodes, in other modules.
