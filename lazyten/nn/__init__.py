@@ -1,7 +1,7 @@
 """Neural networks: modules with parameters, their layers, initial values and functions.
 
 In: tensors. Out: tensors, and trees of parameters by name. `functional.py` names what functions/
-and criteria/ define.
+and criteria/ define. This file offers what is here and in sequence/, so it is above both.
 
 Files, in reading order:
 
@@ -51,11 +51,21 @@ from lazyten.nn.loss_modules import CrossEntropyLoss, MSELoss
 from lazyten.nn.module import Module
 from lazyten.nn.parameter import Parameter
 from lazyten.nn.parameter_containers import ParameterDict, ParameterList
+from lazyten.nn.sequence.attention import MultiheadAttention
+from lazyten.nn.sequence.transformer import (
+    Transformer,
+    TransformerDecoder,
+    TransformerDecoderLayer,
+    TransformerEncoder,
+    TransformerEncoderLayer,
+)
 
 __all__ = [
     "GELU", "AvgPool2d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d",
     "ConvTranspose3d", "CrossEntropyLoss", "Dropout", "Embedding", "Flatten", "Identity",
     "LayerNorm", "Linear", "LogSoftmax", "MSELoss", "MaxPool2d", "Module", "ModuleDict",
-    "ModuleList", "Parameter", "ParameterDict", "ParameterList", "ReLU", "Sequential", "SiLU",
-    "Sigmoid", "Softmax", "Tanh", "functional", "init",
+    "ModuleList", "MultiheadAttention", "Parameter", "ParameterDict", "ParameterList", "ReLU",
+    "Sequential", "SiLU", "Sigmoid", "Softmax", "Tanh", "Transformer", "TransformerDecoder",
+    "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer", "functional",
+    "init",
 ]

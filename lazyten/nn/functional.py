@@ -91,6 +91,7 @@ from lazyten.nn.functions.linear import (
     bilinear,
     linear,
 )
+from lazyten.nn.functions.multi_head_attention import multi_head_attention_forward
 from lazyten.nn.functions.normalization import (
     batch_norm,
     group_norm,
@@ -133,7 +134,8 @@ __all__ = [
     "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hinge_embedding_loss",
     "huber_loss", "instance_norm", "interpolate", "kl_div", "l1_loss", "layer_norm", "leaky_relu",
     "linear", "local_response_norm", "log_softmax", "logsigmoid", "margin_ranking_loss",
-    "max_pool1d", "max_pool2d", "max_pool3d", "mish", "mse_loss", "multi_margin_loss",
+    "max_pool1d", "max_pool2d", "max_pool3d", "mish", "mse_loss", "multi_head_attention_forward",
+    "multi_margin_loss",
     "multilabel_margin_loss", "multilabel_soft_margin_loss", "nll_loss", "normalize", "one_hot",
     "pad", "pairwise_distance", "pdist", "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss",
     "prelu", "relu", "relu6", "rms_norm", "rrelu", "scaled_dot_product_attention", "selu",

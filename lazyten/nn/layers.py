@@ -31,7 +31,12 @@ _flatten = takes_tensors(Tensor.flatten)
 def uniform_parameter(shape: Sequence[int], fan_in: int, device: str | None,
                       dtype: DTypeLike | None) -> Parameter:
     """PyTorch's default for weights and biases: uniform up to 1 / sqrt(fan_in)."""
-    bound = 1 / math.sqrt(fan_in) if fan_in else 0.0
+    return uniform_within(shape, 1 / math.sqrt(fan_in) if fan_in else 0.0, device, dtype)
+
+
+def uniform_within(shape: Sequence[int], bound: float, device: str | None,
+                   dtype: DTypeLike | None) -> Parameter:
+    """A parameter whose values are uniform from -bound to bound."""
     value = functions.empty(shape, device=device, dtype=dtype)
     if value.numel() <= MOST_ON_HOST and value.dtype is dt.float32:
         unit = random.host_uniform(value.numel()).reshape(value.shape)

@@ -13,6 +13,8 @@ Files, in reading order:
 - linear.py: Affine maps of tensors, which `lazyten.nn.functional` offers.
 - embedding.py: Embeddings: rows of a weight by number, and numbers as rows of zeros and a one.
 - attention.py: Attention: softmax(query @ key.T) @ value, as a composite of tensor operations.
+- multi_head_attention.py: Attention of several heads: what projects to queries, keys and values,
+  and back, around scaled_dot_product_attention.
 - normalization.py: Normalization of tensors over some axes, which `lazyten.nn.functional` offers.
 - convolution.py: Convolutions of tensors, which `lazyten.nn.functional` offers.
 - pooling.py: Pooling of tensors, which `lazyten.nn.functional` offers.
