@@ -30,8 +30,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP := $(BIN)/python -m pip --quiet
 # Tests start a hundred processes: bytecode is kept in .venv, whatever the shell says of it.
 # NVRTC=1: NVIDIA's compiler takes all kernels that the tests build, too.
-PYTEST = PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)/bytecode $(if \
-	$(NVRTC),PYTHONPATH=tests) $(BIN)/python -m pytest -q --progress --durations=20 --durations-min=1 \
+PYTEST = PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)/bytecode \
+	$(BIN)/python -m pytest -q --progress --durations=20 --durations-min=1 \
 	-n $(WORKERS) --dist worksteal $(if $(NVRTC),-p nvrtc_for_all)
 
 .DEFAULT_GOAL := help
@@ -118,7 +118,7 @@ test-intel: $(INTEL)
 conformance: $(DEVICES:%=conformance-%)
 
 conformance-%: $(EXAMPLE)
-	PYTHONPATH=tests/support $(BIN)/python -m pytest -q -p cuda_on_cpu \
+	$(BIN)/python -m pytest -q -p cuda_on_cpu \
 	    --pyargs lazyten.testing.conformance --device $* $(ARGS) $(ARGS_$*)
 
 bench: $(DEV)
