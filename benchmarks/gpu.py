@@ -145,7 +145,8 @@ def wait_for(result: Any, wait: Callable[[], object]) -> None:
 def libraries(device: str) -> dict[str, tuple[Any, Framework, Callable[[], object]]]:
     """What is compared: the module, its Framework, and what waits for its device."""
     import lazyten as lt
-    from lazyten.storage.device import canonical, executor
+    from lazyten.storage.device import executor
+    from lazyten.storage.placement import canonical
 
     found: dict[str, tuple[Any, Framework, Callable[[], object]]] = {
         "lazyten": (lt, load("lazyten", usable_cores()), executor(canonical(device)).synchronize)}

@@ -90,6 +90,7 @@ from lazyten.frontend.random_functions import (
     randn_like,
     randperm,
 )
+from lazyten.frontend.size import Size
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.dtype import (
     DType,
@@ -118,8 +119,9 @@ from lazyten.random import (
     seed,
     set_rng_state,
 )
-from lazyten.storage.device import Device
 from lazyten.storage.memory_use import empty_cache, memory_stats, reset_peak
+from lazyten.storage.placement import Device, set_default_device
+from lazyten.storage.placement import default_device as get_default_device
 from lazyten.support.check_mode import check
 from lazyten.support.errors import (
     ArgumentError,
@@ -248,6 +250,7 @@ for _name, _value in list(globals().items()):  # so that lt.exp(1.0) says what i
 half, float, double = float16, float32, float64
 short, int, long = int16, int32, int64
 bool = bool_
+device, dtype = Device, DType
 
 
 @_undivided
@@ -290,6 +293,7 @@ __all__ = [
     "LazytenError",
     "ModuleAttributeError",
     "ShapeError",
+    "Size",
     "StateError",
     "Tensor",
     "TransformError",
@@ -389,6 +393,7 @@ __all__ = [
     "cumsum",
     "cumulative_trapezoid",
     "deg2rad",
+    "device",
     "diag",
     "diag_embed",
     "diagflat",
@@ -403,6 +408,7 @@ __all__ = [
     "double",
     "dsplit",
     "dstack",
+    "dtype",
     "dump_kernels",
     "e",
     "einsum",
@@ -448,6 +454,7 @@ __all__ = [
     "gather",
     "ge",
     "ger",
+    "get_default_device",
     "get_default_dtype",
     "get_float32_matmul_precision",
     "get_num_threads",
@@ -605,6 +612,7 @@ __all__ = [
     "seed",
     "select",
     "select_scatter",
+    "set_default_device",
     "set_default_dtype",
     "set_float32_matmul_precision",
     "set_grad_enabled",

@@ -18,13 +18,12 @@ from lazyten.storage.device import (
     NEEDS,
     Executor,
     available,
-    canonical,
-    default_device,
     executor,
     missing,
     outside,
     runtime_class,
 )
+from lazyten.storage.placement import canonical, default_device
 from lazyten.support.disk_cache import DiskCache, default_folder
 from lazyten.support.errors import LazytenError
 

@@ -27,7 +27,7 @@ from lazyten.ir.dtype import Scalar
 from lazyten.operators.math import shapes
 from lazyten.optim import Optimizer
 from lazyten.storage import tracing
-from lazyten.storage.device import canonical, default_device
+from lazyten.storage.placement import placed
 from lazyten.storage.tracing import Observer
 from lazyten.support.errors import ArgumentError, DTypeError, StateError
 from lazyten.support.grad_mode import no_grad
@@ -60,7 +60,7 @@ class GradScaler:
     def __init__(self, device: str | None = None, init_scale: float = 2.0**16,
                  growth_factor: float = 2.0, backoff_factor: float = 0.5,
                  growth_interval: int = 2000, enabled: bool = True) -> None:
-        where_ = default_device() if device is None else canonical(device)
+        where_ = placed(device)
         self._enabled = bool(enabled)
         self.set_growth_factor(growth_factor)
         self.set_backoff_factor(backoff_factor)

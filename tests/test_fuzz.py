@@ -19,7 +19,7 @@ from fuzz.shrinker import shrink
 
 from lazyten.codegen.render import llvm_ops
 from lazyten.ir.ops import Op
-from lazyten.storage.device import default_device
+from lazyten.storage.placement import default_device
 
 SEED, PARTS, PROGRAMS = 0, 12, 25
 

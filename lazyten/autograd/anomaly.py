@@ -10,7 +10,7 @@ from lazyten.ir.node import Node, toposort
 from lazyten.ir.ops import Op
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import reductions
-from lazyten.storage.device import default_device
+from lazyten.storage.placement import default_device
 from lazyten.storage.storage import Storage
 from lazyten.support.errors import GradientError
 

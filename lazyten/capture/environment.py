@@ -89,7 +89,7 @@ def _look(holder: Any, name: str) -> Any:
 
 
 def _is_plain(value: object) -> bool:
-    if type(value) is tuple:
+    if isinstance(value, tuple):
         return all(map(_is_plain, value))
     return value is None or isinstance(value, bool | int | float | str | bytes)
 

@@ -19,7 +19,7 @@ from lazyten.capture.replay import Replay
 from lazyten.frontend import mixed_precision
 from lazyten.frontend.tensor import Tensor
 from lazyten.storage import levels, tracing
-from lazyten.storage.device import default_device
+from lazyten.storage.placement import default_device
 from lazyten.storage.storage import Storage
 from lazyten.support import check_mode, forking, matmul_precision
 from lazyten.support.errors import ArgumentError, JitError

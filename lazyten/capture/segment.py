@@ -59,7 +59,7 @@ class Segment:
         self.donated, self.in_place = donated, in_place
         graph = Graph([r.node for r in roots], device, use_realized=False)
         if graph.copies:
-            raise JitError(f"a tensor is copied from {graph.copies[0].arg[0]!r} to {device!r} at "
+            raise JitError(f"a tensor is copied from '{graph.copies[0].arg[0]}' to '{device}' at "
                            f"{graph.copies[0].where}, inside a jitted function: copy it outside, "
                            f"and give it as an argument")
         self.checks = index_checks(graph.order)

@@ -20,7 +20,8 @@ from lazyten.execution.trial import tolerance
 from lazyten.ir import ops
 from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Kernel, computation
-from lazyten.storage.device import Handle, canonical, executor
+from lazyten.storage.device import Handle, executor
+from lazyten.storage.placement import canonical
 from lazyten.support.errors import CheckError, LazytenError
 
 Array = np.ndarray[Any, Any]

@@ -5,6 +5,7 @@ In: what users write. Out: nodes in storages. Not here: what operations mean (op
 
 Files, in reading order:
 
+- size.py: Shapes as users get them.
 - tensor.py: The tensor: what users hold.
 - printing.py: The text of a tensor, laid out as PyTorch lays it out: aligned, four decimals, long
   ones cut.

@@ -16,7 +16,7 @@ from lazyten.ir.node import Node, cast, const, iota, reshape
 from lazyten.operators.arrays import joining, ordering, products
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import reductions, shapes
-from lazyten.storage.device import canonical, default_device
+from lazyten.storage.placement import placed
 from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
 
 
@@ -31,12 +31,8 @@ def tensor(data: Any, dtype: DTypeLike | None = None, device: str | None = None,
 
 # ---- constant tensors ----------------------------------------------------------------------------
 
-def _device(name: str | None) -> str:
-    return default_device() if name is None else canonical(name)
-
-
 def _new(node: Node, device: str | None, requires_grad: bool) -> Tensor:
-    result = Tensor._of(node, _device(device))
+    result = Tensor._of(node, placed(device))
     return result.requires_grad_() if requires_grad else result
 
 

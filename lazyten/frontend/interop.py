@@ -8,7 +8,7 @@ import numpy as np
 
 from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.ir import dtype as dt
-from lazyten.storage.device import canonical, default_device
+from lazyten.storage.placement import default_device, placed
 from lazyten.support.errors import ArgumentError, DTypeError
 
 Array = np.ndarray[Any, Any]
@@ -31,7 +31,7 @@ def as_tensor(data: Any, dtype: DTypeLike | None = None, device: str | None = No
     on this device; sharing its memory if it is an array of this dtype; otherwise a new tensor."""
     if isinstance(data, Tensor):
         return data.to(dtype=dtype, device=device)
-    where = default_device() if device is None else canonical(device)
+    where = placed(device)
     if isinstance(data, np.generic) or not hasattr(data, "__array__"):
         return Tensor._copy_of(data, dtype, where)
     array = np.asarray(data)

@@ -16,7 +16,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
-from lazyten.storage.device import canonical, default_device
+from lazyten.storage.placement import placed
 from lazyten.support.errors import DTypeError
 
 P = ParamSpec("P")
@@ -63,7 +63,7 @@ def state() -> State:
 
 def is_autocast_enabled(device_type: str | None = None) -> bool:
     """Whether operations on tensors of a device (the default one) are cast, in this thread."""
-    device = default_device() if device_type is None else canonical(device_type)
+    device = placed(device_type)
     return any(device == name for name, _ in _mode.types)
 
 
@@ -77,7 +77,7 @@ class autocast:
 
     def __init__(self, device_type: str | None = None, dtype: DType | str | None = None,
                  enabled: bool = True) -> None:
-        self.device = default_device() if device_type is None else canonical(device_type)
+        self.device = placed(device_type)
         self.dtype = dt.bfloat16 if dtype is None else dt.as_dtype(dtype)
         if not self.dtype.is_half:
             raise DTypeError(f"autocast to {self.dtype.name}: products can be computed in bfloat16 "

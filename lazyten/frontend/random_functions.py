@@ -16,12 +16,8 @@ from lazyten.ir.node import Node, Shape, const
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import shapes
 from lazyten.random import Generator, distributions
-from lazyten.storage.device import canonical, default_device
+from lazyten.storage.placement import placed
 from lazyten.support.errors import ArgumentError, DTypeError
-
-
-def _place(device: str | None) -> str:
-    return default_device() if device is None else canonical(device)
 
 
 def _type(dtype: DTypeLike | None, default: DType) -> DType:
@@ -35,7 +31,7 @@ def _floats(draw: Callable[[Shape, DType, str, Generator | None], Node], name: s
     if kind.kind != "f":
         raise DTypeError(f"{name}: {kind.name} is no float type with arithmetic; use randint for "
                          f"integers, and convert to 8-bit floats afterwards")
-    where = _place(device)
+    where = placed(device)
     result = Tensor._of(draw(shapes.new_shape(size, name), kind, where, generator), where)
     return result.requires_grad_() if requires_grad else result
 
@@ -62,7 +58,7 @@ def randint(low: int = 0, high: Any = None, size: Any = None, dtype: DTypeLike |
                             "randint(high, size)")
     if high is None:
         low, high = 0, low
-    where = _place(device)
+    where = placed(device)
     node = distributions.integers(shapes.as_int(low, "randint", "low"),
                                   shapes.as_int(high, "randint", "high"),
                                   shapes.new_shape([size], "randint"),
@@ -74,7 +70,7 @@ def randperm(n: int, device: str | None = None, generator: Generator | None = No
              dtype: DTypeLike = dt.int64) -> Tensor:
     """The numbers 0 to n - 1 in random order."""
     count, = shapes.new_shape([shapes.as_int(n, "randperm", "n")], "randperm")
-    where = _place(device)
+    where = placed(device)
     order = Tensor._of(distributions.permutation(count, where, generator), where)
     return order.to(dtype=dtype)
 
@@ -114,7 +110,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, dtype: DTypeLike |
         if size is None:
             raise ArgumentError("normal: no size; give one, or a tensor of means or of standard "
                                 "deviations")
-        kind, where = _type(dtype, dt.default_float), _place(device)
+        kind, where = _type(dtype, dt.default_float), placed(device)
         zeros = const(0, kind, shapes.new_shape([size], "normal"))
         return Tensor._of(zeros, where).normal_(mean, std, generator)
     first = given[0]

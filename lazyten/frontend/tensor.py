@@ -40,6 +40,7 @@ from lazyten.frontend.methods.random import RandomMethods
 from lazyten.frontend.methods.reductions import ReductionMethods
 from lazyten.frontend.methods.views import ViewMethods
 from lazyten.frontend.mixed_precision import casting_methods
+from lazyten.frontend.size import Size
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType, Scalar
 from lazyten.ir.movement import Moves, chained, inverse_order, out_shape
@@ -54,7 +55,7 @@ from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import losses, shapes, special
 from lazyten.storage import data as _data
 from lazyten.storage import history, levels, tracing
-from lazyten.storage.device import canonical, default_device
+from lazyten.storage.placement import Device, canonical, default_device, placed
 from lazyten.storage.storage import Storage
 from lazyten.support.errors import (
     ArgumentError,
@@ -105,7 +106,7 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
                  requires_grad: bool = False) -> None:
         kind = dt.default_float if dtype is None else dt.as_dtype(dtype)
         if _data.are_sizes(data):
-            where = default_device() if device is None else canonical(device)
+            where = placed(device)
             self._hold(Storage(const(0, kind, shapes.new_shape(data or (0,), "Tensor")), where))
         else:
             given = _data.only_sequence(data)
@@ -118,7 +119,7 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
     def _copy_of(data: Any, dtype: DTypeLike | None = None, device: str | None = None,
                  requires_grad: Flag = False) -> Tensor:
         """A tensor with a copy of numbers, nested sequences or an array; see `lazyten.tensor`."""
-        where = default_device() if device is None else canonical(device)
+        where = placed(device)
         if isinstance(data, Tensor):
             node = data.detach().to(dtype=dtype, device=where).node
         else:
@@ -196,12 +197,12 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         return self._lineage is not None
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> Size:
         """The size of each axis."""
         shape = self._storage.value.shape
         for op, arg in self._moves:
             shape = out_shape(op, shape, arg)
-        return shape
+        return Size(shape)
 
     @property
     def _tracker(self) -> ShapeTracker:
@@ -216,9 +217,9 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         return self._storage.value.dtype
 
     @property
-    def device(self) -> str:
-        """The name of the device that the values are on."""
-        return self._storage.device
+    def device(self) -> Device:
+        """The device that the values are on: its name, a string."""
+        return canonical(self._storage.device)
 
     @property
     def ndim(self) -> int:
@@ -230,11 +231,11 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         return self.ndim
 
     @overload
-    def size(self) -> Shape: ...
+    def size(self) -> Size: ...
     @overload
     def size(self, dim: int) -> int: ...
 
-    def size(self, dim: int | None = None) -> Shape | int:
+    def size(self, dim: int | None = None) -> Size | int:
         """The shape, or the size of one axis."""
         return self.shape if dim is None else self.shape[shapes.axis(dim, self.ndim, "size")]
 
@@ -351,7 +352,7 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         if self.dtype not in default or not values.size and self.dtype is not dt.default_float:
             suffixes.append(f"dtype={self.dtype}")
         if self.device != default_device():
-            suffixes.append(f"device={self.device!r}")
+            suffixes.append(f"device='{self.device}'")
         if self.requires_grad:
             suffixes.append("requires_grad=True")
         return printing.format_tensor(values, suffixes)
@@ -804,9 +805,9 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         """The other operand, on this device. DTypeError for what is not a number or a tensor."""
         if isinstance(value, Tensor):
             if value._storage.device != self._storage.device:
-                raise DeviceError(f"{operation} of tensors on {self.device!r} and "
-                                  f"{value.device!r}: both must be on one device; move one with "
-                                  f".to({self.device!r})")
+                raise DeviceError(f"{operation} of tensors on '{self.device}' and "
+                                  f"'{value.device}': both must be on one device; move one with "
+                                  f".to('{self.device}')")
             return value
         if type(value) is Real or type(value) is Flag:
             number: Scalar = value

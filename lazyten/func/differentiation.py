@@ -157,8 +157,8 @@ def matching(operation: str, value: Any, shape: Branch | None, like_these: Seque
             raise DTypeError(f"{operation}: {name} is {type(leaf).__name__} {leaf!r:.40}, not a "
                              f"tensor; wrap it in lazyten.tensor()")
         if leaf.device != device:
-            raise DeviceError(f"{operation}: {name} is on {leaf.device!r}, for a tensor on "
-                              f"{device!r}; move it with .to({device!r})")
+            raise DeviceError(f"{operation}: {name} is on '{leaf.device}', for a tensor on "
+                              f"'{device}'; move it with .to('{device}')")
         if (leaf.shape, leaf.dtype) != (other.shape, other.dtype):
             raise GradientError(f"{operation}: {name} is {leaf.dtype.name} {leaf.shape}, for a "
                                 f"tensor that is {other.dtype.name} {other.shape}; they must be "

@@ -13,7 +13,7 @@ from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import as_dtype
 from lazyten.nn.module_state import StateMethods
 from lazyten.nn.parameter import Parameter
-from lazyten.storage.device import canonical
+from lazyten.storage.placement import canonical
 from lazyten.support.errors import ArgumentError, DTypeError
 from lazyten.support.grad_mode import no_grad
 

@@ -7,7 +7,7 @@ from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir.movement import Moves
 from lazyten.ir.node import const
-from lazyten.storage.device import default_device
+from lazyten.storage.placement import default_device
 from lazyten.storage.storage import Storage
 from lazyten.support.errors import DTypeError
 from lazyten.support.grad_mode import no_grad

@@ -21,7 +21,6 @@ from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Kernel
 from lazyten.support.errors import DeviceError
 from lazyten.support.forking import undivided
-from lazyten.support.variables import Variable
 
 BUILT_IN = {"cpu": "lazyten.runtimes.cpu.cpu:CpuRuntime",
             "interpreter": "lazyten.runtimes.interpreter.interpreter:InterpreterRuntime",
@@ -33,8 +32,6 @@ ENTRY_POINT_GROUP = "lazyten.runtimes"
 CONTRACT = 1
 """The version of what runtimes implement: another one where a runtime written before would break.
 A runtime of another package says by its attribute `contract` which version it was written for."""
-
-_DEVICE = Variable("DEVICE")
 
 Handle = Any  # whatever a runtime's alloc gives
 
@@ -254,35 +251,6 @@ class Executor(ABC):
         return time.perf_counter() - start
 
 
-def default_device() -> str:
-    """The device that new tensors live on: the environment variable DEVICE, or 'cpu'."""
-    return canonical(_DEVICE.text or "cpu") if _DEVICE.is_set() else "cpu"
-
-
-def canonical(name: str) -> str:
-    """'cpu' for 'CPU' and 'cpu:0'. Raises DeviceError for names of no runtime."""
-    if not isinstance(name, str):
-        raise DeviceError(f"device={name!r:.60}: a device is given by name; use one of "
-                          f"{', '.join(available())}")
-    return _canonical(name)
-
-
-@cache
-def _canonical(name: str) -> str:
-    kind, _, index = name.strip().lower().partition(":")
-    if kind not in BUILT_IN and kind not in available():
-        raise DeviceError(f"there is no device {name!r}; use one that this installation has: "
-                          f"{', '.join(available())}. Another runtime is found once its package is "
-                          f"installed (entry point group {ENTRY_POINT_GROUP!r})")
-    if index and not index.isdigit():
-        number = runtime_class(kind).find(index)
-        if number is None:
-            raise DeviceError(f"device {name!r}: what follows the colon is a number, as in "
-                              f"'{kind}:0'")
-        index = str(number)
-    return kind if not index or int(index) == 0 else f"{kind}:{int(index)}"
-
-
 @undivided
 def _entry_points() -> Sequence[Any]:
     """The runtimes of other packages. importlib.metadata is slow to load, and few programs ask."""
@@ -298,10 +266,14 @@ def available() -> tuple[str, ...]:
     return (*inside, *(n for n in outside if n not in BUILT_IN))
 
 
-@cache
-@undivided
 def executor(name: str) -> Executor:
     """The runtime of a canonical device name, started on first use."""
+    return _started(str(name))  # a cache tells a str from its subclass
+
+
+@cache
+@undivided
+def _started(name: str) -> Executor:
     kind, _, index = name.partition(":")
     try:
         started = runtime_class(kind)(int(index or 0))
@@ -361,17 +333,3 @@ def outside(kind: str) -> str:
 def _package(entry: Any) -> str:
     """The name and version of an entry point's package."""
     return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else "unknown"
-
-
-class Device:
-    """`lt.Device.DEFAULT` and the list of what is installed."""
-
-    @staticmethod
-    def default() -> str:
-        """The device that new tensors live on."""
-        return default_device()
-
-    @staticmethod
-    def available() -> tuple[str, ...]:
-        """Names that `DEVICE=` and `device=` accept."""
-        return available()

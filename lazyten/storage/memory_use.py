@@ -1,7 +1,8 @@
 """How much memory tensors take: `lt.memory_stats`, `lt.reset_peak` and `lt.empty_cache`."""
 from __future__ import annotations
 
-from lazyten.storage.device import Executor, MemoryStats, canonical, default_device, executor
+from lazyten.storage.device import Executor, MemoryStats, executor
+from lazyten.storage.placement import placed
 
 
 def memory_stats(device: str | None = None) -> MemoryStats:
@@ -25,4 +26,4 @@ def empty_cache(device: str | None = None) -> None:
 
 
 def _executor(device: str | None) -> Executor:
-    return executor(default_device() if device is None else canonical(device))
+    return executor(placed(device))

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from lazyten.storage.device import CONTRACT, Executor, canonical, default_device, executor, outside
+from lazyten.storage.device import CONTRACT, Executor, executor, outside
+from lazyten.storage.placement import canonical, default_device
 from lazyten.support.errors import LazytenError
 from lazyten.testing.diagnosis import Nonconformance
 from lazyten.testing.scorecard import Failure, Scorecard, Stage

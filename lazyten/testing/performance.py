@@ -17,7 +17,8 @@ from lazyten.execution.realization import realize
 from lazyten.frontend.tensor import Tensor
 from lazyten.schedule.schedule import Schedule
 from lazyten.storage import tracing
-from lazyten.storage.device import canonical, default_device, executor
+from lazyten.storage.device import executor
+from lazyten.storage.placement import placed
 from lazyten.support.errors import ArgumentError
 from lazyten.support.trees import flatten
 
@@ -68,7 +69,7 @@ def watch_kernels() -> Iterator[Kernels]:
 def watch_memory(device: str | None = None) -> Iterator[PeakMemory]:
     """Within this block the device's memory in use is watched; `.bytes` is known at its end."""
     _refuse_in_jit()
-    runtime = executor(default_device() if device is None else canonical(device))
+    runtime = executor(placed(device))
     gc.collect()  # what is garbage already would hide as much new memory
     before = runtime.memory_stats()
     runtime.reset_peak()

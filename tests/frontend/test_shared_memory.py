@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from torch_if_there import torch
 
 import lazyten as lt
-from lazyten.storage.device import default_device
+from lazyten.storage.placement import default_device
 
 Array = np.ndarray[Any, Any]
 

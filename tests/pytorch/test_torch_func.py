@@ -9,7 +9,7 @@ import pytest
 from lenet_steps import batches, lenet, load, weights
 
 import lazyten as lt
-from lazyten.storage.device import default_device
+from lazyten.storage.placement import default_device
 
 torch = pytest.importorskip("torch")
 

@@ -28,7 +28,8 @@ from lazyten.ir.kernel import Kernel
 from lazyten.ir.node import make
 from lazyten.ir.ops import Op
 from lazyten.runtimes.code_cache import CodeCache
-from lazyten.storage.device import Argument, canonical, executor
+from lazyten.storage.device import Argument, executor
+from lazyten.storage.placement import canonical
 from lazyten.support.errors import CompileError, DeviceError
 from lazyten.support.location import Location
 

@@ -39,7 +39,8 @@ from lazyten.runtimes.contract import LoadedProgram
 from lazyten.runtimes.opencl import devices as opencl_devices
 from lazyten.runtimes.opencl.capabilities import gpu_capabilities
 from lazyten.runtimes.opencl.opencl import OpenCLFunction, OpenCLRuntime
-from lazyten.storage.device import canonical, executor
+from lazyten.storage.device import executor
+from lazyten.storage.placement import canonical
 from lazyten.storage.storage import Buffer
 from lazyten.support.disk_cache import DiskCache
 from lazyten.support.errors import CompileError, DeviceError, DTypeError

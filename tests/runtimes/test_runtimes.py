@@ -25,7 +25,8 @@ from lazyten.ir.ops import Op
 from lazyten.runtimes.contract import Capabilities, with_distinct_names
 from lazyten.runtimes.cpu.cpu import CpuRuntime
 from lazyten.runtimes.host.host import target_of
-from lazyten.storage.device import Executor, Program, available, canonical, executor
+from lazyten.storage.device import Executor, Program, available, executor
+from lazyten.storage.placement import canonical
 from lazyten.storage.storage import Buffer
 from lazyten.support.errors import CompileError, DeviceError, DTypeError
 from lazyten.support.location import Location
@@ -284,7 +285,8 @@ USE = '''
 import numpy as np
 import toy_runtime
 from lazyten.ir import dtype as dt
-from lazyten.storage.device import available, default_device
+from lazyten.storage.device import available
+from lazyten.storage.placement import default_device
 from lazyten.ir.node import elementwise, reduce
 from lazyten.ir.ops import Op
 from lazyten.execution.realization import realize

@@ -2,8 +2,8 @@
 
 NVIDIA's bindings get a driver made for tests (fake_cuda_driver.cpp), and g++ stands in for NVRTC,
 with a header that has what CUDA C++ adds to C++ (cuda_on_cpu.h). Threads of a block run in the
-order that `run_in_order` sets. This is a pytest plugin, too: `-p cuda_on_cpu` makes the device known
-to any test run here.
+order that `run_in_order` sets. This is a pytest plugin, too: `-p cuda_on_cpu` makes the
+device known to any test run here.
 """
 from __future__ import annotations
 

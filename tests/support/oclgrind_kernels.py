@@ -31,7 +31,8 @@ from lazyten.ir.ops import Op
 from lazyten.runtimes.checks.evaluation import evaluate
 from lazyten.runtimes.opencl.capabilities import cpu_capabilities
 from lazyten.runtimes.opencl.opencl import OpenCLRuntime
-from lazyten.storage.device import canonical, executor
+from lazyten.storage.device import executor
+from lazyten.storage.placement import canonical
 from lazyten.support.errors import CheckError
 
 Array = np.ndarray[Any, Any]

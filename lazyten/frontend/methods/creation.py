@@ -9,7 +9,7 @@ from lazyten.ir.dtype import DType, Scalar
 from lazyten.ir.node import const
 from lazyten.operators.math import shapes
 from lazyten.storage import data as _data
-from lazyten.storage.device import canonical
+from lazyten.storage.placement import canonical
 
 
 class CreationMethods:

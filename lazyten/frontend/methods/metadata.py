@@ -140,7 +140,7 @@ class MetadataMethods:
                 return int(array.ctypes.data)
         address = None if storage.buffer is None else storage.buffer.handle
         if not isinstance(address, int):
-            raise ArgumentError(f"data_ptr: memory of {self.device!r} has no addresses; move the "
+            raise ArgumentError(f"data_ptr: memory of '{self.device}' has no addresses; move the "
                                 f"tensor with .cpu()")
         return address + self.storage_offset() * self.dtype.itemsize
 
@@ -230,7 +230,7 @@ def _shared(x: T, operation: str, required: bool) -> Array:
         array = _view_of(x, storage.shared.array)
     if array is None and required and x.numel():
         raise ArgumentError(f"{operation} without a copy, of a tensor of shape {x.shape} on "
-                            f"{x.device!r}: it is not evenly spaced in the host's memory; allow a "
+                            f"'{x.device}': it is not evenly spaced in the host's memory; allow a "
                             f"copy")
     copied: Array = x.numpy() if array is None else array
     return copied
