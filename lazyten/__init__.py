@@ -80,6 +80,7 @@ from lazyten.frontend.memory_format import (
     preserve_format,
 )
 from lazyten.frontend.mixed_precision import autocast, is_autocast_enabled
+from lazyten.frontend.printing import set_printoptions
 from lazyten.frontend.random_functions import (
     normal,
     rand,
@@ -90,8 +91,27 @@ from lazyten.frontend.random_functions import (
     randn_like,
     randperm,
 )
+from lazyten.frontend.settings import (
+    are_deterministic_algorithms_enabled,
+    get_num_interop_threads,
+    set_flush_denormal,
+    set_num_interop_threads,
+    use_deterministic_algorithms,
+)
 from lazyten.frontend.size import Size
 from lazyten.frontend.tensor import Tensor
+from lazyten.frontend.tensor_types import (
+    BFloat16Tensor,
+    BoolTensor,
+    ByteTensor,
+    CharTensor,
+    DoubleTensor,
+    FloatTensor,
+    HalfTensor,
+    IntTensor,
+    LongTensor,
+    ShortTensor,
+)
 from lazyten.ir.dtype import (
     DType,
     bfloat16,
@@ -156,9 +176,10 @@ from lazyten.support.matmul_precision import (
 from lazyten.support.threads import get_num_threads, set_num_threads
 
 if TYPE_CHECKING:
-    from lazyten import amp, autograd, func, testing
+    from lazyten import amp, autograd, backends, cuda, func, testing
     from lazyten.autograd import grad
     from lazyten.capture.jitted import jit
+    from lazyten.frontend.saving import load, save
     from lazyten.frontend.serialization import load_safetensors, save_safetensors
     from lazyten.func import vmap
     from lazyten.tuning.tuning import load_decisions, tune
@@ -256,7 +277,7 @@ device, dtype = Device, DType
 @_undivided
 def __getattr__(name: str) -> _Any:
     """Loads what not every program uses when it is first asked for."""
-    if name in ("amp", "autograd", "func", "testing"):
+    if name in ("amp", "autograd", "backends", "cuda", "func", "testing"):
         return _import_module(f"lazyten.{name}")
     if name == "vmap":
         from lazyten.func import vmap
@@ -270,6 +291,9 @@ def __getattr__(name: str) -> _Any:
     if name in ("load_safetensors", "save_safetensors"):
         from lazyten.frontend import serialization
         return getattr(serialization, name)
+    if name in ("load", "save"):
+        from lazyten.frontend import saving
+        return getattr(saving, name)
     if name in ("load_decisions", "tune"):
         from lazyten.tuning import tuning
         return getattr(tuning, name)
@@ -279,20 +303,30 @@ def __getattr__(name: str) -> _Any:
 __all__ = [
     "ArgumentError",
     "AttributeNameError",
+    "BFloat16Tensor",
+    "BoolTensor",
+    "ByteTensor",
+    "CharTensor",
     "CheckError",
     "CompileError",
     "DType",
     "DTypeError",
     "Device",
     "DeviceError",
+    "DoubleTensor",
+    "FloatTensor",
     "Generator",
     "GradientError",
+    "HalfTensor",
     "IndexingError",
+    "IntTensor",
     "InternalError",
     "JitError",
     "LazytenError",
+    "LongTensor",
     "ModuleAttributeError",
     "ShapeError",
+    "ShortTensor",
     "Size",
     "StateError",
     "Tensor",
@@ -326,6 +360,7 @@ __all__ = [
     "arctan",
     "arctan2",
     "arctanh",
+    "are_deterministic_algorithms_enabled",
     "argmax",
     "argmin",
     "argsort",
@@ -343,6 +378,7 @@ __all__ = [
     "atleast_3d",
     "autocast",
     "autograd",
+    "backends",
     "baddbmm",
     "bernoulli",
     "bfloat16",
@@ -387,6 +423,7 @@ __all__ = [
     "count_nonzero",
     "cov",
     "cross",
+    "cuda",
     "cummax",
     "cummin",
     "cumprod",
@@ -457,6 +494,7 @@ __all__ = [
     "get_default_device",
     "get_default_dtype",
     "get_float32_matmul_precision",
+    "get_num_interop_threads",
     "get_num_threads",
     "get_rng_state",
     "grad",
@@ -509,6 +547,7 @@ __all__ = [
     "less_equal",
     "lgamma",
     "linspace",
+    "load",
     "load_decisions",
     "load_safetensors",
     "log",
@@ -604,6 +643,7 @@ __all__ = [
     "row_stack",
     "rsqrt",
     "rsub",
+    "save",
     "save_safetensors",
     "scatter",
     "scatter_add",
@@ -615,8 +655,11 @@ __all__ = [
     "set_default_device",
     "set_default_dtype",
     "set_float32_matmul_precision",
+    "set_flush_denormal",
     "set_grad_enabled",
+    "set_num_interop_threads",
     "set_num_threads",
+    "set_printoptions",
     "set_rng_state",
     "sgn",
     "short",
@@ -674,6 +717,7 @@ __all__ = [
     "unique_consecutive",
     "unravel_index",
     "unsqueeze",
+    "use_deterministic_algorithms",
     "vander",
     "var",
     "var_mean",

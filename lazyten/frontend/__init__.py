@@ -5,6 +5,8 @@ In: what users write. Out: nodes in storages. Not here: what operations mean (op
 
 Files, in reading order:
 
+- settings.py: PyTorch's settings of how it computes, for programs that set them: here they change
+  nothing.
 - size.py: Shapes as users get them.
 - tensor.py: The tensor: what users hold.
 - printing.py: The text of a tensor, laid out as PyTorch lays it out: aligned, four decimals, long
@@ -21,6 +23,9 @@ Files, in reading order:
 - limits.py: Facts about element types: finfo, iinfo, the default float type, which casts are
   safe.
 - interop.py: Tensors that share the memory of NumPy arrays, and of other libraries by DLPack.
+- tensor_types.py: PyTorch's older names of tensors by their element type: `lt.FloatTensor` and the
+  like.
+- saving.py: `lt.save` and `lt.load`: nested state, such as a checkpoint, in one safetensors file.
 - serialization.py: Saving and loading tensors in the safetensors format (package `safetensors`,
   an extra).
 

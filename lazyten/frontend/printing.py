@@ -6,20 +6,53 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from lazyten.support.errors import ArgumentError
+
 Array = np.ndarray[Any, Any]
 Formatter = Callable[[Any], str]
 
-EDGE = 3
-"""Elements shown at each end of an axis that is cut."""
-THRESHOLD = 1000
-"""Tensors of more elements are cut."""
-LINE = 80
-"""Characters a line."""
-DECIMALS = 4
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How tensors are printed. edgeitems: elements at each end of an axis that is cut; threshold:
+    tensors of more elements are cut; linewidth: characters a line; precision: decimals; sci_mode:
+    powers of ten always, never, or where they are needed."""
+
+    precision: int = 4
+    threshold: float = 1000
+    edgeitems: int = 3
+    linewidth: int = 80
+    sci_mode: bool | None = None
+
+
+PROFILES = {"default": Options(), "short": Options(precision=2, edgeitems=2),
+            "full": Options(threshold=math.inf)}
+options = Options()
+
+
+def set_printoptions(precision: int | None = None, threshold: float | None = None,
+                     edgeitems: int | None = None, linewidth: int | None = None,
+                     profile: str | None = None, sci_mode: bool | None = None) -> None:
+    """How tensors are printed from now on; see `Options`. What is None stays as it is, but for
+    sci_mode. profile: 'default', 'short' or 'full', which the others change. ArgumentError for
+    another one, and for numbers below 0."""
+    global options
+    if profile is not None and profile not in PROFILES:
+        raise ArgumentError(f"set_printoptions: there is no profile {profile!r}; use one of "
+                            f"{', '.join(map(repr, PROFILES))}")
+    given: dict[str, Any] = {"precision": precision, "threshold": threshold,
+                             "edgeitems": edgeitems, "linewidth": linewidth}
+    for name, value in given.items():
+        if value is not None and (not isinstance(value, int | float) or not value >= 0):
+            raise ArgumentError(f"set_printoptions: {name}={value!r} must be a number, 0 or more")
+    base = options if profile is None else PROFILES[profile]
+    options = replace(base, sci_mode=sci_mode,
+                      **{name: value for name, value in given.items() if value is not None})
 
 
 def format_tensor(values: Array, suffixes: Sequence[str]) -> str:
@@ -29,14 +62,14 @@ def format_tensor(values: Array, suffixes: Sequence[str]) -> str:
     text = prefix + body
     for suffix in suffixes:
         last = len(text) - text.rfind("\n") - 1
-        fits = last + len(suffix) + 3 <= LINE
+        fits = last + len(suffix) + 3 <= options.linewidth
         text += (", " if fits else ",\n" + " " * len(prefix)) + suffix
     return text + ")"
 
 
 def format_values(values: Array, indent: int) -> str:
     """Nested brackets; continuation lines are indented by `indent`."""
-    cut = values.size > THRESHOLD
+    cut = values.size > options.threshold
     shown = _cut(values) if cut else values
     return _format(values, indent, cut, *_formatter(shown))
 
@@ -44,8 +77,8 @@ def format_values(values: Array, indent: int) -> str:
 def _cut(values: Array) -> Array:
     """The elements that are shown, for their widths."""
     for axis, n in enumerate(values.shape):
-        if n > 2 * EDGE:
-            kept = [*range(EDGE), *range(n - EDGE, n)]
+        if n > 2 * options.edgeitems:
+            kept = [*range(options.edgeitems), *range(n - options.edgeitems, n)]
             values = values.take(kept, axis)
     return values
 
@@ -53,8 +86,9 @@ def _cut(values: Array) -> Array:
 def _format(values: Array, indent: int, cut: bool, one: Formatter, width: int) -> str:
     if values.ndim == 0:
         return one(values.item())
-    shortened = cut and len(values) > 2 * EDGE
-    rows = [*values[:EDGE], *values[-EDGE:]] if shortened else list(values)
+    edge = options.edgeitems
+    shortened = cut and len(values) > 2 * edge
+    rows = [*values[:edge], *values[len(values) - edge:]] if shortened else list(values)
     if values.ndim > 1:
         parts = [_format(np.asarray(r), indent + 1, cut, one, width) for r in rows]
         separator = "," + "\n" * (values.ndim - 1) + " " * (indent + 1)
@@ -62,10 +96,10 @@ def _format(values: Array, indent: int, cut: bool, one: Formatter, width: int) -
         parts = [one(v.item()) for v in rows]
         separator = ", "
     if shortened:
-        parts[EDGE:EDGE] = ["..." if values.ndim > 1 else " ..."]
+        parts[edge:edge] = ["..." if values.ndim > 1 else " ..."]
     if values.ndim > 1:
         return "[" + separator.join(parts) + "]"
-    per_line = max(1, (LINE - indent) // (width + 2))
+    per_line = max(1, (options.linewidth - indent) // (width + 2))
     lines = [", ".join(parts[i:i + per_line]) for i in range(0, len(parts), per_line)]
     return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
 
@@ -79,12 +113,16 @@ def _formatter(shown: Array) -> tuple[Formatter, int]:
     whole = all(v == math.floor(v) for v in finite)
     most, least = max(finite, default=0.0), min(finite, default=1.0)
     spell: Formatter
-    if finite and (most / least > 1000 or most > 1e8 or not whole and least < 1e-4):
-        spell = f"{{:.{DECIMALS}e}}".format
+    powers = options.sci_mode
+    if powers is None:
+        powers = bool(finite) and (most / least > 1000 or most > 1e8
+                                   or not whole and least < 1e-4)
+    if powers:
+        spell = f"{{:.{options.precision}e}}".format
     elif whole:
         spell = _whole
     else:
-        spell = f"{{:.{DECIMALS}f}}".format
+        spell = f"{{:.{options.precision}f}}".format
     kept = [v for v in shown.reshape(-1).tolist() if math.isfinite(v) and v != 0]
     width = max((len(spell(v)) for v in kept), default=1)
     return lambda v: spell(v).rjust(width), width

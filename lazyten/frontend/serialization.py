@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -38,8 +39,15 @@ def _library() -> ModuleType:
 
 def save_safetensors(tensors: Mapping[str, Tensor], path: str | os.PathLike[str]) -> None:
     """Write named tensors to a file, which appears whole or not at all."""
-    library, target = _library(), path_of(path, "save_safetensors")
+    _library()
+    target = path_of(path, "save_safetensors")
     _check_named(tensors)
+    write(packed(tensors), target, "save_safetensors")
+
+
+def packed(tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> bytes:
+    """The content of a safetensors file with these tensors, and texts by name."""
+    library = _library()
     entries: dict[str, Any] = {}
     kept = []  # the library reads the memory, so it must live until then
     for name, t in tensors.items():
@@ -47,12 +55,18 @@ def save_safetensors(tensors: Mapping[str, Tensor], path: str | os.PathLike[str]
         kept.append(stored)
         entries[name] = library.TensorSpec(dtype=t.dtype.name, shape=list(t.shape),
                                            data_ptr=stored.ctypes.data, data_len=stored.nbytes)
+    content: bytes = library.serialize(entries, metadata)
+    return content
+
+
+def write(content: bytes, target: Path, operation: str) -> None:
+    """Write a file, which appears whole or not at all."""
     partial = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        partial.write_bytes(library.serialize(entries))
+        partial.write_bytes(content)
         os.replace(partial, target)
     except OSError as error:
-        raise ArgumentError(f"save_safetensors: cannot write {target}: {error.strerror}; give a "
+        raise ArgumentError(f"{operation}: cannot write {target}: {error.strerror}; give a "
                             f"file in a folder that can be written") from error
     finally:
         with suppress(OSError):
@@ -73,39 +87,51 @@ def _check_named(tensors: Mapping[str, Tensor]) -> None:
 
 def load_safetensors(path: str | os.PathLike[str], device: str | None = None) -> dict[str, Tensor]:
     """The named tensors of a file. ArgumentError if it is missing or not of the format."""
-    library = _library()
+    _library()
+    content = read(path_of(path, "load_safetensors"), "load_safetensors")
+    return unpacked(content, "load_safetensors", str(path), device)
+
+
+def read(path: Path, operation: str) -> bytes:
+    """The content of a file. ArgumentError if it cannot be read."""
     try:
-        content = path_of(path, "load_safetensors").read_bytes()
+        return path.read_bytes()
     except OSError as error:
-        raise ArgumentError(f"load_safetensors: cannot read {path}: {error.strerror}; check the "
+        raise ArgumentError(f"{operation}: cannot read {path}: {error.strerror}; check the "
                             f"path and that the file was saved") from error
+
+
+def unpacked(content: bytes, operation: str, source: str, device: str | None) -> dict[str, Tensor]:
+    """The tensors in the content of a safetensors file. ArgumentError for any other content."""
+    library = _library()
     try:
         entries = library.deserialize(content)
     except library.SafetensorError as error:
-        raise ArgumentError(f"load_safetensors: {path} is not a whole safetensors file: {error}; "
+        raise ArgumentError(f"{operation}: {source} is not a whole safetensors file: {error}; "
                             f"save or copy it again") from error
-    _check_once(content, path)
+    header(content, operation, source)
     tensors = {}
     for name, entry in entries:
         dtype = _NAMES.get(entry["dtype"])
         if dtype is None:
-            raise DTypeError(f"load_safetensors: {name} in {path} is of type {entry['dtype']}, "
+            raise DTypeError(f"{operation}: {name} in {source} is of type {entry['dtype']}, "
                              f"which lazyten has not; it has {', '.join(_NAMES)}")
         stored = np.frombuffer(bytes(entry["data"]), dtype.numpy).reshape(entry["shape"])
         tensors[name] = Tensor._copy_of(ops.decode(stored, dtype), dtype, device)
     return tensors
 
 
-def _check_once(content: bytes, path: str | os.PathLike[str]) -> None:
-    """ArgumentError if the header of a file, which is whole, has a name twice: only one of the two
-    would be loaded, and which one is chance."""
+def header(content: bytes, operation: str, source: str) -> dict[str, Any]:
+    """What the header of a file says, which is whole. ArgumentError if it has a name twice: only
+    one of the two would be loaded, and which one is chance."""
     def each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         names = Counter(name for name, _ in pairs)
         twice = [name for name, count in names.items() if count > 1]
         if twice:
-            raise ArgumentError(f"load_safetensors: {path} has the name {twice[0]!r:.80} twice; "
+            raise ArgumentError(f"{operation}: {source} has the name {twice[0]!r:.80} twice; "
                                 f"save it again, with one tensor a name")
         return dict(pairs)
 
     length = int.from_bytes(content[:8], "little")
-    json.loads(content[8:8 + length], object_pairs_hook=each)
+    found: dict[str, Any] = json.loads(content[8:8 + length], object_pairs_hook=each)
+    return found

@@ -73,6 +73,10 @@ Flag: TypeAlias = bool
 Integer: TypeAlias = int
 Real: TypeAlias = float
 DTypeLike = DType | str | type | np.dtype[Any]
+KINDS = {"Half": dt.float16, "BFloat16": dt.bfloat16, "Float": dt.float32, "Double": dt.float64,
+         "Byte": dt.uint8, "Char": dt.int8, "Short": dt.int16, "Int": dt.int32, "Long": dt.int64,
+         "Bool": dt.bool_}
+"""Element types by PyTorch's names of tensors of them."""
 _NUMBERS = float, int, bool, np.number, np.bool_
 
 
@@ -398,9 +402,18 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         """This tensor on the cpu."""
         return self.to(device="cpu")
 
-    def type(self, dtype: DTypeLike) -> Tensor:
-        """This tensor in another dtype."""
-        return self.to(dtype=dtype)
+    @overload
+    def type(self) -> str: ...
+    @overload
+    def type(self, dtype: DTypeLike) -> Tensor: ...
+
+    def type(self, dtype: DTypeLike | None = None) -> Tensor | str:
+        """This tensor in another dtype; without one, the name of its kind: 'lazyten.FloatTensor'.
+        """
+        if dtype is not None:
+            return self.to(dtype=dtype)
+        names = [name for name, kind in KINDS.items() if kind is self.dtype]
+        return f"lazyten.{(names or [self.dtype.name.capitalize()])[0]}Tensor"
 
     def float(self) -> Tensor:
         """In float32."""

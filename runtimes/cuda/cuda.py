@@ -128,6 +128,11 @@ class CudaRuntime(PooledRuntime[int]):
                 return number
         raise DeviceError(f"device 'cuda:{name}': no GPU is called so; {_listed(names)}")
 
+    @classmethod
+    def devices(cls) -> list[str]:
+        cuda_driver.start()
+        return cuda_driver.device_names()
+
     # ---- memory ----
 
     def _reserve(self, size: int) -> Block[int]:

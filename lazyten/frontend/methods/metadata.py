@@ -106,6 +106,23 @@ class MetadataMethods:
         """Whether the device is the cpu."""
         return self.device.partition(":")[0] == "cpu"
 
+    is_meta = is_mps = is_xpu = is_xla = is_vulkan = is_ipu = is_maia = is_mtia = False
+    is_sparse = is_sparse_csr = is_mkldnn = is_nested = is_quantized = False
+    """Other devices of PyTorch, and other ways to store elements: never."""
+
+    def is_pinned(self: T) -> bool:
+        """Whether the memory is locked for copies to a GPU: never, they are made from any."""
+        return False
+
+    def pin_memory(self: T) -> T:
+        """The tensor itself; see is_pinned."""
+        return self
+
+    def get_device(self: T) -> int:
+        """The number of the device among its kind; -1 for the cpu."""
+        index = self.device.index
+        return -1 if index is None else index
+
     def is_signed(self: T) -> bool:
         """Whether the elements can be below 0."""
         return self.dtype.kind in "ifs"

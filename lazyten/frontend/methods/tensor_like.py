@@ -12,6 +12,7 @@ from lazyten.autodiff.hooks import RemovableHandle
 from lazyten.ir.dtype import DType, Scalar
 from lazyten.ir.node import Node, Shape
 from lazyten.ir.ops import Op
+from lazyten.storage.placement import Device
 from lazyten.storage.storage import Storage
 
 
@@ -36,7 +37,7 @@ class TensorLike(Protocol):
     @property
     def dtype(self) -> DType: ...
     @property
-    def device(self) -> str: ...
+    def device(self) -> Device: ...
     @property
     def ndim(self) -> int: ...
     @property

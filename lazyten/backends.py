@@ -1,0 +1,71 @@
+"""`lt.backends`: PyTorch's switches of its libraries, so that programs which set them run.
+
+lazyten uses none of these libraries. `is_available()` says so; what is set is kept and has no
+effect, but for `cuda.matmul.allow_tf32`, which is `lt.set_float32_matmul_precision`. Results are
+the same from run to run whatever is set.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from lazyten.storage.device import missing
+from lazyten.support.matmul_precision import allows_tf32, set_float32_matmul_precision
+
+
+class Switches:
+    """A library that is not used, and its switches. AttributeError for one it has not."""
+
+    def __init__(self, library: str, **switches: Any) -> None:
+        self.__dict__.update(_library=library, **switches)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name.startswith("_") or name not in self.__dict__:
+            raise self._unknown(name)
+        self.__dict__[name] = value
+
+    def __getattr__(self, name: str) -> Any:
+        raise self._unknown(name)
+
+    def _unknown(self, name: str) -> AttributeError:
+        known = ", ".join(n for n in self.__dict__ if not n.startswith("_")) or "none"
+        return AttributeError(f"backends.{self._library} has no switch {name!r}: lazyten does "
+                                  f"not use {self._library}; known ones are {known}")
+
+    def is_available(self) -> bool:
+        """False: lazyten does not use it."""
+        return False
+
+    is_built = is_available
+
+
+class _Matmul:
+    """Products on an NVIDIA GPU."""
+
+    @property
+    def allow_tf32(self) -> bool:
+        """Whether float32 factors may be rounded to tf32."""
+        return allows_tf32()
+
+    @allow_tf32.setter
+    def allow_tf32(self, allowed: bool) -> None:
+        set_float32_matmul_precision("high" if allowed else "highest")
+
+
+class _Cuda:
+    """The device `cuda`."""
+
+    matmul = _Matmul()
+
+    @staticmethod
+    def is_built() -> bool:
+        """Whether what the device needs is installed."""
+        return missing("cuda") is None
+
+
+cuda = _Cuda()
+cudnn = Switches("cudnn", enabled=False, benchmark=False, deterministic=True, allow_tf32=False,
+                 benchmark_limit=None)
+mkl = Switches("mkl")
+mkldnn = Switches("mkldnn", enabled=False)
+mps = Switches("mps")
+openmp = Switches("openmp")

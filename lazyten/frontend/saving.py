@@ -1,0 +1,133 @@
+"""`lt.save` and `lt.load`: nested state, such as a checkpoint, in one safetensors file.
+
+The tensors are the file's tensors, numbered; how they nest is a text in its header. Nothing in a
+file is code, so loading one is safe, and nothing but data can be saved.
+"""
+from __future__ import annotations
+
+import json
+import os
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, BinaryIO, TypeAlias
+
+import numpy as np
+
+from lazyten.frontend import serialization
+from lazyten.frontend.size import Size
+from lazyten.frontend.tensor import Tensor
+from lazyten.ir import dtype as dt
+from lazyten.ir.dtype import DType
+from lazyten.storage.placement import Device
+from lazyten.support.errors import ArgumentError
+from lazyten.support.paths import path_of
+
+File: TypeAlias = str | os.PathLike[str] | BinaryIO
+STRUCTURE = "lazyten.structure"
+"""Where in the header the text is."""
+ZIP, PICKLE = b"PK\x03\x04", b"\x80"
+"""What files of PyTorch begin with."""
+_SEQUENCES: dict[str, type[Any]] = {"size": Size, "list": list, "tuple": tuple, "set": set}
+_MAPPINGS: dict[str, Callable[[list[tuple[Any, Any]]], Any]] = {
+    "dict": dict, "ordered": OrderedDict, "defaultdict": lambda items: defaultdict(dict, items)}
+_LEAVES: dict[str, tuple[type, Callable[[Any], str | int], Callable[[Any], Any]]] = {
+    "device": (Device, str, Device), "str": (str, str, str), "int": (int, int, int),
+    "float": (float, float.hex, float.fromhex),
+    "dtype": (DType, lambda dtype: str(dtype.name), dt.as_dtype),
+    "bytes": (bytes, bytes.hex, bytes.fromhex)}
+"""What has no parts: its class, how it is written, and how it is read."""
+
+
+def save(obj: Any, f: File) -> None:
+    """Write nested dicts, lists, tuples and sets of tensors, arrays, numbers, texts, bytes, element
+    types and devices to a file, which appears whole or not at all, or to an open binary file.
+
+    For a module or an optimizer give its state_dict(). ArgumentError for what is no data.
+    """
+    tensors: dict[str, Tensor] = {}
+    structure = json.dumps(_described(obj, tensors, "the object"))
+    content = serialization.packed(tensors, {STRUCTURE: structure})
+    if hasattr(f, "write"):
+        f.write(content)
+    else:
+        serialization.write(content, path_of(f, "save"), "save")
+
+
+def load(f: File, map_location: str | None = None, *, weights_only: bool = True,
+         mmap: bool = False) -> Any:
+    """What `save` wrote, or the named tensors of any safetensors file.
+
+    map_location: the device of the tensors; the default device if None. weights_only and mmap
+    change nothing: a file never has code in it. ArgumentError for files of another format, such as
+    PyTorch's.
+    """
+    if map_location is not None and not isinstance(map_location, str):
+        raise ArgumentError(f"load: map_location={map_location!r:.60}: give the name of a device; "
+                            f"tensors that belong elsewhere are moved with .to()")
+    opened = hasattr(f, "read")
+    source = "the file" if opened else str(f)
+    content = f.read() if hasattr(f, "read") else serialization.read(path_of(f, "load"), "load")
+    if content.startswith((ZIP, PICKLE)) and content[8:9] != b"{":  # after the header's length
+        raise ArgumentError(f"load: {source} was written by PyTorch or as a pickle, which runs "
+                            f"whatever code is in it; write it there with "
+                            f"safetensors.torch.save_file(state_dict, path)")
+    tensors = serialization.unpacked(content, "load", source, map_location)
+    about = serialization.header(content, "load", source).get("__metadata__", {})
+    if STRUCTURE not in about:
+        return tensors
+    return _built(json.loads(about[STRUCTURE]), tensors)
+
+
+def _described(value: Any, tensors: dict[str, Tensor], where: str) -> Any:
+    """The value as JSON: plain numbers and texts as they are, others a list that begins with its
+    kind. Tensors are put among `tensors`."""
+    if value is None or type(value) in (bool, int, str):
+        return value
+    if isinstance(value, Tensor):
+        number = str(len(tensors))
+        tensors[number] = value
+        return ["tensor", number, value.requires_grad and value.is_leaf]
+    if isinstance(value, Mapping):
+        name = {OrderedDict: "ordered", defaultdict: "defaultdict"}.get(type(value), "dict")
+        return [name, [[_described(key, tensors, f"a key of {where}"),
+                        _described(item, tensors, f"{where}[{key!r:.40}]")]
+                       for key, item in value.items()]]
+    for name, kind in _SEQUENCES.items():
+        if isinstance(value, kind):
+            return [name, [_described(item, tensors, f"{where}[{at}]")
+                           for at, item in enumerate(value)]]
+    return _described_leaf(value, where, tensors)
+
+
+def _described_leaf(value: Any, where: str, tensors: dict[str, Tensor]) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        kept = _described(Tensor._copy_of(value), tensors, where)
+        return ["array" if isinstance(value, np.ndarray) else "number", kept[1]]
+    for name, (kind, text, _) in _LEAVES.items():
+        if isinstance(value, kind):
+            return [name, text(value)]
+    raise ArgumentError(f"save: {where} is {type(value).__name__} {value!r:.40}, which is no data; "
+                        f"save the state_dict() of modules, optimizers and schedulers, and what "
+                        f"they are made of as numbers and texts")
+
+
+def _built(described: Any, tensors: Mapping[str, Tensor]) -> Any:
+    """The value that `_described` described."""
+    if not isinstance(described, list):
+        return described
+    kind, content, *rest = described
+    if kind == "tensor":
+        return tensors[content].requires_grad_() if rest[0] else tensors[content]
+    if kind in ("array", "number"):
+        array = tensors[content].numpy()
+        return array if kind == "array" else array[()]
+    if kind in _SEQUENCES:
+        return _SEQUENCES[kind]([_built(item, tensors) for item in content])
+    if kind in _MAPPINGS:
+        return _MAPPINGS[kind](list(_pairs(content, tensors)))
+    return _LEAVES[kind][2](content)
+
+
+def _pairs(content: list[list[Any]], tensors: Mapping[str, Tensor]) -> Iterator[tuple[Any, Any]]:
+    for key, item in content:
+        yield _built(key, tensors), _built(item, tensors)

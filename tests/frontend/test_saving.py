@@ -1,0 +1,92 @@
+"""`lt.save` and `lt.load`: nested data in a safetensors file, and no code."""
+from __future__ import annotations
+
+import io
+import pickle
+import zipfile
+from collections import OrderedDict, defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lazyten as lt
+from lazyten import nn
+
+pytest.importorskip("safetensors")
+
+
+def again(value: Any) -> Any:
+    file = io.BytesIO()
+    lt.save(value, file)
+    file.seek(0)
+    return lt.load(file)
+
+
+PLAIN = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(
+    max_size=5) | st.binary(max_size=5)
+KEYS = st.integers() | st.text(max_size=5) | st.tuples(st.integers(), st.booleans())
+
+
+@settings(max_examples=60)
+@given(st.recursive(PLAIN, lambda inner: st.lists(inner, max_size=3) | st.lists(
+    inner, max_size=3).map(tuple) | st.dictionaries(KEYS, inner, max_size=3), max_leaves=12))
+def test_plain_data_comes_back_with_its_types(value: Any) -> None:
+    assert repr(again(value)) == repr(value)
+
+
+def test_a_checkpoint_comes_back(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Linear(3, 2), nn.ReLU(), nn.Linear(2, 1))
+    optimizer = lt.optim.AdamW(model.parameters())
+    model(lt.ones(4, 3)).sum().backward()
+    optimizer.step()
+    lt.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": 3,
+             "best": float("inf")}, tmp_path / "checkpoint.pt")
+    loaded = lt.load(tmp_path / "checkpoint.pt", map_location="cpu", weights_only=False)
+    other = nn.Sequential(nn.Linear(3, 2), nn.ReLU(), nn.Linear(2, 1))
+    assert "All keys" in str(other.load_state_dict(loaded["model"]))
+    lt.optim.AdamW(other.parameters()).load_state_dict(loaded["optimizer"])
+    assert (loaded["epoch"], loaded["best"]) == (3, float("inf"))
+    for a, b in zip(model.parameters(), other.parameters(), strict=True):
+        assert a.tolist() == b.tolist()
+    state = optimizer.state_dict()["state"][0]["exp_avg"]
+    assert loaded["optimizer"]["state"][0]["exp_avg"].tolist() == state.tolist()
+
+
+def test_what_surrounds_tensors_comes_back_as_what_it_was() -> None:
+    value = {"size": lt.ones(2, 3).shape, "device": lt.device("interpreter:1"), "set": {1, 2},
+             "dtype": lt.bfloat16, "ordered": OrderedDict(b=1, a=2), "float": np.float64(2.5),
+             "array": np.arange(3, dtype=np.int16)}
+    found = again(value)
+    assert repr(found) == repr(value)
+    assert [type(v) for v in found.values()] == [type(v) for v in value.values()]
+    assert again(defaultdict(dict, a={1: 2})).default_factory is dict
+    leaf, plain, view = again([lt.ones(2).requires_grad_(), lt.ones(2), lt.arange(6)[::-2]])
+    assert leaf.requires_grad and not plain.requires_grad and view.tolist() == [5, 3, 1]
+
+
+def test_a_safetensors_file_of_others_is_its_named_tensors(tmp_path: Path) -> None:
+    lt.save_safetensors({"w": lt.ones(2)}, tmp_path / "file")
+    assert lt.load(tmp_path / "file")["w"].tolist() == [1, 1]
+
+
+def test_what_is_no_data_is_refused_by_its_place_and_leaves_no_file(tmp_path: Path) -> None:
+    with pytest.raises(lt.ArgumentError, match=r"the object\['net'\]\[0\] is Linear.*state_dict"):
+        lt.save({"net": [nn.Linear(1, 1)]}, tmp_path / "file")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_pickles_are_refused_unread(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "model.pt", "w") as archive:
+        archive.writestr("data.pkl", pickle.dumps({"w": 1}))
+    (tmp_path / "old.pt").write_bytes(pickle.dumps({"w": 1}, protocol=2))
+    for name in ("model.pt", "old.pt"):
+        with pytest.raises(lt.ArgumentError, match=r"PyTorch.*safetensors\.torch\.save_file"):
+            lt.load(tmp_path / name)
+    with pytest.raises(lt.ArgumentError, match="cannot read"):
+        lt.load(tmp_path / "nothing")
+    with pytest.raises(lt.ArgumentError, match="map_location"):
+        lt.load(tmp_path / "model.pt", map_location={"cuda": "cpu"})
