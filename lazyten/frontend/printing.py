@@ -42,7 +42,7 @@ def set_printoptions(precision: int | None = None, threshold: float | None = Non
     sci_mode. profile: 'default', 'short' or 'full', which the others change. ArgumentError for
     another one, and for numbers below 0."""
     global options
-    if profile is not None and profile not in PROFILES:
+    if profile is not None and not (isinstance(profile, str) and profile in PROFILES):
         raise ArgumentError(f"set_printoptions: there is no profile {profile!r}; use one of "
                             f"{', '.join(map(repr, PROFILES))}")
     given: dict[str, Any] = {"precision": precision, "threshold": threshold,

@@ -9,6 +9,7 @@ import json
 import os
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
@@ -48,7 +49,8 @@ def save(obj: Any, f: File) -> None:
     structure = json.dumps(_described(obj, tensors, "the object"))
     content = serialization.packed(tensors, {STRUCTURE: structure})
     if hasattr(f, "write"):
-        f.write(content)
+        with _open_for("save", "writing", f):
+            f.write(content)
     else:
         serialization.write(content, path_of(f, "save"), "save")
 
@@ -64,9 +66,7 @@ def load(f: File, map_location: str | None = None, *, weights_only: bool = True,
     if map_location is not None and not isinstance(map_location, str):
         raise ArgumentError(f"load: map_location={map_location!r:.60}: give the name of a device; "
                             f"tensors that belong elsewhere are moved with .to()")
-    opened = hasattr(f, "read")
-    source = "the file" if opened else str(f)
-    content = f.read() if hasattr(f, "read") else serialization.read(path_of(f, "load"), "load")
+    source, content = _content(f)
     if content.startswith((ZIP, PICKLE)) and content[8:9] != b"{":  # after the header's length
         raise ArgumentError(f"load: {source} was written by PyTorch or as a pickle, which runs "
                             f"whatever code is in it; write it there with "
@@ -76,6 +76,24 @@ def load(f: File, map_location: str | None = None, *, weights_only: bool = True,
     if STRUCTURE not in about:
         return tensors
     return _built(json.loads(about[STRUCTURE]), tensors)
+
+
+@contextmanager
+def _open_for(operation: str, what: str, f: object) -> Iterator[None]:
+    """An open file that cannot be used so is an ArgumentError."""
+    try:
+        yield
+    except (OSError, TypeError, ValueError) as error:
+        raise ArgumentError(f"{operation}: {f!r:.60} is no binary file that is open for {what}: "
+                            f"{error}; give a path, or open(path, 'rb') or 'wb'") from error
+
+
+def _content(f: File) -> tuple[str, bytes]:
+    """What a file is called, and its bytes."""
+    if isinstance(f, str | os.PathLike) or not hasattr(f, "read"):
+        return str(f), serialization.read(path_of(f, "load"), "load")
+    with _open_for("load", "reading", f):
+        return "the file", bytes(f.read())
 
 
 def _described(value: Any, tensors: dict[str, Tensor], where: str) -> Any:

@@ -48,8 +48,9 @@ def usual_arguments() -> Iterator[tuple[Any, ...]]:
 
 
 OUTSIDE = {"checkpoint", "from_dlpack", "grad", "jit", "load_decisions", "load_safetensors",
-           "manual_seed", "save_safetensors", "seed", "set_default_dtype", "set_num_threads",
-           "set_rng_state", "tune", "vmap", "_takes_tensors"}
+           "manual_seed", "save_safetensors", "seed", "set_default_device", "set_default_dtype",
+           "set_num_threads", "set_printoptions", "set_rng_state", "tune",
+           "use_deterministic_algorithms", "vmap", "_takes_tensors"}
 """What changes the state of the process, or has rows of its own."""
 
 

@@ -88,5 +88,9 @@ def test_pickles_are_refused_unread(tmp_path: Path) -> None:
             lt.load(tmp_path / name)
     with pytest.raises(lt.ArgumentError, match="cannot read"):
         lt.load(tmp_path / "nothing")
+    with open(__file__, encoding="utf8") as text, pytest.raises(lt.ArgumentError, match="binary"):
+        lt.load(text)  # type: ignore[arg-type]
+    with pytest.raises(lt.ArgumentError, match="open for writing"):
+        lt.save(1, text)  # type: ignore[arg-type]
     with pytest.raises(lt.ArgumentError, match="map_location"):
         lt.load(tmp_path / "model.pt", map_location={"cuda": "cpu"})

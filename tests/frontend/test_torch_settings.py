@@ -57,7 +57,7 @@ def test_kinds_of_tensors_make_them_and_know_them() -> None:
 
 def test_bad_print_options_change_nothing() -> None:
     before = printing.options
-    for options in ({"profile": "long"}, {"precision": -1}, {"edgeitems": "3"}):
+    for options in ({"profile": "long"}, {"profile": {}}, {"precision": -1}, {"edgeitems": "3"}):
         with pytest.raises(lt.ArgumentError, match=next(iter(options))):
             lt.set_printoptions(**options)  # type: ignore[arg-type]
     assert printing.options is before
