@@ -1,7 +1,7 @@
 """Neural networks: modules with parameters, their layers, initial values and functions.
 
 In: tensors. Out: tensors, and trees of parameters by name. `functional.py` names what functions/
-and criteria/ define. This file offers what is here and in sequence/, so it is above both.
+and criteria/ define, and this file what modules/ and sequence/ do, so it is above both.
 
 Files, in reading order:
 
@@ -15,40 +15,12 @@ Files, in reading order:
   their way back.
 - containers.py: Modules that hold others: in a row, in a list, by name.
 - parameter_containers.py: Modules that hold parameters: in a list, by name.
-- layers.py: Layers: modules with PyTorch's names, arguments and initial values.
-- convolution_layers.py: Convolution layers, with PyTorch's names, arguments and initial values.
-- loss_modules.py: Losses as modules.
 - init.py: Initial values of parameters, written in place; each function gives the tensor back.
 """
-from lazyten.nn import functional, init
+from lazyten.nn import functional, init, modules
 from lazyten.nn.containers import ModuleDict, ModuleList, Sequential
-from lazyten.nn.convolution_layers import (
-    Conv1d,
-    Conv2d,
-    Conv3d,
-    ConvTranspose1d,
-    ConvTranspose2d,
-    ConvTranspose3d,
-)
-from lazyten.nn.layers import (
-    GELU,
-    AvgPool2d,
-    Dropout,
-    Embedding,
-    Flatten,
-    Identity,
-    LayerNorm,
-    Linear,
-    LogSoftmax,
-    MaxPool2d,
-    ReLU,
-    Sigmoid,
-    SiLU,
-    Softmax,
-    Tanh,
-)
-from lazyten.nn.loss_modules import CrossEntropyLoss, MSELoss
 from lazyten.nn.module import Module
+from lazyten.nn.modules import *  # noqa: F403
 from lazyten.nn.parameter import Parameter
 from lazyten.nn.parameter_containers import ParameterDict, ParameterList
 from lazyten.nn.sequence.attention import MultiheadAttention
@@ -61,11 +33,8 @@ from lazyten.nn.sequence.transformer import (
 )
 
 __all__ = [
-    "GELU", "AvgPool2d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d",
-    "ConvTranspose3d", "CrossEntropyLoss", "Dropout", "Embedding", "Flatten", "Identity",
-    "LayerNorm", "Linear", "LogSoftmax", "MSELoss", "MaxPool2d", "Module", "ModuleDict",
-    "ModuleList", "MultiheadAttention", "Parameter", "ParameterDict", "ParameterList", "ReLU",
-    "Sequential", "SiLU", "Sigmoid", "Softmax", "Tanh", "Transformer", "TransformerDecoder",
-    "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer", "functional",
-    "init",
+    "Module", "ModuleDict", "ModuleList", "MultiheadAttention", "Parameter", "ParameterDict",
+    "ParameterList", "Sequential", "Transformer", "TransformerDecoder", "TransformerDecoderLayer",
+    "TransformerEncoder", "TransformerEncoderLayer", "functional", "init", "modules",
 ]
+__all__ += modules.__all__

@@ -12,7 +12,7 @@ import pytest
 import lazyten as lt
 from lazyten import nn
 from lazyten.nn import functional as F
-from lazyten.nn import layers
+from lazyten.nn.modules import base
 
 
 class Block(nn.Module):
@@ -197,8 +197,8 @@ def test_initial_values_have_the_deviation_of_their_formula(
 def test_initial_values_are_the_same_from_host_and_device(
         device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
-    for most in (layers.MOST_ON_HOST, 0):
-        monkeypatch.setattr(layers, "MOST_ON_HOST", most)
+    for most in (base.MOST_ON_HOST, 0):
+        monkeypatch.setattr(base, "MOST_ON_HOST", most)
         lt.manual_seed(5)
         made.append([nn.Conv2d(3, 4, (2, 5), device=device), nn.Linear(70, 33, device=device)])
     for host, compiled in zip(*made, strict=True):

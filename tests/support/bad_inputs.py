@@ -364,7 +364,7 @@ LAYERS = [
     Bad("Linear of half a size", lambda t: lt.nn.Linear(1.5, 2),
         D, "Linear", ("1.5",), "whole number"),
     Bad("Linear of integers", lambda t: lt.nn.Linear(3, 2, dtype="int32"),
-        D, "uniform_", ("int32",), "it is for floats"),
+        D, "Linear", ("int32",), "give a float type"),
     Bad("Conv2d of a negative number of channels", lambda t: lt.nn.Conv2d(-2, 4, 3),
         A, "Conv2d", ("-2",), "1 or more"),
     Bad("Conv2d with groups that do not divide", lambda t: lt.nn.Conv2d(2, 4, 3, groups=3),

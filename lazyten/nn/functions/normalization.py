@@ -119,11 +119,12 @@ def _channels_first(x: Tensor | None, input: Tensor) -> Tensor | None:
     return None if x is None else x.reshape(-1, *(1,) * (input.ndim - 2))
 
 
-def _update_running(running: Tensor | None, found: Tensor, momentum: float) -> None:
+def _update_running(running: Tensor | None, found: Tensor, momentum: float | Tensor) -> None:
     if running is not None:
-        momentum = shapes.as_number(momentum, "batch_norm", "momentum")
+        share = momentum if isinstance(momentum, Tensor) else shapes.as_number(
+            momentum, "batch_norm", "momentum")
         with no_grad():
-            mixed = running * (1 - momentum) + found.detach().reshape(running.shape) * momentum
+            mixed = running * (1 - share) + found.detach().reshape(running.shape) * share
             running.copy_(mixed)
 
 
@@ -149,12 +150,13 @@ def _by_running(input: Tensor, mean: Tensor | None, var: Tensor | None, weight: 
 @takes_tensors
 def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None,
                weight: Tensor | None = None, bias: Tensor | None = None, training: bool = False,
-               momentum: float = 0.1, eps: float = 1e-5) -> Tensor:
+               momentum: float | Tensor = 0.1, eps: float = 1e-5) -> Tensor:
     """Each channel (axis 1) of (batch, channels, ..) moved to mean 0 and scaled to variance 1, then
     times weight (channels,), plus bias.
 
-    training: by its own mean and variance, of which a share `momentum` goes to running_mean and
-    (without the bias of a sample) to running_var, in place. Else by those two.
+    training: by its own mean and variance, of which a share `momentum` (a number, or a zero-dim
+    tensor, which is not read) goes to running_mean and (without the bias of a sample) to
+    running_var, in place. Else by those two.
     """
     _check_channels(input, {"running_mean": running_mean, "running_var": running_var,
                             "weight": weight, "bias": bias}, "batch_norm")

@@ -9,8 +9,9 @@ from lazyten.nn import functional as F
 from lazyten.nn import init
 from lazyten.nn.functions.dropout import check_probability
 from lazyten.nn.functions.multi_head_attention import each_of
-from lazyten.nn.layers import Linear, uniform_within
 from lazyten.nn.module import Module
+from lazyten.nn.modules.base import uniform_within
+from lazyten.nn.modules.linear import Linear
 from lazyten.nn.parameter import Parameter, parameter_of
 from lazyten.operators.math import shapes
 from lazyten.support.errors import ArgumentError

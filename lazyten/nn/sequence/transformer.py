@@ -12,8 +12,8 @@ from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.nn import functional as F
 from lazyten.nn import init
 from lazyten.nn.containers import ModuleList
-from lazyten.nn.layers import GELU, Dropout, LayerNorm, Linear, ReLU
 from lazyten.nn.module import Module
+from lazyten.nn.modules import GELU, Dropout, LayerNorm, Linear, ReLU
 from lazyten.nn.sequence.attention import MultiheadAttention
 from lazyten.operators.math import shapes
 from lazyten.support.errors import ArgumentError, ShapeError

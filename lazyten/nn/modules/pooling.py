@@ -1,0 +1,161 @@
+"""Pooling as layers, over one to three spatial axes."""
+from __future__ import annotations
+
+from typing import Any
+
+from lazyten.frontend.tensor import Tensor
+from lazyten.nn import functional as F
+from lazyten.nn.functions.adaptive_pooling import OutputSize
+from lazyten.nn.functions.pooling import Sizes
+from lazyten.nn.modules.base import Layer
+from lazyten.operators.math import shapes
+
+# ---- the greatest --------------------------------------------------------------------------------
+
+class _MaxPoolNd(Layer):
+    """The options of max_pool1d to max_pool3d; stride None: the kernel's size."""
+
+    _shown = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
+
+    def __init__(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
+                 dilation: Sizes = 1, return_indices: bool = False, ceil_mode: bool = False
+                 ) -> None:
+        super().__init__()
+        self.kernel_size, self.stride = kernel_size, kernel_size if stride is None else stride
+        self.padding, self.dilation = padding, dilation
+        self.return_indices, self.ceil_mode = return_indices, ceil_mode
+
+
+class MaxPool1d(_MaxPoolNd):
+    """functional.max_pool1d."""
+
+    def forward(self, input: Tensor) -> Any:
+        return F.max_pool1d(input, self.kernel_size, self.stride, self.padding, self.dilation,
+                            self.ceil_mode, self.return_indices)
+
+
+class MaxPool2d(_MaxPoolNd):
+    """functional.max_pool2d."""
+
+    def forward(self, input: Tensor) -> Any:
+        return F.max_pool2d(input, self.kernel_size, self.stride, self.padding, self.dilation,
+                            self.ceil_mode, self.return_indices)
+
+
+class MaxPool3d(_MaxPoolNd):
+    """functional.max_pool3d."""
+
+    def forward(self, input: Tensor) -> Any:
+        return F.max_pool3d(input, self.kernel_size, self.stride, self.padding, self.dilation,
+                            self.ceil_mode, self.return_indices)
+
+
+# ---- the mean ------------------------------------------------------------------------------------
+
+class _AvgPoolNd(Layer):
+    """The options of avg_pool1d to avg_pool3d."""
+
+    _shown = ("kernel_size", "stride", "padding")
+
+    def __init__(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
+                 ceil_mode: bool = False, count_include_pad: bool = True,
+                 divisor_override: int | None = None) -> None:
+        super().__init__()
+        self.kernel_size, self.stride = kernel_size, kernel_size if stride is None else stride
+        self.padding, self.ceil_mode = padding, ceil_mode
+        self.count_include_pad, self.divisor_override = count_include_pad, divisor_override
+
+
+class AvgPool1d(_AvgPoolNd):
+    """functional.avg_pool1d."""
+
+    def __init__(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
+                 ceil_mode: bool = False, count_include_pad: bool = True) -> None:
+        taps = shapes.pair(kernel_size, 1, "AvgPool1d", "kernel_size")
+        steps = taps if stride is None else shapes.pair(stride, 1, "AvgPool1d", "stride")
+        around = shapes.pair(padding, 1, "AvgPool1d", "padding", least=0)
+        super().__init__(taps, steps, around, ceil_mode, count_include_pad)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
+                            self.count_include_pad)
+
+
+class AvgPool2d(_AvgPoolNd):
+    """functional.avg_pool2d."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.avg_pool2d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
+                            self.count_include_pad, self.divisor_override)
+
+
+class AvgPool3d(_AvgPoolNd):
+    """functional.avg_pool3d."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.avg_pool3d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
+                            self.count_include_pad, self.divisor_override)
+
+
+# ---- to a given size -----------------------------------------------------------------------------
+
+class _AdaptiveAvgPoolNd(Layer):
+    """The option of adaptive_avg_pool1d to adaptive_avg_pool3d."""
+
+    _shown = ("output_size",)
+
+    def __init__(self, output_size: OutputSize) -> None:
+        super().__init__()
+        self.output_size = output_size
+
+
+class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
+    """functional.adaptive_avg_pool1d."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.adaptive_avg_pool1d(input, self.output_size)
+
+
+class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
+    """functional.adaptive_avg_pool2d."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.adaptive_avg_pool2d(input, self.output_size)
+
+
+class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
+    """functional.adaptive_avg_pool3d."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.adaptive_avg_pool3d(input, self.output_size)
+
+
+class _AdaptiveMaxPoolNd(Layer):
+    """The options of adaptive_max_pool1d to adaptive_max_pool3d."""
+
+    _shown = ("output_size",)
+
+    def __init__(self, output_size: OutputSize, return_indices: bool = False) -> None:
+        super().__init__()
+        self.output_size, self.return_indices = output_size, return_indices
+
+
+class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
+    """functional.adaptive_max_pool1d."""
+
+    def forward(self, input: Tensor) -> Any:
+        return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
+
+
+class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
+    """functional.adaptive_max_pool2d."""
+
+    def forward(self, input: Tensor) -> Any:
+        return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
+
+
+class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
+    """functional.adaptive_max_pool3d."""
+
+    def forward(self, input: Tensor) -> Any:
+        return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)

@@ -1,0 +1,166 @@
+"""Layers without PyTorch: jitted and in float32 they do what they do at once, on each device."""
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from layer_cases import ALL, is_drawn
+
+import lazyten as lt
+from lazyten import nn
+
+
+def outputs(result: Any) -> list[Any]:
+    return list(result) if isinstance(result, tuple) else [result]
+
+
+@pytest.mark.parametrize("text", [text for text in ALL if not is_drawn(text)])
+def test_a_jitted_layer_does_what_it_does_at_once(text: str, monkeypatch: pytest.MonkeyPatch
+                                                  ) -> None:
+    """Two calls while training, which write to its buffers, and one in use."""
+    monkeypatch.setenv("DEVICE", "interpreter")
+    layer = eval(f"T.nn.{text}", {"T": lt}).double()
+    twin = copy.deepcopy(layer)
+    jitted = lt.jit(twin)
+    arrays = [[lt.tensor(a if a.dtype.kind != "f" else a * scale) for a in ALL[text]]
+              for scale in (1.0, 0.5, 0.25)]
+    for call, inputs in enumerate(arrays):
+        if call == 2:
+            layer.eval()
+            twin.eval()
+        with lt.no_grad():
+            expected, found = outputs(layer(*inputs)), outputs(jitted(*inputs))
+        for a, b in zip(expected, found, strict=True):
+            np.testing.assert_allclose(b.numpy(), a.numpy(), rtol=1e-12)
+        for a, b in zip(layer.buffers(), twin.buffers(), strict=True):
+            np.testing.assert_allclose(b.numpy(), a.numpy(), rtol=1e-12)
+
+
+def test_running_statistics_of_a_jitted_step(device: str) -> None:
+    """A step with a gradient and an update; momentum=None is the mean of all batches."""
+    lt.manual_seed(0)
+    net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4, momentum=None), nn.ReLU()).to(device)
+    twin = copy.deepcopy(net)
+    batches = [lt.randn(6, 3, device=device) * n + n for n in (1, 2, 3)]
+
+    def stepper(model: nn.Sequential) -> Callable[[lt.Tensor], lt.Tensor]:
+        optimizer = lt.optim.SGD(model.parameters(), lr=0.1)
+
+        def step(x: lt.Tensor) -> lt.Tensor:
+            loss = model(x).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            return loss
+        return step
+    means, at_once, jitted = [], stepper(net), lt.jit(stepper(twin))
+    for x in batches:
+        means.append(net[0](x).detach().mean(0).numpy())
+        assert jitted(x).item() == pytest.approx(at_once(x).item(), rel=1e-5)
+    for a, b in zip(net.state_dict().items(), twin.state_dict().items(), strict=True):
+        np.testing.assert_allclose(b[1].numpy(), a[1].numpy(), rtol=1e-5, atol=1e-6, err_msg=a[0])
+    np.testing.assert_allclose(net[1].running_mean.numpy(), np.mean(means, 0), rtol=1e-5)
+    assert net[1].num_batches_tracked.item() == 3
+
+
+def test_layers_draw_anew_at_each_call_while_training() -> None:
+    x = lt.ones(4, 8, 50, 1)
+    for layer, whole in ((nn.Dropout(0.5), False), (nn.Dropout2d(0.5), True),
+                         (nn.AlphaDropout(0.5), False), (nn.FeatureAlphaDropout(0.5), True)):
+        first, second = layer(x).numpy(), layer(x).numpy()
+        assert (first != second).any(), layer
+        assert all(np.ptp(c) == 0 for c in first.reshape(32, 50)) == whole, layer
+        layer.eval()
+        np.testing.assert_array_equal(layer(x).numpy(), x.numpy())
+    slopes = -nn.RReLU(0.2, 0.4)(-lt.ones(2000)).numpy()
+    assert 0.2 <= slopes.min() and slopes.max() <= 0.4
+    assert slopes.mean() == pytest.approx(0.3, abs=4 * 0.2 / math.sqrt(12 * 2000))
+
+
+def test_a_channel_norm_starts_anew() -> None:
+    layer = nn.BatchNorm1d(2)
+    layer(lt.tensor([[1.0, 2.0], [3.0, 5.0]]))
+    assert layer.num_batches_tracked.item() == 1
+    with lt.no_grad():
+        layer.weight.fill_(7)
+    layer.reset_running_stats()
+    assert layer.running_mean.tolist() == [0, 0] and layer.running_var.tolist() == [1, 1]
+    assert layer.num_batches_tracked.item() == 0 and layer.weight.tolist() == [7, 7]
+    layer.reset_parameters()
+    assert layer.weight.tolist() == [1, 1] and layer.weight.requires_grad
+
+
+def test_from_pretrained_takes_values_or_a_parameter() -> None:
+    rows = lt.arange(6.0).reshape(3, 2)
+    frozen, trained = nn.Embedding.from_pretrained(rows), nn.Embedding.from_pretrained(
+        rows, freeze=False)
+    assert not frozen.weight.requires_grad and trained.weight.requires_grad
+    assert not rows.requires_grad and trained.weight.tolist() == rows.tolist()
+    shared = nn.Parameter(rows)
+    assert nn.Embedding.from_pretrained(shared, freeze=False).weight is shared
+
+
+BAD: dict[str, tuple[Callable[[], Any], type[Exception], list[str]]] = {
+    "BatchNorm2d of a matrix": (
+        lambda: nn.BatchNorm2d(3)(lt.ones(2, 3)), lt.ShapeError, ["BatchNorm2d", "(2, 3)",
+                                                                  "height"]),
+    "BatchNorm1d of other channels": (
+        lambda: nn.BatchNorm1d(3)(lt.ones(2, 4)), lt.ShapeError, ["running_mean", "(3,)", "(4,)"]),
+    "InstanceNorm1d of a matrix of other channels": (
+        lambda: nn.InstanceNorm1d(3, affine=True)(lt.ones(4, 5)), lt.ShapeError,
+        ["4 channels", "num_features=3"]),
+    "InstanceNorm2d of four": (
+        lambda: nn.InstanceNorm2d(3)(lt.ones(4)), lt.ShapeError, ["InstanceNorm2d", "4 axes"]),
+    "GroupNorm that does not divide": (
+        lambda: nn.GroupNorm(3, 4), lt.ArgumentError, ["num_groups=3", "num_channels=4"]),
+    "Softmax2d of a matrix": (
+        lambda: nn.Softmax2d()(lt.ones(2, 3)), lt.ShapeError, ["Softmax2d", "(2, 3)"]),
+    "Hardtanh the wrong way round": (
+        lambda: nn.Hardtanh(2.0, 1.0), lt.ArgumentError, ["min_val=2.0", "max_val=1.0"]),
+    "a padding of three sides": (
+        lambda: nn.ZeroPad2d((1, 2, 3)), lt.ArgumentError, ["ZeroPad2d", "(1, 2, 3)", "4"]),
+    "an unknown padding_mode": (
+        lambda: nn.Conv2d(1, 1, 1, padding_mode="mirror"), lt.ArgumentError,
+        ["Conv2d", "'mirror'", "reflect"]),
+    "a padding_mode of a transposed convolution": (
+        lambda: nn.ConvTranspose2d(1, 1, 1, padding_mode="reflect"), lt.ArgumentError,
+        ["ConvTranspose2d", "'reflect'", "zeros"]),
+    "padding 'same' with a stride": (
+        lambda: nn.Conv1d(1, 1, 3, 2, padding="same"), lt.ArgumentError, ["same", "stride 2"]),
+    "an output_size out of reach": (
+        lambda: nn.ConvTranspose1d(1, 1, 3, 2)(lt.ones(1, 1, 4), [11]), lt.ShapeError,
+        ["[9]", "[10]", "(11,)"]),
+    "MultiMarginLoss of order 3": (
+        lambda: nn.MultiMarginLoss(3), lt.ArgumentError, ["p=3"]),
+    "TripletMarginLoss without a margin": (
+        lambda: nn.TripletMarginLoss(0), lt.ArgumentError, ["margin=0"]),
+    "Embedding with a padding_idx outside": (
+        lambda: nn.Embedding(3, 2, 3), lt.ArgumentError, ["padding_idx=3"]),
+    "from_pretrained of a vector": (
+        lambda: nn.Embedding.from_pretrained(lt.ones(3)), lt.ShapeError, ["(3,)"]),
+    "Unflatten by name": (
+        lambda: nn.Unflatten("features", (2, 3)), lt.ArgumentError, ["'features'", "number"]),
+    "Bilinear without features": (
+        lambda: nn.Bilinear(0, 1, 1), lt.ArgumentError, ["in1_features=0"]),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_mistakes_are_explained(name: str) -> None:
+    call, error, words = BAD[name]
+    with pytest.raises(error) as info:
+        call()
+    for word in words:
+        assert word in str(info.value)
+
+
+def test_a_transposed_convolution_of_a_given_size() -> None:
+    down, up = nn.Conv2d(2, 3, 3, 2, 1), nn.ConvTranspose2d(3, 2, 3, 2, 1)
+    for size in ((7, 9), (8, 9), (8, 10)):
+        there = down(lt.ones(1, 2, *size))
+        assert up(there, output_size=size).shape == (1, 2, *size)
+        assert up(there, output_size=(1, 2, *size)).shape == (1, 2, *size)
