@@ -158,10 +158,10 @@ class Copy:
         folders = {name: str(folder / place) for name, place in PACKAGES.items()}
         (folder / ".copy" / "sitecustomize.py").write_text(FINDER.format(folders=folders))
         self.report = folder / ".copy" / "report"
-        code = "from lazyten import optim as a, codegen as b; print(a.__file__, b.__file__)"
+        code = "from lazyten import amp as a, codegen as b; print(a.__file__, b.__file__)"
         seen = subprocess.run([sys.executable, "-c", code], cwd=folder, env=self._environment(),
                               check=True, capture_output=True, text=True).stdout.split()
-        assert seen == [f"{folder}/lazyten/optim.py", f"{folder}/codegen/__init__.py"], seen
+        assert seen == [f"{folder}/lazyten/amp.py", f"{folder}/codegen/__init__.py"], seen
 
     def _environment(self) -> dict[str, str]:
         """CI=1: property tests look at the same examples each time. A cache on disk would give

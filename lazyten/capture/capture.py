@@ -7,7 +7,7 @@ depends on a value; at the end, all that the call changed is put back as it was.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakSet
@@ -81,6 +81,8 @@ class Capture(Observer):
         self.kept: list[object] = []  # so that no id in `modules` is used again
         self.undos: list[Callable[[], None]] = []
         self.gradients: dict[int, _Gradient] = {}
+        self.owners: list[object] = []  # of what is done at the end of a call
+        self.changed_later: dict[int, object] = {}  # tensors and storages, by id
         self.arguments = list(arguments)
         self.shadows = self._shadowed(arguments)
         self.numbers = {id(s): i for i, s in enumerate(self.shadows)}
@@ -125,6 +127,7 @@ class Capture(Observer):
         self.fresh.add(storage)
 
     def touched(self, storage: Storage) -> None:
+        self._refuse_if_changed_later(storage)
         before = self.before.get(storage)
         if before is None and storage not in self.fresh:
             before = self._closed_over(storage)
@@ -139,6 +142,7 @@ class Capture(Observer):
         return self.before[storage]
 
     def gradient_used(self, tensor: Tensor, replaced: bool) -> None:
+        self._refuse_if_changed_later(tensor)
         if id(tensor) in self.gradients or tensor._storage in self.fresh:
             return
         number = self.numbers.get(id(tensor))
@@ -167,6 +171,25 @@ class Capture(Observer):
     def action(self, run: Callable[[], None]) -> None:
         self.captured.script.append(run)
 
+    def afterwards(self, run: Callable[[], None], owner: object, changes: Iterable[Any]) -> None:
+        self.captured.afterwards.append(run)
+        self.owners.append(owner)
+        for tensor in changes:
+            self.changed_later[id(tensor)] = tensor
+            self.changed_later[id(tensor._storage)] = tensor._storage
+
+    def acts_afterwards(self, owner: object) -> bool:
+        return any(one is owner for one in self.owners)
+
+    def _refuse_if_changed_later(self, used: Tensor | Storage) -> None:
+        """JitError for a tensor, or its gradient, after what changes it at the end of a call."""
+        if self.changed_later and id(used) in self.changed_later:
+            raise JitError(f"{user_location()} uses a parameter or its gradient after "
+                           f"{type(self.owners[0]).__name__}.step(), which a jitted function does "
+                           f"at the end of each call, in Python: use them before it (and clear "
+                           f"gradients by the optimizer's zero_grad()), or call step() outside "
+                           f"the jitted function")
+
     def observe(self, look: Callable[[], object]) -> None:
         self.captured.guards.append((look, look()))
 
@@ -185,6 +208,7 @@ class Capture(Observer):
     def conclude(self, result: Any) -> None:
         """Note what the function gave and what it left behind."""
         captured = self.captured
+        self.changed_later.clear()  # what is given is looked at when all is done
         new: dict[Storage, int] = {}
         leaves, captured.structure = flatten(result)
         captured.leaves = [self._spec(x, new) if isinstance(x, Tensor) else _static(x)

@@ -160,14 +160,16 @@ class Captured:
     """What one call did, in terms that hold for every call of the same signature.
 
     sources: where values come from. layouts: of each `.grad` used. script: what Python does, in
-    order, before the program runs. guards: what the trace depended on, and what it saw. written:
-    (source, its value afterwards). new: values that are given or left behind.
+    order, before the program runs. afterwards: what it does at the end. guards: what the trace
+    depended on, and what it saw. written: (source, its value afterwards). new: values that are
+    given or left behind.
     """
 
     sources: list[StorageSource] = field(default_factory=list)
     layouts: list[tuple[TensorSource, Hashable]] = field(default_factory=list)
     hosts: list[HostInput] = field(default_factory=list)
     script: list[HostInput | Callable[[], None]] = field(default_factory=list)
+    afterwards: list[Callable[[], None]] = field(default_factory=list)
     guards: list[tuple[Callable[[], object], object]] = field(default_factory=list)
     written: list[tuple[int, Node]] = field(default_factory=list)
     new: list[NewStorage] = field(default_factory=list)

@@ -20,6 +20,7 @@ import numpy as np
 
 from lazyten.nn.attributes import TABLES
 from lazyten.nn.module import Module
+from lazyten.storage.tracing import TellsTraces
 
 _MISSING = object()
 _LARGE = 1 << 16
@@ -198,7 +199,8 @@ class Environment:
             for item in value.values() if isinstance(value, dict) else value:
                 self._visit(item, user, names)
             return
-        if id(value) in self._seen or value is None or isinstance(value, bool | int | float | str):
+        if id(value) in self._seen or value is None or isinstance(
+                value, bool | int | float | str | TellsTraces):
             return
         self._seen.add(id(value))
         self._kept.append(value)

@@ -82,6 +82,7 @@ class Replay:
         captured = self.captured
         return (captured.leaves, captured.structure, captured.sources, captured.gradients,
                 self.targets, [h.size for h in captured.hosts], len(captured.script),
+                len(captured.afterwards),
                 [(s.device, s.key, list(map(_contents, s.inputs))) for s in self.segments])
 
     def holds(self, arguments: Sequence[Tensor]) -> bool:
@@ -132,7 +133,10 @@ class Replay:
             storage = Storage(nodes[place], device)
             storage.was_freed = was_freed
             new.append(storage)
-        return self._results(arguments, storages, new)
+        results = self._results(arguments, storages, new)
+        for act in self.captured.afterwards:
+            act()
+        return results
 
     def _check_apart(self, storages: Sequence[Storage]) -> None:
         """JitError if two sources that were apart are one now, and it is written or donated."""

@@ -6,7 +6,7 @@ way `active` is None and a report costs one comparison.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from threading import get_ident
 from typing import Any
@@ -50,6 +50,15 @@ class Observer(ABC):
         """Something Python has to do at each call, before host inputs are computed."""
 
     @abstractmethod
+    def afterwards(self, run: Callable[[], None], owner: object, changes: Iterable[Any]) -> None:
+        """Something Python has to do at the end of each call, on behalf of `owner`: it changes
+        these tensors, which the traced function therefore must not use from here on."""
+
+    @abstractmethod
+    def acts_afterwards(self, owner: object) -> bool:
+        """Whether something is done on behalf of `owner` at the end of each call."""
+
+    @abstractmethod
     def observe(self, look: Callable[[], object]) -> None:
         """What was traced depends on `look()`: if it changes, the function is traced again."""
 
@@ -64,6 +73,11 @@ class Observer(ABC):
     @abstractmethod
     def made(self, thing: object) -> None:
         """A module or detached view was made."""
+
+
+class TellsTraces:
+    """Base of objects whose methods tell traces what they do to Python's state, and what a call
+    reads of it: jit compares none of their attributes between calls."""
 
 
 active: Observer | None = None

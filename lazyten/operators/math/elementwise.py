@@ -6,6 +6,7 @@ In: GRAPH nodes and Python scalars. Out: one GRAPH node. Promotion is dtype.py's
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from threading import local
 
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType, Scalar
@@ -26,6 +27,15 @@ from lazyten.operators.math import shapes
 from lazyten.support.errors import ArgumentError, DTypeError
 
 Operand = Node | Scalar
+
+
+class _Numbers(local):
+    """How this thread makes a node of a Python number: `node` gives one, or None for a constant."""
+
+    node: Callable[[Scalar, DType], Node | None] | None = None
+
+
+numbers = _Numbers()
 
 
 # ---- operands ------------------------------------------------------------------------------------
@@ -73,7 +83,8 @@ def broadcast_to(x: Node, shape: Shape) -> Node:
 def as_node(x: Operand, dtype: DType, shape: Shape) -> Node:
     """An operand in a dtype and shape that it promotes and broadcasts to."""
     if not isinstance(x, Node):
-        return const(x, dtype, shape)
+        made = None if numbers.node is None else numbers.node(x, dtype)
+        return const(x, dtype, shape) if made is None else broadcast_to(made, shape)
     if x.dtype is not dtype:
         x = cast(x, dtype)
     return x if x.shape == shape else broadcast_to(x, shape)

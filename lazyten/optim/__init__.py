@@ -1,0 +1,57 @@
+"""Optimizers under PyTorch's names, with its formulas, arguments and defaults.
+
+In: parameters with gradients. Out: their next values, computed with the gradients in few kernels.
+
+Files, in reading order:
+
+- optimizer.py: `Optimizer`: groups of parameters with options, a state for each parameter, and
+  hooks; made for subclassing.
+- param_groups.py: Parameters as users give them, in groups with options: checked, and completed.
+- saved_state.py: An optimizer's options and state as a dict of numbers and tensors, and back.
+- changing_numbers.py: Numbers of a step that somebody has written in Python: kernel inputs where
+  they change.
+- compiled.py: `CompiledOptimizer`: a step that is recorded as a whole and compiled once.
+- formulas.py: Small functions of numbers and of zero-dim tensors alike.
+- sgd.py: SGD, ASGD.
+- adam.py: Adam, AdamW, Adamax, NAdam, RAdam.
+- adaptive.py: Adagrad, Adadelta, RMSprop, Rprop; SparseAdam, which is refused.
+- matrices.py: Adafactor, Muon.
+- beyond.py: Lion, Sophia, LAMB, which PyTorch does not have.
+- lbfgs.py: LBFGS.
+- line_search.py: A line search for the strong Wolfe conditions, for L-BFGS.
+
+A step of lazyten's own optimizers is recorded like any computation; in a jitted function it becomes
+part of the one native call, and numbers that change are computed anew for each call. A step that a
+user has written is run in Python each time.
+"""
+from __future__ import annotations
+
+from lazyten.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
+from lazyten.optim.adaptive import Adadelta, Adagrad, RMSprop, Rprop, SparseAdam
+from lazyten.optim.beyond import LAMB, Lion, Sophia
+from lazyten.optim.lbfgs import LBFGS
+from lazyten.optim.matrices import Adafactor, Muon
+from lazyten.optim.optimizer import Optimizer
+from lazyten.optim.sgd import ASGD, SGD
+
+__all__ = [
+    "ASGD",
+    "LAMB",
+    "LBFGS",
+    "SGD",
+    "Adadelta",
+    "Adafactor",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "Lion",
+    "Muon",
+    "NAdam",
+    "Optimizer",
+    "RAdam",
+    "RMSprop",
+    "Rprop",
+    "Sophia",
+    "SparseAdam",
+]

@@ -1,0 +1,321 @@
+"""`CompiledOptimizer`: a step that is recorded like any computation and computed at its end,
+together with the gradients and the loss that they came from.
+
+Numbers that change between steps (the learning rate, Adam's corrections) are kernel inputs, so a
+step is compiled once. In a jitted function they are computed anew for each call, and the other
+options and the state are what the trace depends on. A subclass says what a parameter's state is at
+first (`_initial`) and what a step makes of it (`_update`).
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from lazyten.execution import background
+from lazyten.execution import realization as _realization
+from lazyten.frontend.functions import where
+from lazyten.frontend.tensor import Tensor
+from lazyten.ir import dtype as dt
+from lazyten.ir.dtype import DType
+from lazyten.ir.node import reshape
+from lazyten.operators.math import shapes
+from lazyten.optim.optimizer import Optimizer, State
+from lazyten.optim.param_groups import Group
+from lazyten.storage import tracing
+from lazyten.support.errors import ArgumentError, JitError
+from lazyten.support.grad_mode import enable_grad, no_grad
+
+Params = Iterable[Any]
+Formula = Callable[[Any, Any], Any]
+Key = tuple[str, int, int, DType, str]
+
+
+class CompiledOptimizer(Optimizer):
+    """An optimizer whose step is recorded as a whole, and compiled once."""
+
+    _strict = True
+    _begins_with_rate = False  # whether a first state reads the learning rate
+    _skipped: Tensor | None
+
+    def _prepare(self) -> None:
+        super()._prepare()
+        self._scalars: dict[Key, tuple[float, Tensor]] = {}
+        self._traced_scalars: dict[Key, Tensor] = {}
+        self._skipped = None
+        self._written: list[Tensor] = []
+        self._counted: list[State] = []
+        self._ages: dict[tuple[int, int], int] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        left_out = {"_scalars", "_traced_scalars", "_skipped", "_written", "_counted", "_ages"}
+        return {k: v for k, v in super().__getstate__().items() if k not in left_out}
+
+    # ---- what subclasses say ---------------------------------------------------------------------
+
+    def _initial(self, p: Tensor, group: Group) -> State:
+        """A parameter's state before its first step; 'step' counts its steps."""
+        return {}
+
+    def _update(self, p: Tensor, grad: Tensor, state: State, group: Group,
+                numbers: Numbers) -> None:
+        """Write the parameter's next value and state by `_set`."""
+        raise NotImplementedError
+
+    def _check_options(self, group: Group) -> None:
+        name = type(self).__name__
+        for option in _NOT_NEGATIVE & group.keys():
+            if not isinstance(group[option], tuple):
+                check_positive(name, option, group[option])
+        betas = group.get("betas", (0.0, 0.0))
+        if not (isinstance(betas, tuple | list) and len(betas) == 2
+                and all(0 <= shapes.as_number(b, name, "a beta") < 1 for b in betas)):
+            raise ArgumentError(f"{name}: betas={betas!r} must be two numbers, 0 or more and "
+                                f"below 1")
+        if group.get("differentiable"):
+            raise ArgumentError(f"{name}: differentiable=True: a step is computed for good, and no "
+                                f"gradient flows through it; write the update with tensors, for "
+                                f"example with lazyten.func.functional_call")
+
+    # ---- a step ----------------------------------------------------------------------------------
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Update every parameter that has a gradient, and compute all of it now.
+
+        closure: recomputes the loss and its gradients first; what it gives is given back.
+        """
+        if closure is not None and not callable(closure):
+            raise ArgumentError(f"{type(self).__name__}.step: closure is {type(closure).__name__}, "
+                                f"not a function; call loss.backward(), and then step() without "
+                                f"arguments")
+        loss = None
+        if closure is not None:
+            with enable_grad():
+                loss = closure()
+        for group in self.param_groups:  # before anything is changed
+            self._check_options(group)
+        trace = tracing.current()
+        if trace is not None:
+            trace.action(self._check_rates)
+        self._written, self._counted, self._ages = [], [], {}
+        with no_grad(), background.paused():
+            for number, group in enumerate(self.param_groups):
+                for p in group["params"]:
+                    if p.grad is not None:
+                        self._step_of(p, group, number)
+        if self._skipped is not None:
+            self._written.append(self._skipped)
+        _realization.realize([t._storage for t in self._written])
+        self._traced_scalars.clear()
+        if trace is not None:
+            trace.observe(self._depended_on)
+            trace.observe(partial(_differences, self._counted))
+        self._written, self._counted = [], []
+        return loss
+
+    def _step_of(self, p: Tensor, group: Group, number: int) -> None:
+        state = self.state.get(p)
+        if not state:
+            state = self._new_state(p, group)
+        grad = p.grad
+        assert grad is not None
+        value = -grad if group.get("maximize") else grad
+        self._update(p, value, state, group, Numbers(self, p, state, group, number))
+        self._written += [p, grad]
+
+    def _new_state(self, p: Tensor, group: Group) -> State:
+        """A first state. In a jitted function it is there before the first call begins."""
+        trace = tracing.current()
+        if trace is not None and self._begins_with_rate and isinstance(group["lr"], Tensor):
+            raise JitError(f"{type(self).__name__}: the state begins with the learning rate, a "
+                           f"tensor, whose value a jitted function cannot read: make the first "
+                           f"step outside, or give a number")
+        with tracing.listening(None):
+            state = self._initial(p, group)
+        if state:
+            self.state[p] = state
+            if trace is not None:
+                trace.undo(partial(self._forget, p))
+        return state
+
+    def _forget(self, p: Tensor) -> None:
+        self.state.pop(p, None)
+
+    def step_unless(self, skipped: Tensor) -> None:
+        """step(), in which nothing changes if the zero-dim bool tensor `skipped` holds. It is not
+        looked at: each new value is a choice between what was there and what the step makes."""
+        if not type(self).step.__module__.startswith("lazyten."):  # what it does nobody knows
+            super().step_unless(skipped)
+            return
+        self._skipped = skipped
+        try:
+            self.step()
+        finally:
+            self._skipped = None
+
+    def _set(self, tensor: Tensor, value: Tensor) -> None:
+        """Write a parameter or a part of its state, unless the step is skipped."""
+        tensor.copy_(value if self._skipped is None else where(self._skipped, tensor, value))
+        self._written.append(tensor)
+
+    def _count_on_device(self, state: State, like: Tensor, before: int) -> Tensor | None:
+        """How many steps a parameter has taken, this one with it, where some may be skipped: then
+        only the device knows. None where none was or is. before: those of a state that counts none.
+        """
+        count = state.get("step", before)
+        if not isinstance(count, Tensor):
+            if self._skipped is None:
+                return None
+            trace = tracing.current()
+            if trace is not None:
+                trace.undo(partial(state.update, {"step": count}))
+            with tracing.listening(None):
+                count = state["step"] = Tensor._copy_of(float(count), dt.float32, like.device)
+        taken = count + 1
+        self._set(count, taken)
+        return taken.to(scalar_type(like))
+
+    def _count(self, state: State) -> None:
+        """Count a step of one parameter. Parameters with equal counts share their numbers."""
+        trace = tracing.current()
+        if trace is None:
+            _add_one(state)
+        else:
+            trace.action(partial(_add_one, state))
+            self._counted.append(state)
+
+    def _input(self, name: str, number: int, age: int, like: Tensor,
+               compute: Callable[[], float]) -> Tensor:
+        """A number as a zero-dim tensor: a kernel input, made anew only when it changes. age: which
+        of the counts of steps in a group it belongs to."""
+        dtype = scalar_type(like)
+        key = (name, number, age, dtype, like.device)
+        trace = tracing.current()
+        if trace is None:
+            value = compute()
+            found = self._scalars.get(key)
+            if found is None or found[0] != value:
+                found = self._scalars[key] = (value, Tensor._copy_of(value, dtype, like.device))
+            return found[1]
+        if key not in self._traced_scalars:
+            node = trace.host_input(lambda: np.array([compute()], dtype.numpy), dtype, 1,
+                                    like.device)
+            self._traced_scalars[key] = Tensor._of(reshape(node, ()), like.device)
+        return self._traced_scalars[key]
+
+    def _check_rates(self) -> None:
+        """Before a replayed step changes anything, look at what it reads anew."""
+        for group in self.param_groups:
+            check_positive(type(self).__name__, "lr", group["lr"])
+
+    def _depended_on(self) -> list[object]:
+        """What the graph of a step depends on: the options but 'lr', and which tensors there are.
+        (Captures keep these alive, so that no id comes again.)"""
+        seen: list[object] = []
+        for group in self.param_groups:
+            seen += [id(group), isinstance(group["lr"], Tensor)]
+            seen += [tuple(v) if type(v) is list else v
+                     for k, v in group.items() if k not in ("lr", "params")]
+            seen += map(id, group["params"])
+        states = self.state.values()
+        seen += map(id, states)
+        seen += [id(v) for state in states for v in state.values() if isinstance(v, Tensor)]
+        return seen
+
+    # ---- saving ----------------------------------------------------------------------------------
+
+    def _saved(self, state: State) -> State:
+        """With the count of steps as a tensor, as PyTorch keeps it."""
+        if isinstance(state.get("step"), int):
+            state["step"] = Tensor._copy_of(float(state["step"]), dt.float32, "cpu")
+        return state
+
+    def _loaded(self, state: State) -> State:
+        """With the count of steps as a number."""
+        if "step" in state:
+            state["step"] = int(state["step"])
+        return {name: value for name, value in state.items() if value is not None}
+
+
+class Numbers:
+    """Numbers of one parameter's step that change between steps, as zero-dim tensors."""
+
+    def __init__(self, owner: CompiledOptimizer, p: Tensor, state: State, group: Group,
+                 number: int) -> None:
+        self._owner, self._p, self._state = owner, p, state
+        self._group, self._number = group, number
+        self._age = 0
+        self._taken: Tensor | None = None
+        if "step" in state:
+            self.count()
+            if self._taken is None:
+                owner._count(state)
+                self._age = owner._ages.setdefault((number, state["step"]), len(owner._ages))
+
+    def count(self, before: int = 0) -> Tensor | None:
+        """How many steps were taken, this one with it, if only the device knows. before: those of a
+        state that has counted none."""
+        if self._taken is None:
+            self._taken = self._owner._count_on_device(self._state, self._p, before)
+        return self._taken
+
+    def __call__(self, name: str, formula: Formula) -> Tensor:
+        """formula(lr, t), t being the count of steps, this one with it: of Python numbers, or, if a
+        learning rate is a tensor or steps may be skipped, of tensors (see formulas.py)."""
+        group, state = self._group, self._state  # what is called later must not hold this object
+        rate, taken = group["lr"], self._taken
+        if taken is None and not isinstance(rate, Tensor):
+            return self.given(name, lambda: formula(float(group["lr"]), state.get("step")))
+        t = taken
+        if t is None and "step" in state:
+            t = self.given("t", lambda: state["step"])
+        lr = rate.detach().to(dtype=scalar_type(self._p), device=self._p.device) if isinstance(
+            rate, Tensor) else self.given("lr", lambda: float(group["lr"]))
+        result: Tensor = formula(lr, t)
+        return result
+
+    @property
+    def lr(self) -> Tensor:
+        """The learning rate."""
+        return self("lr", lambda lr, t: lr)
+
+    def given(self, name: str, compute: Callable[[], float]) -> Tensor:
+        """Another number that changes: the caller computes it."""
+        return self._owner._input(name, self._number, self._age, self._p, compute)
+
+
+def _add_one(state: State) -> None:
+    state["step"] += 1
+
+
+def _differences(states: list[State]) -> list[int]:
+    """Which of these states have counted the same number of steps."""
+    return [s["step"] - states[0]["step"] for s in states]
+
+
+_NOT_NEGATIVE = {"lr", "weight_decay", "momentum", "eps", "momentum_decay", "lr_decay",
+                 "initial_accumulator_value", "rho", "alpha"}
+
+
+def check_positive(name: str, option: str, value: Any) -> None:
+    """ArgumentError unless an option is a number, 0 or more. (The value of a tensor is its own.)"""
+    if isinstance(value, Tensor):
+        if value.numel() != 1:
+            raise ArgumentError(f"{name}: {option} is a tensor of shape {value.shape}; it must "
+                                f"have one element")
+        return
+    if not shapes.as_number(value, name, option) >= 0:
+        raise ArgumentError(f"{name}: {option}={value!r} must be a number, 0 or more")
+
+
+def scalar_type(like: Tensor) -> DType:
+    """What numbers beside a parameter are computed in."""
+    return dt.float64 if like.dtype is dt.float64 else dt.float32
+
+
+def full(like: Tensor, value: float = 0.0) -> Tensor:
+    """A number everywhere, in memory: a kernel input from the first step on."""
+    values = np.full(like.shape, value, like.dtype.compute)
+    return Tensor._copy_of(values, like.dtype, like.device)
