@@ -1,7 +1,7 @@
 """Neural networks: modules with parameters, their layers, initial values and functions.
 
 In: tensors. Out: tensors, and trees of parameters by name. `functional.py` names what functions/
-and criteria/ define, and this file what modules/ and sequence/ do, so it is above both.
+and criteria/ define, and this file what modules/, sequence/ and utils/ do, so it is above them.
 
 Files, in reading order:
 
@@ -17,13 +17,15 @@ Files, in reading order:
 - parameter_containers.py: Modules that hold parameters: in a list, by name.
 - init.py: Initial values of parameters, written in place; each function gives the tensor back.
 """
-from lazyten.nn import functional, init, modules
+from lazyten.nn import functional, init, modules, utils
 from lazyten.nn.containers import ModuleDict, ModuleList, Sequential
 from lazyten.nn.module import Module
 from lazyten.nn.modules import *  # noqa: F403
 from lazyten.nn.parameter import Parameter
 from lazyten.nn.parameter_containers import ParameterDict, ParameterList
 from lazyten.nn.sequence.attention import MultiheadAttention
+from lazyten.nn.sequence.cells import GRUCell, LSTMCell, RNNCell, RNNCellBase
+from lazyten.nn.sequence.recurrent import GRU, LSTM, RNN, RNNBase
 from lazyten.nn.sequence.transformer import (
     Transformer,
     TransformerDecoder,
@@ -33,8 +35,9 @@ from lazyten.nn.sequence.transformer import (
 )
 
 __all__ = [
-    "Module", "ModuleDict", "ModuleList", "MultiheadAttention", "Parameter", "ParameterDict",
-    "ParameterList", "Sequential", "Transformer", "TransformerDecoder", "TransformerDecoderLayer",
-    "TransformerEncoder", "TransformerEncoderLayer", "functional", "init", "modules",
+    "GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "Module", "ModuleDict", "ModuleList",
+    "MultiheadAttention", "Parameter", "ParameterDict", "ParameterList", "RNNBase", "RNNCell",
+    "RNNCellBase", "Sequential", "Transformer", "TransformerDecoder", "TransformerDecoderLayer",
+    "TransformerEncoder", "TransformerEncoderLayer", "functional", "init", "modules", "utils",
 ]
 __all__ += modules.__all__

@@ -8,6 +8,7 @@ import pytest
 
 import lazyten as lt
 from lazyten import nn
+from lazyten.nn.utils import rnn
 
 
 def zeros(*shape: int) -> lt.Tensor:
@@ -17,6 +18,15 @@ def zeros(*shape: int) -> lt.Tensor:
 def attend(*shapes: tuple[int, ...], **options: Any) -> Callable[[], object]:
     """A call of attention with 4 features and 2 heads."""
     return lambda: nn.MultiheadAttention(4, 2)(*(zeros(*s) for s in shapes), **options)
+
+
+def run(kind: str, *shapes: tuple[int, ...], **options: Any) -> Callable[[], object]:
+    """A call of a recurrent layer or cell with 2 features, and a hidden state of 3."""
+    return lambda: getattr(nn, kind)(2, 3, **options)(*(zeros(*s) for s in shapes))
+
+
+def pack(lengths: Any, *shape: int, **options: Any) -> Callable[[], object]:
+    return lambda: rnn.pack_padded_sequence(zeros(*shape), lengths, **options)
 
 
 Q, K = (5, 3, 4), (7, 3, 4)
@@ -43,6 +53,40 @@ MISTAKES: list[tuple[Callable[[], object], type[lt.LazytenError], list[str]]] = 
      ["(5, 3, 4)", "(5, 2, 4)", "axis 1"]),
     (lambda: nn.Transformer(4, 2, 1, 1, 4)(zeros(5, 3, 4), zeros(5, 3, 6)), lt.ShapeError,
      ["(5, 3, 6)", "d_model"]),
+    (lambda: nn.RNN(2, 3, nonlinearity="tan"), lt.ArgumentError, ["'tan'", "'relu'"]),
+    (lambda: nn.LSTM(0, 3), lt.ArgumentError, ["input_size=0"]),
+    (lambda: nn.LSTM(2, 3.0), lt.DTypeError, ["hidden_size", "3.0"]),  # type: ignore[arg-type]
+    (lambda: nn.LSTM(2, 3, num_layers=0), lt.ArgumentError, ["num_layers=0"]),
+    (lambda: nn.LSTM(2, 3, proj_size=3), lt.ArgumentError, ["proj_size=3", "hidden_size=3"]),
+    (lambda: nn.GRU(2, 3, proj_size=2), lt.ArgumentError, ["proj_size", "LSTM"]),
+    (lambda: nn.GRU(2, 3, 2, dropout=1.5), lt.ArgumentError, ["p=1.5"]),
+    (lambda: nn.GRU(2, 3, 2, batch_first=1), lt.DTypeError,  # type: ignore[arg-type]
+     ["batch_first", "int"]),
+    (run("LSTM", (5, 4, 3)), lt.ShapeError, ["(5, 4, 3)", "(steps, batch, 2)"]),
+    (run("GRU", (5, 4, 3), batch_first=True), lt.ShapeError, ["(batch, steps, 2)"]),
+    (run("RNN", (2,)), lt.ShapeError, ["(2,)"]),
+    (run("RNN", (0, 4, 2)), lt.ShapeError, ["no steps"]),
+    (run("GRU", (5, 4, 2), (1, 4, 2)), lt.ShapeError, ["(1, 4, 2)", "(1, 4, 3)"]),
+    (run("GRU", (5, 2), (1, 1, 3)), lt.ShapeError, ["(1, 1, 3)", "(1, 3)"]),
+    (run("LSTM", (5, 4, 2), (1, 4, 3)), lt.DTypeError, ["(h, c)"]),
+    (lambda: nn.LSTM(2, 3)(zeros(5, 4, 2).double()), lt.DTypeError, ["float64", "float32"]),
+    (lambda: nn.LSTM(2, 3)([0.0]), lt.DTypeError, ["list"]),
+    (run("RNNCell", (4, 3)), lt.ShapeError, ["(4, 3)", "(batch, 2)"]),
+    (run("RNNCell", (4, 2), (4, 2)), lt.ShapeError, ["state 0", "(4, 2)", "(4, 3)"]),
+    (run("RNNCell", (4, 2), nonlinearity="tan"), lt.ArgumentError, ["'tan'"]),
+    (run("LSTMCell", (4, 2), (4, 3)), lt.DTypeError, ["(h, c)"]),
+    (pack([2, 5], 5, 2, 1), lt.ArgumentError, ["[2, 5]", "enforce_sorted=False"]),
+    (pack([5, 0], 5, 2, 1), lt.ArgumentError, ["a length is 0"]),
+    (pack([6, 5], 5, 2, 1), lt.ShapeError, ["[6, 5]", "5 steps"]),
+    (pack([5], 5, 2, 1), lt.ShapeError, ["1 lengths for 2"]),
+    (pack([5], 5), lt.ShapeError, ["(5,)", "longest, batch"]),
+    (lambda: rnn.pad_packed_sequence(zeros(2)), lt.DTypeError,  # type: ignore[arg-type]
+     ["PackedSequence"]),
+    (lambda: rnn.pad_packed_sequence(rnn.pack_sequence([zeros(2)]), total_length=1),
+     lt.ArgumentError, ["total_length=1", "2"]),
+    (lambda: rnn.pad_sequence([]), lt.ArgumentError, ["no sequences"]),
+    (lambda: rnn.pad_sequence([zeros(2, 1), zeros(2, 3)]), lt.ShapeError, ["(2, 1)", "(2, 3)"]),
+    (lambda: rnn.pad_sequence([zeros(2)], padding_side="up"), lt.ArgumentError, ["'up'"]),
 ]
 
 
@@ -53,3 +97,31 @@ def test_refusals_name_what_is_wrong(number: int) -> None:
         mistake()
     for word in words:
         assert word in str(raised.value)
+
+
+def test_dropout_that_has_no_layers_to_drop_between_is_told() -> None:
+    with pytest.warns(UserWarning, match="only one"):
+        nn.GRU(2, 3, dropout=0.5)
+
+
+def test_autocast_leaves_recurrent_layers_in_the_type_of_their_weights() -> None:
+    layer, cell, linear = nn.LSTM(3, 2), nn.GRUCell(3, 2), nn.Linear(2, 3)
+    with lt.autocast(dtype=lt.bfloat16):
+        x = linear(lt.ones(4, 1, 2))
+        output, (h, _) = layer(x)
+        assert output.dtype is h.dtype is cell(x[0], h[0]).dtype is lt.float32
+
+
+def test_recurrent_layers_batch_and_differentiate_twice() -> None:
+    """vmap gives what a loop does, and forward mode what reverse mode does."""
+    layer = nn.GRU(2, 3, device="interpreter")
+    x = lt.randn(2, 3, 2, device="interpreter")
+
+    def loss(a: lt.Tensor) -> lt.Tensor:
+        return layer(a)[0].square().sum()
+    one_by_one = lt.stack([lt.func.grad(loss)(a) for a in x])
+    assert lt.allclose(lt.func.vmap(lt.func.grad(loss))(x), one_by_one, atol=1e-6)
+    forward, reverse = lt.func.jacfwd(loss)(x[0]), lt.func.jacrev(loss)(x[0])
+    assert lt.allclose(forward, reverse, atol=1e-6)
+    twice = lt.func.hessian(loss)(x[0]).reshape(6, 6)
+    assert lt.allclose(twice, twice.T, atol=1e-5)

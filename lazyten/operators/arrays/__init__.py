@@ -15,6 +15,7 @@ Files, in reading order:
 - radix_sort.py: Sorting long axes by their digits, in linear time (LSD radix sort).
 - windows.py: Sliding windows over any number of axes; matrix products.
 - products.py: Products of several arrays: einsum and what can be said with it.
+- recurrences.py: Recurrences: cells of recurrent nets, a step after another along the first axis.
 - pooling.py: Pooling: one number for each window of the last axes.
 - convolutions.py: Convolutions over any number of axes, and transposed ones, which are gradients
   of those.

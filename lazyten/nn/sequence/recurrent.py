@@ -1,0 +1,292 @@
+"""Recurrent layers: RNN, LSTM and GRU over whole sequences, in one or two directions."""
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from lazyten.frontend import functions
+from lazyten.frontend.tensor import DTypeLike, Tensor
+from lazyten.nn import functional as F
+from lazyten.nn.functions.dropout import check_probability
+from lazyten.nn.module import Module
+from lazyten.nn.modules.base import set_within, uniform_within
+from lazyten.nn.parameter import Parameter
+from lazyten.nn.sequence.cells import CELLS, GATES, in_type_of, mode_of
+from lazyten.nn.sequence.packing import Layout, PackedSequence, layout, rows_of
+from lazyten.operators.arrays import recurrences
+from lazyten.operators.math import shapes
+from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
+
+States = tuple[Tensor, ...]
+
+
+class RNNBase(Module):
+    """What recurrent layers share. mode: 'RNN_TANH', 'RNN_RELU', 'LSTM' or 'GRU'.
+
+    Parameters of layer k: weight_ih_lk (gates * hidden_size, features of what it reads),
+    weight_hh_lk (gates * hidden_size, features of the hidden state), bias_ih_lk and bias_hh_lk, of
+    an LSTM with proj_size weight_hr_lk (proj_size, hidden_size); and the same with _reverse for the
+    other direction. All are uniform up to 1 / sqrt(hidden_size).
+    """
+
+    count = 1
+    """How many states a step hands on."""
+
+    def __init__(self, mode: str, input_size: int, hidden_size: int, num_layers: int = 1,
+                 bias: bool = True, batch_first: bool = False, dropout: float = 0.0,
+                 bidirectional: bool = False, proj_size: int = 0, device: str | None = None,
+                 dtype: DTypeLike | None = None) -> None:
+        super().__init__()
+        check_probability(dropout, type(self).__name__)
+        self.mode = mode
+        self.input_size, self.hidden_size, self.proj_size = input_size, hidden_size, proj_size
+        self.num_layers, self.bias, self.batch_first = num_layers, bias, batch_first
+        self.dropout, self.bidirectional = float(dropout), bidirectional
+        self._check_arguments()
+        rows = GATES[mode] * hidden_size
+        for layer in range(num_layers):
+            read = self._hidden * self._directions if layer else input_size
+            for suffix in ("", "_reverse")[:self._directions]:
+                sizes: dict[str, tuple[int, ...]] = {
+                    "weight_ih": (rows, read), "weight_hh": (rows, self._hidden)}
+                sizes |= {"bias_ih": (rows,), "bias_hh": (rows,)} if bias else {}
+                sizes |= {"weight_hr": (proj_size, hidden_size)} if proj_size else {}
+                for name, shape in sizes.items():
+                    self.register_parameter(f"{name}_l{layer}{suffix}", uniform_within(
+                        shape, 1 / math.sqrt(hidden_size), device, dtype))
+
+    def _check_arguments(self) -> None:
+        name = type(self).__name__
+        if self.mode not in CELLS:
+            raise ArgumentError(f"{name}: mode {self.mode!r} is not one of {', '.join(CELLS)}")
+        for what, flag in (("bias", self.bias), ("batch_first", self.batch_first)):
+            if not isinstance(flag, bool):
+                raise DTypeError(f"{name}: {what} is {type(flag).__name__} {flag!r:.40}; give True "
+                                 f"or False")
+        for what in ("input_size", "hidden_size", "num_layers"):
+            if shapes.as_int(getattr(self, what), name, what) < 1:
+                raise ArgumentError(f"{name}: {what}={getattr(self, what)} must be 1 or more")
+        if not 0 <= shapes.as_int(self.proj_size, name, "proj_size") < self.hidden_size:
+            raise ArgumentError(f"{name}: proj_size={self.proj_size} must be less than "
+                                f"hidden_size={self.hidden_size}, or 0 for no projection")
+        if self.dropout and self.num_layers == 1:
+            warnings.warn(f"{name}: dropout={self.dropout} drops between layers, and there is only "
+                          f"one", stacklevel=4)
+
+    @property
+    def _directions(self) -> int:
+        return 2 if self.bidirectional else 1
+
+    @property
+    def _hidden(self) -> int:
+        """Features of the hidden state."""
+        return self.proj_size or self.hidden_size
+
+    @property
+    def all_weights(self) -> list[list[Parameter]]:
+        """The parameters of each layer and direction."""
+        return [[getattr(self, name) for name in names] for names in self._all_weights]
+
+    @property
+    def _all_weights(self) -> list[list[str]]:
+        """Their names."""
+        kinds = ["weight_ih", "weight_hh", *(["bias_ih", "bias_hh"] if self.bias else []),
+                 *(["weight_hr"] if self.proj_size else [])]
+        return [[f"{kind}_l{layer}{suffix}" for kind in kinds] for layer in range(self.num_layers)
+                for suffix in ("", "_reverse")[:self._directions]]
+
+    @property
+    def _flat_weights_names(self) -> list[str]:
+        return [name for names in self._all_weights for name in names]
+
+    def flatten_parameters(self) -> None:
+        """Nothing: parameters need not lie side by side."""
+
+    def reset_parameters(self) -> None:
+        """Initial values, anew."""
+        bound = 1 / math.sqrt(self.hidden_size)
+        for parameter in self.parameters():
+            set_within(parameter, bound)
+
+    def extra_repr(self) -> str:
+        options = [("proj_size", 0), ("num_layers", 1), ("bias", True), ("batch_first", False),
+                   ("dropout", 0), ("bidirectional", False)]
+        shown = "".join(f", {name}={getattr(self, name)}" for name, usual in options
+                        if getattr(self, name) != usual)
+        return f"{self.input_size}, {self.hidden_size}{shown}"
+
+    # ---- calls -----------------------------------------------------------------------------------
+
+    def forward(self, input: Any, hx: Any = None) -> Any:
+        """(output, last states) of a tensor (T, N, input_size), (N, T, input_size) if batch_first,
+        or (T, input_size); or of a PackedSequence, whose output is one, too.
+
+        output: the hidden states of the last layer, of both directions side by side. States, zeros
+        unless given, are (num_layers * directions, N, features), or without N.
+        """
+        states = self._given_states(hx)
+        if isinstance(input, PackedSequence):
+            return self._packed(input, states)
+        self._check_input(input, (2, 3))
+        x = self._converted(input)
+        batched = x.ndim == 3
+        axis = 1 if self.batch_first or not batched else 0
+        x = x.transpose(0, 1) if batched and self.batch_first else x if batched else x.unsqueeze(1)
+        first = self._first_states(states, x, x.shape[1], batched)
+        output, last = self._layers(x, first, None)
+        if not batched:
+            return output.squeeze(1), self._result(tuple(s.squeeze(1) for s in last))
+        return output.transpose(0, 1) if axis else output, self._result(last)
+
+    def _packed(self, packed: PackedSequence, states: States | None) -> tuple[PackedSequence, Any]:
+        """What forward() gives for packed sequences, padded in between."""
+        self._check_input(packed.data, (2,))
+        data, (sizes, _) = self._converted(packed.data), packed.sizes_and_order()
+        where = layout(sizes, data.device)
+        x = rows_of(data, where.back, where.rows).unflatten(0, (len(sizes), sizes[0]))
+        first = self._first_states(states, x, sizes[0], True)
+        if packed.sorted_indices is not None:
+            first = tuple(s.index_select(1, packed.sorted_indices) for s in first)
+        output, last = self._layers(x, first, where)
+        if packed.unsorted_indices is not None:
+            last = tuple(s.index_select(1, packed.unsorted_indices) for s in last)
+        rows = rows_of(output.flatten(0, 1), where.rows, where.back)
+        return packed.with_data(rows), self._result(last)
+
+    def _layers(self, x: Tensor, first: States, where: Layout | None) -> tuple[Tensor, States]:
+        """All layers over x (T, N, features): the output of the last, and last states."""
+        if not x.shape[0]:
+            raise ShapeError(f"{type(self).__name__}: the input has no steps; give one or more")
+        there = None
+        if where is not None and min(where.lengths) < x.shape[0]:
+            there = (where.back >= 0).reshape(*x.shape[:2], 1)
+        last: list[States] = []
+        for layer in range(self.num_layers):
+            if layer:
+                x = F.dropout(x, self.dropout, self.training)
+            outputs = []
+            for way in range(self._directions):
+                at = layer * self._directions + way
+                output, states = self._one_way(
+                    x, tuple(s[at] for s in first), self._all_weights[at], bool(way), there)
+                outputs.append(output)
+                last.append(states)
+            x = functions.cat(outputs, -1) if len(outputs) > 1 else outputs[0]
+        return x, tuple(functions.stack(same) for same in zip(*last, strict=True))
+
+    def _one_way(self, x: Tensor, first: States, names: Sequence[str], reverse: bool,
+                 there: Tensor | None) -> tuple[Tensor, States]:
+        """One layer in one direction: hidden states (T, N, .), and last states (N, .)."""
+        own = {name.partition("_l")[0]: getattr(self, name) for name in names}
+        # The product for all steps is one; autocast may compute it in a low type.
+        xs = F.linear(x, own["weight_ih"], own.get("bias_ih")).to(dtype=x.dtype)
+        weights = [own.get(kind) for kind in ("weight_hh", "bias_hh", "weight_hr")]
+        output, states = recurrences.unrolled(
+            CELLS[self.mode], xs.node, tuple(s.node for s in first),
+            [None if w is None else w.node for w in weights], reverse,
+            None if there is None else there.node)
+        given = (xs, *first, *(w for w in weights if w is not None))
+        return Tensor._result(output, *given), tuple(Tensor._result(s, *given) for s in states)
+
+    # ---- states, and checks ----------------------------------------------------------------------
+
+    def _result(self, states: States) -> Any:
+        return states[0]
+
+    def _given_states(self, hx: Any) -> States | None:
+        """States as users give them, in a tuple."""
+        given = hx if self.count > 1 else (hx,)
+        if hx is None:
+            return None
+        if not isinstance(given, tuple | list) or len(given) != self.count or not all(
+                isinstance(s, Tensor) for s in given):
+            want = "a pair of tensors (h, c)" if self.count > 1 else "a tensor"
+            raise DTypeError(f"{type(self).__name__}: the states are {type(hx).__name__} "
+                             f"{hx!r:.40}; give {want}, or None for zeros")
+        return tuple(given)
+
+    def _state_sizes(self) -> Iterator[int]:
+        """The features of each state."""
+        yield self._hidden
+        yield from (self.hidden_size,) * (self.count - 1)
+
+    def _first_states(self, given: States | None, x: Tensor, batch: int, batched: bool) -> States:
+        """States (layers * directions, N, .) to begin with."""
+        count = self.num_layers * self._directions
+        if given is None:
+            return tuple(functions.zeros((count, batch, n), dtype=x.dtype, device=x.device)
+                         for n in self._state_sizes())
+        for state, n in zip(given, self._state_sizes(), strict=True):
+            wanted = (count, batch, n) if batched else (count, n)
+            if state.shape != wanted:
+                raise ShapeError(f"{type(self).__name__}: a first state has shape {state.shape}; "
+                                 f"it needs {wanted}: layers times directions, "
+                                 f"{'batch, ' if batched else ''}features")
+        return tuple(self._converted(s if batched else s.unsqueeze(1)) for s in given)
+
+    def _converted(self, x: Tensor) -> Tensor:
+        return in_type_of(self.weight_ih_l0, x, type(self).__name__)
+
+    def _check_input(self, x: Any, ranks: Sequence[int]) -> None:
+        name = type(self).__name__
+        if not isinstance(x, Tensor):
+            raise DTypeError(f"{name}: the input is {type(x).__name__} {x!r:.40}; give a tensor or "
+                             f"a PackedSequence")
+        if x.ndim not in ranks or x.shape[-1] != self.input_size:
+            axes = "(batch, steps, " if self.batch_first else "(steps, batch, "
+            raise ShapeError(f"{name}: the input has shape {x.shape}; it needs {axes}"
+                             f"{self.input_size}), (steps, {self.input_size}), or packed (elements,"
+                             f" {self.input_size})")
+
+
+class RNN(RNNBase):
+    """Plain recurrent layers: h = nonlinearity(W_ih x + b_ih + W_hh h + b_hh). See
+    RNNBase.forward."""
+
+    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1,
+                 nonlinearity: str = "tanh", bias: bool = True, batch_first: bool = False,
+                 dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0,
+                 device: str | None = None, dtype: DTypeLike | None = None) -> None:
+        _check_no_projection(proj_size, "RNN")
+        super().__init__(mode_of(nonlinearity, "RNN"), input_size, hidden_size, num_layers, bias,
+                         batch_first, dropout, bidirectional, 0, device, dtype)
+        self.nonlinearity = nonlinearity
+
+
+class LSTM(RNNBase):
+    """Layers of LSTM cells: states are pairs (h, c). See RNNBase.forward.
+
+    proj_size: features of the hidden state h, which weight_hr makes of the cell's (H. Sak and
+    others, 2014); 0: hidden_size.
+    """
+
+    count = 2
+
+    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
+                 batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False,
+                 proj_size: int = 0, device: str | None = None, dtype: DTypeLike | None = None
+                 ) -> None:
+        super().__init__("LSTM", input_size, hidden_size, num_layers, bias, batch_first, dropout,
+                         bidirectional, proj_size, device, dtype)
+
+    def _result(self, states: States) -> Any:
+        return states
+
+
+class GRU(RNNBase):
+    """Layers of GRU cells. See RNNBase.forward."""
+
+    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
+                 batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False,
+                 proj_size: int = 0, device: str | None = None, dtype: DTypeLike | None = None
+                 ) -> None:
+        _check_no_projection(proj_size, "GRU")
+        super().__init__("GRU", input_size, hidden_size, num_layers, bias, batch_first, dropout,
+                         bidirectional, 0, device, dtype)
+
+
+def _check_no_projection(proj_size: int, layer: str) -> None:
+    if proj_size:
+        raise ArgumentError(f"{layer}: proj_size={proj_size} is for an LSTM only")
