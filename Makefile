@@ -130,6 +130,8 @@ lint: $(DEV) wheel
 	$(BIN)/python -m zipfile -e dist/*.whl $(TREE)
 	cd $(TREE) && $(CURDIR)/$(BIN)/mypy --config-file $(CURDIR)/setup.cfg \
 	    --cache-dir $(CURDIR)/.mypy_cache -p lazyten
+	cd $(TREE) && $(CURDIR)/$(BIN)/mypy --config-file $(CURDIR)/setup.cfg \
+	    --cache-dir $(CURDIR)/.mypy_cache $(CURDIR)/.ci/typed_program.py
 
 # The wheel is made from the sdist, so the sdist is known to be complete. What tests compiled stays:
 # they may run meanwhile.

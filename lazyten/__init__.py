@@ -2,731 +2,292 @@
 
 `import lazyten as lt` and use it as PyTorch: `lt.tensor`, `lt.nn`, `lt.optim`. Operations are
 recorded; printing, `.numpy()`, `.item()` and `realize()` compute, in few fused kernels.
+
+What is public is named here once: imported `as` itself, which is how type checkers know it, or the
+function of a method of tensors.
 """
-from __future__ import annotations
-
 import math as _math
+import typing as _typing
 from importlib import import_module as _import_module
-from typing import TYPE_CHECKING
-from typing import Any as _Any
+from types import ModuleType as _ModuleType
 
-from lazyten import nn, optim
-from lazyten.autograd.checkpointing import checkpoint
+from lazyten import nn as nn
+from lazyten import optim as optim
+from lazyten.autograd.checkpointing import checkpoint as checkpoint
 from lazyten.frontend.arguments import takes_tensors as _takes_tensors
-from lazyten.frontend.array_functions import (
-    atleast_1d,
-    atleast_2d,
-    atleast_3d,
-    block_diag,
-    broadcast_shapes,
-    cartesian_prod,
-    column_stack,
-    combinations,
-    concatenate,
-    cumulative_trapezoid,
-    is_tensor,
-    logspace,
-    numel,
-    row_stack,
-    trapezoid,
-    trapz,
-    tril_indices,
-    triu_indices,
-    unravel_index,
-    vander,
-)
-from lazyten.frontend.functions import (
-    arange,
-    broadcast_tensors,
-    bucketize,
-    cat,
-    concat,
-    dstack,
-    einsum,
-    empty,
-    empty_like,
-    explain,
-    eye,
-    full,
-    full_like,
-    hstack,
-    isin,
-    linspace,
-    meshgrid,
-    ones,
-    ones_like,
-    realize,
-    searchsorted,
-    stack,
-    tensor,
-    vstack,
-    where,
-    zeros,
-    zeros_like,
-)
-from lazyten.frontend.interop import as_tensor, asarray, from_dlpack, from_numpy, frombuffer
-from lazyten.frontend.limits import (
-    can_cast,
-    finfo,
-    get_default_dtype,
-    iinfo,
-    result_type,
-    set_default_dtype,
-)
-from lazyten.frontend.memory_format import (
-    channels_last,
-    channels_last_3d,
-    contiguous_format,
-    preserve_format,
-)
-from lazyten.frontend.mixed_precision import autocast, is_autocast_enabled
-from lazyten.frontend.printing import set_printoptions
-from lazyten.frontend.random_functions import (
-    normal,
-    rand,
-    rand_like,
-    randint,
-    randint_like,
-    randn,
-    randn_like,
-    randperm,
-)
+from lazyten.frontend.array_functions import atleast_1d as atleast_1d
+from lazyten.frontend.array_functions import atleast_2d as atleast_2d
+from lazyten.frontend.array_functions import atleast_3d as atleast_3d
+from lazyten.frontend.array_functions import block_diag as block_diag
+from lazyten.frontend.array_functions import broadcast_shapes as broadcast_shapes
+from lazyten.frontend.array_functions import cartesian_prod as cartesian_prod
+from lazyten.frontend.array_functions import column_stack as column_stack
+from lazyten.frontend.array_functions import combinations as combinations
+from lazyten.frontend.array_functions import concatenate as concatenate
+from lazyten.frontend.array_functions import cumulative_trapezoid as cumulative_trapezoid
+from lazyten.frontend.array_functions import is_tensor as is_tensor
+from lazyten.frontend.array_functions import logspace as logspace
+from lazyten.frontend.array_functions import numel as numel
+from lazyten.frontend.array_functions import row_stack as row_stack
+from lazyten.frontend.array_functions import trapezoid as trapezoid
+from lazyten.frontend.array_functions import trapz as trapz
+from lazyten.frontend.array_functions import tril_indices as tril_indices
+from lazyten.frontend.array_functions import triu_indices as triu_indices
+from lazyten.frontend.array_functions import unravel_index as unravel_index
+from lazyten.frontend.array_functions import vander as vander
+from lazyten.frontend.core.mixed_precision import autocast as autocast
+from lazyten.frontend.core.mixed_precision import is_autocast_enabled as is_autocast_enabled
+from lazyten.frontend.functions import arange as arange
+from lazyten.frontend.functions import broadcast_tensors as broadcast_tensors
+from lazyten.frontend.functions import bucketize as bucketize
+from lazyten.frontend.functions import cat as cat
+from lazyten.frontend.functions import concat as concat
+from lazyten.frontend.functions import dstack as dstack
+from lazyten.frontend.functions import einsum as einsum
+from lazyten.frontend.functions import empty as empty
+from lazyten.frontend.functions import empty_like as empty_like
+from lazyten.frontend.functions import explain as explain
+from lazyten.frontend.functions import eye as eye
+from lazyten.frontend.functions import full as full
+from lazyten.frontend.functions import full_like as full_like
+from lazyten.frontend.functions import hstack as hstack
+from lazyten.frontend.functions import isin as isin
+from lazyten.frontend.functions import linspace as linspace
+from lazyten.frontend.functions import meshgrid as meshgrid
+from lazyten.frontend.functions import ones as ones
+from lazyten.frontend.functions import ones_like as ones_like
+from lazyten.frontend.functions import realize as realize
+from lazyten.frontend.functions import searchsorted as searchsorted
+from lazyten.frontend.functions import stack as stack
+from lazyten.frontend.functions import tensor as tensor
+from lazyten.frontend.functions import vstack as vstack
+from lazyten.frontend.functions import where as where
+from lazyten.frontend.functions import zeros as zeros
+from lazyten.frontend.functions import zeros_like as zeros_like
+from lazyten.frontend.interop import as_tensor as as_tensor
+from lazyten.frontend.interop import asarray as asarray
+from lazyten.frontend.interop import from_dlpack as from_dlpack
+from lazyten.frontend.interop import from_numpy as from_numpy
+from lazyten.frontend.interop import frombuffer as frombuffer
+from lazyten.frontend.limits import can_cast as can_cast
+from lazyten.frontend.limits import finfo as finfo
+from lazyten.frontend.limits import get_default_dtype as get_default_dtype
+from lazyten.frontend.limits import iinfo as iinfo
+from lazyten.frontend.limits import result_type as result_type
+from lazyten.frontend.limits import set_default_dtype as set_default_dtype
+from lazyten.frontend.memory_format import channels_last as channels_last
+from lazyten.frontend.memory_format import channels_last_3d as channels_last_3d
+from lazyten.frontend.memory_format import contiguous_format as contiguous_format
+from lazyten.frontend.memory_format import preserve_format as preserve_format
+from lazyten.frontend.printing import set_printoptions as set_printoptions
+from lazyten.frontend.random_functions import normal as normal
+from lazyten.frontend.random_functions import rand as rand
+from lazyten.frontend.random_functions import rand_like as rand_like
+from lazyten.frontend.random_functions import randint as randint
+from lazyten.frontend.random_functions import randint_like as randint_like
+from lazyten.frontend.random_functions import randn as randn
+from lazyten.frontend.random_functions import randn_like as randn_like
+from lazyten.frontend.random_functions import randperm as randperm
 from lazyten.frontend.settings import (
-    are_deterministic_algorithms_enabled,
-    get_num_interop_threads,
-    set_flush_denormal,
-    set_num_interop_threads,
-    use_deterministic_algorithms,
+    are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled,
 )
-from lazyten.frontend.size import Size
-from lazyten.frontend.tensor import Tensor
-from lazyten.frontend.tensor_types import (
-    BFloat16Tensor,
-    BoolTensor,
-    ByteTensor,
-    CharTensor,
-    DoubleTensor,
-    FloatTensor,
-    HalfTensor,
-    IntTensor,
-    LongTensor,
-    ShortTensor,
-)
-from lazyten.ir.dtype import (
-    DType,
-    bfloat16,
-    bool_,
-    float8_e4m3fn,
-    float8_e5m2,
-    float16,
-    float32,
-    float64,
-    int8,
-    int16,
-    int32,
-    int64,
-    promote_types,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-)
-from lazyten.random import (
-    Generator,
-    get_rng_state,
-    initial_seed,
-    manual_seed,
-    seed,
-    set_rng_state,
-)
-from lazyten.storage.memory_use import empty_cache, memory_stats, reset_peak
-from lazyten.storage.placement import Device, set_default_device
-from lazyten.storage.placement import default_device as get_default_device
-from lazyten.support.check_mode import check
-from lazyten.support.errors import (
-    ArgumentError,
-    AttributeNameError,
-    CheckError,
-    CompileError,
-    DeviceError,
-    DTypeError,
-    GradientError,
-    IndexingError,
-    InternalError,
-    JitError,
-    LazytenError,
-    ModuleAttributeError,
-    ShapeError,
-    StateError,
-    TransformError,
-)
+from lazyten.frontend.settings import get_num_interop_threads as get_num_interop_threads
+from lazyten.frontend.settings import set_flush_denormal as set_flush_denormal
+from lazyten.frontend.settings import set_num_interop_threads as set_num_interop_threads
+from lazyten.frontend.settings import use_deterministic_algorithms as use_deterministic_algorithms
+from lazyten.frontend.size import Size as Size
+from lazyten.frontend.tensor import Tensor as Tensor
+from lazyten.frontend.tensor_types import BFloat16Tensor as BFloat16Tensor
+from lazyten.frontend.tensor_types import BoolTensor as BoolTensor
+from lazyten.frontend.tensor_types import ByteTensor as ByteTensor
+from lazyten.frontend.tensor_types import CharTensor as CharTensor
+from lazyten.frontend.tensor_types import DoubleTensor as DoubleTensor
+from lazyten.frontend.tensor_types import FloatTensor as FloatTensor
+from lazyten.frontend.tensor_types import HalfTensor as HalfTensor
+from lazyten.frontend.tensor_types import IntTensor as IntTensor
+from lazyten.frontend.tensor_types import LongTensor as LongTensor
+from lazyten.frontend.tensor_types import ShortTensor as ShortTensor
+from lazyten.ir.dtype import DType as DType
+from lazyten.ir.dtype import bfloat16 as bfloat16
+from lazyten.ir.dtype import bool_ as bool_
+from lazyten.ir.dtype import float8_e4m3fn as float8_e4m3fn
+from lazyten.ir.dtype import float8_e5m2 as float8_e5m2
+from lazyten.ir.dtype import float16 as float16
+from lazyten.ir.dtype import float32 as float32
+from lazyten.ir.dtype import float64 as float64
+from lazyten.ir.dtype import int8 as int8
+from lazyten.ir.dtype import int16 as int16
+from lazyten.ir.dtype import int32 as int32
+from lazyten.ir.dtype import int64 as int64
+from lazyten.ir.dtype import promote_types as promote_types
+from lazyten.ir.dtype import uint8 as uint8
+from lazyten.ir.dtype import uint16 as uint16
+from lazyten.ir.dtype import uint32 as uint32
+from lazyten.ir.dtype import uint64 as uint64
+from lazyten.random import Generator as Generator
+from lazyten.random import get_rng_state as get_rng_state
+from lazyten.random import initial_seed as initial_seed
+from lazyten.random import manual_seed as manual_seed
+from lazyten.random import seed as seed
+from lazyten.random import set_rng_state as set_rng_state
+from lazyten.storage.memory_use import empty_cache as empty_cache
+from lazyten.storage.memory_use import memory_stats as memory_stats
+from lazyten.storage.memory_use import reset_peak as reset_peak
+from lazyten.storage.placement import Device as Device
+from lazyten.storage.placement import default_device as _default_device
+from lazyten.storage.placement import set_default_device as set_default_device
+from lazyten.support.check_mode import check as check
+from lazyten.support.errors import ArgumentError as ArgumentError
+from lazyten.support.errors import AttributeNameError as AttributeNameError
+from lazyten.support.errors import CheckError as CheckError
+from lazyten.support.errors import CompileError as CompileError
+from lazyten.support.errors import DeviceError as DeviceError
+from lazyten.support.errors import DTypeError as DTypeError
+from lazyten.support.errors import GradientError as GradientError
+from lazyten.support.errors import IndexingError as IndexingError
+from lazyten.support.errors import InternalError as InternalError
+from lazyten.support.errors import JitError as JitError
+from lazyten.support.errors import LazytenError as LazytenError
+from lazyten.support.errors import ModuleAttributeError as ModuleAttributeError
+from lazyten.support.errors import ShapeError as ShapeError
+from lazyten.support.errors import StateError as StateError
+from lazyten.support.errors import TransformError as TransformError
 from lazyten.support.forking import undivided as _undivided
-from lazyten.support.grad_mode import (
-    enable_grad,
-    inference_mode,
-    is_grad_enabled,
-    no_grad,
-    set_grad_enabled,
-)
-from lazyten.support.launch_dump import dump_kernels
+from lazyten.support.grad_mode import enable_grad as enable_grad
+from lazyten.support.grad_mode import inference_mode as inference_mode
+from lazyten.support.grad_mode import is_grad_enabled as is_grad_enabled
+from lazyten.support.grad_mode import no_grad as no_grad
+from lazyten.support.grad_mode import set_grad_enabled as set_grad_enabled
+from lazyten.support.launch_dump import dump_kernels as dump_kernels
 from lazyten.support.matmul_precision import (
-    get_float32_matmul_precision,
-    set_float32_matmul_precision,
+    get_float32_matmul_precision as get_float32_matmul_precision,
 )
-from lazyten.support.threads import get_num_threads, set_num_threads
+from lazyten.support.matmul_precision import (
+    set_float32_matmul_precision as set_float32_matmul_precision,
+)
+from lazyten.support.threads import get_num_threads as get_num_threads
+from lazyten.support.threads import set_num_threads as set_num_threads
 
-if TYPE_CHECKING:
-    from lazyten import amp, autograd, backends, cuda, func, testing
-    from lazyten.autograd import grad
-    from lazyten.capture.jitted import jit
-    from lazyten.frontend.saving import load, save
-    from lazyten.frontend.serialization import load_safetensors, save_safetensors
-    from lazyten.func import vmap
-    from lazyten.tuning.tuning import load_decisions, tune
+if _typing.TYPE_CHECKING:  # what not every program uses is loaded when it is first asked for
+    from lazyten import amp as amp
+    from lazyten import autograd as autograd
+    from lazyten import backends as backends
+    from lazyten import cuda as cuda
+    from lazyten import func as func
+    from lazyten import testing as testing
+    from lazyten.autograd import grad as grad
+    from lazyten.capture.jitted import jit as jit
+    from lazyten.frontend.saving import load as load
+    from lazyten.frontend.saving import save as save
+    from lazyten.frontend.serialization import load_safetensors as load_safetensors
+    from lazyten.frontend.serialization import save_safetensors as save_safetensors
+    from lazyten.func import vmap as vmap
+    from lazyten.tuning.tuning import load_decisions as load_decisions
+    from lazyten.tuning.tuning import tune as tune
+
+_LATER = {
+    "grad": "autograd", "vmap": "func", "jit": "capture.jitted", "load": "frontend.saving",
+    "save": "frontend.saving", "load_safetensors": "frontend.serialization",
+    "save_safetensors": "frontend.serialization", "load_decisions": "tuning.tuning",
+    "tune": "tuning.tuning"}
+"""The modules of what is loaded later; others that are loaded later are modules themselves."""
+_LATER_MODULES = ("amp", "autograd", "backends", "cuda", "func", "testing")
 
 __version__ = "0.1.0"
 
-abs, add, argmax, argmin = Tensor.abs, Tensor.add, Tensor.argmax, Tensor.argmin
-all, amax, amin, any = Tensor.all, Tensor.amax, Tensor.amin, Tensor.any
-ceil, clamp, cos, cumsum, div = Tensor.ceil, Tensor.clamp, Tensor.cos, Tensor.cumsum, Tensor.div
-dot, eq, erf, exp, exp2 = Tensor.dot, Tensor.eq, Tensor.erf, Tensor.exp, Tensor.exp2
-expm1, flatten, flip, floor = Tensor.expm1, Tensor.flatten, Tensor.flip, Tensor.floor
-gather, ge, gt, isfinite = Tensor.gather, Tensor.ge, Tensor.gt, Tensor.isfinite
-index_add, index_copy = Tensor.index_add, Tensor.index_copy
-index_select, masked_select = Tensor.index_select, Tensor.masked_select
-isinf, isnan, le, log, log10 = Tensor.isinf, Tensor.isnan, Tensor.le, Tensor.log, Tensor.log10
-log1p, log2, log_softmax = Tensor.log1p, Tensor.log2, Tensor.log_softmax
-logsumexp, lt, matmul, max = Tensor.logsumexp, Tensor.lt, Tensor.matmul, Tensor.max
-maximum, mean, min, minimum = Tensor.maximum, Tensor.mean, Tensor.min, Tensor.minimum
-nonzero, scatter, scatter_add = Tensor.nonzero, Tensor.scatter, Tensor.scatter_add
-scatter_reduce, take_along_dim = Tensor.scatter_reduce, Tensor.take_along_dim
-mul, ne, neg, permute, pow = Tensor.mul, Tensor.ne, Tensor.neg, Tensor.permute, Tensor.pow
-prod, reciprocal, relu = Tensor.prod, Tensor.reciprocal, Tensor.relu
-remainder, reshape, round = Tensor.remainder, Tensor.reshape, Tensor.round
-rsqrt, sigmoid, sign, sin = Tensor.rsqrt, Tensor.sigmoid, Tensor.sign, Tensor.sin
-softmax, split, sqrt, square = Tensor.softmax, Tensor.split, Tensor.sqrt, Tensor.square
-squeeze, std, sub, sum = Tensor.squeeze, Tensor.std, Tensor.sub, Tensor.sum
-tan, tanh, transpose, trunc = Tensor.tan, Tensor.tanh, Tensor.transpose, Tensor.trunc
-unbind, unsqueeze, var = Tensor.unbind, Tensor.unsqueeze, Tensor.var
-absolute, acos, acosh, addcdiv = Tensor.absolute, Tensor.acos, Tensor.acosh, Tensor.addcdiv
-addcmul, addmm, addmv, allclose = Tensor.addcmul, Tensor.addmm, Tensor.addmv, Tensor.allclose
-aminmax, arccos, arccosh, arcsin = Tensor.aminmax, Tensor.arccos, Tensor.arccosh, Tensor.arcsin
+abs, absolute, acos, acosh, add = Tensor.abs, Tensor.absolute, Tensor.acos, Tensor.acosh, Tensor.add
+addbmm, addcdiv, addcmul, addmm = Tensor.addbmm, Tensor.addcdiv, Tensor.addcmul, Tensor.addmm
+addmv, addr, adjoint, all = Tensor.addmv, Tensor.addr, Tensor.adjoint, Tensor.all
+allclose, amax, amin, aminmax = Tensor.allclose, Tensor.amax, Tensor.amin, Tensor.aminmax
+any, arccos, arccosh, arcsin = Tensor.any, Tensor.arccos, Tensor.arccosh, Tensor.arcsin
 arcsinh, arctan, arctan2, arctanh = Tensor.arcsinh, Tensor.arctan, Tensor.arctan2, Tensor.arctanh
-argsort, asin, asinh, as_strided = Tensor.argsort, Tensor.asin, Tensor.asinh, Tensor.as_strided
-atan, atan2, atanh, baddbmm = Tensor.atan, Tensor.atan2, Tensor.atanh, Tensor.baddbmm
+argmax, argmin, argsort, argwhere = Tensor.argmax, Tensor.argmin, Tensor.argsort, Tensor.argwhere
+as_strided, asin, asinh, atan = Tensor.as_strided, Tensor.asin, Tensor.asinh, Tensor.atan
+atan2, atanh, baddbmm, bernoulli = Tensor.atan2, Tensor.atanh, Tensor.baddbmm, Tensor.bernoulli
 bincount, bitwise_and = Tensor.bincount, Tensor.bitwise_and
 bitwise_left_shift, bitwise_not = Tensor.bitwise_left_shift, Tensor.bitwise_not
 bitwise_or, bitwise_right_shift = Tensor.bitwise_or, Tensor.bitwise_right_shift
 bitwise_xor, bmm, broadcast_to = Tensor.bitwise_xor, Tensor.bmm, Tensor.broadcast_to
-chunk, clamp_max, clamp_min, clip = Tensor.chunk, Tensor.clamp_max, Tensor.clamp_min, Tensor.clip
-clone, copysign, cosh = Tensor.clone, Tensor.copysign, Tensor.cosh
-count_nonzero, cross, cummax = Tensor.count_nonzero, Tensor.cross, Tensor.cummax
-cummin, cumprod, deg2rad, diag = Tensor.cummin, Tensor.cumprod, Tensor.deg2rad, Tensor.diag
-diag_embed, diagonal, diff, divide = Tensor.diag_embed, Tensor.diagonal, Tensor.diff, Tensor.divide
-dsplit, equal, fix, fliplr = Tensor.dsplit, Tensor.equal, Tensor.fix, Tensor.fliplr
-flipud, floor_divide, fmax, fmin = Tensor.flipud, Tensor.floor_divide, Tensor.fmax, Tensor.fmin
-fmod, frac, ger, greater = Tensor.fmod, Tensor.frac, Tensor.ger, Tensor.greater
-greater_equal, heaviside, hsplit = Tensor.greater_equal, Tensor.heaviside, Tensor.hsplit
-hypot, index_fill, inner = Tensor.hypot, Tensor.index_fill, Tensor.inner
-is_complex, is_floating_point = Tensor.is_complex, Tensor.is_floating_point
-is_nonzero, isclose, isneginf = Tensor.is_nonzero, Tensor.isclose, Tensor.isneginf
-isposinf, kron, kthvalue, lerp = Tensor.isposinf, Tensor.kron, Tensor.kthvalue, Tensor.lerp
-less, less_equal, logaddexp = Tensor.less, Tensor.less_equal, Tensor.logaddexp
+ceil, chunk, clamp, clamp_max = Tensor.ceil, Tensor.chunk, Tensor.clamp, Tensor.clamp_max
+clamp_min, clip, clone, copysign = Tensor.clamp_min, Tensor.clip, Tensor.clone, Tensor.copysign
+corrcoef, cos, cosh, count_nonzero = Tensor.corrcoef, Tensor.cos, Tensor.cosh, Tensor.count_nonzero
+cov, cross, cummax, cummin = Tensor.cov, Tensor.cross, Tensor.cummax, Tensor.cummin
+cumprod, cumsum, deg2rad, diag = Tensor.cumprod, Tensor.cumsum, Tensor.deg2rad, Tensor.diag
+diag_embed, diagflat, diagonal = Tensor.diag_embed, Tensor.diagflat, Tensor.diagonal
+diagonal_scatter, diff, digamma = Tensor.diagonal_scatter, Tensor.diff, Tensor.digamma
+dist, div, divide, dot, dsplit = Tensor.dist, Tensor.div, Tensor.divide, Tensor.dot, Tensor.dsplit
+eq, equal, erf, erfc, erfinv = Tensor.eq, Tensor.equal, Tensor.erf, Tensor.erfc, Tensor.erfinv
+exp, exp2, expm1, fix, flatten = Tensor.exp, Tensor.exp2, Tensor.expm1, Tensor.fix, Tensor.flatten
+flip, fliplr, flipud, float_power = Tensor.flip, Tensor.fliplr, Tensor.flipud, Tensor.float_power
+floor, floor_divide, fmax, fmin = Tensor.floor, Tensor.floor_divide, Tensor.fmax, Tensor.fmin
+fmod, frac, gather, ge, ger = Tensor.fmod, Tensor.frac, Tensor.gather, Tensor.ge, Tensor.ger
+greater, greater_equal, gt = Tensor.greater, Tensor.greater_equal, Tensor.gt
+hardshrink, heaviside, histc = Tensor.hardshrink, Tensor.heaviside, Tensor.histc
+histogram, hsplit, hypot = Tensor.histogram, Tensor.hsplit, Tensor.hypot
+index_add, index_copy, index_fill = Tensor.index_add, Tensor.index_copy, Tensor.index_fill
+index_select, inner, is_complex = Tensor.index_select, Tensor.inner, Tensor.is_complex
+is_floating_point, is_nonzero, isclose = Tensor.is_floating_point, Tensor.is_nonzero, Tensor.isclose
+isfinite, isinf, isnan, isneginf = Tensor.isfinite, Tensor.isinf, Tensor.isnan, Tensor.isneginf
+isposinf, isreal, kron, kthvalue = Tensor.isposinf, Tensor.isreal, Tensor.kron, Tensor.kthvalue
+ldexp, le, lerp, less = Tensor.ldexp, Tensor.le, Tensor.lerp, Tensor.less
+less_equal, lgamma, log, log10 = Tensor.less_equal, Tensor.lgamma, Tensor.log, Tensor.log10
+log1p, log2, log_softmax = Tensor.log1p, Tensor.log2, Tensor.log_softmax
+logaddexp, logaddexp2, logcumsumexp = Tensor.logaddexp, Tensor.logaddexp2, Tensor.logcumsumexp
 logical_and, logical_not, logical_or = Tensor.logical_and, Tensor.logical_not, Tensor.logical_or
-logical_xor, logit, masked_fill = Tensor.logical_xor, Tensor.logit, Tensor.masked_fill
-masked_scatter, median, mm = Tensor.masked_scatter, Tensor.median, Tensor.mm
-moveaxis, movedim, msort, multiply = Tensor.moveaxis, Tensor.movedim, Tensor.msort, Tensor.multiply
-mv, nan_to_num, nanmean, nansum = Tensor.mv, Tensor.nan_to_num, Tensor.nanmean, Tensor.nansum
-narrow, negative, norm, not_equal = Tensor.narrow, Tensor.negative, Tensor.norm, Tensor.not_equal
-outer, quantile, rad2deg, ravel = Tensor.outer, Tensor.quantile, Tensor.rad2deg, Tensor.ravel
-repeat_interleave, roll, rot90 = Tensor.repeat_interleave, Tensor.roll, Tensor.rot90
-select, sgn, signbit, sinc = Tensor.select, Tensor.sgn, Tensor.signbit, Tensor.sinc
-sinh, sort, std_mean, swapaxes = Tensor.sinh, Tensor.sort, Tensor.std_mean, Tensor.swapaxes
-swapdims, t, take, tensor_split = Tensor.swapdims, Tensor.t, Tensor.take, Tensor.tensor_split
-tensordot, tile, topk, trace = Tensor.tensordot, Tensor.tile, Tensor.topk, Tensor.trace
-tril, triu, true_divide, unflatten = Tensor.tril, Tensor.triu, Tensor.true_divide, Tensor.unflatten
-unique, unique_consecutive, var_mean = Tensor.unique, Tensor.unique_consecutive, Tensor.var_mean
-vdot, vsplit, xlogy = Tensor.vdot, Tensor.vsplit, Tensor.xlogy
-addbmm, addr, adjoint, argwhere = Tensor.addbmm, Tensor.addr, Tensor.adjoint, Tensor.argwhere
-bernoulli, multinomial = Tensor.bernoulli, Tensor.multinomial
-corrcoef, cov, diagflat = Tensor.corrcoef, Tensor.cov, Tensor.diagflat
-digamma, dist, erfc, erfinv = Tensor.digamma, Tensor.dist, Tensor.erfc, Tensor.erfinv
-float_power, hardshrink, histc = Tensor.float_power, Tensor.hardshrink, Tensor.histc
-histogram, isreal, ldexp, lgamma = Tensor.histogram, Tensor.isreal, Tensor.ldexp, Tensor.lgamma
-logaddexp2, logcumsumexp = Tensor.logaddexp2, Tensor.logcumsumexp
-matrix_power, mode, nanmedian = Tensor.matrix_power, Tensor.mode, Tensor.nanmedian
-nanquantile, positive = Tensor.nanquantile, Tensor.positive
-select_scatter, slice_scatter = Tensor.select_scatter, Tensor.slice_scatter
-diagonal_scatter, rsub, subtract = Tensor.diagonal_scatter, Tensor.rsub, Tensor.subtract
-split_with_sizes = Tensor.split_with_sizes
-
-e, inf, nan, pi = _math.e, _math.inf, _math.nan, _math.pi
-newaxis = None
+logical_xor, logit, logsumexp, lt = Tensor.logical_xor, Tensor.logit, Tensor.logsumexp, Tensor.lt
+masked_fill, masked_scatter = Tensor.masked_fill, Tensor.masked_scatter
+masked_select, matmul, matrix_power = Tensor.masked_select, Tensor.matmul, Tensor.matrix_power
+max, maximum, mean, median, min = Tensor.max, Tensor.maximum, Tensor.mean, Tensor.median, Tensor.min
+minimum, mm, mode, moveaxis = Tensor.minimum, Tensor.mm, Tensor.mode, Tensor.moveaxis
+movedim, msort, mul, multinomial = Tensor.movedim, Tensor.msort, Tensor.mul, Tensor.multinomial
+multiply, mv, nan_to_num, nanmean = Tensor.multiply, Tensor.mv, Tensor.nan_to_num, Tensor.nanmean
+nanmedian, nanquantile, nansum = Tensor.nanmedian, Tensor.nanquantile, Tensor.nansum
+narrow, ne, neg, negative = Tensor.narrow, Tensor.ne, Tensor.neg, Tensor.negative
+nonzero, norm, not_equal, outer = Tensor.nonzero, Tensor.norm, Tensor.not_equal, Tensor.outer
+permute, positive, pow, prod = Tensor.permute, Tensor.positive, Tensor.pow, Tensor.prod
+quantile, rad2deg, ravel = Tensor.quantile, Tensor.rad2deg, Tensor.ravel
+reciprocal, relu, remainder = Tensor.reciprocal, Tensor.relu, Tensor.remainder
+repeat_interleave, reshape, roll = Tensor.repeat_interleave, Tensor.reshape, Tensor.roll
+rot90, round, rsqrt, rsub = Tensor.rot90, Tensor.round, Tensor.rsqrt, Tensor.rsub
+scatter, scatter_add, scatter_reduce = Tensor.scatter, Tensor.scatter_add, Tensor.scatter_reduce
+select, select_scatter, sgn = Tensor.select, Tensor.select_scatter, Tensor.sgn
+sigmoid, sign, signbit, sin = Tensor.sigmoid, Tensor.sign, Tensor.signbit, Tensor.sin
+sinc, sinh, slice_scatter, softmax = Tensor.sinc, Tensor.sinh, Tensor.slice_scatter, Tensor.softmax
+sort, split, split_with_sizes = Tensor.sort, Tensor.split, Tensor.split_with_sizes
+sqrt, square, squeeze, std = Tensor.sqrt, Tensor.square, Tensor.squeeze, Tensor.std
+std_mean, sub, subtract, sum = Tensor.std_mean, Tensor.sub, Tensor.subtract, Tensor.sum
+swapaxes, swapdims, t, take = Tensor.swapaxes, Tensor.swapdims, Tensor.t, Tensor.take
+take_along_dim, tan, tanh = Tensor.take_along_dim, Tensor.tan, Tensor.tanh
+tensor_split, tensordot, tile = Tensor.tensor_split, Tensor.tensordot, Tensor.tile
+topk, trace, transpose, tril = Tensor.topk, Tensor.trace, Tensor.transpose, Tensor.tril
+triu, true_divide, trunc, unbind = Tensor.triu, Tensor.true_divide, Tensor.trunc, Tensor.unbind
+unflatten, unique, unique_consecutive = Tensor.unflatten, Tensor.unique, Tensor.unique_consecutive
+unsqueeze, var, var_mean, vdot = Tensor.unsqueeze, Tensor.var, Tensor.var_mean, Tensor.vdot
+vsplit, xlogy = Tensor.vsplit, Tensor.xlogy
 
 for _name, _value in list(globals().items()):  # so that lt.exp(1.0) says what it needs
     if getattr(Tensor, _name, None) is _value and callable(_value):
         globals()[_name] = _takes_tensors(_value)
 
-
+e, inf, nan, pi = _math.e, _math.inf, _math.nan, _math.pi
+newaxis = None
 half, float, double = float16, float32, float64
 short, int, long = int16, int32, int64
 bool = bool_
 device, dtype = Device, DType
+get_default_device = _default_device
 
 
 @_undivided
-def __getattr__(name: str) -> _Any:
-    """Loads what not every program uses when it is first asked for."""
-    if name in ("amp", "autograd", "backends", "cuda", "func", "testing"):
+def __getattr__(name: str) -> _typing.Any:
+    """Loads what not every program uses."""
+    if name in _LATER_MODULES:
         return _import_module(f"lazyten.{name}")
-    if name == "vmap":
-        from lazyten.func import vmap
-        return vmap
-    if name == "grad":
-        from lazyten.autograd import grad
-        return grad
-    if name == "jit":
-        from lazyten.capture import jitted
-        return jitted.jit
-    if name in ("load_safetensors", "save_safetensors"):
-        from lazyten.frontend import serialization
-        return getattr(serialization, name)
-    if name in ("load", "save"):
-        from lazyten.frontend import saving
-        return getattr(saving, name)
-    if name in ("load_decisions", "tune"):
-        from lazyten.tuning import tuning
-        return getattr(tuning, name)
+    if name in _LATER:
+        return getattr(_import_module(f"lazyten.{_LATER[name]}"), name)
     raise AttributeError(f"module 'lazyten' has no attribute {name!r}")
 
 
-__all__ = [
-    "ArgumentError",
-    "AttributeNameError",
-    "BFloat16Tensor",
-    "BoolTensor",
-    "ByteTensor",
-    "CharTensor",
-    "CheckError",
-    "CompileError",
-    "DType",
-    "DTypeError",
-    "Device",
-    "DeviceError",
-    "DoubleTensor",
-    "FloatTensor",
-    "Generator",
-    "GradientError",
-    "HalfTensor",
-    "IndexingError",
-    "IntTensor",
-    "InternalError",
-    "JitError",
-    "LazytenError",
-    "LongTensor",
-    "ModuleAttributeError",
-    "ShapeError",
-    "ShortTensor",
-    "Size",
-    "StateError",
-    "Tensor",
-    "TransformError",
-    "__version__",
-    "_takes_tensors",
-    "abs",
-    "absolute",
-    "acos",
-    "acosh",
-    "add",
-    "addbmm",
-    "addcdiv",
-    "addcmul",
-    "addmm",
-    "addmv",
-    "addr",
-    "adjoint",
-    "all",
-    "allclose",
-    "amax",
-    "amin",
-    "aminmax",
-    "amp",
-    "any",
-    "arange",
-    "arccos",
-    "arccosh",
-    "arcsin",
-    "arcsinh",
-    "arctan",
-    "arctan2",
-    "arctanh",
-    "are_deterministic_algorithms_enabled",
-    "argmax",
-    "argmin",
-    "argsort",
-    "argwhere",
-    "as_strided",
-    "as_tensor",
-    "asarray",
-    "asin",
-    "asinh",
-    "atan",
-    "atan2",
-    "atanh",
-    "atleast_1d",
-    "atleast_2d",
-    "atleast_3d",
-    "autocast",
-    "autograd",
-    "backends",
-    "baddbmm",
-    "bernoulli",
-    "bfloat16",
-    "bincount",
-    "bitwise_and",
-    "bitwise_left_shift",
-    "bitwise_not",
-    "bitwise_or",
-    "bitwise_right_shift",
-    "bitwise_xor",
-    "block_diag",
-    "bmm",
-    "bool",
-    "bool_",
-    "broadcast_shapes",
-    "broadcast_tensors",
-    "broadcast_to",
-    "bucketize",
-    "can_cast",
-    "cartesian_prod",
-    "cat",
-    "ceil",
-    "channels_last",
-    "channels_last_3d",
-    "check",
-    "checkpoint",
-    "chunk",
-    "clamp",
-    "clamp_max",
-    "clamp_min",
-    "clip",
-    "clone",
-    "column_stack",
-    "combinations",
-    "concat",
-    "concatenate",
-    "contiguous_format",
-    "copysign",
-    "corrcoef",
-    "cos",
-    "cosh",
-    "count_nonzero",
-    "cov",
-    "cross",
-    "cuda",
-    "cummax",
-    "cummin",
-    "cumprod",
-    "cumsum",
-    "cumulative_trapezoid",
-    "deg2rad",
-    "device",
-    "diag",
-    "diag_embed",
-    "diagflat",
-    "diagonal",
-    "diagonal_scatter",
-    "diff",
-    "digamma",
-    "dist",
-    "div",
-    "divide",
-    "dot",
-    "double",
-    "dsplit",
-    "dstack",
-    "dtype",
-    "dump_kernels",
-    "e",
-    "einsum",
-    "empty",
-    "empty_cache",
-    "empty_like",
-    "enable_grad",
-    "eq",
-    "equal",
-    "erf",
-    "erfc",
-    "erfinv",
-    "exp",
-    "exp2",
-    "explain",
-    "expm1",
-    "eye",
-    "finfo",
-    "fix",
-    "flatten",
-    "flip",
-    "fliplr",
-    "flipud",
-    "float",
-    "float8_e4m3fn",
-    "float8_e5m2",
-    "float16",
-    "float32",
-    "float64",
-    "float_power",
-    "floor",
-    "floor_divide",
-    "fmax",
-    "fmin",
-    "fmod",
-    "frac",
-    "from_dlpack",
-    "from_numpy",
-    "frombuffer",
-    "full",
-    "full_like",
-    "func",
-    "gather",
-    "ge",
-    "ger",
-    "get_default_device",
-    "get_default_dtype",
-    "get_float32_matmul_precision",
-    "get_num_interop_threads",
-    "get_num_threads",
-    "get_rng_state",
-    "grad",
-    "greater",
-    "greater_equal",
-    "gt",
-    "half",
-    "hardshrink",
-    "heaviside",
-    "histc",
-    "histogram",
-    "hsplit",
-    "hstack",
-    "hypot",
-    "iinfo",
-    "index_add",
-    "index_copy",
-    "index_fill",
-    "index_select",
-    "inf",
-    "inference_mode",
-    "initial_seed",
-    "inner",
-    "int",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "is_autocast_enabled",
-    "is_complex",
-    "is_floating_point",
-    "is_grad_enabled",
-    "is_nonzero",
-    "is_tensor",
-    "isclose",
-    "isfinite",
-    "isin",
-    "isinf",
-    "isnan",
-    "isneginf",
-    "isposinf",
-    "isreal",
-    "jit",
-    "kron",
-    "kthvalue",
-    "ldexp",
-    "le",
-    "lerp",
-    "less",
-    "less_equal",
-    "lgamma",
-    "linspace",
-    "load",
-    "load_decisions",
-    "load_safetensors",
-    "log",
-    "log1p",
-    "log2",
-    "log10",
-    "log_softmax",
-    "logaddexp",
-    "logaddexp2",
-    "logcumsumexp",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "logical_xor",
-    "logit",
-    "logspace",
-    "logsumexp",
-    "long",
-    "lt",
-    "manual_seed",
-    "masked_fill",
-    "masked_scatter",
-    "masked_select",
-    "matmul",
-    "matrix_power",
-    "max",
-    "maximum",
-    "mean",
-    "median",
-    "memory_stats",
-    "meshgrid",
-    "min",
-    "minimum",
-    "mm",
-    "mode",
-    "moveaxis",
-    "movedim",
-    "msort",
-    "mul",
-    "multinomial",
-    "multiply",
-    "mv",
-    "nan",
-    "nan_to_num",
-    "nanmean",
-    "nanmedian",
-    "nanquantile",
-    "nansum",
-    "narrow",
-    "ne",
-    "neg",
-    "negative",
-    "newaxis",
-    "nn",
-    "no_grad",
-    "nonzero",
-    "norm",
-    "normal",
-    "not_equal",
-    "numel",
-    "ones",
-    "ones_like",
-    "optim",
-    "outer",
-    "permute",
-    "pi",
-    "positive",
-    "pow",
-    "preserve_format",
-    "prod",
-    "promote_types",
-    "quantile",
-    "rad2deg",
-    "rand",
-    "rand_like",
-    "randint",
-    "randint_like",
-    "randn",
-    "randn_like",
-    "randperm",
-    "ravel",
-    "realize",
-    "reciprocal",
-    "relu",
-    "remainder",
-    "repeat_interleave",
-    "reset_peak",
-    "reshape",
-    "result_type",
-    "roll",
-    "rot90",
-    "round",
-    "row_stack",
-    "rsqrt",
-    "rsub",
-    "save",
-    "save_safetensors",
-    "scatter",
-    "scatter_add",
-    "scatter_reduce",
-    "searchsorted",
-    "seed",
-    "select",
-    "select_scatter",
-    "set_default_device",
-    "set_default_dtype",
-    "set_float32_matmul_precision",
-    "set_flush_denormal",
-    "set_grad_enabled",
-    "set_num_interop_threads",
-    "set_num_threads",
-    "set_printoptions",
-    "set_rng_state",
-    "sgn",
-    "short",
-    "sigmoid",
-    "sign",
-    "signbit",
-    "sin",
-    "sinc",
-    "sinh",
-    "slice_scatter",
-    "softmax",
-    "sort",
-    "split",
-    "split_with_sizes",
-    "sqrt",
-    "square",
-    "squeeze",
-    "stack",
-    "std",
-    "std_mean",
-    "sub",
-    "subtract",
-    "sum",
-    "swapaxes",
-    "swapdims",
-    "t",
-    "take",
-    "take_along_dim",
-    "tan",
-    "tanh",
-    "tensor",
-    "tensor_split",
-    "tensordot",
-    "testing",
-    "tile",
-    "topk",
-    "trace",
-    "transpose",
-    "trapezoid",
-    "trapz",
-    "tril",
-    "tril_indices",
-    "triu",
-    "triu_indices",
-    "true_divide",
-    "trunc",
-    "tune",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "unbind",
-    "unflatten",
-    "unique",
-    "unique_consecutive",
-    "unravel_index",
-    "unsqueeze",
-    "use_deterministic_algorithms",
-    "vander",
-    "var",
-    "var_mean",
-    "vdot",
-    "vmap",
-    "vsplit",
-    "vstack",
-    "where",
-    "xlogy",
-    "zeros",
-    "zeros_like",
-]
+__all__ = sorted({"__version__", "nn", "optim", *_LATER, *_LATER_MODULES, *(
+    name for name, value in globals().items()
+    if not name.startswith("_") and not isinstance(value, _ModuleType))})

@@ -18,9 +18,9 @@ from functools import partial, reduce
 from typing import Any
 from weakref import ReferenceType, WeakKeyDictionary, ref
 
+from lazyten.frontend.core.mixed_precision import autocast as autocast
+from lazyten.frontend.core.mixed_precision import is_autocast_enabled as is_autocast_enabled
 from lazyten.frontend.functions import realize, where
-from lazyten.frontend.mixed_precision import autocast as autocast
-from lazyten.frontend.mixed_precision import is_autocast_enabled as is_autocast_enabled
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import Scalar

@@ -1,8 +1,10 @@
 """Random programs of tests/fuzz, always the same few hundred; `make fuzz` runs as many as asked."""
 from __future__ import annotations
 
+import inspect
 import math
 import os
+import re
 import signal
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,10 +14,11 @@ import pytest
 from fuzz.campaign import Campaign, Report
 from fuzz.children import Settings, run
 from fuzz.comparison import differences
-from fuzz.generator import Generator, with_exactness
+from fuzz.generator import TABLES, Generator, with_exactness
 from fuzz.libraries import Lazyten, Observation
 from fuzz.program import Program, Statement
 from fuzz.shrinker import shrink
+from public_functions import OUTSIDE, functions, named
 
 from lazyten.codegen.render import llvm_ops
 from lazyten.ir.ops import Op
@@ -51,6 +54,45 @@ def test_most_rows_are_reached_in_a_few_hundred_programs() -> None:
     assert len(reached) > 150
     assert {"jit", "vmap", "autograd.grad", "sort", "write", "Linear", "autocast"} <= reached
     assert reached & {"backward", "weighted backward", "backward of squares"}
+
+
+WITHOUT_A_ROW = named("lt", """
+    bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor divide greater
+    greater_equal le matmul multiply negative not_equal pow true_divide
+
+    absolute acosh adjoint arccosh atleast_1d corrcoef diagflat dsplit isneginf isreal logspace mv
+    nanquantile rsub split_with_sizes unravel_index vdot
+
+    bernoulli empty normal randint_like
+
+    allclose broadcast_shapes equal is_complex is_floating_point is_nonzero is_tensor
+    """) | named("F", """
+    adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d conv_transpose3d cosine_embedding_loss
+    gaussian_nll_loss multilabel_margin_loss multilabel_soft_margin_loss
+    triplet_margin_with_distance_loss
+
+    alpha_dropout dropout1d dropout2d dropout3d feature_alpha_dropout gumbel_softmax
+    multi_head_attention_forward rrelu
+    """) | named("Tensor", """
+    bitcast byte char conj cpu new_ones new_tensor type
+
+    new_empty
+
+    describe element_size get_device is_contiguous is_pinned is_same_size is_set_to is_signed
+    ndimension nelement numpy pin_memory storage_offset untyped_storage""")
+"""What random programs write as an operator; what they lack; what is random; what gives no
+tensor."""
+
+
+def test_every_function_is_in_random_programs_or_known_not_to_be() -> None:
+    """A name for it is enough; what is written in place is as good as the function."""
+    words = set(re.findall(r"\w+", " ".join(row.form for _, rows in TABLES.values()
+                                            for row in rows)))
+    found = {name: inspect.unwrap(f) for name, f in functions().items()}
+    reached = {f for name, f in found.items() if name.partition(".")[2] in words}
+    missing = {name for name, f in found.items() if name not in OUTSIDE and f not in reached
+               and not name.endswith("_")}
+    assert missing == WITHOUT_A_ROW, "give a new function a row in tests/fuzz/rows_*.py"
 
 
 def test_a_wrong_instruction_is_found_and_its_program_is_short(

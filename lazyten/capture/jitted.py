@@ -16,7 +16,7 @@ from lazyten.capture.capture import record
 from lazyten.capture.donation import Donate, Donation
 from lazyten.capture.environment import Environment
 from lazyten.capture.replay import Replay
-from lazyten.frontend import mixed_precision
+from lazyten.frontend.core import mixed_precision
 from lazyten.frontend.tensor import Tensor
 from lazyten.storage import levels, tracing
 from lazyten.storage.placement import default_device

@@ -12,8 +12,6 @@ Files, in reading order:
 - printing.py: The text of a tensor, laid out as PyTorch lays it out: aligned, four decimals, long
   ones cut.
 - memory_format.py: The order in memory of a tensor's elements, as PyTorch names it.
-- mixed_precision.py: Mixed precision: `autocast`, within which products are computed in a low
-  type, and what loses by that in float32.
 - arguments.py: Checks that what a function takes for tensors are tensors, all on one device.
 - functions.py: The functions of `lazyten` itself: making tensors, joining them, and choosing
   between them.
@@ -44,7 +42,7 @@ DETACH; once something with gradients is written through one of them, that linea
 and the storage does not. A value written over another as a whole is `flat_in` it: it has the
 gradient 0 for it. What requires no gradient has no way to a LEAF: `.grad` is behind a DETACH.
 
-`mixed_precision.py` is autocast: POLICY gives operations by name a row, and `casting` wraps the
-functions and methods that have one, where they are defined. `amp.py`'s GradScaler makes a step a
-choice: an optimizer writes by `_set`, which picks between old and new by a zero-dim bool.
+`core/mixed_precision.py` is autocast: `casting` gives an operation its row, and wraps it, where it
+is defined. `amp.py`'s GradScaler makes a step a choice: an optimizer writes by `_set`, which picks
+between old and new by a zero-dim bool.
 """

@@ -12,7 +12,6 @@ from functools import wraps
 from types import CodeType
 from typing import Any, ParamSpec, TypeVar, cast
 
-from lazyten.frontend.mixed_precision import casting
 from lazyten.frontend.tensor import Tensor
 from lazyten.support.errors import DTypeError
 
@@ -59,7 +58,7 @@ def takes_tensors(function: Callable[P, R]) -> Callable[P, R]:
             first._operand(value, operation)
         return function(*args, **kwargs)
 
-    return cast(Callable[P, R], casting(checked))
+    return cast(Callable[P, R], checked)
 
 
 def _parameters(function: Callable[..., object]) -> tuple[list[tuple[int, str]], str]:

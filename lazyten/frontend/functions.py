@@ -8,7 +8,7 @@ from typing import Any
 from lazyten.diagnostics.explanation import explain_storages
 from lazyten.execution import realization as _realization
 from lazyten.frontend.arguments import takes_tensors
-from lazyten.frontend.mixed_precision import casting
+from lazyten.frontend.core.mixed_precision import LOW, casting
 from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType, Scalar
@@ -220,7 +220,7 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     return tuple(t.expand(shape) for t in tensors)
 
 
-@casting
+@casting(LOW)
 def einsum(equation: str, *operands: Any) -> Tensor:
     """The sum of products that an equation says, such as 'bij,bjk->bik'; of one tensor its sum, in
     the type of a sum, or, if it only moves axes or takes a diagonal, a view."""

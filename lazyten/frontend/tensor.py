@@ -20,6 +20,7 @@ from lazyten.execution import background
 from lazyten.execution import realization as _realization
 from lazyten.execution.lineage import Lineage
 from lazyten.frontend import printing
+from lazyten.frontend.core.mixed_precision import LOW, WIDE, casting
 from lazyten.frontend.memory_format import (
     MemoryFormat,
     contiguous_format,
@@ -31,7 +32,7 @@ from lazyten.frontend.methods.counting import CountingMethods
 from lazyten.frontend.methods.creation import CreationMethods
 from lazyten.frontend.methods.gathering import GatherMethods, adder
 from lazyten.frontend.methods.gradients import GradientMethods
-from lazyten.frontend.methods.in_place import InPlaceMethods
+from lazyten.frontend.methods.in_place import in_place
 from lazyten.frontend.methods.math import MathMethods
 from lazyten.frontend.methods.metadata import MetadataMethods
 from lazyten.frontend.methods.order import OrderMethods
@@ -39,7 +40,6 @@ from lazyten.frontend.methods.products import ProductMethods
 from lazyten.frontend.methods.random import RandomMethods
 from lazyten.frontend.methods.reductions import ReductionMethods
 from lazyten.frontend.methods.views import ViewMethods
-from lazyten.frontend.mixed_precision import casting_methods
 from lazyten.frontend.size import Size
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType, Scalar
@@ -93,10 +93,9 @@ _leaves: WeakValueDictionary[int, Tensor] = WeakValueDictionary()
 """The tensor whose `.grad` a LEAF node's gradient goes to."""
 
 
-@casting_methods
 class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, ArrangementMethods,
              OrderMethods, ReductionMethods, GatherMethods, CountingMethods, ProductMethods,
-             RandomMethods, InPlaceMethods, GradientMethods):
+             RandomMethods, GradientMethods):
     """An array of numbers that is computed when it is needed.
 
     Tensor(2, 3) is a tensor of these sizes, whose values do not matter. Tensor(data) copies nested
@@ -750,10 +749,6 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
 
     __iadd__, __isub__, __imul__, __itruediv__, __ipow__ = add_, sub_, mul_, div_, pow_
 
-    def clamp_(self, min: Scalar | None = None, max: Scalar | None = None) -> Tensor:
-        """Hold the elements between min and max, in place."""
-        return self._update("clamp_", self.clamp(min, max).node)
-
     def _in_place(self, operation: str, function: Callable[..., Node], other: Any) -> Tensor:
         right = self._operand(other, operation)
         others = [right] if isinstance(right, Tensor) else []
@@ -808,6 +803,10 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
                    accumulate: Flag = False) -> Tensor:
         """self[indices] = values, in place, where the last of several for one place stays; or
         accumulate: self[indices] += values, where all are added."""
+        if not isinstance(indices, list | tuple) or not any(
+                _is_array(i) or _is_place(i) for i in indices):
+            raise DTypeError(f"index_put_: the indices are {indices!r:.60}; give a list of tensors "
+                             f"of integers or bools, one for each axis")
         view, selection, arrays = self._selected(tuple(indices), "index_put_")
         view._put(selection, self._operand(values, "index_put_"), arrays, accumulate, "index_put_")
         return self
@@ -882,10 +881,15 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         """The greatest whole numbers <= self / other; of integers by 0, 0."""
         return self._binary("floor_divide", ew.floor_divide, other)
 
+    floor_divide_ = in_place(floor_divide)
+
     def remainder(self, other: Any) -> Tensor:
         """self - floor_divide(self, other) * other: the sign of other; of integers by 0, 0."""
         return self._binary("remainder", ew.remainder, other)
 
+    remainder_ = in_place(remainder)
+
+    @casting(WIDE)
     def pow(self, exponent: Any) -> Tensor:
         """self to the power of exponent."""
         return self._binary("pow", ew.power, exponent)
@@ -900,6 +904,7 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
 
     __add__, __sub__, __mul__, __truediv__ = add, sub, mul, div
     __floordiv__, __mod__, __pow__ = floor_divide, remainder, pow
+    __ifloordiv__, __imod__ = floor_divide_, remainder_
 
     def __radd__(self, other: Any) -> Tensor:
         return self._binary("add", ew.add, other, swapped=True)
@@ -919,6 +924,7 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
     def __rmod__(self, other: Any) -> Tensor:
         return self._binary("remainder", ew.remainder, other, swapped=True)
 
+    @casting(WIDE)
     def __rpow__(self, other: Any) -> Tensor:
         return self._binary("pow", ew.power, other, swapped=True)
 
@@ -935,13 +941,19 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         """-self; the least integer stays itself."""
         return self._unary(ew.negative)
 
+    neg_ = negative_ = in_place(neg)
+
     def abs(self) -> Tensor:
         """|self|; the least integer stays itself. The gradient at 0 is 0."""
         return self._unary(ew.absolute)
 
+    abs_ = absolute_ = in_place(abs)
+
     def sign(self) -> Tensor:
         """-1, 0 or 1; NaN for NaN."""
         return self._unary(ew.sign)
+
+    sign_ = in_place(sign)
 
     # ---- comparisons, logic, bits ----------------------------------------------------------------
 
@@ -949,25 +961,37 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         """self == other, as bool."""
         return self._binary("eq", ew.equal, other)
 
+    eq_ = in_place(eq)
+
     def ne(self, other: Any) -> Tensor:
         """self != other, as bool."""
         return self._binary("ne", ew.not_equal, other)
+
+    ne_ = not_equal_ = in_place(ne)
 
     def lt(self, other: Any) -> Tensor:
         """self < other, as bool."""
         return self._binary("lt", ew.less, other)
 
+    lt_ = less_ = in_place(lt)
+
     def le(self, other: Any) -> Tensor:
         """self <= other, as bool."""
         return self._binary("le", ew.less_equal, other)
+
+    le_ = less_equal_ = in_place(le)
 
     def gt(self, other: Any) -> Tensor:
         """self > other, as bool."""
         return self._binary("gt", ew.greater, other)
 
+    gt_ = greater_ = in_place(gt)
+
     def ge(self, other: Any) -> Tensor:
         """self >= other, as bool."""
         return self._binary("ge", ew.greater_equal, other)
+
+    ge_ = greater_equal_ = in_place(ge)
 
     __lt__, __le__, __gt__, __ge__ = lt, le, gt, ge
 
@@ -1007,17 +1031,25 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         """Whether 0."""
         return self._unary(lambda x: ew.invert(ew.as_bool(x)))
 
+    logical_not_ = in_place(logical_not)
+
     def logical_and(self, other: Any) -> Tensor:
         """Whether both are not 0."""
         return self._binary("logical_and", ew.logical_and, other)
+
+    logical_and_ = in_place(logical_and)
 
     def logical_or(self, other: Any) -> Tensor:
         """Whether one is not 0."""
         return self._binary("logical_or", ew.logical_or, other)
 
+    logical_or_ = in_place(logical_or)
+
     def logical_xor(self, other: Any) -> Tensor:
         """Whether exactly one is not 0."""
         return self._binary("logical_xor", ew.logical_xor, other)
+
+    logical_xor_ = in_place(logical_xor)
 
     def isnan(self) -> Tensor:
         """Whether NaN."""
@@ -1042,6 +1074,7 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         return Tensor._result(node, self, *[b for b in (low, high) if isinstance(b, Tensor)])
 
     clip = clamp
+    clamp_ = clip_ = in_place(clamp)
 
     def masked_fill(self, mask: Tensor, value: Any) -> Tensor:
         """`value`, a number or a zero-dim tensor, where the bool mask holds, else the elements."""
@@ -1053,6 +1086,8 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         number = self._element(value, "masked_fill")
         node = ew.where(chosen, ew.as_node(_node(number), self.dtype, ()), self.node)
         return Tensor._result(node, self, mask, *([number] if isinstance(number, Tensor) else []))
+
+    masked_fill_ = in_place(masked_fill)
 
     def _element(self, value: Any, operation: str) -> Tensor | Scalar:
         """What elements of this dtype are set to: a number that fits, or a zero-dim tensor."""
@@ -1067,94 +1102,147 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
 
     # ---- functions -------------------------------------------------------------------------------
 
+    @casting(WIDE)
     def exp(self) -> Tensor:
         """e to the power of each element."""
         return self._special(special.exp)
+
+    exp_ = in_place(exp)
 
     def exp2(self) -> Tensor:
         """2 to the power of each element."""
         return self._special(special.exp2)
 
+    exp2_ = in_place(exp2)
+
+    @casting(WIDE)
     def expm1(self) -> Tensor:
         """exp(x) - 1, also for small x."""
         return self._special(special.expm1)
 
+    expm1_ = in_place(expm1)
+
+    @casting(WIDE)
     def log(self) -> Tensor:
         """The natural logarithm."""
         return self._special(special.log)
 
+    log_ = in_place(log)
+
+    @casting(WIDE)
     def log2(self) -> Tensor:
         """The logarithm to base 2."""
         return self._special(special.log2)
 
+    log2_ = in_place(log2)
+
+    @casting(WIDE)
     def log10(self) -> Tensor:
         """The logarithm to base 10."""
         return self._special(special.log10)
 
+    log10_ = in_place(log10)
+
+    @casting(WIDE)
     def log1p(self) -> Tensor:
         """log(1 + x), also for small x."""
         return self._special(special.log1p)
+
+    log1p_ = in_place(log1p)
 
     def sqrt(self) -> Tensor:
         """The square root."""
         return self._special(special.sqrt)
 
+    sqrt_ = in_place(sqrt)
+
+    @casting(WIDE)
     def rsqrt(self) -> Tensor:
         """1 / sqrt(x)."""
         return self._special(special.rsqrt)
 
+    rsqrt_ = in_place(rsqrt)
+
+    @casting(WIDE)
     def reciprocal(self) -> Tensor:
         """1 / x."""
         return self._special(special.reciprocal)
+
+    reciprocal_ = in_place(reciprocal)
 
     def square(self) -> Tensor:
         """x * x."""
         return self._unary(special.square)
 
+    square_ = in_place(square)
+
     def sin(self) -> Tensor:
         """The sine of radians."""
         return self._special(special.sin)
+
+    sin_ = in_place(sin)
 
     def cos(self) -> Tensor:
         """The cosine of radians."""
         return self._special(special.cos)
 
+    cos_ = in_place(cos)
+
+    @casting(WIDE)
     def tan(self) -> Tensor:
         """The tangent of radians."""
         return self._special(special.tan)
+
+    tan_ = in_place(tan)
 
     def floor(self) -> Tensor:
         """The greatest whole number <= x."""
         return self._unary(special.floor)
 
+    floor_ = in_place(floor)
+
     def ceil(self) -> Tensor:
         """The least whole number >= x."""
         return self._unary(special.ceil)
 
+    ceil_ = in_place(ceil)
+
     def trunc(self) -> Tensor:
         """x without its fraction."""
         return self._unary(special.trunc)
+
+    trunc_ = in_place(trunc)
 
     def round(self, *, decimals: Integer = 0) -> Tensor:
         """The nearest number of so many decimals (below 0: of zeros), halves to the even one."""
         places = shapes.as_int(decimals, "round", "decimals")
         return self._unary(lambda x: special.rounded(x, places))
 
+    round_ = in_place(round)
+
     def erf(self) -> Tensor:
         """The error function."""
         return self._special(special.erf)
+
+    erf_ = in_place(erf)
 
     def relu(self) -> Tensor:
         """max(x, 0)."""
         return self._unary(special.relu)
 
+    relu_ = in_place(relu)
+
     def sigmoid(self) -> Tensor:
         """1 / (1 + e ** -x)."""
         return self._special(special.sigmoid)
 
+    sigmoid_ = in_place(sigmoid)
+
     def tanh(self) -> Tensor:
         """The hyperbolic tangent."""
         return self._special(special.tanh)
+
+    tanh_ = in_place(tanh)
 
     def gelu(self, approximate: str = "none") -> Tensor:
         """x times the normal distribution function at x; approximate='tanh' for the formula with
@@ -1167,11 +1255,13 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
         """x * sigmoid(x)."""
         return self._special(special.silu)
 
+    @casting(WIDE)
     def softmax(self, dim: Integer, dtype: DTypeLike | None = None) -> Tensor:
         """e ** x over its sum along an axis."""
         axis = shapes.axis(dim, self.ndim, "softmax")
         return self.to(dtype=dtype)._unary(lambda x: losses.softmax(x, axis))
 
+    @casting(WIDE)
     def log_softmax(self, dim: Integer, dtype: DTypeLike | None = None) -> Tensor:
         """The logarithm of softmax."""
         axis = shapes.axis(dim, self.ndim, "log_softmax")
@@ -1530,6 +1620,7 @@ class Tensor(MetadataMethods, CreationMethods, ViewMethods, MathMethods, Arrange
 
     # ---- products --------------------------------------------------------------------------------
 
+    @casting(LOW)
     def matmul(self, other: Any) -> Tensor:
         """The matrix product of the last two axes, the others broadcast; vectors as in NumPy."""
         right = self._operand(other, "matmul")

@@ -1,145 +1,106 @@
 """Functions of tensors for neural networks, with PyTorch's names, arguments and results."""
+from lazyten.nn.criteria.class_losses import binary_cross_entropy as binary_cross_entropy
 from lazyten.nn.criteria.class_losses import (
-    binary_cross_entropy,
-    binary_cross_entropy_with_logits,
-    cross_entropy,
-    multi_margin_loss,
-    multilabel_margin_loss,
-    multilabel_soft_margin_loss,
-    nll_loss,
+    binary_cross_entropy_with_logits as binary_cross_entropy_with_logits,
 )
+from lazyten.nn.criteria.class_losses import cross_entropy as cross_entropy
+from lazyten.nn.criteria.class_losses import multi_margin_loss as multi_margin_loss
+from lazyten.nn.criteria.class_losses import multilabel_margin_loss as multilabel_margin_loss
+from lazyten.nn.criteria.class_losses import (
+    multilabel_soft_margin_loss as multilabel_soft_margin_loss,
+)
+from lazyten.nn.criteria.class_losses import nll_loss as nll_loss
+from lazyten.nn.criteria.margin_losses import cosine_embedding_loss as cosine_embedding_loss
+from lazyten.nn.criteria.margin_losses import hinge_embedding_loss as hinge_embedding_loss
+from lazyten.nn.criteria.margin_losses import margin_ranking_loss as margin_ranking_loss
+from lazyten.nn.criteria.margin_losses import soft_margin_loss as soft_margin_loss
+from lazyten.nn.criteria.margin_losses import triplet_margin_loss as triplet_margin_loss
 from lazyten.nn.criteria.margin_losses import (
-    cosine_embedding_loss,
-    hinge_embedding_loss,
-    margin_ranking_loss,
-    soft_margin_loss,
-    triplet_margin_loss,
-    triplet_margin_with_distance_loss,
+    triplet_margin_with_distance_loss as triplet_margin_with_distance_loss,
 )
-from lazyten.nn.criteria.regression_losses import (
-    gaussian_nll_loss,
-    huber_loss,
-    kl_div,
-    l1_loss,
-    mse_loss,
-    poisson_nll_loss,
-    smooth_l1_loss,
+from lazyten.nn.criteria.regression_losses import gaussian_nll_loss as gaussian_nll_loss
+from lazyten.nn.criteria.regression_losses import huber_loss as huber_loss
+from lazyten.nn.criteria.regression_losses import kl_div as kl_div
+from lazyten.nn.criteria.regression_losses import l1_loss as l1_loss
+from lazyten.nn.criteria.regression_losses import mse_loss as mse_loss
+from lazyten.nn.criteria.regression_losses import poisson_nll_loss as poisson_nll_loss
+from lazyten.nn.criteria.regression_losses import smooth_l1_loss as smooth_l1_loss
+from lazyten.nn.functions.activations import celu as celu
+from lazyten.nn.functions.activations import elu as elu
+from lazyten.nn.functions.activations import gelu as gelu
+from lazyten.nn.functions.activations import glu as glu
+from lazyten.nn.functions.activations import hardshrink as hardshrink
+from lazyten.nn.functions.activations import hardsigmoid as hardsigmoid
+from lazyten.nn.functions.activations import hardswish as hardswish
+from lazyten.nn.functions.activations import hardtanh as hardtanh
+from lazyten.nn.functions.activations import leaky_relu as leaky_relu
+from lazyten.nn.functions.activations import logsigmoid as logsigmoid
+from lazyten.nn.functions.activations import mish as mish
+from lazyten.nn.functions.activations import prelu as prelu
+from lazyten.nn.functions.activations import relu as relu
+from lazyten.nn.functions.activations import relu6 as relu6
+from lazyten.nn.functions.activations import rrelu as rrelu
+from lazyten.nn.functions.activations import selu as selu
+from lazyten.nn.functions.activations import sigmoid as sigmoid
+from lazyten.nn.functions.activations import silu as silu
+from lazyten.nn.functions.activations import softplus as softplus
+from lazyten.nn.functions.activations import softshrink as softshrink
+from lazyten.nn.functions.activations import softsign as softsign
+from lazyten.nn.functions.activations import tanh as tanh
+from lazyten.nn.functions.activations import tanhshrink as tanhshrink
+from lazyten.nn.functions.activations import threshold as threshold
+from lazyten.nn.functions.adaptive_pooling import adaptive_avg_pool1d as adaptive_avg_pool1d
+from lazyten.nn.functions.adaptive_pooling import adaptive_avg_pool2d as adaptive_avg_pool2d
+from lazyten.nn.functions.adaptive_pooling import adaptive_avg_pool3d as adaptive_avg_pool3d
+from lazyten.nn.functions.adaptive_pooling import adaptive_max_pool1d as adaptive_max_pool1d
+from lazyten.nn.functions.adaptive_pooling import adaptive_max_pool2d as adaptive_max_pool2d
+from lazyten.nn.functions.adaptive_pooling import adaptive_max_pool3d as adaptive_max_pool3d
+from lazyten.nn.functions.attention import (
+    scaled_dot_product_attention as scaled_dot_product_attention,
 )
-from lazyten.nn.functions.activations import (
-    celu,
-    elu,
-    gelu,
-    glu,
-    hardshrink,
-    hardsigmoid,
-    hardswish,
-    hardtanh,
-    leaky_relu,
-    logsigmoid,
-    mish,
-    prelu,
-    relu,
-    relu6,
-    rrelu,
-    selu,
-    sigmoid,
-    silu,
-    softplus,
-    softshrink,
-    softsign,
-    tanh,
-    tanhshrink,
-    threshold,
+from lazyten.nn.functions.convolution import conv1d as conv1d
+from lazyten.nn.functions.convolution import conv2d as conv2d
+from lazyten.nn.functions.convolution import conv3d as conv3d
+from lazyten.nn.functions.convolution import conv_transpose1d as conv_transpose1d
+from lazyten.nn.functions.convolution import conv_transpose2d as conv_transpose2d
+from lazyten.nn.functions.convolution import conv_transpose3d as conv_transpose3d
+from lazyten.nn.functions.distances import cosine_similarity as cosine_similarity
+from lazyten.nn.functions.distances import normalize as normalize
+from lazyten.nn.functions.distances import pairwise_distance as pairwise_distance
+from lazyten.nn.functions.distances import pdist as pdist
+from lazyten.nn.functions.dropout import alpha_dropout as alpha_dropout
+from lazyten.nn.functions.dropout import dropout as dropout
+from lazyten.nn.functions.dropout import dropout1d as dropout1d
+from lazyten.nn.functions.dropout import dropout2d as dropout2d
+from lazyten.nn.functions.dropout import dropout3d as dropout3d
+from lazyten.nn.functions.dropout import feature_alpha_dropout as feature_alpha_dropout
+from lazyten.nn.functions.embedding import embedding as embedding
+from lazyten.nn.functions.embedding import one_hot as one_hot
+from lazyten.nn.functions.interpolation import interpolate as interpolate
+from lazyten.nn.functions.linear import bilinear as bilinear
+from lazyten.nn.functions.linear import linear as linear
+from lazyten.nn.functions.multi_head_attention import (
+    multi_head_attention_forward as multi_head_attention_forward,
 )
-from lazyten.nn.functions.adaptive_pooling import (
-    adaptive_avg_pool1d,
-    adaptive_avg_pool2d,
-    adaptive_avg_pool3d,
-    adaptive_max_pool1d,
-    adaptive_max_pool2d,
-    adaptive_max_pool3d,
-)
-from lazyten.nn.functions.attention import scaled_dot_product_attention
-from lazyten.nn.functions.convolution import (
-    conv1d,
-    conv2d,
-    conv3d,
-    conv_transpose1d,
-    conv_transpose2d,
-    conv_transpose3d,
-)
-from lazyten.nn.functions.distances import (
-    cosine_similarity,
-    normalize,
-    pairwise_distance,
-    pdist,
-)
-from lazyten.nn.functions.dropout import (
-    alpha_dropout,
-    dropout,
-    dropout1d,
-    dropout2d,
-    dropout3d,
-    feature_alpha_dropout,
-)
-from lazyten.nn.functions.embedding import (
-    embedding,
-    one_hot,
-)
-from lazyten.nn.functions.interpolation import interpolate
-from lazyten.nn.functions.linear import (
-    bilinear,
-    linear,
-)
-from lazyten.nn.functions.multi_head_attention import multi_head_attention_forward
-from lazyten.nn.functions.normalization import (
-    batch_norm,
-    group_norm,
-    instance_norm,
-    layer_norm,
-    local_response_norm,
-    rms_norm,
-)
-from lazyten.nn.functions.padding import pad
-from lazyten.nn.functions.patches import (
-    channel_shuffle,
-    fold,
-    pixel_shuffle,
-    pixel_unshuffle,
-    unfold,
-)
-from lazyten.nn.functions.pooling import (
-    avg_pool1d,
-    avg_pool2d,
-    avg_pool3d,
-    max_pool1d,
-    max_pool2d,
-    max_pool3d,
-)
-from lazyten.nn.functions.softmax import (
-    gumbel_softmax,
-    log_softmax,
-    softmax,
-    softmin,
-)
-
-__all__ = [
-    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
-    "adaptive_max_pool2d", "adaptive_max_pool3d", "alpha_dropout", "avg_pool1d", "avg_pool2d",
-    "avg_pool3d", "batch_norm", "bilinear", "binary_cross_entropy",
-    "binary_cross_entropy_with_logits", "celu", "channel_shuffle", "conv1d", "conv2d", "conv3d",
-    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_embedding_loss",
-    "cosine_similarity", "cross_entropy", "dropout", "dropout1d", "dropout2d", "dropout3d", "elu",
-    "embedding", "feature_alpha_dropout", "fold", "gaussian_nll_loss", "gelu", "glu", "group_norm",
-    "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hinge_embedding_loss",
-    "huber_loss", "instance_norm", "interpolate", "kl_div", "l1_loss", "layer_norm", "leaky_relu",
-    "linear", "local_response_norm", "log_softmax", "logsigmoid", "margin_ranking_loss",
-    "max_pool1d", "max_pool2d", "max_pool3d", "mish", "mse_loss", "multi_head_attention_forward",
-    "multi_margin_loss",
-    "multilabel_margin_loss", "multilabel_soft_margin_loss", "nll_loss", "normalize", "one_hot",
-    "pad", "pairwise_distance", "pdist", "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss",
-    "prelu", "relu", "relu6", "rms_norm", "rrelu", "scaled_dot_product_attention", "selu",
-    "sigmoid", "silu", "smooth_l1_loss", "soft_margin_loss", "softmax", "softmin", "softplus",
-    "softshrink", "softsign", "tanh", "tanhshrink", "threshold", "triplet_margin_loss",
-    "triplet_margin_with_distance_loss", "unfold",
-]
+from lazyten.nn.functions.normalization import batch_norm as batch_norm
+from lazyten.nn.functions.normalization import group_norm as group_norm
+from lazyten.nn.functions.normalization import instance_norm as instance_norm
+from lazyten.nn.functions.normalization import layer_norm as layer_norm
+from lazyten.nn.functions.normalization import local_response_norm as local_response_norm
+from lazyten.nn.functions.normalization import rms_norm as rms_norm
+from lazyten.nn.functions.padding import pad as pad
+from lazyten.nn.functions.patches import channel_shuffle as channel_shuffle
+from lazyten.nn.functions.patches import fold as fold
+from lazyten.nn.functions.patches import pixel_shuffle as pixel_shuffle
+from lazyten.nn.functions.patches import pixel_unshuffle as pixel_unshuffle
+from lazyten.nn.functions.patches import unfold as unfold
+from lazyten.nn.functions.pooling import avg_pool1d as avg_pool1d
+from lazyten.nn.functions.pooling import avg_pool2d as avg_pool2d
+from lazyten.nn.functions.pooling import avg_pool3d as avg_pool3d
+from lazyten.nn.functions.pooling import max_pool1d as max_pool1d
+from lazyten.nn.functions.pooling import max_pool2d as max_pool2d
+from lazyten.nn.functions.pooling import max_pool3d as max_pool3d
+from lazyten.nn.functions.softmax import gumbel_softmax as gumbel_softmax
+from lazyten.nn.functions.softmax import log_softmax as log_softmax
+from lazyten.nn.functions.softmax import softmax as softmax
+from lazyten.nn.functions.softmax import softmin as softmin

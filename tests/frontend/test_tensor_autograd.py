@@ -358,3 +358,12 @@ def test_what_is_computed_of_no_elements_gives_a_gradient_of_zeros(
     fn(x).backward()
     assert x.grad is not None and x.grad.tolist() == [[0.0] * 3] * 3
     assert lt.func.jvp(fn, (x.detach(),), (lt.ones(3, 3),))[1].item() == 0
+
+
+def test_gradients_flow_to_what_is_written_to_a_frozen_parameter(device: str) -> None:
+    frozen = lt.nn.Parameter(lt.ones(3, device=device), requires_grad=False)
+    end = lt.ones(3, device=device, requires_grad=True)
+    frozen.lerp_(end * 2, 0.25)
+    assert frozen.requires_grad
+    frozen.sum().backward()
+    assert end.grad is not None and end.grad.tolist() == [0.5] * 3

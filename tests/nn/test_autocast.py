@@ -10,8 +10,8 @@ import pytest
 from torch_if_there import torch
 
 import lazyten as lt
-from lazyten.frontend import mixed_precision
-from lazyten.frontend.mixed_precision import LOW, POLICY, WIDE
+from lazyten.frontend.core import mixed_precision
+from lazyten.frontend.core.mixed_precision import LOW, POLICY, WIDE
 from lazyten.ir.node import toposort
 from lazyten.ir.ops import Op
 from lazyten.nn import functional as F

@@ -7,6 +7,7 @@ Files, in reading order:
 
 - tensor_like.py: What the groups of tensor methods beside this file need of the class that they
   become a part of.
+- in_place.py: In-place twins: `exp_ = in_place(exp)` beside the method whose result is written.
 - arrangement.py: Methods that repeat, shift, cut and fill, and reductions to several values.
 - counting.py: What is found by comparing and counting elements, as methods.
 - creation.py: New tensors like this one, as methods: on its device, of its dtype unless another
@@ -14,7 +15,6 @@ Files, in reading order:
 - gathering.py: Methods that read and write at positions along one axis.
 - gradients.py: Methods that look at gradients on their way: hooks, and gradients of what is no
   leaf.
-- in_place.py: In-place methods: each writes what the method of the same name without `_` gives.
 - math.py: Elementwise methods beyond the operators of tensor.py: a table, and those that need
   more than an operand.
 - metadata.py: What a tensor says about itself: sizes in bytes, identity of storage, how it came

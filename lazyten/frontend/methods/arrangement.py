@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from lazyten.frontend.methods.in_place import in_place
 from lazyten.frontend.methods.tensor_like import T, combined
 from lazyten.ir import dtype as dt
-from lazyten.ir.node import Node, cast, reshape
-from lazyten.operators.arrays import arrangements, index_arrays, joining, products
+from lazyten.ir.dtype import Scalar
+from lazyten.ir.node import Node, cast, const, reshape
+from lazyten.operators.arrays import arrangements, index_arrays, joining, products, strided
 from lazyten.operators.math import composites, reductions, scans, shapes
 from lazyten.operators.math import elementwise as ew
 from lazyten.support.errors import ArgumentError, DTypeError, IndexingError, ShapeError
@@ -93,9 +95,13 @@ class ArrangementMethods:
         """0 above a diagonal of the last two axes."""
         return self._unary(lambda x: arrangements.triangle(x, diagonal, lower=True))
 
+    tril_ = in_place(tril)
+
     def triu(self: T, diagonal: int = 0) -> T:
         """0 below a diagonal of the last two axes."""
         return self._unary(lambda x: arrangements.triangle(x, diagonal, lower=False))
+
+    triu_ = in_place(triu)
 
     def argwhere(self: T) -> T:
         """The indices of the elements that are not 0, a row each. Computed at once."""
@@ -165,6 +171,18 @@ class ArrangementMethods:
             return ew.where(wide, reshape(taken, wide.shape), x)
 
         return combined(self, "masked_scatter", placed, chosen, given)
+
+    masked_scatter_ = in_place(masked_scatter)
+
+    def fill_diagonal_(self: T, fill_value: Scalar) -> T:
+        """Set the elements whose positions on all axes are equal, in place."""
+        if self.ndim != 2:
+            raise ShapeError(f"fill_diagonal_ of shape {self.shape}: it is for 2 axes; fill "
+                             f"diagonal() of the axes you mean")
+        number = shapes.as_element(fill_value, self.dtype, "fill_diagonal_")
+        line = self._moved(*strided.diagonal(self.shape, 0, 0, 1))
+        line._update("fill_diagonal_", const(number, self.dtype, line.shape), replaces=True)
+        return self
 
     def equal(self: T, other: T) -> bool:
         """Whether shapes and all elements are equal. Computes both."""

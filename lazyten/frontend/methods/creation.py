@@ -40,9 +40,12 @@ class CreationMethods:
         return self._fresh(const(0, _kind(self, dtype), shape), device)
 
     def new_tensor(self: T, data: Any, dtype: Any = None, device: str | None = None) -> T:
-        """A copy of `data`; numbers and lists get this tensor's dtype, arrays keep theirs."""
+        """A copy of `data`; numbers and lists get this tensor's dtype, arrays and tensors keep
+        theirs."""
         where = self.device if device is None else canonical(device)
         given = None if dtype is None else dt.as_dtype(dtype)
+        if hasattr(data, "node"):
+            return self._fresh(data.detach().to(dtype=given, device=where).node, where)
         if given is None and not _data.has_numpy(data):
             given = self.dtype
         return self._fresh(_data.buffer_node(data, given, where), where)

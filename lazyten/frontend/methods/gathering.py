@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lazyten.frontend.methods.in_place import in_place
 from lazyten.frontend.methods.tensor_like import T, combined
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType, Scalar
@@ -71,9 +72,13 @@ class GatherMethods:
         operation = {None: None, "add": "sum", "multiply": "prod"}[reduce]
         return _scattered(self, "scatter", dim, index, given, operation)
 
+    scatter_ = in_place(scatter)
+
     def scatter_add(self: T, dim: int, index: T, src: T) -> T:
         """These elements, with self[i][index[i][j]] += src[i][j] for dim 1, in the order of dim."""
         return _scattered(self, "scatter_add", dim, index, src, "sum")
+
+    scatter_add_ = in_place(scatter_add)
 
     def scatter_reduce(self: T, dim: int, index: T, src: T, reduce: str,
                        include_self: bool = True) -> T:
@@ -92,14 +97,20 @@ class GatherMethods:
         counts = _scattered(ones, "scatter_reduce", dim, index, 1, "sum").node
         return total._unary(lambda x: _quotient(x, ew.maximum(counts, 1)))
 
+    scatter_reduce_ = in_place(scatter_reduce)
+
     def index_add(self: T, dim: int, index: T, source: T, alpha: Scalar = 1) -> T:
         """These elements, with alpha * (line j of `source`) added to line index[j] of axis dim."""
         factor = shapes.as_number(alpha, "index_add", "alpha")
         return _lines(self, "index_add", dim, index, source, adder(self.dtype), factor)
 
+    index_add_ = in_place(index_add)
+
     def index_copy(self: T, dim: int, index: T, source: T) -> T:
         """These elements, with line index[j] of axis dim set to line j of `source`."""
         return _lines(self, "index_copy", dim, index, source, None)
+
+    index_copy_ = in_place(index_copy)
 
     def index_fill(self: T, dim: int, index: T, value: Any) -> T:
         """These elements, with lines index[j] of an axis set to a number, or to a zero-dim tensor's
@@ -117,6 +128,8 @@ class GatherMethods:
             return ew.where(hit, ew.as_node(element, x.dtype, ()), x)
         return combined(self, "index_fill", filled, chosen, number)
 
+    index_fill_ = in_place(index_fill)
+
     def put(self: T, index: T, source: T, accumulate: bool = False) -> T:
         """These elements, with those at positions in row-major order set to, or increased by, what
         `source` has in order."""
@@ -132,6 +145,8 @@ class GatherMethods:
             return reshape(index_arrays.added_lines(line, 0, reshape(at, (count,)), reshape(
                 values, (count,)), combiner, "put"), x.shape)
         return combined(self, "put", placed, chosen, given)
+
+    put_ = in_place(put)
 
 
 def _scattered(x: T, operation: str, dim: int, index: T, src: Any, reduce: str | None) -> T:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from lazyten.frontend.core.mixed_precision import WIDE, casting
+from lazyten.frontend.methods.in_place import in_place
 from lazyten.frontend.methods.tensor_like import T, binary, combined, unary
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType, Scalar, as_dtype
@@ -22,50 +24,86 @@ class MathMethods:
     __slots__ = ()
 
     atan = arctan = unary("atan", inverse.atan, "The angle whose tangent is x.")
-    asin = arcsin = unary("asin", inverse.asin, "The angle whose sine is x.")
-    acos = arccos = unary("acos", inverse.acos, "The angle whose cosine is x.")
-    sinh = unary("sinh", inverse.sinh, "The hyperbolic sine.")
-    cosh = unary("cosh", inverse.cosh, "The hyperbolic cosine.")
+    atan_ = arctan_ = in_place(atan)
+    asin = arcsin = unary("asin", inverse.asin, "The angle whose sine is x.", WIDE)
+    asin_ = arcsin_ = in_place(asin)
+    acos = arccos = unary("acos", inverse.acos, "The angle whose cosine is x.", WIDE)
+    acos_ = arccos_ = in_place(acos)
+    sinh = unary("sinh", inverse.sinh, "The hyperbolic sine.", WIDE)
+    sinh_ = in_place(sinh)
+    cosh = unary("cosh", inverse.cosh, "The hyperbolic cosine.", WIDE)
+    cosh_ = in_place(cosh)
     asinh = arcsinh = unary("asinh", inverse.asinh, "The number whose sinh is x.")
+    asinh_ = arcsinh_ = in_place(asinh)
     acosh = arccosh = unary("acosh", inverse.acosh, "The number >= 0 whose cosh is x.")
+    acosh_ = arccosh_ = in_place(acosh)
     atanh = arctanh = unary("atanh", inverse.atanh, "The number whose tanh is x.")
+    atanh_ = arctanh_ = in_place(atanh)
     erfc = unary("erfc", statistical_functions.erfc, "1 - erf(x), exact where it is small.")
+    erfc_ = in_place(erfc)
     erfinv = unary("erfinv", statistical_functions.erfinv, "The number whose erf is x.")
+    erfinv_ = in_place(erfinv)
     lgamma = unary("lgamma", statistical_functions.lgamma, "log(abs(gamma(x))).")
+    lgamma_ = in_place(lgamma)
     digamma = unary("digamma", statistical_functions.digamma, "The derivative of lgamma.")
+    digamma_ = in_place(digamma)
     sinc = unary("sinc", composites.sinc, "sin(pi x) / (pi x), and 1 at 0.")
+    sinc_ = in_place(sinc)
     rad2deg = unary("rad2deg", composites.degrees, "Radians in degrees.")
+    rad2deg_ = in_place(rad2deg)
     deg2rad = unary("deg2rad", composites.radians, "Degrees in radians.")
+    deg2rad_ = in_place(deg2rad)
     frac = unary("frac", composites.frac, "x - trunc(x).")
+    frac_ = in_place(frac)
     bitwise_not = unary("bitwise_not", ew.invert, "Every bit turned; logical not of bools.")
+    bitwise_not_ = in_place(bitwise_not)
     absolute = unary("absolute", ew.absolute, "|x|.")
     negative = unary("negative", ew.negative, "-x.")
     fix = unary("fix", special.trunc, "x without its fraction.")
+    fix_ = in_place(fix)
     sgn = unary("sgn", ew.sign, "-1, 0 or 1; NaN for NaN.")
+    sgn_ = in_place(sgn)
 
     atan2 = arctan2 = binary("atan2", inverse.atan2, "The angle of the point (other, self).")
+    atan2_ = arctan2_ = in_place(atan2)
     hypot = binary("hypot", inverse.hypot, "sqrt(self ** 2 + other ** 2).")
+    hypot_ = in_place(hypot)
     logaddexp = binary("logaddexp", inverse.logaddexp, "log(e ** self + e ** other).")
     logaddexp2 = binary("logaddexp2", inverse.logaddexp2, "log2(2 ** self + 2 ** other).")
     fmod = binary("fmod", inverse.fmod, "What a division rounded towards 0 leaves.")
+    fmod_ = in_place(fmod)
     copysign = binary("copysign", inverse.copysign, "|self| with the sign of other.")
+    copysign_ = in_place(copysign)
     xlogy = binary("xlogy", inverse.xlogy, "self * log(other), and 0 where self is 0.")
+    xlogy_ = in_place(xlogy)
     heaviside = binary("heaviside", composites.heaviside, "0 below 0, 1 above, other at 0.")
+    heaviside_ = in_place(heaviside)
     fmax = binary("fmax", composites.fmax, "The greater; a number rather than NaN.")
     fmin = binary("fmin", composites.fmin, "The lesser; a number rather than NaN.")
     multiply = binary("multiply", ew.mul, "self * other.")
+    multiply_ = in_place(multiply)
     true_divide = binary("true_divide", ew.true_divide, "self / other in a float type.")
+    true_divide_ = in_place(true_divide)
     greater = binary("greater", ew.greater, "self > other, as bool.")
     greater_equal = binary("greater_equal", ew.greater_equal, "self >= other, as bool.")
     less = binary("less", ew.less, "self < other, as bool.")
     less_equal = binary("less_equal", ew.less_equal, "self <= other, as bool.")
     not_equal = binary("not_equal", ew.not_equal, "self != other, as bool.")
     bitwise_and = binary("bitwise_and", ew.bitwise_and, "Bit by bit and.")
+    bitwise_and_ = in_place(bitwise_and)
     bitwise_or = binary("bitwise_or", ew.bitwise_or, "Bit by bit or.")
+    bitwise_or_ = in_place(bitwise_or)
     bitwise_xor = binary("bitwise_xor", ew.bitwise_xor, "Bit by bit exclusive or.")
+    bitwise_xor_ = in_place(bitwise_xor)
     bitwise_left_shift = binary("bitwise_left_shift", ew.shift_left, "self * 2 ** other.")
+    bitwise_left_shift_ = in_place(bitwise_left_shift)
     bitwise_right_shift = binary("bitwise_right_shift", ew.shift_right, "self // 2 ** other.")
+    bitwise_right_shift_ = in_place(bitwise_right_shift)
     ldexp = binary("ldexp", composites.ldexp, "self * 2 ** other, in floats.")
+    ldexp_ = in_place(ldexp)
+
+    __iand__, __ior__, __ixor__ = bitwise_and_, bitwise_or_, bitwise_xor_
+    __ilshift__, __irshift__ = bitwise_left_shift_, bitwise_right_shift_
 
     def isposinf(self: T) -> T:
         """Whether infinity."""
@@ -79,13 +117,19 @@ class MathMethods:
         """At least min."""
         return combined(self, "clamp_min", lambda x, low: ew.clip(x, low, None), min)
 
+    clamp_min_ = in_place(clamp_min)
+
     def clamp_max(self: T, max: Any) -> T:
         """At most max."""
         return combined(self, "clamp_max", lambda x, high: ew.clip(x, None, high), max)
 
+    clamp_max_ = in_place(clamp_max)
+
     def float_power(self: T, exponent: Any) -> T:
         """self ** exponent in float64."""
         return combined(self, "float_power", composites.float_power, exponent)
+
+    float_power_ = in_place(float_power)
 
     def rsub(self: T, other: Any, *, alpha: Scalar = 1) -> T:
         """other - alpha * self."""
@@ -102,6 +146,8 @@ class MathMethods:
         """self - alpha * other."""
         number = shapes.as_number(alpha, "subtract", "alpha")
         return combined(self, "subtract", lambda x, y: ew.scaled_difference(x, y, number), other)
+
+    subtract_ = in_place(subtract)
 
     def isreal(self: T) -> T:
         """True everywhere: there are no complex numbers."""
@@ -123,6 +169,7 @@ class MathMethods:
         return combined(self, "dist", lambda a, b: composites.distance(a, b, power),
                         self._tensor(other, "dist"))
 
+    @casting(WIDE)
     def norm(self: T, p: Any = "fro", dim: Axes = None, keepdim: bool = False,
              dtype: DType | str | None = None) -> T:
         """(sum of |x| ** p) ** (1 / p) over some axes, or all: p = 'fro' is 2; inf is the greatest
@@ -146,9 +193,13 @@ class MathMethods:
         return combined(self, "divide", lambda a, b: composites.rounded_quotient(
             a, b, rounding_mode), other)
 
+    divide_ = in_place(divide)
+
     def lerp(self: T, end: T, weight: Any) -> T:
         """self + weight * (end - self); weight is a number or a tensor."""
         return combined(self, "lerp", composites.lerp, self._tensor(end, "lerp"), weight)
+
+    lerp_ = in_place(lerp)
 
     def addcmul(self: T, tensor1: T, tensor2: T, *, value: Scalar = 1) -> T:
         """self + value * tensor1 * tensor2."""
@@ -156,11 +207,15 @@ class MathMethods:
         return combined(self, "addcmul", lambda x, a, b: composites.addcmul(x, a, b, number),
                         tensor1, tensor2)
 
+    addcmul_ = in_place(addcmul)
+
     def addcdiv(self: T, tensor1: T, tensor2: T, *, value: Scalar = 1) -> T:
         """self + value * tensor1 / tensor2."""
         number = shapes.as_number(value, "addcdiv", "value")
         return combined(self, "addcdiv", lambda x, a, b: composites.addcdiv(x, a, b, number),
                         tensor1, tensor2)
+
+    addcdiv_ = in_place(addcdiv)
 
     def nan_to_num(self: T, nan: Scalar = 0.0, posinf: Scalar | None = None,
                    neginf: Scalar | None = None) -> T:
@@ -169,6 +224,8 @@ class MathMethods:
             if value is not None:
                 shapes.as_number(value, "nan_to_num", "what takes the place")
         return self._unary(lambda x: composites.nan_to_num(x, nan, posinf, neginf))
+
+    nan_to_num_ = in_place(nan_to_num)
 
     def isclose(self: T, other: T, rtol: float = 1e-5, atol: float = 1e-8,
                 equal_nan: bool = False) -> T:
@@ -182,3 +239,5 @@ class MathMethods:
             return self._special(composites.logit)
         least = float(shapes.as_number(eps, "logit", "eps"))
         return self._special(lambda x: composites.logit(ew.clip(x, least, 1 - least)))
+
+    logit_ = in_place(logit)

@@ -4,6 +4,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from lazyten.frontend.core.mixed_precision import LOW, casting
+from lazyten.frontend.methods.in_place import in_place
 from lazyten.frontend.methods.tensor_like import T, combined
 from lazyten.ir.dtype import Scalar
 from lazyten.ir.node import Node
@@ -20,10 +22,12 @@ class ProductMethods:
 
     __slots__ = ()
 
+    @casting(LOW)
     def mm(self: T, mat2: T) -> T:
         """The product of two matrices."""
         return _product(self, mat2, "mm", 2, 2)
 
+    @casting(LOW)
     def bmm(self: T, mat2: T) -> T:
         """The products of two batches of matrices: (b, m, k) and (b, k, n)."""
         other = self._tensor(mat2, "bmm")
@@ -32,6 +36,7 @@ class ProductMethods:
                              f"must be equal; use matmul to broadcast")
         return _product(self, other, "bmm", 3, 3)
 
+    @casting(LOW)
     def mv(self: T, vec: T) -> T:
         """The product of a matrix and a vector."""
         return _product(self, vec, "mv", 2, 1)
@@ -62,17 +67,26 @@ class ProductMethods:
                              f"axis; use matmul")
         return combined(self, "vdot", windows.matmul, other)
 
+    @casting(LOW)
     def addmm(self: T, mat1: T, mat2: T, *, beta: Scalar = 1, alpha: Scalar = 1) -> T:
         """beta * self + alpha * (mat1 @ mat2), of matrices."""
         return _plus_product(self, mat1, mat2, "addmm", (2, 2), beta, alpha)
 
+    addmm_ = in_place(addmm)
+
+    @casting(LOW)
     def addmv(self: T, mat: T, vec: T, *, beta: Scalar = 1, alpha: Scalar = 1) -> T:
         """beta * self + alpha * (mat @ vec)."""
         return _plus_product(self, mat, vec, "addmv", (2, 1), beta, alpha)
 
+    addmv_ = in_place(addmv)
+
+    @casting(LOW)
     def baddbmm(self: T, batch1: T, batch2: T, *, beta: Scalar = 1, alpha: Scalar = 1) -> T:
         """beta * self + alpha * (batch1 @ batch2), of batches of matrices."""
         return _plus_product(self, batch1, batch2, "baddbmm", (3, 3), beta, alpha)
+
+    baddbmm_ = in_place(baddbmm)
 
     def addr(self: T, vec1: T, vec2: T, *, beta: Scalar = 1, alpha: Scalar = 1) -> T:
         """beta * self + alpha * outer(vec1, vec2)."""
@@ -82,6 +96,8 @@ class ProductMethods:
                              f"axis; flatten() them")
         return _plus_product(self, left._reshaped((left.numel(), 1)),
                              right._reshaped((1, right.numel())), "addr", (2, 2), beta, alpha)
+
+    addr_ = in_place(addr)
 
     def addbmm(self: T, batch1: T, batch2: T, *, beta: Scalar = 1, alpha: Scalar = 1) -> T:
         """beta * self + alpha * the sum of batch1 @ batch2 over the batch."""
@@ -93,6 +109,8 @@ class ProductMethods:
             return part
         return combined(self, "addbmm", lambda x, y: ew.add(
             x if other == 1 else ew.mul(x, other), y), part)
+
+    addbmm_ = in_place(addbmm)
 
     def matrix_power(self: T, n: int) -> T:
         """Each matrix in the last two axes times itself, n times (0 or more)."""
@@ -138,6 +156,7 @@ class ProductMethods:
         right = self._tensor(other, "cross")
         return combined(self, "cross", lambda a, b: products.cross(a, b, dim), right)
 
+    @casting(LOW)
     def tensordot(self: T, other: T, dims: Any = 2) -> T:
         """Sums of products over the last `dims` axes and the first of `other`, or over the pairs of
         two lists of axes."""

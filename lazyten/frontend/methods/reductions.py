@@ -4,6 +4,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, overload
 
+from lazyten.frontend.core.mixed_precision import WIDE, casting
+from lazyten.frontend.methods.in_place import in_place
 from lazyten.frontend.methods.tensor_like import T, ValuesAndIndices, combined
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
@@ -26,10 +28,12 @@ class ReductionMethods:
 
     __slots__ = ()
 
+    @casting(WIDE)
     def sum(self: T, dim: Axes = None, keepdim: bool = False, dtype: Any = None) -> T:
         """The sum over some axes, or all. Integers and bools are summed in int64."""
         return _reduced(self, "sum", reductions.sum, dim, keepdim, _type(dtype))
 
+    @casting(WIDE)
     def prod(self: T, dim: Axes = None, keepdim: bool = False, dtype: Any = None) -> T:
         """The product over some axes, or all. Integers and bools are multiplied in int64."""
         return _reduced(self, "prod", reductions.prod, dim, keepdim, _type(dtype))
@@ -79,12 +83,12 @@ class ReductionMethods:
         return _reduced(self, "logsumexp", reductions.logsumexp, dim, keepdim)
 
     def any(self: T, dim: Axes = None, keepdim: bool = False) -> T:
-        """Whether any is not 0."""
-        return _reduced(self, "any", reductions.any, dim, keepdim)
+        """Whether any is not 0; of uint8 1 or 0 in uint8."""
+        return _truth(_reduced(self, "any", reductions.any, dim, keepdim), self)
 
     def all(self: T, dim: Axes = None, keepdim: bool = False) -> T:
-        """Whether all are not 0."""
-        return _reduced(self, "all", reductions.all, dim, keepdim)
+        """Whether all are not 0; of uint8 1 or 0 in uint8."""
+        return _truth(_reduced(self, "all", reductions.all, dim, keepdim), self)
 
     # ---- extremes --------------------------------------------------------------------------------
 
@@ -139,15 +143,21 @@ class ReductionMethods:
 
     # ---- cumulative ------------------------------------------------------------------------------
 
+    @casting(WIDE)
     def cumsum(self: T, dim: int, dtype: Any = None) -> T:
         """Sums of the elements up to each one, along an axis."""
         axis = shapes.axis(dim, self.ndim, "cumsum")
         return _as(_as(self, dtype)._unary(lambda x: scans.cumulative_sum(x, axis)), dtype)
 
+    cumsum_ = in_place(cumsum)
+
+    @casting(WIDE)
     def cumprod(self: T, dim: int, dtype: Any = None) -> T:
         """Products of the elements up to each one, along an axis."""
         axis = shapes.axis(dim, self.ndim, "cumprod")
         return _as(_as(self, dtype)._unary(lambda x: scans.cumulative_product(x, axis)), dtype)
+
+    cumprod_ = in_place(cumprod)
 
     def logcumsumexp(self: T, dim: int) -> T:
         """log of the sums of e ** x up to each element, along an axis, safe for large x."""
@@ -166,6 +176,11 @@ class ReductionMethods:
 def _reduced(x: T, operation: str, function: Callable[..., Node], dim: Any, *args: Any) -> T:
     axes = shapes.axes(dim, x.ndim, operation)
     return x._unary(lambda node: function(node, axes, *args))
+
+
+def _truth(found: T, x: T) -> T:
+    """A result of any or all of x, in the type that PyTorch gives it."""
+    return found._cast(dt.uint8) if x.dtype is dt.uint8 else found
 
 
 def _type(dtype: Any) -> DType | None:

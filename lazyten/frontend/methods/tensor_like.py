@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from lazyten.autodiff.hooks import RemovableHandle
+from lazyten.frontend.core.mixed_precision import casting
 from lazyten.ir.dtype import DType, Scalar
 from lazyten.ir.node import Node, Shape
 from lazyten.ir.ops import Op
@@ -94,11 +95,14 @@ def combined(x: T, operation: str, function: Callable[..., Node], *others: Any) 
     return x._given(function(x.node, *nodes), *tensors)
 
 
-def unary(name: str, function: Callable[[Node], Node], meaning: str) -> Callable[[T], T]:
-    """The method `name` that computes `function`; 16-bit floats are computed in float32."""
+def unary(name: str, function: Callable[[Node], Node], meaning: str,
+          row: str | None = None) -> Callable[[T], T]:
+    """The method `name` that computes `function`; 16-bit floats are computed in float32. row: what
+    autocast does with it."""
     def method(self: T) -> T:
         return self._special(function)
-    return documented(method, name, meaning)
+    named = documented(method, name, meaning)
+    return named if row is None else casting(row)(named)
 
 
 def binary(name: str, function: Callable[[Node, Any], Node],

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from lazyten.frontend.arguments import takes_tensors
+from lazyten.frontend.core.mixed_precision import WIDE, casting
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node
 from lazyten.nn.functions.activations import logsigmoid
@@ -19,6 +20,7 @@ def _tensors(*given: Tensor | None) -> list[Tensor]:
 
 
 @takes_tensors
+@casting(WIDE)
 def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None,
                   size_average: bool | None = None, ignore_index: int = -100,
                   reduce: bool | None = None, reduction: str = "mean",
@@ -37,6 +39,7 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None,
 
 
 @takes_tensors
+@casting(WIDE)
 def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None,
              size_average: bool | None = None, ignore_index: int = -100,
              reduce: bool | None = None, reduction: str = "mean") -> Tensor:
@@ -49,6 +52,7 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None,
 
 
 @takes_tensors
+@casting(WIDE)
 def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None,
                                      size_average: bool | None = None, reduce: bool | None = None,
                                      reduction: str = "mean", pos_weight: Tensor | None = None
@@ -130,6 +134,7 @@ def _rows(input: Tensor, operation: str) -> Tensor:
 
 
 @takes_tensors
+@casting(WIDE)
 def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0,
                       weight: Tensor | None = None, size_average: bool | None = None,
                       reduce: bool | None = None, reduction: str = "mean") -> Tensor:
@@ -163,6 +168,7 @@ def _hinge(gap: Node, margin: float) -> Node:
 
 
 @takes_tensors
+@casting(WIDE)
 def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = None,
                            reduce: bool | None = None, reduction: str = "mean") -> Tensor:
     """sum over pairs of a target class and another of max(0, 1 - x[target] + x[other]), over the

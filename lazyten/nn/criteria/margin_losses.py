@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from lazyten.frontend import functions
 from lazyten.frontend.arguments import takes_tensors
+from lazyten.frontend.core.mixed_precision import WIDE, casting
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.functions.distances import pairwise_distance
 from lazyten.nn.functions.options import reduced, reduction_of
@@ -18,6 +19,7 @@ from lazyten.support.errors import ArgumentError, ShapeError
 
 
 @takes_tensors
+@casting(WIDE)
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0,
                          size_average: bool | None = None, reduce: bool | None = None,
                          reduction: str = "mean") -> Tensor:
@@ -30,6 +32,7 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0,
 
 
 @takes_tensors
+@casting(WIDE)
 def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0,
                         size_average: bool | None = None, reduce: bool | None = None,
                         reduction: str = "mean") -> Tensor:
@@ -43,6 +46,7 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
 
 
 @takes_tensors
+@casting(WIDE)
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0,
                           size_average: bool | None = None, reduce: bool | None = None,
                           reduction: str = "mean") -> Tensor:
@@ -61,6 +65,7 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
 
 
 @takes_tensors
+@casting(WIDE)
 def soft_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = None,
                      reduce: bool | None = None, reduction: str = "mean") -> Tensor:
     """log(1 + e ** (-target * input))."""
@@ -70,6 +75,7 @@ def soft_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = 
 
 
 @takes_tensors
+@casting(WIDE)
 def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0,
                         p: float = 2, eps: float = 1e-6, swap: bool = False,
                         size_average: bool | None = None, reduce: bool | None = None,

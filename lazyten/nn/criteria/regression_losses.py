@@ -9,6 +9,7 @@ import math
 
 from lazyten.frontend import functions
 from lazyten.frontend.arguments import takes_tensors
+from lazyten.frontend.core.mixed_precision import WIDE, casting
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node, const
 from lazyten.nn.functions.options import reduced, reduction_of
@@ -27,6 +28,7 @@ def _weighted(loss: Tensor, weight: Tensor | None, reduction: str, name: str) ->
 
 
 @takes_tensors
+@casting(WIDE)
 def mse_loss(input: Tensor, target: Tensor, size_average: bool | None = None,
              reduce: bool | None = None, reduction: str = "mean",
              weight: Tensor | None = None) -> Tensor:
@@ -37,6 +39,7 @@ def mse_loss(input: Tensor, target: Tensor, size_average: bool | None = None,
 
 
 @takes_tensors
+@casting(WIDE)
 def l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None,
             reduce: bool | None = None, reduction: str = "mean",
             weight: Tensor | None = None) -> Tensor:
@@ -47,6 +50,7 @@ def l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None,
 
 
 @takes_tensors
+@casting(WIDE)
 def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0,
                weight: Tensor | None = None) -> Tensor:
     """Half the squared difference below delta, delta * (difference - delta / 2) from there on."""
@@ -60,6 +64,7 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
 
 
 @takes_tensors
+@casting(WIDE)
 def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None,
                    reduce: bool | None = None, reduction: str = "mean", beta: float = 1.0
                    ) -> Tensor:
@@ -77,6 +82,7 @@ def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = No
 # ---- distributions -------------------------------------------------------------------------------
 
 @takes_tensors
+@casting(WIDE)
 def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None,
            reduce: bool | None = None, reduction: str = "mean", log_target: bool = False) -> Tensor:
     """target * (log(target) - input), input in logarithms; `target` too with log_target.
@@ -102,6 +108,7 @@ def _x_log_x(x: Node) -> Node:
 
 
 @takes_tensors
+@casting(WIDE)
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False,
                      size_average: bool | None = None, eps: float = 1e-8,
                      reduce: bool | None = None, reduction: str = "mean") -> Tensor:
@@ -118,6 +125,7 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full
 
 
 @takes_tensors
+@casting(WIDE)
 def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor | float, full: bool = False,
                       eps: float = 1e-6, reduction: str = "mean") -> Tensor:
     """-log of the density of `target` in a normal distribution with mean `input` and variance

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from lazyten import random
 from lazyten.frontend.arguments import takes_tensors
+from lazyten.frontend.core.mixed_precision import LOW, WIDE, casting
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.dtype import Scalar
 from lazyten.ir.node import Node
@@ -45,6 +46,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
 
 
 @takes_tensors
+@casting(LOW)
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """x where positive, weight * x elsewhere; weight has one element, or one a channel (axis 1)."""
     channels = input.shape[1] if input.ndim > 1 else 1
@@ -118,6 +120,7 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 @takes_tensors
+@casting(WIDE)
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """log(1 + e ** (beta * x)) / beta; x itself where beta * x is above `threshold`."""
     factor, limit = _given(beta, "softplus", "beta"), _given(threshold, "softplus", "threshold")

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 
 from lazyten.frontend.arguments import takes_tensors
+from lazyten.frontend.core.mixed_precision import LOW, casting
 from lazyten.frontend.functions import arange
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
@@ -17,6 +18,7 @@ from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
 
 
 @takes_tensors
+@casting(LOW)
 def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor,
                                  attn_mask: Tensor | None = None, dropout_p: float = 0.0,
                                  is_causal: bool = False, scale: Scalar | None = None,

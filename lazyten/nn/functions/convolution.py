@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lazyten.frontend.arguments import takes_tensors
+from lazyten.frontend.core.mixed_precision import LOW, casting
 from lazyten.frontend.tensor import Tensor
 from lazyten.operators.arrays import convolutions
 from lazyten.operators.math import shapes
@@ -48,6 +49,7 @@ def _named_padding(input: Tensor, weight: Tensor, padding: str, stride: tuple[in
 
 
 @takes_tensors
+@casting(LOW)
 def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1,
            padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1) -> Tensor:
     """input (batch, in, length), weight (out, in/groups, taps): (batch, out, windows)."""
@@ -55,6 +57,7 @@ def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Si
 
 
 @takes_tensors
+@casting(LOW)
 def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1,
            padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1) -> Tensor:
     """input (batch, in, height, width), weight (out, in/groups, kernel height, kernel width):
@@ -63,6 +66,7 @@ def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Si
 
 
 @takes_tensors
+@casting(LOW)
 def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1,
            padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1) -> Tensor:
     """conv2d with one more spatial axis."""
@@ -88,6 +92,7 @@ def _transposed(input: Tensor, weight: Tensor, bias: Tensor | None, stride: Size
 
 
 @takes_tensors
+@casting(LOW)
 def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1,
                      padding: Sizes = 0, output_padding: Sizes = 0, groups: int = 1,
                      dilation: Sizes = 1) -> Tensor:
@@ -98,6 +103,7 @@ def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, 
 
 
 @takes_tensors
+@casting(LOW)
 def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1,
                      padding: Sizes = 0, output_padding: Sizes = 0, groups: int = 1,
                      dilation: Sizes = 1) -> Tensor:
@@ -106,6 +112,7 @@ def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, 
 
 
 @takes_tensors
+@casting(LOW)
 def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1,
                      padding: Sizes = 0, output_padding: Sizes = 0, groups: int = 1,
                      dilation: Sizes = 1) -> Tensor:

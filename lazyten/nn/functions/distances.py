@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 
 from lazyten.frontend.arguments import takes_tensors
+from lazyten.frontend.core.mixed_precision import WIDE, casting
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node, cast
 from lazyten.operators.math import elementwise as ew
@@ -46,6 +47,7 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12,
 
 
 @takes_tensors
+@casting(WIDE)
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along an axis; lengths count as `eps` at least."""
     shape = shapes.broadcast([x1.shape, x2.shape], "cosine_similarity")
@@ -62,6 +64,7 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
 
 
 @takes_tensors
+@casting(WIDE)
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     """The p-norms of the differences of all pairs of rows (rows, features), row 0 with 1 first."""
     rows = input.shape[0] if input.ndim == 2 else -1

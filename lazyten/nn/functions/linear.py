@@ -3,11 +3,13 @@ from __future__ import annotations
 
 from lazyten.frontend import functions
 from lazyten.frontend.arguments import takes_tensors
+from lazyten.frontend.core.mixed_precision import LOW, casting
 from lazyten.frontend.tensor import Tensor
 from lazyten.support.errors import DTypeError, ShapeError
 
 
 @takes_tensors
+@casting(LOW)
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """input (.., in) times weight (out, in) transposed, plus bias (out,): (.., out)."""
     if weight.ndim != 2:

@@ -18,6 +18,7 @@ from lazyten.nn.functions.attention import scaled_dot_product_attention
 from lazyten.nn.functions.dropout import check_probability, dropout
 from lazyten.nn.functions.linear import linear
 from lazyten.nn.functions.padding import pad
+from lazyten.operators.math import shapes
 from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
 
 NAME = "multi_head_attention_forward"
@@ -205,6 +206,7 @@ def _check_sizes(given: Three, features: int, number: int, apart: bool) -> _Head
     if query.shape[2] != features:
         raise ShapeError(f"{NAME}: the query has {query.shape[2]} features (shape {query.shape}), "
                          f"and embed_dim is {features}")
+    number = shapes.as_int(number, NAME, "num_heads")
     if number < 1 or features % number:
         raise ArgumentError(f"{NAME}: {number} heads cannot share {features} features evenly")
     axes = slice(2) if apart else slice(3)

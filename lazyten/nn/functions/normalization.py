@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 
 from lazyten.frontend.arguments import takes_tensors
+from lazyten.frontend.core.mixed_precision import WIDE, casting
 from lazyten.frontend.limits import finfo
 from lazyten.frontend.tensor import Tensor
 from lazyten.operators.math import shapes
@@ -60,6 +61,7 @@ def _inner_axes(input: Tensor, normalized_shape: Sequence[int], weight: Tensor |
 
 
 @takes_tensors
+@casting(WIDE)
 def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None,
                bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
     """The last axes moved to mean 0 and scaled to variance 1, then times weight, plus bias."""
@@ -82,6 +84,7 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
 
 
 @takes_tensors
+@casting(WIDE)
 def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None,
                bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
     """The channels (axis 1) in groups of neighbours, each moved to mean 0 and scaled to variance 1

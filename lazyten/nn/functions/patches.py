@@ -14,7 +14,7 @@ from lazyten.ir.node import Node, Shape, const, make, move, reshape
 from lazyten.ir.ops import Op
 from lazyten.operators.arrays.windows import Geometry, all_windows
 from lazyten.operators.math import shapes
-from lazyten.support.errors import ArgumentError, ShapeError
+from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
 
 Sizes = int | Sequence[int]
 
@@ -59,6 +59,8 @@ def fold(input: Tensor, output_size: Sizes, kernel_size: Sizes, dilation: Sizes 
     if input.ndim == 2:
         return fold(input.unsqueeze(0), output_size, kernel_size, dilation, padding,
                     stride).squeeze(0)
+    if not input.dtype.is_float:
+        raise DTypeError(f"fold of {input.dtype.name}: it is for floats; convert with .float()")
     taps = math.prod(geometry.kernel)
     if input.ndim != 3 or input.shape[1] % taps:
         raise ShapeError(f"fold: the input has shape {input.shape}; it needs (batch, channels * "
@@ -73,7 +75,7 @@ def fold(input: Tensor, output_size: Sizes, kernel_size: Sizes, dilation: Sizes 
 
     def summed(x: Node) -> Node:
         total, = vjp(columns, x, [image])
-        assert total is not None
+        assert total is not None  # floats have gradients
         return total
     return input._unary(summed)
 

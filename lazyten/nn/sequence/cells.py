@@ -3,7 +3,8 @@ from __future__ import annotations
 
 import math
 
-from lazyten.frontend import functions, mixed_precision
+from lazyten.frontend import functions
+from lazyten.frontend.core import mixed_precision
 from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.nn import functional as F
 from lazyten.nn.module import Module

@@ -1,18 +1,17 @@
 """Mixed precision: `autocast`, within which products are computed in a low type, and what loses by
 that in float32.
 
-POLICY is all of it: which operations, by the names of functions and of tensors' methods. What it
-does not name computes in the types that its operands promote to. Operands are cast as they are
-given to an operation, by CAST nodes like any: gradients flow through them, and a weight that is
-cast twice is one node. `jitted.py` asks for the state, as a trace depends on it.
+`@casting(LOW)` or `@casting(WIDE)` where an operation is defined is all of it. What has no such row
+computes in the types that its operands promote to. Operands are cast as they are given to an
+operation, by CAST nodes like any: gradients flow through them, and a weight that is cast twice is
+one node. `jitted.py` asks for the state, as a trace depends on it.
 """
 from __future__ import annotations
 
 import functools
-import inspect
 import threading
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
@@ -21,30 +20,13 @@ from lazyten.support.errors import DTypeError
 
 P = ParamSpec("P")
 R = TypeVar("R")
-C = TypeVar("C", bound=type)
+F = TypeVar("F", bound=Callable[..., Any])
 
 LOW, WIDE = "the type of autocast", "float32"
 
-POLICY: dict[str, str] = {
-    **dict.fromkeys((
-        "matmul", "mm", "bmm", "mv", "addmm", "addmv", "baddbmm", "tensordot", "einsum", "linear",
-        "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
-        "scaled_dot_product_attention", "prelu",
-    ), LOW),
-    **dict.fromkeys((
-        "softmax", "log_softmax", "softplus",
-        "cross_entropy", "nll_loss", "mse_loss", "l1_loss", "binary_cross_entropy_with_logits",
-        "cosine_embedding_loss", "gaussian_nll_loss", "hinge_embedding_loss", "huber_loss",
-        "kl_div", "margin_ranking_loss", "multi_margin_loss", "multilabel_margin_loss",
-        "poisson_nll_loss", "smooth_l1_loss", "soft_margin_loss", "triplet_margin_loss",
-        "cosine_similarity", "pdist", "group_norm", "layer_norm", "norm",
-        "sum", "prod", "cumsum", "cumprod",
-        "exp", "expm1", "log", "log2", "log10", "log1p", "pow", "__rpow__", "rsqrt", "reciprocal",
-        "tan", "asin", "acos", "sinh", "cosh",
-    ), WIDE),
-}
-"""What PyTorch's table for GPUs says, for the operations that there are. Only floats of 16 and 32
-bits are cast."""
+POLICY: dict[str, str] = {}
+"""The rows by the names of operations, as `casting` collects them. They are what PyTorch's table
+for GPUs says, for the operations that there are. Only floats of 16 and 32 bits are cast."""
 
 State = tuple[tuple[str, DType], ...]
 
@@ -69,7 +51,7 @@ def is_autocast_enabled(device_type: str | None = None) -> bool:
 
 class autocast:
     """Within this block, or within the function it decorates, operations on tensors of one device
-    compute in the types that POLICY says: products in `dtype`, bfloat16 or float16.
+    compute in the types that their rows say: products in `dtype`, bfloat16 or float16.
 
     enabled=False: computes in the types of the operands, inside another autocast. backward() needs
     none: it computes in the types that were used on the way forward.
@@ -104,31 +86,22 @@ class autocast:
 
 # ---- applying the policy -------------------------------------------------------------------------
 
-def casting(function: Callable[P, R]) -> Callable[P, R]:
-    """`function`, which within autocast gets its tensors in the type that its row of POLICY says;
-    itself if it has no row."""
-    row = POLICY.get(function.__name__)
-    if row is None:
-        return function
+def casting(row: str) -> Callable[[F], F]:
+    """A decorator: within autocast the function, or the method under all its names, gets its
+    tensors in the type that the row says, LOW or WIDE."""
+    def decorated(function: F) -> F:
+        POLICY[function.__name__] = row
 
-    @functools.wraps(function)
-    def cast_first(*args: P.args, **kwargs: P.kwargs) -> R:
-        if not _mode.types:
-            return function(*args, **kwargs)
-        given: Any = function
-        result: R = given(*[_cast(x, row) for x in args],
-                          **{name: _cast(x, row) for name, x in kwargs.items()})
-        return result
+        @functools.wraps(function)
+        def cast_first(*args: Any, **kwargs: Any) -> Any:
+            if not _mode.types:
+                return function(*args, **kwargs)
+            return function(*[_cast(x, row) for x in args],
+                            **{name: _cast(x, row) for name, x in kwargs.items()})
 
-    return cast_first
+        return cast(F, cast_first)
 
-
-def casting_methods(owner: C) -> C:
-    """A class of which every method with a row in POLICY is `casting`, under all its names."""
-    for name, method in inspect.getmembers(owner, inspect.isfunction):
-        if method.__name__ in POLICY:
-            setattr(owner, name, casting(method))
-    return owner
+    return decorated
 
 
 def _cast(x: Any, row: str) -> Any:

@@ -1,0 +1,117 @@
+"""Every public function beside PyTorch's of the same name: values in each element type, gradients.
+
+Nothing is said of a function here unless it differs: arguments come from `public_functions.py`.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from public_functions import OUTSIDE, Arguments, arguments, called, functions, named, tensors
+from torch_if_there import torch
+
+import lazyten as lt
+
+OWN = ["Tensor.bitcast", "Tensor.describe", "Tensor.gelu", "Tensor.pad", "Tensor.silu",
+       "lt.realize"]
+"""What PyTorch does not have, or not under this name."""
+
+BY_CHANCE = named("lt", """bernoulli multinomial normal rand randint randn rand_like
+    randint_like randn_like randperm""") | named("F", """alpha_dropout dropout
+    dropout1d dropout2d dropout3d feature_alpha_dropout gumbel_softmax""") | named("Tensor", """
+    bernoulli_ cauchy_ exponential_ geometric_ log_normal_ normal_ random_ uniform_""")
+"""What has other values in each library, but the same shapes and types."""
+
+VALUELESS = {"lt.empty", "lt.empty_like", "Tensor.new_empty", "Tensor.untyped_storage",
+             "Tensor.storage_offset"}
+"""What gives no values, or some that PyTorch does not define."""
+
+KEPT = {"Tensor.logical_and_", "Tensor.logical_or_", "Tensor.logical_xor_"}
+"""What PyTorch lets gradients through as if nothing had been written; here there are none."""
+
+APART = {"Tensor.get_device", "Tensor.pin_memory", "Tensor.type"}
+"""What depends on the device, needs a GPU in PyTorch, or takes an element type of its own."""
+
+NAMES = sorted(set(functions()) - OUTSIDE - APART - set(OWN))
+LOW = {"float16": 2e-2, "bfloat16": 1e-1}
+KINDS = ["float64", "float32", *LOW, "int64", "int8", "uint8", "bool"]
+
+
+def plain(result: Any) -> Any:
+    """Tensors as their type's name and their values in float64; others as they are."""
+    if isinstance(result, lt.Tensor | torch.Tensor):
+        wide = result.detach().double() if "bfloat16" in str(result.dtype) else result.detach()
+        return str(result.dtype).rpartition(".")[2], wide.numpy().astype(np.float64)
+    if isinstance(result, list | tuple):
+        return tuple(plain(x) for x in result)
+    return str(result).rpartition(".")[2] if "dtype" in type(result).__name__.lower() else result
+
+
+def assert_alike(found: Any, expected: Any, name: str, tolerance: float) -> None:
+    if isinstance(expected, np.ndarray):
+        assert found.shape == expected.shape
+        if name not in BY_CHANCE | VALUELESS:
+            np.testing.assert_allclose(found, expected, tolerance, tolerance)
+    elif isinstance(expected, tuple):
+        assert len(found) == len(expected)
+        for a, b in zip(found, expected, strict=True):
+            assert_alike(a, b, name, tolerance)
+    elif name not in VALUELESS:
+        assert found == expected
+
+
+def compare_values(name: str, given: Arguments, kind: str) -> None:
+    """Or it refuses the type, which PyTorch may take, and says so."""
+    try:
+        expected = plain(called(torch, name, given, kind))
+    except (RuntimeError, TypeError, ValueError, IndexError):
+        return
+    try:
+        found = plain(called(lt, name, given, kind))
+    except lt.DTypeError:
+        assert kind not in ("float32", "float64") or name == "Tensor.float_power_"
+        return
+    assert_alike(found, expected, name, LOW.get(kind, 1e-5))
+
+
+def gradients(library: Any, name: str, given: Arguments) -> list[np.ndarray[Any, Any]]:
+    """Of a sum in which each element of the results counts differently, for each tensor of
+    floats; 0 where none flows."""
+    leaves: list[Any] = []
+    result = called(library, name, given, "float64", leaves)
+    total = sum((y.double() * y.double() + y.double()).sum() for y in tensors(result)
+                if y.requires_grad)
+    if not isinstance(total, int):
+        total.backward()
+    return [np.zeros(x.shape) if x.grad is None else x.grad.numpy() for x in leaves]
+
+
+def compare_gradients(name: str, given: Arguments) -> None:
+    try:
+        expected = gradients(torch, name, given)
+    except (RuntimeError, TypeError, ValueError):
+        return  # it takes no floats, or none that require gradients
+    for found, wanted in zip(gradients(lt, name, given), expected, strict=True):
+        np.testing.assert_allclose(found, wanted, 1e-6, 1e-9)
+
+
+@pytest.mark.torch
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", NAMES)
+def test_a_function_gives_what_pytorch_gives(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEVICE", "interpreter")
+    given = arguments(name, torch)
+    assert given is not None, f"PyTorch takes no arguments of {name}: give it a row in SPECIAL"
+    for kind in KINDS:
+        compare_values(name, given, kind)
+    if name not in BY_CHANCE | KEPT:
+        compare_gradients(name, given)
+
+
+@pytest.mark.torch
+def test_what_pytorch_lacks_is_known() -> None:
+    homes = {"lt": torch, "F": torch.nn.functional, "Tensor": torch.Tensor}
+    lacking = [n for n in sorted(set(functions()) - OUTSIDE)
+               if not hasattr(homes[n.partition(".")[0]], n.partition(".")[2])]
+    assert lacking == OWN
