@@ -68,8 +68,8 @@ WITHOUT_A_ROW = named("lt", """
     allclose broadcast_shapes equal is_complex is_floating_point is_nonzero is_tensor
     """) | named("F", """
     adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d conv_transpose3d cosine_embedding_loss
-    gaussian_nll_loss multilabel_margin_loss multilabel_soft_margin_loss
-    triplet_margin_with_distance_loss
+    embedding_bag gaussian_nll_loss lp_pool1d lp_pool2d lp_pool3d multilabel_margin_loss
+    multilabel_soft_margin_loss triplet_margin_with_distance_loss
 
     alpha_dropout dropout1d dropout2d dropout3d feature_alpha_dropout gumbel_softmax
     multi_head_attention_forward rrelu

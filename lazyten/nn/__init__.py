@@ -21,7 +21,7 @@ from lazyten.nn import functional, init, modules, utils
 from lazyten.nn.containers import ModuleDict, ModuleList, Sequential
 from lazyten.nn.module import Module
 from lazyten.nn.modules import *  # noqa: F403
-from lazyten.nn.parameter import Parameter
+from lazyten.nn.parameter import Parameter, UninitializedParameter
 from lazyten.nn.parameter_containers import ParameterDict, ParameterList
 from lazyten.nn.sequence.attention import MultiheadAttention
 from lazyten.nn.sequence.cells import GRUCell, LSTMCell, RNNCell, RNNCellBase
@@ -38,6 +38,7 @@ __all__ = [
     "GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "Module", "ModuleDict", "ModuleList",
     "MultiheadAttention", "Parameter", "ParameterDict", "ParameterList", "RNNBase", "RNNCell",
     "RNNCellBase", "Sequential", "Transformer", "TransformerDecoder", "TransformerDecoderLayer",
-    "TransformerEncoder", "TransformerEncoderLayer", "functional", "init", "modules", "utils",
+    "TransformerEncoder", "TransformerEncoderLayer", "UninitializedParameter",
+    "functional", "init", "modules", "utils",
 ]
 __all__ += modules.__all__

@@ -49,21 +49,9 @@ from lazyten.nn.functions.activations import softsign as softsign
 from lazyten.nn.functions.activations import tanh as tanh
 from lazyten.nn.functions.activations import tanhshrink as tanhshrink
 from lazyten.nn.functions.activations import threshold as threshold
-from lazyten.nn.functions.adaptive_pooling import adaptive_avg_pool1d as adaptive_avg_pool1d
-from lazyten.nn.functions.adaptive_pooling import adaptive_avg_pool2d as adaptive_avg_pool2d
-from lazyten.nn.functions.adaptive_pooling import adaptive_avg_pool3d as adaptive_avg_pool3d
-from lazyten.nn.functions.adaptive_pooling import adaptive_max_pool1d as adaptive_max_pool1d
-from lazyten.nn.functions.adaptive_pooling import adaptive_max_pool2d as adaptive_max_pool2d
-from lazyten.nn.functions.adaptive_pooling import adaptive_max_pool3d as adaptive_max_pool3d
 from lazyten.nn.functions.attention import (
     scaled_dot_product_attention as scaled_dot_product_attention,
 )
-from lazyten.nn.functions.convolution import conv1d as conv1d
-from lazyten.nn.functions.convolution import conv2d as conv2d
-from lazyten.nn.functions.convolution import conv3d as conv3d
-from lazyten.nn.functions.convolution import conv_transpose1d as conv_transpose1d
-from lazyten.nn.functions.convolution import conv_transpose2d as conv_transpose2d
-from lazyten.nn.functions.convolution import conv_transpose3d as conv_transpose3d
 from lazyten.nn.functions.distances import cosine_similarity as cosine_similarity
 from lazyten.nn.functions.distances import normalize as normalize
 from lazyten.nn.functions.distances import pairwise_distance as pairwise_distance
@@ -75,8 +63,8 @@ from lazyten.nn.functions.dropout import dropout2d as dropout2d
 from lazyten.nn.functions.dropout import dropout3d as dropout3d
 from lazyten.nn.functions.dropout import feature_alpha_dropout as feature_alpha_dropout
 from lazyten.nn.functions.embedding import embedding as embedding
+from lazyten.nn.functions.embedding import embedding_bag as embedding_bag
 from lazyten.nn.functions.embedding import one_hot as one_hot
-from lazyten.nn.functions.interpolation import interpolate as interpolate
 from lazyten.nn.functions.linear import bilinear as bilinear
 from lazyten.nn.functions.linear import linear as linear
 from lazyten.nn.functions.multi_head_attention import (
@@ -89,18 +77,34 @@ from lazyten.nn.functions.normalization import layer_norm as layer_norm
 from lazyten.nn.functions.normalization import local_response_norm as local_response_norm
 from lazyten.nn.functions.normalization import rms_norm as rms_norm
 from lazyten.nn.functions.padding import pad as pad
-from lazyten.nn.functions.patches import channel_shuffle as channel_shuffle
-from lazyten.nn.functions.patches import fold as fold
-from lazyten.nn.functions.patches import pixel_shuffle as pixel_shuffle
-from lazyten.nn.functions.patches import pixel_unshuffle as pixel_unshuffle
-from lazyten.nn.functions.patches import unfold as unfold
-from lazyten.nn.functions.pooling import avg_pool1d as avg_pool1d
-from lazyten.nn.functions.pooling import avg_pool2d as avg_pool2d
-from lazyten.nn.functions.pooling import avg_pool3d as avg_pool3d
-from lazyten.nn.functions.pooling import max_pool1d as max_pool1d
-from lazyten.nn.functions.pooling import max_pool2d as max_pool2d
-from lazyten.nn.functions.pooling import max_pool3d as max_pool3d
 from lazyten.nn.functions.softmax import gumbel_softmax as gumbel_softmax
 from lazyten.nn.functions.softmax import log_softmax as log_softmax
 from lazyten.nn.functions.softmax import softmax as softmax
 from lazyten.nn.functions.softmax import softmin as softmin
+from lazyten.nn.functions.spatial.adaptive_pooling import adaptive_avg_pool1d as adaptive_avg_pool1d
+from lazyten.nn.functions.spatial.adaptive_pooling import adaptive_avg_pool2d as adaptive_avg_pool2d
+from lazyten.nn.functions.spatial.adaptive_pooling import adaptive_avg_pool3d as adaptive_avg_pool3d
+from lazyten.nn.functions.spatial.adaptive_pooling import adaptive_max_pool1d as adaptive_max_pool1d
+from lazyten.nn.functions.spatial.adaptive_pooling import adaptive_max_pool2d as adaptive_max_pool2d
+from lazyten.nn.functions.spatial.adaptive_pooling import adaptive_max_pool3d as adaptive_max_pool3d
+from lazyten.nn.functions.spatial.convolution import conv1d as conv1d
+from lazyten.nn.functions.spatial.convolution import conv2d as conv2d
+from lazyten.nn.functions.spatial.convolution import conv3d as conv3d
+from lazyten.nn.functions.spatial.convolution import conv_transpose1d as conv_transpose1d
+from lazyten.nn.functions.spatial.convolution import conv_transpose2d as conv_transpose2d
+from lazyten.nn.functions.spatial.convolution import conv_transpose3d as conv_transpose3d
+from lazyten.nn.functions.spatial.interpolation import interpolate as interpolate
+from lazyten.nn.functions.spatial.patches import channel_shuffle as channel_shuffle
+from lazyten.nn.functions.spatial.patches import fold as fold
+from lazyten.nn.functions.spatial.patches import pixel_shuffle as pixel_shuffle
+from lazyten.nn.functions.spatial.patches import pixel_unshuffle as pixel_unshuffle
+from lazyten.nn.functions.spatial.patches import unfold as unfold
+from lazyten.nn.functions.spatial.pooling import avg_pool1d as avg_pool1d
+from lazyten.nn.functions.spatial.pooling import avg_pool2d as avg_pool2d
+from lazyten.nn.functions.spatial.pooling import avg_pool3d as avg_pool3d
+from lazyten.nn.functions.spatial.pooling import lp_pool1d as lp_pool1d
+from lazyten.nn.functions.spatial.pooling import lp_pool2d as lp_pool2d
+from lazyten.nn.functions.spatial.pooling import lp_pool3d as lp_pool3d
+from lazyten.nn.functions.spatial.pooling import max_pool1d as max_pool1d
+from lazyten.nn.functions.spatial.pooling import max_pool2d as max_pool2d
+from lazyten.nn.functions.spatial.pooling import max_pool3d as max_pool3d

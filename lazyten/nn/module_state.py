@@ -79,6 +79,10 @@ class StateMethods(HookMethods):
         of names that are given back, and a strict load fails if any is left."""
         return self._add_hook("_load_post_hooks", hook)
 
+    def _before_load(self, state: dict[str, Any], prefix: str) -> None:
+        """What a kind of module changes in the copy of a state that is to be loaded, or in itself:
+        before the hooks."""
+
     def _own_state(self) -> Iterator[tuple[str, Tensor]]:
         """What this module itself saves: parameters, then buffers but for those that are not."""
         for name, value in (*self._parameters.items(), *self._buffers.items()):
@@ -131,6 +135,7 @@ class StateMethods(HookMethods):
         keys = IncompatibleKeys([], [])
         owners = list(self._owners())
         for prefix, module in owners:
+            module._before_load(state, prefix)
             for (hook,) in registered(module._load_pre_hooks):
                 hook(module, state, prefix, {}, strict, *keys, errors)
         _check_tensors(state, operation)

@@ -1,9 +1,11 @@
 """`Parameter`: the tensor that a module trains, known by its class."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from lazyten.frontend.tensor import Tensor
+from lazyten.frontend import functions
+from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir.movement import Moves
 from lazyten.ir.node import const
@@ -52,6 +54,29 @@ class Parameter(Tensor):
 
     def __repr__(self) -> str:
         return f"Parameter containing:\n{super().__repr__()}"
+
+
+class UninitializedParameter(Parameter):
+    """A parameter whose shape is known only once a layer sees an input (nn.LazyLinear). Until then
+    it has no elements, but a dtype and a device, which a module's to() changes."""
+
+    __slots__ = ()
+
+    def __init__(self, requires_grad: bool = True, device: str | None = None,
+                 dtype: DTypeLike | None = None) -> None:
+        super().__init__(functions.empty((0,), device=device, dtype=dtype), requires_grad)
+
+    def materialize(self, shape: Sequence[int], device: str | None = None,
+                    dtype: DTypeLike | None = None) -> None:
+        """Become a Parameter of this shape, in place, with values that are still to be set."""
+        fresh = functions.empty(shape, device=self.device if device is None else device,
+                                dtype=self.dtype if dtype is None else dtype)
+        with no_grad():
+            self._become(fresh)
+        self.__class__ = Parameter  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return "<UninitializedParameter>"
 
 
 def parameter_of(fresh: Tensor) -> Parameter:

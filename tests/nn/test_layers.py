@@ -164,3 +164,59 @@ def test_a_transposed_convolution_of_a_given_size() -> None:
         there = down(lt.ones(1, 2, *size))
         assert up(there, output_size=size).shape == (1, 2, *size)
         assert up(there, output_size=(1, 2, *size)).shape == (1, 2, *size)
+
+
+def test_a_state_from_before_there_was_a_count_of_batches_is_loaded() -> None:
+    layer = nn.Sequential(nn.BatchNorm1d(2))
+    layer(lt.randn(3, 2))
+    state = layer.state_dict()
+    del state["0.num_batches_tracked"]
+    layer.load_state_dict(state)
+    assert layer[0].num_batches_tracked.item() == 1
+
+
+def test_a_lazy_layer_of_ones_own_takes_its_first_input() -> None:
+    class Scale(nn.modules.lazy.LazyModuleMixin):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = nn.UninitializedParameter()
+
+        def initialize_parameters(self, input: lt.Tensor) -> None:
+            self.scale.materialize(input.shape[1:])
+            nn.init.ones_(self.scale)
+
+        def forward(self, input: lt.Tensor) -> lt.Tensor:
+            result: lt.Tensor = input * self.scale
+            return result
+    net = copy.deepcopy(Scale()).double()
+    assert repr(net.scale) == "<UninitializedParameter>"
+    assert net(lt.ones(2, 3).double()).tolist() == [[1.0] * 3] * 2
+    assert type(net.scale) is nn.Parameter and net.scale.dtype is lt.float64
+    with pytest.raises(lt.JitError, match="in_features"):
+        lt.jit(nn.LazyLinear(3))(lt.ones(2, 2))
+
+
+BAGS = {"no offsets": (lambda: nn.EmbeddingBag(3, 2)(lt.tensor([0, 1])), ["(2,)", "offsets"]),
+        "an offset after the first element": (
+            lambda: nn.EmbeddingBag(3, 2)(lt.tensor([0, 1]), lt.tensor([1])).tolist(), ["-1"]),
+        "an unknown mode": (
+            lambda: nn.EmbeddingBag(3, 2, mode="min")(lt.tensor([[0, 1]])), ["'min'"]),
+        "weights of a mean": (lambda: nn.EmbeddingBag(3, 2)(
+            lt.tensor([[0, 1]]), per_sample_weights=lt.ones(1, 2)), ["'mean'"])}
+
+
+@pytest.mark.parametrize("name", BAGS)
+def test_mistakes_of_bags_are_explained(name: str) -> None:
+    call, words = BAGS[name]
+    with pytest.raises(lt.LazytenError) as info:
+        call()
+    assert all(word in str(info.value) for word in ["embedding_bag", *words])
+
+
+def test_bags_of_weighted_rows() -> None:
+    layer = nn.EmbeddingBag.from_pretrained(lt.arange(6.0).reshape(3, 2), mode="sum")
+    factors = lt.tensor([1.0, 10.0, 100.0], requires_grad=True)
+    result = layer(lt.tensor([0, 2, 1]), lt.tensor([0, 2]), factors)
+    assert result.tolist() == [[40, 51], [200, 300]]
+    result.sum().backward()
+    assert factors.grad is not None and factors.grad.tolist() == [1, 9, 5]

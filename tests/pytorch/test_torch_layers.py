@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from layer_cases import ALL, Array, is_drawn, made
+from layer_cases import ALL, LAZY, Array, is_drawn, made
 
 import lazyten as lt
 
@@ -62,6 +62,30 @@ def results(T: Any, layer: Any, make: Any, arrays: tuple[Array, ...]) -> dict[st
     with T.no_grad():
         found |= {f"in use {i}": plain(y) for i, y in enumerate(outputs(layer(*inputs)))}
     return found | {n: plain(b) for n, b in layer.named_buffers()}
+
+
+@pytest.mark.parametrize("text", LAZY)
+def test_a_lazy_layer_becomes_what_torchs_becomes(text: str, monkeypatch: pytest.MonkeyPatch
+                                                  ) -> None:
+    """By a call, or by loading a state before one."""
+    monkeypatch.setenv("DEVICE", "interpreter")
+    called, loaded, theirs = made(lt, text), made(lt, text), made(torch, text)
+    assert repr(called) == repr(theirs)
+    held = list(called.parameters())
+    called(*(lt.tensor(array) for array in LAZY[text]))
+    theirs(*(torch.tensor(array) for array in LAZY[text]))
+    assert all(p is q for p, q in zip(held, called.parameters(), strict=True))
+    assert type(called).__name__ == type(theirs).__name__ and repr(called) == repr(theirs)
+    fill(theirs)
+    state = {n: lt.tensor(v.numpy().copy()) for n, v in theirs.state_dict().items()}
+    loaded.load_state_dict(state)
+    called.load_state_dict(state)
+    expected = results(torch, theirs, torch.tensor, LAZY[text])
+    for ours in (called, loaded):
+        found = results(lt, ours, lt.tensor, LAZY[text])
+        assert repr(ours) == repr(theirs) and found.keys() == expected.keys()
+        for what, value in expected.items():
+            np.testing.assert_allclose(found[what], value, rtol=1e-8, atol=1e-10, err_msg=what)
 
 
 @pytest.mark.parametrize("text", ALL)

@@ -104,6 +104,11 @@ POOLING: dict[str, tuple[Array, ...]] = {
     "AdaptiveMaxPool3d((None, 2, 3))": (distinct(2, 4, 3, 5, 4),),
 }
 
+POOLING |= {
+    "LPPool1d(2, 3)": (LINE,), "LPPool2d(1.5, (2, 3), 2, True)": (chance(2, 4, 6, 7),),
+    "LPPool2d(2.0, 2)": (IMAGE[0],), "LPPool3d(3, 2, 1)": (chance(2, 4, 3, 5, 4),),
+}
+
 PADDING: dict[str, tuple[Array, ...]] = {
     **{f"{kind}Pad1d({args})": (LINE,) for kind in ("Reflection", "Replication", "Circular", "Zero")
        for args in ("2", "(3, 1)")},
@@ -134,6 +139,29 @@ OTHERS: dict[str, tuple[Array, ...]] = {
     "Upsample((3, 8))": (IMAGE,), "Upsample(scale_factor=2, mode='bilinear')": (IMAGE,),
     "Upsample(None, (1.5, 2), 'bicubic', True)": (IMAGE,),
     "UpsamplingNearest2d(scale_factor=2)": (IMAGE,), "UpsamplingBilinear2d((9, 3))": (IMAGE,),
+}
+
+BAGS: dict[str, tuple[Array, ...]] = {
+    "EmbeddingBag(6, 3)": (labels(6, 4, 5),),
+    "EmbeddingBag(6, 3, mode='max')": (np.array([[0, 1, 5], [2, 4, 3]]),),
+    "EmbeddingBag(6, 3, mode='sum', padding_idx=1)": (labels(6, 9), np.array([0, 2, 2, 7])),
+    "EmbeddingBag(6, 3, padding_idx=-2)": (labels(6, 9), np.array([0, 2, 2, 7, 9])),
+    "EmbeddingBag(6, 3, mode='max', padding_idx=2)": (
+        np.array([0, 1, 5, 2, 2, 4, 3]), np.array([0, 3, 5])),
+    "EmbeddingBag(6, 3, mode='sum', include_last_offset=True)": (
+        labels(6, 9), np.array([0, 4, 9])),
+    "EmbeddingBag(6, 3, 1.0, 1.0, False, 'sum')": (labels(6, 4, 5),),
+    "EmbeddingBag.from_pretrained(T.ones(6, 3), mode='sum')": (labels(6, 4, 5),),
+}
+LAZY: dict[str, tuple[Array, ...]] = {
+    "LazyLinear(3)": (normal(5, 4),), "LazyLinear(3, bias=False)": (normal(5, 4),),
+    "LazyConv1d(6, 3, groups=2)": (LINE,), "LazyConv2d(6, 3, bias=False)": (IMAGE[0],),
+    "LazyConv3d(2, 2)": (BLOCK,), "LazyConvTranspose1d(4, 3, 2)": (LINE,),
+    "LazyConvTranspose2d(4, 3, 2, bias=False)": (IMAGE,), "LazyConvTranspose3d(2, 2)": (BLOCK,),
+    "LazyBatchNorm1d()": (LINE,), "LazyBatchNorm2d(affine=False)": (IMAGE,),
+    "LazyBatchNorm3d(track_running_stats=False)": (BLOCK,), "LazyInstanceNorm1d()": (LINE,),
+    "LazyInstanceNorm2d(bias=False)": (IMAGE,),
+    "LazyInstanceNorm3d(affine=False)": (BLOCK,),
 }
 
 REDUCTIONS = ("mean", "sum", "none")
@@ -179,7 +207,7 @@ LOSSES: dict[str, tuple[Array, ...]] = {
 
 ALL: dict[str, tuple[Array, ...]] = {
     **AFFINE, **ACTIVATIONS, **CONVOLUTIONS, **NORMALIZATION, **POOLING, **PADDING, **OTHERS,
-    **LOSSES}
+    **BAGS, **LOSSES}
 BY_CHANCE = ("Dropout", "AlphaDropout", "FeatureAlphaDropout", "RReLU", "FractionalMaxPool")
 """Layers whose results while training are drawn, unless their p is 0 or 1."""
 

@@ -73,6 +73,7 @@ SPECIAL: dict[str, Arguments] = {
     "F.conv_transpose2d": (image, _numbers(2, 3, 2, 2)),
     "F.conv_transpose3d": (volume, _numbers(2, 3, 2, 2, 2)),
     "F.cosine_embedding_loss": (f, g, np.array([1, -1])),
+    "F.embedding_bag": (at, m), "F.lp_pool2d": (image, 2.0, 2), "F.lp_pool3d": (volume, 2.0, 2),
     "F.fold": (_numbers(1, 4, 4), (3, 3), (2, 2)),
     "F.multilabel_margin_loss": (f, np.array([[0, 2, -1], [1, -1, 0]])), "F.prelu": (f, v),
     "F.multi_head_attention_forward": (

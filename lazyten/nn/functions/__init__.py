@@ -1,6 +1,7 @@
 """Functions of neural networks, which `lazyten.nn.functional` offers.
 
-In: tensors. Out: tensors. A file a subject. Not here: losses (criteria/), layers (nn/).
+In: tensors. Out: tensors. A file a subject. Not here: what has spatial axes (spatial/), losses
+(criteria/), layers (nn/modules/).
 
 Files, in reading order:
 
@@ -11,17 +12,12 @@ Files, in reading order:
 - dropout.py: Dropout: elements or whole channels that are left out by chance while a network
   trains.
 - linear.py: Affine maps of tensors, which `lazyten.nn.functional` offers.
-- embedding.py: Embeddings: rows of a weight by number, and numbers as rows of zeros and a one.
+- embedding.py: Embeddings: rows of a weight by number, alone and in bags; numbers as rows of
+  zeros and a one.
 - attention.py: Attention: softmax(query @ key.T) @ value, as a composite of tensor operations.
 - multi_head_attention.py: Attention of several heads: what projects to queries, keys and values,
   and back, around scaled_dot_product_attention.
 - normalization.py: Normalization of tensors over some axes, which `lazyten.nn.functional` offers.
-- convolution.py: Convolutions of tensors, which `lazyten.nn.functional` offers.
-- pooling.py: Pooling of tensors, which `lazyten.nn.functional` offers.
-- adaptive_pooling.py: Pooling to a given size: windows share each spatial axis out, and may
-  differ by one in size.
-- interpolation.py: Resizing: each spatial axis in turn is read at positions between its elements.
 - padding.py: Padding of tensors in four modes, as views joined together.
-- patches.py: Windows of images as columns and back, and channels exchanged with places.
 - distances.py: Lengths of vectors and distances between them, along an axis of tensors.
 """

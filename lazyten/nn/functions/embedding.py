@@ -1,9 +1,12 @@
-"""Embeddings: rows of a weight by number, and numbers as rows of zeros and a one."""
+"""Embeddings: rows of a weight by number, alone and in bags; numbers as rows of zeros and a one."""
 from __future__ import annotations
+
+import math
 
 from lazyten.frontend import functions
 from lazyten.frontend.arguments import takes_tensors
 from lazyten.frontend.tensor import Tensor
+from lazyten.ir import dtype as dt
 from lazyten.ir.node import Node
 from lazyten.nn.functions.distances import vector_norm
 from lazyten.operators.math import elementwise as ew
@@ -46,6 +49,75 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None,
     is_padding = (input % weight.shape[0] == padding % weight.shape[0]).unsqueeze(-1)
     held: Tensor = functions.where(is_padding, rows.detach(), rows)
     return held
+
+
+@takes_tensors
+def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None,
+                  max_norm: float | None = None, norm_type: float = 2.0,
+                  scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False,
+                  per_sample_weights: Tensor | None = None, include_last_offset: bool = False,
+                  padding_idx: int | None = None) -> Tensor:
+    """(bags, features): the sum, the mean or the greatest (`mode`) of a bag's rows of `weight`.
+
+    input: integers (bags, rows a bag), or all of them in one axis; then `offsets` has where each
+    bag begins, and with include_last_offset also where the last one ends. per_sample_weights:
+    factors, shaped as the input, of rows that are summed. Rows of padding_idx do not count; a bag
+    of none is 0. The other options are those of embedding().
+    """
+    name = "embedding_bag"
+    if weight.ndim != 2 and input.ndim == 2 and weight.dtype.is_int:  # PyTorch's older order
+        input, weight = weight, input
+    if mode not in ("sum", "mean", "max"):
+        raise ArgumentError(f"{name}: mode {mode!r} is not one of sum, mean, max")
+    if per_sample_weights is not None and (mode != "sum"
+                                           or per_sample_weights.shape != input.shape):
+        raise ArgumentError(f"{name}: per_sample_weights {per_sample_weights.shape} for an input "
+                            f"{input.shape} in mode {mode!r}; they are for mode 'sum', and have "
+                            f"the input's shape")
+    bag, bags = _bags(input, offsets, include_last_offset)
+    labels = input.reshape(-1)
+    rows = embedding(labels, weight, None, max_norm, norm_type, scale_grad_by_freq, sparse)
+    counts = functions.ones_like(labels, dtype=dt.bool_)
+    if padding_idx is not None:
+        counts = labels != shapes.as_int(padding_idx, name, "padding_idx") % weight.shape[0]
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.reshape(-1, 1)
+    return _of_bags(rows, bag, bags, counts, mode)
+
+
+def _bags(input: Tensor, offsets: Tensor | None, has_end: bool) -> tuple[Tensor, int]:
+    """The number of each element's bag, and how many there are."""
+    name = "embedding_bag"
+    if input.ndim == 2 and offsets is None:
+        bags, size = input.shape
+        return functions.arange(bags, device=input.device).repeat_interleave(size), bags
+    if input.ndim != 1 or offsets is None or offsets.ndim != 1 or not offsets.shape[0]:
+        raise ShapeError(f"{name}: the input has shape {input.shape} and offsets "
+                         f"{None if offsets is None else offsets.shape}; give (bags, rows a bag) "
+                         f"without offsets, or (rows,) with offsets (bags,)")
+    starts = offsets[:-1] if has_end else offsets
+    places = functions.arange(input.shape[0], device=input.device)
+    bag = functions.searchsorted(starts.long().contiguous(), places, right=True) - 1
+    bags = starts.shape[0]
+    return bag._unary(lambda x: losses.checked_labels(x, name, 0, bags)), bags
+
+
+def _of_bags(rows: Tensor, bag: Tensor, bags: int, counts: Tensor, mode: str) -> Tensor:
+    """The rows that count, combined with the others of their bag."""
+    start = functions.zeros((bags, rows.shape[1]), dtype=rows.dtype, device=rows.device)
+    each = counts.unsqueeze(1)
+    if mode == "max":
+        least = functions.where(each, rows, -math.inf)
+        wide = bag.unsqueeze(1).expand(rows.shape)
+        greatest = start.fill_(-math.inf).scatter_reduce(0, wide, least, "amax")
+        filled: Tensor = functions.where(greatest == -math.inf, 0.0, greatest)
+        return filled
+    total = start.index_add(0, bag, functions.where(each, rows, 0.0))
+    if mode == "sum":
+        return total
+    sizes = functions.zeros(bags, dtype=rows.dtype, device=rows.device).index_add(
+        0, bag, counts.to(dtype=rows.dtype))
+    return total / sizes.clamp(min=1).unsqueeze(1)
 
 
 def _over_counts(g: Node, node: Node) -> tuple[Node, None]:

@@ -1,7 +1,7 @@
 """Normalization of channels by a batch, with statistics that are kept for use."""
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from lazyten.frontend import functions
 from lazyten.frontend.tensor import DTypeLike, Tensor
@@ -32,16 +32,24 @@ class _NormBase(Layer):
         check_counts(type(self).__name__, 0, num_features=num_features)
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
-        shape = (num_features,)
-        self._parameter("weight", shape, device, dtype, affine)
-        self._parameter("bias", shape, device, dtype, affine and bias)
-        kept = track_running_stats
+        shapes, kept = self._shapes(), track_running_stats
+        self._parameter("weight", shapes["weight"], device, dtype, affine)
+        self._parameter("bias", shapes["bias"], device, dtype, affine and bias)
         for name in ("running_mean", "running_var"):
-            self.register_buffer(name, functions.zeros(shape, device=device, dtype=dtype)
+            self.register_buffer(name, functions.zeros(shapes[name], device=device, dtype=dtype)
                                  if kept else None)
         self.register_buffer("num_batches_tracked", functions.zeros(
             (), device=device, dtype=dt.int64) if kept else None)
         self.reset_parameters()
+
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        return dict.fromkeys(("weight", "bias", "running_mean", "running_var"),
+                             (self.num_features,))
+
+    def _before_load(self, state: dict[str, Any], prefix: str) -> None:
+        """What was saved before there was a count of batches is loaded without it."""
+        if self.num_batches_tracked is not None:
+            state.setdefault(f"{prefix}num_batches_tracked", self.num_batches_tracked.detach())
 
     def reset_running_stats(self) -> None:
         """Running means of 0 and variances of 1, of no batch."""

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.nn import functional as F
-from lazyten.nn.functions.convolution import Sizes
+from lazyten.nn.functions.spatial.convolution import Sizes
 from lazyten.nn.modules.base import Layer, check_counts, set_uniform
 from lazyten.nn.parameter import Parameter
 from lazyten.operators.math import shapes
@@ -22,6 +22,7 @@ class _ConvNd(Layer):
     """What all of them share; `_spatial` is how many axes a window has."""
 
     _spatial: ClassVar[int]
+    _least_in: ClassVar[int] = 1
     transposed = False
     weight: Parameter
     bias: Parameter | None
@@ -45,16 +46,16 @@ class _ConvNd(Layer):
         self.dilation = shapes.pair(dilation, count, layer, "dilation")
         self.output_padding = (0,) * count
         self.groups, self.padding_mode = groups, padding_mode
-        self._parameter("weight", self._weight_shape(), device, dtype)
-        self._parameter("bias", (out_channels,), device, dtype, bias)
+        wanted = self._shapes()
+        self._parameter("weight", wanted["weight"], device, dtype)
+        self._parameter("bias", wanted["bias"], device, dtype, bias)
         self.reset_parameters()
 
-    _least_in: ClassVar[int] = 1
-
-    def _weight_shape(self) -> tuple[int, ...]:
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
         first, second = ((self.in_channels, self.out_channels) if self.transposed
                          else (self.out_channels, self.in_channels))
-        return first, second // self.groups, *self.kernel_size
+        return {"weight": (first, second // self.groups, *self.kernel_size),
+                "bias": (self.out_channels,)}
 
     def reset_parameters(self) -> None:
         """Draw weight and bias anew: uniform up to 1 / sqrt(the inputs of an output)."""

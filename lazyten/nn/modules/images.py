@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn import functional as F
-from lazyten.nn.functions.patches import Sizes
+from lazyten.nn.functions.spatial.patches import Sizes
 from lazyten.nn.modules.base import Layer
 
 

@@ -31,9 +31,13 @@ class Linear(Layer):
         super().__init__()
         check_counts("Linear", 0, in_features=in_features, out_features=out_features)
         self.in_features, self.out_features = in_features, out_features
-        self._parameter("weight", (out_features, in_features), device, dtype)
-        self._parameter("bias", (out_features,), device, dtype, bias)
+        shapes = self._shapes()
+        self._parameter("weight", shapes["weight"], device, dtype)
+        self._parameter("bias", shapes["bias"], device, dtype, bias)
         self.reset_parameters()
+
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        return {"weight": (self.out_features, self.in_features), "bias": (self.out_features,)}
 
     def reset_parameters(self) -> None:
         """Draw weight and bias anew: uniform up to 1 / sqrt(in_features)."""

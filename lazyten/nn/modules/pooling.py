@@ -5,8 +5,8 @@ from typing import Any
 
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn import functional as F
-from lazyten.nn.functions.adaptive_pooling import OutputSize
-from lazyten.nn.functions.pooling import Sizes
+from lazyten.nn.functions.spatial.adaptive_pooling import OutputSize
+from lazyten.nn.functions.spatial.pooling import Sizes
 from lazyten.nn.modules.base import Layer
 from lazyten.operators.math import shapes
 
@@ -159,3 +159,41 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
 
     def forward(self, input: Tensor) -> Any:
         return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
+
+
+# ---- the norm ------------------------------------------------------------------------------------
+
+class _LPPoolNd(Layer):
+    """The options of lp_pool1d to lp_pool3d."""
+
+    _shown = ("norm_type", "kernel_size", "stride", "ceil_mode")
+
+    def __init__(self, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None,
+                 ceil_mode: bool = False) -> None:
+        super().__init__()
+        self.norm_type, self.kernel_size = norm_type, kernel_size
+        self.stride, self.ceil_mode = stride, ceil_mode
+
+
+class LPPool1d(_LPPoolNd):
+    """functional.lp_pool1d."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.lp_pool1d(input, float(self.norm_type), self.kernel_size, self.stride,
+                           self.ceil_mode)
+
+
+class LPPool2d(_LPPoolNd):
+    """functional.lp_pool2d."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.lp_pool2d(input, float(self.norm_type), self.kernel_size, self.stride,
+                           self.ceil_mode)
+
+
+class LPPool3d(_LPPoolNd):
+    """functional.lp_pool3d."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.lp_pool3d(input, float(self.norm_type), self.kernel_size, self.stride,
+                           self.ceil_mode)

@@ -1,6 +1,7 @@
 """Embeddings as layers."""
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Self
 
 from lazyten.frontend.tensor import DTypeLike, Tensor
@@ -45,10 +46,8 @@ class _Rows(Layer):
                 self.weight[self.padding_idx] = 0
         self.weight.detach().realize()
 
-    def _options(self) -> str:
+    def _options(self, usual: Mapping[str, object]) -> str:
         """The options that are not as usual."""
-        usual = {"padding_idx": None, "max_norm": None, "norm_type": 2.0,
-                 "scale_grad_by_freq": False, "sparse": False}
         return "".join(f", {name}={getattr(self, name)}" for name, value in usual.items()
                        if getattr(self, name) != value)
 
@@ -85,7 +84,48 @@ class Embedding(_Rows):
                            self.scale_grad_by_freq, self.sparse)
 
     def extra_repr(self) -> str:
-        return f"{self.num_embeddings}, {self.embedding_dim}{self._options()}"
+        usual = {"padding_idx": None, "max_norm": None, "norm_type": 2.0,
+                 "scale_grad_by_freq": False, "sparse": False}
+        return f"{self.num_embeddings}, {self.embedding_dim}{self._options(usual)}"
+
+
+class EmbeddingBag(_Rows):
+    """functional.embedding_bag of a weight (num_embeddings, embedding_dim)."""
+
+    def __init__(self, num_embeddings: int, embedding_dim: int, max_norm: float | None = None,
+                 norm_type: float = 2.0, scale_grad_by_freq: bool = False, mode: str = "mean",
+                 sparse: bool = False, _weight: Tensor | None = None,
+                 include_last_offset: bool = False, padding_idx: int | None = None,
+                 device: str | None = None, dtype: DTypeLike | None = None) -> None:
+        super().__init__()
+        self.max_norm, self.norm_type = max_norm, norm_type
+        self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
+        self.mode, self.include_last_offset = mode, include_last_offset
+        self._set_rows(num_embeddings, embedding_dim, padding_idx, _weight, device, dtype)
+
+    @classmethod
+    def from_pretrained(cls, embeddings: Tensor, freeze: bool = True,
+                        max_norm: float | None = None, norm_type: float = 2.0,
+                        scale_grad_by_freq: bool = False, mode: str = "mean",
+                        sparse: bool = False, include_last_offset: bool = False,
+                        padding_idx: int | None = None) -> Self:
+        """A layer with a copy of this weight, as Embedding.from_pretrained makes one."""
+        rows, features = _matrix(embeddings, cls.__name__)
+        layer = cls(rows, features, max_norm, norm_type, scale_grad_by_freq, mode, sparse,
+                    embeddings, include_last_offset, padding_idx)
+        layer.weight.requires_grad_(not freeze)
+        return layer
+
+    def forward(self, input: Tensor, offsets: Tensor | None = None,
+                per_sample_weights: Tensor | None = None) -> Tensor:
+        return F.embedding_bag(input, self.weight, offsets, self.max_norm, self.norm_type,
+                               self.scale_grad_by_freq, self.mode, self.sparse,
+                               per_sample_weights, self.include_last_offset, self.padding_idx)
+
+    def extra_repr(self) -> str:
+        usual = {"max_norm": None, "norm_type": 2.0, "scale_grad_by_freq": False}
+        return (f"{self.num_embeddings}, {self.embedding_dim}{self._options(usual)}, "
+                f"mode={self.mode!r}{self._options({'padding_idx': None})}")
 
 
 def _matrix(embeddings: Any, name: str) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, cast, const, expand, gather, iota, reshape
-from lazyten.nn.functions.adaptive_pooling import (
+from lazyten.nn.functions.spatial.adaptive_pooling import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
     adaptive_avg_pool3d,

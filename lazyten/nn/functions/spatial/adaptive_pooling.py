@@ -11,7 +11,7 @@ from typing import Any
 from lazyten.frontend.arguments import takes_tensors
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node, cast, iota, reshape
-from lazyten.nn.functions.pooling import check_spatial
+from lazyten.nn.functions.spatial.pooling import check_spatial
 from lazyten.operators.arrays import pooling
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import shapes

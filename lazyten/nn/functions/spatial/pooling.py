@@ -4,6 +4,7 @@ input: (batch, channels, *spatial), or the same without a batch; windows slide o
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -126,3 +127,37 @@ def avg_pool3d(input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, p
     """avg_pool2d with three spatial axes."""
     return _avg_pool(input, kernel_size, stride, padding, ceil_mode, count_include_pad,
                      divisor_override, "avg_pool3d")
+
+
+# ---- the norm ------------------------------------------------------------------------------------
+
+def _lp_pool(input: Tensor, norm_type: float, kernel_size: Sizes, stride: Sizes | None,
+             ceil_mode: bool, name: str) -> Tensor:
+    power = shapes.as_number(norm_type, name, "norm_type")
+    if power == 0:
+        raise ArgumentError(f"{name}: norm_type=0 has no root; give another number")
+    taps = math.prod(shapes.pair(kernel_size, int(name[-2]), name, "kernel_size"))
+    means = _avg_pool(input.pow(power), kernel_size, stride, 0, ceil_mode, True, None, name)
+    return (means.sign() * means.abs().relu() * taps).pow(1 / power)
+
+
+@takes_tensors
+def lp_pool1d(input: Tensor, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None,
+              ceil_mode: bool = False) -> Tensor:
+    """lp_pool2d with one spatial axis."""
+    return _lp_pool(input, norm_type, kernel_size, stride, ceil_mode, "lp_pool1d")
+
+
+@takes_tensors
+def lp_pool2d(input: Tensor, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None,
+              ceil_mode: bool = False) -> Tensor:
+    """(the sum of x ** norm_type over each window) ** (1 / norm_type); of a window that reaches
+    past the end (ceil_mode) the mean of what is inside, times the kernel's size."""
+    return _lp_pool(input, norm_type, kernel_size, stride, ceil_mode, "lp_pool2d")
+
+
+@takes_tensors
+def lp_pool3d(input: Tensor, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None,
+              ceil_mode: bool = False) -> Tensor:
+    """lp_pool2d with three spatial axes."""
+    return _lp_pool(input, norm_type, kernel_size, stride, ceil_mode, "lp_pool3d")
