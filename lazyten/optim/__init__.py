@@ -11,7 +11,8 @@ Files, in reading order:
 - changing_numbers.py: Numbers of a step that somebody has written in Python: kernel inputs where
   they change.
 - compiled.py: `CompiledOptimizer`: a step that is recorded as a whole and compiled once.
-- formulas.py: Small functions of numbers and of zero-dim tensors alike.
+- step_numbers.py: Numbers of a compiled step that change between steps: kernel inputs, by name.
+- formulas.py: Functions of numbers and of zero-dim tensors alike.
 - sgd.py: SGD, ASGD.
 - adam.py: Adam, AdamW, Adamax, NAdam, RAdam.
 - adaptive.py: Adagrad, Adadelta, RMSprop, Rprop; SparseAdam, which is refused.

@@ -8,10 +8,11 @@ from lazyten.frontend.functions import where
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.optim import formulas
-from lazyten.optim.compiled import CompiledOptimizer, Numbers, Params, full, scalar_type
+from lazyten.optim.compiled import CompiledOptimizer, Params, full
 from lazyten.optim.formulas import lacking, root
 from lazyten.optim.optimizer import State
 from lazyten.optim.param_groups import Group
+from lazyten.optim.step_numbers import Numbers, scalar_type
 
 Betas = tuple[float, float]
 BETAS = (0.9, 0.999)
@@ -26,17 +27,16 @@ class Moments(CompiledOptimizer):
     def _decayed(self, p: Tensor, grad: Tensor, group: Group, numbers: Numbers,
                  decoupled: bool) -> tuple[Tensor, Tensor]:
         """The parameter and the gradient with the weight decay that belongs to either."""
-        decay = group["weight_decay"]
         value: Tensor = p.detach()
-        if decay and decoupled:
-            value = value * numbers("shrink", lambda lr, t: 1 - lr * decay)
-        elif decay:
-            grad = grad + p * decay
+        if group["weight_decay"] and decoupled:
+            value = value * numbers("shrink", lambda lr, t: 1 - lr * group["weight_decay"])
+        elif group["weight_decay"]:
+            grad = grad + p * numbers.options["weight_decay"]
         return value, grad
 
-    def _averaged(self, state: State, grad: Tensor, group: Group) -> tuple[Tensor, Tensor]:
+    def _averaged(self, state: State, grad: Tensor, numbers: Numbers) -> tuple[Tensor, Tensor]:
         """The averages with this gradient."""
-        beta1, beta2 = group["betas"]
+        beta1, beta2 = numbers.options["betas"]
         first, second = state["exp_avg"], state["exp_avg_sq"]
         mean = first + (grad - first) * (1 - beta1)
         square = second * beta2 + grad * grad * (1 - beta2)
@@ -69,14 +69,13 @@ class Adam(Moments):
 
     def _update(self, p: Tensor, grad: Tensor, state: State, group: Group,
                 numbers: Numbers) -> None:
-        beta1, beta2 = group["betas"]
         value, grad = self._decayed(p, grad, group, numbers, group["decoupled_weight_decay"])
-        mean, square = self._averaged(state, grad, group)
+        mean, square = self._averaged(state, grad, numbers)
         if group["amsgrad"]:
             square = state["max_exp_avg_sq"].maximum(square)
             self._set(state["max_exp_avg_sq"], square)
-        whole = numbers("root", lambda lr, t: root(lacking(beta2, t)))
-        size = numbers("size", lambda lr, t: lr / lacking(beta1, t))
+        whole = numbers("root", lambda lr, t: root(lacking(group["betas"][1], t)))
+        size = numbers("size", lambda lr, t: lr / lacking(group["betas"][0], t))
         self._set(p, value - mean / (square.sqrt() / whole + group["eps"]) * size)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -116,13 +115,13 @@ class Adamax(Moments):
 
     def _update(self, p: Tensor, grad: Tensor, state: State, group: Group,
                 numbers: Numbers) -> None:
-        beta1, beta2 = group["betas"]
+        beta1, beta2 = numbers.options["betas"]
         value, grad = self._decayed(p, grad, group, numbers, False)
         mean = state["exp_avg"] + (grad - state["exp_avg"]) * (1 - beta1)
         greatest = (state["exp_inf"] * beta2).maximum(grad.abs() + group["eps"])
         self._set(state["exp_avg"], mean)
         self._set(state["exp_inf"], greatest)
-        size = numbers("size", lambda lr, t: lr / lacking(beta1, t))
+        size = numbers("size", lambda lr, t: lr / lacking(group["betas"][0], t))
         self._set(p, value - mean / greatest * size)
 
 
@@ -146,11 +145,10 @@ class NAdam(Moments):
 
     def _update(self, p: Tensor, grad: Tensor, state: State, group: Group,
                 numbers: Numbers) -> None:
-        beta1, beta2 = group["betas"]
         decay, kind = group["momentum_decay"], scalar_type(p)
 
         def momentum(t: Any) -> Any:
-            return beta1 * (1 - 0.5 * formulas.power(0.96, t * decay))
+            return group["betas"][0] * (1 - 0.5 * formulas.power(0.96, t * decay))
 
         value, grad = self._decayed(p, grad, group, numbers, group["decoupled_weight_decay"])
         mu = numbers("mu", lambda lr, t: momentum(t))
@@ -158,8 +156,9 @@ class NAdam(Moments):
         product = state["mu_product"] * mu.to(dt.float32)
         self._set(state["mu_product"], product)
         product = product.to(kind)
-        mean, square = self._averaged(state, grad, group)
-        size = (square / numbers("whole", lambda lr, t: lacking(beta2, t))).sqrt() + group["eps"]
+        mean, square = self._averaged(state, grad, numbers)
+        whole = numbers("whole", lambda lr, t: lacking(group["betas"][1], t))
+        size = (square / whole).sqrt() + group["eps"]
         value = value - grad / size * (numbers.lr * (1 - mu) / (1 - product))
         self._set(p, value - mean / size * (numbers.lr * following / (1 - product * following)))
 
@@ -179,19 +178,18 @@ class RAdam(Moments):
 
     def _update(self, p: Tensor, grad: Tensor, state: State, group: Group,
                 numbers: Numbers) -> None:
-        beta1, beta2 = group["betas"]
-        most = 2 / (1 - beta2) - 1
-
         def rectified(t: Any) -> Any:
             """0 while the average is of too few gradients."""
+            beta2 = group["betas"][1]
+            most = 2 / (1 - beta2) - 1
             length = most - 2 * t * formulas.power(beta2, t) / lacking(beta2, t)
             factor = root((length - 4) * (length - 2) * most / (
                 (most - 4) * (most - 2) * formulas.greater(length, 1.0)))
             return formulas.choice(length > 5, factor * root(lacking(beta2, t)), 0.0)
 
         value, grad = self._decayed(p, grad, group, numbers, group["decoupled_weight_decay"])
-        mean, square = self._averaged(state, grad, group)
+        mean, square = self._averaged(state, grad, numbers)
         factor = numbers("factor", lambda lr, t: rectified(t))
-        size = numbers("size", lambda lr, t: lr / lacking(beta1, t))
+        size = numbers("size", lambda lr, t: lr / lacking(group["betas"][0], t))
         scale = where(factor > 0, factor / (square.sqrt() + group["eps"]), 1.0)
         self._set(p, value - mean * scale * size)

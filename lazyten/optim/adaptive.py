@@ -7,9 +7,10 @@ from typing import Any, NoReturn
 from lazyten.frontend.functions import where
 from lazyten.frontend.tensor import Tensor
 from lazyten.operators.math import shapes
-from lazyten.optim.compiled import CompiledOptimizer, Numbers, Params, full
+from lazyten.optim.compiled import CompiledOptimizer, Params, full
 from lazyten.optim.optimizer import State
 from lazyten.optim.param_groups import Group
+from lazyten.optim.step_numbers import Numbers
 from lazyten.support.errors import ArgumentError
 
 
@@ -34,7 +35,7 @@ class Adagrad(CompiledOptimizer):
     def _update(self, p: Tensor, grad: Tensor, state: State, group: Group,
                 numbers: Numbers) -> None:
         if group["weight_decay"]:
-            grad = grad + p * group["weight_decay"]
+            grad = grad + p * numbers.options["weight_decay"]
         decay = group["lr_decay"]
         total = state["sum"] + grad * grad
         self._set(state["sum"], total)
@@ -65,7 +66,7 @@ class Adadelta(CompiledOptimizer):
                 numbers: Numbers) -> None:
         rho, eps = group["rho"], group["eps"]
         if group["weight_decay"]:
-            grad = grad + p * group["weight_decay"]
+            grad = grad + p * numbers.options["weight_decay"]
         square = state["square_avg"] * rho + grad * grad * (1 - rho)
         delta = (state["acc_delta"] + eps).sqrt() / (square + eps).sqrt() * grad
         self._set(state["square_avg"], square)
@@ -98,7 +99,7 @@ class RMSprop(CompiledOptimizer):
                 numbers: Numbers) -> None:
         alpha = group["alpha"]
         if group["weight_decay"]:
-            grad = grad + p * group["weight_decay"]
+            grad = grad + p * numbers.options["weight_decay"]
         square = state["square_avg"] * alpha + grad * grad * (1 - alpha)
         self._set(state["square_avg"], square)
         if group["centered"]:
@@ -107,7 +108,7 @@ class RMSprop(CompiledOptimizer):
             square = square - mean * mean
         change = grad / (square.sqrt() + group["eps"])
         if group["momentum"]:
-            change = state["momentum_buffer"] * group["momentum"] + change
+            change = state["momentum_buffer"] * numbers.options["momentum"] + change
             self._set(state["momentum_buffer"], change)
         self._set(p, p - change * numbers.lr)
 

@@ -6,10 +6,11 @@ from lazyten.frontend.functions import where
 from lazyten.frontend.tensor import Tensor
 from lazyten.operators.math import shapes
 from lazyten.optim.adam import Betas, Moments
-from lazyten.optim.compiled import CompiledOptimizer, Numbers, Params, full
+from lazyten.optim.compiled import CompiledOptimizer, Params, full
 from lazyten.optim.formulas import lacking
 from lazyten.optim.optimizer import State
 from lazyten.optim.param_groups import Group
+from lazyten.optim.step_numbers import Numbers
 from lazyten.support.grad_mode import no_grad
 
 
@@ -27,8 +28,8 @@ class Lion(CompiledOptimizer):
 
     def _update(self, p: Tensor, grad: Tensor, state: State, group: Group,
                 numbers: Numbers) -> None:
-        (beta1, beta2), decay, average = group["betas"], group["weight_decay"], state["exp_avg"]
-        shrink = numbers("shrink", lambda lr, t: 1 - lr * decay)
+        (beta1, beta2), average = numbers.options["betas"], state["exp_avg"]
+        shrink = numbers("shrink", lambda lr, t: 1 - lr * group["weight_decay"])
         direction = (average * beta1 + grad * (1 - beta1)).sign()
         self._set(average, average * beta2 + grad * (1 - beta2))
         self._set(p, p * shrink - direction * numbers.lr)
@@ -71,12 +72,12 @@ class Sophia(CompiledOptimizer):
 
     def _update(self, p: Tensor, grad: Tensor, state: State, group: Group,
                 numbers: Numbers) -> None:
-        beta1, decay = group["betas"][0], group["weight_decay"]
+        beta1 = numbers.options["betas"][0]
         mean = state["exp_avg"] * beta1 + grad * (1 - beta1)
         self._set(state["exp_avg"], mean)
         size = state["hessian"] * (group["rho"] * group["batch_size"]) + 1e-15
         ratio = (mean.abs() / size).clamp(max=1.0)
-        shrink = numbers("shrink", lambda lr, t: 1 - lr * decay)
+        shrink = numbers("shrink", lambda lr, t: 1 - lr * group["weight_decay"])
         self._set(p, p * shrink - mean.sign() * ratio * numbers.lr)
 
 
@@ -90,11 +91,10 @@ class LAMB(Moments):
 
     def _update(self, p: Tensor, grad: Tensor, state: State, group: Group,
                 numbers: Numbers) -> None:
-        beta1, beta2 = group["betas"]
-        mean, square = self._averaged(state, grad, group)
-        mean = mean / numbers("first", lambda lr, t: lacking(beta1, t))
-        square = square / numbers("second", lambda lr, t: lacking(beta2, t))
-        change = mean / (square.sqrt() + group["eps"]) + p * group["weight_decay"]
+        mean, square = self._averaged(state, grad, numbers)
+        mean = mean / numbers("first", lambda lr, t: lacking(group["betas"][0], t))
+        square = square / numbers("second", lambda lr, t: lacking(group["betas"][1], t))
+        change = mean / (square.sqrt() + group["eps"]) + p * numbers.options["weight_decay"]
         size, length = p.norm(), change.norm()
         trust = where((size > 0) & (length > 0), size / length, 1.0)
         self._set(p, p - change * (trust * numbers.lr))

@@ -24,12 +24,12 @@ from lazyten.ir.node import reshape
 from lazyten.operators.math import shapes
 from lazyten.optim.optimizer import Optimizer, State
 from lazyten.optim.param_groups import Group
+from lazyten.optim.step_numbers import Numbers, Place, numbers_of, scalar_type
 from lazyten.storage import tracing
 from lazyten.support.errors import ArgumentError, JitError
 from lazyten.support.grad_mode import enable_grad, no_grad
 
 Params = Iterable[Any]
-Formula = Callable[[Any, Any], Any]
 Key = tuple[str, int, int, DType, str]
 
 
@@ -37,6 +37,9 @@ class CompiledOptimizer(Optimizer):
     """An optimizer whose step is recorded as a whole, and compiled once."""
 
     _strict = True
+    _may_vary: frozenset[str] = frozenset({"weight_decay", "momentum", "betas"})
+    """Options that `_update` reads as `numbers.options`, or in formulas, and otherwise only tests
+    for being 0."""
     _begins_with_rate = False  # whether a first state reads the learning rate
     _skipped: Tensor | None
 
@@ -48,9 +51,12 @@ class CompiledOptimizer(Optimizer):
         self._written: list[Tensor] = []
         self._counted: list[State] = []
         self._ages: dict[tuple[int, int], int] = {}
+        self._options: dict[Place, float] = {}
+        self._varying: frozenset[Place] = frozenset()
 
     def __getstate__(self) -> dict[str, Any]:
-        left_out = {"_scalars", "_traced_scalars", "_skipped", "_written", "_counted", "_ages"}
+        left_out = {"_scalars", "_traced_scalars", "_skipped", "_written", "_counted", "_ages",
+                    "_options", "_varying"}
         return {k: v for k, v in super().__getstate__().items() if k not in left_out}
 
     # ---- what subclasses say ---------------------------------------------------------------------
@@ -61,7 +67,11 @@ class CompiledOptimizer(Optimizer):
 
     def _update(self, p: Tensor, grad: Tensor, state: State, group: Group,
                 numbers: Numbers) -> None:
-        """Write the parameter's next value and state by `_set`."""
+        """Write the parameter's next value and state by `_set`.
+
+        Tensors are multiplied by `numbers.options`; `group` is for formulas, which read it anew at
+        each call, and for what decides the form of the graph.
+        """
         raise NotImplementedError
 
     def _check_options(self, group: Group) -> None:
@@ -99,6 +109,7 @@ class CompiledOptimizer(Optimizer):
         trace = tracing.current()
         if trace is not None:
             trace.action(self._check_rates)
+        self._notice_options()
         self._written, self._counted, self._ages = [], [], {}
         with no_grad(), background.paused():
             for number, group in enumerate(self.param_groups):
@@ -110,7 +121,7 @@ class CompiledOptimizer(Optimizer):
         _realization.realize([t._storage for t in self._written])
         self._traced_scalars.clear()
         if trace is not None:
-            trace.observe(self._depended_on)
+            trace.observe(partial(self._depended_on, self._varying))
             trace.observe(partial(_differences, self._counted))
         self._written, self._counted = [], []
         return loss
@@ -210,14 +221,28 @@ class CompiledOptimizer(Optimizer):
         for group in self.param_groups:
             check_positive(type(self).__name__, "lr", group["lr"])
 
-    def _depended_on(self) -> list[object]:
-        """What the graph of a step depends on: the options but 'lr', and which tensors there are.
-        (Captures keep these alive, so that no id comes again.)"""
+    def _notice_options(self) -> None:
+        """Find the numbers among the options that are not what they were at the last step: from now
+        on they are kernel inputs, as schedules of momentum and weight decay go on changing them."""
+        found = dict(numbers_of(self.param_groups, self._may_vary))
+        last, self._options = self._options, found
+        changed = {place for place, value in found.items() if last.get(place, value) != value}
+        self._varying |= changed
+        if self._varying and (self._skipped is not None or any(
+                isinstance(state.get("step"), Tensor) for state in self.state.values())):
+            self._varying = frozenset()  # as formulas are of tensors
+
+    def _depended_on(self, varying: frozenset[Place]) -> list[object]:
+        """What the graph of a step depends on: the options but 'lr' and those that vary, and which
+        tensors there are. (Captures keep these alive, so that no id comes again.)"""
         seen: list[object] = []
-        for group in self.param_groups:
+        for number, group in enumerate(self.param_groups):
             seen += [id(group), isinstance(group["lr"], Tensor)]
-            seen += [tuple(v) if type(v) is list else v
-                     for k, v in group.items() if k not in ("lr", "params")]
+            for name, value in group.items():
+                if name not in ("lr", "params"):
+                    listed = list(value) if isinstance(value, list | tuple) else [value]
+                    seen += [bool(v) if (number, name, i) in varying else v
+                             for i, v in enumerate(listed)]
             seen += map(id, group["params"])
         states = self.state.values()
         seen += map(id, states)
@@ -237,53 +262,6 @@ class CompiledOptimizer(Optimizer):
         if "step" in state:
             state["step"] = int(state["step"])
         return {name: value for name, value in state.items() if value is not None}
-
-
-class Numbers:
-    """Numbers of one parameter's step that change between steps, as zero-dim tensors."""
-
-    def __init__(self, owner: CompiledOptimizer, p: Tensor, state: State, group: Group,
-                 number: int) -> None:
-        self._owner, self._p, self._state = owner, p, state
-        self._group, self._number = group, number
-        self._age = 0
-        self._taken: Tensor | None = None
-        if "step" in state:
-            self.count()
-            if self._taken is None:
-                owner._count(state)
-                self._age = owner._ages.setdefault((number, state["step"]), len(owner._ages))
-
-    def count(self, before: int = 0) -> Tensor | None:
-        """How many steps were taken, this one with it, if only the device knows. before: those of a
-        state that has counted none."""
-        if self._taken is None:
-            self._taken = self._owner._count_on_device(self._state, self._p, before)
-        return self._taken
-
-    def __call__(self, name: str, formula: Formula) -> Tensor:
-        """formula(lr, t), t being the count of steps, this one with it: of Python numbers, or, if a
-        learning rate is a tensor or steps may be skipped, of tensors (see formulas.py)."""
-        group, state = self._group, self._state  # what is called later must not hold this object
-        rate, taken = group["lr"], self._taken
-        if taken is None and not isinstance(rate, Tensor):
-            return self.given(name, lambda: formula(float(group["lr"]), state.get("step")))
-        t = taken
-        if t is None and "step" in state:
-            t = self.given("t", lambda: state["step"])
-        lr = rate.detach().to(dtype=scalar_type(self._p), device=self._p.device) if isinstance(
-            rate, Tensor) else self.given("lr", lambda: float(group["lr"]))
-        result: Tensor = formula(lr, t)
-        return result
-
-    @property
-    def lr(self) -> Tensor:
-        """The learning rate."""
-        return self("lr", lambda lr, t: lr)
-
-    def given(self, name: str, compute: Callable[[], float]) -> Tensor:
-        """Another number that changes: the caller computes it."""
-        return self._owner._input(name, self._number, self._age, self._p, compute)
 
 
 def _add_one(state: State) -> None:
@@ -308,11 +286,6 @@ def check_positive(name: str, option: str, value: Any) -> None:
         return
     if not shapes.as_number(value, name, option) >= 0:
         raise ArgumentError(f"{name}: {option}={value!r} must be a number, 0 or more")
-
-
-def scalar_type(like: Tensor) -> DType:
-    """What numbers beside a parameter are computed in."""
-    return dt.float64 if like.dtype is dt.float64 else dt.float32
 
 
 def full(like: Tensor, value: float = 0.0) -> Tensor:

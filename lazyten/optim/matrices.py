@@ -8,9 +8,10 @@ from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.operators.math import shapes
 from lazyten.optim import formulas
-from lazyten.optim.compiled import CompiledOptimizer, Numbers, Params, full, scalar_type
+from lazyten.optim.compiled import CompiledOptimizer, Params, full
 from lazyten.optim.optimizer import State
 from lazyten.optim.param_groups import Group
+from lazyten.optim.step_numbers import Numbers, scalar_type
 from lazyten.support.errors import ArgumentError, ShapeError
 
 COEFFICIENTS = 3.4445, -4.7750, 2.0315
@@ -53,13 +54,13 @@ class Adafactor(CompiledOptimizer):
                 numbers: Numbers) -> None:
         least, smallest = group["eps"]
         least = finfo(p.dtype).eps if least is None else least
-        decay, fading = group["weight_decay"], group["beta2_decay"]
+        fading = group["beta2_decay"]
         share = numbers("share", lambda lr, t: formulas.power_of(t, fading))
         rate = numbers("rate", lambda lr, t: formulas.lesser(lr, 1 / formulas.root(t)))
         size = rate * (p.norm() / math.sqrt(p.numel())).clamp(min=smallest)
         value: Tensor = p.detach()
-        if decay:
-            value = value * numbers("shrink", lambda lr, t: 1 - lr * decay)
+        if group["weight_decay"]:
+            value = value * numbers("shrink", lambda lr, t: 1 - lr * group["weight_decay"])
         change = self._sizes(grad, state, share, least).clamp(min=least**2).rsqrt() * grad
         over = (change.norm() / (math.sqrt(p.numel()) * group["d"])).clamp(min=1.0)
         self._set(p, value - change * (size / over))
@@ -118,7 +119,7 @@ class Muon(CompiledOptimizer):
 
     def _update(self, p: Tensor, grad: Tensor, state: State, group: Group,
                 numbers: Numbers) -> None:
-        momentum, decay = group["momentum"], group["weight_decay"]
+        momentum = numbers.options["momentum"]
         rows, columns = p.shape
         ratio = 0.2 * math.sqrt(max(rows, columns)) \
             if group["adjust_lr_fn"] == "match_rms_adamw" else math.sqrt(max(1, rows / columns))
@@ -126,7 +127,7 @@ class Muon(CompiledOptimizer):
         self._set(buffer, buffer + (grad - buffer) * (1 - momentum))
         mean = grad + (buffer - grad) * momentum if group["nesterov"] else buffer
         change = _orthogonal(mean, group).to(scalar_type(p))
-        value = p * numbers("shrink", lambda lr, t: 1 - lr * decay)
+        value = p * numbers("shrink", lambda lr, t: 1 - lr * group["weight_decay"])
         self._set(p, value - change * numbers(f"rate{ratio}", lambda lr, t: lr * ratio))
 
 

@@ -8,9 +8,10 @@ from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.operators.math import shapes
 from lazyten.optim import formulas
-from lazyten.optim.compiled import CompiledOptimizer, Numbers, Params, full, scalar_type
+from lazyten.optim.compiled import CompiledOptimizer, Params, full
 from lazyten.optim.optimizer import State
 from lazyten.optim.param_groups import Group
+from lazyten.optim.step_numbers import Numbers, scalar_type
 from lazyten.storage import tracing
 from lazyten.support.errors import ArgumentError
 
@@ -51,13 +52,14 @@ class SGD(CompiledOptimizer):
 
     def _update(self, p: Tensor, grad: Tensor, state: State, group: Group,
                 numbers: Numbers) -> None:
+        options = numbers.options
         if group["weight_decay"]:
-            grad = grad + p * group["weight_decay"]
+            grad = grad + p * options["weight_decay"]
         if group["momentum"]:
-            buffer = state["momentum_buffer"]
+            buffer, momentum = state["momentum_buffer"], options["momentum"]
             share = self._dampened(grad, group, numbers) if group["dampening"] else grad
-            self._set(buffer, buffer * group["momentum"] + share)
-            grad = grad + buffer * group["momentum"] if group["nesterov"] else buffer
+            self._set(buffer, buffer * momentum + share)
+            grad = grad + buffer * momentum if group["nesterov"] else buffer
         self._set(p, p - grad * numbers.lr)
 
     def _dampened(self, grad: Tensor, group: Group, numbers: Numbers) -> Tensor:
@@ -94,7 +96,7 @@ class ASGD(CompiledOptimizer):
                 numbers: Numbers) -> None:
         lambd, alpha, t0 = group["lambd"], group["alpha"], group["t0"]
         if group["weight_decay"]:
-            grad = grad + p * group["weight_decay"]
+            grad = grad + p * numbers.options["weight_decay"]
         average, kind = state["ax"], scalar_type(p)
         eta, mu = state["eta"].to(kind), state["mu"].to(kind)
         value = p * (1 - eta * lambd) - grad * eta

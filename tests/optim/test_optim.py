@@ -140,3 +140,41 @@ def test_mistakes_are_explained(call: Callable[[list[lt.Tensor]], Any],
                                 error: type[Exception]) -> None:
     with pytest.raises(error):
         call(parameters())
+
+
+SCHEDULED: dict[str, Callable[[dict[str, Any], float], None]] = {
+    "momentum": lambda group, x: group.update(momentum=0.5 + x),
+    "weight_decay": lambda group, x: group.update(weight_decay=x),
+    "betas": lambda group, x: group.update(betas=(0.5 + x, 0.99 - x / 10))}
+
+
+@pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jit"])
+@pytest.mark.parametrize(("option", "maker"), [
+    (option, maker) for option, makers in {
+        "momentum": ["SGD", "RMSprop"], "weight_decay": ["SGD", "Adam", "AdamW", "Lion"],
+        "betas": ["AdamW", "NAdam", "Adamax", "RAdam"]}.items() for maker in makers])
+def test_options_on_a_schedule_compile_nothing_anew(option: str, maker: str, jitted: bool) -> None:
+    """And give what a new optimizer with the same state gives."""
+    found = []
+    for fresh in (False, True):
+        params = parameters()
+        start = {"momentum": 0.5} if option == "momentum" else {}
+        optimizer = getattr(lt.optim, maker)(params, lr=0.1, **start)
+
+        def step(params: Any = params, optimizer: Any = optimizer) -> None:
+            optimizer.zero_grad()
+            loss_of(params).backward()
+            optimizer.step()
+
+        run = lt.jit(step) if jitted and not fresh else step
+        for number in range(8):
+            SCHEDULED[option](optimizer.param_groups[0], 0.01 * (number + 1))
+            if fresh:
+                optimizer._options.clear()
+                optimizer._varying = frozenset()
+            with counted_plans() as made:
+                run()
+            assert fresh or number < 3 or not made
+        found.append([p.detach().numpy() for p in params])
+    for mine, other in zip(*found, strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-5)

@@ -1,0 +1,116 @@
+"""Numbers of a compiled step that change between steps: kernel inputs, by name.
+
+`_update` of an optimizer asks for them, as formulas of the learning rate and the count of steps.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, Protocol
+
+from lazyten.frontend.tensor import Tensor
+from lazyten.ir import dtype as dt
+from lazyten.ir.dtype import DType
+from lazyten.optim.optimizer import State
+from lazyten.optim.param_groups import Group
+
+Formula = Callable[[Any, Any], Any]
+Place = tuple[int, str, int]
+"""Of an option: the number of its group, its name and its place in a tuple."""
+
+
+class Owner(Protocol):
+    """What a step's numbers need of the optimizer (`CompiledOptimizer`)."""
+
+    _varying: frozenset[Place]
+    _ages: dict[tuple[int, int], int]
+
+    def _count(self, state: State) -> None: ...
+    def _count_on_device(self, state: State, like: Tensor, before: int) -> Tensor | None: ...
+    def _input(self, name: str, number: int, age: int, like: Tensor,
+               compute: Callable[[], float]) -> Tensor: ...
+
+
+class Numbers:
+    """Numbers of one parameter's step that change between steps, as zero-dim tensors."""
+
+    def __init__(self, owner: Owner, p: Tensor, state: State, group: Group,
+                 number: int) -> None:
+        self._owner, self._p, self._state = owner, p, state
+        self._group, self._number = group, number
+        self._age = 0
+        self._taken: Tensor | None = None
+        if "step" in state:
+            self.count()
+            if self._taken is None:
+                owner._count(state)
+                self._age = owner._ages.setdefault((number, state["step"]), len(owner._ages))
+
+    def count(self, before: int = 0) -> Tensor | None:
+        """How many steps were taken, this one with it, if only the device knows. before: those of a
+        state that has counted none."""
+        if self._taken is None:
+            self._taken = self._owner._count_on_device(self._state, self._p, before)
+        return self._taken
+
+    def __call__(self, name: str, formula: Formula) -> Tensor:
+        """formula(lr, t), t being the count of steps, this one with it: of Python numbers, or, if a
+        learning rate is a tensor or steps may be skipped, of tensors (see formulas.py)."""
+        group, state = self._group, self._state  # what is called later must not hold this object
+        rate, taken = group["lr"], self._taken
+        if taken is None and not isinstance(rate, Tensor):
+            return self.given(name, lambda: formula(float(group["lr"]), state.get("step")))
+        t = taken
+        if t is None and "step" in state:
+            t = self.given("t", lambda: state["step"])
+        lr = rate.detach().to(dtype=scalar_type(self._p), device=self._p.device) if isinstance(
+            rate, Tensor) else self.given("lr", lambda: float(group["lr"]))
+        result: Tensor = formula(lr, t)
+        return result
+
+    @property
+    def options(self) -> Group:
+        """The group, with tensors for numbers that vary."""
+        owner, group = self._owner, self._group
+        mine = {(name, i) for number, name, i in owner._varying if number == self._number}
+        if not mine:
+            return group
+        found = {}
+        for name, value in group.items():
+            if (name, 0) in mine and type(value) is float:
+                found[name] = self.given(name, partial(group.__getitem__, name))
+            elif isinstance(value, list | tuple) and any(n == name for n, _ in mine):
+                found[name] = [self.given(f"{name}{i}", partial(_at, group, name, i))
+                               if (name, i) in mine else v for i, v in enumerate(value)]
+        return {**group, **found}
+
+    @property
+    def lr(self) -> Tensor:
+        """The learning rate."""
+        return self("lr", lambda lr, t: lr)
+
+    def given(self, name: str, compute: Callable[[], float]) -> Tensor:
+        """Another number that changes: the caller computes it."""
+        return self._owner._input(name, self._number, self._age, self._p, compute)
+
+
+def _at(group: Group, name: str, place: int) -> float:
+    value: float = group[name][place]
+    return value
+
+
+def numbers_of(groups: list[Group], names: frozenset[str]) -> Iterator[tuple[Place, float]]:
+    """Options that are numbers, by the number of their group, name and place in a tuple. Those of a
+    group whose learning rate is a tensor are left out: its formulas are of tensors."""
+    for number, group in enumerate(groups):
+        if not isinstance(group["lr"], Tensor):
+            for name in names & group.keys():
+                listed = group[name] if isinstance(group[name], list | tuple) else [group[name]]
+                for i, value in enumerate(listed):
+                    if type(value) is float:
+                        yield (number, name, i), value
+
+
+def scalar_type(like: Tensor) -> DType:
+    """What numbers beside a parameter are computed in."""
+    return dt.float64 if like.dtype is dt.float64 else dt.float32
