@@ -20,6 +20,10 @@ Files, in reading order:
 - beyond.py: Lion, Sophia, LAMB, which PyTorch does not have.
 - lbfgs.py: LBFGS.
 - line_search.py: A line search for the strong Wolfe conditions, for L-BFGS.
+- scheduler.py: `LRScheduler`: what sets the learning rates of an optimizer's groups.
+- swa_utils.py: Averages of a model's weights over the steps of training.
+
+The room lr_scheduler/ below it has the learning rates that change.
 
 A step of lazyten's own optimizers is recorded like any computation; in a jitted function it becomes
 part of the one native call, and numbers that change are computed anew for each call. A step that a
@@ -27,6 +31,7 @@ user has written is run in Python each time.
 """
 from __future__ import annotations
 
+from lazyten.optim import lr_scheduler, swa_utils
 from lazyten.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
 from lazyten.optim.adaptive import Adadelta, Adagrad, RMSprop, Rprop, SparseAdam
 from lazyten.optim.beyond import LAMB, Lion, Sophia
@@ -55,4 +60,6 @@ __all__ = [
     "Rprop",
     "Sophia",
     "SparseAdam",
+    "lr_scheduler",
+    "swa_utils",
 ]

@@ -75,7 +75,7 @@ class Numbers:
         mine = {(name, i) for number, name, i in owner._varying if number == self._number}
         if not mine:
             return group
-        found = {}
+        found: Group = {}
         for name, value in group.items():
             if (name, 0) in mine and type(value) is float:
                 found[name] = self.given(name, partial(group.__getitem__, name))

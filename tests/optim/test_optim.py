@@ -149,6 +149,26 @@ SCHEDULED: dict[str, Callable[[dict[str, Any], float], None]] = {
 
 
 @pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jit"])
+def test_an_option_that_varies_may_become_0(jitted: bool) -> None:
+    w = lt.tensor([1.0], requires_grad=True)
+    optimizer = SGD([w], lr=1.0, momentum=0.5)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        w.sum().backward()
+        optimizer.step()
+
+    run = lt.jit(step) if jitted else step
+    buffer, expected = 0.0, 1.0
+    for momentum in (0.5, 0.25, 0.75, 0.0, 0.5):
+        optimizer.param_groups[0]["momentum"] = momentum
+        run()
+        buffer = buffer * momentum + 1 if momentum else buffer
+        expected -= buffer if momentum else 1
+        assert w.item() == expected
+
+
+@pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jit"])
 @pytest.mark.parametrize(("option", "maker"), [
     (option, maker) for option, makers in {
         "momentum": ["SGD", "RMSprop"], "weight_decay": ["SGD", "Adam", "AdamW", "Lion"],
