@@ -77,7 +77,7 @@ class Numbers:
             return group
         found: Group = {}
         for name, value in group.items():
-            if (name, 0) in mine and type(value) is float:
+            if (name, 0) in mine and isinstance(value, int | float):
                 found[name] = self.given(name, partial(group.__getitem__, name))
             elif isinstance(value, list | tuple) and any(n == name for n, _ in mine):
                 found[name] = [self.given(f"{name}{i}", partial(_at, group, name, i))
