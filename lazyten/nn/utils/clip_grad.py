@@ -1,0 +1,81 @@
+"""Gradients held to a norm or to limits, in place. Nothing is read, so they may be jitted."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lazyten.frontend import functions
+from lazyten.frontend.tensor import Tensor
+from lazyten.nn.functions.distances import vector_norm
+from lazyten.operators.math import shapes
+from lazyten.support.errors import DTypeError, GradientError
+from lazyten.support.grad_mode import no_grad
+
+Tensors = Tensor | Iterable[Tensor]
+
+
+def _listed(tensors: Tensors, name: str) -> list[Tensor]:
+    found = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    for t in found:
+        if not isinstance(t, Tensor):
+            raise DTypeError(f"{name}: {type(t).__name__} {t!r:.40} is not a tensor; give "
+                             f"model.parameters()")
+    return found
+
+
+def _gradients(parameters: Tensors, name: str) -> list[Tensor]:
+    return [p.grad for p in _listed(parameters, name) if p.grad is not None]
+
+
+@no_grad()
+def get_total_norm(tensors: Tensors, norm_type: float = 2.0, error_if_nonfinite: bool = False,
+                   foreach: bool | None = None) -> Tensor:
+    """The norm of all elements of the tensors, as of one vector, on the first one's device: a
+    zero-dim tensor. norm_type may be infinite. (foreach has no effect.)
+
+    error_if_nonfinite: GradientError for NaN or infinity, for which the norm is read.
+    """
+    given = _listed(tensors, "get_total_norm")
+    order = shapes.as_number(norm_type, "get_total_norm", "norm_type")
+    if not given:
+        return functions.tensor(0.0)
+    norms = [vector_norm(t.reshape(-1), order, 0, "get_total_norm").to(device=given[0].device)
+             for t in given]
+    total = vector_norm(functions.cat(norms), order, 0, "get_total_norm").reshape(())
+    if error_if_nonfinite and not total.isfinite().item():
+        raise GradientError(f"get_total_norm: the norm of order {norm_type} of the gradients is "
+                            f"{total.item()}, so they cannot be clipped; look for what makes it "
+                            f"so, or leave error_if_nonfinite out")
+    return total
+
+
+@no_grad()
+def clip_grads_with_norm_(parameters: Tensors, max_norm: float, total_norm: Tensor,
+                          foreach: bool | None = None) -> None:
+    """Scale gradients in place so that a norm of `total_norm` becomes max_norm at most."""
+    most = shapes.as_number(max_norm, "clip_grads_with_norm_", "max_norm")
+    scale = (most / (total_norm + 1e-6)).clamp(max=1.0)
+    for gradient in _gradients(parameters, "clip_grads_with_norm_"):
+        gradient.mul_(scale.to(device=gradient.device))
+
+
+def clip_grad_norm_(parameters: Tensors, max_norm: float, norm_type: float = 2.0,
+                    error_if_nonfinite: bool = False, foreach: bool | None = None) -> Tensor:
+    """Scale the gradients of parameters in place so that their norm, as of one vector, is max_norm
+    at most; gives the norm that they had, as get_total_norm() does."""
+    given = _listed(parameters, "clip_grad_norm_")
+    total = get_total_norm(_gradients(given, "clip_grad_norm_"), norm_type, error_if_nonfinite)
+    clip_grads_with_norm_(given, max_norm, total)
+    return total
+
+
+clip_grad_norm = clip_grad_norm_
+"""An older name of PyTorch's."""
+
+
+@no_grad()
+def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | None = None) -> None:
+    """Hold each element of the gradients of parameters between -clip_value and clip_value, in
+    place. (foreach has no effect.)"""
+    limit = shapes.as_number(clip_value, "clip_grad_value_", "clip_value")
+    for gradient in _gradients(parameters, "clip_grad_value_"):
+        gradient.clamp_(-limit, limit)
