@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from lazyten.autodiff.gradient import of_unknowns
 from lazyten.autodiff.vmap_rules import VMAP
 from lazyten.ir.node import GradientRule, Node, expand, make, reshape, toposort
 from lazyten.ir.ops import Op
@@ -38,6 +39,12 @@ def repeated(x: Node, size: int) -> Node:
 def _of_all(node: Node, src: tuple[Node, ...], size: int) -> Node:
     if node.op is Op.CUSTOM_GRADIENT:
         return make(node.op, node.dtype, src, _BatchedRule(node.arg, size))
+    if node.op is Op.SCAN:
+        steps, holes = of_unknowns(node)
+        given = {flat: reshape(x, (size, flat.numel))
+                 for (_, flat), x in zip(holes, src, strict=True)}
+        whole, = batch([steps], given, size)
+        return repeated(steps, size) if whole is None else whole
     return VMAP[node.op](node, src, size)
 
 

@@ -9,9 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from lazyten.autodiff.arithmetic import add
-from lazyten.autodiff.gradient import custom_cotangents, differentiable_sources, vjp_of_all
+from lazyten.autodiff.gradient import (
+    custom_cotangents,
+    differentiable_sources,
+    of_unknowns,
+    vjp_of_all,
+)
 from lazyten.autodiff.jvp_rules import JVP
-from lazyten.ir.node import Node, reshape, toposort
+from lazyten.ir.node import Node, reshape, substitute, toposort
 from lazyten.ir.ops import Op
 from lazyten.ir.unknown import unknown
 from lazyten.support.errors import InternalError
@@ -38,6 +43,8 @@ def _passed_on(node: Node, found: Mapping[Node, Node]) -> Node | None:
     """The tangent of `node`: the sum of what comes through its sources, in their order."""
     if node.op is Op.CUSTOM_GRADIENT:
         return _custom(node, found)
+    if node.op is Op.SCAN:
+        return _scan(node, found)
     total: Node | None = None
     for source, rule in zip(node.src, JVP[node.op], strict=True):
         if rule is not None and source in found:
@@ -46,6 +53,16 @@ def _passed_on(node: Node, found: Mapping[Node, Node]) -> Node | None:
                 raise InternalError(f"{node.op.name}'s tangent from {source} is {part}")
             total = part if total is None else add(total, part)
     return total
+
+
+def _scan(node: Node, found: Mapping[Node, Node]) -> Node | None:
+    """Through the nodes of its steps."""
+    steps, holes = of_unknowns(node)
+    flat = [f for _, f in holes]
+    tangent, = jvp([steps], {f: reshape(found[s], f.shape)
+                             for f, s in zip(flat, node.src, strict=True) if s in found})
+    known = {f: reshape(s, f.shape) for f, s in zip(flat, node.src, strict=True)}
+    return None if tangent is None else substitute([tangent], known)[0]
 
 
 def _custom(node: Node, found: Mapping[Node, Node]) -> Node | None:

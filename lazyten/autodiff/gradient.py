@@ -13,8 +13,10 @@ from itertools import chain
 from lazyten.autodiff import hooks
 from lazyten.autodiff.arithmetic import add
 from lazyten.autodiff.vjp_rules import VJP
-from lazyten.ir.node import Node, toposort
+from lazyten.ir.node import Node, make, reshape, substitute, toposort
 from lazyten.ir.ops import Op
+from lazyten.ir.scan import unrolled
+from lazyten.ir.unknown import unknown
 from lazyten.support.errors import GradientError, InternalError
 from lazyten.support.location import attribute_to
 
@@ -123,6 +125,8 @@ def differentiable_sources(node: Node) -> Sequence[Node]:
     """The sources that a cotangent may flow to, and a tangent come from: floats alone."""
     if node.op is Op.CUSTOM_GRADIENT:
         return [s for s in node.src[1:] if s.dtype.is_float]
+    if node.op is Op.SCAN:
+        return [s for s in node.src if s.dtype.is_float]
     rules = VJP.get(node.op)
     if rules is None or not node.dtype.is_float:
         return ()
@@ -135,6 +139,9 @@ def _pass_back(node: Node, total: Node, active: set[Node]) -> list[tuple[Node, N
         return [(source, part)
                 for source, part in zip(node.src[1:], custom_cotangents(node, total), strict=True)
                 if part is not None and source in active]
+    if node.op is Op.SCAN:
+        return [(source, part) for source, part in zip(node.src, _scan(node, total), strict=True)
+                if part is not None and source in active]
     parts = []
     for source, rule in zip(node.src, VJP.get(node.op, ()), strict=False):
         if rule is not None and source in active:
@@ -143,6 +150,22 @@ def _pass_back(node: Node, total: Node, active: set[Node]) -> list[tuple[Node, N
                 raise InternalError(f"{node.op.name}'s gradient for {source} is {part}")
             parts.append((source, part))
     return parts
+
+
+def _scan(node: Node, total: Node) -> list[Node | None]:
+    """The cotangents of a SCAN's sources, through the nodes of its steps."""
+    steps, holes = of_unknowns(node)
+    parts = vjp_of_all([steps], [total], [flat for _, flat in holes])
+    known = {flat: reshape(s, flat.shape) for (_, flat), s in zip(holes, node.src, strict=True)}
+    found = iter(substitute([p for p in parts if p is not None], known))
+    return [None if p is None else reshape(next(found), s.shape)
+            for p, s in zip(parts, node.src, strict=True)]
+
+
+def of_unknowns(node: Node) -> tuple[Node, list[tuple[Node, Node]]]:
+    """The steps of a SCAN as other nodes, of unknown sources, and these; see unknown()."""
+    holes = [unknown(s.shape, s.dtype) for s in node.src]
+    return unrolled(make(Op.SCAN, node.dtype, tuple(x for x, _ in holes), node.arg)), holes
 
 
 def custom_cotangents(node: Node, total: Node) -> Sequence[Node | None]:

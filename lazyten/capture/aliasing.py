@@ -28,6 +28,7 @@ def replacements(made: Schedule, programs: Sequence[Program]) -> Replacing:
     result either.
     """
     last = _last_launches(made)
+    written = Counter(a for step in made.steps for a in step.writes)
     found = set()
     rest = iter(zip(made.steps, programs, strict=True))
     for launch, count in enumerate(made.launches):
@@ -37,7 +38,7 @@ def replacements(made: Schedule, programs: Sequence[Program]) -> Replacing:
             for output, given in program.in_place:
                 read = step.args[given]
                 if last[read] == launch and uses[read] == 1 and not step.offsets[given] \
-                        and read not in made.outputs:
+                        and read not in made.outputs and written[step.args[output]] == 1:
                     found.add((step.args[output], read))
     return frozenset(found)
 
@@ -104,9 +105,9 @@ def taken(made: Schedule, replacing: Replacing,
 
 
 def first_launches(made: Schedule) -> dict[int, int]:
-    """The launch that writes each array."""
-    return {array: launch for launch, step in _in_launches(made)
-            for array in step.args[:len(step.kernel.outputs)]}
+    """The launch that writes each array first."""
+    return {array: launch for launch, step in reversed([*_in_launches(made)])
+            for array in step.writes}
 
 
 def _in_launches(made: Schedule) -> Iterable[tuple[int, Step]]:

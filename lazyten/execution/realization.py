@@ -22,6 +22,7 @@ from lazyten.ir import dtype as dt
 from lazyten.ir.kernel import Kernel, Slot
 from lazyten.ir.node import Node, make, rebuild, toposort
 from lazyten.ir.ops import IDENTITY_OPS, Op
+from lazyten.ir.scan import plain
 from lazyten.schedule.deciding import read_again
 from lazyten.schedule.schedule import Schedule, schedule
 from lazyten.storage import history, tracing
@@ -307,6 +308,9 @@ class Graph:
             elif node.op is Op.BUFFER:
                 memo[node] = make(Op.BUFFER, node.dtype, (), Slot(count, node.arg.size))
                 count += 1
+            elif node.op is Op.SCAN:
+                memo[node] = make(Op.SCAN, node.dtype, tuple(memo[s] for s in node.src),
+                                  plain(node.arg), node.place)
             else:
                 memo[node] = rebuild(node, tuple(memo[s] for s in node.src))
         return [memo[r] for r in self.roots]

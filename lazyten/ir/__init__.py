@@ -15,6 +15,8 @@ Files, in reading order:
 - unknown.py: Arrays that a graph is made for before they are known: examples, cotangents,
   tangents.
 - kernel.py: What the scheduler hands to a runtime: kernels over numbered arguments, in order.
+- scan.py: Scans: a body of nodes that runs once for each position of the first axis, and hands a
+  state on.
 - kernel_text.py: A kernel from its text: reads what `lazyten.ir.kernel.computation` writes.
 - decision_grammar.py: The grammar of decisions: what a text such as `tile(i0:3, i1:4)
   vector(i1:8)` is made of.
@@ -41,6 +43,10 @@ promotion an explicit CAST.
 - GATHER(x, index; axis) is `x[.., index[.., j, ..], ..]`, SCATTER(base, index, values; axis,
   combiner) its transpose: index has x's shape but for `axis`. Every kind of index array is one of
   the two, with moves around it (index_arrays.py); their gradients are each other.
+- SCAN(rows..., first states..., same for all...; body) is all steps of a recurrence: row t of the
+  result holds the states after step t, and what else the body gives. The body is nodes over BUFFERs
+  of its own, which no pass walks into; what a SCAN means is written out by `unrolled` (scan.py),
+  through which it is differentiated and batched.
 - EXP is an op of its own beside EXP2: written as `EXP2(x / ln 2)`, it would lose `|x| / 2` units
   in the last place to the rounding of the product.
 

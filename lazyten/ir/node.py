@@ -212,6 +212,8 @@ def _shape_of(op: Op, dtype: DType, src: tuple[Node, ...], arg: Any) -> Shape:
         return _gather_shape(src, arg)
     if op is Op.SCATTER:
         return _scatter_shape(src, *arg)
+    if op is Op.SCAN:
+        return (*arg.shape,)
     if op in IDENTITY_OPS or op in (Op.COPY, Op.CONTIGUOUS):
         return src[0].shape
     if op in LOOP_ONLY:

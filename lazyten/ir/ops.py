@@ -71,6 +71,8 @@ class Op(metaclass=_Ops):
     SCATTER: ClassVar[Op]          # src: base, index, values; arg: (axis, combiner or None): base,
                                    # with values[.., j, ..] put in or combined at
                                    # [.., index[.., j, ..], ..]
+    SCAN: ClassVar[Op]             # src: rows..., first states..., same for all...; arg: Body; the
+                                   # states after each of a row of steps; see scan.py
 
     # ELEMENTWISE: GRAPH, LOOP and index arithmetic alike
     NEG: ClassVar[Op]

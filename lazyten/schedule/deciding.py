@@ -37,7 +37,8 @@ STEPS = frozenset({Op.CMPLT, Op.CMPNE, Op.IDIV, Op.MOD, Op.BITCAST})
 
 def is_inexact(node: Node) -> bool:
     """Whether the last bits of a value depend on the loops that compute it."""
-    return node.op is Op.REDUCE and node.dtype.is_float and node.arg[0] is not Op.MAX
+    return node.dtype.is_float and (
+        node.op is Op.SCAN or node.op is Op.REDUCE and node.arg[0] is not Op.MAX)
 
 
 def is_deciding(node: Node) -> bool:

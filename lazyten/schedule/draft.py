@@ -38,16 +38,17 @@ NOWHERE = Memory({}, {}, ())
 class Draft:
     """A graph on its way to a schedule, whose fields have their values from some pass on.
 
-    arrays: the inputs, then what is stored. needed: what is stored in any case. stored: by value
-    without its shape, the decisions to store it, which need one array. groups: kernels to be.
-    place: the array of each stored value. steps: one for each of the groups. launches: how many
-    steps each runs.
+    arrays: the inputs, then what is stored. loose: inputs that may start at any element. needed:
+    what is stored in any case. stored: by value without its shape, the decisions to store it, which
+    need one array. groups: kernels to be. place: the array of each stored value. steps: one for
+    each of the groups. launches: how many steps each runs.
     """
 
     roots: tuple[Node, ...]
     inputs: int
     limits: Limits
     arrays: tuple[tuple[DType, int], ...]
+    loose: frozenset[int] = frozenset()
     needed: tuple[Node, ...] = ()
     stored: Mapping[Node, Sequence[Decision]] = field(default_factory=dict)
     groups: tuple[Group, ...] = ()

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, toposort, unshaped
+from lazyten.ir.ops import Op
 from lazyten.schedule.cost import Decision, stored_values
 from lazyten.schedule.deciding import in_several_places
 from lazyten.schedule.draft import Draft, Limits, Memory, describe, verify_draft
@@ -21,11 +23,12 @@ from lazyten.schedule.fusion import Group, merge_kernels
 from lazyten.schedule.launches import Work, launches
 from lazyten.schedule.memory import Lifetime, share
 from lazyten.schedule.memory_order import Use, ordered
+from lazyten.schedule.scans import Stages, fits, without_scans
 from lazyten.schedule.split_reductions import split_reductions
 from lazyten.schedule.steps import Names, Step, make_step
 from lazyten.schedule.tile_fusion import hold_blocks
 from lazyten.storage.device import Argument
-from lazyten.support.passes import Driver, Pass, always
+from lazyten.support.passes import Driver, Pass, always, is_verifying
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,25 @@ def schedule(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]],
     kernel.
     """
     limits = Limits(offsets, block_bytes, items, alignment)
-    made = DRIVER.run(PASSES, Draft(tuple(roots), len(inputs), limits, tuple(inputs)))
+    roots = without_scans(roots, lambda body: offsets and fits(body, alignment))
+    if all(n.op is not Op.SCAN for n in toposort(roots)):
+        return _plain(limits, roots, inputs)
+    stages = Stages(partial(_plain, limits), alignment, list(inputs))
+    outputs = stages.run(roots)
+    made = Draft(tuple(roots), len(inputs), limits, tuple(stages.arrays), outputs=outputs,
+                 steps=tuple(stages.steps), launches=tuple(stages.launches))
+    memory = _plan_memory(made.arrays, made.inputs, made.steps, made.launches, outputs)
+    if is_verifying():
+        verify_draft(replace(made, steps=()), replace(made, memory=memory))
+    return Schedule(made.arrays, made.inputs, made.steps, outputs, *memory, made.launches,
+                    tuple(stages.decisions), tuple(stages.saved))
+
+
+def _plain(limits: Limits, roots: Sequence[Node], inputs: Sequence[tuple[DType, int]], *,
+           needed: tuple[Node, ...] = (), loose: frozenset[int] = frozenset()) -> Schedule:
+    """`schedule` of a graph without scans. needed, loose: see Draft."""
+    made = DRIVER.run(PASSES, Draft(tuple(roots), len(inputs), limits, tuple(inputs), loose,
+                                    needed))
     return Schedule(made.arrays, made.inputs, made.steps, made.outputs, *made.memory, made.launches,
                     tuple(d for g in made.groups for d in g.decisions),
                     tuple(g.saved for g in made.groups))
@@ -146,7 +167,8 @@ def _hold(draft: Draft) -> Draft:
 def _build(draft: Draft) -> Draft:
     names, limits = Names(), draft.limits
     return replace(draft, steps=tuple(
-        make_step(g, draft.place, names, limits.offsets, limits.alignment) for g in draft.groups))
+        make_step(g, draft.place, names, limits.offsets, limits.alignment, draft.loose)
+        for g in draft.groups))
 
 
 def _order(draft: Draft) -> Draft:

@@ -5,7 +5,7 @@ a `Step`. schedule.py calls this.
 """
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from lazyten.ir.dtype import DType
@@ -64,8 +64,9 @@ class Names:
 
 
 def make_step(group: Group, place: Mapping[Node, int], names: Names, offsets: bool,
-              alignment: int) -> Step:
-    """The step that computes some stored nodes from inputs and other stored nodes.
+              alignment: int, loose: Collection[int] = ()) -> Step:
+    """The step that computes some stored nodes from inputs and other stored nodes. loose: arrays
+    that may start at any element.
 
     What one of them reads of another is that one's expression, so no kernel reads what it writes.
     What it holds is a CONTIGUOUS in its expression.
@@ -101,6 +102,7 @@ def make_step(group: Group, place: Mapping[Node, int], names: Names, offsets: bo
         outputs, starts = without_offsets(outputs)
     later = [starts.get(slot, 0) * dtype.itemsize for slot, (dtype, _) in
              enumerate(types, len(nodes))]
-    unaligned = tuple(slot for slot, start in enumerate(later, len(nodes)) if start % alignment)
+    unaligned = tuple(slot for array, (slot, start) in zip(
+        slots, enumerate(later, len(nodes)), strict=True) if start % alignment or array in loose)
     kernel = names.kernel(tuple(outputs), tuple(types), nodes[0].where, unaligned)
     return Step(kernel, (*(place[n] for n in nodes), *slots), (*(0 for _ in nodes), *later))

@@ -27,7 +27,7 @@ CONSTANT_DEPTH = 8
 """What is made of constants alone has no age; it counts as old once it is so deep."""
 CONSTANT_LONG = 64
 """And as long once it is so deep."""
-HEAVY = {Op.REDUCE: 16, Op.GATHER: 16, Op.SCATTER: 16}
+HEAVY = {Op.REDUCE: 16, Op.GATHER: 16, Op.SCATTER: 16, Op.SCAN: 64}
 """Operations that count as several: kernels with many of them take long to compile."""
 DEPTH = 500
 """A history this deep is long. (No expression of one kernel is deeper.)"""

@@ -13,6 +13,7 @@ import numpy as np
 from lazyten.ir import ops
 from lazyten.ir.node import Node, toposort
 from lazyten.ir.ops import ELEMENTWISE, IDENTITY_OPS, Op
+from lazyten.ir.scan import Body
 
 Array = np.ndarray[Any, Any]
 
@@ -85,6 +86,20 @@ def scatter(base: Array, axis: int, combiner: Op | None, positions: Array, value
     return result
 
 
+def scan(node: Node, args: Sequence[Array]) -> Array:
+    """SCAN, one step after the other; what pads a row is 0."""
+    body: Body = node.arg
+    given = [ops.encode(a, s.dtype) for a, s in zip(args, node.src, strict=True)]
+    rows = np.zeros(node.shape, node.dtype.compute)
+    for t in body.steps:
+        leaves = {i: a[t] if i < body.xs else a for i, a in enumerate(given)}
+        for i, x in enumerate(evaluate(body.outputs, leaves)):
+            rows[t, body.starts[i]:body.starts[i] + x.size] = x.ravel()
+            if i < body.carried:
+                given[body.xs + i] = ops.encode(x.ravel(), node.dtype)
+    return rows
+
+
 def evaluate(outputs: Sequence[Node], leaves: Mapping[int, Array]) -> list[Array]:
     """Values of GRAPH nodes, as compute-type arrays, given those of the BUFFER slots."""
     values = evaluate_all(outputs, leaves)
@@ -117,6 +132,8 @@ def value_of(node: Node, args: Sequence[Array], leaves: Mapping[int, Array]) -> 
         return gather(args[0], node.arg, args[1])
     if node.op is Op.SCATTER:
         return scatter(args[0], *node.arg, *args[1:])
+    if node.op is Op.SCAN:
+        return scan(node, args)
     if node.op in IDENTITY_OPS or node.op in (Op.CONTIGUOUS, Op.COPY):
         return args[0]
     return move(node.op, args[0], node.arg)

@@ -58,7 +58,7 @@ def check_batch(outputs: Sequence[Node], values: dict[int, Array], mapped: set[i
 
 
 def test_every_graph_op_has_a_row_or_is_the_same_for_all() -> None:
-    assert set(VMAP) | SAME_FOR_ALL | {Op.CUSTOM_GRADIENT} == {
+    assert set(VMAP) | SAME_FOR_ALL | {Op.CUSTOM_GRADIENT, Op.SCAN} == {
         op for op in Op if op not in LOOP_ONLY}
     assert not set(VMAP) & SAME_FOR_ALL
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from layer_compare import compare_layers, torch
 
 import lazyten as lt
+from lazyten.testing import watch_kernels
 
 pytestmark = pytest.mark.torch
 
@@ -177,3 +178,40 @@ def test_parameters_are_torchs() -> None:
             assert values.std() == pytest.approx(0.25 / 3 ** 0.5, rel=0.1)
             layer.reset_parameters()
     assert ours.flatten_parameters() is None
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+def test_jitted_training_on_sequences_of_different_lengths_matches_torch(kind: str) -> None:
+    """Losses of a layer that reads what it is to say next, by ten steps of SGD with momentum."""
+    arrays = [normal(n, 2, 3) for n in (4, 6, 4, 2, 6)] * 2
+
+    def losses(T: Any, dtype: Any, jit: bool) -> list[float]:
+        layer = getattr(T.nn, kind)(3, 3, 2, dtype=dtype)
+        layer.load_state_dict({n: T.tensor(v) for n, v in first.items()})
+        optimizer = T.optim.SGD(layer.parameters(), lr=0.5, momentum=0.9)
+
+        def step(x: Any) -> Any:
+            optimizer.zero_grad()
+            loss = (layer(x[:-1])[0] - x[1:]).square().mean()
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+        run = lt.jit(step) if jit else step
+        return [run(T.tensor(a)).item() for a in arrays]
+    first = {n: normal(*p.shape) for n, p in getattr(torch.nn, kind)(3, 3, 2).state_dict().items()}
+    expected = losses(torch, torch.float64, False)
+    for jit in (True, False):
+        np.testing.assert_allclose(losses(lt, lt.float64, jit), expected, rtol=1e-8)
+
+
+def test_a_new_length_compiles_only_what_is_computed_for_all_steps_at_once() -> None:
+    layer = lt.nn.LSTM(8, 16, device="cpu")
+
+    def kernels(length: int) -> set[Any]:
+        with watch_kernels() as seen:
+            layer(lt.ones(length, 4, 8, device="cpu"))[0].square().sum().backward()
+            lt.realize(*(p.grad for p in layer.parameters() if p.grad is not None))
+        return {step.kernel for _, schedule in seen.schedules for step in schedule.steps}
+    short, long = kernels(5), kernels(50)
+    assert len(long) == len(short)
+    assert len(long - short) <= 8

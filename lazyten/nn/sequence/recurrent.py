@@ -183,7 +183,7 @@ class RNNBase(Module):
         # The product for all steps is one; autocast may compute it in a low type.
         xs = F.linear(x, own["weight_ih"], own.get("bias_ih")).to(dtype=x.dtype)
         weights = [own.get(kind) for kind in ("weight_hh", "bias_hh", "weight_hr")]
-        output, states = recurrences.unrolled(
+        output, states = recurrences.recurrent(
             CELLS[self.mode], xs.node, tuple(s.node for s in first),
             [None if w is None else w.node for w in weights], reverse,
             None if there is None else there.node)

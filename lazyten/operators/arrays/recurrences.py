@@ -2,10 +2,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
+from lazyten.autodiff.gradient import vjp_of_all
 from lazyten.ir import dtype as dt
-from lazyten.ir.node import Node, cast, expand, gather, move, reshape
+from lazyten.ir.node import Node, cast, const, expand, gather, move, reduce, reshape
 from lazyten.ir.ops import Op
+from lazyten.ir.scan import Body, leaf, part, scan
 from lazyten.operators.arrays import joining
 from lazyten.operators.arrays.windows import matmul, transposed
 from lazyten.operators.math import elementwise as ew
@@ -55,48 +59,177 @@ def step(cell: Cell, x: Node, states: States, weight: Node, bias: Node | None,
     """The states (B, .) after one step that reads x (B, gates * H).
 
     weight (gates * H, P) and bias (gates * H,) make what the cell gets of the hidden state (B, P),
-    which projection (P, H), if there is one, makes of the cell's. 16-bit floats are computed in
-    float32.
+    which projection (P, H), if there is one, makes of the cell's.
     """
     h = matmul(states[0], transposed(weight))
     h = h if bias is None else ew.add(h, bias)
-    if x.dtype.is_half:
-        wide = cell(cast(x, dt.float32), cast(h, dt.float32),
-                    tuple(cast(s, dt.float32) for s in states))
-        hidden, *others = (cast(s, x.dtype) for s in wide)
-    else:
-        hidden, *others = cell(x, h, states)
+    hidden, *others = cell(x, h, states)
     if projection is not None:
         hidden = matmul(hidden, transposed(projection))
     return hidden, *others
 
 
-def unrolled(cell: Cell, xs: Node, states: States, weights: Sequence[Node | None], reverse: bool,
-             there: Node | None = None) -> tuple[Node, States]:
-    """Every step's hidden state (T, B, P), and the last states.
+# ---- all steps -----------------------------------------------------------------------------------
 
-    xs (T, B, gates * H): what steps read. weights: those of `step`. reverse: from the last step to
-    the first. there (T, B, 1): bools, False where an example has no such step and keeps its states.
-    """
-    weight, bias, projection = weights
-    assert weight is not None
-    count = xs.shape[0]
-    hidden = []
-    for t in reversed(range(count)) if reverse else range(count):
-        new = step(cell, _at(xs, t), states, weight, bias, projection)
+@dataclass(frozen=True, slots=True)
+class _Recurrence:
+    """The steps of a cell, and as a function their gradient. Sources of a call: what steps read
+    (T, B, gates * H), whether there is such a step (T, B, 1), if `masked`, the first states (B, .),
+    the weight, and the bias and the projection, if there are `biased` and `projected`."""
+
+    cell: Cell
+    count: int
+    masked: bool
+    biased: bool
+    projected: bool
+    reverse: bool
+
+    def split(self, given: Sequence[Node]) -> tuple[Node, Node | None, States, _Weights]:
+        """The sources, one by one."""
+        rest = list(given)
+        xs, there = rest.pop(0), rest.pop(0) if self.masked else None
+        states, rest = tuple(rest[:self.count]), rest[self.count:]
+        return xs, there, states, _Weights(rest.pop(0), rest.pop(0) if self.biased else None,
+                                           rest.pop(0) if self.projected else None)
+
+    def body(self, given: Sequence[Node]) -> Body:
+        """One step."""
+        xs, there, states, weights = self.split(_leaves(given, 1 + self.masked))
+        new = step(self.cell, xs, states, *weights)
         if there is not None:
-            is_there = _at(there, t)
-            new = tuple(ew.where(ew.broadcast_to(is_there, n.shape), n, s)
-                        for n, s in zip(new, states, strict=True))
-        states = new
-        hidden.append(states[0])
-    return joining.stack(hidden[::-1] if reverse else hidden, 0), states
+            new = tuple(_chosen(there, n, s) for n, s in zip(new, states, strict=True))
+        return Body(new, 1 + self.masked, self.count, given[0].shape[0], self.reverse)
+
+    def rows(self, given: Sequence[Node]) -> Node:
+        """The states after each step; see ir/scan.py."""
+        body, cut = self.body(given), 1 + self.masked
+        return scan(body, given[:cut], given[cut:cut + self.count], given[cut + self.count:])
+
+    def parts(self, rows: Node, given: Sequence[Node]) -> list[Node]:
+        """Each state after each step, (T, B, .)."""
+        body = self.body(given)
+        return [part(rows, body, i, n.shape) for i, n in enumerate(body.outputs)]
+
+    def __call__(self, g: Node, node: Node) -> list[Node | None]:
+        """Gradients of the sources: steps the other way round, and then one product a weight."""
+        given = node.src[1:]
+        xs, there, first, weights = self.split(given)
+        after = self.parts(node, given)
+        before = [_shifted(s, f, self.reverse) for s, f in zip(after, first, strict=True)]
+        hidden = matmul(before[0], transposed(weights.hidden))
+        hidden = hidden if weights.bias is None else ew.add(hidden, weights.bias)
+        seen = [xs, hidden, *before, *self.parts(g, given), *([] if there is None else [there])]
+        same = [w for w in (weights.hidden, weights.projection) if w is not None]
+        body = self._backward(seen, same)
+        zeros = [const(0.0, f.dtype, f.shape) for f in first]
+        rows = scan(body, seen, zeros, same)
+        dfirst, dx, dh, dp = self._shared_out(
+            [part(rows, body, i, n.shape) for i, n in enumerate(body.outputs)])
+        last = xs.shape[0] - 1 if self.reverse else 0
+        found: list[Node | None] = [dx, *[None] * self.masked, *(_at(d, last) for d in dfirst),
+                                    _product_over_steps(dh, before[0])]
+        if weights.bias is not None:
+            found.append(reshape(reduce(dh, Op.ADD, (0, 1)), weights.bias.shape))
+        if weights.projection is not None:
+            made = self.cell(_flat_steps(xs), _flat_steps(hidden),
+                             tuple(map(_flat_steps, before)))[0]
+            found.append(matmul(transposed(_flat_steps(dp)), made))
+        return found
+
+    def _backward(self, seen: Sequence[Node], same: Sequence[Node]) -> Body:
+        """One step back: from the gradients of the states after it to those before, and what the
+        step read."""
+        n, states = len(seen), self.count
+        leaves = [leaf(i, x.shape[1:], x.dtype) for i, x in enumerate(seen)]
+        x, h, *rest = leaves
+        before, given = tuple(rest[:states]), rest[states:2 * states]
+        carried = [leaf(n + i, s.shape, s.dtype) for i, s in enumerate(before)]
+        weight, *projection = (leaf(n + states + i, w.shape, w.dtype) for i, w in enumerate(same))
+        total = [ew.add(a, b) for a, b in zip(given, carried, strict=True)]
+        kept: list[Node | None] = [None] * states
+        if self.masked:
+            there = rest[-1]
+            kept = [_chosen(there, const(0.0, t.dtype, t.shape), t) for t in total]
+            total = [_chosen(there, t, const(0.0, t.dtype, t.shape)) for t in total]
+        own = [matmul(total[0], projection[0]), *total[1:]] if projection else total
+        after = self.cell(x, h, before)
+        found = vjp_of_all(after, own, [x, h, *before])
+        dx, dh, *direct = found
+        assert dx is not None and dh is not None
+        through = matmul(dh, weight)
+        new = [through if direct[0] is None else ew.add(through, direct[0]),
+               *(const(0.0, s.dtype, s.shape) if d is None else d
+                 for d, s in zip(direct[1:], before[1:], strict=True))]
+        new = [d if k is None else ew.add(d, k) for d, k in zip(new, kept, strict=True)]
+        more = [dx, *([] if dh is dx else [dh]), *(total[:1] if projection else [])]
+        return Body((*new, *more), n, states, seen[0].shape[0], not self.reverse)
+
+    def _shared_out(self, parts: Sequence[Node]) -> tuple[Sequence[Node], Node, Node, Node]:
+        """Of what all steps back give: gradients of states, of what was read, of what was got of
+        the hidden state (the same if it is added to what is read), and of what was projected."""
+        states, dx = parts[:self.count], parts[self.count]
+        apart = len(parts) - self.count - self.projected > 1
+        return states, dx, parts[self.count + 1] if apart else dx, parts[-1]
+
+
+class _Weights(NamedTuple):
+    hidden: Node
+    bias: Node | None
+    projection: Node | None
+
+
+def _leaves(given: Sequence[Node], rows: int) -> list[Node]:
+    """What a body reads in place of these, of which the first `rows` have a row a step."""
+    return [leaf(i, x.shape[1:] if i < rows else x.shape, x.dtype) for i, x in enumerate(given)]
+
+
+def _chosen(there: Node, a: Node, b: Node) -> Node:
+    """a (B, .) where `there` (B, 1), else b."""
+    return ew.where(ew.broadcast_to(there, a.shape), a, b)
 
 
 def _at(xs: Node, t: int) -> Node:
     """xs[t]."""
     part = move(Op.SHRINK, xs, ((t, t + 1), *((0, n) for n in xs.shape[1:])))
     return reshape(part, xs.shape[1:])
+
+
+def _shifted(after: Node, first: Node, reverse: bool) -> Node:
+    """The states before each step, of those after each and those before all."""
+    count, rest = after.shape[0], [(0, n) for n in after.shape[1:]]
+    kept = move(Op.SHRINK, after, ((1, count) if reverse else (0, count - 1), *rest))
+    begin = reshape(first, (1, *first.shape))
+    return joining.cat([kept, begin] if reverse else [begin, kept], 0)
+
+
+def _flat_steps(x: Node) -> Node:
+    """(T, B, n) as (T * B, n)."""
+    return reshape(x, (x.shape[0] * x.shape[1], x.shape[2]))
+
+
+def _product_over_steps(a: Node, b: Node) -> Node:
+    """The sum over steps and examples of a (T, B, m) times b (T, B, n): (m, n)."""
+    return matmul(transposed(_flat_steps(a)), _flat_steps(b))
+
+
+def recurrent(cell: Cell, xs: Node, states: States, weights: Sequence[Node | None], reverse: bool,
+              there: Node | None = None) -> tuple[Node, States]:
+    """Every step's hidden state (T, B, P), and the last states.
+
+    xs (T, B, gates * H): what steps read. weights: those of `step`. reverse: from the last step to
+    the first. there (T, B, 1): bools, False where an example has no such step and keeps its states.
+    """
+    if xs.dtype.is_half:
+        wide = [None if w is None else cast(w, dt.float32) for w in weights]
+        found, last = recurrent(cell, cast(xs, dt.float32), tuple(
+            cast(s, dt.float32) for s in states), wide, reverse, there)
+        return cast(found, xs.dtype), tuple(cast(s, xs.dtype) for s in last)
+    given = tuple(n for n in (xs, there, *states, *weights) if n is not None)
+    rule = _Recurrence(cell, len(states), there is not None, weights[1] is not None,
+                       weights[2] is not None, reverse)
+    rows = ew.with_gradient(rule.rows(given), given, rule)
+    after = rule.parts(rows, given)
+    return after[0], tuple(_at(s, 0 if reverse else xs.shape[0] - 1) for s in after)
 
 
 # ---- sequences of different lengths --------------------------------------------------------------

@@ -1,0 +1,238 @@
+"""Graphs with SCANs, in stages: the kernels of a scan's body are made once, and run for each step.
+
+In: a graph, and how to schedule one without scans. Out: the steps of all, in order. Between two
+scans there is a graph of its own, with what a scan has computed as an input; what a later stage
+needs of an earlier one is stored there, but for moves and constants, which are read again. Each
+node belongs to the latest stage that it can. schedule.py calls this.
+
+A step of a scan is the steps of its body's schedule on other arguments: rows of what it reads, the
+row of states before, and its own. So a scan of any length costs no more to schedule, and compiles
+the same kernels.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Protocol
+
+from lazyten.ir.dtype import DType
+from lazyten.ir.kernel import Slot
+from lazyten.ir.node import (
+    Node,
+    consumers,
+    make,
+    rebuild,
+    reshape,
+    rewrite,
+    toposort,
+    unshaped,
+)
+from lazyten.ir.ops import MOVEMENT, Op
+from lazyten.ir.scan import ALIGNED, Body, unrolled
+from lazyten.schedule.cost import Decision
+from lazyten.schedule.deciding import is_deciding, is_inexact
+from lazyten.schedule.steps import Step
+
+Arrays = Sequence[tuple[DType, int]]
+READ_AGAIN = MOVEMENT | {Op.CONST, Op.IOTA}
+"""What a later stage computes itself instead of reading it from memory."""
+
+
+class Scheduled(Protocol):
+    """What this needs of a Schedule."""
+
+    @property
+    def arrays(self) -> Arrays: ...
+    @property
+    def steps(self) -> tuple[Step, ...]: ...
+    @property
+    def outputs(self) -> tuple[int, ...]: ...
+    @property
+    def launches(self) -> tuple[int, ...]: ...
+    @property
+    def decisions(self) -> tuple[Decision, ...]: ...
+    @property
+    def saved(self) -> tuple[float, ...]: ...
+
+
+class Make(Protocol):
+    """Schedules roots over BUFFER(Slot) leaves. needed: values to store in any case; loose: inputs
+    that may start at any element."""
+
+    def __call__(self, roots: Sequence[Node], inputs: Arrays, *, needed: tuple[Node, ...] = (),
+                 loose: frozenset[int] = frozenset()) -> Scheduled: ...
+
+
+def fits(body: Body, alignment: int) -> bool:
+    """Whether a body's kernels can write into rows: each part is a value of its own."""
+    parts = [unshaped(n) for n in body.outputs]
+    return len(set(parts)) == len(parts) and ALIGNED % alignment == 0 and not any(
+        n.op in (Op.BUFFER, Op.CONST) for n in parts)
+
+
+def without_scans(roots: Sequence[Node], kept: Callable[[Body], bool]) -> Sequence[Node]:
+    """Each SCAN, but for those that are kept, as the nodes of its steps."""
+    if all(n.op is not Op.SCAN or kept(n.arg) for n in toposort(roots)):
+        return roots
+    return rewrite(roots, lambda n: unrolled(n) if n.op is Op.SCAN and not kept(n.arg) else None)
+
+
+@dataclass(slots=True, eq=False)
+class Stages:
+    """What is scheduled so far. arrays: the inputs first; place: where a value is. The other fields
+    are those of a Schedule."""
+
+    make: Make
+    alignment: int
+    arrays: list[tuple[DType, int]]
+    place: dict[Node, int] = field(default_factory=dict)
+    steps: list[Step] = field(default_factory=list)
+    launches: list[int] = field(default_factory=list)
+    decisions: list[Decision] = field(default_factory=list)
+    saved: list[float] = field(default_factory=list)
+
+    def run(self, roots: Sequence[Node]) -> tuple[int, ...]:
+        """Schedule all stages; gives the arrays of the roots."""
+        order = toposort(roots)
+        scans = [n for n in order if n.op is Op.SCAN]
+        latest = _latest(order, scans)
+        deciding = _deciding_later(order, latest)
+        for number, values in enumerate(_wanted(scans, latest, roots)):
+            self._graph(values, deciding)
+            if number < len(scans):
+                self._scan(scans[number])
+        return tuple(self._where(r) for r in roots)
+
+    def _where(self, node: Node) -> int:
+        """The array of a value that is in memory."""
+        flat = unshaped(node)
+        if flat.op is Op.BUFFER:
+            slot: int = flat.arg.slot
+            return slot
+        return self.place[flat]
+
+    def _graph(self, values: Sequence[Node], deciding: Collection[Node]) -> None:
+        """Compute these values, from what is in memory. What a later stage decides by is stored."""
+        values = [v for v in dict.fromkeys(map(unshaped, values))
+                  if v.op is not Op.BUFFER and v not in self.place]
+        if not values:
+            return
+        inputs: dict[int, Node] = {}
+
+        def read(node: Node, array: int) -> Node:
+            dtype, size = self.arrays[array]
+            if array not in inputs:
+                inputs[array] = make(Op.BUFFER, dtype, (), Slot(len(inputs), size))
+            return reshape(inputs[array], node.shape)
+
+        memo: dict[Node, Node] = {}
+        for n in toposort(values, lambda n: () if n in self.place else n.src):
+            if n in self.place or n.op is Op.BUFFER:
+                memo[n] = read(n, self._where(n))
+            else:
+                memo[n] = rebuild(n, tuple([memo[s] for s in n.src]))
+        made = self.make([memo[v] for v in values], [self.arrays[a] for a in inputs],
+                         needed=tuple(memo[n] for n in memo
+                                      if n in deciding and n not in self.place))
+        at = self._added(made, dict(enumerate(inputs)))
+        self._take(made, at, {})
+        self.place |= {v: at[a] for v, a in zip(values, made.outputs, strict=True)}
+
+    def _added(self, made: Scheduled, at: dict[int, int]) -> dict[int, int]:
+        """at: the array here of each of a schedule's inputs; gives those of all, new ones for the
+        others."""
+        for number in range(len(made.arrays)):
+            if number not in at:
+                at[number] = len(self.arrays)
+                self.arrays.append(made.arrays[number])
+        return at
+
+    def _take(self, made: Scheduled, at: Mapping[int, int], later: Mapping[int, int]) -> None:
+        """Run a schedule's steps on these arrays, from so many bytes on."""
+        self.steps += [replace(
+            s, args=tuple([at[a] for a in s.args]),
+            offsets=tuple([o + later.get(a, 0) for a, o in zip(s.args, s.offsets, strict=True)]))
+            for s in made.steps]
+        self.launches += made.launches
+        self.decisions += made.decisions
+        self.saved += made.saved
+
+    def _scan(self, node: Node) -> None:
+        """Run a scan's body for each of its steps."""
+        body: Body = node.arg
+        width = node.shape[1] * node.dtype.itemsize
+        result = self.place[node] = len(self.arrays)
+        self.arrays.append((node.dtype, node.numel))
+        sources = [self._where(s) for s in node.src]
+        rows = [s.shape[1] * s.dtype.itemsize for s in node.src[:body.xs]]
+        sizes = [s.numel // (body.length if i < body.xs else 1) for i, s in enumerate(node.src)]
+        given = [(s.dtype, n) for s, n in zip(node.src, sizes, strict=True)]
+        made = self.make([reshape(n, (n.numel,)) for n in body.outputs], given, loose=frozenset(
+            i for i, nbytes in enumerate(rows) if nbytes % self.alignment))
+        starts = [n * node.dtype.itemsize for n in body.starts]
+        own = self._added(made, dict(enumerate(sources)) | dict.fromkeys(made.outputs, result))
+        before: int | None = None
+        for t in body.steps:
+            at, later = dict(own), {i: t * nbytes for i, nbytes in enumerate(rows)}
+            later |= {a: t * width + start for a, start in zip(made.outputs, starts, strict=True)}
+            if before is not None:
+                states = range(body.xs, body.xs + body.carried)
+                at |= dict.fromkeys(states, result)
+                later |= {i: before * width + start
+                          for i, start in zip(states, starts, strict=False)}
+            self._take(made, at, later)
+            before = t
+
+
+def _latest(order: Sequence[Node], scans: Sequence[Node]) -> dict[Node, int]:
+    """The last stage in which each node can be computed: scan number i runs after stage i."""
+    stage = {n: i for i, n in enumerate(scans)}
+    users = consumers(order)
+    latest: dict[Node, int] = {}
+    for node in reversed(order):
+        above = [latest[u] for u in users[node]]
+        latest[node] = stage[node] if node in stage else min(above, default=len(scans))
+    return latest
+
+
+def _deciding_later(order: Sequence[Node], latest: Mapping[Node, int]) -> frozenset[Node]:
+    """The inexact values that something in a later stage than their own decides by: all that is
+    computed of them must find the same bits; see deciding.py."""
+    reach: dict[Node, int] = {}
+    for node in reversed(order):
+        passed = -1 if is_inexact(node) else reach.get(node, -1)
+        stage = max(passed, latest[node] if is_deciding(node) else -1)
+        for s in node.src if stage >= 0 else ():
+            reach[s] = max(reach.get(s, -1), stage)
+    return frozenset(n for n, stage in reach.items() if is_inexact(n) and latest[n] < stage)
+
+
+def _wanted(scans: Sequence[Node], latest: Mapping[Node, int], roots: Sequence[Node]
+            ) -> list[list[Node]]:
+    """For each stage the values to store: results, what the next scan reads, and what later stages
+    do."""
+    wanted: list[list[Node]] = [[] for _ in range(len(scans) + 1)]
+
+    def ask(node: Node, stage: int) -> None:
+        """Have a value in memory at the end of a stage."""
+        value = unshaped(node)
+        if value.op is not Op.SCAN and value.op is not Op.BUFFER:
+            wanted[stage if value.op in READ_AGAIN else latest[value]].append(value)
+
+    for root in roots:
+        ask(root, len(scans))
+    for number, scan in enumerate(scans):
+        for source in scan.src:
+            ask(source, number)
+    for stage in range(len(scans), -1, -1):
+        own = {n for n, last in latest.items() if last == stage and n.op is not Op.SCAN}
+        for n in toposort(wanted[stage], partial(_read, own)):
+            if n.op not in READ_AGAIN and n not in own:
+                ask(n, stage)
+    return wanted
+
+
+def _read(own: set[Node], node: Node) -> Sequence[Node]:
+    """What a stage reads to compute a node, of which `own` are computed in no other."""
+    return node.src if node.op in READ_AGAIN or node in own else ()
