@@ -35,8 +35,14 @@ from lazyten.frontend.array_functions import tril_indices as tril_indices
 from lazyten.frontend.array_functions import triu_indices as triu_indices
 from lazyten.frontend.array_functions import unravel_index as unravel_index
 from lazyten.frontend.array_functions import vander as vander
+from lazyten.frontend.core.memory_format import channels_last as channels_last
+from lazyten.frontend.core.memory_format import channels_last_3d as channels_last_3d
+from lazyten.frontend.core.memory_format import contiguous_format as contiguous_format
+from lazyten.frontend.core.memory_format import preserve_format as preserve_format
 from lazyten.frontend.core.mixed_precision import autocast as autocast
 from lazyten.frontend.core.mixed_precision import is_autocast_enabled as is_autocast_enabled
+from lazyten.frontend.core.printing import set_printoptions as set_printoptions
+from lazyten.frontend.core.size import Size as Size
 from lazyten.frontend.functions import arange as arange
 from lazyten.frontend.functions import broadcast_tensors as broadcast_tensors
 from lazyten.frontend.functions import bucketize as bucketize
@@ -75,11 +81,6 @@ from lazyten.frontend.limits import get_default_dtype as get_default_dtype
 from lazyten.frontend.limits import iinfo as iinfo
 from lazyten.frontend.limits import result_type as result_type
 from lazyten.frontend.limits import set_default_dtype as set_default_dtype
-from lazyten.frontend.memory_format import channels_last as channels_last
-from lazyten.frontend.memory_format import channels_last_3d as channels_last_3d
-from lazyten.frontend.memory_format import contiguous_format as contiguous_format
-from lazyten.frontend.memory_format import preserve_format as preserve_format
-from lazyten.frontend.printing import set_printoptions as set_printoptions
 from lazyten.frontend.random_functions import normal as normal
 from lazyten.frontend.random_functions import rand as rand
 from lazyten.frontend.random_functions import rand_like as rand_like
@@ -95,7 +96,6 @@ from lazyten.frontend.settings import get_num_interop_threads as get_num_interop
 from lazyten.frontend.settings import set_flush_denormal as set_flush_denormal
 from lazyten.frontend.settings import set_num_interop_threads as set_num_interop_threads
 from lazyten.frontend.settings import use_deterministic_algorithms as use_deterministic_algorithms
-from lazyten.frontend.size import Size as Size
 from lazyten.frontend.tensor import Tensor as Tensor
 from lazyten.frontend.tensor_types import BFloat16Tensor as BFloat16Tensor
 from lazyten.frontend.tensor_types import BoolTensor as BoolTensor
@@ -207,9 +207,9 @@ atan2, atanh, baddbmm, bernoulli = Tensor.atan2, Tensor.atanh, Tensor.baddbmm, T
 bincount, bitwise_and = Tensor.bincount, Tensor.bitwise_and
 bitwise_left_shift, bitwise_not = Tensor.bitwise_left_shift, Tensor.bitwise_not
 bitwise_or, bitwise_right_shift = Tensor.bitwise_or, Tensor.bitwise_right_shift
-bitwise_xor, bmm, broadcast_to = Tensor.bitwise_xor, Tensor.bmm, Tensor.broadcast_to
+bitwise_xor, bmm = Tensor.bitwise_xor, Tensor.bmm
 ceil, chunk, clamp, clamp_max = Tensor.ceil, Tensor.chunk, Tensor.clamp, Tensor.clamp_max
-clamp_min, clip, clone, copysign = Tensor.clamp_min, Tensor.clip, Tensor.clone, Tensor.copysign
+clamp_min, clone, copysign = Tensor.clamp_min, Tensor.clone, Tensor.copysign
 corrcoef, cos, cosh, count_nonzero = Tensor.corrcoef, Tensor.cos, Tensor.cosh, Tensor.count_nonzero
 cov, cross, cummax, cummin = Tensor.cov, Tensor.cross, Tensor.cummax, Tensor.cummin
 cumprod, cumsum, deg2rad, diag = Tensor.cumprod, Tensor.cumsum, Tensor.deg2rad, Tensor.diag
@@ -220,7 +220,7 @@ eq, equal, erf, erfc, erfinv = Tensor.eq, Tensor.equal, Tensor.erf, Tensor.erfc,
 exp, exp2, expm1, fix, flatten = Tensor.exp, Tensor.exp2, Tensor.expm1, Tensor.fix, Tensor.flatten
 flip, fliplr, flipud, float_power = Tensor.flip, Tensor.fliplr, Tensor.flipud, Tensor.float_power
 floor, floor_divide, fmax, fmin = Tensor.floor, Tensor.floor_divide, Tensor.fmax, Tensor.fmin
-fmod, frac, gather, ge, ger = Tensor.fmod, Tensor.frac, Tensor.gather, Tensor.ge, Tensor.ger
+fmod, frac, gather, ge = Tensor.fmod, Tensor.frac, Tensor.gather, Tensor.ge
 greater, greater_equal, gt = Tensor.greater, Tensor.greater_equal, Tensor.gt
 hardshrink, heaviside, histc = Tensor.hardshrink, Tensor.heaviside, Tensor.histc
 histogram, hsplit, hypot = Tensor.histogram, Tensor.hsplit, Tensor.hypot
@@ -238,7 +238,7 @@ logical_xor, logit, logsumexp, lt = Tensor.logical_xor, Tensor.logit, Tensor.log
 masked_fill, masked_scatter = Tensor.masked_fill, Tensor.masked_scatter
 masked_select, matmul, matrix_power = Tensor.masked_select, Tensor.matmul, Tensor.matrix_power
 max, maximum, mean, median, min = Tensor.max, Tensor.maximum, Tensor.mean, Tensor.median, Tensor.min
-minimum, mm, mode, moveaxis = Tensor.minimum, Tensor.mm, Tensor.mode, Tensor.moveaxis
+minimum, mm, mode = Tensor.minimum, Tensor.mm, Tensor.mode
 movedim, msort, mul, multinomial = Tensor.movedim, Tensor.msort, Tensor.mul, Tensor.multinomial
 multiply, mv, nan_to_num, nanmean = Tensor.multiply, Tensor.mv, Tensor.nan_to_num, Tensor.nanmean
 nanmedian, nanquantile, nansum = Tensor.nanmedian, Tensor.nanquantile, Tensor.nansum
@@ -256,7 +256,7 @@ sinc, sinh, slice_scatter, softmax = Tensor.sinc, Tensor.sinh, Tensor.slice_scat
 sort, split, split_with_sizes = Tensor.sort, Tensor.split, Tensor.split_with_sizes
 sqrt, square, squeeze, std = Tensor.sqrt, Tensor.square, Tensor.squeeze, Tensor.std
 std_mean, sub, subtract, sum = Tensor.std_mean, Tensor.sub, Tensor.subtract, Tensor.sum
-swapaxes, swapdims, t, take = Tensor.swapaxes, Tensor.swapdims, Tensor.t, Tensor.take
+swapaxes, t, take = Tensor.swapaxes, Tensor.t, Tensor.take
 take_along_dim, tan, tanh = Tensor.take_along_dim, Tensor.tan, Tensor.tanh
 tensor_split, tensordot, tile = Tensor.tensor_split, Tensor.tensordot, Tensor.tile
 topk, trace, transpose, tril = Tensor.topk, Tensor.trace, Tensor.transpose, Tensor.tril
@@ -264,6 +264,8 @@ triu, true_divide, trunc, unbind = Tensor.triu, Tensor.true_divide, Tensor.trunc
 unflatten, unique, unique_consecutive = Tensor.unflatten, Tensor.unique, Tensor.unique_consecutive
 unsqueeze, var, var_mean, vdot = Tensor.unsqueeze, Tensor.var, Tensor.var_mean, Tensor.vdot
 vsplit, xlogy = Tensor.vsplit, Tensor.xlogy
+clip, ger, moveaxis, swapdims = clamp, outer, movedim, swapaxes
+broadcast_to = Tensor.expand
 
 for _name, _value in list(globals().items()):  # so that lt.exp(1.0) says what it needs
     if getattr(Tensor, _name, None) is _value and callable(_value):

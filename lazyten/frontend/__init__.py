@@ -5,13 +5,7 @@ In: what users write. Out: nodes in storages. Not here: what operations mean (op
 
 Files, in reading order:
 
-- settings.py: PyTorch's settings of how it computes, for programs that set them: here they change
-  nothing.
-- size.py: Shapes as users get them.
-- tensor.py: The tensor: what users hold.
-- printing.py: The text of a tensor, laid out as PyTorch lays it out: aligned, four decimals, long
-  ones cut.
-- memory_format.py: The order in memory of a tensor's elements, as PyTorch names it.
+- tensor.py: The tensor: what users hold, made of its parts.
 - arguments.py: Checks that what a function takes for tensors are tensors, all on one device.
 - functions.py: The functions of `lazyten` itself: making tensors, joining them, and choosing
   between them.
@@ -20,6 +14,8 @@ Files, in reading order:
 - random_functions.py: The functions of `lazyten` that make tensors of random numbers.
 - limits.py: Facts about element types: finfo, iinfo, the default float type, which casts are
   safe.
+- settings.py: PyTorch's settings of how it computes, for programs that set them: here they change
+  nothing.
 - interop.py: Tensors that share the memory of NumPy arrays, and of other libraries by DLPack.
 - tensor_types.py: PyTorch's older names of tensors by their element type: `lt.FloatTensor` and the
   like.
@@ -27,7 +23,7 @@ Files, in reading order:
 - serialization.py: Saving and loading tensors in the safetensors format (package `safetensors`,
   an extra).
 
-`Tensor` (tensor.py) is a thin handle: (Storage, moves, lineage, grad). `Storage` (storage.py)
+`Tensor` (core/handle.py) is a thin handle: (Storage, moves, lineage, grad). `Storage` (storage.py)
 holds the node of the current value, of some natural shape; `moves` is a chain of movement ops
 from the storage's shape to the tensor's. The tensor's node is the moves replayed on the storage's
 node, so every alias sees an in-place update (the Storage gets a new node), gradients flow through

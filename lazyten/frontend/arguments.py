@@ -18,10 +18,6 @@ from lazyten.support.errors import DTypeError
 P = ParamSpec("P")
 R = TypeVar("R")
 
-OPTIONAL = ("Tensor | None", "T | None")
-"""How a parameter that may be None is annotated; T is a tensor in the groups of methods."""
-
-
 def takes_tensors(function: Callable[P, R]) -> Callable[P, R]:
     """`function`, which first checks every parameter that is annotated as a Tensor, and `self`.
 
@@ -31,9 +27,9 @@ def takes_tensors(function: Callable[P, R]) -> Callable[P, R]:
     operation = function.__name__
     annotations = function.__annotations__
     parameters, several = _parameters(function)
-    places = [(place, name, annotations.get(name) in OPTIONAL)
+    places = [(place, name, annotations.get(name) == "Tensor | None")
               for place, name in parameters
-              if name == "self" or annotations.get(name) in (*OPTIONAL, "Tensor", "T")]
+              if name == "self" or annotations.get(name) in ("Tensor", "Tensor | None")]
     takes_input = any(name == "input" for _, name in parameters)
 
     @wraps(function)

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, TypeAlias
 import numpy as np
 
 from lazyten.frontend import serialization
-from lazyten.frontend.size import Size
+from lazyten.frontend.core.size import Size
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType

@@ -146,7 +146,7 @@ def make(op: Op, dtype: DType, src: tuple[Node, ...] = (), arg: Any = None,
     """The node with these fields, new or already there. Checks them: InternalError if they are off.
 
     place: where it belongs to if it is new, instead of to the line that is asking.
-    Argument mistakes of a user are caught before, in tensor.py, with a message for users.
+    Argument mistakes of a user are caught before, by tensors' methods, with a message for users.
     """
     key: Hashable = (op, dtype, src, arg) if op is not Op.CONST else \
         (op, dtype, _bits(arg[0]), arg[1])

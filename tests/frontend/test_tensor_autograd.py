@@ -360,6 +360,13 @@ def test_what_is_computed_of_no_elements_gives_a_gradient_of_zeros(
     assert lt.func.jvp(fn, (x.detach(),), (lt.ones(3, 3),))[1].item() == 0
 
 
+def test_a_hook_of_a_parameter_gives_a_tensor(device: str) -> None:
+    weight = lt.nn.Parameter(lt.ones(3, device=device))
+    weight.register_hook(lambda g: g * 2)
+    weight.sum().backward()
+    assert weight.grad is not None and weight.grad.tolist() == [2.0] * 3
+
+
 def test_gradients_flow_to_what_is_written_to_a_frozen_parameter(device: str) -> None:
     frozen = lt.nn.Parameter(lt.ones(3, device=device), requires_grad=False)
     end = lt.ones(3, device=device, requires_grad=True)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import lazyten as lt
-from lazyten.frontend import printing
+from lazyten.frontend.core import printing
 
 
 def test_where_there_is_no_gpu_cuda_says_so() -> None:

@@ -1,7 +1,27 @@
-"""What is said of an operation where it is defined.
+"""The core of Tensor: a handle of a storage, with values, gradients and writing.
+
+In: what the groups of methods (methods/) ask for. Out: nodes in storages. Each class is a part that
+the next one is made of, and TensorCore is all of them. They name what operations give `Tensor`, a
+type variable: no part needs the class that all parts make (tensor.py), and results have its type.
+Not here: what operations mean (operators/).
 
 Files, in reading order:
 
+- handle.py: A tensor as a handle: a Storage, the moves that make a view of it, and whether
+  gradients flow.
+- size.py: Shapes as users get them.
+- values.py: The values of a tensor: computed, read and printed.
+- printing.py: The text of a tensor, laid out as PyTorch lays it out: aligned, four decimals, long
+  ones cut.
+- operands.py: What operations take and give: tensors on one device and numbers, as nodes.
+- writing.py: Writing to a tensor, and so to all views of its storage.
+- gradients.py: The gradient of a tensor, and what shares or takes over its storage.
+- memory_format.py: The order in memory of a tensor's elements, as PyTorch names it.
+- tensor_core.py: The core of Tensor as a whole, with what moves elements: reshape, permute, expand
+  and so on.
+- functions.py: Methods from functions of nodes: of a tensor, of several operands, and what gives
+  two tensors.
+- in_place.py: In-place twins: `exp_ = in_place(exp)` beside the method whose result is written.
 - mixed_precision.py: Mixed precision: `autocast`, within which products are computed in a low
   type, and what loses by that in float32.
 """

@@ -3,12 +3,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import Any
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from lazyten.frontend.methods.in_place import in_place
-from lazyten.frontend.methods.tensor_like import T, combined
+from lazyten.frontend.core.functions import combined
+from lazyten.frontend.core.in_place import in_place
+from lazyten.frontend.core.tensor_core import TensorCore
+from lazyten.frontend.methods.views import ViewMethods
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import Scalar
 from lazyten.ir.node import Node, cast, const, reshape
@@ -17,19 +19,21 @@ from lazyten.operators.math import composites, reductions, scans, shapes
 from lazyten.operators.math import elementwise as ew
 from lazyten.support.errors import ArgumentError, DTypeError, IndexingError, ShapeError
 
+Tensor = TypeVar("Tensor", bound="ArrangementMethods[Any]")
 
-class ArrangementMethods:
+
+class ArrangementMethods(ViewMethods[Tensor]):
     """Repeating, shifting, cutting and filling."""
 
     __slots__ = ()
 
-    def tile(self: T, *dims: Any) -> T:
+    def tile(self, *dims: Any) -> Tensor:
         """The tensor side by side, `dims` times along the last axes."""
         times = shapes.new_shape(dims, "tile")
         return self._unary(lambda x: arrangements.tile(x, times, "tile"))
 
-    def repeat_interleave(self: T, repeats: Any, dim: int | None = None, *,
-                          output_size: int | None = None) -> T:
+    def repeat_interleave(self, repeats: Any, dim: int | None = None, *,
+                          output_size: int | None = None) -> Tensor:
         """Each element (of an axis, or of all) repeated; by a number, or by one each, which is
         computed at once. output_size, the sum of the latter, is not needed."""
         x = self._reshaped((self.numel(),)) if dim is None else self
@@ -50,69 +54,71 @@ class ArrangementMethods:
                                      "repeat_interleave")
         return x._given(chosen.read(x.node))
 
-    def roll(self: T, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> T:
+    def roll(self, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
         """The elements moved along axes; what leaves at one end comes in at the other. Without
         dims, along all elements in one axis."""
         return self._unary(lambda x: arrangements.roll(x, shifts, dims))
 
-    def diff(self: T, n: int = 1, dim: int = -1, prepend: T | None = None,
-             append: T | None = None) -> T:
+    def diff(self, n: int = 1, dim: int = -1, prepend: Tensor | None = None,
+             append: Tensor | None = None) -> Tensor:
         """Differences of neighbours along an axis, n times, of `prepend`, this tensor and `append`
         one after the other."""
         axis = shapes.axis(dim, self.ndim, "diff")
         if shapes.as_int(n, "diff", "n") == 0:  # what would stand before and after does not count
             prepend = append = None
         if prepend is not None or append is not None:
-            parts = [p for p in (prepend, self, append) if p is not None]
+            parts: list[Any] = [p for p in (prepend, self, append) if p is not None]
             kind = reduce(dt.promote, [p.dtype for p in parts])
             joined = combined(parts[0], "diff", lambda *nodes: joining.cat(
                 [cast(x, kind) for x in nodes], axis), *parts[1:])
-            return joined.diff(n, dim)
+            differences: Tensor = joined.diff(n, dim)
+            return differences
         times = shapes.as_int(n, "diff", "n")
         if not self.shape or times < 0:
             raise ShapeError(f"diff of shape {self.shape}, {times} times: it needs an axis and 0 "
                              f"times or more")
         return self._unary(lambda x: arrangements.differences(x, axis, times))
 
-    def fliplr(self: T) -> T:
+    def fliplr(self) -> Tensor:
         """Axis 1 in reverse order."""
         if self.ndim < 2:
             raise ShapeError(f"fliplr of shape {self.shape}: it needs at least 2 axes; use flip()")
         return self._unary(lambda x: arrangements.flip(x, (1,)))
 
-    def flipud(self: T) -> T:
+    def flipud(self) -> Tensor:
         """Axis 0 in reverse order."""
         if not self.shape:
             raise ShapeError("flipud of a zero-dim tensor: it needs at least 1 axis")
         return self._unary(lambda x: arrangements.flip(x, (0,)))
 
-    def rot90(self: T, k: int = 1, dims: Sequence[int] = (0, 1)) -> T:
+    def rot90(self, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
         """The plane of two axes turned by k quarters, from the first towards the second."""
         turns = shapes.as_int(k, "rot90", "the number of quarters") % 4
         return self._unary(lambda x: arrangements.turned(x, turns, dims))
 
-    def tril(self: T, diagonal: int = 0) -> T:
+    def tril(self, diagonal: int = 0) -> Tensor:
         """0 above a diagonal of the last two axes."""
         return self._unary(lambda x: arrangements.triangle(x, diagonal, lower=True))
 
     tril_ = in_place(tril)
 
-    def triu(self: T, diagonal: int = 0) -> T:
+    def triu(self, diagonal: int = 0) -> Tensor:
         """0 below a diagonal of the last two axes."""
         return self._unary(lambda x: arrangements.triangle(x, diagonal, lower=False))
 
     triu_ = in_place(triu)
 
-    def argwhere(self: T) -> T:
+    def argwhere(self) -> Tensor:
         """The indices of the elements that are not 0, a row each. Computed at once."""
         return self._fresh(np.argwhere(self.detach().numpy()).astype(np.int64))
 
-    def diagflat(self: T, offset: int = 0) -> T:
+    def diagflat(self, offset: int = 0) -> Tensor:
         """A matrix with all elements on a diagonal."""
         number = shapes.as_int(offset, "diagflat", "the offset")
         return self._unary(lambda x: products.diagonal_matrix(reshape(x, (x.numel,)), number))
 
-    def diagonal_scatter(self: T, src: T, offset: int = 0, dim1: int = 0, dim2: int = 1) -> T:
+    def diagonal_scatter(self, src: Tensor, offset: int = 0, dim1: int = 0,
+                         dim2: int = 1) -> Tensor:
         """These elements, with those of a diagonal of two axes taken from `src`."""
         result = self._given(self.node)
         line = result.diagonal(offset, dim1, dim2)
@@ -123,7 +129,7 @@ class ArrangementMethods:
         line.copy_(given)
         return result
 
-    def select_scatter(self: T, src: T, dim: int, index: int) -> T:
+    def select_scatter(self, src: Tensor, dim: int, index: int) -> Tensor:
         """These elements, with position `index` of an axis taken from `src`."""
         axis = shapes.axis(dim, self.ndim, "select_scatter")
         place = shapes.as_int(index, "select_scatter", "the index")
@@ -134,11 +140,12 @@ class ArrangementMethods:
         lines = tuple(s for a, s in enumerate(self.shape) if a != axis)
         if given.shape != lines:
             raise ShapeError(f"select_scatter: src of shape {given.shape}; it must be {lines}")
-        wide = given._reshaped(tuple(1 if a == axis else s for a, s in enumerate(self.shape)))
+        wide: Tensor = given._reshaped(
+            tuple(1 if a == axis else s for a, s in enumerate(self.shape)))
         return _replaced(self, wide, axis, range(place % n, place % n + 1))
 
-    def slice_scatter(self: T, src: T, dim: int = 0, start: int | None = None,
-                      end: int | None = None, step: int = 1) -> T:
+    def slice_scatter(self, src: Tensor, dim: int = 0, start: int | None = None,
+                      end: int | None = None, step: int = 1) -> Tensor:
         """These elements, with start:end:step of an axis taken from `src`."""
         axis = shapes.axis(dim, self.ndim, "slice_scatter")
         if shapes.as_int(step, "slice_scatter", "the step") < 1 or not self.shape:
@@ -153,7 +160,7 @@ class ArrangementMethods:
             raise ShapeError(f"slice_scatter: src of shape {given.shape}; it must be {lines}")
         return _replaced(self, given, axis, places)
 
-    def masked_scatter(self: T, mask: T, source: T) -> T:
+    def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor:
         """The elements of `source`, in order, where the bool mask holds, else these."""
         chosen, given = self._tensor(mask, "masked_scatter"), self._tensor(source, "masked_scatter")
         if chosen.dtype is not dt.bool_ or given.dtype is not self.dtype:
@@ -174,7 +181,7 @@ class ArrangementMethods:
 
     masked_scatter_ = in_place(masked_scatter)
 
-    def fill_diagonal_(self: T, fill_value: Scalar) -> T:
+    def fill_diagonal_(self, fill_value: Scalar) -> Self:
         """Set the elements whose positions on all axes are equal, in place."""
         if self.ndim != 2:
             raise ShapeError(f"fill_diagonal_ of shape {self.shape}: it is for 2 axes; fill "
@@ -184,7 +191,7 @@ class ArrangementMethods:
         line._update("fill_diagonal_", const(number, self.dtype, line.shape), replaces=True)
         return self
 
-    def equal(self: T, other: T) -> bool:
+    def equal(self, other: Tensor) -> bool:
         """Whether shapes and all elements are equal. Computes both."""
         right = self._tensor(other, "equal")
         if self.shape != right.shape:
@@ -193,7 +200,7 @@ class ArrangementMethods:
         axes = tuple(range(same.ndim))
         return bool(same._unary(lambda x: reductions.all(x, axes)).item())
 
-    def allclose(self: T, other: T, rtol: float = 1e-5, atol: float = 1e-8,
+    def allclose(self, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8,
                  equal_nan: bool = False) -> bool:
         """Whether isclose holds everywhere. Computes both."""
         close = combined(self, "allclose", lambda a, b: composites.isclose(
@@ -202,7 +209,7 @@ class ArrangementMethods:
         return bool(close._unary(lambda x: reductions.all(x, axes)).item())
 
 
-def _replaced(x: T, lines: T, axis: int, places: range) -> T:
+def _replaced(x: TensorCore[Tensor], lines: Tensor, axis: int, places: range) -> Tensor:
     """x with the elements at some positions of an axis taken from `lines`."""
     index = x._fresh(np.array(places, np.int64))
 

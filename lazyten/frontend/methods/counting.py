@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from lazyten.frontend.core.functions import ValuesAndIndices
+from lazyten.frontend.core.tensor_core import Tensor, TensorCore
 from lazyten.frontend.methods.order import order_along
-from lazyten.frontend.methods.tensor_like import T, ValuesAndIndices
 from lazyten.ir import dtype as dt
 from lazyten.ir.node import Node, cast, const, expand, gather, iota, move, reshape, scatter
 from lazyten.ir.ops import Op
@@ -22,12 +23,12 @@ from lazyten.random import Array
 from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
 
 
-class CountingMethods:
+class CountingMethods(TensorCore[Tensor]):
     """Different elements, and how often there are which."""
 
     __slots__ = ()
 
-    def unique(self: T, sorted: bool = True, return_inverse: bool = False,
+    def unique(self, sorted: bool = True, return_inverse: bool = False,
                return_counts: bool = False, dim: int | None = None) -> Any:
         """The different elements, or lines along `dim`, sorted; with where each element is among
         them, and how often each occurs. Each NaN is different. Computed at once."""
@@ -36,7 +37,7 @@ class CountingMethods:
         order = np.lexsort(lines.T[::-1]) if lines.shape[1] else np.arange(len(lines))
         return _runs(self, axis, lines, order, return_inverse, return_counts)
 
-    def unique_consecutive(self: T, return_inverse: bool = False, return_counts: bool = False,
+    def unique_consecutive(self, return_inverse: bool = False, return_counts: bool = False,
                            dim: int | None = None) -> Any:
         """The elements in row-major order, or the lines along `dim`, without repetitions of the one
         before. Computed at once."""
@@ -44,7 +45,7 @@ class CountingMethods:
         lines = _lines(self, axis)
         return _runs(self, axis, lines, np.arange(len(lines)), return_inverse, return_counts)
 
-    def mode(self: T, dim: int = -1, keepdim: bool = False) -> ValuesAndIndices[T]:
+    def mode(self, dim: int = -1, keepdim: bool = False) -> ValuesAndIndices[Tensor]:
         """The value that occurs most often along an axis, the least of several, and where it is
         last."""
         axis = shapes.axis(dim, self.ndim, "mode")
@@ -58,7 +59,7 @@ class CountingMethods:
         values = self._given(reshape(gather(self.node, axis, place.node), shape), place)
         return ValuesAndIndices(values, place._reshaped(shape))
 
-    def bincount(self: T, weights: T | None = None, minlength: int = 0) -> T:
+    def bincount(self, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
         """How often each whole number from 0 occurs in a vector, or the sums of its weights.
         Computed at once, as the greatest number decides the length."""
         if self.ndim != 1 or not self.dtype.is_int:
@@ -82,12 +83,12 @@ class CountingMethods:
         single = given.dtype is dt.float32
         return self._fresh(sums.astype(np.float32) if single else sums)
 
-    def count_nonzero(self: T, dim: shapes.Axes = None) -> T:
+    def count_nonzero(self, dim: shapes.Axes = None) -> Tensor:
         """How many elements are not 0, over some axes or all."""
         axes = shapes.axes(dim, self.ndim, "count_nonzero")
         return self._unary(lambda x: reductions.sum(ew.as_bool(x), axes))
 
-    def histc(self: T, bins: int = 100, min: float = 0, max: float = 0) -> T:
+    def histc(self, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
         """How many elements are in each of `bins` equal parts of min to max, in x's type; the last
         has both its ends. With min == max they are the least and the greatest element."""
         if not self.dtype.is_float:
@@ -101,8 +102,8 @@ class CountingMethods:
         ends = _ends(x, low, high, 1.0)
         return self._fresh(cast(_counts(_parts(x, count, *ends), count, None), self.dtype))
 
-    def histogram(self: T, bins: Any, *, range: tuple[float, float] | None = None,
-                  weight: T | None = None, density: bool = False) -> tuple[T, T]:
+    def histogram(self, bins: Any, *, range: tuple[float, float] | None = None,
+                  weight: Tensor | None = None, density: bool = False) -> tuple[Tensor, Tensor]:
         """How many elements are between neighbours of the sorted vector `bins`, or in `bins` equal
         parts of `range` (None: of the least to the greatest element), and these limits; the last
         part has both its ends. weight: what each element counts. density: the counts' sum times
@@ -131,7 +132,7 @@ class CountingMethods:
 
 # ---- lines that are equal ------------------------------------------------------------------------
 
-def _lines(x: T, axis: int | None) -> Array:
+def _lines(x: TensorCore[Tensor], axis: int | None) -> Array:
     """The elements, or the lines along `axis`, as the rows of a matrix on the host."""
     values: Array = x.detach().numpy()
     whole = axis is None or not x.shape
@@ -140,7 +141,8 @@ def _lines(x: T, axis: int | None) -> Array:
     return lines
 
 
-def _runs(x: T, axis: int | None, lines: Array, order: Array, inverse: bool, counts: bool) -> Any:
+def _runs(x: TensorCore[Tensor], axis: int | None, lines: Array, order: Array, inverse: bool,
+          counts: bool) -> Any:
     """The first of each run of equal lines in this order, with what is asked for beside it."""
     in_order = lines[order]
     new = np.ones(len(lines), bool)
@@ -209,7 +211,8 @@ def _counts(at: Node, count: int, weight: Node | None) -> Node:
     return scatter(const(0, each.dtype, (count,)), 0, at, each, Op.ADD)
 
 
-def _edges(x: T, flat: Node, bins: Any, limits: tuple[float, float] | None) -> Node:
+def _edges(x: TensorCore[Tensor], flat: Node, bins: Any,
+           limits: tuple[float, float] | None) -> Node:
     """The limits of a histogram's parts, in x's type."""
     if not isinstance(bins, int):
         edges = x._tensor(bins, "histogram").detach().node

@@ -3,8 +3,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from lazyten.frontend.methods.in_place import in_place
-from lazyten.frontend.methods.tensor_like import T, combined
+from lazyten.frontend.core.functions import combined
+from lazyten.frontend.core.in_place import in_place
+from lazyten.frontend.core.tensor_core import Tensor, TensorCore
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType, Scalar
 from lazyten.ir.node import Node, cast, const, reshape
@@ -17,12 +18,12 @@ from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
 REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 
 
-class GatherMethods:
+class GatherMethods(TensorCore[Tensor]):
     """Reading and writing at positions along one axis; zero-dim tensors count as of one axis."""
 
     __slots__ = ()
 
-    def index_select(self: T, dim: int, index: T) -> T:
+    def index_select(self, dim: int, index: Tensor) -> Tensor:
         """The positions `index` (int, one axis) of an axis."""
         axis = shapes.axis(dim, self.ndim, "index_select")
         chosen = self._tensor(index, "index_select")
@@ -35,23 +36,23 @@ class GatherMethods:
                                     "index_select").read(x.node)
         return x._given(found if self.shape or found.numel != 1 else reshape(found, ()), chosen)
 
-    def gather(self: T, dim: int, index: T) -> T:
+    def gather(self, dim: int, index: Tensor) -> Tensor:
         """out[i][j] = self[i][index[i][j]] for dim 1."""
         axis = shapes.axis(dim, self.ndim, "gather")
         chosen = self._tensor(index, "gather")
         return self._given(index_arrays.gathered(self.node, axis, chosen.node), chosen)
 
-    def take_along_dim(self: T, indices: T, dim: int | None = None) -> T:
+    def take_along_dim(self, indices: Tensor, dim: int | None = None) -> Tensor:
         """out[i][j] = self[i][indices[i][j]] for dim 1; the other axes broadcast. None: of all
         elements in one axis."""
         chosen = self._tensor(indices, "take_along_dim")
-        x = self
+        x: TensorCore[Tensor] = self
         if dim is None:
             x, chosen = x._reshaped((x.numel(),)), chosen._reshaped((chosen.numel(),))
         axis = shapes.axis(dim or 0, x.ndim, "take_along_dim")
         return x._given(index_arrays.along(x.node, axis, chosen.node), chosen)
 
-    def take(self: T, index: T) -> T:
+    def take(self, index: Tensor) -> Tensor:
         """The elements at these positions in row-major order, in the index' shape."""
         chosen = self._tensor(index, "take")
         flat = reshape(chosen.node, (chosen.numel(),))
@@ -60,8 +61,8 @@ class GatherMethods:
 
     # ---- writing ---------------------------------------------------------------------------------
 
-    def scatter(self: T, dim: int, index: T, src: Any = None, *, value: Scalar | None = None,
-                reduce: str | None = None) -> T:
+    def scatter(self, dim: int, index: Tensor, src: Any = None, *, value: Scalar | None = None,
+                reduce: str | None = None) -> Tensor:
         """These elements, with self[i][index[i][j]] = src[i][j] for dim 1, src a tensor or one
         number (which may be named value); of several for one place the last along dim stays. With
         reduce 'add' or 'multiply' they are combined with these."""
@@ -74,14 +75,14 @@ class GatherMethods:
 
     scatter_ = in_place(scatter)
 
-    def scatter_add(self: T, dim: int, index: T, src: T) -> T:
+    def scatter_add(self, dim: int, index: Tensor, src: Tensor) -> Tensor:
         """These elements, with self[i][index[i][j]] += src[i][j] for dim 1, in the order of dim."""
         return _scattered(self, "scatter_add", dim, index, src, "sum")
 
     scatter_add_ = in_place(scatter_add)
 
-    def scatter_reduce(self: T, dim: int, index: T, src: T, reduce: str,
-                       include_self: bool = True) -> T:
+    def scatter_reduce(self, dim: int, index: Tensor, src: Tensor, reduce: str,
+                       include_self: bool = True) -> Tensor:
         """These elements combined with src[i][j] at [i][index[i][j]] for dim 1: reduce is 'sum',
         'prod', 'mean', 'amax' or 'amin'. Without include_self they are not combined where src has
         an element."""
@@ -89,30 +90,33 @@ class GatherMethods:
             raise ArgumentError(f"scatter_reduce: reduce={reduce!r} is not one of "
                                 f"{', '.join(REDUCTIONS)}")
         start: Any = {"sum": 0, "mean": 0, "prod": 1}.get(reduce, src)
-        base = self if include_self else _scattered(self, "scatter_reduce", dim, index, start, None)
+        base: Any = self
+        if not include_self:
+            base = _scattered(self, "scatter_reduce", dim, index, start, None)
         if reduce != "mean":
-            return _scattered(base, "scatter_reduce", dim, index, src, reduce)
-        total = _scattered(base, "scatter_reduce", dim, index, src, "sum")
+            combination: Tensor = _scattered(base, "scatter_reduce", dim, index, src, reduce)
+            return combination
+        total: TensorCore[Tensor] = _scattered(base, "scatter_reduce", dim, index, src, "sum")
         ones = self._fresh(const(int(include_self), dt.int64, self.shape))
         counts = _scattered(ones, "scatter_reduce", dim, index, 1, "sum").node
         return total._unary(lambda x: _quotient(x, ew.maximum(counts, 1)))
 
     scatter_reduce_ = in_place(scatter_reduce)
 
-    def index_add(self: T, dim: int, index: T, source: T, alpha: Scalar = 1) -> T:
+    def index_add(self, dim: int, index: Tensor, source: Tensor, alpha: Scalar = 1) -> Tensor:
         """These elements, with alpha * (line j of `source`) added to line index[j] of axis dim."""
         factor = shapes.as_number(alpha, "index_add", "alpha")
         return _lines(self, "index_add", dim, index, source, adder(self.dtype), factor)
 
     index_add_ = in_place(index_add)
 
-    def index_copy(self: T, dim: int, index: T, source: T) -> T:
+    def index_copy(self, dim: int, index: Tensor, source: Tensor) -> Tensor:
         """These elements, with line index[j] of axis dim set to line j of `source`."""
         return _lines(self, "index_copy", dim, index, source, None)
 
     index_copy_ = in_place(index_copy)
 
-    def index_fill(self: T, dim: int, index: T, value: Any) -> T:
+    def index_fill(self, dim: int, index: Tensor, value: Any) -> Tensor:
         """These elements, with lines index[j] of an axis set to a number, or to a zero-dim tensor's
         value."""
         axis = shapes.axis(dim, self.ndim, "index_fill")
@@ -130,7 +134,7 @@ class GatherMethods:
 
     index_fill_ = in_place(index_fill)
 
-    def put(self: T, index: T, source: T, accumulate: bool = False) -> T:
+    def put(self, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
         """These elements, with those at positions in row-major order set to, or increased by, what
         `source` has in order."""
         chosen, given = self._tensor(index, "put"), self._tensor(source, "put")
@@ -149,7 +153,8 @@ class GatherMethods:
     put_ = in_place(put)
 
 
-def _scattered(x: T, operation: str, dim: int, index: T, src: Any, reduce: str | None) -> T:
+def _scattered(x: TensorCore[Tensor], operation: str, dim: int, index: Tensor, src: Any,
+               reduce: str | None) -> Tensor:
     """x combined with `src`, or with None overwritten by it, at positions `index` of an axis."""
     axis = shapes.axis(dim, x.ndim, operation)
     chosen, given = x._tensor(index, operation), x._operand(src, operation)
@@ -169,8 +174,8 @@ def _scattered(x: T, operation: str, dim: int, index: T, src: Any, reduce: str |
     return x._given(node, *tensors)
 
 
-def _lines(x: T, operation: str, dim: int, index: T, source: T, combiner: Op | None,
-           factor: Scalar = 1) -> T:
+def _lines(x: TensorCore[Tensor], operation: str, dim: int, index: Tensor, source: Tensor,
+           combiner: Op | None, factor: Scalar = 1) -> Tensor:
     axis = shapes.axis(dim, x.ndim, operation)
     chosen, given = x._tensor(index, operation), x._tensor(source, operation)
     node = _own_type(x, given, operation)
@@ -179,7 +184,7 @@ def _lines(x: T, operation: str, dim: int, index: T, source: T, combiner: Op | N
     return x._given(node, chosen, given)
 
 
-def _own_type(x: T, given: T, operation: str) -> Node:
+def _own_type(x: TensorCore[Tensor], given: Tensor, operation: str) -> Node:
     if given.dtype is not x.dtype:
         raise DTypeError(f"{operation} of {given.dtype.name} into {x.dtype.name}: both must have "
                          f"one dtype; convert one")

@@ -1,46 +1,108 @@
-"""Methods that look at gradients on their way: hooks, and gradients of what is no leaf."""
+"""backward(), and methods that look at gradients on their way: hooks, and gradients of what is no
+leaf."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import finalize, ref
 
+from lazyten.autodiff import gradient as _gradient
 from lazyten.autodiff import hooks
 from lazyten.autodiff.hooks import RemovableHandle
-from lazyten.frontend.methods.tensor_like import T
-from lazyten.ir.node import Node
+from lazyten.execution import background
+from lazyten.frontend.core.handle import Handle, leaves
+from lazyten.frontend.core.tensor_core import Tensor, TensorCore
+from lazyten.ir.node import Node, cast, const
 from lazyten.ir.ops import Op
+from lazyten.operators.arrays import indexing
 from lazyten.support.errors import DTypeError, GradientError
 
 
-class GradientMethods:
-    """Hooks."""
+class GradientMethods(TensorCore[Tensor]):
+    """backward() and hooks."""
 
     __slots__ = ()
-    _hooked: tuple[Node, ...]
-    _retains: RemovableHandle
 
-    def register_hook(self: T, hook: Callable[[T], T | None]) -> RemovableHandle:
+    def backward(self, gradient: Tensor | None = None, retain_graph: bool = False,
+                 inputs: Sequence[Tensor] | None = None) -> None:
+        """Add the gradient of this tensor to `.grad` of every leaf that it was computed from, or of
+        those among `inputs`.
+
+        gradient: what this tensor's elements are weighted with; may be left out for one element.
+        retain_graph: keep what is needed to call backward() again. Nothing is computed yet: the
+        gradients are tensors as lazy as any, through which no gradient flows; see autograd.grad().
+        """
+        cotangent, node = self._cotangent(gradient), self.node
+        wanted = None if inputs is None else {self._leaf_among(t) for t in inputs}
+        touched = [self._storage]
+        for leaf, part in _gradient.leaf_gradients(node, cotangent):
+            owner = leaves.get(leaf.arg)
+            if owner is not None and (wanted is None or leaf.arg in wanted):
+                touched.append(owner._collect(indexing.apply(owner._moves, part)))
+                hooks.accumulated(leaf.arg, owner)
+        if not retain_graph:
+            self._free_graph()
+        group = tuple(ref(s) for s in touched)
+        for storage in touched:
+            storage.companions = group
+        background.summed(touched[1:])
+
+    def _free_graph(self) -> None:
+        """Give up what this tensor was computed from: backward() has used it."""
+        if self._lineage is None:
+            self._storage.free_graph()
+        else:
+            self._lineage.free()
+
+    def _leaf_among(self, given: Any) -> int:
+        """The id of a leaf that backward() is to add to."""
+        leaf = self._tensor(given, "backward: inputs")
+        if not leaf.requires_grad or not leaf.is_leaf:
+            raise GradientError(f"backward: a tensor of shape {leaf.shape} among the inputs is no "
+                                f"leaf that requires gradients; use autograd.grad()")
+        return leaf._leaf_id
+
+    def _cotangent(self, given: Tensor | None) -> Node:
+        if not self.requires_grad:
+            raise GradientError(f"backward of a tensor of shape {self.shape} that does not require "
+                                f"gradients: set requires_grad on a leaf it is computed from, and "
+                                f"compute it outside no_grad()")
+        if (self._storage if self._lineage is None else self._lineage).was_freed:
+            raise GradientError("backward was called on this tensor before, which frees what it "
+                                "was computed from; the first time, pass retain_graph=True")
+        if given is None:
+            if self.numel() != 1:
+                raise GradientError(f"backward of shape {self.shape}: a gradient without weights "
+                                    f"is for one element; reduce first, with sum() or mean(), or "
+                                    f"pass gradient=")
+            return const(1.0, self.dtype, self.shape)
+        self._tensor(given, "backward")
+        if given.shape != self.shape or not given.dtype.is_float:
+            raise GradientError(f"backward: gradient is {given.dtype.name} {given.shape}, but the "
+                                f"tensor {self.dtype.name} {self.shape}; they must be alike")
+        return cast(given.detach().node, self.dtype)
+
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
         """Have `hook` called with this tensor's gradient in each backward pass. What it gives, if
         not None, goes on in its place."""
-        owner: type = type(self)
-        make, device, shape, dtype = type(self)._of, self.device, self.shape, self.dtype
+        of, device, shape, dtype = type(self)._of, self.device, self.shape, self.dtype
 
         def on_node(gradient: Node) -> Node | None:
-            result = hook(make(gradient, device))
+            result = hook(of(gradient, device))
             if result is None:
                 return None
-            if not isinstance(result, owner):
+            if not isinstance(result, Handle):
                 raise GradientError(f"a hook gave {result!r:.40}; give the gradient to go on with, "
                                     f"a tensor, or None")
             if result.shape != shape or result.dtype is not dtype:
                 raise GradientError(f"a hook of a tensor of {dtype.name} {shape} gave a gradient "
                                     f"of {result.dtype.name} {result.shape}; they must be alike")
-            return result.detach().node
+            node: Node = result.detach().node
+            return node
 
         return hooks.register(_hooked(self, "register_hook", hook), on_node)
 
-    def register_post_accumulate_grad_hook(self: T, hook: Callable[[T], None]) -> RemovableHandle:
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
         """Have `hook` called with this leaf after each time that backward() added to its
         `.grad`."""
         node = _hooked(self, "register_post_accumulate_grad_hook", hook)
@@ -49,7 +111,7 @@ class GradientMethods:
                                 "made: it has no .grad; use register_hook()")
         return hooks.register_after(node.arg, hook)
 
-    def retain_grad(self: T) -> None:
+    def retain_grad(self) -> None:
         """Collect this tensor's gradient in `.grad` too, though it is no leaf."""
         node = _hooked(self, "retain_grad", print)
         if self.is_leaf or self.retains_grad:
@@ -57,19 +119,19 @@ class GradientMethods:
         self._retains = _collected(self, node)
         self._storage.retaining += (ref(self),)
 
-    def _retain_new_value(self: T) -> None:
+    def _retain_new_value(self) -> None:
         """After a write in place, `.grad` collects the gradient of the new value."""
         self._retains.remove()
         if self.requires_grad:
             self._retains = _collected(self, _hooked(self, "retain_grad", print))
 
     @property
-    def retains_grad(self: T) -> bool:
+    def retains_grad(self) -> bool:
         """Whether `.grad` collects the gradient of this tensor, which is no leaf."""
         return hasattr(self, "_retains")
 
 
-def _collected(x: T, node: Node) -> RemovableHandle:
+def _collected(x: TensorCore[Tensor], node: Node) -> RemovableHandle:
     """Have the gradients of `node`, the value of `x`, added to its `.grad`."""
     owner = ref(x)
 
@@ -81,7 +143,7 @@ def _collected(x: T, node: Node) -> RemovableHandle:
     return hooks.register(node, collect, last=True)
 
 
-def _hooked(x: T, operation: str, hook: Any) -> Node:
+def _hooked(x: TensorCore[Tensor], operation: str, hook: Any) -> Node:
     """The node whose gradient is meant."""
     if not callable(hook):
         raise DTypeError(f"{operation}: {hook!r:.40} cannot be called; give a function of the "

@@ -1,13 +1,13 @@
-"""Elementwise methods beyond the operators of tensor.py: a table, and those that need more than an
-operand."""
+"""Elementwise methods beyond the usual ones: a table, and those that need more than an operand."""
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Self
 
+from lazyten.frontend.core.functions import binary, combined, unary
+from lazyten.frontend.core.in_place import in_place
 from lazyten.frontend.core.mixed_precision import WIDE, casting
-from lazyten.frontend.methods.in_place import in_place
-from lazyten.frontend.methods.tensor_like import T, binary, combined, unary
+from lazyten.frontend.core.tensor_core import Tensor, TensorCore
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType, Scalar, as_dtype
 from lazyten.ir.node import const
@@ -18,7 +18,7 @@ from lazyten.operators.math.shapes import Axes
 from lazyten.support.errors import ArgumentError, DTypeError
 
 
-class MathMethods:
+class MathMethods(TensorCore[Tensor]):
     """Elementwise functions, and cumulative ones."""
 
     __slots__ = ()
@@ -105,73 +105,73 @@ class MathMethods:
     __iand__, __ior__, __ixor__ = bitwise_and_, bitwise_or_, bitwise_xor_
     __ilshift__, __irshift__ = bitwise_left_shift_, bitwise_right_shift_
 
-    def isposinf(self: T) -> T:
+    def isposinf(self) -> Tensor:
         """Whether infinity."""
         return self._unary(lambda x: ew.equal(x, math.inf))
 
-    def isneginf(self: T) -> T:
+    def isneginf(self) -> Tensor:
         """Whether -infinity."""
         return self._unary(lambda x: ew.equal(x, -math.inf))
 
-    def clamp_min(self: T, min: Any) -> T:
+    def clamp_min(self, min: Any) -> Tensor:
         """At least min."""
         return combined(self, "clamp_min", lambda x, low: ew.clip(x, low, None), min)
 
     clamp_min_ = in_place(clamp_min)
 
-    def clamp_max(self: T, max: Any) -> T:
+    def clamp_max(self, max: Any) -> Tensor:
         """At most max."""
         return combined(self, "clamp_max", lambda x, high: ew.clip(x, None, high), max)
 
     clamp_max_ = in_place(clamp_max)
 
-    def float_power(self: T, exponent: Any) -> T:
+    def float_power(self, exponent: Any) -> Tensor:
         """self ** exponent in float64."""
         return combined(self, "float_power", composites.float_power, exponent)
 
     float_power_ = in_place(float_power)
 
-    def rsub(self: T, other: Any, *, alpha: Scalar = 1) -> T:
+    def rsub(self, other: Any, *, alpha: Scalar = 1) -> Tensor:
         """other - alpha * self."""
         number = shapes.as_number(alpha, "rsub", "alpha")
         return combined(self, "rsub", lambda x, y: ew.scaled_difference(y, x, number), other)
 
-    def positive(self: T) -> T:
+    def positive(self) -> Self:
         """The tensor itself; bools have no sign."""
         if self.dtype is dt.bool_:
             raise DTypeError("positive of bool: it is for numbers")
         return self
 
-    def subtract(self: T, other: Any, *, alpha: Scalar = 1) -> T:
+    def subtract(self, other: Any, *, alpha: Scalar = 1) -> Tensor:
         """self - alpha * other."""
         number = shapes.as_number(alpha, "subtract", "alpha")
         return combined(self, "subtract", lambda x, y: ew.scaled_difference(x, y, number), other)
 
     subtract_ = in_place(subtract)
 
-    def isreal(self: T) -> T:
+    def isreal(self) -> Tensor:
         """True everywhere: there are no complex numbers."""
         return self._fresh(const(True, dt.bool_, self.shape))
 
-    def hardshrink(self: T, lambd: float = 0.5) -> T:
+    def hardshrink(self, lambd: float = 0.5) -> Tensor:
         """x where it is further from 0 than lambd, else 0."""
         limit = float(shapes.as_number(lambd, "hardshrink", "lambd"))
         return self._unary(lambda x: special.hardshrink(x, limit))
 
-    def where(self: T, condition: T, other: Any) -> T:
+    def where(self, condition: Tensor, other: Any) -> Tensor:
         """self where the bool tensor `condition` holds, else other."""
         mask = self._tensor(condition, "where")
         return combined(self, "where", lambda x, c, y: ew.chosen(c, x, y), mask, other)
 
-    def dist(self: T, other: T, p: float = 2) -> T:
+    def dist(self, other: Tensor, p: float = 2) -> Tensor:
         """(sum of |self - other| ** p) ** (1 / p); for p = inf the greatest."""
         power = float(shapes.as_number(p, "dist", "p"))
         return combined(self, "dist", lambda a, b: composites.distance(a, b, power),
                         self._tensor(other, "dist"))
 
     @casting(WIDE)
-    def norm(self: T, p: Any = "fro", dim: Axes = None, keepdim: bool = False,
-             dtype: DType | str | None = None) -> T:
+    def norm(self, p: Any = "fro", dim: Axes = None, keepdim: bool = False,
+             dtype: DType | str | None = None) -> Tensor:
         """(sum of |x| ** p) ** (1 / p) over some axes, or all: p = 'fro' is 2; inf is the greatest
         and -inf the least of |x|, 0 the count of what is not 0. The gradient at 0 is 0."""
         if isinstance(p, str) and p != "fro":
@@ -181,27 +181,17 @@ class MathMethods:
         axes = shapes.axes(dim, self.ndim, "norm")
         return x._unary(lambda node: composites.norm(node, power, axes, keepdim))
 
-    def signbit(self: T) -> T:
+    def signbit(self) -> Tensor:
         """Whether below 0, also -0.0."""
         return self._unary(inverse.signbit)
 
-    def divide(self: T, other: Any, rounding_mode: str | None = None) -> T:
-        """self / other; rounding_mode 'floor' or 'trunc' rounds, and keeps integers."""
-        if rounding_mode not in (None, "floor", "trunc"):
-            raise ArgumentError(f"divide: rounding_mode={rounding_mode!r} is not None, 'floor' or "
-                                f"'trunc'")
-        return combined(self, "divide", lambda a, b: composites.rounded_quotient(
-            a, b, rounding_mode), other)
-
-    divide_ = in_place(divide)
-
-    def lerp(self: T, end: T, weight: Any) -> T:
+    def lerp(self, end: Tensor, weight: Any) -> Tensor:
         """self + weight * (end - self); weight is a number or a tensor."""
         return combined(self, "lerp", composites.lerp, self._tensor(end, "lerp"), weight)
 
     lerp_ = in_place(lerp)
 
-    def addcmul(self: T, tensor1: T, tensor2: T, *, value: Scalar = 1) -> T:
+    def addcmul(self, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1) -> Tensor:
         """self + value * tensor1 * tensor2."""
         number = shapes.as_number(value, "addcmul", "value")
         return combined(self, "addcmul", lambda x, a, b: composites.addcmul(x, a, b, number),
@@ -209,7 +199,7 @@ class MathMethods:
 
     addcmul_ = in_place(addcmul)
 
-    def addcdiv(self: T, tensor1: T, tensor2: T, *, value: Scalar = 1) -> T:
+    def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1) -> Tensor:
         """self + value * tensor1 / tensor2."""
         number = shapes.as_number(value, "addcdiv", "value")
         return combined(self, "addcdiv", lambda x, a, b: composites.addcdiv(x, a, b, number),
@@ -217,8 +207,8 @@ class MathMethods:
 
     addcdiv_ = in_place(addcdiv)
 
-    def nan_to_num(self: T, nan: Scalar = 0.0, posinf: Scalar | None = None,
-                   neginf: Scalar | None = None) -> T:
+    def nan_to_num(self, nan: Scalar = 0.0, posinf: Scalar | None = None,
+                   neginf: Scalar | None = None) -> Tensor:
         """NaN and infinities replaced by numbers; None is the greatest (least) finite one."""
         for value in (nan, posinf, neginf):
             if value is not None:
@@ -227,13 +217,13 @@ class MathMethods:
 
     nan_to_num_ = in_place(nan_to_num)
 
-    def isclose(self: T, other: T, rtol: float = 1e-5, atol: float = 1e-8,
-                equal_nan: bool = False) -> T:
+    def isclose(self, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8,
+                equal_nan: bool = False) -> Tensor:
         """Whether |self - other| <= atol + rtol * |other|, element by element."""
         return combined(self, "isclose", lambda a, b: composites.isclose(
             a, b, rtol, atol, equal_nan), self._tensor(other, "isclose"))
 
-    def logit(self: T, eps: float | None = None) -> T:
+    def logit(self, eps: float | None = None) -> Tensor:
         """log(x / (1 - x)), of x held between eps and 1 - eps."""
         if eps is None:
             return self._special(composites.logit)

@@ -2,12 +2,12 @@
 of it, and how other libraries see it."""
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 import numpy as np
 
 from lazyten.autodiff import gradient
-from lazyten.frontend.methods.tensor_like import T
+from lazyten.frontend.core.tensor_core import Tensor, TensorCore
 from lazyten.ir import dtype as dt
 from lazyten.ir.node import toposort
 from lazyten.ir.ops import Op
@@ -56,53 +56,53 @@ class UntypedStorage:
         return f"UntypedStorage({self.nbytes()} bytes on {self._storage.device})"
 
 
-class MetadataMethods:
+class MetadataMethods(TensorCore[Tensor]):
     """Sizes, identity, copies and the way to other libraries."""
 
     __slots__ = ()
 
     @property
-    def itemsize(self: T) -> int:
+    def itemsize(self) -> int:
         """Bytes an element."""
         return self.dtype.itemsize
 
     @property
-    def nbytes(self: T) -> int:
+    def nbytes(self) -> int:
         """Bytes of all elements; the storage of a view may be larger, or smaller."""
         return self.numel() * self.dtype.itemsize
 
-    def nelement(self: T) -> int:
+    def nelement(self) -> int:
         """The number of elements."""
         return self.numel()
 
-    def ndimension(self: T) -> int:
+    def ndimension(self) -> int:
         """The number of axes."""
         return self.ndim
 
-    def is_floating_point(self: T) -> bool:
+    def is_floating_point(self) -> bool:
         """Whether the elements are floats."""
         return self.dtype.is_float
 
-    def is_complex(self: T) -> bool:
+    def is_complex(self) -> bool:
         """Whether the elements are complex: never."""
         return False
 
     @property
-    def real(self: T) -> T:
+    def real(self) -> Self:
         """The tensor itself: there are no complex numbers."""
         return self
 
-    def conj(self: T) -> T:
+    def conj(self) -> Self:
         """The tensor itself: there are no complex numbers."""
         return self
 
     @property
-    def is_cuda(self: T) -> bool:
+    def is_cuda(self) -> bool:
         """Whether the values are on an NVIDIA GPU."""
         return self.device.partition(":")[0] == "cuda"
 
     @property
-    def is_cpu(self: T) -> bool:
+    def is_cpu(self) -> bool:
         """Whether the device is the cpu."""
         return self.device.partition(":")[0] == "cpu"
 
@@ -110,44 +110,44 @@ class MetadataMethods:
     is_sparse = is_sparse_csr = is_mkldnn = is_nested = is_quantized = False
     """Other devices of PyTorch, and other ways to store elements: never."""
 
-    def is_pinned(self: T) -> bool:
+    def is_pinned(self) -> bool:
         """Whether the memory is locked for copies to a GPU: never, they are made from any."""
         return False
 
-    def pin_memory(self: T) -> T:
+    def pin_memory(self) -> Self:
         """The tensor itself; see is_pinned."""
         return self
 
-    def get_device(self: T) -> int:
+    def get_device(self) -> int:
         """The number of the device among its kind; -1 for the cpu."""
         index = self.device.index
         return -1 if index is None else index
 
-    def is_signed(self: T) -> bool:
+    def is_signed(self) -> bool:
         """Whether the elements can be below 0."""
         return self.dtype.kind in "ifs"
 
-    def is_nonzero(self: T) -> bool:
+    def is_nonzero(self) -> bool:
         """Whether the one element is not 0. ShapeError for another number of elements."""
         return bool(self.item())
 
-    def is_same_size(self: T, other: T) -> bool:
+    def is_same_size(self, other: Tensor) -> bool:
         """Whether the shapes are equal."""
         return self.shape == self._tensor(other, "is_same_size").shape
 
-    def untyped_storage(self: T) -> UntypedStorage:
+    def untyped_storage(self) -> UntypedStorage:
         """The identity of the storage: x.untyped_storage() == y.untyped_storage() says whether a
         write to one may show in the other."""
         return UntypedStorage(self._storage)
 
-    def is_set_to(self: T, other: T) -> bool:
+    def is_set_to(self, other: Tensor) -> bool:
         """Whether both are the same elements of one storage, in the same order."""
         self._tensor(other, "is_set_to")
         return (self._storage is other._storage and self.shape == other.shape
                 and self.storage_offset() == other.storage_offset()
                 and self.stride() == other.stride())
 
-    def data_ptr(self: T) -> int:
+    def data_ptr(self) -> int:
         """The address of the first element. Computes the tensor. It changes with each write, unless
         memory is shared: to ask whether tensors share memory, compare untyped_storage()."""
         storage = _computed(self, "data_ptr")
@@ -162,7 +162,7 @@ class MetadataMethods:
         return address + self.storage_offset() * self.dtype.itemsize
 
     @property
-    def grad_fn(self: T) -> GradFn | None:
+    def grad_fn(self) -> GradFn | None:
         """The operation that made this tensor, if gradients flow back through it; None for
         leaves."""
         node = self.node
@@ -170,7 +170,7 @@ class MetadataMethods:
             return None
         return GradFn(gradient.operation_name(node), node.where)
 
-    def describe(self: T) -> str:
+    def describe(self) -> str:
         """What kind of tensor this is, line by line; computes nothing."""
         storage, value = self._storage, self._storage.value
         computed = storage.buffer is not None
@@ -198,11 +198,11 @@ class MetadataMethods:
 
     # ---- other libraries -------------------------------------------------------------------------
 
-    def __dlpack_device__(self: T) -> tuple[int, int]:
+    def __dlpack_device__(self) -> tuple[int, int]:
         """Where __dlpack__ gives the values: in a CPU's memory."""
         return CPU
 
-    def __dlpack__(self: T, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
+    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
                    copy: bool | None = None) -> Any:
         """The values as a DLPack capsule: memory that the tensor shares from now on, if its device
         is the host and unless `copy`."""
@@ -218,7 +218,7 @@ class MetadataMethods:
         array = self.numpy() if copy else _shared(self, "__dlpack__", copy is False)
         return array.__dlpack__(max_version=max_version)
 
-    def __array__(self: T, dtype: Any = None, copy: bool | None = None) -> Array:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         """The values as a NumPy array: a copy, but with copy=False memory that the tensor shares
         from now on. ArgumentError where it cannot."""
         if copy is not False:
@@ -231,14 +231,14 @@ class MetadataMethods:
         return array
 
 
-def _computed(x: T, operation: str) -> Storage:
+def _computed(x: TensorCore[Tensor], operation: str) -> Storage:
     tracing.refuse(operation, "call it outside")
     storage = x.realize()._storage
     storage.refresh()
     return storage
 
 
-def _shared(x: T, operation: str, required: bool) -> Array:
+def _shared(x: TensorCore[Tensor], operation: str, required: bool) -> Array:
     """An array over memory that the tensor shares from now on, or else, unless required, a copy."""
     storage = _computed(x, operation)
     array = None
@@ -253,7 +253,7 @@ def _shared(x: T, operation: str, required: bool) -> Array:
     return copied
 
 
-def _view_of(x: T, whole: Array) -> Array | None:
+def _view_of(x: TensorCore[Tensor], whole: Array) -> Array | None:
     """The part that `x` is of its whole storage; None where it is not evenly spaced in it."""
     if not x._moves:
         return whole[...]

@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from lazyten.frontend.methods.tensor_like import T, ValuesAndIndices
+from lazyten.frontend.core.functions import ValuesAndIndices
+from lazyten.frontend.core.handle import Handle
+from lazyten.frontend.core.tensor_core import Tensor, TensorCore
 from lazyten.ir import dtype as dt
 from lazyten.ir.node import Node, cast, const, gather, reshape
 from lazyten.operators.arrays import index_arrays, joining, ordering
@@ -33,28 +35,28 @@ NODE_INTERPOLATIONS: dict[str, Callable[[Node], Node]] = {
 """The same of a node."""
 
 
-class OrderMethods:
+class OrderMethods(TensorCore[Tensor]):
     """Sorting, and what is at some place in order."""
 
     __slots__ = ()
 
-    def argsort(self: T, dim: int = -1, descending: bool = False, stable: bool = True) -> T:
+    def argsort(self, dim: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
         """Where the first, second, .. element along an axis is; equal ones keep their order, and
         NaN is the greatest."""
         return order_along(self, shapes.axis(dim, self.ndim, "argsort"), descending)
 
-    def sort(self: T, dim: int = -1, descending: bool = False,
-             stable: bool = True) -> ValuesAndIndices[T]:
+    def sort(self, dim: int = -1, descending: bool = False,
+             stable: bool = True) -> ValuesAndIndices[Tensor]:
         """The elements along an axis in order, and where they were."""
         axis = shapes.axis(dim, self.ndim, "sort")
         return _taken(self, axis, order_along(self, axis, descending))
 
-    def msort(self: T) -> T:
+    def msort(self) -> Tensor:
         """The elements along axis 0 in order."""
         return _taken(self, 0, order_along(self, 0, False)).values
 
-    def topk(self: T, k: int, dim: int = -1, largest: bool = True,
-             sorted: bool = True) -> ValuesAndIndices[T]:
+    def topk(self, k: int, dim: int = -1, largest: bool = True,
+             sorted: bool = True) -> ValuesAndIndices[Tensor]:
         """The k greatest (or least) along an axis, in order, and where they are."""
         axis = shapes.axis(dim, self.ndim, "topk")
         count = shapes.as_int(k, "topk", "k")
@@ -63,7 +65,7 @@ class OrderMethods:
             raise ArgumentError(f"topk: k={count} of axis {axis} of size {n}; give 0 to {n}")
         return _taken(self, axis, order_along(self, axis, largest, count))
 
-    def kthvalue(self: T, k: int, dim: int = -1, keepdim: bool = False) -> ValuesAndIndices[T]:
+    def kthvalue(self, k: int, dim: int = -1, keepdim: bool = False) -> ValuesAndIndices[Tensor]:
         """The k-th least along an axis, counted from 1, and where it is."""
         axis = shapes.axis(dim, self.ndim, "kthvalue")
         place = shapes.as_int(k, "kthvalue", "k")
@@ -72,7 +74,7 @@ class OrderMethods:
             raise ArgumentError(f"kthvalue: k={place} of axis {axis} of size {n}; give 1 to {n}")
         return _at(self, axis, order_along(self, axis, False, place), place - 1, keepdim)
 
-    def median(self: T, dim: int | None = None, keepdim: bool = False) -> Any:
+    def median(self, dim: int | None = None, keepdim: bool = False) -> Any:
         """The middle element in order, the lower of two; NaN if there is one. Along an axis
         (values, indices)."""
         x = self._reshaped((self.numel(),)) if dim is None else self
@@ -89,8 +91,8 @@ class OrderMethods:
             found = _at(x, axis, sorted_, (n - 1) // 2, keepdim)
         return found.values if dim is None else found
 
-    def quantile(self: T, q: Any, dim: int | None = None, keepdim: bool = False, *,
-                 interpolation: str = "linear") -> T:
+    def quantile(self, q: Any, dim: int | None = None, keepdim: bool = False, *,
+                 interpolation: str = "linear") -> Tensor:
         """The element that a share q of all is below, between neighbours by interpolation: linear,
         lower, higher, nearest or midpoint. q is a number or a list of them, which becomes axis 0.
         NaN if there is one."""
@@ -105,9 +107,9 @@ class OrderMethods:
         values = x._given(index_arrays.along(x.node, axis, index.node), index)
         node = _interpolated(values.node, x.node, axis, shares, interpolation, _place(q))
         return x._given(reshape(node, (*shares.shape, *_kept(self, dim, axis, keepdim))),
-                        *([q] if isinstance(q, type(self)) else []))
+                        *([q] if isinstance(q, Handle) else []))
 
-    def nanmedian(self: T, dim: int | None = None, keepdim: bool = False) -> Any:
+    def nanmedian(self, dim: int | None = None, keepdim: bool = False) -> Any:
         """The median of what is not NaN; NaN where all is."""
         x = self._reshaped((self.numel(),)) if dim is None else self
         axis = 0 if dim is None else shapes.axis(dim, self.ndim, "nanmedian")
@@ -122,8 +124,8 @@ class OrderMethods:
         values, indices = found.values._reshaped(shape), found.indices._reshaped(shape)
         return values if dim is None else ValuesAndIndices(values, indices)
 
-    def nanquantile(self: T, q: Any, dim: int | None = None, keepdim: bool = False, *,
-                    interpolation: str = "linear") -> T:
+    def nanquantile(self, q: Any, dim: int | None = None, keepdim: bool = False, *,
+                    interpolation: str = "linear") -> Tensor:
         """The quantile of what is not NaN; NaN where all is."""
         _check_interpolation(interpolation, "nanquantile")
         shares = _shares(self, q, "nanquantile")
@@ -135,31 +137,33 @@ class OrderMethods:
         node = _quantiles_of_numbers(values.node, _last_number(x.detach().node, axis), axis, shares,
                                      interpolation, _place(q))
         return x._given(reshape(node, (*shares.shape, *_kept(self, dim, axis, keepdim))),
-                        *([q] if isinstance(q, type(self)) else []))
+                        *([q] if isinstance(q, Handle) else []))
 
 
-def order_along(x: T, axis: int, descending: bool, count: int | None = None) -> T:
+def order_along(x: TensorCore[Tensor], axis: int, descending: bool,
+                count: int | None = None) -> Tensor:
     """The order of the elements along an axis, or of the first `count`, as positions."""
     if not x.shape:
         return x._fresh(const(0, dt.INDEX))
     first = x.shape[axis] if count is None else count
-    given = x.detach()
+    given: TensorCore[Tensor] = x.detach()
     if x.shape[axis] <= ordering.SHORT or tracing.current() is not None or levels.under_way():
         return given._unary(lambda node: ordering.order(node, axis, descending, first))
     packed = given._unary(lambda node: ordering.packed_keys(node, axis, descending)).numpy()
     return x._fresh(ordering.host_order(packed, axis, x.dtype.bits, first))
 
 
-def _taken(x: T, axis: int, index: T) -> ValuesAndIndices[T]:
+def _taken(x: TensorCore[Tensor], axis: int, index: Tensor) -> ValuesAndIndices[Tensor]:
     """The elements at these positions along an axis."""
     if not x.shape:
         values = x._given(reshape(gather(reshape(x.node, (1,)), 0, reshape(
-            index.node, (1,))), ())) if index.numel() else x
+            index.node, (1,))), ())) if index.numel() else x._same()
         return ValuesAndIndices(values, index)
     return ValuesAndIndices(x._given(gather(x.node, axis, index.node), index), index)
 
 
-def _at(x: T, axis: int, index: T, place: int, keepdim: bool) -> ValuesAndIndices[T]:
+def _at(x: TensorCore[Tensor], axis: int, index: Tensor, place: int,
+        keepdim: bool) -> ValuesAndIndices[Tensor]:
     """The element whose position is number `place` of `index`."""
     if not x.shape:
         return _taken(x, axis, index)
@@ -169,7 +173,7 @@ def _at(x: T, axis: int, index: T, place: int, keepdim: bool) -> ValuesAndIndice
     return ValuesAndIndices(values._reshaped(shape), indices._reshaped(shape))
 
 
-def _last_if_nan(x: T, axis: int, index: T, place: int) -> T:
+def _last_if_nan(x: TensorCore[Tensor], axis: int, index: Tensor, place: int) -> Tensor:
     """Position `place` of `index`, or the last, which is that of a NaN if there is one."""
     def chosen(order: Node) -> Node:
         n = order.shape[axis]
@@ -177,7 +181,8 @@ def _last_if_nan(x: T, axis: int, index: T, place: int) -> T:
         ends = [apply(Chain(order.shape).cut(axis, i, i + 1), order)
                 for i in (place, n - 1)]
         return ew.where(has_nan, ends[1], ends[0])
-    return index._unary(chosen)
+    found: Tensor = index._unary(chosen)
+    return found
 
 
 def _check_interpolation(given: str, operation: str) -> None:
@@ -242,7 +247,7 @@ def _place(q: Any) -> Node | None:
     return reshape(node, (node.numel,)) if node.dtype.is_float else None
 
 
-def _shares(x: T, q: Any, operation: str) -> np.ndarray[Any, Any]:
+def _shares(x: TensorCore[Tensor], q: Any, operation: str) -> np.ndarray[Any, Any]:
     """q as an array of float64 of 0 or 1 axes."""
     if not x.dtype.is_float or x.dtype.is_half:
         raise DTypeError(f"{operation} of {x.dtype.name}: it is for float32 and float64; convert "
@@ -257,7 +262,7 @@ def _shares(x: T, q: Any, operation: str) -> np.ndarray[Any, Any]:
     return shares
 
 
-def _kept(x: T, dim: int | None, axis: int, keepdim: bool) -> tuple[int, ...]:
+def _kept(x: TensorCore[Tensor], dim: int | None, axis: int, keepdim: bool) -> tuple[int, ...]:
     """The shape of what reducing x over `axis` gives, or over all axes where `dim` is None."""
     if dim is None:
         return (1,) * (x.ndim * bool(keepdim))

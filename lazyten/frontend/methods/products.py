@@ -2,11 +2,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
+from lazyten.frontend.core.functions import combined
+from lazyten.frontend.core.handle import Handle
+from lazyten.frontend.core.in_place import in_place
 from lazyten.frontend.core.mixed_precision import LOW, casting
-from lazyten.frontend.methods.in_place import in_place
-from lazyten.frontend.methods.tensor_like import T, combined
+from lazyten.frontend.core.tensor_core import TensorCore
+from lazyten.frontend.methods.views import ViewMethods
 from lazyten.ir.dtype import Scalar
 from lazyten.ir.node import Node
 from lazyten.ir.ops import Op
@@ -16,19 +19,46 @@ from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import reductions, shapes
 from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
 
+Tensor = TypeVar("Tensor", bound="ProductMethods[Any]")
 
-class ProductMethods:
+
+class ProductMethods(ViewMethods[Tensor]):
     """Products of vectors and matrices."""
 
     __slots__ = ()
 
     @casting(LOW)
-    def mm(self: T, mat2: T) -> T:
+    def matmul(self, other: Any) -> Tensor:
+        """The matrix product of the last two axes, the others broadcast; vectors as in NumPy."""
+        right = self._operand(other, "matmul")
+        if not isinstance(right, Handle):
+            raise DTypeError(f"matmul of a tensor and the number {right!r}: multiply with *")
+        return self._result(windows.matmul(self.node, right.node), self, right)
+
+    __matmul__ = matmul
+
+    def __rmatmul__(self, other: Any) -> Tensor:
+        left = self._operand(other, "matmul")
+        if not isinstance(left, Handle):
+            raise DTypeError(f"matmul of the number {left!r} and a tensor: multiply with *")
+        product: Tensor = left.matmul(self)
+        return product
+
+    def dot(self, other: Tensor) -> Tensor:
+        """The sum of products of two vectors of one length."""
+        self._tensor(other, "dot")
+        if self.ndim != 1 or self.shape != other.shape:
+            raise ShapeError(f"dot of shapes {self.shape} and {other.shape}: both must have one "
+                             f"axis, of one size; use matmul")
+        return self._binary("dot", windows.matmul, other)
+
+    @casting(LOW)
+    def mm(self, mat2: Tensor) -> Tensor:
         """The product of two matrices."""
         return _product(self, mat2, "mm", 2, 2)
 
     @casting(LOW)
-    def bmm(self: T, mat2: T) -> T:
+    def bmm(self, mat2: Tensor) -> Tensor:
         """The products of two batches of matrices: (b, m, k) and (b, k, n)."""
         other = self._tensor(mat2, "bmm")
         if self.ndim == other.ndim == 3 and self.shape[0] != other.shape[0]:
@@ -37,22 +67,23 @@ class ProductMethods:
         return _product(self, other, "bmm", 3, 3)
 
     @casting(LOW)
-    def mv(self: T, vec: T) -> T:
+    def mv(self, vec: Tensor) -> Tensor:
         """The product of a matrix and a vector."""
         return _product(self, vec, "mv", 2, 1)
 
-    def outer(self: T, vec2: T) -> T:
+    def outer(self, vec2: Tensor) -> Tensor:
         """Every element of a vector times every one of another."""
         other = self._tensor(vec2, "outer")
         if self.ndim != 1 or other.ndim != 1:
             raise ShapeError(f"outer of shapes {self.shape} and {other.shape}: both must have one "
                              f"axis; flatten() them")
-        return combined(self, "outer", products.kron, other)._reshaped(
-            (self.shape[0], other.shape[0]))
+        flat = combined(self, "outer", products.kron, other)
+        table: Tensor = flat._reshaped((self.shape[0], other.shape[0]))
+        return table
 
     ger = outer
 
-    def inner(self: T, other: T) -> T:
+    def inner(self, other: Tensor) -> Tensor:
         """Sums of products over the last axes; of a number, its product."""
         right = self._tensor(other, "inner")
         if not self.shape or not right.shape:
@@ -60,7 +91,7 @@ class ProductMethods:
         return combined(self, "inner", lambda a, b: products.tensordot(
             a, b, [len(a.shape) - 1], [len(b.shape) - 1]), right)
 
-    def vdot(self: T, other: T) -> T:
+    def vdot(self, other: Tensor) -> Tensor:
         """The sum of products of two vectors."""
         if self.ndim != 1 or self._tensor(other, "vdot").ndim != 1:
             raise ShapeError(f"vdot of shapes {self.shape} and {other.shape}: both must have one "
@@ -68,27 +99,28 @@ class ProductMethods:
         return combined(self, "vdot", windows.matmul, other)
 
     @casting(LOW)
-    def addmm(self: T, mat1: T, mat2: T, *, beta: Scalar = 1, alpha: Scalar = 1) -> T:
+    def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor:
         """beta * self + alpha * (mat1 @ mat2), of matrices."""
         return _plus_product(self, mat1, mat2, "addmm", (2, 2), beta, alpha)
 
     addmm_ = in_place(addmm)
 
     @casting(LOW)
-    def addmv(self: T, mat: T, vec: T, *, beta: Scalar = 1, alpha: Scalar = 1) -> T:
+    def addmv(self, mat: Tensor, vec: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor:
         """beta * self + alpha * (mat @ vec)."""
         return _plus_product(self, mat, vec, "addmv", (2, 1), beta, alpha)
 
     addmv_ = in_place(addmv)
 
     @casting(LOW)
-    def baddbmm(self: T, batch1: T, batch2: T, *, beta: Scalar = 1, alpha: Scalar = 1) -> T:
+    def baddbmm(self, batch1: Tensor, batch2: Tensor, *, beta: Scalar = 1,
+                alpha: Scalar = 1) -> Tensor:
         """beta * self + alpha * (batch1 @ batch2), of batches of matrices."""
         return _plus_product(self, batch1, batch2, "baddbmm", (3, 3), beta, alpha)
 
     baddbmm_ = in_place(baddbmm)
 
-    def addr(self: T, vec1: T, vec2: T, *, beta: Scalar = 1, alpha: Scalar = 1) -> T:
+    def addr(self, vec1: Tensor, vec2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor:
         """beta * self + alpha * outer(vec1, vec2)."""
         left, right = self._tensor(vec1, "addr"), self._tensor(vec2, "addr")
         if left.ndim != 1 or right.ndim != 1:
@@ -99,12 +131,13 @@ class ProductMethods:
 
     addr_ = in_place(addr)
 
-    def addbmm(self: T, batch1: T, batch2: T, *, beta: Scalar = 1, alpha: Scalar = 1) -> T:
+    def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: Scalar = 1,
+               alpha: Scalar = 1) -> Tensor:
         """beta * self + alpha * the sum of batch1 @ batch2 over the batch."""
-        total = _product(self._tensor(batch1, "addbmm"), batch2, "addbmm", 3, 3)._unary(
-            lambda x: reductions.sum(x, (0,), dtype=x.dtype))
+        each = _product(self._tensor(batch1, "addbmm"), batch2, "addbmm", 3, 3)
+        total: Tensor = each._unary(lambda x: reductions.sum(x, (0,), dtype=x.dtype))
         number, other = _factors(self, alpha, beta, "addbmm")
-        part = total if number == 1 else total._unary(lambda x: ew.mul(x, number))
+        part: Tensor = total if number == 1 else total._unary(lambda x: ew.mul(x, number))
         if other == 0:
             return part
         return combined(self, "addbmm", lambda x, y: ew.add(
@@ -112,7 +145,7 @@ class ProductMethods:
 
     addbmm_ = in_place(addbmm)
 
-    def matrix_power(self: T, n: int) -> T:
+    def matrix_power(self, n: int) -> Tensor:
         """Each matrix in the last two axes times itself, n times (0 or more)."""
         times = shapes.as_int(n, "matrix_power", "n")
         if self.ndim < 2 or self.shape[-1] != self.shape[-2] or times < 0:
@@ -120,19 +153,19 @@ class ProductMethods:
                              f"square matrices and powers of 0 or more")
         return self._unary(lambda x: products.power(x, times))
 
-    def cov(self: T, *, correction: int = 1) -> T:
+    def cov(self, *, correction: int = 1) -> Tensor:
         """The covariances of the rows of a matrix: each column is an observation."""
         number = float(shapes.as_number(correction, "cov", "correction"))
         return self._unary(lambda x: products.covariance(x, number))
 
-    def corrcoef(self: T) -> T:
+    def corrcoef(self) -> Tensor:
         """The correlations of the rows of a matrix: each column is an observation."""
         return self._unary(products.correlation)
 
-    def adjoint(self: T) -> T:
+    def adjoint(self) -> Tensor:
         """The last two axes exchanged; a view. A zero-dim tensor is itself."""
         if not self.shape:
-            return self
+            return self._same()
         if self.ndim < 2:
             raise ShapeError(f"adjoint of shape {self.shape}: it needs at least 2 axes")
         order = (*range(self.ndim - 2), self.ndim - 1, self.ndim - 2)
@@ -141,23 +174,23 @@ class ProductMethods:
     mH = property(adjoint)
 
     @property
-    def H(self: T) -> T:
+    def H(self) -> Tensor:
         """A matrix transposed."""
         if self.ndim not in (0, 2):
             raise ShapeError(f"H of shape {self.shape}: it is for 2 axes; use mH")
         return self.adjoint()
 
-    def kron(self: T, other: T) -> T:
+    def kron(self, other: Tensor) -> Tensor:
         """Each element times all of `other`, side by side."""
         return combined(self, "kron", products.kron, self._tensor(other, "kron"))
 
-    def cross(self: T, other: T, dim: int = -1) -> T:
+    def cross(self, other: Tensor, dim: int = -1) -> Tensor:
         """The vector product along an axis of size 3."""
         right = self._tensor(other, "cross")
         return combined(self, "cross", lambda a, b: products.cross(a, b, dim), right)
 
     @casting(LOW)
-    def tensordot(self: T, other: T, dims: Any = 2) -> T:
+    def tensordot(self, other: Tensor, dims: Any = 2) -> Tensor:
         """Sums of products over the last `dims` axes and the first of `other`, or over the pairs of
         two lists of axes."""
         right = self._tensor(other, "tensordot")
@@ -165,14 +198,14 @@ class ProductMethods:
         return combined(self, "tensordot", lambda a, b: products.tensordot(a, b, first, second),
                         right)
 
-    def trace(self: T) -> T:
+    def trace(self) -> Tensor:
         """The sum of a matrix's diagonal."""
         if self.ndim != 2:
             raise ShapeError(f"trace of shape {self.shape}: it is for 2 axes; use diagonal().sum()")
         return self._unary(lambda x: reductions.sum(
             apply(strided.diagonal(x.shape, 0, 0, 1), x), (0,)))
 
-    def diag(self: T, diagonal: int = 0) -> T:
+    def diag(self, diagonal: int = 0) -> Tensor:
         """A matrix with this vector on a diagonal; of a matrix, a copy of the diagonal."""
         number = shapes.as_int(diagonal, "diag", "the diagonal")
         if self.ndim == 1:
@@ -182,7 +215,7 @@ class ProductMethods:
                              f"or diag_embed()")
         return self._unary(lambda x: apply(strided.diagonal(x.shape, number, 0, 1), x))
 
-    def diag_embed(self: T, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T:
+    def diag_embed(self, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
         """Matrices in axes dim1 and dim2 of the result, with the last axis on a diagonal."""
         if not self.shape:
             raise ShapeError("diag_embed of a zero-dim tensor: it needs at least 1 axis")
@@ -190,11 +223,11 @@ class ProductMethods:
         first, second = [shapes.axis(a, self.ndim + 1, "diag_embed") for a in (dim1, dim2)]
         if first == second:
             raise ArgumentError(f"diag_embed: both axes are {first}; name two")
-        return self._unary(lambda x: products.diagonal_matrix(x, number)).movedim(
-            (-2, -1), (first, second))
+        made: ViewMethods[Tensor] = self._unary(lambda x: products.diagonal_matrix(x, number))
+        return made.movedim((-2, -1), (first, second))
 
 
-def _product(a: T, b: Any, operation: str, left: int, right: int) -> T:
+def _product(a: TensorCore[Tensor], b: Any, operation: str, left: int, right: int) -> Tensor:
     other = a._tensor(b, operation)
     if a.ndim != left or other.ndim != right:
         raise ShapeError(f"{operation} of shapes {a.shape} and {other.shape}: it is for {left} and "
@@ -202,7 +235,8 @@ def _product(a: T, b: Any, operation: str, left: int, right: int) -> T:
     return combined(a, operation, windows.matmul, other)
 
 
-def _factors(x: T, alpha: Scalar, beta: Scalar, operation: str) -> tuple[Scalar, Scalar]:
+def _factors(x: TensorCore[Tensor], alpha: Scalar, beta: Scalar,
+             operation: str) -> tuple[Scalar, Scalar]:
     first, second = [shapes.as_number(v, operation, "alpha and beta") for v in (alpha, beta)]
     if not x.dtype.is_float and not (isinstance(first, int) and isinstance(second, int)):
         raise DTypeError(f"{operation} of {x.dtype.name} with alpha={alpha} and beta={beta}: "
@@ -210,8 +244,8 @@ def _factors(x: T, alpha: Scalar, beta: Scalar, operation: str) -> tuple[Scalar,
     return first, second
 
 
-def _plus_product(x: T, a: Any, b: Any, operation: str, ranks: tuple[int, int], beta: Scalar,
-                  alpha: Scalar) -> T:
+def _plus_product(x: TensorCore[Tensor], a: Any, b: Any, operation: str, ranks: tuple[int, int],
+                  beta: Scalar, alpha: Scalar) -> Tensor:
     left, right = x._tensor(a, operation), x._tensor(b, operation)
     if (left.ndim, right.ndim) != ranks:
         raise ShapeError(f"{operation} of a product of shapes {left.shape} and {right.shape}: it "

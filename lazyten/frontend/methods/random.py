@@ -6,11 +6,11 @@ the method is called, never on when or where values are computed.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Self
 
 from lazyten import random
+from lazyten.frontend.core.tensor_core import Tensor, TensorCore
 from lazyten.frontend.methods.order import order_along
-from lazyten.frontend.methods.tensor_like import T
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import cast, reshape
@@ -20,13 +20,13 @@ from lazyten.random import Generator, distributions
 from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
 
 
-class RandomMethods:
+class RandomMethods(TensorCore[Tensor]):
     """Filling with random numbers, and drawing."""
 
     __slots__ = ()
 
-    def uniform_(self: T, low: float = 0.0, high: float = 1.0,
-                 generator: Generator | None = None) -> T:
+    def uniform_(self, low: float = 0.0, high: float = 1.0,
+                 generator: Generator | None = None) -> Self:
         """Fill with numbers evenly spread over [low, high)."""
         low, high = [shapes.as_number(v, "uniform_", "a bound") for v in (low, high)]
         if low > high:
@@ -34,8 +34,8 @@ class RandomMethods:
         unit = random.uniform(self.shape, _float_type(self, "uniform_"), self.device, generator)
         return self._update("uniform_", ew.add(ew.mul(unit, high - low), low), replaces=True)
 
-    def normal_(self: T, mean: float = 0.0, std: float = 1.0,
-                generator: Generator | None = None) -> T:
+    def normal_(self, mean: float = 0.0, std: float = 1.0,
+                generator: Generator | None = None) -> Self:
         """Fill with normally distributed numbers."""
         mean, std = [shapes.as_number(v, "normal_", "mean and std") for v in (mean, std)]
         if std < 0:
@@ -44,8 +44,8 @@ class RandomMethods:
                                     generator)
         return self._update("normal_", ew.add(ew.mul(unit, std), mean), replaces=True)
 
-    def log_normal_(self: T, mean: float = 1.0, std: float = 2.0,
-                    generator: Generator | None = None) -> T:
+    def log_normal_(self, mean: float = 1.0, std: float = 2.0,
+                    generator: Generator | None = None) -> Self:
         """Fill with numbers whose logarithm is normally distributed, with this mean and std."""
         mean = float(shapes.as_number(mean, "log_normal_", "mean"))
         std = _positive(std, "log_normal_", "std")
@@ -53,15 +53,15 @@ class RandomMethods:
         return self._update("log_normal_", distributions.log_normal(
             self.shape, kind, self.device, generator, mean, std), replaces=True)
 
-    def exponential_(self: T, lambd: float = 1.0, generator: Generator | None = None) -> T:
+    def exponential_(self, lambd: float = 1.0, generator: Generator | None = None) -> Self:
         """Fill with numbers > 0 of density lambd * e ** (-lambd * x)."""
         rate = _positive(lambd, "exponential_", "lambd")
         kind = _float_type(self, "exponential_")
         return self._update("exponential_", distributions.exponential(
             self.shape, kind, self.device, generator, rate), replaces=True)
 
-    def cauchy_(self: T, median: float = 0.0, sigma: float = 1.0,
-                generator: Generator | None = None) -> T:
+    def cauchy_(self, median: float = 0.0, sigma: float = 1.0,
+                generator: Generator | None = None) -> Self:
         """Fill with numbers of density sigma / (pi * (sigma**2 + (x - median)**2))."""
         median = float(shapes.as_number(median, "cauchy_", "median"))
         scale = _positive(sigma, "cauchy_", "sigma")
@@ -69,7 +69,7 @@ class RandomMethods:
             self.shape, _float_type(self, "cauchy_"), self.device, generator, median, scale),
             replaces=True)
 
-    def geometric_(self: T, p: float, generator: Generator | None = None) -> T:
+    def geometric_(self, p: float, generator: Generator | None = None) -> Self:
         """Fill with numbers of trials, 1 or more, up to the first success of probability p."""
         chance = shapes.as_number(p, "geometric_", "p")
         if not 0 < chance < 1:
@@ -81,7 +81,7 @@ class RandomMethods:
         return self._update("geometric_", distributions.geometric(
             self.shape, self.dtype, self.device, generator, chance), replaces=True)
 
-    def bernoulli_(self: T, p: Any = 0.5, generator: Generator | None = None) -> T:
+    def bernoulli_(self, p: Any = 0.5, generator: Generator | None = None) -> Self:
         """Fill with 1 with probability p, a number or a tensor of floats, and else with 0."""
         given = self._operand(p, "bernoulli_")
         if isinstance(given, bool | int | float):
@@ -96,8 +96,8 @@ class RandomMethods:
             drawn = distributions.bernoulli(chances, self.shape, self.device, generator)
         return self._update("bernoulli_", cast(drawn, self.dtype), replaces=True)
 
-    def random_(self: T, low: int | None = None, high: int | None = None,
-                generator: Generator | None = None) -> T:
+    def random_(self, low: int | None = None, high: int | None = None,
+                generator: Generator | None = None) -> Self:
         """Fill with whole numbers low <= n < high; random_(high) is from 0. By default all that
         are 0 or more in an integer type, and up to 2**24 (or what is exact) in a float type."""
         kind = dt.int64 if self.dtype.is_float else self.dtype
@@ -116,15 +116,15 @@ class RandomMethods:
                                        generator, "random_")
         return self._update("random_", cast(drawn, self.dtype), replaces=True)
 
-    def bernoulli(self: T, p: float | None = None, generator: Generator | None = None) -> T:
+    def bernoulli(self, p: float | None = None, generator: Generator | None = None) -> Tensor:
         """A tensor of 0 and 1: 1 with the probability that is the element here, or with p."""
         kind = _float_type(self, "bernoulli")
         chance = self.detach().node if p is None else _probability(p, "bernoulli")
         drawn = distributions.bernoulli(chance, self.shape, self.device, generator)
         return self._fresh(cast(drawn, kind))
 
-    def multinomial(self: T, num_samples: int, replacement: bool = False,
-                    generator: Generator | None = None) -> T:
+    def multinomial(self, num_samples: int, replacement: bool = False,
+                    generator: Generator | None = None) -> Tensor:
         """Indices (int64) into a vector of weights, or into each row of a matrix of them: each is
         chosen with a probability proportional to its weight, in a row without repetition unless
         `replacement`. Weights are 0 or more; they need not add up to 1."""
@@ -149,7 +149,7 @@ class RandomMethods:
         return self._fresh(reshape(chosen, (*self.shape[:-1], count)))
 
 
-def _float_type(x: T, operation: str) -> DType:
+def _float_type(x: TensorCore[Tensor], operation: str) -> DType:
     if x.dtype.kind != "f":
         raise DTypeError(f"{operation} on a tensor of {x.dtype.name}: it is for floats of 16 bits "
                          f"or more; convert with .float()")

@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from lazyten.frontend.methods.tensor_like import T, documented
+from lazyten.frontend.core.functions import documented
+from lazyten.frontend.core.tensor_core import Tensor, TensorCore
 from lazyten.ir.ops import Op
 from lazyten.operators.arrays import strided
 from lazyten.operators.math import shapes
@@ -18,23 +19,23 @@ Sizes = int | Sequence[int]
 
 def _itself(name: str) -> Callable[..., Any]:
     """The method `name`_: the tensor becomes the view that method `name` gives."""
-    def method(self: T, *args: Any, **kwargs: Any) -> T:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         return self._shown_as(getattr(self, name)(*args, **kwargs), f"{name}_")
     return documented(method, f"{name}_", f"{name}, of this tensor itself.")
 
 
-class ViewMethods:
+class ViewMethods(TensorCore[Tensor]):
     """Methods that give views."""
 
     __slots__ = ()
 
-    def diagonal(self: T, offset: int = 0, dim1: int = 0, dim2: int = 1) -> T:
+    def diagonal(self, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
         """The elements [.., i, .., i + offset, ..] of two axes, as the last axis; a view."""
         first, second = _two_axes(dim1, dim2, self.ndim, "diagonal")
         offset = shapes.as_int(offset, "diagonal", "the offset")
         return self._moved(*strided.diagonal(self.shape, offset, first, second))
 
-    def unfold(self: T, dimension: int, size: int, step: int) -> T:
+    def unfold(self, dimension: int, size: int, step: int) -> Tensor:
         """Windows of `size` elements along an axis, one every `step`, as a new last axis; a view,
         in which windows overlap if step < size."""
         axis = shapes.axis(dimension, self.ndim, "unfold")
@@ -44,12 +45,13 @@ class ViewMethods:
             raise ArgumentError(f"unfold of axis {axis}, of size {n}: size={size}, step={step}; a "
                                 f"window has 0 to {n} elements, and a step is 1 or more")
         if not self.shape:
-            return self._reshaped((1,))._moved(*strided.unfold((1,), 0, size, step))._reshaped(
-                (size,))
+            line: TensorCore[Tensor] = self._reshaped((1,))
+            windows: TensorCore[Tensor] = line._moved(*strided.unfold((1,), 0, size, step))
+            return windows._reshaped((size,))
         return self._moved(*strided.unfold(self.shape, axis, size, step))
 
-    def as_strided(self: T, size: Sequence[int], stride: Sequence[int],
-                   storage_offset: int | None = None) -> T:
+    def as_strided(self, size: Sequence[int], stride: Sequence[int],
+                   storage_offset: int | None = None) -> Tensor:
         """A view of the storage: element (i, j, ..) is at storage_offset + i * stride[0] + ..
 
         ArgumentError if an element would be outside the storage, or a stride is negative.
@@ -60,7 +62,7 @@ class ViewMethods:
             storage_offset, "as_strided", "the storage offset")
         return self._restrided(strided.as_strided(self._storage.value.shape, wanted, steps, start))
 
-    def movedim(self: T, source: Sizes, destination: Sizes) -> T:
+    def movedim(self, source: Sizes, destination: Sizes) -> Tensor:
         """Axes moved to other places, the others in their order; a view."""
         given = [shapes.sizes([v], "movedim") for v in (source, destination)]
         old, new = [[shapes.axis(a, self.ndim, "movedim") for a in axes] for axes in given]
@@ -76,7 +78,7 @@ class ViewMethods:
 
     moveaxis = movedim
 
-    def swapaxes(self: T, axis0: int, axis1: int) -> T:
+    def swapaxes(self, axis0: int, axis1: int) -> Tensor:
         """Two axes exchanged; a view."""
         first, second = [shapes.axis(a, self.ndim, "swapaxes") for a in (axis0, axis1)]
         order = list(range(self.ndim))
@@ -90,15 +92,12 @@ class ViewMethods:
     squeeze_, unsqueeze_, t_ = (_itself(n) for n in ("squeeze", "unsqueeze", "t"))
     detach_ = _itself("detach")
 
-    def ravel(self: T) -> T:
+    def ravel(self) -> Tensor:
         """All elements in one axis, in row-major order; a view if they lie so in memory."""
-        return self.contiguous()._reshaped((self.numel(),))
+        rows: TensorCore[Tensor] = self.contiguous()
+        return rows._reshaped((self.numel(),))
 
-    def split_with_sizes(self: T, split_sizes: Sequence[int], dim: int = 0) -> tuple[T, ...]:
-        """Parts of given sizes along an axis; views."""
-        return self.split(shapes.sizes([split_sizes], "split_with_sizes"), dim)
-
-    def tensor_split(self: T, indices_or_sections: Any, dim: int = 0) -> tuple[T, ...]:
+    def tensor_split(self, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
         """Parts along an axis, of sizes that differ by at most 1, or cut at the places given (also
         as a tensor, which is computed at once), where slices would cut; views."""
         if hasattr(indices_or_sections, "tolist"):
@@ -107,15 +106,15 @@ class ViewMethods:
         return tuple(self._moved(*moves)
                      for moves in strided.parts(self.shape, axis, indices_or_sections))
 
-    def hsplit(self: T, indices_or_sections: Sizes) -> tuple[T, ...]:
+    def hsplit(self, indices_or_sections: Sizes) -> tuple[Tensor, ...]:
         """tensor_split into equal parts along axis 1, of a vector along axis 0."""
         return _equal_parts(self, indices_or_sections, min(self.ndim - 1, 1), 1, "hsplit")
 
-    def vsplit(self: T, indices_or_sections: Sizes) -> tuple[T, ...]:
+    def vsplit(self, indices_or_sections: Sizes) -> tuple[Tensor, ...]:
         """tensor_split into equal parts along axis 0 of at least 2."""
         return _equal_parts(self, indices_or_sections, 0, 2, "vsplit")
 
-    def dsplit(self: T, indices_or_sections: Sizes) -> tuple[T, ...]:
+    def dsplit(self, indices_or_sections: Sizes) -> tuple[Tensor, ...]:
         """tensor_split into equal parts along axis 2 of at least 3."""
         return _equal_parts(self, indices_or_sections, 2, 3, "dsplit")
 
@@ -135,7 +134,8 @@ def _splittable(shape: tuple[int, ...], dim: int, operation: str) -> int:
     return shapes.axis(dim, len(shape), operation)
 
 
-def _equal_parts(x: T, given: Sizes, axis: int, least: int, operation: str) -> tuple[T, ...]:
+def _equal_parts(x: TensorCore[Tensor], given: Sizes, axis: int, least: int,
+                 operation: str) -> tuple[Tensor, ...]:
     if x.ndim < least:
         raise ShapeError(f"{operation} of shape {x.shape}: it needs at least {least} axes")
     if isinstance(given, int) and (given < 1 or x.shape[axis] % given):

@@ -1,7 +1,7 @@
 """Index arrays: reading and writing where integers, known only when they are computed, say.
 
 In: GRAPH nodes of a tensor and of integer positions. Out: a GATHER or SCATTER and the moves around
-it. `tensor.py` calls this; what else may stand between the brackets is in `indexing.py`.
+it. Methods of tensors call this; what else may stand between the brackets is in `indexing.py`.
 
 Every index passes a CHECKED node: realizing looks at its values before anybody sees the result, and
 raises IndexingError for one that is outside. The kernels read and write inside in any case.

@@ -1,0 +1,54 @@
+"""Methods from functions of nodes: of a tensor, of several operands, and what gives two tensors."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from lazyten.frontend.core.mixed_precision import casting
+from lazyten.frontend.core.tensor_core import Tensor, TensorCore
+from lazyten.ir.node import Node
+
+
+class ValuesAndIndices(NamedTuple, Generic[Tensor]):
+    """Values, and where along an axis they are (int64)."""
+
+    values: Tensor
+    indices: Tensor
+
+
+def combined(x: TensorCore[Tensor], operation: str, function: Callable[..., Node],
+             *others: Any) -> Tensor:
+    """`function` of the nodes of `x` and of other operands, tensors or numbers."""
+    operands = [x._operand(other, operation) for other in others]
+    nodes = [v if isinstance(v, bool | int | float) else v.node for v in operands]
+    tensors = [v for v in operands if not isinstance(v, bool | int | float)]
+    return x._given(function(x.node, *nodes), *tensors)
+
+
+def unary(name: str, function: Callable[[Node], Node], meaning: str,
+          row: str | None = None) -> Callable[[Tensor], Tensor]:
+    """The method `name` that computes `function`; 16-bit floats are computed in float32. row: what
+    autocast does with it."""
+    def method(self: Tensor) -> Tensor:
+        result: Tensor = self._special(function)
+        return result
+    named = documented(method, name, meaning)
+    return named if row is None else casting(row)(named)
+
+
+def binary(name: str, function: Callable[[Node, Any], Node],
+           meaning: str) -> Callable[[Tensor, Any], Tensor]:
+    """The method `name` that computes `function` of a tensor and another or a number."""
+    def method(self: Tensor, other: Any) -> Tensor:
+        result: Tensor = combined(self, name, function, other)
+        return result
+    return documented(method, name, meaning)
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def documented(method: F, name: str, meaning: str) -> F:
+    """The same function, under the name and with the docstring of a method."""
+    method.__name__, method.__qualname__, method.__doc__ = name, f"Tensor.{name}", meaning
+    return method

@@ -1,0 +1,113 @@
+"""The gradient of a tensor, and what shares or takes over its storage."""
+from __future__ import annotations
+
+from typing import Any, Self, TypeVar
+
+from lazyten.execution import background
+from lazyten.frontend.core.writing import Writing
+from lazyten.ir.node import Node, elementwise, make
+from lazyten.ir.ops import Op
+from lazyten.storage import levels, tracing
+from lazyten.storage.storage import Storage
+from lazyten.support.errors import GradientError
+from lazyten.support.grad_mode import is_grad_enabled
+
+Tensor = TypeVar("Tensor", bound="Gradients[Any]")
+
+
+class Gradients(Writing[Tensor]):
+    """`.grad`, `.data`, and copies of the handle."""
+
+    __slots__ = ()
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The gradient that backward() has collected; None before, and for tensors that are no
+        leaves."""
+        if tracing.active is not None:
+            tracing.gradient_used(self)
+        return self._grad
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        if value is None:
+            tracing.gradient_used(self, replaced=True)
+            self._grad = None
+            return
+        self._tensor(value, "grad =")
+        if value.shape != self.shape or value.dtype is not self.dtype:
+            raise GradientError(f"grad = a tensor of {value.dtype.name} {value.shape}: it must be "
+                                f"like this one, {self.dtype.name} {self.shape}")
+        tracing.gradient_used(self, replaced=True)
+        self._grad = value
+
+    def _collect(self, part: Node) -> Storage:
+        """Add to `.grad`, in place if there is one. No gradient flows through it."""
+        levels.check_write(self._storage.serial, self.shape, "calls backward() into .grad of")
+        tracing.gradient_used(self)
+        part = make(Op.DETACH, part.dtype, (part,))
+        if self._grad is None:
+            self._grad = self._of(part, self.device, one_of=True)
+        else:
+            background.before_sum(self._grad._storage)
+            self._grad._write(elementwise(Op.ADD, self._grad.detach().node, part), False,
+                              one_of=True)
+        return self._grad._storage
+
+    @property
+    def data(self) -> Tensor:
+        """detach(); what is assigned is the new value, and `.grad` stays."""
+        return self.detach()
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        tracing.refuse_unless_made(self, "assigning to .data of a tensor from outside")
+        given = self._tensor(value, "data =")
+        if not given.dtype.is_float and self.requires_grad:
+            raise GradientError(f"data = a tensor of {given.dtype.name}, of one that requires "
+                                f"gradients: only floats have gradients; convert with .float()")
+        collected = self._grad
+        self._become(given)
+        self._grad = collected
+
+    def _become(self, value: Tensor) -> None:
+        """Take over another tensor's value, dtype and device; go on collecting gradients."""
+        tracing.storage_replaced()
+        required = self.requires_grad
+        self._storage, self._moves = Storage(value.detach().node, value.device), ()
+        background.made(self._storage)
+        self._lineage, self._grad = None, None
+        if required:
+            self.requires_grad_()
+
+    def _shown_as(self, view: Tensor, operation: str) -> Self:
+        """Make this tensor itself a view of its storage."""
+        tracing.refuse_unless_made(self, f"{operation} of a tensor from outside")
+        if is_grad_enabled() and self.requires_grad and self.is_leaf:
+            raise GradientError(f"{operation} on a leaf that requires gradients: its gradient has "
+                                f"the shape that it had; use the method that gives a view")
+        self._storage, self._moves, self._lineage = view._storage, view._moves, view._lineage
+        return self
+
+    def __copy__(self) -> Tensor:
+        return self._view(self._storage, self._moves, self._lineage)
+
+    def _copied_storage(self, memo: dict[int, Any]) -> Storage:
+        """The storage's deep copy, which aliases share. GradientError for what is no leaf."""
+        if not self.is_leaf:
+            raise GradientError("deepcopy of a tensor that an operation made and gradients flow "
+                                "through: only leaves can be copied; use detach() or clone()")
+        storage: Storage | None = memo.get(id(self._storage))
+        if storage is None:
+            self._storage.refresh()
+            storage = memo[id(self._storage)] = Storage(self._storage.value, self.device)
+        return storage
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        storage = self._copied_storage(memo)
+        result = memo[id(self)] = self._view(storage, self._moves, None)
+        if self.requires_grad:
+            result.requires_grad_()
+        if self._grad is not None:
+            result.grad = self._grad.__deepcopy__(memo)
+        return result

@@ -1,0 +1,276 @@
+"""A tensor as a handle: a Storage, the moves that make a view of it, and whether gradients flow."""
+from __future__ import annotations
+
+import math
+from types import FunctionType
+from typing import Any, Generic, Self, TypeVar, overload
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from lazyten.autodiff.hooks import RemovableHandle
+from lazyten.execution import background
+from lazyten.execution.lineage import Lineage
+from lazyten.frontend.core.size import Size
+from lazyten.ir.dtype import DType
+from lazyten.ir.movement import Moves, out_shape
+from lazyten.ir.node import Node, Shape, cast, make
+from lazyten.ir.ops import Op
+from lazyten.operators.arrays import indexing
+from lazyten.operators.math import shapes
+from lazyten.storage import history, tracing
+from lazyten.storage.placement import Device, canonical
+from lazyten.storage.storage import Storage
+from lazyten.support.errors import GradientError, ShapeError
+from lazyten.support.grad_mode import is_grad_enabled
+from lazyten.symbolic.view import ShapeTracker
+
+DTypeLike = DType | str | type | np.dtype[Any]
+C = TypeVar("C", bound=type)
+Tensor = TypeVar("Tensor", bound="Handle[Any]")
+"""What operations give. It is Tensor, as that names itself for it where it is made of all parts;
+until there each part says which methods it counts on."""
+
+leaves: WeakValueDictionary[int, Any] = WeakValueDictionary()
+"""The tensor whose `.grad` a LEAF node's gradient goes to."""
+_results: type[Any]
+"""The class of what operations give: `Tensor`, whose module imports all parts."""
+
+
+def made_of_parts(owner: C) -> C:
+    """A decorator: this class, made of the parts, is what operations give. Methods go by its name,
+    in messages of Python, too."""
+    global _results
+    _results = owner
+    for part in owner.__mro__[1:]:
+        for method in vars(part).values():
+            if isinstance(method, FunctionType) and method.__qualname__.startswith(part.__name__):
+                method.__qualname__ = f"{owner.__name__}.{method.__name__}"
+    return owner
+
+
+class Handle(Generic[Tensor]):
+    """Storage, moves, lineage and gradient of a tensor; its shape, type and place."""
+
+    __slots__ = ("__weakref__", "_grad", "_hooked", "_lineage", "_moves", "_retains", "_storage")
+    _storage: Storage
+    _moves: Moves
+    _lineage: Lineage | None
+    _grad: Tensor | None
+    _hooked: tuple[Node, ...]
+    _retains: RemovableHandle
+
+    def _hold(self, storage: Storage, moves: Moves = ()) -> None:
+        """Be a new handle of this storage."""
+        self._storage, self._moves = storage, moves
+        self._lineage = self._grad = None
+
+    @staticmethod
+    def _view(storage: Storage, moves: Moves, lineage: Lineage | None) -> Tensor:
+        result: Tensor = object.__new__(_results)
+        result._storage, result._moves, result._lineage = storage, moves, lineage
+        result._grad = None
+        if lineage is not None and tracing.active is not None:
+            tracing.made(result)
+        return result
+
+    @staticmethod
+    def _of(node: Node, device: str, requires_grad: bool = False, one_of: bool = False) -> Tensor:
+        """A new tensor of a node's value. one_of: of several that are made, and computed, together,
+        such as the gradients of one backward pass."""
+        storage = Storage(node, device, requires_grad)
+        if one_of:
+            history.note(storage)
+        else:
+            background.made(storage)
+        result: Tensor = Handle._view(storage, (), None)
+        return result
+
+    @staticmethod
+    def _result(node: Node, *operands: Handle[Any]) -> Tensor:
+        """What an operation on these tensors gives: it requires a gradient if one of them does."""
+        requires = False
+        for t in operands:
+            requires = requires or t.requires_grad
+        if requires and not is_grad_enabled():
+            node, requires = make(Op.DETACH, node.dtype, (node,)), False
+        result: Tensor = Handle._of(node, operands[0]._storage.device,
+                               requires and node.dtype.is_float)
+        return result
+
+    def _given(self, node: Node, *others: Handle[Any]) -> Tensor:
+        """What an operation on this tensor and others gives."""
+        return self._result(node, self, *others)
+
+    def _same(self) -> Tensor:
+        """This tensor, as what operations give."""
+        return self  # type: ignore[return-value]  # every handle is a Tensor
+
+    def _cast(self, dtype: DType) -> Tensor:
+        """The elements in another type; itself if it is this one."""
+        return self._same() if dtype is self.dtype else self._given(cast(self.node, dtype))
+
+    def _copied_to(self, device: str) -> Tensor:
+        """The elements on another device."""
+        node = make(Op.COPY, self.dtype, (self.node,), (self.device, device))
+        return self._of(node, device, self.requires_grad and is_grad_enabled())
+
+    def detach(self) -> Tensor:
+        """The same values (the same storage), through which no gradient flows."""
+        return self._view(self._storage, self._moves, Lineage())
+
+    # ---- what it is ------------------------------------------------------------------------------
+
+    @property
+    def node(self) -> Node:
+        """The GRAPH node of the current value."""
+        storage = self._storage
+        if storage.shared is not None:
+            storage.refresh(self._tracker.numpy_view if self._moves else None)
+        if self._lineage is not None:
+            return self._lineage.read(storage, self._moves)
+        if storage.leaf_id is not None and is_grad_enabled():
+            background.before_graph(storage)
+        node = storage.node
+        return indexing.apply(self._moves, node) if self._moves else node
+
+    @property
+    def _detached(self) -> bool:
+        """Whether no gradient of the storage flows through this handle."""
+        return self._lineage is not None
+
+    @property
+    def shape(self) -> Size:
+        """The size of each axis."""
+        shape = self._storage.value.shape
+        for op, arg in self._moves:
+            shape = out_shape(op, shape, arg)
+        return Size(shape)
+
+    @property
+    def _tracker(self) -> ShapeTracker:
+        tracker = ShapeTracker.of(self._storage.value.shape)
+        for op, arg in self._moves:
+            tracker = tracker.moved(op, arg)
+        return tracker
+
+    @property
+    def dtype(self) -> DType:
+        """The type of the elements."""
+        return self._storage.value.dtype
+
+    @property
+    def device(self) -> Device:
+        """The device that the values are on: its name, a string."""
+        return canonical(self._storage.device)
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    def dim(self) -> int:
+        """The number of axes."""
+        return self.ndim
+
+    @overload
+    def size(self) -> Size: ...
+    @overload
+    def size(self, dim: int) -> int: ...
+
+    def size(self, dim: int | None = None) -> Size | int:
+        """The shape, or the size of one axis."""
+        return self.shape if dim is None else self.shape[shapes.axis(dim, self.ndim, "size")]
+
+    def numel(self) -> int:
+        """The number of elements."""
+        return math.prod(self.shape)
+
+    def element_size(self) -> int:
+        """Bytes an element."""
+        return self.dtype.itemsize
+
+    @overload
+    def stride(self) -> Shape: ...
+    @overload
+    def stride(self, dim: int) -> int: ...
+
+    def stride(self, dim: int | None = None) -> Shape | int:
+        """Elements between neighbours on each axis, or on one, in the storage. ShapeError if this
+        view is not laid out in strides."""
+        view = self._tracker.single
+        if view is None or view.mask is not None:
+            raise ShapeError(f"stride of a view of shape {self.shape}: its elements are not evenly "
+                             f"spaced in memory; contiguous() makes a copy that is")
+        return view.strides if dim is None else view.strides[shapes.axis(dim, self.ndim, "stride")]
+
+    def storage_offset(self) -> int:
+        """Where the first element is in the storage, in elements."""
+        view = self._tracker.single
+        return 0 if view is None else view.offset
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise ShapeError("len of a zero-dim tensor: it has no axes; numel() is 1")
+        return self.shape[0]
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    # ---- gradients -------------------------------------------------------------------------------
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether gradients flow back through this tensor. Set it on leaves; see detach()."""
+        storage = self._storage
+        if tracing.active is not None:
+            tracing.touched(storage)
+        gradients = storage if self._lineage is None else self._lineage
+        return gradients.requires_grad and storage._node.dtype.is_float
+
+    @requires_grad.setter
+    def requires_grad(self, wanted: bool) -> None:
+        self.requires_grad_(wanted)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """Collect gradients for this tensor in `.grad`, or stop. Gives this tensor.
+
+        What detach() gave gets a storage of its own: later writes to either are its own.
+        """
+        if requires_grad == self.requires_grad:
+            return self
+        if not requires_grad:
+            if self._storage.leaf_id is None:
+                raise GradientError("requires_grad = False on a tensor that an operation made: "
+                                    "only leaves can be switched off; use detach()")
+            self._storage.cease_to_be_leaf()
+            return self
+        if not self.dtype.is_float:
+            raise GradientError(f"requires_grad of a tensor of {self.dtype.name}: only floats "
+                                f"have gradients; convert with .float() first")
+        if self._detached:
+            tracing.refuse_unless_made(self, "changing requires_grad of a tensor from outside")
+            self._storage, self._moves = Storage(self.node, self.device), ()
+            self._lineage = None
+            background.made(self._storage)
+        self._storage.become_leaf()
+        self._own_leaf()
+        return self
+
+    def _own_leaf(self) -> None:
+        """Collect in `.grad` what flows to this tensor's storage, a leaf."""
+        leaves[self._leaf_id] = self
+
+    @property
+    def _leaf_owner(self) -> Tensor | None:
+        """The tensor whose `.grad` collects what flows through this one to a leaf."""
+        return None if self._detached else leaves.get(self._leaf_id)
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether no recorded operation made this tensor."""
+        return not self.requires_grad or leaves.get(self._leaf_id) is self
+
+    @property
+    def _leaf_id(self) -> int:
+        return -1 if self._storage.leaf_id is None else self._storage.leaf_id

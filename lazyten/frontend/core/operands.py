@@ -1,0 +1,106 @@
+"""What operations take and give: tensors on one device and numbers, as nodes."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from lazyten.frontend.core.handle import DTypeLike, Handle
+from lazyten.frontend.core.values import Values
+from lazyten.ir import dtype as dt
+from lazyten.ir.dtype import Scalar
+from lazyten.ir.node import Node, cast
+from lazyten.operators.math import shapes
+from lazyten.storage import data as _data
+from lazyten.storage.placement import canonical, placed
+from lazyten.storage.storage import Storage
+from lazyten.support.errors import DeviceError, DTypeError
+
+_NUMBERS = float, int, bool, np.number, np.bool_
+
+Tensor = TypeVar("Tensor", bound="Operands[Any]")
+
+
+class Operands(Values[Tensor]):
+    """Operations on nodes as operations on tensors."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def _copy_of(data: Any, dtype: DTypeLike | None = None, device: str | None = None,
+                 requires_grad: bool = False) -> Tensor:
+        """A tensor with a copy of numbers, nested sequences or an array; see `lazyten.tensor`."""
+        where = placed(device)
+        if isinstance(data, Handle):
+            node = data.detach().to(dtype=dtype, device=where).node
+        else:
+            node = _data.buffer_node(data, None if dtype is None else dt.as_dtype(dtype), where)
+        result: Tensor = Handle._view(Storage(node, where), (), None)
+        return result.requires_grad_() if requires_grad else result
+
+    def _fresh(self, value: Node | np.ndarray[Any, Any], device: str | None = None) -> Tensor:
+        """A new tensor that no gradient flows through, on this device or another."""
+        where = self.device if device is None else canonical(device)
+        return self._of(value, where) if isinstance(
+            value, Node) else self._copy_of(value, device=where)
+
+    def _operand(self, value: Any, operation: str) -> Tensor | Scalar:
+        """The other operand, on this device. DTypeError for what is not a number or a tensor."""
+        if isinstance(value, Handle):
+            if value._storage.device != self._storage.device:
+                raise DeviceError(f"{operation} of tensors on '{self.device}' and "
+                                  f"'{value.device}': both must be on one device; move one with "
+                                  f".to('{self.device}')")
+            return value  # type: ignore[return-value]  # every handle is a Tensor
+        if type(value) is float or type(value) is bool:
+            number: Scalar = value
+            return number
+        if isinstance(value, _NUMBERS) and not isinstance(value, np.complexfloating):
+            return shapes.as_number(value, operation, "the other operand")
+        if isinstance(value, np.ndarray | list | tuple):
+            return self._copy_of(value, device=self.device)
+        raise DTypeError(f"{operation} of a tensor and {type(value).__name__} {value!r:.40}: the "
+                         f"other operand must be a tensor, an array or a number")
+
+    def _tensor(self, value: Any, operation: str) -> Tensor:
+        """Another tensor, on this device. DTypeError for anything else."""
+        if not isinstance(value, Handle):
+            raise DTypeError(f"{operation}: {type(value).__name__} {value!r:.40} is not a tensor; "
+                             f"wrap it in lazyten.tensor()")
+        self._operand(value, operation)
+        return value  # type: ignore[return-value]  # every handle is a Tensor
+
+    def _element(self, value: Any, operation: str) -> Tensor | Scalar:
+        """What elements of this dtype are set to: a number that fits, or a zero-dim tensor."""
+        if not isinstance(value, Handle):
+            return shapes.as_element(value, self.dtype, operation)
+        given = self._tensor(value, operation)
+        if given.shape or dt.category(given.dtype) > dt.category(self.dtype):
+            raise DTypeError(f"{operation} of {self.dtype.name} by a tensor of {given.dtype.name} "
+                             f"{given.shape}: give a number, or a zero-dim tensor that fits; "
+                             f"convert it first")
+        return given
+
+    def _binary(self, operation: str, function: Callable[..., Node], other: Any,
+                swapped: bool = False) -> Tensor:
+        right = self._operand(other, operation)
+        operands = (self, right) if isinstance(right, Handle) else (self,)
+        left_node, right_node = self.node, node_of(right)
+        node = function(right_node, left_node) if swapped else function(left_node, right_node)
+        return self._result(node, *operands)
+
+    def _unary(self, function: Callable[[Node], Node]) -> Tensor:
+        return self._result(function(self.node), self)
+
+    def _special(self, function: Callable[[Node], Node]) -> Tensor:
+        """A function that is made of several ops: 16-bit floats are computed in float32."""
+        node = self.node
+        if not node.dtype.is_half:
+            return self._result(function(node), self)
+        return self._result(cast(function(cast(node, dt.float32)), node.dtype), self)
+
+
+def node_of(x: Tensor | Scalar) -> Node | Scalar:
+    """A tensor's node; a number itself."""
+    return x.node if isinstance(x, Handle) else x

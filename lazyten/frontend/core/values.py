@@ -1,0 +1,99 @@
+"""The values of a tensor: computed, read and printed."""
+from __future__ import annotations
+
+import math
+from typing import Any, Self, TypeVar
+
+import numpy as np
+
+from lazyten.execution import realization as _realization
+from lazyten.frontend.core import printing
+from lazyten.frontend.core.handle import Handle
+from lazyten.ir import dtype as dt
+from lazyten.ir.dtype import Scalar
+from lazyten.storage.placement import default_device
+from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
+from lazyten.support.grad_mode import no_grad
+
+Tensor = TypeVar("Tensor", bound="Values[Any]")
+
+
+class Values(Handle[Tensor]):
+    """What computes."""
+
+    __slots__ = ()
+
+    def realize(self) -> Self:
+        """Compute the value now; gives this tensor."""
+        _realization.realize([self._storage])
+        return self
+
+    def numpy(self, *, force: bool = False) -> np.ndarray[Any, Any]:
+        """The values as a new NumPy array (bfloat16 as float32, which NumPy lacks), also of what
+        requires gradients, so `force` is not needed. DTypeError for 8-bit floats."""
+        if self.dtype.is_stored:
+            raise DTypeError(f"numpy of {self.dtype.name}: NumPy has no such type; use "
+                             f".float().numpy()")
+        return self._values()
+
+    def _values(self) -> np.ndarray[Any, Any]:
+        """The values as a new NumPy array, of float32 where NumPy lacks the type."""
+        self.realize()
+        values = self._storage.read()
+        if self.dtype is dt.float16:
+            values = values.astype(np.float16)
+        if not self._moves:
+            return values
+        return np.array(self._tracker.numpy_view(values.reshape(-1)))
+
+    def tolist(self) -> Any:
+        """The values as nested lists of Python numbers; a number for a zero-dim tensor."""
+        return self._values().tolist()
+
+    def item(self) -> Scalar:
+        """The value of a tensor of one element. ShapeError for any other."""
+        if self.numel() != 1:
+            raise ShapeError(f"item of a tensor of shape {self.shape}: it has {self.numel()} "
+                             f"elements, and item() is for one; use tolist()")
+        value: Scalar = self._values().reshape(()).item()
+        return value
+
+    def __bool__(self) -> bool:
+        if self.numel() != 1:
+            raise ShapeError(f"bool of a tensor of shape {self.shape}: the truth of "
+                             f"{self.numel()} elements is ambiguous; use any() or all()")
+        return bool(self.item())
+
+    def __int__(self) -> int:
+        value = self.item()
+        if not math.isfinite(value):
+            raise ArgumentError(f"int of a tensor that holds {value}: it is not a whole number; "
+                                f"use float()")
+        return int(value)
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __index__(self) -> int:
+        if not (self.dtype.is_int or self.dtype is dt.bool_):
+            raise DTypeError(f"a tensor of {self.dtype.name} cannot be an index: it must be an "
+                             f"integer; convert with .long()")
+        return int(self.item())
+
+    def __repr__(self) -> str:
+        with no_grad():
+            values = self.detach()._values()
+        suffixes = []
+        if not values.size and values.ndim != 1:
+            suffixes.append(f"size={self.shape}")
+        default = (dt.default_float, dt.default_int, dt.bool_)
+        if self.dtype not in default or not values.size and self.dtype is not dt.default_float:
+            suffixes.append(f"dtype={self.dtype}")
+        if self.device != default_device():
+            suffixes.append(f"device='{self.device}'")
+        if self.requires_grad:
+            suffixes.append("requires_grad=True")
+        return printing.format_tensor(values, suffixes)
+
+    def __format__(self, spec: str) -> str:
+        return super().__format__(spec) if self.shape else format(self.item(), spec)

@@ -1,0 +1,122 @@
+"""Writing to a tensor, and so to all views of its storage."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self, TypeVar
+
+from lazyten.execution import background
+from lazyten.execution import realization as _realization
+from lazyten.frontend.core.handle import Handle
+from lazyten.frontend.core.operands import Operands, node_of
+from lazyten.ir import dtype as dt
+from lazyten.ir.node import Node, cast, const, make, reshape
+from lazyten.ir.ops import Op
+from lazyten.operators.arrays.strided import written_through
+from lazyten.operators.math import elementwise as ew
+from lazyten.operators.math import shapes
+from lazyten.storage import history
+from lazyten.support.errors import DTypeError, GradientError, ShapeError
+from lazyten.support.grad_mode import is_grad_enabled
+
+Tensor = TypeVar("Tensor", bound="Writing[Any]")
+
+
+class Writing(Operands[Tensor]):
+    """What is written, and what gradients make of it."""
+
+    __slots__ = ()
+
+    def _write(self, value: Node, requires_grad: bool, replaces: bool = False,
+               one_of: bool = False) -> Self:
+        """Make `value` (of this tensor's shape and dtype) the value, seen by all views. replaces:
+        the old value has no say in it. one_of: see _of."""
+        storage = self._storage
+        if self._moves:  # what is not written stays
+            storage.refresh()
+        replaces = replaces and self.requires_grad and value.numel == storage.value.numel
+        if self._lineage is not None and requires_grad:
+            self._lineage.write(self._written(self._lineage.read(storage, ()), value, replaces))
+            value, requires_grad = make(Op.DETACH, value.dtype, (value,)), False
+        old = storage.value
+        value = self._written(old, value, replaces and requires_grad)
+        if storage.keeps_graph and not requires_grad:  # what gradients passed by, they still do
+            value = ew.written_over(old, value)
+        keeps_graph = requires_grad or storage.keeps_graph
+        if storage.shared is not None:
+            value = _realization.computed(value, storage.device, keeps_graph)
+        storage.assign(value, keeps_graph)
+        for reference in storage.retaining:
+            tensor = reference()
+            if tensor is not None:
+                tensor._retain_new_value()
+        if one_of:
+            history.note(storage)
+        else:
+            background.made(storage)
+        return self
+
+    def _written(self, old: Node, value: Node, replaces: bool) -> Node:
+        """What `old`, shaped as the storage, becomes by writing `value` through this view."""
+        if self._moves:
+            value = written_through(self._moves, old, value)
+        return ew.flat_in(old, value) if replaces else value
+
+    def _update(self, operation: str, value: Node, *others: Handle[Any],
+                replaces: bool = False) -> Self:
+        """What an in-place operation does: check that `value` fits, and write it. replaces: it does
+        not depend on what is there."""
+        tracked = is_grad_enabled()
+        if tracked and self._storage.leaf_id is not None and not self._detached:
+            raise GradientError(f"{operation} on a leaf that requires gradients would lose the "
+                                f"value they are for; do it inside no_grad()")
+        if value.shape != self.shape:
+            raise ShapeError(f"{operation} on shape {self.shape} would give shape {value.shape}: "
+                             f"an in-place result keeps the shape; use the operation that makes a "
+                             f"new tensor")
+        if dt.category(value.dtype) > dt.category(self.dtype):
+            raise DTypeError(f"{operation} on {self.dtype.name} would give {value.dtype.name}, "
+                             f"which does not fit in it; convert first, or make a new tensor")
+        requires = tracked and (self.requires_grad or any(t.requires_grad for t in others))
+        replaces = replaces or not value.dtype.is_float  # no gradient flows through it
+        value = cast(value, self.dtype)
+        if not requires and (self.requires_grad or any(t.requires_grad for t in others)):
+            value = make(Op.DETACH, value.dtype, (value,))
+        return self._write(value, requires, replaces)
+
+    def _in_place(self, operation: str, function: Callable[..., Node], other: Any) -> Self:
+        right = self._operand(other, operation)
+        others = [right] if isinstance(right, Handle) else []
+        return self._update(operation, function(self.node, node_of(right)), *others)
+
+    def copy_(self, source: Any) -> Self:
+        """Take over the values of `source`, broadcast to this shape and converted to this dtype."""
+        return self._copy_from(source, "copy_")
+
+    def _copy_from(self, source: Any, operation: str) -> Self:
+        other = self._operand(source, operation)
+        node = other.node if isinstance(other, Handle) else const(
+            shapes.as_element(other, self.dtype, operation), self.dtype)
+        if operation == "assignment":
+            node = without_leading_ones(node, self.ndim)
+        if shapes.broadcast([node.shape, self.shape], operation) != self.shape:
+            raise ShapeError(f"{operation} of shape {node.shape} into {self.shape}: it does not "
+                             f"broadcast to it; reshape it")
+        wide = ew.broadcast_to(cast(node, self.dtype), self.shape)
+        return self._update(operation, wide, *([other] if isinstance(other, Handle) else []),
+                            replaces=True)
+
+    def fill_(self, value: Any) -> Self:
+        """Set every element to `value`, a number or a zero-dim tensor."""
+        number = self._element(value, "fill_")
+        return self._update("fill_", ew.as_node(node_of(number), self.dtype, self.shape),
+                            *([number] if isinstance(number, Handle) else []), replaces=True)
+
+    def zero_(self) -> Self:
+        """Set every element to 0."""
+        return self.fill_(0)
+
+
+def without_leading_ones(x: Node, rank: int) -> Node:
+    """x without those axes of size 1 in front that are more than `rank` axes."""
+    extra = len(x.shape) - rank
+    return reshape(x, x.shape[extra:]) if extra > 0 and set(x.shape[:extra]) == {1} else x

@@ -1,0 +1,158 @@
+"""Other types, devices and layouts, and new tensors like this one."""
+from __future__ import annotations
+
+from typing import Any, TypeAlias, overload
+
+from lazyten.frontend.core.handle import DTypeLike, Handle
+from lazyten.frontend.core.memory_format import MemoryFormat, preserve_format
+from lazyten.frontend.core.tensor_core import Tensor, TensorCore
+from lazyten.ir import dtype as dt
+from lazyten.ir.dtype import DType, Scalar
+from lazyten.ir.node import cast, const, make
+from lazyten.ir.ops import Op
+from lazyten.operators.math import shapes
+from lazyten.storage import data as _data
+from lazyten.storage.placement import canonical
+from lazyten.support.errors import DTypeError
+
+Flag: TypeAlias = bool  # in this class bool is a method
+KINDS = {"Half": dt.float16, "BFloat16": dt.bfloat16, "Float": dt.float32, "Double": dt.float64,
+         "Byte": dt.uint8, "Char": dt.int8, "Short": dt.int16, "Int": dt.int32, "Long": dt.int64,
+         "Bool": dt.bool_}
+"""Element types by PyTorch's names of tensors of them."""
+
+
+class ConversionMethods(TensorCore[Tensor]):
+    """This tensor in another form, and others of its form."""
+
+    __slots__ = ()
+
+    def to(self, *args: Any, dtype: DTypeLike | None = None, device: str | None = None,
+           memory_format: MemoryFormat = preserve_format, non_blocking: Flag = False,
+           copy: Flag = False) -> Tensor:
+        """This tensor in another dtype, on another device, in another layout, or all of them:
+        to('interpreter'), to(lt.float64), to(other_tensor). Itself if nothing changes, unless
+        `copy`. Nothing waits for what is computed, so non_blocking makes no difference."""
+        for arg in args:
+            if isinstance(arg, Handle):
+                dtype, device = arg.dtype, arg.device
+            elif isinstance(arg, str) and arg not in dt.BY_NAME:
+                device = arg
+            else:
+                dtype = arg
+        result: TensorCore[Tensor] = self
+        if dtype is not None and dt.as_dtype(dtype) is not self.dtype:
+            result = self._result(cast(self.node, dt.as_dtype(dtype)), self)
+        if device is not None and canonical(device) != result.device:
+            result = result._copied_to(canonical(device))
+        if memory_format is not preserve_format:
+            result = result.contiguous(memory_format)
+        return result.clone(memory_format) if copy and result is self else result._same()
+
+    def cpu(self) -> Tensor:
+        """This tensor on the cpu."""
+        return self.to(device="cpu")
+
+    @overload
+    def type(self) -> str: ...
+    @overload
+    def type(self, dtype: DTypeLike) -> Tensor: ...
+
+    def type(self, dtype: DTypeLike | None = None) -> Tensor | str:
+        """This tensor in another dtype; without one, the name of its kind: 'lazyten.FloatTensor'.
+        """
+        if dtype is not None:
+            return self.to(dtype=dtype)
+        names = [name for name, kind in KINDS.items() if kind is self.dtype]
+        return f"lazyten.{(names or [self.dtype.name.capitalize()])[0]}Tensor"
+
+    def float(self) -> Tensor:
+        """In float32."""
+        return self.to(dtype=dt.float32)
+
+    def double(self) -> Tensor:
+        """In float64."""
+        return self.to(dtype=dt.float64)
+
+    def half(self) -> Tensor:
+        """In float16."""
+        return self.to(dtype=dt.float16)
+
+    def bfloat16(self) -> Tensor:
+        """In bfloat16."""
+        return self.to(dtype=dt.bfloat16)
+
+    def int(self) -> Tensor:
+        """In int32."""
+        return self.to(dtype=dt.int32)
+
+    def long(self) -> Tensor:
+        """In int64."""
+        return self.to(dtype=dt.int64)
+
+    def bool(self) -> Tensor:
+        """In bool: whether not 0."""
+        return self.to(dtype=dt.bool_)
+
+    def bitcast(self, dtype: DTypeLike) -> Tensor:
+        """The same bits as another dtype of the same width. DTypeError if the widths differ."""
+        target = dt.as_dtype(dtype)
+        if target.bits != self.dtype.bits or dt.bool_ in (target, self.dtype):
+            raise DTypeError(f"bitcast {self.dtype.name} -> {target.name}: both need the same "
+                             f"number of bits ({self.dtype.bits} and {target.bits} here)")
+        return self._result(make(Op.BITCAST, target, (self.node,)), self)
+
+    # ---- new tensors -----------------------------------------------------------------------------
+
+    def new_full(self, size: Any, fill_value: Scalar, dtype: Any = None,
+                 device: str | None = None) -> Tensor:
+        """Every element `fill_value`."""
+        kind = _kind(self, dtype)
+        number = shapes.as_element(fill_value, kind, "new_full")
+        return self._fresh(const(number, kind, shapes.new_shape([size], "new_full")), device)
+
+    def new_zeros(self, *size: Any, dtype: Any = None, device: str | None = None) -> Tensor:
+        """Every element 0."""
+        shape = shapes.new_shape(size, "new_zeros")
+        return self._fresh(const(0, _kind(self, dtype), shape), device)
+
+    def new_ones(self, *size: Any, dtype: Any = None, device: str | None = None) -> Tensor:
+        """Every element 1."""
+        shape = shapes.new_shape(size, "new_ones")
+        return self._fresh(const(1, _kind(self, dtype), shape), device)
+
+    def new_empty(self, *size: Any, dtype: Any = None, device: str | None = None) -> Tensor:
+        """A tensor whose values do not matter; here they are 0."""
+        shape = shapes.new_shape(size, "new_empty")
+        return self._fresh(const(0, _kind(self, dtype), shape), device)
+
+    def new_tensor(self, data: Any, dtype: Any = None, device: str | None = None) -> Tensor:
+        """A copy of `data`; numbers and lists get this tensor's dtype, arrays and tensors keep
+        theirs."""
+        where = self.device if device is None else canonical(device)
+        given = None if dtype is None else dt.as_dtype(dtype)
+        if hasattr(data, "node"):
+            return self._fresh(data.detach().to(dtype=given, device=where).node, where)
+        if given is None and not _data.has_numpy(data):
+            given = self.dtype
+        return self._fresh(_data.buffer_node(data, given, where), where)
+
+    def type_as(self, other: Tensor) -> Tensor:
+        """This tensor in another's dtype."""
+        return self._cast(self._tensor(other, "type_as").dtype)
+
+    def short(self) -> Tensor:
+        """In int16."""
+        return self._cast(dt.int16)
+
+    def char(self) -> Tensor:
+        """In int8."""
+        return self._cast(dt.int8)
+
+    def byte(self) -> Tensor:
+        """In uint8."""
+        return self._cast(dt.uint8)
+
+
+def _kind(x: TensorCore[Any], dtype: Any) -> DType:
+    return x.dtype if dtype is None else dt.as_dtype(dtype)

@@ -1,0 +1,180 @@
+"""The usual functions of each element, and softmax."""
+from __future__ import annotations
+
+from lazyten.frontend.core.handle import DTypeLike
+from lazyten.frontend.core.in_place import in_place
+from lazyten.frontend.core.mixed_precision import WIDE, casting
+from lazyten.frontend.core.tensor_core import Tensor, TensorCore
+from lazyten.operators.math import losses, shapes, special
+from lazyten.support.errors import ArgumentError
+
+
+class ElementwiseMethods(TensorCore[Tensor]):
+    """Powers, logarithms, angles, rounding and activations."""
+
+    __slots__ = ()
+
+    @casting(WIDE)
+    def exp(self) -> Tensor:
+        """e to the power of each element."""
+        return self._special(special.exp)
+
+    exp_ = in_place(exp)
+
+    def exp2(self) -> Tensor:
+        """2 to the power of each element."""
+        return self._special(special.exp2)
+
+    exp2_ = in_place(exp2)
+
+    @casting(WIDE)
+    def expm1(self) -> Tensor:
+        """exp(x) - 1, also for small x."""
+        return self._special(special.expm1)
+
+    expm1_ = in_place(expm1)
+
+    @casting(WIDE)
+    def log(self) -> Tensor:
+        """The natural logarithm."""
+        return self._special(special.log)
+
+    log_ = in_place(log)
+
+    @casting(WIDE)
+    def log2(self) -> Tensor:
+        """The logarithm to base 2."""
+        return self._special(special.log2)
+
+    log2_ = in_place(log2)
+
+    @casting(WIDE)
+    def log10(self) -> Tensor:
+        """The logarithm to base 10."""
+        return self._special(special.log10)
+
+    log10_ = in_place(log10)
+
+    @casting(WIDE)
+    def log1p(self) -> Tensor:
+        """log(1 + x), also for small x."""
+        return self._special(special.log1p)
+
+    log1p_ = in_place(log1p)
+
+    def sqrt(self) -> Tensor:
+        """The square root."""
+        return self._special(special.sqrt)
+
+    sqrt_ = in_place(sqrt)
+
+    @casting(WIDE)
+    def rsqrt(self) -> Tensor:
+        """1 / sqrt(x)."""
+        return self._special(special.rsqrt)
+
+    rsqrt_ = in_place(rsqrt)
+
+    @casting(WIDE)
+    def reciprocal(self) -> Tensor:
+        """1 / x."""
+        return self._special(special.reciprocal)
+
+    reciprocal_ = in_place(reciprocal)
+
+    def square(self) -> Tensor:
+        """x * x."""
+        return self._unary(special.square)
+
+    square_ = in_place(square)
+
+    def sin(self) -> Tensor:
+        """The sine of radians."""
+        return self._special(special.sin)
+
+    sin_ = in_place(sin)
+
+    def cos(self) -> Tensor:
+        """The cosine of radians."""
+        return self._special(special.cos)
+
+    cos_ = in_place(cos)
+
+    @casting(WIDE)
+    def tan(self) -> Tensor:
+        """The tangent of radians."""
+        return self._special(special.tan)
+
+    tan_ = in_place(tan)
+
+    def floor(self) -> Tensor:
+        """The greatest whole number <= x."""
+        return self._unary(special.floor)
+
+    floor_ = in_place(floor)
+
+    def ceil(self) -> Tensor:
+        """The least whole number >= x."""
+        return self._unary(special.ceil)
+
+    ceil_ = in_place(ceil)
+
+    def trunc(self) -> Tensor:
+        """x without its fraction."""
+        return self._unary(special.trunc)
+
+    trunc_ = in_place(trunc)
+
+    def round(self, *, decimals: int = 0) -> Tensor:
+        """The nearest number of so many decimals (below 0: of zeros), halves to the even one."""
+        places = shapes.as_int(decimals, "round", "decimals")
+        return self._unary(lambda x: special.rounded(x, places))
+
+    round_ = in_place(round)
+
+    def erf(self) -> Tensor:
+        """The error function."""
+        return self._special(special.erf)
+
+    erf_ = in_place(erf)
+
+    def relu(self) -> Tensor:
+        """max(x, 0)."""
+        return self._unary(special.relu)
+
+    relu_ = in_place(relu)
+
+    def sigmoid(self) -> Tensor:
+        """1 / (1 + e ** -x)."""
+        return self._special(special.sigmoid)
+
+    sigmoid_ = in_place(sigmoid)
+
+    def tanh(self) -> Tensor:
+        """The hyperbolic tangent."""
+        return self._special(special.tanh)
+
+    tanh_ = in_place(tanh)
+
+    def gelu(self, approximate: str = "none") -> Tensor:
+        """x times the normal distribution function at x; approximate='tanh' for the formula with
+        tanh."""
+        if approximate not in ("none", "tanh"):
+            raise ArgumentError(f"gelu: approximate={approximate!r} is neither 'none' nor 'tanh'")
+        return self._special(lambda x: special.gelu(x, approximate == "tanh"))
+
+    def silu(self) -> Tensor:
+        """x * sigmoid(x)."""
+        return self._special(special.silu)
+
+    @casting(WIDE)
+    def softmax(self, dim: int, dtype: DTypeLike | None = None) -> Tensor:
+        """e ** x over its sum along an axis."""
+        axis = shapes.axis(dim, self.ndim, "softmax")
+        return self._as(dtype)._unary(lambda x: losses.softmax(x, axis))
+
+    @casting(WIDE)
+    def log_softmax(self, dim: int, dtype: DTypeLike | None = None) -> Tensor:
+        """The logarithm of softmax."""
+        axis = shapes.axis(dim, self.ndim, "log_softmax")
+        return self._as(dtype)._unary(lambda x: losses.log_softmax(x, axis))
