@@ -20,6 +20,10 @@ Files, in reading order:
   last to read.
 - donation.py: Which tensors a call of a jitted function donates: those of some arguments, by
   position or name.
+- places.py: Where Python keeps what a name means: an object's dict, a module's globals, a cell; and
+  when that means the same again.
+- surroundings.py: What a function can reach by name: its variables, those of the user's functions
+  that it calls, and attributes of what it gets.
 - environment.py: The Python state that a function depends on: what its names meant when it was
   traced.
 - purity.py: Refusing what a replay cannot repeat: printing, input, clocks and Python's random

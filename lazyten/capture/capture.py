@@ -7,14 +7,15 @@ depends on a value; at the end, all that the call changed is put back as it was.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakSet
 
 import numpy as np
 
 from lazyten.capture.captured import (
+    Assignment,
     Captured,
     GradientEffect,
     HostInput,
@@ -25,7 +26,11 @@ from lazyten.capture.captured import (
     TensorSpec,
     flags_of,
     layout_of,
+    state_signature,
+    unread_signature,
 )
+from lazyten.capture.environment import Environment
+from lazyten.capture.places import MISSING, Change, Place
 from lazyten.capture.purity import pure
 from lazyten.execution.lineage import Lineage
 from lazyten.frontend.tensor import Tensor
@@ -72,11 +77,15 @@ class _Gradient:
 class Capture(Observer):
     """Listens while a function runs, then says what it did. `record` is the way in."""
 
-    def __init__(self, arguments: Sequence[Tensor]) -> None:
+    def __init__(self, arguments: Sequence[Tensor], environment: Environment) -> None:
         super().__init__()
-        self.captured = Captured()
+        self.captured, self.environment = Captured(), environment
         self.before: dict[Storage, _Before] = {}
         self.fresh: WeakSet[Storage] = WeakSet()
+        self.assigned: list[Change] = []
+        self.takes_arrays = False
+        self.sharing: list[tuple[Storage, Node]] = []
+        self.means: dict[Place, Callable[[Any], Hashable]] = {}
         self.modules: set[int] = set()
         self.kept: list[object] = []  # so that no id in `modules` is used again
         self.undos: list[Callable[[], None]] = []
@@ -196,6 +205,15 @@ class Capture(Observer):
     def undo(self, run: Callable[[], None]) -> None:
         self.undos.append(run)
 
+    def assigning(self, holder: dict[str, Any], value: object) -> bool:
+        return all(map(_can_be_assigned, flatten(value)[0])) and self.environment.knows(holder)
+
+    def array_taken(self) -> None:
+        self.takes_arrays = True
+
+    def array_shared(self, storage: Storage) -> None:
+        self.sharing.append((storage, storage._node))
+
     def is_new(self, thing: object) -> bool:
         return id(thing) in self.modules
 
@@ -218,10 +236,62 @@ class Capture(Observer):
             if used.replaced or final is not used.stand_in:
                 spec = None if final is None else self._spec(final, new)
                 captured.gradients.append(GradientEffect(used.source, spec))
+        self._conclude_assignments(new)
         for storage, before in self.before.items():
             self._conclude_source(storage, before)
+        for storage, given in self.sharing:
+            if storage._node is not given:
+                raise JitError(f"a jitted function writes to a tensor of shape {given.shape} that "
+                               f"shares its memory with a NumPy array, made at {given.where}, "
+                               f"which a replay would not do: make it outside, or with "
+                               f"lazyten.tensor(), which copies")
         for storage in new:
             captured.new.append(NewStorage(storage._node, storage.device, storage.was_freed))
+
+    def _conclude_assignments(self, new: dict[Storage, int]) -> None:
+        """Note what names mean now. A tensor that a name meant before, and nothing else did, is
+        found by that name in each call."""
+        self.assigned = self.environment.assigned()
+        found = [self._assignment(change, new) for change in self.assigned]
+        for change, assignment in zip(self.assigned, found, strict=True):
+            means = self._means(change.place, change.before)
+            if means is not None:
+                self.means[change.place] = means
+                assignment = replace(assignment, is_state=True)
+            self.captured.assigned.append(assignment)
+
+    def _assignment(self, change: Change, new: dict[Storage, int]) -> Assignment:
+        leaves, structure = flatten(change.after)
+        for x in leaves:
+            if not (change.place.is_assignable and _can_be_assigned(x)):
+                raise JitError(f"a jitted function changes {change.place.name!r} (in "
+                               f"{change.user}) to {type(x).__name__} {x!r:.40}, which a replay "
+                               f"would not do: it can assign tensors, numbers and strings, in "
+                               f"lists, tuples and dicts, to attributes of objects and variables")
+        specs = tuple([self._spec(x, new) if isinstance(x, Tensor) else Leaf(x) for x in leaves])
+        return Assignment(change.place, specs, structure, False)
+
+    def _means(self, place: Place, before: object) -> Callable[[Any], Hashable] | None:
+        """What matters of a name that had tensors: not which ones, if nobody looked at them, and
+        for a tensor that was read, if no other name, argument or gradient leads to its memory. None
+        if they are to be the same."""
+        tensors = [x for x in flatten(before)[0] if isinstance(x, Tensor)]
+        if tensors and not any(x._storage in self.before for x in tensors):
+            return unread_signature
+        if not isinstance(before, Tensor):
+            return None
+        storage = before._storage
+        others = [x for x in (*self.environment.values(), *self.arguments)
+                  if isinstance(x, Tensor) and x._storage is storage]
+        used = any(g.before is not None and g.before._storage is storage or g.tensor is before
+                   for g in self.gradients.values())
+        if len(others) > 1 or used or storage.leaf_id is not None:
+            return None
+        number = self.before[storage].source
+        sources = self.captured.sources
+        sources[number] = replace(sources[number], fixed=None,
+                                  tensor=TensorSource(None, place=place))
+        return state_signature
 
     def _conclude_source(self, storage: Storage, before: _Before) -> None:
         if storage.leaf_id != before.leaf_id:
@@ -253,6 +323,14 @@ class Capture(Observer):
             storage.version, storage.shared = b.version, b.shared
         for used in self.gradients.values():
             used.tensor._grad = used.before
+        for change in self.assigned or self.environment.assigned():
+            if change.place.is_assignable:
+                change.place.assign(change.before)
+        self.assigned = []
+        self.sharing.clear()
+        self.environment.generalize(self.means)
+        if self.takes_arrays:
+            self.environment.look_into_arrays()
         if failed:
             for undo in reversed(self.undos):
                 undo()
@@ -272,9 +350,18 @@ class Capture(Observer):
                            f"it instead")
 
 
+def _is_plain(leaf: object) -> bool:
+    return leaf is None or isinstance(leaf, bool | int | float | complex | str | bytes)
+
+
+def _can_be_assigned(leaf: object) -> bool:
+    """Whether a replay can let a name mean this, or nothing."""
+    return leaf is MISSING or _is_plain(leaf) or type(leaf) is Tensor
+
+
 def _static(leaf: object) -> Leaf:
     """A result that is no tensor: given again by every call."""
-    if leaf is None or isinstance(leaf, bool | int | float | complex | str | bytes):
+    if _is_plain(leaf):
         return Leaf(leaf)
     raise JitError(f"a jitted function gives {type(leaf).__name__} {leaf!r:.40}, which would be "
                    f"the same object at every call: return tensors, numbers and strings, in lists, "
@@ -302,12 +389,13 @@ def _lineage_like(real: Tensor) -> Lineage | None:
     return Lineage()
 
 
-def record(arguments: Sequence[Tensor], call: Callable[[Sequence[Tensor]], Any]) -> Captured:
+def record(arguments: Sequence[Tensor], call: Callable[[Sequence[Tensor]], Any],
+           environment: Environment) -> Captured:
     """What `call(stand-ins for the arguments)` does. Nothing has changed when this returns.
 
     Raises what the call raises, and JitError for what cannot be replayed.
     """
-    capture = Capture(arguments)
+    capture = Capture(arguments, environment)
     failed = True
     try:
         with listening(capture), pure():

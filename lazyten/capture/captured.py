@@ -10,13 +10,14 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from lazyten.capture.places import Place, Same, snapshot
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, Shape, make, reshape
 from lazyten.ir.ops import Op
 from lazyten.storage.storage import Storage
 from lazyten.support.errors import JitError
-from lazyten.support.trees import Branch, Leaf
+from lazyten.support.trees import Branch, Leaf, flatten
 
 Array = np.ndarray[Any, Any]
 Flags = tuple[bool, bool, bool]
@@ -73,20 +74,25 @@ class Donated(Placeholder):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TensorSource:
-    """Where a call finds a tensor: argument number `argument`, or else always `fixed`."""
+    """Where a call finds a tensor: what `place` means then, argument number `argument`, or else
+    always `fixed`."""
 
     fixed: Tensor | None
     argument: int = -1
+    place: Place | None = None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TensorSource) and self.fixed is other.fixed \
-            and self.argument == other.argument
+            and (self.argument, self.place) == (other.argument, other.place)
 
     def __hash__(self) -> int:
-        return hash((id(self.fixed), self.argument))
+        return hash((id(self.fixed), self.argument, self.place))
 
     def find(self, arguments: Sequence[Tensor]) -> Tensor:
         """The tensor, in a call with these arguments."""
+        if self.place is not None:
+            found: Tensor = self.place.look()
+            return found
         return arguments[self.argument] if self.fixed is None else self.fixed
 
 
@@ -155,6 +161,17 @@ class GradientEffect:
     spec: TensorSpec | None
 
 
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """After a call, a name means this: a value with tensors in it, or nothing (MISSING). is_state:
+    it was a tensor before, whichever, so calls follow each other."""
+
+    place: Place
+    leaves: tuple[TensorSpec | Leaf, ...]
+    structure: Branch | None
+    is_state: bool
+
+
 @dataclass
 class Captured:
     """What one call did, in terms that hold for every call of the same signature.
@@ -162,7 +179,7 @@ class Captured:
     sources: where values come from. layouts: of each `.grad` used. script: what Python does, in
     order, before the program runs. afterwards: what it does at the end. guards: what the trace
     depended on, and what it saw. written: (source, its value afterwards). new: values that are
-    given or left behind.
+    given or left behind. assigned: what names mean afterwards.
     """
 
     sources: list[StorageSource] = field(default_factory=list)
@@ -174,6 +191,7 @@ class Captured:
     written: list[tuple[int, Node]] = field(default_factory=list)
     new: list[NewStorage] = field(default_factory=list)
     gradients: list[GradientEffect] = field(default_factory=list)
+    assigned: list[Assignment] = field(default_factory=list)
     leaves: list[TensorSpec | Leaf] = field(default_factory=list)
     structure: Branch | None = None
 
@@ -189,3 +207,29 @@ def layout_of(gradient: Tensor | None) -> Hashable:
         return None
     storage = gradient._storage
     return storage._node.shape, storage._node.dtype, storage.device, gradient._moves
+
+
+def signature(x: Tensor) -> Hashable:
+    """All that a trace depends on of a tensor that it is given."""
+    storage, lineage = x._storage, x._lineage
+    node = storage._node
+    return (node.shape, node.dtype, storage.device, x._moves,
+            None if lineage is None else lineage.requires_grad,
+            storage.leaf_id is not None, storage.keeps_graph, storage.was_freed)
+
+
+def state_signature(x: object) -> Hashable:
+    """All that a trace depends on of what a name means that it assigns, and meant a tensor."""
+    if type(x) is Tensor:
+        return signature(x)
+    return Same(type(x))
+
+
+def unread_signature(x: object) -> Hashable:
+    """The same where it does not look at values, shapes and dtypes, of tensors in containers, too.
+    """
+    leaves, structure = flatten(x)
+    return structure, tuple([(
+        leaf._storage.device, leaf._detached, leaf._detached and leaf.requires_grad,
+        flags_of(leaf._storage)) if type(leaf) is Tensor else (type(leaf), snapshot(leaf))
+        for leaf in leaves])

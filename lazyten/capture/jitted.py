@@ -13,6 +13,7 @@ from types import MethodType
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from lazyten.capture.capture import record
+from lazyten.capture.captured import signature
 from lazyten.capture.donation import Donate, Donation
 from lazyten.capture.environment import Environment
 from lazyten.capture.replay import Replay
@@ -70,12 +71,7 @@ class Jitted(Generic[P, R]):
                 replay = self._traced(call)
                 self._keep(call.key, replay)
             elif self.check or not replay.checked:
-                if self._traced(call).fingerprint != replay.fingerprint:
-                    raise JitError(f"jitted function {self._name} does something else when traced "
-                                   f"again with arguments of the same signature: it depends on "
-                                   f"Python state that a replay does not see, such as a random "
-                                   f"number or an attribute; give that as an argument")
-                replay.checked = True
+                replay = self._checked(replay, call)
             result: R = replay.run(call.tensors)
             return result
 
@@ -85,6 +81,23 @@ class Jitted(Generic[P, R]):
             if replay.holds(call.tensors):
                 return replay
         return None
+
+    def _checked(self, replay: Replay, call: _Call) -> Replay:
+        """A captured call that a second trace agrees with, or that trace, where the function
+        assigns: whether two names mean one tensor may differ from call to call. JitError if it
+        does not agree."""
+        again = self._traced(call)
+        if again.fingerprint == replay.fingerprint:
+            replay.checked = True
+            return replay
+        if not replay.captured.assigned:
+            raise JitError(f"jitted function {self._name} does something else when traced "
+                           f"again with arguments of the same signature: it depends on "
+                           f"Python state that a replay does not see, such as a random "
+                           f"number or an attribute; give that as an argument")
+        self._cache[call.key].remove(replay)
+        self._keep(call.key, again)
+        return again
 
     def _keep(self, key: Hashable, replay: Replay) -> None:
         """The newest first; what was traced for state that is long gone is dropped."""
@@ -99,10 +112,11 @@ class Jitted(Generic[P, R]):
         """A captured call that does what this one has to."""
         with _tracing:
             environment = Environment(self.function, call.leaves)
-            captured = record(call.tensors, functools.partial(call.apply, self.function))
+            captured = record(call.tensors, functools.partial(call.apply, self.function),
+                              environment)
             changed = environment.changed()
         if changed is not None:
-            raise JitError(f"jitted function {self._name} changes {changed.name!r} (in "
+            raise JitError(f"jitted function {self._name} changes {changed.place.name!r} (in "
                            f"{changed.user}), which a replay would not do: return the new value, "
                            f"or keep it in a tensor that is changed in place")
         donated = self.donation.storages(call.args, call.kwargs)
@@ -140,7 +154,7 @@ class _Call:
                 self.tensors.append(x)
                 storages.append(storage)
                 has_leaf = has_leaf or storage.leaf_id is not None
-                key.append(_signature(x, storage))
+                key.append(signature(x))
             elif flat or not isinstance(x, _CONTAINERS):
                 key.append(_static(x))
             else:
@@ -148,7 +162,7 @@ class _Call:
         if has_leaf:
             for owner in self._leaf_owners():
                 storages.append(owner._storage)
-                key.append(_signature(owner, owner._storage))
+                key.append(signature(owner))
         if len(storages) > 1 and len(set(storages)) < len(storages):
             key += [_equal_ones(storages), _equal_ones(list(map(id, self.tensors)))]
         self.key: Hashable = tuple(key)
@@ -182,15 +196,6 @@ class _Call:
 
 
 _CONTAINERS = (list, tuple, dict)
-
-
-def _signature(x: Tensor, storage: Storage) -> Hashable:
-    """All that a trace depends on of a tensor that it is given."""
-    node = storage._node
-    lineage = x._lineage
-    return (node.shape, node.dtype, storage.device, x._moves,
-            None if lineage is None else lineage.requires_grad,
-            storage.leaf_id is not None, storage.keeps_graph, storage.was_freed)
 
 
 def _equal_ones(things: Sequence[Hashable]) -> Hashable:

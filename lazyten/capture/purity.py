@@ -52,8 +52,9 @@ class _Hook:
         kind = type(owner)
         if kind not in self.harmless:
             if _is_generator(owner):
-                tracing.refuse("taking a random number of Python's or NumPy's",
-                               "use lazyten's random functions, which go on at each call")
+                if _is_users(frame, installed=True):
+                    tracing.refuse("taking a random number of Python's or NumPy's",
+                                   "use lazyten's random functions, which go on at each call")
             else:
                 self.harmless.add(kind)
         elif kind is ModuleType and called in _REFUSED and tracing.current() is not None \
@@ -67,14 +68,19 @@ def _is_generator(thing: object) -> bool:
                for module, name in _GENERATORS if module in sys.modules)
 
 
-def _is_users(frame: FrameType) -> bool:
-    """Whether a frame runs the user's code, not ours or an installed package's (which may be a
-    hook that Python calls at any time), nor what loads a module that lazyten puts off loading."""
-    name: str = frame.f_globals.get("__name__", "")
-    if name.partition(".")[0] == "lazyten" or "site-packages" in frame.f_code.co_filename:
-        return False
-    caller = frame.f_back
-    while caller is not None and not (caller.f_globals.get("__name__") == "lazyten"
-                                      and caller.f_code.co_name == "__getattr__"):
-        caller = caller.f_back
-    return caller is None
+def _is_users(frame: FrameType | None, installed: bool = False) -> bool:
+    """Whether it is the user's code that a frame works for, or also an installed package's (which
+    may be a hook that Python calls at any time); not lazyten's, such as starting a device, nor the
+    loading of a module, with all that is called by it."""
+    found = False
+    while frame is not None and frame.f_globals.get("__name__") != "lazyten.capture.jitted":
+        root = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if root == "importlib" or root == "lazyten" and not found:
+            return False
+        if "site-packages" in frame.f_code.co_filename:
+            if not found and not installed:
+                return False
+            found = True
+        found = found or root == "__main__" or root not in sys.stdlib_module_names
+        frame = frame.f_back
+    return found

@@ -5,7 +5,7 @@ In: a `Captured` (capture.py). `jitted.py` asks whether it still holds for a cal
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -31,7 +31,7 @@ from lazyten.storage import tracing
 from lazyten.storage.device import executor
 from lazyten.storage.storage import Buffer, Storage
 from lazyten.support.errors import JitError
-from lazyten.support.trees import Leaf, unflatten
+from lazyten.support.trees import Branch, Leaf, unflatten
 
 _FLAGS = attrgetter("leaf_id", "keeps_graph", "was_freed")
 """`flags_of`, for many storages at once."""
@@ -71,8 +71,11 @@ class Replay:
         self.storages: list[Any] = [s.fixed for s in sources]
         moving = [(number, s) for number, s in enumerate(sources) if s.fixed is None]
         self.given = [(number, s.tensor.argument) for number, s in moving
-                      if s.tensor is not None and not s.gradient]
-        self.gradients = [(number, s) for number, s in moving if s.gradient]
+                      if s.tensor is not None and s.tensor.argument >= 0 and not s.gradient]
+        known = {number for number, _ in self.given}
+        self.looked_up = [(number, s) for number, s in moving if number not in known]
+        self.state = [number for number, s in self.looked_up
+                      if s.tensor is not None and s.tensor.place is not None]
         self.fixed = [s.fixed for s in sources if s.fixed is not None]
         self.flags = list(map(_FLAGS, self.fixed))
 
@@ -81,34 +84,41 @@ class Replay:
         """Equal for two traces that do the same."""
         captured = self.captured
         return (captured.leaves, captured.structure, captured.sources, captured.gradients,
-                self.targets, [h.size for h in captured.hosts], len(captured.script),
-                len(captured.afterwards),
+                captured.assigned, self.targets, [h.size for h in captured.hosts],
+                len(captured.script), len(captured.afterwards),
                 [(s.device, s.key, list(map(_contents, s.inputs))) for s in self.segments])
 
     def holds(self, arguments: Sequence[Tensor]) -> bool:
         """Whether this is what tracing the function anew would give, as far as it can be told."""
         captured = self.captured
-        if self.replacements != tracing.replacements:
+        if self.replacements != tracing.replacements or self.environment.has_changed:
             return False
         for source, layout in captured.layouts:
             if layout_of(source.find(arguments)._grad) != layout:
                 return False
-        for _, found in self.gradients:  # an argument's flags are in its signature
+        for _, found in self.looked_up:  # an argument's flags are in its signature
             if flags_of(found.find(arguments)) != found.flags:
                 return False
         if self.fixed and list(map(_FLAGS, self.fixed)) != self.flags:
             return False
-        if self.environment.has_changed:
-            return False
+        if self.state and self.written:  # what is written must not be read by another name
+            storages = self._storages(arguments)
+            if any(storages.count(storages[number]) > 1 for number in self.state):
+                return False
         return not captured.guards or all(look() == seen for look, seen in captured.guards)
+
+    def _storages(self, arguments: Sequence[Tensor]) -> list[Storage]:
+        """The sources of a call with these arguments."""
+        storages: list[Storage] = self.storages.copy()
+        for number, argument in self.given:
+            storages[number] = arguments[argument]._storage
+        for number, source in self.looked_up:
+            storages[number] = source.find(arguments)
+        return storages
 
     def run(self, arguments: Sequence[Tensor]) -> Any:
         """Do what the captured call did, with these arguments; gives what it gave."""
-        storages = self.storages.copy()
-        for number, argument in self.given:
-            storages[number] = arguments[argument]._storage
-        for number, source in self.gradients:
-            storages[number] = source.find(arguments)
+        storages = self._storages(arguments)
         if self.written or self.donated:
             self._check_apart(storages)
         sources = _buffers(storages)
@@ -159,10 +169,17 @@ class Replay:
                 tensor = arguments[effect.tensor.argument]
             spec = effect.spec
             tensor._grad = None if spec is None else _made(spec, arguments, storages, new)
-        leaves = [x.value if isinstance(x, Leaf) else _made(x, arguments, storages, new)
-                  for x in self.captured.leaves]
-        structure = self.captured.structure
-        return leaves[0] if structure is None else unflatten(iter(leaves), structure)
+
+        def built(leaves: Iterable[TensorSpec | Leaf], structure: Branch | None) -> Any:
+            return unflatten(iter([x.value if isinstance(x, Leaf) else _made(
+                x, arguments, storages, new) for x in leaves]), structure)
+
+        for assignment in self.captured.assigned:
+            value = built(assignment.leaves, assignment.structure)
+            assignment.place.assign(value)
+            if assignment.is_state:
+                self.environment.expect(assignment.place, value)
+        return built(self.captured.leaves, self.captured.structure)
 
 
 def _made(spec: TensorSpec, arguments: Sequence[Tensor], storages: Sequence[Storage],

@@ -8,6 +8,7 @@ import numpy as np
 
 from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.ir import dtype as dt
+from lazyten.storage import tracing
 from lazyten.storage.placement import default_device, placed
 from lazyten.support.errors import ArgumentError, DTypeError
 
@@ -82,7 +83,10 @@ def _sharing(array: Array, device: str) -> Tensor:
     if array.flags.c_contiguous or not straight.flags.c_contiguous:
         order, straight = list(range(array.ndim)), array
     result = Tensor._copy_of(straight, device=device)
-    if result._storage.share(straight) and not array.flags.writeable:
+    observer = tracing.current()
+    if observer is not None:
+        observer.array_shared(result._storage)
+    elif result._storage.share(straight) and not array.flags.writeable:
         warnings.warn(f"an array of shape {array.shape} is read-only, so the tensor that shares "
                       f"its memory cannot be written; tensor() makes a copy that can",
                       UserWarning, stacklevel=3)

@@ -72,7 +72,7 @@ class Attributes:
         holder = own if table is None else own[table]
         if holder.get(name, _MISSING) is value:  # `self.count += 1` assigns what is there
             return
-        self._about_to_change(f"assigning {type(self).__name__}.{name}")
+        self._about_to_assign(holder, name, value)
         if table is None:
             object.__setattr__(self, name, value)
             return
@@ -128,6 +128,14 @@ class Attributes:
         trace = tracing.current()
         if trace is not None and not trace.is_new(self):
             tracing.refuse(what, "do it outside; a tensor can be changed in place, with copy_()")
+
+    def _about_to_assign(self, holder: dict[str, Any], name: str, value: Any) -> None:
+        """The same for what not every call of a jitted function can assign."""
+        trace = tracing.current()
+        if trace is not None and not trace.is_new(self) and not trace.assigning(holder, value):
+            tracing.refuse(f"assigning {type(self).__name__}.{name}",
+                           "do it outside; it can assign tensors, numbers and strings, in lists, "
+                           "tuples and dicts, to modules that it finds by name")
 
     # ---- registering -----------------------------------------------------------------------------
 

@@ -25,9 +25,9 @@ def buffer_node(data: Any, dtype: DType | None, device: str) -> Node:
     DTypeError and ShapeError for what is not a rectangle of numbers, ArgumentError for Python
     numbers that the dtype cannot hold; arrays are converted as by a cast.
     """
-    if has_numpy(data):
-        tracing.refuse("making a tensor of a NumPy array", "its numbers would never change again; "
-                       "pass it as an argument, as a tensor")
+    observer = tracing.current()
+    if observer is not None and has_numpy(data):
+        observer.array_taken()
     array, kind = to_array(data, dt.default_float if dtype is None else dt.float64)
     target = dtype or kind
     if target is not kind and target.is_int and not isinstance(data, np.ndarray | np.generic):

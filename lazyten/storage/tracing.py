@@ -67,6 +67,18 @@ class Observer(ABC):
         """How to take back something that was done while tracing, should the trace fail."""
 
     @abstractmethod
+    def assigning(self, holder: dict[str, Any], value: object) -> bool:
+        """Whether a module's table of attributes may be given this value: each call does it."""
+
+    @abstractmethod
+    def array_taken(self) -> None:
+        """The numbers of a NumPy array are about to become a tensor's."""
+
+    @abstractmethod
+    def array_shared(self, storage: Any) -> None:
+        """This storage is to share its memory with a NumPy array."""
+
+    @abstractmethod
     def is_new(self, thing: object) -> bool:
         """Whether this module or detached view was made during the trace."""
 
