@@ -152,6 +152,7 @@ from lazyten.support.errors import ModuleAttributeError as ModuleAttributeError
 from lazyten.support.errors import ShapeError as ShapeError
 from lazyten.support.errors import StateError as StateError
 from lazyten.support.errors import TransformError as TransformError
+from lazyten.support.errors import WorkerError as WorkerError
 from lazyten.support.forking import undivided as _undivided
 from lazyten.support.grad_mode import enable_grad as enable_grad
 from lazyten.support.grad_mode import inference_mode as inference_mode
@@ -175,6 +176,7 @@ if _typing.TYPE_CHECKING:  # what not every program uses is loaded when it is fi
     from lazyten import cuda as cuda
     from lazyten import func as func
     from lazyten import testing as testing
+    from lazyten import utils as utils
     from lazyten.autograd import grad as grad
     from lazyten.capture.jitted import jit as jit
     from lazyten.frontend.saving import load as load
@@ -191,7 +193,7 @@ _LATER = {
     "save_safetensors": "frontend.serialization", "load_decisions": "tuning.tuning",
     "tune": "tuning.tuning"}
 """The modules of what is loaded later; others that are loaded later are modules themselves."""
-_LATER_MODULES = ("amp", "autograd", "backends", "cuda", "func", "testing")
+_LATER_MODULES = ("amp", "autograd", "backends", "cuda", "func", "testing", "utils")
 
 __version__ = "0.1.0"
 

@@ -41,7 +41,7 @@ ROOMS = [
     "nn.functions.spatial", "nn.criteria", "autograd",
     "testing", "nn", "nn.modules", "nn.sequence", "nn.utils", "nn.__init__",
     "optim", "optim.lr_scheduler", "optim.__init__", "amp", "func", "capture",
-    "tuning", "backends", "cuda", "lazyten", "einops_backend",
+    "utils.data", "utils", "tuning", "backends", "cuda", "lazyten", "einops_backend",
     "codegen.targets", "codegen.numerics", "codegen.loops", "codegen.instructions",
     "codegen.verify", "codegen.checks", "codegen.model", "codegen.gpu", "codegen.optimize",
     "codegen.render", "codegen",

@@ -225,15 +225,20 @@ def _rotated(x: Node, by: int) -> Node:
     return ew.bitwise_or(ew.shift_left(x, by), ew.shift_right(x, 32 - by))
 
 
-def host_uniform(count: int, generator: Generator | None = None) -> Array:
-    """What `uniform` gives as float32, flat, worked out by NumPy: for few numbers that is quicker
-    than to compile a kernel for their shape."""
+def host_words(count: int, generator: Generator | None = None) -> tuple[Array, Array]:
+    """What `bits` gives, worked out by NumPy: for few numbers that is quicker than to compile a
+    kernel for their shape."""
     seed, first = chosen(generator).take(count)
     counters = np.arange(count, dtype=np.uint64) + np.uint64(first)
     low, high = counters.astype(np.uint32), (counters >> 32).astype(np.uint32)
     key0, key1 = np.array([[seed & 0xFFFFFFFF], [seed >> 32]], np.uint32)
-    words, _ = _rounds(key0, key1, low, high, np.add, np.bitwise_xor,
-                       lambda x, by: x << by | x >> 32 - by)
+    return _rounds(key0, key1, low, high, np.add, np.bitwise_xor,
+                   lambda x, by: x << by | x >> 32 - by)
+
+
+def host_uniform(count: int, generator: Generator | None = None) -> Array:
+    """What `uniform` gives as float32, flat, worked out by NumPy."""
+    words, _ = host_words(count, generator)
     numbers: Array = (words >> 8).astype(np.float32) * np.float32(2.0**-24)
     return numbers
 

@@ -231,12 +231,17 @@ class Storage:
             node = unshaped(REALIZED[self.device].get(self._node, node))
         return node.arg if node.op is Op.BUFFER else None
 
-    def read(self) -> np.ndarray[Any, Any]:
-        """The realized value as a fresh array of compute type, in the natural shape."""
+    def read(self, view: Callable[[Array], Array] | None = None) -> Array:
+        """The realized value as a fresh array of compute type, in the natural shape; or what `view`
+        shows of it, of the flat array, without a copy of the rest."""
         self.refresh()
         tracing.refuse("reading a tensor's value (print, item(), numpy(), bool() or a branch)",
                        "return the tensor and read it outside, or use where() for a choice")
         buffer = self.buffer
         assert buffer is not None, "realize first"
-        values: np.ndarray[Any, Any] = ops.decode(buffer.numpy(), buffer.dtype)
+        if view is not None:
+            flat = buffer.view()
+            return np.array(ops.decode(view(buffer.numpy() if flat is None else flat),
+                                       buffer.dtype))
+        values: Array = ops.decode(buffer.numpy(), buffer.dtype)
         return values.reshape(self._node.shape)

@@ -39,6 +39,11 @@ class CheckError(LazytenError, RuntimeError):
         self.kind = kind
 
 
+class WorkerError(LazytenError, RuntimeError):
+    """A worker process of a DataLoader that has died or takes too long, or an error in one whose
+    class is not known here; also a RuntimeError."""
+
+
 class GradientError(LazytenError, RuntimeError):
     """A gradient that cannot be had: no graph, a freed graph, a non-scalar output."""
 

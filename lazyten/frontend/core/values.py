@@ -39,12 +39,8 @@ class Values(Handle[Tensor]):
     def _values(self) -> np.ndarray[Any, Any]:
         """The values as a new NumPy array, of float32 where NumPy lacks the type."""
         self.realize()
-        values = self._storage.read()
-        if self.dtype is dt.float16:
-            values = values.astype(np.float16)
-        if not self._moves:
-            return values
-        return np.array(self._tracker.numpy_view(values.reshape(-1)))
+        values = self._storage.read(self._tracker.numpy_view if self._moves else None)
+        return values.astype(np.float16) if self.dtype is dt.float16 else values
 
     def tolist(self) -> Any:
         """The values as nested lists of Python numbers; a number for a zero-dim tensor."""

@@ -1,0 +1,13 @@
+"""What programs use beside tensors and networks, under PyTorch's names.
+
+Files, in reading order:
+
+- checkpoint.py: `checkpoint`: activations that are computed again rather than kept.
+
+The room data/ has data sets and loaders: `lazyten.utils.data`.
+"""
+from __future__ import annotations
+
+from lazyten.utils import checkpoint, data
+
+__all__ = ["checkpoint", "data"]
