@@ -112,6 +112,22 @@ def test_rows_of_tensors_are_stacked_without_a_kernel() -> None:
     np.testing.assert_array_equal(batch[0].numpy(), data.tensors[0][:64].numpy())
 
 
+@pytest.mark.parametrize("kind", [lt.float32, lt.bfloat16, lt.float16, lt.bool_, lt.int16])
+def test_rows_that_are_taken_at_once_are_those_one_by_one(kind: Any) -> None:
+    class OneByOne(TensorDataset):
+        def __getitem__(self, index: Any) -> Any:
+            return super().__getitem__(index)
+
+    base = lt.arange(24).reshape(4, 6).to(kind)
+    tensors = base, base.T[:4], base[::2, 1:].repeat(2, 1), base[:, 3]
+    for wrap in (lambda d: d, lambda d: Subset(d, [3, 0, -1, 2])):
+        batches = [[plain(b) for b in DataLoader(wrap(d(*tensors)), 3)]
+                   for d in (TensorDataset, OneByOne)]
+        assert batches[0] == batches[1]
+    with pytest.raises(lt.IndexingError, match="index 4"):
+        list(DataLoader(TensorDataset(base), sampler=[4], batch_size=2))
+
+
 def test_rules_of_ones_own_are_collated_by() -> None:
     from lazyten.utils.data.collate import collate, default_collate_fn_map
     rules = {**default_collate_fn_map, set: lambda batch, collate_fn_map: set.union(*batch)}

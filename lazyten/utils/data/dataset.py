@@ -7,12 +7,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+
 from lazyten.frontend.tensor import Tensor
 from lazyten.random import Generator
 from lazyten.support.errors import ArgumentError, DTypeError, IndexingError, ShapeError
 from lazyten.utils.data.sampler import host_permutation
 
 T_co = TypeVar("T_co", covariant=True)
+Array = np.ndarray[Any, Any]
 
 
 class Dataset(Generic[T_co]):
@@ -50,8 +53,28 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
     def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
         return tuple([t[index] for t in self.tensors])
 
+    def _collated(self, indices: Sequence[Any]) -> list[Tensor] | None:
+        """What default_collate makes of these examples, all at once; None where it is to do it."""
+        changed = type(self).__getitem__ is not TensorDataset.__getitem__
+        if changed or any(t.requires_grad or t.dtype.is_stored for t in self.tensors):
+            return None
+        rows = np.asarray(indices)
+        return None if rows.dtype.kind != "i" or rows.ndim != 1 else [
+            _rows(t, rows) for t in self.tensors]
+
     def __len__(self) -> int:
         return self.tensors[0].shape[0]
+
+
+def _rows(t: Tensor, rows: Array) -> Tensor:
+    """Some rows of a tensor, by the host."""
+    count = t.shape[0]
+    outside = rows[(rows < -count) | (rows >= count)]
+    if outside.size:
+        raise IndexingError(f"index {outside[0]} of a TensorDataset of {count} examples")
+    tracker = t.realize()._tracker
+    values = t._storage.read(lambda flat: tracker.numpy_view(flat)[rows])
+    return Tensor._copy_of(values, t.dtype, t.device)
 
 
 class StackDataset(Dataset[Any]):
@@ -163,8 +186,20 @@ class Subset(Dataset[T_co]):
         """Several examples at once."""
         return items_of(self.dataset, [self.indices[i] for i in indices])
 
+    def _collated(self, indices: Sequence[Any]) -> Any:
+        """See TensorDataset."""
+        if type(self).__getitem__ is not Subset.__getitem__ \
+                or type(self).__getitems__ is not Subset.__getitems__:
+            return None
+        return collated(self.dataset, [self.indices[i] for i in indices])
+
     def __len__(self) -> int:
         return len(self.indices)
+
+
+def collated(dataset: Any, indices: Sequence[Any]) -> Any:
+    """What default_collate makes of these examples, if the data set can make that at once."""
+    return dataset._collated(indices) if isinstance(dataset, TensorDataset | Subset) else None
 
 
 def random_split(dataset: Dataset[T_co], lengths: Sequence[int | float],

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from lazyten.utils.data.dataset import items_of
+from lazyten.utils.data.collate import default_collate
+from lazyten.utils.data.dataset import collated, items_of
 
 Collate = Callable[[Any], Any]
 
@@ -28,6 +29,10 @@ class Source:
     def _at(self, task: Any) -> Any:
         if not self.batched:
             return self.collate(self.dataset[task])
+        if self.collate is default_collate:
+            made = collated(self.dataset, task)
+            if made is not None:
+                return made
         return self.collate(items_of(self.dataset, task))
 
 
