@@ -32,6 +32,10 @@ class Unknown:
         """The contents, as of a Buffer."""
         return self.handle
 
+    def view(self) -> Any:
+        """The contents themselves, as of a Buffer."""
+        return self.handle
+
 
 def unknown(shape: Shape, dtype: DType) -> tuple[Node, Node]:
     """A new unknown array, and the flat one under it, which is what to replace: a RESHAPE of a
