@@ -1,4 +1,5 @@
-"""`python -m lazyten`: what is installed; `doctor` tests devices, `cache` shows what is on disk."""
+"""`python -m lazyten`: what is installed; `doctor` tests devices, `cache` shows what is on disk,
+`run` runs a program written for PyTorch."""
 from __future__ import annotations
 
 import argparse
@@ -12,6 +13,7 @@ from importlib.metadata import version
 from lazyten import __version__
 from lazyten.doctor import problems
 from lazyten.ir import dtype as dt
+from lazyten.run import run
 from lazyten.storage.device import (
     BUILT_IN,
     CONTRACT,
@@ -37,8 +39,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     doctor.add_argument("devices", nargs="*", metavar="DEVICE")
     cache = commands.add_parser("cache", help="show the compiled kernels that are kept on disk")
     cache.add_argument("--clear", action="store_true", help="remove them")
+    runner = commands.add_parser("run", help="run a script written for PyTorch with lazyten in its "
+                                 "place, and list what lazyten lacks")
+    runner.add_argument("script", metavar="SCRIPT")
+    runner.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...",
+                        help="the script's own arguments")
     given = parser.parse_args(arguments)
     try:
+        if given.command == "run":
+            run(given.script, given.arguments)
+            return 0
         if given.command == "cache":
             print(cache_line(given.clear))
             return 0

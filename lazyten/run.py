@@ -1,0 +1,167 @@
+"""`python -m lazyten run script.py`: a program written for PyTorch, with lazyten in its place.
+
+`import torch`, and of anything below it, gives lazyten's module of that name. What lazyten does not
+have is an AttributeError or ImportError where it is used, as always; and a list of all that the
+script mentions comes at the end.
+"""
+from __future__ import annotations
+
+import ast
+import runpy
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from lazyten.support.errors import ArgumentError
+
+PYTORCH = "2.13.0"
+"""The version of PyTorch whose names and results are meant."""
+_NOTHING = object()
+
+
+def run(script: str, arguments: Sequence[str]) -> None:
+    """Run a script with these command-line arguments. ArgumentError if it cannot be read; what the
+    script raises; at the end, whatever it is, the names that lazyten lacks go to stderr."""
+    try:
+        source = Path(script).read_text("utf8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ArgumentError(f"run: cannot read {script}: {error}; give the path of a Python "
+                            f"script") from error
+    before = sys.argv, sys.path.copy()
+    sys.argv, sys.path[0:0] = [script, *arguments], [str(Path(script).resolve().parent)]
+    missed: dict[str, str] = {}
+    try:
+        with standing_in(missed):
+            runpy.run_path(script, run_name="__main__")
+    finally:
+        sys.argv, sys.path[:] = before
+        report = {**missing_names(source, Path(script).name), **missed}
+        if report:
+            print("lazyten lacks what this program uses:", file=sys.stderr)
+            for name, where in sorted(report.items()):
+                print(f"  {name}  ({where})", file=sys.stderr)
+
+
+@contextmanager
+def standing_in(missed: dict[str, str]) -> Iterator[None]:
+    """Within this block `import torch` gives lazyten. missed: gets the names that were asked for in
+    vain, each with where."""
+    hidden = {name: sys.modules.pop(name) for name in list(sys.modules) if _is_torch(name)}
+    finder = _Finder(missed)
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+        for name in [name for name in sys.modules if _is_torch(name)]:
+            del sys.modules[name]
+        sys.modules.update(hidden)
+
+
+def _is_torch(name: str) -> bool:
+    return name.partition(".")[0] == "torch"
+
+
+def found(name: str) -> Any:
+    """What lazyten has for a name such as 'torch.nn.Linear'; _NOTHING if nothing."""
+    value: Any = import_module("lazyten")
+    for part in name.split(".")[1:]:
+        try:
+            value = getattr(value, part)
+        except AttributeError:
+            try:
+                value = import_module(f"{value.__name__}.{part}")
+            except (AttributeError, ImportError):
+                return _NOTHING
+    return value
+
+
+class _StandIn(ModuleType):
+    """A module of PyTorch, with what lazyten has by its names."""
+
+    def __init__(self, name: str, missed: dict[str, str]) -> None:
+        super().__init__(name)
+        self.__dict__.update(_missed=missed, __path__=[])
+        if name == "torch":
+            self.__dict__["__version__"] = f"{PYTORCH}+lazyten"
+
+    def __getattr__(self, name: str) -> Any:
+        whole = f"{self.__name__}.{name}"
+        value = found(whole)
+        if isinstance(value, ModuleType) and value.__name__.startswith("lazyten"):
+            return import_module(whole)
+        if value is _NOTHING:
+            if not name.startswith("__"):
+                frame = sys._getframe(1)
+                self._missed[whole] = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+            raise AttributeError(f"lazyten has no {whole}")
+        return value
+
+    def __dir__(self) -> list[str]:
+        return dir(found(self.__name__))
+
+    @property
+    def __all__(self) -> list[str]:
+        """What `from torch import *` takes."""
+        return [name for name in dir(self) if not name.startswith("_")]
+
+
+class _Finder(MetaPathFinder, Loader):
+    """Finds torch and the modules below it."""
+
+    def __init__(self, missed: dict[str, str]) -> None:
+        self.missed = missed
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        """The module that stands in; ModuleNotFoundError for what lazyten does not have."""
+        if not _is_torch(fullname):
+            return None
+        if found(fullname) is _NOTHING:
+            self.missed[fullname] = "imported"
+            raise ModuleNotFoundError(f"lazyten has no {fullname}", name=fullname)
+        return ModuleSpec(fullname, self, is_package=True)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return _StandIn(spec.name, self.missed)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """There is nothing to run."""
+
+
+def missing_names(source: str, file: str) -> dict[str, str]:
+    """The names of torch that a script mentions and lazyten does not have, each with its first
+    line."""
+    tree = ast.parse(source, file)
+    known: dict[str, str] = {}  # what variables mean: names of torch
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if _is_torch(alias.name):
+                    known[alias.asname or "torch"] = alias.name if alias.asname else "torch"
+        elif isinstance(node, ast.ImportFrom) and not node.level and _is_torch(node.module or ""):
+            known |= {a.asname or a.name: f"{node.module}.{a.name}" for a in node.names}
+    lines: dict[str, str] = {}
+    for node in ast.walk(tree):
+        name = _dotted(node, known)
+        if name is not None and found(name) is _NOTHING:
+            while found(name.rpartition(".")[0]) is _NOTHING:  # the first part that is not there
+                name = name.rpartition(".")[0]
+            lines.setdefault(name, f"{file}:{node.lineno}")
+    return lines
+
+
+def _dotted(node: Any, known: dict[str, str]) -> str | None:
+    """The name of torch that an expression is, if it is one."""
+    if isinstance(node, ast.Name):
+        return known.get(node.id)
+    if isinstance(node, ast.Attribute):
+        below = _dotted(node.value, known)
+        return None if below is None or not isinstance(found(below), ModuleType) else \
+            f"{below}.{node.attr}"
+    return None

@@ -1,0 +1,102 @@
+"""`python -m lazyten run`: scripts written for PyTorch, unchanged."""
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lazyten.run import found, missing_names
+
+SCRIPT = """
+import argparse, sys
+import torch
+import torch.nn.functional as F
+from torch import nn, optim
+from torch.nn import Linear
+from torch.optim.lr_scheduler import StepLR
+from helper import double
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--steps", type=int)
+steps = parser.parse_args().steps
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = Linear(2, 1)
+
+    def forward(self, x):
+        return F.relu(self.layer(x))
+
+net = Net()
+optimizer = optim.SGD(net.parameters(), lr=0.1)
+scheduler = StepLR(optimizer, 1)
+for _ in range(steps):
+    optimizer.zero_grad()
+    net(double(torch.ones(3, 2))).sum().backward()
+    optimizer.step()
+    scheduler.step()
+print(scheduler.get_last_lr()[0] < 0.1, isinstance(net.layer, torch.nn.Linear), __name__)
+print(torch.__version__.split("+")[1], torch.optim.__name__, sys.argv[1:])
+"""
+ENDING = """
+if steps > 9:
+    torch.sparse.mm(net, net)
+torch.compiled_with_cxx11_abi()
+"""
+HELPER = "import torch\ndef double(x): return torch.add(x, x)\n"
+
+
+def run(folder: Path, script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    (folder / "helper.py").write_text(HELPER)
+    (folder / "script.py").write_text(script)
+    return subprocess.run([sys.executable, "-m", "lazyten", "run", str(folder / "script.py"),
+                           *arguments], capture_output=True, text=True)
+
+
+def test_a_script_runs_with_its_arguments_and_its_neighbours(tmp_path: Path) -> None:
+    done = run(tmp_path, SCRIPT, "--steps", "2")
+    assert done.stderr == "" and done.returncode == 0
+    assert done.stdout == "True True __main__\nlazyten torch.optim ['--steps', '2']\n"
+
+
+def test_what_is_missing_is_listed_at_the_end(tmp_path: Path) -> None:
+    done = run(tmp_path, SCRIPT + ENDING, "--steps", "2")
+    assert done.returncode == 1 and done.stdout.count("\n") == 2
+    before, _, listed = done.stderr.partition("lazyten lacks what this program uses:\n")
+    assert "AttributeError: lazyten has no torch.compiled_with_cxx11_abi" in done.stderr
+    line = SCRIPT.count("\n") + 3
+    assert f"  torch.compiled_with_cxx11_abi  (script.py:{line + 1})\n" in done.stderr
+    assert f"  torch.sparse  (script.py:{line})\n" in done.stderr and (before or listed)
+
+
+def test_an_import_of_what_is_missing_says_so(tmp_path: Path) -> None:
+    done = run(tmp_path, "try:\n    import torch.onnx\nexcept ImportError as e:\n    print(e)")
+    assert done.stdout == "lazyten has no torch.onnx\n" and "torch.onnx  (" in done.stderr
+
+
+def test_a_script_that_is_not_there(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-m", "lazyten", "run", str(tmp_path / "no.py")],
+                          capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr.startswith("run: cannot read")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(("source", "names"), [
+    ("import torch\ntorch.nn.Linear(1, 2); torch.float32", {}),
+    ("import torch as t\nt.nn.Nothing.at.all", {"torch.nn.Nothing": "f.py:2"}),
+    ("from torch import nn as m, nowhere\nm.Linear\nnowhere", {"torch.nowhere": "f.py:3"}),
+    ("import torch.nn.functional as F\nF.gone(1)\nx.F.gone",
+     {"torch.nn.functional.gone": "f.py:2"}),
+    ("import numpy as torch\ntorch.nowhere", {}),
+    ("import torch\ntorch.Tensor.nowhere", {})])
+def test_names_are_found_in_the_text(source: str, names: dict[str, str]) -> None:
+    assert missing_names(source, "f.py") == names
+
+
+def test_modules_below_modules_are_found() -> None:
+    import lazyten
+    assert found("torch.optim.lr_scheduler.StepLR") is lazyten.optim.lr_scheduler.StepLR
+    assert found("torch") is lazyten and found("torch.nn.functional") is lazyten.nn.functional
