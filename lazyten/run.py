@@ -148,6 +148,8 @@ def missing_names(source: str, file: str) -> dict[str, str]:
             known |= {a.asname or a.name: f"{node.module}.{a.name}" for a in node.names}
     lines: dict[str, str] = {}
     for node in ast.walk(tree):
+        if not isinstance(node, ast.expr):
+            continue
         name = _dotted(node, known)
         if name is not None and found(name) is _NOTHING:
             while found(name.rpartition(".")[0]) is _NOTHING:  # the first part that is not there
@@ -156,7 +158,7 @@ def missing_names(source: str, file: str) -> dict[str, str]:
     return lines
 
 
-def _dotted(node: Any, known: dict[str, str]) -> str | None:
+def _dotted(node: ast.expr, known: dict[str, str]) -> str | None:
     """The name of torch that an expression is, if it is one."""
     if isinstance(node, ast.Name):
         return known.get(node.id)
