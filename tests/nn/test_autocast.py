@@ -133,6 +133,13 @@ def test_float64_is_left_alone_as_in_pytorch(name: str) -> None:
         assert CALLS[name](lt, F, lazy(lt.float64)).dtype is lt.float64
 
 
+def test_what_is_given_by_keyword_is_cast_too() -> None:
+    x, w = lt.tensor(A), lt.tensor(normal(3, 6))
+    with lt.autocast(dtype=lt.bfloat16):
+        assert F.linear(input=x, weight=w).dtype is lt.bfloat16
+        assert lt.einsum("ij,jk->ik", x, w.T).dtype is x.mm(mat2=w.T).dtype is lt.bfloat16
+
+
 ONLY_ON_GPUS = ("mv", "addmv")
 """PyTorch's table for CPUs leaves these products in float32."""
 

@@ -115,3 +115,12 @@ def test_what_pytorch_lacks_is_known() -> None:
     lacking = [n for n in sorted(set(functions()) - OUTSIDE)
                if not hasattr(homes[n.partition(".")[0]], n.partition(".")[2])]
     assert lacking == OWN
+
+
+@pytest.mark.torch
+def test_methods_that_pytorch_has_as_functions_too_are_functions_here() -> None:
+    """But for those that write in place, and some that are known."""
+    methods = {n for n in dir(lt.Tensor) if callable(getattr(lt.Tensor, n)) and n[0] != "_"}
+    lacking = {n for n in methods - set(lt.__all__) if callable(getattr(torch, n, None))}
+    assert {n for n in lacking if not n.endswith("_")} == {
+        "conj", "detach", "get_device", "is_same_size", "is_signed", "put"}

@@ -7,6 +7,8 @@ Not here: what operations mean (operators/).
 
 Files, in reading order:
 
+- in_place.py: In-place twins, beside the method of which they are: `exp_ = in_place(exp)` writes
+  what it gives, and with `t_ = shown_as(t)` the tensor becomes what it gives, a view.
 - handle.py: A tensor as a handle: a Storage, the moves that make a view of it, and whether
   gradients flow.
 - size.py: Shapes as users get them.
@@ -21,7 +23,6 @@ Files, in reading order:
   and so on.
 - functions.py: Methods from functions of nodes: of a tensor, of several operands, and what gives
   two tensors.
-- in_place.py: In-place twins: `exp_ = in_place(exp)` beside the method whose result is written.
 - mixed_precision.py: Mixed precision: `autocast`, within which products are computed in a low
   type, and what loses by that in float32.
 """

@@ -11,6 +11,7 @@ import numpy as np
 from lazyten.autodiff.hooks import RemovableHandle
 from lazyten.execution import background
 from lazyten.execution.lineage import Lineage
+from lazyten.frontend.core.in_place import shown_as
 from lazyten.frontend.core.size import Size
 from lazyten.ir.dtype import DType
 from lazyten.ir.movement import Moves, out_shape
@@ -118,6 +119,8 @@ class Handle(Generic[Tensor]):
     def detach(self) -> Tensor:
         """The same values (the same storage), through which no gradient flows."""
         return self._view(self._storage, self._moves, Lineage())
+
+    detach_ = shown_as(detach)
 
     # ---- what it is ------------------------------------------------------------------------------
 

@@ -1,4 +1,5 @@
-"""In-place twins: `exp_ = in_place(exp)` beside the method whose result is written."""
+"""In-place twins, beside the method of which they are: `exp_ = in_place(exp)` writes what it gives,
+and with `t_ = shown_as(t)` the tensor becomes what it gives, a view."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -22,7 +23,21 @@ def in_place(method: M) -> M:
         given = [a for a in (*args, *kwargs.values()) if hasattr(a, "_storage")]
         return self._update(name, new.node, *given)
 
-    written.__name__, written.__qualname__ = name, f"Tensor.{name}"
-    written.__doc__ = f"{method.__name__}, in place."
     TWINS[name] = written
-    return cast(M, written)
+    return cast(M, _named(written, name, f"{method.__name__}, in place."))
+
+
+def shown_as(method: M) -> M:
+    """The method `name`_: the tensor itself becomes the view that method `name` gives."""
+    name = f"{method.__name__}_"
+
+    @wraps(method)
+    def shown(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return self._shown_as(method(self, *args, **kwargs), name)
+
+    return cast(M, _named(shown, name, f"{method.__name__}, of this tensor itself."))
+
+
+def _named(method: Any, name: str, meaning: str) -> Any:
+    method.__name__, method.__qualname__, method.__doc__ = name, f"Tensor.{name}", meaning
+    return method

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from lazyten.execution.lineage import Lineage
 from lazyten.frontend.core.gradients import Gradients
 from lazyten.frontend.core.handle import DTypeLike
+from lazyten.frontend.core.in_place import shown_as
 from lazyten.frontend.core.memory_format import (
     MemoryFormat,
     contiguous_format,
@@ -113,10 +114,14 @@ class TensorCore(Gradients[Tensor]):
         gone = {a for a in axes if a < self.ndim and self.shape[a] == 1}
         return self._reshaped(tuple(n for a, n in enumerate(self.shape) if a not in gone))
 
+    squeeze_ = shown_as(squeeze)
+
     def unsqueeze(self, dim: int) -> Tensor:
         """With a new axis of size 1 before axis `dim`."""
         axis = shapes.axis(dim, self.ndim + 1, "unsqueeze")
         return self._reshaped((*self.shape[:axis], 1, *self.shape[axis:]))
+
+    unsqueeze_ = shown_as(unsqueeze)
 
     def permute(self, *dims: Any) -> Tensor:
         """The axes in another order; a view."""
@@ -137,11 +142,15 @@ class TensorCore(Gradients[Tensor]):
         order[a], order[b] = order[b], order[a]
         return self._moved((Op.PERMUTE, tuple(order)))
 
+    transpose_ = shown_as(transpose)
+
     def t(self) -> Tensor:
         """A matrix transposed; vectors and zero-dim tensors as they are."""
         if self.ndim > 2:
             raise ShapeError(f"t of shape {self.shape}: it is for at most 2 axes; use transpose()")
         return self.transpose(0, -1)
+
+    t_ = shown_as(t)
 
     @property
     def T(self) -> Tensor:

@@ -4,10 +4,10 @@ A view shares its tensor's storage: what is written through one is seen through 
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from lazyten.frontend.core.functions import documented
+from lazyten.frontend.core.in_place import shown_as
 from lazyten.frontend.core.tensor_core import Tensor, TensorCore
 from lazyten.ir.ops import Op
 from lazyten.operators.arrays import strided
@@ -15,13 +15,6 @@ from lazyten.operators.math import shapes
 from lazyten.support.errors import ArgumentError, ShapeError
 
 Sizes = int | Sequence[int]
-
-
-def _itself(name: str) -> Callable[..., Any]:
-    """The method `name`_: the tensor becomes the view that method `name` gives."""
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return self._shown_as(getattr(self, name)(*args, **kwargs), f"{name}_")
-    return documented(method, f"{name}_", f"{name}, of this tensor itself.")
 
 
 class ViewMethods(TensorCore[Tensor]):
@@ -88,9 +81,7 @@ class ViewMethods(TensorCore[Tensor]):
 
     swapdims = swapaxes
 
-    swapaxes_, swapdims_, transpose_ = (_itself(n) for n in ("swapaxes", "swapdims", "transpose"))
-    squeeze_, unsqueeze_, t_ = (_itself(n) for n in ("squeeze", "unsqueeze", "t"))
-    detach_ = _itself("detach")
+    swapaxes_ = swapdims_ = shown_as(swapaxes)
 
     def ravel(self) -> Tensor:
         """All elements in one axis, in row-major order; a view if they lie so in memory."""
