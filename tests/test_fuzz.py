@@ -68,6 +68,12 @@ WITHOUT_A_ROW = named("lt", """
     allclose broadcast_shapes equal is_complex is_floating_point is_nonzero is_tensor
     """) | named("F", """
     adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d conv_transpose3d cosine_embedding_loss
+    affine_grid conv_tbc ctc_loss fractional_max_pool2d fractional_max_pool3d grid_sample
+    max_unpool1d max_unpool2d max_unpool3d upsample upsample_bilinear upsample_nearest
+    adaptive_max_pool1d_with_indices adaptive_max_pool2d_with_indices
+    adaptive_max_pool3d_with_indices fractional_max_pool2d_with_indices
+    fractional_max_pool3d_with_indices max_pool1d_with_indices max_pool2d_with_indices
+    max_pool3d_with_indices native_channel_shuffle
     embedding_bag gaussian_nll_loss lp_pool1d lp_pool2d lp_pool3d multilabel_margin_loss
     multilabel_soft_margin_loss triplet_margin_with_distance_loss
 

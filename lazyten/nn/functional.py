@@ -25,6 +25,7 @@ from lazyten.nn.criteria.regression_losses import l1_loss as l1_loss
 from lazyten.nn.criteria.regression_losses import mse_loss as mse_loss
 from lazyten.nn.criteria.regression_losses import poisson_nll_loss as poisson_nll_loss
 from lazyten.nn.criteria.regression_losses import smooth_l1_loss as smooth_l1_loss
+from lazyten.nn.criteria.sequence_losses import ctc_loss as ctc_loss
 from lazyten.nn.functions.activations import celu as celu
 from lazyten.nn.functions.activations import elu as elu
 from lazyten.nn.functions.activations import gelu as gelu
@@ -65,6 +66,14 @@ from lazyten.nn.functions.dropout import feature_alpha_dropout as feature_alpha_
 from lazyten.nn.functions.embedding import embedding as embedding
 from lazyten.nn.functions.embedding import embedding_bag as embedding_bag
 from lazyten.nn.functions.embedding import one_hot as one_hot
+from lazyten.nn.functions.in_place import celu_ as celu_
+from lazyten.nn.functions.in_place import elu_ as elu_
+from lazyten.nn.functions.in_place import hardtanh_ as hardtanh_
+from lazyten.nn.functions.in_place import leaky_relu_ as leaky_relu_
+from lazyten.nn.functions.in_place import relu_ as relu_
+from lazyten.nn.functions.in_place import rrelu_ as rrelu_
+from lazyten.nn.functions.in_place import selu_ as selu_
+from lazyten.nn.functions.in_place import threshold_ as threshold_
 from lazyten.nn.functions.linear import bilinear as bilinear
 from lazyten.nn.functions.linear import linear as linear
 from lazyten.nn.functions.multi_head_attention import (
@@ -85,17 +94,43 @@ from lazyten.nn.functions.spatial.adaptive_pooling import adaptive_avg_pool1d as
 from lazyten.nn.functions.spatial.adaptive_pooling import adaptive_avg_pool2d as adaptive_avg_pool2d
 from lazyten.nn.functions.spatial.adaptive_pooling import adaptive_avg_pool3d as adaptive_avg_pool3d
 from lazyten.nn.functions.spatial.adaptive_pooling import adaptive_max_pool1d as adaptive_max_pool1d
+from lazyten.nn.functions.spatial.adaptive_pooling import (
+    adaptive_max_pool1d_with_indices as adaptive_max_pool1d_with_indices,
+)
 from lazyten.nn.functions.spatial.adaptive_pooling import adaptive_max_pool2d as adaptive_max_pool2d
+from lazyten.nn.functions.spatial.adaptive_pooling import (
+    adaptive_max_pool2d_with_indices as adaptive_max_pool2d_with_indices,
+)
 from lazyten.nn.functions.spatial.adaptive_pooling import adaptive_max_pool3d as adaptive_max_pool3d
+from lazyten.nn.functions.spatial.adaptive_pooling import (
+    adaptive_max_pool3d_with_indices as adaptive_max_pool3d_with_indices,
+)
 from lazyten.nn.functions.spatial.convolution import conv1d as conv1d
 from lazyten.nn.functions.spatial.convolution import conv2d as conv2d
 from lazyten.nn.functions.spatial.convolution import conv3d as conv3d
+from lazyten.nn.functions.spatial.convolution import conv_tbc as conv_tbc
 from lazyten.nn.functions.spatial.convolution import conv_transpose1d as conv_transpose1d
 from lazyten.nn.functions.spatial.convolution import conv_transpose2d as conv_transpose2d
 from lazyten.nn.functions.spatial.convolution import conv_transpose3d as conv_transpose3d
+from lazyten.nn.functions.spatial.fractional_pooling import (
+    fractional_max_pool2d as fractional_max_pool2d,
+)
+from lazyten.nn.functions.spatial.fractional_pooling import (
+    fractional_max_pool2d_with_indices as fractional_max_pool2d_with_indices,
+)
+from lazyten.nn.functions.spatial.fractional_pooling import (
+    fractional_max_pool3d as fractional_max_pool3d,
+)
+from lazyten.nn.functions.spatial.fractional_pooling import (
+    fractional_max_pool3d_with_indices as fractional_max_pool3d_with_indices,
+)
 from lazyten.nn.functions.spatial.interpolation import interpolate as interpolate
+from lazyten.nn.functions.spatial.interpolation import upsample as upsample
+from lazyten.nn.functions.spatial.interpolation import upsample_bilinear as upsample_bilinear
+from lazyten.nn.functions.spatial.interpolation import upsample_nearest as upsample_nearest
 from lazyten.nn.functions.spatial.patches import channel_shuffle as channel_shuffle
 from lazyten.nn.functions.spatial.patches import fold as fold
+from lazyten.nn.functions.spatial.patches import native_channel_shuffle as native_channel_shuffle
 from lazyten.nn.functions.spatial.patches import pixel_shuffle as pixel_shuffle
 from lazyten.nn.functions.spatial.patches import pixel_unshuffle as pixel_unshuffle
 from lazyten.nn.functions.spatial.patches import unfold as unfold
@@ -106,5 +141,13 @@ from lazyten.nn.functions.spatial.pooling import lp_pool1d as lp_pool1d
 from lazyten.nn.functions.spatial.pooling import lp_pool2d as lp_pool2d
 from lazyten.nn.functions.spatial.pooling import lp_pool3d as lp_pool3d
 from lazyten.nn.functions.spatial.pooling import max_pool1d as max_pool1d
+from lazyten.nn.functions.spatial.pooling import max_pool1d_with_indices as max_pool1d_with_indices
 from lazyten.nn.functions.spatial.pooling import max_pool2d as max_pool2d
+from lazyten.nn.functions.spatial.pooling import max_pool2d_with_indices as max_pool2d_with_indices
 from lazyten.nn.functions.spatial.pooling import max_pool3d as max_pool3d
+from lazyten.nn.functions.spatial.pooling import max_pool3d_with_indices as max_pool3d_with_indices
+from lazyten.nn.functions.spatial.sampling import affine_grid as affine_grid
+from lazyten.nn.functions.spatial.sampling import grid_sample as grid_sample
+from lazyten.nn.functions.spatial.unpooling import max_unpool1d as max_unpool1d
+from lazyten.nn.functions.spatial.unpooling import max_unpool2d as max_unpool2d
+from lazyten.nn.functions.spatial.unpooling import max_unpool3d as max_unpool3d

@@ -214,6 +214,52 @@ POOLING: dict[str, Check] = {
 }
 
 
+def sampled(m: Any, t: Any, **options: Any) -> Any:
+    """What is read at places inside and outside of an image, and gradients of both."""
+    grid = (t.c.double() * 5).sin().reshape(1, 3, 4, 2) * 1.7
+    return (both(image(t), lambda x: functional(m).grid_sample(x, grid, **options)),
+            both(grid, lambda grid: functional(m).grid_sample(image(t), grid, **options)))
+
+
+def unpooled(m: Any, t: Any, *args: Any, **options: Any) -> Any:
+    x = image(t)
+    y, at = functional(m).max_pool2d(x, *args, return_indices=True)
+    return both(y, lambda y: functional(m).max_unpool2d(y, at, *args, **options))
+
+
+SAMPLING: dict[str, Check] = {
+    "grid_sample": lambda m, t: sampled(m, t),
+    "grid_sample mirrored between corners": lambda m, t: sampled(
+        m, t, padding_mode="reflection", align_corners=True),
+    "grid_sample of a grid of another size": lambda m, t: error_of(
+        lambda: functional(m).grid_sample(image(t), t.c.double().reshape(2, 3, 2, 2))),
+    "grid_sample in an unknown mode": lambda m, t: error_of(
+        lambda: functional(m).grid_sample(image(t), t.c.double().reshape(1, 6, 2, 2), "cubic")),
+    "affine_grid": lambda m, t: both(t.c.double()[:, :2, :3], lambda x: functional(
+        m).affine_grid(x, (2, 1, 3, 4), False)),
+    "affine_grid of another size": lambda m, t: error_of(
+        lambda: functional(m).affine_grid(t.c, (2, 1, 3, 4))),
+    "max_unpool2d": lambda m, t: unpooled(m, t, 2, 1),
+    "max_unpool2d to a size": lambda m, t: unpooled(m, t, (2, 3), 2, output_size=(4, 5)),
+    "max_unpool2d to a whole size": lambda m, t: unpooled(m, t, 2, output_size=(1, 2, 4, 5)),
+    "max_unpool2d to too much": lambda m, t: error_of(
+        lambda: unpooled(m, t, 2, output_size=(4, 7))),
+    "max_unpool1d": lambda m, t: functional(m).max_unpool1d(t.f[:, :2], t.x[:2].expand(2, 2), 2),
+    "max_unpool of fewer indices": lambda m, t: error_of(
+        lambda: functional(m).max_unpool1d(t.f, t.x[:2].expand(2, 2), 2)),
+    "fractional_max_pool2d": lambda m, t: (lambda u: both(image(t), lambda x: functional(
+        m).fractional_max_pool2d(x, (2, 3), (2, 3), _random_samples=u)))(
+            (t.p.double() / 5)[:, :2].unsqueeze(0)),
+    "fractional_max_pool2d of one window": lambda m, t: functional(m).fractional_max_pool2d(
+        image(t), 3, output_ratio=(0.3, 0.3), return_indices=True,
+        _random_samples=(t.p.double() / 5)[:, :2].unsqueeze(0)),
+    "fractional_max_pool2d of too many windows": lambda m, t: error_of(
+        lambda: functional(m).fractional_max_pool2d(image(t), 2, (4, 3))),
+    "fractional_max_pool2d of nothing": lambda m, t: error_of(
+        lambda: functional(m).fractional_max_pool2d(image(t), 2)),
+}
+
+
 def resized(*args: Any, **options: Any) -> Check:
     return lambda m, t: both(image(t), lambda x: functional(m).interpolate(x, *args, **options))
 
@@ -430,5 +476,5 @@ CLASS_LOSSES: dict[str, Check] = {
     "cross_entropy of one example": lambda m, t: functional(m).cross_entropy(t.v, t.x[1]),
 }
 
-ALL = {**ACTIVATIONS, **LAYERS, **ATTENTION, **POOLING, **RESIZING, **NORMALIZATION,
+ALL = {**ACTIVATIONS, **LAYERS, **ATTENTION, **POOLING, **SAMPLING, **RESIZING, **NORMALIZATION,
        **REGRESSION_LOSSES, **MARGIN_LOSSES, **CLASS_LOSSES}

@@ -33,6 +33,12 @@ def distinct(*shape: int) -> Array:
     return np.random.default_rng(4).permutation(int(np.prod(shape))).reshape(shape) / 8.0 - 3
 
 
+def scores(*shape: int) -> Array:
+    """Logarithms of probabilities along the last axis."""
+    x = normal(*shape)
+    return x - np.log(np.exp(x).sum(-1, keepdims=True))
+
+
 LINE, IMAGE, BLOCK = normal(2, 4, 9), normal(2, 4, 6, 7), normal(2, 4, 3, 5, 4)
 PAIR = normal(5, 4), normal(5, 4, seed=1)
 TRIPLE = (*PAIR, normal(5, 4, seed=2))
@@ -75,7 +81,8 @@ NORMALIZATION: dict[str, tuple[Array, ...]] = {
     "BatchNorm1d(4, momentum=None)": (LINE,), "BatchNorm1d(4, affine=False)": (LINE,),
     "BatchNorm1d(4, track_running_stats=False)": (LINE,), "BatchNorm1d(4, bias=False)": (LINE,),
     "BatchNorm2d(4)": (IMAGE,), "BatchNorm2d(4, 1e-3, None, False)": (IMAGE,),
-    "BatchNorm3d(4)": (BLOCK,), "BatchNorm3d(4, momentum=0.0)": (BLOCK,),
+    "SyncBatchNorm(4, momentum=0.3)": (IMAGE,), "BatchNorm3d(4)": (BLOCK,),
+    "BatchNorm3d(4, momentum=0.0)": (BLOCK,),
     "InstanceNorm1d(4)": (LINE,), "InstanceNorm1d(4, affine=True)": (LINE[0],),
     "InstanceNorm2d(4, affine=True, track_running_stats=True)": (IMAGE,),
     "InstanceNorm2d(4, 1e-3, 0.4, track_running_stats=True)": (IMAGE,),
@@ -107,6 +114,20 @@ POOLING: dict[str, tuple[Array, ...]] = {
 POOLING |= {
     "LPPool1d(2, 3)": (LINE,), "LPPool2d(1.5, (2, 3), 2, True)": (chance(2, 4, 6, 7),),
     "LPPool2d(2.0, 2)": (IMAGE[0],), "LPPool3d(3, 2, 1)": (chance(2, 4, 3, 5, 4),),
+}
+
+POOLING |= {
+    "MaxUnpool1d(2)": (normal(2, 4, 3), np.array([[[0, 3, 4], [1, 2, 5]] * 2] * 2)),
+    "MaxUnpool2d((2, 1), 2, padding=0)": (
+        normal(4, 2, 2), np.array([[[0, 2], [4, 6]], [[1, 3], [8, 11]]] * 2)),
+    "MaxUnpool3d(2, (2, 1, 2))": (
+        normal(1, 1, 2, 1, 2), np.array([[[[[0, 3]], [[20, 31]]]]])),
+    "FractionalMaxPool2d(2, 3, return_indices=True, _random_samples=T.tensor("
+    "[[[0.1, 0.6], [0.9, 0.3]]] * 2, dtype=T.float64))": (distinct(2, 2, 6, 7),),
+    "FractionalMaxPool2d((1, 2), output_ratio=(0.5, 0.8), _random_samples=T.tensor("
+    "[[[0.1, 0.6], [0.9, 0.3]]], dtype=T.float64))": (distinct(2, 6, 7),),
+    "FractionalMaxPool3d(2, (1, 3, 2), _random_samples=T.tensor("
+    "[[[0.1, 0.6, 0.3], [0.9, 0.3, 0.7]]] * 2, dtype=T.float64))": (distinct(2, 2, 3, 5, 4),),
 }
 
 PADDING: dict[str, tuple[Array, ...]] = {
@@ -185,6 +206,12 @@ LOSSES: dict[str, tuple[Array, ...]] = {
     "CrossEntropyLoss(T.tensor([1.0, 2.0, 0.5, 3.0], dtype=T.float64))": (
         IMAGE, labels(4, 2, 6, 7)),
     "CrossEntropyLoss()": (normal(5, 4), chance(5, 4)),
+    **{f"CTCLoss(reduction={how!r})": (
+        scores(8, 3, 5), 1 + labels(4, 3, 4), np.array([8, 7, 6]), np.array([4, 2, 0]))
+       for how in REDUCTIONS},
+    "CTCLoss(blank=4, zero_infinity=True)": (
+        scores(5, 3, 5), np.array([1, 1, 1, 0, 2]), np.array([4, 5, 3]), np.array([3, 1, 1])),
+    "CTCLoss()": (scores(8, 5), 1 + labels(4, 3), np.array(8), np.array(3)),
     "BCELoss()": (chance(5, 4), chance(4, 5).T.copy()),
     "BCELoss(T.tensor([1.0, 2.0, 0.5, 3.0], dtype=T.float64), reduction='sum')": (
         chance(5, 4), chance(4, 5).T.copy()),
@@ -210,6 +237,10 @@ ALL: dict[str, tuple[Array, ...]] = {
     **BAGS, **LOSSES}
 BY_CHANCE = ("Dropout", "AlphaDropout", "FeatureAlphaDropout", "RReLU", "FractionalMaxPool")
 """Layers whose results while training are drawn, unless their p is 0 or 1."""
+
+
+READS = ("CTCLoss(blank=4",)
+"""Layers that read a value of an input for its shape, so that no jitted function may call them."""
 
 
 def is_drawn(text: str) -> bool:

@@ -73,6 +73,17 @@ SPECIAL: dict[str, Arguments] = {
     "F.conv_transpose2d": (image, _numbers(2, 3, 2, 2)),
     "F.conv_transpose3d": (volume, _numbers(2, 3, 2, 2, 2)),
     "F.cosine_embedding_loss": (f, g, np.array([1, -1])),
+    "F.affine_grid": (cube[:, :2], (2, 1, 3, 4)),
+    "F.conv_tbc": (cube, _numbers(2, 3, 4), _numbers(4)),
+    "F.ctc_loss": (np.log(_numbers(4, 2, 3)), np.array([[1, 2], [2, 1]]), np.array([4, 3]), one),
+    **{f"F.fractional_max_pool{rest}": (image, 2, (2, 3), None, False, _numbers(1, 2, 2))
+       for rest in ("2d", "2d_with_indices")},
+    **{f"F.fractional_max_pool{rest}": (volume, 2, (2, 2, 1), None, False, _numbers(1, 2, 3))
+       for rest in ("3d", "3d_with_indices")},
+    "F.grid_sample": (image, _numbers(1, 3, 3, 2)),
+    **{f"F.max_unpool{k}d": (x, np.broadcast_to(np.arange(x[0, 0].size).reshape(x.shape[2:]),
+                                                x.shape).copy(), 2)
+       for k, x in ((1, line), (2, image), (3, volume))},
     "F.embedding_bag": (at, m), "F.lp_pool2d": (image, 2.0, 2), "F.lp_pool3d": (volume, 2.0, 2),
     "F.fold": (_numbers(1, 4, 4), (3, 3), (2, 2)),
     "F.multilabel_margin_loss": (f, np.array([[0, 2, -1], [1, -1, 0]])), "F.prelu": (f, v),

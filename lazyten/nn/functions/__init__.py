@@ -8,6 +8,7 @@ Files, in reading order:
 - options.py: Options that many functions share: `inplace`, and `reduction` with its two older
   words.
 - activations.py: Activations of tensors, which `lazyten.nn.functional` offers.
+- in_place.py: Activations that write to their input, and give it back.
 - softmax.py: Softmax and its relatives along an axis, which `lazyten.nn.functional` offers.
 - dropout.py: Dropout: elements or whole channels that are left out by chance while a network
   trains.

@@ -34,6 +34,7 @@ class LazyModuleMixin(Layer):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.cls_to_become is not None or self.has_uninitialized_params():
+            self._about_to_change(f"the first call of {type(self).__name__}")
             self.initialize_parameters(*args, **kwargs)
             if self.has_uninitialized_params():
                 raise StateError(f"{type(self).__name__}: initialize_parameters() left a parameter "

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn import functional as F
+from lazyten.nn.criteria.sequence_losses import Lengths
 from lazyten.nn.functions.options import reduction_of
 from lazyten.nn.module import Module
 from lazyten.nn.modules.distance import PairwiseDistance
@@ -142,6 +143,20 @@ class CrossEntropyLoss(_WeightedLoss):
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.cross_entropy(input, target, self.weight, ignore_index=self.ignore_index,
                                reduction=self.reduction, label_smoothing=self.label_smoothing)
+
+
+class CTCLoss(_Loss):
+    """functional.ctc_loss."""
+
+    def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False
+                 ) -> None:
+        super().__init__(reduction=reduction)
+        self.blank, self.zero_infinity = blank, zero_infinity
+
+    def forward(self, log_probs: Tensor, targets: Tensor, input_lengths: Lengths,
+                target_lengths: Lengths) -> Tensor:
+        return F.ctc_loss(log_probs, targets, input_lengths, target_lengths, self.blank,
+                          self.reduction, self.zero_infinity)
 
 
 class BCELoss(_WeightedLoss):

@@ -1,14 +1,17 @@
 """Pooling as layers, over one to three spatial axes."""
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn import functional as F
 from lazyten.nn.functions.spatial.adaptive_pooling import OutputSize
+from lazyten.nn.functions.spatial.fractional_pooling import Ratios
 from lazyten.nn.functions.spatial.pooling import Sizes
 from lazyten.nn.modules.base import Layer
 from lazyten.operators.math import shapes
+from lazyten.support.errors import ArgumentError
 
 # ---- the greatest --------------------------------------------------------------------------------
 
@@ -48,6 +51,82 @@ class MaxPool3d(_MaxPoolNd):
     def forward(self, input: Tensor) -> Any:
         return F.max_pool3d(input, self.kernel_size, self.stride, self.padding, self.dilation,
                             self.ceil_mode, self.return_indices)
+
+
+class _MaxUnpoolNd(Layer):
+    """The options of max_unpool1d to max_unpool3d, each as one number for each spatial axis."""
+
+    _shown = ("kernel_size", "stride", "padding")
+    _spatial: ClassVar[int]
+
+    def __init__(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0) -> None:
+        super().__init__()
+        name, n = type(self).__name__, self._spatial
+        self.kernel_size = shapes.pair(kernel_size, n, name, "kernel_size")
+        self.stride = self.kernel_size if stride is None else shapes.pair(stride, n, name, "stride")
+        self.padding = shapes.pair(padding, n, name, "padding", least=0)
+
+    def forward(self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None
+                ) -> Tensor:
+        unpool = (F.max_unpool1d, F.max_unpool2d, F.max_unpool3d)[self._spatial - 1]
+        return unpool(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+
+class MaxUnpool1d(_MaxUnpoolNd):
+    """functional.max_unpool1d."""
+
+    _spatial = 1
+
+
+class MaxUnpool2d(_MaxUnpoolNd):
+    """functional.max_unpool2d."""
+
+    _spatial = 2
+
+
+class MaxUnpool3d(_MaxUnpoolNd):
+    """functional.max_unpool3d."""
+
+    _spatial = 3
+
+
+class _FractionalMaxPoolNd(Layer):
+    """The options of fractional_max_pool2d and fractional_max_pool3d."""
+
+    _spatial: ClassVar[int]
+    _random_samples: Tensor | None
+
+    def __init__(self, kernel_size: Sizes, output_size: Sizes | None = None,
+                 output_ratio: Ratios | None = None, return_indices: bool = False,
+                 _random_samples: Tensor | None = None) -> None:
+        super().__init__()
+        name, n = type(self).__name__, self._spatial
+        if (output_size is None) == (output_ratio is None):
+            raise ArgumentError(f"{name}: give either output_size or output_ratio")
+        self.kernel_size = shapes.pair(kernel_size, n, name, "kernel_size")
+        self.output_size = None if output_size is None else shapes.pair(output_size, n, name,
+                                                                        "output_size")
+        self.output_ratio = output_ratio if output_ratio is None or isinstance(
+            output_ratio, Sequence) else (output_ratio,) * n
+        self.return_indices = return_indices
+        self.register_buffer("_random_samples", _random_samples)
+
+    def forward(self, input: Tensor) -> Any:
+        pool = (F.fractional_max_pool2d, F.fractional_max_pool3d)[self._spatial - 2]
+        return pool(input, self.kernel_size, self.output_size, self.output_ratio,
+                    self.return_indices, self._random_samples)
+
+
+class FractionalMaxPool2d(_FractionalMaxPoolNd):
+    """functional.fractional_max_pool2d."""
+
+    _spatial = 2
+
+
+class FractionalMaxPool3d(_FractionalMaxPoolNd):
+    """functional.fractional_max_pool3d."""
+
+    _spatial = 3
 
 
 # ---- the mean ------------------------------------------------------------------------------------

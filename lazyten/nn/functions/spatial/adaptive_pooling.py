@@ -109,3 +109,24 @@ def adaptive_max_pool3d(input: Tensor, output_size: OutputSize,
                         return_indices: bool = False) -> Any:
     """adaptive_max_pool2d with three spatial axes."""
     return _greatest(input, output_size, return_indices, "adaptive_max_pool3d")
+
+
+@takes_tensors
+def adaptive_max_pool1d_with_indices(input: Tensor, output_size: OutputSize,
+                                     return_indices: bool = False) -> Any:
+    """adaptive_max_pool1d with return_indices, whatever is given for it."""
+    return _greatest(input, output_size, True, "adaptive_max_pool1d")
+
+
+@takes_tensors
+def adaptive_max_pool2d_with_indices(input: Tensor, output_size: OutputSize,
+                                     return_indices: bool = False) -> Any:
+    """adaptive_max_pool2d with return_indices, whatever is given for it."""
+    return _greatest(input, output_size, True, "adaptive_max_pool2d")
+
+
+@takes_tensors
+def adaptive_max_pool3d_with_indices(input: Tensor, output_size: OutputSize,
+                                     return_indices: bool = False) -> Any:
+    """adaptive_max_pool3d with return_indices, whatever is given for it."""
+    return _greatest(input, output_size, True, "adaptive_max_pool3d")

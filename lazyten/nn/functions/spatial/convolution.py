@@ -118,3 +118,14 @@ def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, 
                      dilation: Sizes = 1) -> Tensor:
     """conv_transpose1d with two more spatial axes."""
     return _transposed(input, weight, bias, stride, padding, output_padding, groups, dilation, 3)
+
+
+@takes_tensors
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
+    """conv1d of (time, batch, in), weight (taps, in, out) and bias (out,): (windows, batch, out).
+    """
+    if input.ndim != 3 or weight.ndim != 3:
+        raise ShapeError(f"conv_tbc: the input has shape {input.shape} and the weight "
+                         f"{weight.shape}; they need to be (time, batch, in) and (taps, in, out)")
+    return conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad
+                  ).permute(2, 0, 1)

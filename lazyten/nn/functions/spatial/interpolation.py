@@ -198,3 +198,25 @@ def _repeated(x: Tensor, sizes: Sequence[int]) -> Tensor:
     for axis, n in enumerate(sizes, 2):
         x = x.repeat_interleave(n // x.shape[axis], axis)
     return x
+
+
+@takes_tensors
+def upsample(input: Tensor, size: int | Sequence[int] | None = None,
+             scale_factor: float | Sequence[float] | None = None, mode: str = "nearest",
+             align_corners: bool | None = None) -> Tensor:
+    """interpolate() by an older name."""
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+@takes_tensors
+def upsample_nearest(input: Tensor, size: int | Sequence[int] | None = None,
+                     scale_factor: float | Sequence[float] | None = None) -> Tensor:
+    """interpolate() in mode 'nearest'."""
+    return interpolate(input, size, scale_factor)
+
+
+@takes_tensors
+def upsample_bilinear(input: Tensor, size: int | Sequence[int] | None = None,
+                      scale_factor: float | Sequence[float] | None = None) -> Tensor:
+    """interpolate() in mode 'bilinear' between corners."""
+    return interpolate(input, size, scale_factor, "bilinear", True)

@@ -133,3 +133,9 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     batch, channels, *rest = input.shape
     parts = (batch, count, channels // count, *rest)
     return _moved(input, parts, (0, 2, 1, *range(3, len(parts))), input.shape)
+
+
+@takes_tensors
+def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
+    """channel_shuffle() by another name of PyTorch's."""
+    return channel_shuffle(input, groups)

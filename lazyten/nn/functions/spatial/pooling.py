@@ -86,6 +86,33 @@ def max_pool3d(input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, p
                      "max_pool3d")
 
 
+@takes_tensors
+def max_pool1d_with_indices(input: Tensor, kernel_size: Sizes, stride: Sizes | None = None,
+                            padding: Sizes = 0, dilation: Sizes = 1, ceil_mode: bool = False,
+                            return_indices: bool = False) -> Any:
+    """max_pool1d with return_indices, whatever is given for it."""
+    return _max_pool(input, kernel_size, stride, padding, dilation, ceil_mode, True,
+                     "max_pool1d")
+
+
+@takes_tensors
+def max_pool2d_with_indices(input: Tensor, kernel_size: Sizes, stride: Sizes | None = None,
+                            padding: Sizes = 0, dilation: Sizes = 1, ceil_mode: bool = False,
+                            return_indices: bool = False) -> Any:
+    """max_pool2d with return_indices, whatever is given for it."""
+    return _max_pool(input, kernel_size, stride, padding, dilation, ceil_mode, True,
+                     "max_pool2d")
+
+
+@takes_tensors
+def max_pool3d_with_indices(input: Tensor, kernel_size: Sizes, stride: Sizes | None = None,
+                            padding: Sizes = 0, dilation: Sizes = 1, ceil_mode: bool = False,
+                            return_indices: bool = False) -> Any:
+    """max_pool3d with return_indices, whatever is given for it."""
+    return _max_pool(input, kernel_size, stride, padding, dilation, ceil_mode, True,
+                     "max_pool3d")
+
+
 # ---- the mean ------------------------------------------------------------------------------------
 
 def _avg_pool(input: Tensor, kernel_size: Sizes, stride: Sizes | None, padding: Sizes,
