@@ -63,6 +63,7 @@ def to_array(data: Any, floats: DType) -> tuple[Array, DType]:
     try:
         array = np.asarray(data)
     except ValueError:
+        has_numpy(data)  # which names what is nested too deep, such as a list that contains itself
         raise ShapeError(f"tensor: the nested sequence {_short(data)} is not a rectangle; all rows "
                          f"of an axis need one length") from None
     except OverflowError:
