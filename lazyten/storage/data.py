@@ -60,10 +60,10 @@ def to_array(data: Any, floats: DType) -> tuple[Array, DType]:
         kind = floats if isinstance(data, float) else dt.of_scalar(data)
         _check_range(data)
         return np.asarray(data, kind.compute), kind
+    of_numpy = has_numpy(data)  # or the error that names a list that contains itself
     try:
         array = np.asarray(data)
     except ValueError:
-        has_numpy(data)  # which names what is nested too deep, such as a list that contains itself
         raise ShapeError(f"tensor: the nested sequence {_short(data)} is not a rectangle; all rows "
                          f"of an axis need one length") from None
     except OverflowError:
@@ -72,7 +72,7 @@ def to_array(data: Any, floats: DType) -> tuple[Array, DType]:
         raise DTypeError(f"tensor: cannot make a tensor of {type(data).__name__} "
                          f"{_short(data)}; it takes numbers, bools, nested sequences of them, and "
                          f"NumPy arrays")
-    if array.dtype.kind == "f" and not has_numpy(data) or array.size == 0 and not has_numpy(data):
+    if not of_numpy and (array.dtype.kind == "f" or not array.size):
         array = array.astype(floats.numpy)
     kind = dt.from_numpy(array.dtype)
     return array.astype(kind.compute, copy=False), kind
