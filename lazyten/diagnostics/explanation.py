@@ -12,6 +12,7 @@ from lazyten.schedule.cost import Decision
 from lazyten.schedule.schedule import Schedule
 from lazyten.schedule.steps import Step
 from lazyten.storage.storage import Storage
+from lazyten.support.location import Location
 
 
 def explain_storages(storages: Iterable[Storage]) -> str:
@@ -49,7 +50,8 @@ def explain_schedule(made: Schedule) -> str:
 
 def _paragraph(number: int, step: Step, decisions: Sequence[Decision], saved: float) -> str:
     """What one kernel stores. saved: what it spares against a kernel for each value."""
-    text = f"{number}: {step.kernel.name} stores " + "\n   and ".join(map(_value, decisions))
+    text = f"{number}: {step.kernel.name} stores " + "\n   and ".join(
+        _value(d, step.kernel.where) for d in decisions)
     if len(decisions) > 1:
         text += f"\n   one kernel for these {len(decisions)} saves {saved:,.0f}"
     elif saved:
@@ -64,9 +66,11 @@ def _held(value: Node) -> str:
             f"it reads them, and {nbytes:,} bytes are never stored")
 
 
-def _value(decision: Decision) -> str:
+def _value(decision: Decision, line: Location | None) -> str:
+    """Why a value is stored, and its line: the kernel's, of a step of a scan."""
     node = decision.node
-    where = f"  ({node.where})" if node.where else ""
+    at = node.where or line
+    where = f"  ({at})" if at else ""
     text = (f"{node.dtype.name}{list(node.shape)}, {node.numel * node.dtype.itemsize:,} bytes: "
             f"{decision.reason}{where}")
     if decision.was_weighed:

@@ -11,13 +11,13 @@ the same kernels.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
 from lazyten.ir.dtype import DType
-from lazyten.ir.kernel import Slot
+from lazyten.ir.kernel import Kernel, Slot
 from lazyten.ir.node import (
     Node,
     consumers,
@@ -33,6 +33,7 @@ from lazyten.ir.scan import ALIGNED, Body, unrolled
 from lazyten.schedule.cost import Decision
 from lazyten.schedule.deciding import is_deciding, is_inexact
 from lazyten.schedule.steps import Step
+from lazyten.support.location import Location, of_no_line
 
 Arrays = Sequence[tuple[DType, int]]
 READ_AGAIN = MOVEMENT | {Op.CONST, Op.IOTA}
@@ -80,13 +81,14 @@ def without_scans(roots: Sequence[Node], kept: Callable[[Body], bool]) -> Sequen
 
 @dataclass(slots=True, eq=False)
 class Stages:
-    """What is scheduled so far. arrays: the inputs first; place: where a value is. The other fields
-    are those of a Schedule."""
+    """What is scheduled so far. arrays: the inputs first; place: where a value is; kernels: by
+    what they compute. The other fields are those of a Schedule."""
 
     make: Make
     alignment: int
     arrays: list[tuple[DType, int]]
     place: dict[Node, int] = field(default_factory=dict)
+    kernels: dict[Hashable, Kernel] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
     launches: list[int] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
@@ -136,7 +138,7 @@ class Stages:
                          needed=tuple(memo[n] for n in memo
                                       if n in deciding and n not in self.place))
         at = self._added(made, dict(enumerate(inputs)))
-        self._take(made, at, {})
+        self._take(made, self._shared(made.steps, None), at, {})
         self.place |= {v: at[a] for v, a in zip(values, made.outputs, strict=True)}
 
     def _added(self, made: Scheduled, at: dict[int, int]) -> dict[int, int]:
@@ -148,12 +150,24 @@ class Stages:
                 self.arrays.append(made.arrays[number])
         return at
 
-    def _take(self, made: Scheduled, at: Mapping[int, int], later: Mapping[int, int]) -> None:
+    def _shared(self, steps: Sequence[Step], where: Location | None) -> list[Step]:
+        """The steps with one kernel for equal expressions, of this line if of none."""
+        found = []
+        for step in steps:
+            kernel = step.kernel
+            key = kernel.outputs, kernel.inputs, kernel.unaligned
+            if key not in self.kernels:
+                self.kernels[key] = replace(kernel, where=kernel.where or where)
+            found.append(replace(step, kernel=self.kernels[key]))
+        return found
+
+    def _take(self, made: Scheduled, steps: Sequence[Step], at: Mapping[int, int],
+              later: Mapping[int, int]) -> None:
         """Run a schedule's steps on these arrays, from so many bytes on."""
-        self.steps += [replace(
-            s, args=tuple([at[a] for a in s.args]),
-            offsets=tuple([o + later.get(a, 0) for a, o in zip(s.args, s.offsets, strict=True)]))
-            for s in made.steps]
+        self.steps += [Step(
+            s.kernel, tuple([at[a] for a in s.args]),
+            tuple([o + later.get(a, 0) for a, o in zip(s.args, s.offsets, strict=True)]))
+            for s in steps]
         self.launches += made.launches
         self.decisions += made.decisions
         self.saved += made.saved
@@ -168,10 +182,12 @@ class Stages:
         rows = [s.shape[1] * s.dtype.itemsize for s in node.src[:body.xs]]
         sizes = [s.numel // (body.length if i < body.xs else 1) for i, s in enumerate(node.src)]
         given = [(s.dtype, n) for s, n in zip(node.src, sizes, strict=True)]
-        made = self.make([reshape(n, (n.numel,)) for n in body.outputs], given, loose=frozenset(
-            i for i, nbytes in enumerate(rows) if nbytes % self.alignment))
+        with of_no_line():  # a body may be that of scans of other lines, too
+            made = self.make([reshape(n, (n.numel,)) for n in body.outputs], given, loose=frozenset(
+                i for i, nbytes in enumerate(rows) if nbytes % self.alignment))
         starts = [n * node.dtype.itemsize for n in body.starts]
         own = self._added(made, dict(enumerate(sources)) | dict.fromkeys(made.outputs, result))
+        steps = self._shared(made.steps, node.where)
         before: int | None = None
         for t in body.steps:
             at, later = dict(own), {i: t * nbytes for i, nbytes in enumerate(rows)}
@@ -181,7 +197,7 @@ class Stages:
                 at |= dict.fromkeys(states, result)
                 later |= {i: before * width + start
                           for i, start in zip(states, starts, strict=False)}
-            self._take(made, at, later)
+            self._take(made, steps, at, later)
             before = t
 
 

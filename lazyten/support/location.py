@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import local
 from types import CodeType, FrameType
 from typing import NamedTuple
@@ -26,10 +28,10 @@ _OURS: dict[str, bool] = {}
 
 
 class _Override(local):
-    """The places set by `attribute_to` in this thread, innermost last."""
+    """The places set by `attribute_to` and of_no_line() in this thread, innermost last."""
 
     def __init__(self) -> None:
-        self.places: list[Place] = []
+        self.places: list[Place | None] = []
 
 
 _override = _Override()
@@ -89,3 +91,13 @@ class attribute_to:
     def __exit__(self, *exc: object) -> None:
         if self.place is not None:
             _override.places.pop()
+
+
+@contextmanager
+def of_no_line() -> Iterator[None]:
+    """Within this block new nodes belong to no line: they are shared by what many lines do."""
+    _override.places.append(None)
+    try:
+        yield
+    finally:
+        _override.places.pop()

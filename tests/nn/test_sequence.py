@@ -125,3 +125,23 @@ def test_recurrent_layers_batch_and_differentiate_twice() -> None:
     assert lt.allclose(forward, reverse, atol=1e-6)
     twice = lt.func.hessian(loss)(x[0]).reshape(6, 6)
     assert lt.allclose(twice, twice.T, atol=1e-5)
+
+
+def test_steps_belong_to_the_line_that_calls_the_layer() -> None:
+    layer, x = nn.GRU(3, 4), lt.ones(3, 2, 3)
+    first = lt.explain(layer(x)[0])
+    second = lt.explain(
+        layer(x)[0])
+    lines = [{line.rpartition(".py:")[2] for line in text.splitlines() if ".py:" in line}
+             for text in (first, second)]
+    assert [len(found) for found in lines] == [1, 1] and lines[0] != lines[1]
+
+
+def test_recurrent_layers_of_16_bit_floats_compute_in_float32() -> None:
+    wide, x = nn.LSTM(3, 5, 2, bidirectional=True), lt.randn(6, 2, 3)
+    for dtype, places in ((lt.bfloat16, 1e-2), (lt.float16, 2e-3)):
+        low = nn.LSTM(3, 5, 2, bidirectional=True)
+        low.load_state_dict(wide.state_dict())
+        output, (h, _) = low.to(dtype)(x.to(dtype))
+        assert output.dtype is h.dtype is dtype
+        assert lt.allclose(output.float(), wide(x)[0], atol=places)

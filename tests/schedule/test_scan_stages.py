@@ -182,10 +182,12 @@ def test_what_a_later_stage_decides_by_is_computed_once() -> None:
     arrays = [*values("exchanged", 2), np.ones((16, 2))]
     *given, a = slots(arrays)
     total = reshape(reduce(a, Op.ADD, (1,)), (16,))
-    double, wide = ew.mul(total, 2.0), expand(reshape(ew.add(total, 1.0), (1, 16)), (2, 16))
-    rows, body = scanned("exchanged", [ew.add(given[0], wide), ew.add(given[1], double), given[2]],
-                         False)
-    chosen = ew.where(ew.less(double, ew.add(total, 1.0)), double, part(rows, body, 0, (16,)))
+    double = ew.mul(total, 2.0)
+    wide = ew.add(expand(reshape(total, (1, 16)), (2, 16)), given[0])
+    rows, body = scanned("exchanged", [wide, double, given[2]], False)
+    is_less = ew.less(double, reshape(move(Op.SHRINK, wide, ((0, 1), (0, 16))), (16,)))
+    chosen = ew.where(expand(reshape(is_less, (1, 16)), (2, 16)), wide,
+                      part(rows, body, 0, (16,)))
     steps = schedule([chosen], [(F64, x.size) for x in arrays]).steps
     sums = [s for s in steps if any(n.op is Op.REDUCE for n in toposort(s.kernel.outputs))]
     assert len(sums) == 1

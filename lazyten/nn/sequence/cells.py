@@ -93,8 +93,8 @@ class RNNCellBase(Module):
         states = [s.reshape(-1, self.hidden_size) for s in states]
         x = F.linear(input.reshape(-1, self.input_size), self.weight_ih, self.bias_ih)
         x = x.to(dtype=weight.dtype)
-        nodes = recurrences.step(CELLS[mode], x.node, tuple(s.node for s in states), weight.node,
-                                 None if bias is None else bias.node)
+        nodes = recurrences.step(CELLS[mode], x.node, tuple(s.node for s in states),
+                                 weight.T.node, None if bias is None else bias.node)
         given = (x, *states, weight, *(() if bias is None else (bias,)))
         return tuple(Tensor._result(n, *given).reshape(shape) for n in nodes)
 

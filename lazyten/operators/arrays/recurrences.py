@@ -3,17 +3,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from functools import reduce as reduce_by
 from typing import NamedTuple
 
 from lazyten.autodiff.gradient import vjp_of_all
 from lazyten.ir import dtype as dt
-from lazyten.ir.node import Node, cast, const, expand, gather, move, reduce, reshape
+from lazyten.ir.dtype import DType
+from lazyten.ir.node import Node, Shape, cast, const, expand, gather, move, reduce, reshape
 from lazyten.ir.ops import Op
 from lazyten.ir.scan import Body, leaf, part, scan
 from lazyten.operators.arrays import joining
 from lazyten.operators.arrays.windows import matmul, transposed
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import special
+from lazyten.support.location import of_no_line
 
 States = tuple[Node, ...]
 Cell = Callable[[Node, Node, States], States]
@@ -58,14 +62,14 @@ def step(cell: Cell, x: Node, states: States, weight: Node, bias: Node | None,
          projection: Node | None = None) -> States:
     """The states (B, .) after one step that reads x (B, gates * H).
 
-    weight (gates * H, P) and bias (gates * H,) make what the cell gets of the hidden state (B, P),
-    which projection (P, H), if there is one, makes of the cell's.
+    weight (P, gates * H) and bias (gates * H,) make what the cell gets of the hidden state (B, P),
+    which projection (H, P), if there is one, makes of the cell's.
     """
-    h = matmul(states[0], transposed(weight))
+    h = matmul(states[0], weight)
     h = h if bias is None else ew.add(h, bias)
     hidden, *others = cell(x, h, states)
     if projection is not None:
-        hidden = matmul(hidden, transposed(projection))
+        hidden = matmul(hidden, projection)
     return hidden, *others
 
 
@@ -92,18 +96,22 @@ class _Recurrence:
         return xs, there, states, _Weights(rest.pop(0), rest.pop(0) if self.biased else None,
                                            rest.pop(0) if self.projected else None)
 
+    def sources(self, given: Sequence[Node]) -> list[Node]:
+        """The same with weights as steps multiply by them: moved once, not in each step."""
+        xs, there, states, weights = self.split(given)
+        projection = None if weights.projection is None else transposed(weights.projection)
+        every = (xs, there, *states, transposed(weights.hidden), weights.bias, projection)
+        return [n for n in every if n is not None]
+
     def body(self, given: Sequence[Node]) -> Body:
-        """One step."""
-        xs, there, states, weights = self.split(_leaves(given, 1 + self.masked))
-        new = step(self.cell, xs, states, *weights)
-        if there is not None:
-            new = tuple(_chosen(there, n, s) for n, s in zip(new, states, strict=True))
-        return Body(new, 1 + self.masked, self.count, given[0].shape[0], self.reverse)
+        """One step, for sources of these shapes."""
+        return _step(self, tuple((n.shape, n.dtype) for n in self.sources(given)))
 
     def rows(self, given: Sequence[Node]) -> Node:
         """The states after each step; see ir/scan.py."""
-        body, cut = self.body(given), 1 + self.masked
-        return scan(body, given[:cut], given[cut:cut + self.count], given[cut + self.count:])
+        sources, cut = self.sources(given), 1 + self.masked
+        return scan(self.body(given), sources[:cut], sources[cut:cut + self.count],
+                    sources[cut + self.count:])
 
     def parts(self, rows: Node, given: Sequence[Node]) -> list[Node]:
         """Each state after each step, (T, B, .)."""
@@ -120,7 +128,8 @@ class _Recurrence:
         hidden = hidden if weights.bias is None else ew.add(hidden, weights.bias)
         seen = [xs, hidden, *before, *self.parts(g, given), *([] if there is None else [there])]
         same = [w for w in (weights.hidden, weights.projection) if w is not None]
-        body = self._backward(seen, same)
+        body = _step_back(self, tuple((n.shape, n.dtype) for n in seen),
+                          tuple((w.shape, w.dtype) for w in same))
         zeros = [const(0.0, f.dtype, f.shape) for f in first]
         rows = scan(body, seen, zeros, same)
         dfirst, dx, dh, dp = self._shared_out(
@@ -136,34 +145,6 @@ class _Recurrence:
             found.append(matmul(transposed(_flat_steps(dp)), made))
         return found
 
-    def _backward(self, seen: Sequence[Node], same: Sequence[Node]) -> Body:
-        """One step back: from the gradients of the states after it to those before, and what the
-        step read."""
-        n, states = len(seen), self.count
-        leaves = [leaf(i, x.shape[1:], x.dtype) for i, x in enumerate(seen)]
-        x, h, *rest = leaves
-        before, given = tuple(rest[:states]), rest[states:2 * states]
-        carried = [leaf(n + i, s.shape, s.dtype) for i, s in enumerate(before)]
-        weight, *projection = (leaf(n + states + i, w.shape, w.dtype) for i, w in enumerate(same))
-        total = [ew.add(a, b) for a, b in zip(given, carried, strict=True)]
-        kept: list[Node | None] = [None] * states
-        if self.masked:
-            there = rest[-1]
-            kept = [_chosen(there, const(0.0, t.dtype, t.shape), t) for t in total]
-            total = [_chosen(there, t, const(0.0, t.dtype, t.shape)) for t in total]
-        own = [matmul(total[0], projection[0]), *total[1:]] if projection else total
-        after = self.cell(x, h, before)
-        found = vjp_of_all(after, own, [x, h, *before])
-        dx, dh, *direct = found
-        assert dx is not None and dh is not None
-        through = matmul(dh, weight)
-        new = [through if direct[0] is None else ew.add(through, direct[0]),
-               *(const(0.0, s.dtype, s.shape) if d is None else d
-                 for d, s in zip(direct[1:], before[1:], strict=True))]
-        new = [d if k is None else ew.add(d, k) for d, k in zip(new, kept, strict=True)]
-        more = [dx, *([] if dh is dx else [dh]), *(total[:1] if projection else [])]
-        return Body((*new, *more), n, states, seen[0].shape[0], not self.reverse)
-
     def _shared_out(self, parts: Sequence[Node]) -> tuple[Sequence[Node], Node, Node, Node]:
         """Of what all steps back give: gradients of states, of what was read, of what was got of
         the hidden state (the same if it is added to what is read), and of what was projected."""
@@ -178,9 +159,60 @@ class _Weights(NamedTuple):
     projection: Node | None
 
 
-def _leaves(given: Sequence[Node], rows: int) -> list[Node]:
-    """What a body reads in place of these, of which the first `rows` have a row a step."""
-    return [leaf(i, x.shape[1:] if i < rows else x.shape, x.dtype) for i, x in enumerate(given)]
+Sizes = tuple[tuple[Shape, DType], ...]
+
+
+@lru_cache(maxsize=256)
+def _step(rule: _Recurrence, sizes: Sizes) -> Body:
+    """One step of a recurrence, whose sources have these shapes, with a row a step first."""
+    xs = 1 + rule.masked
+    x, there, states, weights = rule.split([
+        leaf(i, shape[1:] if i < xs else shape, dtype) for i, (shape, dtype) in enumerate(sizes)])
+    with of_no_line():  # it is of many lines
+        new = step(rule.cell, x, states, *weights)
+        if there is not None:
+            new = tuple(_chosen(there, n, s) for n, s in zip(new, states, strict=True))
+    return Body(new, xs, rule.count, sizes[0][0][0], rule.reverse)
+
+
+@lru_cache(maxsize=256)
+def _step_back(rule: _Recurrence, seen: Sizes, same: Sizes) -> Body:
+    """One step back: from the gradients of the states after it to those before, and of what the
+    step read. seen: (T, B, .) each of what it read, got of the hidden state, the states before, the
+    gradients of those after, and where there is such a step; same: the weight and the projection.
+    """
+    n, states = len(seen), rule.count
+    x, h, *rest = (leaf(i, shape[1:], dtype) for i, (shape, dtype) in enumerate(seen))
+    before, given = tuple(rest[:states]), rest[states:2 * states]
+    carried = [leaf(n + i, s.shape, s.dtype) for i, s in enumerate(before)]
+    weights = [leaf(n + states + i, shape, dtype) for i, (shape, dtype) in enumerate(same)]
+    with of_no_line():
+        total = [ew.add(a, b) for a, b in zip(given, carried, strict=True)]
+        outputs = _passed_back(rule, (x, h, before), total, weights,
+                               rest[-1] if rule.masked else None)
+    return Body(outputs, n, states, seen[0][0][0], not rule.reverse)
+
+
+def _passed_back(rule: _Recurrence, read: tuple[Node, Node, States], total: Sequence[Node],
+                 weights: Sequence[Node], there: Node | None) -> tuple[Node, ...]:
+    """What a step gives back of the gradients of the states after it."""
+    x, h, before = read
+    kept: list[Node | None] = [None] * len(total)
+    if there is not None:
+        nothing = [const(0.0, t.dtype, t.shape) for t in total]
+        kept = [_chosen(there, z, t) for z, t in zip(nothing, total, strict=True)]
+        total = [_chosen(there, t, z) for z, t in zip(nothing, total, strict=True)]
+    weight, *projection = weights
+    own = [matmul(total[0], projection[0]), *total[1:]] if projection else total
+    dx, dh, *direct = vjp_of_all(rule.cell(x, h, before), own, [x, h, *before])
+    assert dx is not None and dh is not None
+    return (_sum([matmul(dh, weight), direct[0], kept[0]]),
+            *(_sum([d, k]) for d, k in zip(direct[1:], kept[1:], strict=True)),
+            dx, *([] if dh is dx else [dh]), *(total[:1] if projection else []))
+
+
+def _sum(parts: Sequence[Node | None]) -> Node:
+    return reduce_by(ew.add, [p for p in parts if p is not None])
 
 
 def _chosen(there: Node, a: Node, b: Node) -> Node:
