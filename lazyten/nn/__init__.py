@@ -15,13 +15,16 @@ Files, in reading order:
   their way back.
 - containers.py: Modules that hold others: in a row, in a list, by name.
 - parameter_containers.py: Modules that hold parameters: in a list, by name.
+- parallel.py: Modules on several devices, under PyTorch's name: for programs that make them of
+  one, too.
 - init.py: Initial values of parameters, written in place; each function gives the tensor back.
 """
-from lazyten.nn import functional, init, modules, utils
+from lazyten.nn import functional, init, modules, parallel, utils
 from lazyten.nn.containers import ModuleDict, ModuleList, Sequential
 from lazyten.nn.module import Module
 from lazyten.nn.modules import *  # noqa: F403
-from lazyten.nn.parameter import Parameter, UninitializedParameter
+from lazyten.nn.parallel import DataParallel
+from lazyten.nn.parameter import Buffer, Parameter, UninitializedParameter
 from lazyten.nn.parameter_containers import ParameterDict, ParameterList
 from lazyten.nn.sequence.attention import MultiheadAttention
 from lazyten.nn.sequence.cells import GRUCell, LSTMCell, RNNCell, RNNCellBase
@@ -35,10 +38,10 @@ from lazyten.nn.sequence.transformer import (
 )
 
 __all__ = [
-    "GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "Module", "ModuleDict", "ModuleList",
-    "MultiheadAttention", "Parameter", "ParameterDict", "ParameterList", "RNNBase", "RNNCell",
-    "RNNCellBase", "Sequential", "Transformer", "TransformerDecoder", "TransformerDecoderLayer",
-    "TransformerEncoder", "TransformerEncoderLayer", "UninitializedParameter",
-    "functional", "init", "modules", "utils",
+    "GRU", "LSTM", "RNN", "Buffer", "DataParallel", "GRUCell", "LSTMCell", "Module", "ModuleDict",
+    "ModuleList", "MultiheadAttention", "Parameter", "ParameterDict", "ParameterList", "RNNBase",
+    "RNNCell", "RNNCellBase", "Sequential", "Transformer", "TransformerDecoder",
+    "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer",
+    "UninitializedParameter", "functional", "init", "modules", "parallel", "utils",
 ]
 __all__ += modules.__all__

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from lazyten.frontend.tensor import Tensor
-from lazyten.nn.parameter import Parameter
+from lazyten.nn.parameter import Buffer, Parameter
 from lazyten.storage import tracing
 from lazyten.support.errors import (
     AttributeNameError,
@@ -81,6 +81,8 @@ class Attributes:
                              type(self))
             self._drop(name)
         holder[name] = value
+        if isinstance(value, Buffer):
+            self._keep(name, value.persistent)
 
     def _assign_early(self, name: str, value: Any) -> None:
         """Before super().__init__() there are only plain attributes."""
@@ -94,6 +96,8 @@ class Attributes:
         which a parameter, a module or a buffer has."""
         if isinstance(value, Parameter):
             return "_parameters"
+        if isinstance(value, Buffer):
+            return "_buffers"
         known = next((t for t in TABLES if name in self.__dict__[t]), None)
         if isinstance(value, Attributes) and known != "_parameters":
             return "_modules"

@@ -56,6 +56,22 @@ class Parameter(Tensor):
         return f"Parameter containing:\n{super().__repr__()}"
 
 
+class Buffer(Tensor):
+    """A tensor that shares `data`'s memory, and that a Module registers as a buffer when it is
+    assigned; persistent: it is saved and loaded, too."""
+
+    __slots__ = ("persistent",)
+
+    def __init__(self, data: Tensor | None = None, *, persistent: bool = True) -> None:
+        value = functions.empty((0,)) if data is None else data
+        if not isinstance(value, Tensor):
+            raise DTypeError(f"Buffer of {type(value).__name__} {value!r:.40}: give a tensor, for "
+                             f"example lazyten.zeros(3)")
+        value = value.detach()
+        self._hold(value._storage, value._moves)
+        self.persistent = persistent
+
+
 class UninitializedParameter(Parameter):
     """A parameter whose shape is known only once a layer sees an input (nn.LazyLinear). Until then
     it has no elements, but a dtype and a device, which a module's to() changes."""

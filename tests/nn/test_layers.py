@@ -146,6 +146,14 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], list[str]]] = {
         lambda: nn.Embedding.from_pretrained(lt.ones(3)), lt.ShapeError, ["(3,)"]),
     "Unflatten by name": (
         lambda: nn.Unflatten("features", (2, 3)), lt.ArgumentError, ["'features'", "number"]),
+    "classes in clusters out of order": (
+        lambda: nn.AdaptiveLogSoftmaxWithLoss(3, 10, [6, 2]), lt.ArgumentError, ["[6, 2]"]),
+    "classes for another batch": (
+        lambda: nn.AdaptiveLogSoftmaxWithLoss(3, 4, [2])(lt.ones(2, 3), lt.ones(3).long()),
+        lt.ShapeError, ["(2, 3)", "(3,)"]),
+    "a module for two devices": (
+        lambda: nn.DataParallel(nn.ReLU(), [0, 1]), lt.DeviceError, ["[0, 1]"]),
+    "a buffer of a list": (lambda: nn.Buffer([1.0]), lt.DTypeError, ["Buffer of list"]),
     "Bilinear without features": (
         lambda: nn.Bilinear(0, 1, 1), lt.ArgumentError, ["in1_features=0"]),
 }
@@ -158,6 +166,16 @@ def test_mistakes_are_explained(name: str) -> None:
         call()
     for word in words:
         assert word in str(info.value)
+
+
+def test_the_most_likely_of_many_classes() -> None:
+    lt.manual_seed(2)
+    layer = nn.AdaptiveLogSoftmaxWithLoss(4, 8, [2, 5])
+    x = lt.randn(20, 4) * 5
+    chances = layer.log_prob(x).exp()
+    np.testing.assert_allclose(chances.sum(1).detach().numpy(), 1.0, rtol=1e-5)
+    assert layer.predict(x).tolist() == chances.argmax(1).tolist()
+    assert len(set(layer.predict(x).tolist())) > 2
 
 
 def test_a_transposed_convolution_of_a_given_size() -> None:

@@ -212,6 +212,10 @@ LOSSES: dict[str, tuple[Array, ...]] = {
     "CTCLoss(blank=4, zero_infinity=True)": (
         scores(5, 3, 5), np.array([1, 1, 1, 0, 2]), np.array([4, 5, 3]), np.array([3, 1, 1])),
     "CTCLoss()": (scores(8, 5), 1 + labels(4, 3), np.array(8), np.array(3)),
+    "AdaptiveLogSoftmaxWithLoss(8, 10, [3, 6], div_value=2.0)": (
+        normal(7, 8), labels(10, 7)),
+    "AdaptiveLogSoftmaxWithLoss(9, 10, [2], 1.5, head_bias=True)": (
+        normal(9), np.array(8)),
     "BCELoss()": (chance(5, 4), chance(4, 5).T.copy()),
     "BCELoss(T.tensor([1.0, 2.0, 0.5, 3.0], dtype=T.float64), reduction='sum')": (
         chance(5, 4), chance(4, 5).T.copy()),

@@ -248,6 +248,27 @@ def losses_keep_their_weight_as_a_buffer(T: Any) -> Any:
     return [*loss.state_dict(), *T.nn.Sequential(loss).state_dict()], loss.weight.tolist()
 
 
+@gives((["kept", "scratch"], ["kept"], [], [5.0, 5.0], True, False))
+def buffers_by_assignment(T: Any) -> Any:
+    net, data = T.nn.Module(), T.ones(2)
+    net.kept = T.nn.Buffer(data)
+    net.scratch = T.nn.Buffer(T.zeros(1), persistent=False)
+    first = names(net.named_buffers()), list(net.state_dict()), list(net.parameters())
+    data.fill_(5.0)
+    return (*first, net.kept.tolist(), isinstance(net.kept, T.Tensor),
+            isinstance(T.ones(1), T.nn.Buffer))
+
+
+@gives((["module.weight", "module.bias"], [[3.0]], "DataParallel"))
+def a_module_in_another_for_several_devices(T: Any) -> Any:
+    inner = T.nn.Linear(2, 1)
+    with T.no_grad():
+        inner.weight.fill_(1.0)
+        inner.bias.fill_(1.0)
+    net = T.nn.DataParallel(inner)
+    return list(net.state_dict()), net(T.ones(1, 2)).tolist(), type(net).__name__
+
+
 # ---- walking -------------------------------------------------------------------------------------
 
 def nested(T: Any) -> Any:

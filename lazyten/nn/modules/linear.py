@@ -1,13 +1,17 @@
-"""Affine layers, and the one that changes nothing."""
+"""Affine layers, the one that changes nothing, and a softmax over many classes."""
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
+from lazyten.frontend import functions
 from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.nn import functional as F
+from lazyten.nn.containers import ModuleList, Sequential
 from lazyten.nn.module import Module
 from lazyten.nn.modules.base import Layer, check_counts, set_uniform
 from lazyten.nn.parameter import Parameter
+from lazyten.support.errors import ArgumentError, ShapeError
 
 
 class Identity(Module):
@@ -82,3 +86,69 @@ class Bilinear(Layer):
     def extra_repr(self) -> str:
         return (f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
                 f"out_features={self.out_features}, bias={self.bias is not None}")
+
+
+class _ASMoutput(NamedTuple):
+    """The logarithm of each target's probability, and the mean of these with the other sign."""
+
+    output: Tensor
+    loss: Tensor
+
+
+class AdaptiveLogSoftmaxWithLoss(Module):
+    """log softmax over many classes, of which the rare ones are in clusters (E. Grave and others,
+    2017): the head has the classes before cutoffs[0] and the clusters; each tail, from cutoff to
+    cutoff, has div_value times fewer features than the one before.
+
+    Here every tail is worked out for every example: the results are those of PyTorch, which leaves
+    out what no target needs.
+    """
+
+    def __init__(self, in_features: int, n_classes: int, cutoffs: Sequence[int],
+                 div_value: float = 4.0, head_bias: bool = False, device: str | None = None,
+                 dtype: DTypeLike | None = None) -> None:
+        super().__init__()
+        ends = list(cutoffs)
+        if not ends or ends != sorted({*ends}) or any(
+                not isinstance(c, int) or not 0 < c < n_classes for c in ends):
+            raise ArgumentError(f"AdaptiveLogSoftmaxWithLoss: cutoffs {ends} must be increasing "
+                                f"whole numbers, above 0 and below the {n_classes} classes")
+        self.in_features, self.n_classes = in_features, n_classes
+        self.cutoffs, self.div_value, self.head_bias = [*ends, n_classes], div_value, head_bias
+        self.shortlist_size, self.n_clusters = ends[0], len(ends)
+        self.head_size = self.shortlist_size + self.n_clusters
+        self.head = Linear(in_features, self.head_size, head_bias, device, dtype)
+        self.tail = ModuleList()
+        for i, (first, end) in enumerate(zip(ends, self.cutoffs[1:], strict=True)):
+            inner = int(in_features // div_value ** (i + 1))
+            self.tail.append(Sequential(Linear(in_features, inner, False, device, dtype),
+                                        Linear(inner, end - first, False, device, dtype)))
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew."""
+        for layer in self.modules():
+            if isinstance(layer, Linear):
+                layer.reset_parameters()
+
+    def log_prob(self, input: Tensor) -> Tensor:
+        """(batch, in_features) to the logarithms of the probabilities of all classes."""
+        head = F.log_softmax(self.head(input), 1)
+        tails = [F.log_softmax(tail(input), 1) + head[:, self.shortlist_size + i].unsqueeze(1)
+                 for i, tail in enumerate(self.tail)]
+        return functions.cat([head[:, :self.shortlist_size], *tails], 1)
+
+    def predict(self, input: Tensor) -> Tensor:
+        """(batch, in_features) to the most likely classes (batch,)."""
+        return self.log_prob(input).argmax(1)
+
+    def forward(self, input_: Tensor, target_: Tensor) -> _ASMoutput:
+        if (target_.ndim, target_.shape) not in ((0, input_.shape[:-1]), (1, input_.shape[:1])) \
+                or input_.ndim != target_.ndim + 1:
+            raise ShapeError(f"AdaptiveLogSoftmaxWithLoss: the input has shape {input_.shape} and "
+                             f"the target {target_.shape}; they need to be (batch, in_features) "
+                             f"and (batch,), or both without a batch")
+        if not target_.ndim:
+            output, loss = self.forward(input_.unsqueeze(0), target_.unsqueeze(0))
+            return _ASMoutput(output.squeeze(0), loss)
+        chosen = -F.nll_loss(self.log_prob(input_), target_, reduction="none")
+        return _ASMoutput(chosen, -chosen.mean())
