@@ -35,6 +35,10 @@ from lazyten.frontend.array_functions import tril_indices as tril_indices
 from lazyten.frontend.array_functions import triu_indices as triu_indices
 from lazyten.frontend.array_functions import unravel_index as unravel_index
 from lazyten.frontend.array_functions import vander as vander
+from lazyten.frontend.core.in_place import TWINS as _TWINS
+from lazyten.frontend.core.keywords import Layout as _Layout
+from lazyten.frontend.core.keywords import strided as strided
+from lazyten.frontend.core.memory_format import MemoryFormat as _MemoryFormat
 from lazyten.frontend.core.memory_format import channels_last as channels_last
 from lazyten.frontend.core.memory_format import channels_last_3d as channels_last_3d
 from lazyten.frontend.core.memory_format import contiguous_format as contiguous_format
@@ -57,12 +61,14 @@ from lazyten.frontend.functions import eye as eye
 from lazyten.frontend.functions import full as full
 from lazyten.frontend.functions import full_like as full_like
 from lazyten.frontend.functions import hstack as hstack
+from lazyten.frontend.functions import inclusive_range as _inclusive_range
 from lazyten.frontend.functions import isin as isin
 from lazyten.frontend.functions import linspace as linspace
 from lazyten.frontend.functions import meshgrid as meshgrid
 from lazyten.frontend.functions import ones as ones
 from lazyten.frontend.functions import ones_like as ones_like
 from lazyten.frontend.functions import realize as realize
+from lazyten.frontend.functions import scalar_tensor as scalar_tensor
 from lazyten.frontend.functions import searchsorted as searchsorted
 from lazyten.frontend.functions import stack as stack
 from lazyten.frontend.functions import tensor as tensor
@@ -92,6 +98,7 @@ from lazyten.frontend.random_functions import randperm as randperm
 from lazyten.frontend.settings import (
     are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled,
 )
+from lazyten.frontend.settings import compile as compile
 from lazyten.frontend.settings import get_num_interop_threads as get_num_interop_threads
 from lazyten.frontend.settings import set_flush_denormal as set_flush_denormal
 from lazyten.frontend.settings import set_num_interop_threads as set_num_interop_threads
@@ -191,7 +198,12 @@ _LATER = {
     "grad": "autograd", "vmap": "func", "jit": "capture.jitted", "load": "frontend.saving",
     "save": "frontend.saving", "load_safetensors": "frontend.serialization",
     "save_safetensors": "frontend.serialization", "load_decisions": "tuning.tuning",
-    "tune": "tuning.tuning"}
+    "tune": "tuning.tuning", **dict.fromkeys((
+        "adaptive_avg_pool1d", "alpha_dropout", "avg_pool1d", "bilinear", "celu",
+        "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
+        "conv_transpose3d", "cosine_similarity", "dropout", "group_norm", "layer_norm",
+        "max_pool1d", "max_pool2d", "max_pool3d", "pairwise_distance", "pdist", "pixel_shuffle",
+        "pixel_unshuffle", "prelu", "rms_norm", "rrelu", "selu", "threshold"), "nn.functional")}
 """The modules of what is loaded later; others that are loaded later are modules themselves."""
 _LATER_MODULES = ("amp", "autograd", "backends", "cuda", "func", "testing", "utils")
 
@@ -215,6 +227,7 @@ clamp_min, clone, copysign = Tensor.clamp_min, Tensor.clone, Tensor.copysign
 corrcoef, cos, cosh, count_nonzero = Tensor.corrcoef, Tensor.cos, Tensor.cosh, Tensor.count_nonzero
 cov, cross, cummax, cummin = Tensor.cov, Tensor.cross, Tensor.cummax, Tensor.cummin
 cumprod, cumsum, deg2rad, diag = Tensor.cumprod, Tensor.cumsum, Tensor.deg2rad, Tensor.diag
+detach, index_put = Tensor.detach, Tensor.index_put
 diag_embed, diagflat, diagonal = Tensor.diag_embed, Tensor.diagflat, Tensor.diagonal
 diagonal_scatter, diff, digamma = Tensor.diagonal_scatter, Tensor.diff, Tensor.digamma
 dist, div, divide, dot, dsplit = Tensor.dist, Tensor.div, Tensor.divide, Tensor.dot, Tensor.dsplit
@@ -273,6 +286,8 @@ for _name, _value in list(globals().items()):  # so that lt.exp(1.0) says what i
     if getattr(Tensor, _name, None) is _value and callable(_value):
         globals()[_name] = _takes_tensors(_value)
 
+layout, memory_format = _Layout, _MemoryFormat
+range = _inclusive_range
 e, inf, nan, pi = _math.e, _math.inf, _math.nan, _math.pi
 newaxis = None
 half, float, double = float16, float32, float64
@@ -289,6 +304,8 @@ def __getattr__(name: str) -> _typing.Any:
         return _import_module(f"lazyten.{name}")
     if name in _LATER:
         return getattr(_import_module(f"lazyten.{_LATER[name]}"), name)
+    if name in _TWINS:
+        return _takes_tensors(_TWINS[name])
     raise AttributeError(f"module 'lazyten' has no attribute {name!r}")
 
 

@@ -27,10 +27,12 @@ from lazyten.support.grad_mode import (
     set_grad_enabled,
 )
 
-__all__ = ["Function", "FunctionContext", "backward", "detect_anomaly", "enable_grad", "grad",
-           "gradcheck", "gradgradcheck", "inference_mode", "no_grad", "once_differentiable",
+__all__ = ["Function", "FunctionContext", "Variable", "backward", "detect_anomaly", "enable_grad",
+           "grad", "gradcheck", "gradgradcheck", "inference_mode", "no_grad", "once_differentiable",
            "set_detect_anomaly", "set_grad_enabled"]
 
+Variable = Tensor
+"""PyTorch's old name of a tensor that knows its gradient."""
 Given = Tensor | Sequence[Tensor]
 
 

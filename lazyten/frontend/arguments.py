@@ -5,40 +5,57 @@ array where a tensor belongs is named before anything is done with it.
 """
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Callable
 from functools import wraps
-from types import CodeType
 from typing import Any, ParamSpec, TypeVar, cast
 
+from lazyten.frontend.core.keywords import aliases_of, parameters, renamed
 from lazyten.frontend.tensor import Tensor
-from lazyten.support.errors import DTypeError
+from lazyten.ir import dtype as dt
+from lazyten.support.errors import ArgumentError, DTypeError, GradientError
 
 P = ParamSpec("P")
 R = TypeVar("R")
+NUMBER_FIRST = frozenset({
+    "add", "bitwise_and", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor",
+    "div", "divide", "float_power", "floor_divide", "mul", "multiply", "pow", "remainder", "rsub",
+    "sub", "subtract", "true_divide", "xlogy"})
+"""Functions whose first operand may be a number, if the second is a tensor."""
+
 
 def takes_tensors(function: Callable[P, R]) -> Callable[P, R]:
     """`function`, which first checks every parameter that is annotated as a Tensor, and `self`.
 
-    `self` may be named input, as in PyTorch, and what `*dims` takes may be given as dims=. Raises
-    DTypeError for what is no tensor, and DeviceError for tensors on different devices.
+    `self` may be named input, as in PyTorch, and what `*dims` takes may be given as dims=. `out`
+    is a tensor, or a tuple of them, that the result is written to. Raises DTypeError for what is no
+    tensor, and DeviceError for tensors on different devices.
     """
     operation = function.__name__
     annotations = function.__annotations__
-    parameters, several = _parameters(function)
-    places = [(place, name, annotations.get(name) == "Tensor | None")
-              for place, name in parameters
-              if name == "self" or annotations.get(name) in ("Tensor", "Tensor | None")]
-    takes_input = any(name == "input" for _, name in parameters)
+    positional, named, several = parameters(function)
+    found = [*enumerate(positional), *((sys.maxsize, name) for name in named)]
+    places = [(place, name, annotations.get(name) == "Tensor | None") for place, name in (
+        *found, *([(len(positional), several)] if several else []))
+        if name == "self" or annotations.get(name) in ("Tensor", "Tensor | None")]
+    takes_input = "input" in positional or "input" in named
+    takes_out = "out" in positional or "out" in named
+    aliases = aliases_of(function)
+    number_first = operation in NUMBER_FIRST
 
     @wraps(function)
     def checked(*args: Any, **kwargs: Any) -> R:
+        out = None
+        if kwargs:
+            out = None if takes_out else kwargs.pop("out", None)
+            kwargs = renamed(kwargs, aliases)
+            if "input" in kwargs and not takes_input:
+                args = (kwargs.pop("input"), *args)
+            if several in kwargs:
+                args = (*args, kwargs.pop(several))
+        if number_first and len(args) == 2 and isinstance(args[0], bool | int | float):
+            args = (_beside(args[0], args[1]), args[1])
         first: Tensor | None = None
-        if "input" in kwargs and not takes_input:
-            args = (kwargs.pop("input"), *args)
-        if several in kwargs:
-            args = (*args, kwargs.pop(several))
         for place, name, optional in places:
             if place >= len(args) and name not in kwargs:
                 continue
@@ -52,20 +69,54 @@ def takes_tensors(function: Callable[P, R]) -> Callable[P, R]:
             if first is None:
                 first = value
             first._operand(value, operation)
-        return function(*args, **kwargs)
+        result = function(*args, **kwargs)
+        return result if out is None else cast(R, written(result, out, operation))
 
     return cast(Callable[P, R], checked)
 
 
-def _parameters(function: Callable[..., object]) -> tuple[list[tuple[int, str]], str]:
-    """The parameters, each with the first position that it may be given at, and the name of the one
-    that takes several ('' if none does). (inspect.signature would take as long for all functions as
-    a tenth of importing lazyten.)"""
-    code: CodeType = inspect.unwrap(function).__code__
-    positional, named = code.co_argcount, code.co_kwonlyargcount
-    found = list(enumerate(code.co_varnames[:positional]))
-    found += [(sys.maxsize, name) for name in code.co_varnames[positional:positional + named]]
-    if not code.co_flags & inspect.CO_VARARGS:
-        return found, ""
-    several = code.co_varnames[positional + named]
-    return [*found, (positional, several)], several
+def takes_out(function: Callable[P, R]) -> Callable[P, R]:
+    """`function`, which takes PyTorch's other names of its arguments, and `out` as well; see
+    `takes_tensors`."""
+    aliases = aliases_of(function)
+
+    @wraps(function)
+    def named(*args: Any, **kwargs: Any) -> R:
+        out = kwargs.pop("out", None)
+        result = function(*args, **renamed(kwargs, aliases))
+        return result if out is None else cast(R, written(result, out, function.__name__))
+
+    return cast(Callable[P, R], named)
+
+
+def _beside(number: Any, other: Any) -> Any:
+    """A number as a tensor that counts as one beside another tensor."""
+    if not isinstance(other, Tensor):
+        return number
+    kind = dt.of_scalar(number)
+    same = other.dtype.is_float or kind.is_int and other.dtype.is_int
+    return Tensor._copy_of(number, other.dtype if same else kind, other.device)
+
+
+def written(result: Any, out: Any, operation: str) -> Any:
+    """`out`, with what an operation gives written to it: in its own memory if it has the result's
+    shape, and else as its new value. GradientError if gradients are wanted, as they do not flow
+    through a write of this kind; DTypeError for what is no tensor, or cannot hold the result."""
+    if isinstance(result, tuple):
+        if not isinstance(out, tuple | list) or len(out) != len(result):
+            raise ArgumentError(f"{operation}: out={out!r:.60} must be a tuple of {len(result)} "
+                                f"tensors")
+        pairs = zip(result, out, strict=True)
+        return type(out)([written(value, into, operation) for value, into in pairs])
+    if not isinstance(out, Tensor):
+        raise DTypeError(f"{operation}: out is {type(out).__name__} {out!r:.40}, not a tensor")
+    if result.requires_grad or out.requires_grad:
+        raise GradientError(f"{operation}: with out=, gradients do not flow; leave out= away, or "
+                            f"call it inside no_grad() with tensors that are detach()ed")
+    if dt.category(result.dtype) > dt.category(out.dtype):
+        raise DTypeError(f"{operation}: out is {out.dtype.name}, which cannot hold a result of "
+                         f"{result.dtype.name}")
+    if out.shape == result.shape:
+        return out.copy_(result)
+    out.data = result.to(dtype=out.dtype, device=out.device)
+    return out

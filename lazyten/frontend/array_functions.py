@@ -145,13 +145,15 @@ def triu_indices(row: int, col: int, offset: int = 0, dtype: DTypeLike | None = 
 
 
 def logspace(start: float, end: float, steps: int, base: float = 10.0,
-             dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
+             dtype: DTypeLike | None = None, device: str | None = None,
+             requires_grad: bool = False) -> Tensor:
     """base to the power of `steps` numbers evenly spread from start to end."""
     number = float(shapes.as_number(base, "logspace", "base"))
     if dtype is not None and dt.as_dtype(dtype).is_int:
         start, end = [int(shapes.as_element(v, dt.int64, "logspace")) for v in (start, end)]
     powers = number ** linspace(start, end, steps, "float64", device)
-    return powers.to(dtype=dtype or "float32")
+    result = powers.to(dtype=dtype or "float32")
+    return result.requires_grad_() if requires_grad else result
 
 
 @takes_tensors

@@ -7,7 +7,8 @@ from typing import Any
 
 from lazyten.diagnostics.explanation import explain_storages
 from lazyten.execution import realization as _realization
-from lazyten.frontend.arguments import takes_tensors
+from lazyten.frontend.arguments import takes_out, takes_tensors
+from lazyten.frontend.core.keywords import making
 from lazyten.frontend.core.mixed_precision import LOW, casting
 from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.ir import dtype as dt
@@ -20,6 +21,7 @@ from lazyten.storage.placement import placed
 from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
 
 
+@making
 def tensor(data: Any, dtype: DTypeLike | None = None, device: str | None = None,
            requires_grad: bool = False) -> Tensor:
     """A tensor with a copy of `data`: a number, nested sequences, or a NumPy array.
@@ -40,6 +42,7 @@ def _type(dtype: DTypeLike | None, default: DType) -> DType:
     return default if dtype is None else dt.as_dtype(dtype)
 
 
+@making
 def full(size: Sequence[int] | int, fill_value: Scalar, dtype: DTypeLike | None = None,
          device: str | None = None, requires_grad: bool = False) -> Tensor:
     """Every element `fill_value`; nothing is stored until something is written."""
@@ -49,6 +52,7 @@ def full(size: Sequence[int] | int, fill_value: Scalar, dtype: DTypeLike | None 
     return _new(const(shapes.as_element(value, kind, "full"), kind, shape), device, requires_grad)
 
 
+@making
 def zeros(*size: Any, dtype: DTypeLike | None = None, device: str | None = None,
           requires_grad: bool = False) -> Tensor:
     """Every element 0."""
@@ -56,6 +60,7 @@ def zeros(*size: Any, dtype: DTypeLike | None = None, device: str | None = None,
     return _new(node, device, requires_grad)
 
 
+@making
 def ones(*size: Any, dtype: DTypeLike | None = None, device: str | None = None,
          requires_grad: bool = False) -> Tensor:
     """Every element 1."""
@@ -63,12 +68,14 @@ def ones(*size: Any, dtype: DTypeLike | None = None, device: str | None = None,
     return _new(node, device, requires_grad)
 
 
+@making
 def empty(*size: Any, dtype: DTypeLike | None = None, device: str | None = None,
           requires_grad: bool = False) -> Tensor:
     """A tensor whose values do not matter; here they are 0."""
     return zeros(*size, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
+@making
 @takes_tensors
 def full_like(input: Tensor, fill_value: Scalar, dtype: DTypeLike | None = None,
               device: str | None = None, requires_grad: bool = False) -> Tensor:
@@ -77,6 +84,7 @@ def full_like(input: Tensor, fill_value: Scalar, dtype: DTypeLike | None = None,
                 requires_grad)
 
 
+@making
 @takes_tensors
 def zeros_like(input: Tensor, dtype: DTypeLike | None = None, device: str | None = None,
                requires_grad: bool = False) -> Tensor:
@@ -84,6 +92,7 @@ def zeros_like(input: Tensor, dtype: DTypeLike | None = None, device: str | None
     return full_like(input, 0, dtype, device, requires_grad)
 
 
+@making
 @takes_tensors
 def ones_like(input: Tensor, dtype: DTypeLike | None = None, device: str | None = None,
               requires_grad: bool = False) -> Tensor:
@@ -94,6 +103,7 @@ def ones_like(input: Tensor, dtype: DTypeLike | None = None, device: str | None 
 empty_like = zeros_like
 
 
+@making
 def arange(start: Scalar = 0, end: Scalar | None = None, step: Scalar = 1,
            dtype: DTypeLike | None = None, device: str | None = None,
            requires_grad: bool = False) -> Tensor:
@@ -121,6 +131,30 @@ def arange(start: Scalar = 0, end: Scalar | None = None, step: Scalar = 1,
     return _new(cast(values, kind), device, requires_grad)
 
 
+@making
+def inclusive_range(start: Scalar = 0, end: Scalar | None = None, step: Scalar = 1,
+          dtype: DTypeLike | None = None, device: str | None = None,
+          requires_grad: bool = False) -> Tensor:
+    """`arange` with the end among the numbers, if a step meets it: floats, unless dtype says
+    otherwise."""
+    given = [(0, "the start"), (start, "the end")] if end is None else [
+        (start, "the start"), (end, "the end")]
+    first, last, by = [shapes.as_number(v, "range", what) for v, what in (
+        *given, (step, "the step"))]
+    if by and all(map(math.isfinite, (first, last, by))):
+        last = first + math.floor((last - first) / by) * by + by / 2
+    return arange(first, last, by, dtype or dt.default_float, device, requires_grad)
+
+
+@making
+def scalar_tensor(s: Scalar, dtype: DTypeLike | None = None, device: str | None = None,
+                  requires_grad: bool = False) -> Tensor:
+    """A tensor of one number without axes, of the default float type unless dtype says otherwise.
+    """
+    return full((), s, dtype or dt.default_float, device, requires_grad)
+
+
+@making
 def linspace(start: float, end: float, steps: int, dtype: DTypeLike | None = None,
              device: str | None = None, requires_grad: bool = False) -> Tensor:
     """`steps` numbers evenly spread from start to end, both included. Of an integer dtype, start
@@ -141,6 +175,7 @@ def linspace(start: float, end: float, steps: int, dtype: DTypeLike | None = Non
     return _new(cast(values, kind), device, requires_grad)
 
 
+@making
 def eye(n: int, m: int | None = None, dtype: DTypeLike | None = None,
         device: str | None = None, requires_grad: bool = False) -> Tensor:
     """n rows of m columns with 1 on the diagonal."""
@@ -178,6 +213,7 @@ def _nodes(tensors: Sequence[Tensor], operation: str) -> list[Node]:
     return [cast(t.node, kind) for t in tensors]
 
 
+@takes_out
 def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """The tensors one after another along an axis; the other axes must be equal, but an empty
     vector goes with any."""
@@ -194,6 +230,7 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
 concat = cat
 
 
+@takes_out
 def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """The tensors along a new axis; all shapes must be equal."""
     nodes = _nodes(tensors, "stack")
@@ -268,16 +305,19 @@ def _joined(name: str, tensors: Sequence[Tensor], least: int, axis: int) -> Tens
     return cat(wide, axis if wide and wide[0].ndim > axis else 0)
 
 
+@takes_out
 def hstack(tensors: Sequence[Tensor]) -> Tensor:
     """The tensors side by side: along axis 1, of vectors along axis 0."""
     return _joined("hstack", tensors, 1, 1)
 
 
+@takes_out
 def vstack(tensors: Sequence[Tensor]) -> Tensor:
     """The tensors on top of each other, vectors as rows."""
     return _joined("vstack", tensors, 2, 0)
 
 
+@takes_out
 def dstack(tensors: Sequence[Tensor]) -> Tensor:
     """The tensors behind each other, along axis 2."""
     return _joined("dstack", tensors, 3, 2)

@@ -9,10 +9,11 @@ from typing import Any
 
 from lazyten import random
 from lazyten.frontend.arguments import takes_tensors
+from lazyten.frontend.core.keywords import making
 from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
-from lazyten.ir.node import Node, Shape, const
+from lazyten.ir.node import Node, Shape, cast, const
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import shapes
 from lazyten.random import Generator, distributions
@@ -32,24 +33,32 @@ def _floats(draw: Callable[[Shape, DType, str, Generator | None], Node], name: s
         raise DTypeError(f"{name}: {kind.name} is no float type with arithmetic; use randint for "
                          f"integers, and convert to 8-bit floats afterwards")
     where = placed(device)
-    result = Tensor._of(draw(shapes.new_shape(size, name), kind, where, generator), where)
-    return result.requires_grad_() if requires_grad else result
+    drawn = draw(shapes.new_shape(size, name), kind, where, generator)
+    return _leaf(Tensor._of(drawn, where), requires_grad)
 
 
+def _leaf(drawn: Tensor, requires_grad: bool) -> Tensor:
+    return drawn.requires_grad_() if requires_grad else drawn
+
+
+@making
 def rand(*size: Any, dtype: DTypeLike | None = None, device: str | None = None,
          generator: Generator | None = None, requires_grad: bool = False) -> Tensor:
     """Numbers evenly spread over [0, 1)."""
     return _floats(random.uniform, "rand", size, dtype, device, generator, requires_grad)
 
 
+@making
 def randn(*size: Any, dtype: DTypeLike | None = None, device: str | None = None,
           generator: Generator | None = None, requires_grad: bool = False) -> Tensor:
     """Normally distributed numbers, mean 0 and variance 1."""
     return _floats(distributions.normal, "randn", size, dtype, device, generator, requires_grad)
 
 
+@making
 def randint(low: int = 0, high: Any = None, size: Any = None, dtype: DTypeLike | None = None,
-            device: str | None = None, generator: Generator | None = None) -> Tensor:
+            device: str | None = None, generator: Generator | None = None,
+            requires_grad: bool = False) -> Tensor:
     """Whole numbers low <= n < high; randint(high, size) is from 0."""
     if size is None and high is not None:
         high, size = None, high
@@ -58,49 +67,55 @@ def randint(low: int = 0, high: Any = None, size: Any = None, dtype: DTypeLike |
                             "randint(high, size)")
     if high is None:
         low, high = 0, low
-    where = placed(device)
+    where, kind = placed(device), _type(dtype, dt.default_int)
     node = distributions.integers(shapes.as_int(low, "randint", "low"),
                                   shapes.as_int(high, "randint", "high"),
                                   shapes.new_shape([size], "randint"),
-                                  _type(dtype, dt.default_int), where, generator)
-    return Tensor._of(node, where)
+                                  dt.int64 if kind.is_float else kind, where, generator)
+    return _leaf(Tensor._of(cast(node, kind), where), requires_grad)
 
 
+@making
 def randperm(n: int, device: str | None = None, generator: Generator | None = None,
-             dtype: DTypeLike = dt.int64) -> Tensor:
+             dtype: DTypeLike = dt.int64, requires_grad: bool = False) -> Tensor:
     """The numbers 0 to n - 1 in random order."""
     count, = shapes.new_shape([shapes.as_int(n, "randperm", "n")], "randperm")
     where = placed(device)
     order = Tensor._of(distributions.permutation(count, where, generator), where)
-    return order.to(dtype=dtype)
+    return _leaf(order.to(dtype=dtype), requires_grad)
 
 
+@making
 @takes_tensors
-def rand_like(x: Tensor, dtype: DTypeLike | None = None, device: str | None = None,
-              generator: Generator | None = None) -> Tensor:
+def rand_like(input: Tensor, dtype: DTypeLike | None = None, device: str | None = None,
+              generator: Generator | None = None, requires_grad: bool = False) -> Tensor:
     """`rand` in another tensor's shape; its dtype and device unless others are given."""
-    return rand(x.shape, dtype=dtype or x.dtype, device=device or x.device, generator=generator)
+    return rand(input.shape, dtype=dtype or input.dtype, device=device or input.device,
+                generator=generator, requires_grad=requires_grad)
 
 
+@making
 @takes_tensors
-def randn_like(x: Tensor, dtype: DTypeLike | None = None, device: str | None = None,
-               generator: Generator | None = None) -> Tensor:
+def randn_like(input: Tensor, dtype: DTypeLike | None = None, device: str | None = None,
+               generator: Generator | None = None, requires_grad: bool = False) -> Tensor:
     """`randn` in another tensor's shape; its dtype and device unless others are given."""
-    return randn(x.shape, dtype=dtype or x.dtype, device=device or x.device, generator=generator)
+    return randn(input.shape, dtype=dtype or input.dtype, device=device or input.device,
+                 generator=generator, requires_grad=requires_grad)
 
 
+@making
 @takes_tensors
-def randint_like(x: Tensor, low: int, high: int | None = None, dtype: DTypeLike | None = None,
-                 device: str | None = None, generator: Generator | None = None) -> Tensor:
+def randint_like(input: Tensor, low: int, high: int | None = None, dtype: DTypeLike | None = None,
+                 device: str | None = None, generator: Generator | None = None,
+                 requires_grad: bool = False) -> Tensor:
     """`randint` in another tensor's shape; its dtype and device unless others are given.
-    randint_like(x, high) is from 0."""
+    randint_like(input, high) is from 0."""
     bounds = (0, low) if high is None else (low, high)
-    kind = _type(dtype, x.dtype)
-    drawn = randint(*bounds, x.shape, dt.int64 if kind.is_float else kind, device or x.device,
-                    generator)
-    return drawn.to(kind)
+    kind = _type(dtype, input.dtype)
+    return randint(*bounds, input.shape, kind, device or input.device, generator, requires_grad)
 
 
+@making
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, dtype: DTypeLike | None = None,
            device: str | None = None, generator: Generator | None = None) -> Tensor:
     """Normally distributed numbers. mean and std are numbers, with a size; or one or both are

@@ -54,9 +54,11 @@ class Generator:
     """Where random numbers come from: a 64-bit seed and how many numbers were taken so far, which
     begins again after 2**64."""
 
-    def __init__(self, seed: int | None = None) -> None:
+    def __init__(self, seed: int | str | None = None, *, device: str | None = None) -> None:
+        """The device, which PyTorch takes in the seed's place, changes nothing: numbers are the
+        same on all."""
         self._lock = forking.lock()
-        self.manual_seed(_unforeseen() if seed is None else seed)
+        self.manual_seed(_unforeseen() if seed is None or isinstance(seed, str) else seed)
 
     def manual_seed(self, seed: int) -> Generator:
         """Start again from `seed`, any whole number of 64 bits."""

@@ -21,7 +21,7 @@ Arguments = tuple[Any, ...]
 
 def functions() -> dict[str, Callable[..., Any]]:
     """The public functions by name, and methods of tensors that are no functions, too."""
-    found = {f"lt.{n}": getattr(lt, n) for n in lt.__all__}
+    found = {f"lt.{n}": f for n in lt.__all__ if (f := getattr(lt, n)) is not getattr(F, n, None)}
     found |= {f"F.{n}": f for n, f in vars(F).items() if not n.startswith("_")}
     found |= {f"Tensor.{n}": getattr(lt.Tensor, n) for n in dir(lt.Tensor) if not n.startswith("_")
               and f"lt.{n}" not in found}
@@ -39,8 +39,8 @@ OUTSIDE = named("lt", """
     is_autocast_enabled is_grad_enabled jit load_decisions load_safetensors manual_seed memory_stats
     promote_types reset_peak result_type save_safetensors seed set_default_dtype
     set_float32_matmul_precision set_num_threads set_rng_state tune vmap
-    are_deterministic_algorithms_enabled get_default_device get_num_interop_threads load save
-    set_default_device set_flush_denormal set_num_interop_threads set_printoptions
+    are_deterministic_algorithms_enabled compile get_default_device get_num_interop_threads load
+    save set_default_device set_flush_denormal set_num_interop_threads set_printoptions
     use_deterministic_algorithms""") | named("Tensor", """
     backward data_ptr register_hook register_post_accumulate_grad_hook retain_grad""")
 """What is no function of tensors: it makes them of other things, or has to do with the process, a
@@ -92,7 +92,7 @@ SPECIAL: dict[str, Arguments] = {
         m, v), "F.embedding": (at, m), "F.one_hot": (at, 3),
     "lt.addbmm": (m, cube, cube), "lt.addmm": (m, m, m), "lt.baddbmm": (cube, cube, cube),
     "lt.as_strided": (f, (2, 2), (1, 2)), "lt.bincount": (n,), "lt.bmm": (cube, cube),
-    "lt.index_fill": (f, 1, one, 0.5), "lt.is_nonzero": (v[:1],),
+    "lt.index_fill": (f, 1, one, 0.5), "lt.index_put": (f, [one], g), "lt.is_nonzero": (v[:1],),
     "lt.kthvalue": (f * 10, 2), "lt.mv": (m, v),
     "lt.masked_scatter": (f, f > 0.5, g), "lt.narrow": (f, 1, 1, 2), "lt.randint": (0, 5, (2, 3)),
     "lt.scatter_reduce": (f, 0, at, g, "sum"), "lt.select_scatter": (f, g[:, 0], 1, 2),

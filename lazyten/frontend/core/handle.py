@@ -12,6 +12,7 @@ from lazyten.autodiff.hooks import RemovableHandle
 from lazyten.execution import background
 from lazyten.execution.lineage import Lineage
 from lazyten.frontend.core.in_place import shown_as
+from lazyten.frontend.core.keywords import taking_aliases
 from lazyten.frontend.core.size import Size
 from lazyten.ir.dtype import DType
 from lazyten.ir.movement import Moves, out_shape
@@ -44,9 +45,12 @@ def made_of_parts(owner: C) -> C:
     global _results
     _results = owner
     for part in owner.__mro__[1:]:
-        for method in vars(part).values():
-            if isinstance(method, FunctionType) and method.__qualname__.startswith(part.__name__):
-                method.__qualname__ = f"{owner.__name__}.{method.__name__}"
+        for name, method in list(vars(part).items()):
+            if isinstance(method, FunctionType):
+                if method.__qualname__.startswith(part.__name__):
+                    method.__qualname__ = f"{owner.__name__}.{method.__name__}"
+                if not name.startswith("_"):
+                    setattr(part, name, taking_aliases(method))
     return owner
 
 

@@ -166,9 +166,9 @@ class TensorCore(Gradients[Tensor]):
             raise ShapeError(f"mT of shape {self.shape}: a matrix has at least 2 axes")
         return self.transpose(-2, -1)
 
-    def expand(self, *shape: Any) -> Tensor:
+    def expand(self, *size: Any) -> Tensor:
         """Axes of size 1 repeated, and new ones in front; a view, nothing is copied."""
-        new = shapes.expanded(self.shape, shape)
+        new = shapes.expanded(self.shape, size)
         return self._moved((Op.RESHAPE, (1,) * (len(new) - self.ndim) + self.shape),
                            (Op.EXPAND, new))
 

@@ -36,8 +36,8 @@ class GatherMethods(TensorCore[Tensor]):
                                     "index_select").read(x.node)
         return x._given(found if self.shape or found.numel != 1 else reshape(found, ()), chosen)
 
-    def gather(self, dim: int, index: Tensor) -> Tensor:
-        """out[i][j] = self[i][index[i][j]] for dim 1."""
+    def gather(self, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
+        """out[i][j] = self[i][index[i][j]] for dim 1. (sparse_grad changes nothing.)"""
         axis = shapes.axis(dim, self.ndim, "gather")
         chosen = self._tensor(index, "gather")
         return self._given(index_arrays.gathered(self.node, axis, chosen.node), chosen)

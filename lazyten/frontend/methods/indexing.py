@@ -174,6 +174,13 @@ class IndexingMethods(TensorCore[Tensor]):
         view._put(selection, self._operand(values, "index_put_"), arrays, accumulate, "index_put_")
         return self
 
+    def index_put(self, indices: Sequence[Tensor], values: Any,
+                  accumulate: bool = False) -> Tensor:
+        """A copy with index_put_."""
+        copied: Tensor = self.clone()
+        copied.index_put_(indices, values, accumulate)
+        return copied
+
     # ---- places ----------------------------------------------------------------------------------
 
     def nonzero(self, as_tuple: bool = False) -> Any:
@@ -254,7 +261,7 @@ class IndexingMethods(TensorCore[Tensor]):
 # ---- kinds of entries ----------------------------------------------------------------------------
 
 def _is_array(entry: Any) -> bool:
-    return isinstance(entry, list | np.ndarray) or isinstance(entry, Handle) and bool(
+    return isinstance(entry, list | range | np.ndarray) or isinstance(entry, Handle) and bool(
         entry.shape or entry.dtype is dt.bool_)
 
 

@@ -1,0 +1,90 @@
+"""Other names that PyTorch takes arguments by: `axis=` for `dim=`, NumPy's `keepdims=`, `size=`,
+and what says how a new tensor is stored."""
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from types import CodeType
+from typing import Any, ParamSpec, TypeVar, cast
+
+from lazyten.frontend.core.memory_format import MemoryFormat
+from lazyten.support.errors import ArgumentError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+ALIASES = {"axis": "dim", "keepdims": "keepdim"}
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How PyTorch stores elements; here they are strided."""
+
+    name: str
+
+    def __repr__(self) -> str:
+        return f"lazyten.{self.name}"
+
+
+strided = Layout("strided")
+
+
+def parameters(function: Callable[..., object]) -> tuple[tuple[str, ...], tuple[str, ...], str]:
+    """The names that may be given by position, those that may not, and of the parameter that takes
+    several ('' if none does). (inspect.signature would take as long for all functions as a tenth of
+    importing lazyten.)"""
+    code: CodeType = inspect.unwrap(function).__code__
+    positional, named = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
+    several = code.co_varnames[named] if code.co_flags & inspect.CO_VARARGS else ""
+    return code.co_varnames[:positional], code.co_varnames[positional:named], several
+
+
+def aliases_of(function: Callable[..., object]) -> dict[str, str]:
+    """The other names of a function's parameters."""
+    positional, named, several = parameters(function)
+    names = {*positional, *named, several}
+    return {a: name for a, name in ALIASES.items() if name in names and a not in names}
+
+
+def taking_aliases(function: Callable[P, R]) -> Callable[P, R]:
+    """The function, which takes `axis` for `dim`, `keepdims` for `keepdim`, and by its name what it
+    takes several of."""
+    aliases, (_, _, several) = aliases_of(function), parameters(function)
+    if not aliases and not several:
+        return function
+
+    @wraps(function)
+    def named(*args: Any, **kwargs: Any) -> R:
+        if several in kwargs:
+            args = (*args, kwargs.pop(several))
+        return function(*args, **(renamed(kwargs, aliases) if kwargs else kwargs))
+    return cast(Callable[P, R], named)
+
+
+def renamed(kwargs: dict[str, Any], aliases: dict[str, str]) -> dict[str, Any]:
+    """Arguments by their own names."""
+    return {aliases.get(name, name): value for name, value in kwargs.items()}
+
+
+def making(function: Callable[P, R]) -> Callable[P, R]:
+    """A function that makes tensors, which takes what PyTorch's do besides: `size=` for `*size`,
+    and `layout`, `pin_memory` and `memory_format`, which change nothing. ArgumentError for a layout
+    or a format that there is not."""
+    positional, named, several = parameters(function)
+    known = {*positional, *named}
+
+    @wraps(function)
+    def made(*args: Any, **kwargs: Any) -> R:
+        if kwargs:
+            if several in kwargs:
+                args = (*args, kwargs.pop(several))
+            for name, kind in (("layout", Layout), ("pin_memory", bool),
+                               ("memory_format", MemoryFormat)):
+                if name in kwargs and name not in known:
+                    given = kwargs.pop(name)
+                    if given is not None and not isinstance(given, kind):
+                        raise ArgumentError(f"{function.__name__}: {name}={given!r:.60} is not "
+                                            f"one that lazyten has")
+        return function(*args, **kwargs)
+    return cast(Callable[P, R], made)

@@ -1,0 +1,104 @@
+"""PyTorch's other names of arguments, and what else is the same function called in another way."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lazyten as lt
+
+torch: Any = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+
+
+def both(call: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
+    """What a call gives in both libraries, as lists with their dtypes."""
+    def plain(value: Any) -> Any:
+        if isinstance(value, tuple | list):
+            return [plain(v) for v in value]
+        if hasattr(value, "tolist") and hasattr(value, "dtype"):
+            return str(value.dtype).partition(".")[2], list(value.shape), value.tolist()
+        return value
+    return tuple(plain(call(T, T.arange(6.0).reshape(2, 3))) for T in (lt, torch))
+
+
+@pytest.mark.parametrize("call", [
+    lambda T, x: [f(x, axis=1) for f in (T.sum, T.mean, T.std, T.var, T.prod, T.cumsum, T.softmax,
+                                         T.argmax, T.logsumexp, T.squeeze, T.unsqueeze)],
+    lambda T, x: [x.sum(axis=0, keepdims=True), x.mean(1, keepdims=True), x.max(axis=1).values],
+    lambda T, x: [T.cat([x, x], axis=1), T.stack((x, x), axis=-1), T.concat([x, x], dim=0)],
+    lambda T, x: [T.sum(input=x, axis=1), T.amax(x, axis=(0, 1)), x.flip(dims=(0,)),
+                  x.permute(dims=(1, 0)), x.reshape(shape=(3, 2)), x.expand(size=(2, 2, 3))],
+    lambda T, x: [T.zeros(size=(2, 3)), T.ones(size=(2,)), T.empty(size=(2, 0)).shape == (2, 0),
+                  T.rand(size=(2,)).shape == (2,), T.randn(size=(3, 1)).shape == (3, 1)],
+    lambda T, x: [T.zeros(2, layout=T.strided, pin_memory=False), T.full((2,), 1.5, layout=None),
+                  T.zeros_like(x, memory_format=T.preserve_format),
+                  T.ones_like(x, memory_format=T.contiguous_format),
+                  T.tensor([1], pin_memory=False)],
+    lambda T, x: [T.pow(2, x), T.pow(2.5, x.long()), T.sub(1, x), T.add(2, x.int()), T.mul(2, x),
+                  T.div(1, x + 1), T.true_divide(3, x + 1), T.remainder(7, x + 1),
+                  T.float_power(2, x), T.bitwise_and(5, x.int()), T.xlogy(2, x + 1),
+                  T.sub(1, x.half()), T.mul(2.5, x.half()), T.floor_divide(7, x + 1)],
+    lambda T, x: [x[range(2)], x[:, range(0, 3, 2)], x[range(1, -1, -1), range(2)]],
+    lambda T, x: [T.range(0, 3), T.range(1, 2, 0.5), T.range(3, 0, -1), T.range(0, 1, 0.3),
+                  T.scalar_tensor(3), T.scalar_tensor(2, dtype=T.int64)],
+    lambda T, x: [T.relu_(x - 3), T.exp_(x * 1), T.clamp_(x * 1, max=2.0)],
+    lambda T, x: [T.conv1d(x[None], T.ones(1, 2, 2)), T.max_pool1d(x, 2), T.layer_norm(x, (3,)),
+                  T.dropout(x, 0.0, True), T.selu(x), T.threshold(x, 2.0, 9.0)],
+    lambda T, x: [T.index_put(x, (T.tensor([0, 1]), T.tensor([1, 1])), T.tensor(9.0)),
+                  T.index_put(x, (T.tensor([0, 0]),), T.tensor(1.0), accumulate=True), x],
+    lambda T, x: [T.randint(5, 6, (3,), dtype=T.float32), T.randint(0, 1, size=(2,)),
+                  T.randint_like(x, 1)],
+    lambda T, x: [T.autograd.Variable(x), T.detach(x), T.compile(lambda y: y * 2)(x)
+                  if T is lt else x * 2],
+])
+@pytest.mark.filterwarnings("ignore:torch.range")
+def test_calls_mean_the_same(call: Callable[[Any, Any], Any]) -> None:
+    ours, theirs = both(call)
+    for a, b in zip(ours, theirs, strict=True):
+        if isinstance(a, tuple):
+            assert a[:2] == b[:2], (a, b)
+            np.testing.assert_allclose(a[2], b[2], rtol=2e-3 if a[0] == "float16" else 1e-6)
+        else:
+            assert a == b
+
+
+def outs(T: Any, x: Any) -> list[Any]:
+    same, empty, other = T.zeros(2, 3), T.empty(0), T.zeros(3, 2)
+    view = same[0]
+    values, places = T.empty(0), T.empty(0, dtype=T.int64)
+    results = [T.exp(x, out=same), T.add(x, x, out=empty), T.max(x, 1, out=(values, places)),
+               T.cat([x, x], out=T.empty(4, 3)), T.sum(x, 0, out=T.empty(3)),
+               T.matmul(x, x.T, out=T.empty(2, 2)), T.gt(x, 2, out=T.empty(2, 3)),
+               T.arange(3, out=T.empty(3)) if T is torch else T.arange(3.0)]
+    assert results[0] is same and results[1] is empty
+    return [*results, same, view, empty, values, places, other]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_out_is_written() -> None:
+    ours, theirs = both(outs)
+    assert len(ours) == len(theirs)
+    for a, b in zip(ours, theirs, strict=True):
+        pairs = [(a, b)] if isinstance(a, tuple) else list(zip(a, b, strict=True))
+        for one, other in pairs:
+            assert one[:2] == other[:2]
+            np.testing.assert_allclose(one[2], other[2], rtol=1e-6)
+
+
+def test_what_out_cannot_hold_is_refused() -> None:
+    x = lt.ones(2)
+    with pytest.raises(lt.GradientError, match=r"add.*out="):
+        lt.add(lt.ones(2, requires_grad=True), x, out=lt.zeros(2))
+    with pytest.raises(lt.DTypeError, match="exp: out is int32"):
+        lt.exp(x, out=lt.zeros(2, dtype=lt.int32))
+    with pytest.raises(lt.DTypeError, match="exp: out is int 3"):
+        lt.exp(x, out=3)  # type: ignore[call-arg]
+    with pytest.raises(lt.ArgumentError, match=r"max: out=.*tuple of 2"):
+        lt.max(x, 0, out=x)  # type: ignore[call-arg]
+    with pytest.raises(lt.ArgumentError, match="layout='sparse'"):
+        lt.zeros(2, layout="sparse")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="nonsense"):
+        lt.zeros(2, nonsense=1)  # type: ignore[call-arg]
