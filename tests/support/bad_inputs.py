@@ -845,8 +845,6 @@ ARGUMENTS = [
         A, "randint", ("5", "3"), "below"),
     Bad("randint that does not fit", lambda t: lt.randint(0, 300, (2,), dtype="uint8"),
         A, "randint", ("299", "uint8"), "0 to 255"),
-    Bad("randint of floats", lambda t: lt.randint(0, 5, (2,), dtype="float32"),
-        D, "randint", ("float32",), "integer type"),
     Bad("rand of integers", lambda t: lt.rand(2, dtype="int32"),
         D, "rand", ("int32",), "use randint"),
     Bad("rand with a number as generator", lambda t: lt.rand(2, generator=5),
