@@ -21,7 +21,7 @@ Files, in reading order:
 - deciding.py: Values that decide something: they must be the same bits wherever they are read.
 - draft.py: A graph on its way to a schedule: what the passes of schedule.py take and give.
 - steps.py: Steps of a schedule: each kernel's expression over its own arguments, and its name.
-- scans.py: Graphs with SCANs, in stages: the kernels of a scan's body are made once, and run for
+- scans.py: Graphs with SCANs, in sections: the kernels of a scan's body are made once, and run for
   each step.
 - schedule.py: The scheduler: the kernels that compute a graph, and the memory they share.
 
@@ -61,7 +61,7 @@ step of the backward pass is one kernel, too. `launches.py` then decides which s
 need nothing of each other are one launch, such as an optimizer's updates of all parameters; a
 launch is what a device may run in any order or at once.
 
-A graph with SCANs is scheduled in stages (`scans.py`): what comes before a scan, the scan, what
+A graph with SCANs is scheduled in sections (`scans.py`): what comes before a scan, the scan, what
 comes between it and the next, and so on, each a graph without scans, so that no other pass knows
 them. A scan's body is scheduled like any graph, once; its steps are then repeated on other rows,
 by offsets, as many times as the scan is long. So a recurrent layer costs the scheduler the same for

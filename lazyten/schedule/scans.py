@@ -1,9 +1,10 @@
-"""Graphs with SCANs, in stages: the kernels of a scan's body are made once, and run for each step.
+"""Graphs with SCANs, in sections: the kernels of a scan's body are made once, and run for each
+step.
 
 In: a graph, and how to schedule one without scans. Out: the steps of all, in order. Between two
-scans there is a graph of its own, with what a scan has computed as an input; what a later stage
+scans there is a graph of its own, with what a scan has computed as an input; what a later section
 needs of an earlier one is stored there, but for moves and constants, which are read again. Each
-node belongs to the latest stage that it can. schedule.py calls this.
+node belongs to the latest section that it can. schedule.py calls this.
 
 A step of a scan is the steps of its body's schedule on other arguments: rows of what it reads, the
 row of states before, and its own. So a scan of any length costs no more to schedule, and compiles
@@ -37,7 +38,7 @@ from lazyten.support.location import Location, of_no_line
 
 Arrays = Sequence[tuple[DType, int]]
 READ_AGAIN = MOVEMENT | {Op.CONST, Op.IOTA}
-"""What a later stage computes itself instead of reading it from memory."""
+"""What a later section computes itself instead of reading it from memory."""
 
 
 class Scheduled(Protocol):
@@ -80,7 +81,7 @@ def without_scans(roots: Sequence[Node], kept: Callable[[Body], bool]) -> Sequen
 
 
 @dataclass(slots=True, eq=False)
-class Stages:
+class Sections:
     """What is scheduled so far. arrays: the inputs first; place: where a value is; kernels: by
     what they compute. The other fields are those of a Schedule."""
 
@@ -95,7 +96,7 @@ class Stages:
     saved: list[float] = field(default_factory=list)
 
     def run(self, roots: Sequence[Node]) -> tuple[int, ...]:
-        """Schedule all stages; gives the arrays of the roots."""
+        """Schedule all sections; gives the arrays of the roots."""
         order = toposort(roots)
         scans = [n for n in order if n.op is Op.SCAN]
         latest = _latest(order, scans)
@@ -115,7 +116,7 @@ class Stages:
         return self.place[flat]
 
     def _graph(self, values: Sequence[Node], deciding: Collection[Node]) -> None:
-        """Compute these values, from what is in memory. What a later stage decides by is stored."""
+        """Compute these values, from what is in memory. deciding: of these, what to store, too."""
         values = [v for v in dict.fromkeys(map(unshaped, values))
                   if v.op is not Op.BUFFER and v not in self.place]
         if not values:
@@ -202,53 +203,53 @@ class Stages:
 
 
 def _latest(order: Sequence[Node], scans: Sequence[Node]) -> dict[Node, int]:
-    """The last stage in which each node can be computed: scan number i runs after stage i."""
-    stage = {n: i for i, n in enumerate(scans)}
+    """The last section in which each node can be computed: scan number i runs after section i."""
+    section = {n: i for i, n in enumerate(scans)}
     users = consumers(order)
     latest: dict[Node, int] = {}
     for node in reversed(order):
         above = [latest[u] for u in users[node]]
-        latest[node] = stage[node] if node in stage else min(above, default=len(scans))
+        latest[node] = section[node] if node in section else min(above, default=len(scans))
     return latest
 
 
 def _deciding_later(order: Sequence[Node], latest: Mapping[Node, int]) -> frozenset[Node]:
-    """The inexact values that something in a later stage than their own decides by: all that is
+    """The inexact values that something in a later section than their own decides by: all that is
     computed of them must find the same bits; see deciding.py."""
     reach: dict[Node, int] = {}
     for node in reversed(order):
         passed = -1 if is_inexact(node) else reach.get(node, -1)
-        stage = max(passed, latest[node] if is_deciding(node) else -1)
-        for s in node.src if stage >= 0 else ():
-            reach[s] = max(reach.get(s, -1), stage)
-    return frozenset(n for n, stage in reach.items() if is_inexact(n) and latest[n] < stage)
+        section = max(passed, latest[node] if is_deciding(node) else -1)
+        for s in node.src if section >= 0 else ():
+            reach[s] = max(reach.get(s, -1), section)
+    return frozenset(n for n, section in reach.items() if is_inexact(n) and latest[n] < section)
 
 
 def _wanted(scans: Sequence[Node], latest: Mapping[Node, int], roots: Sequence[Node]
             ) -> list[list[Node]]:
-    """For each stage the values to store: results, what the next scan reads, and what later stages
-    do."""
+    """For each section the values to store: results, what the next scan reads, and what later
+    sections do."""
     wanted: list[list[Node]] = [[] for _ in range(len(scans) + 1)]
 
-    def ask(node: Node, stage: int) -> None:
-        """Have a value in memory at the end of a stage."""
+    def ask(node: Node, section: int) -> None:
+        """Have a value in memory at the end of a section."""
         value = unshaped(node)
         if value.op is not Op.SCAN and value.op is not Op.BUFFER:
-            wanted[stage if value.op in READ_AGAIN else latest[value]].append(value)
+            wanted[section if value.op in READ_AGAIN else latest[value]].append(value)
 
     for root in roots:
         ask(root, len(scans))
     for number, scan in enumerate(scans):
         for source in scan.src:
             ask(source, number)
-    for stage in range(len(scans), -1, -1):
-        own = {n for n, last in latest.items() if last == stage and n.op is not Op.SCAN}
-        for n in toposort(wanted[stage], partial(_read, own)):
+    for section in range(len(scans), -1, -1):
+        own = {n for n, last in latest.items() if last == section and n.op is not Op.SCAN}
+        for n in toposort(wanted[section], partial(_read, own)):
             if n.op not in READ_AGAIN and n not in own:
-                ask(n, stage)
+                ask(n, section)
     return wanted
 
 
 def _read(own: set[Node], node: Node) -> Sequence[Node]:
-    """What a stage reads to compute a node, of which `own` are computed in no other."""
+    """What a section reads to compute a node, of which `own` are computed in no other."""
     return node.src if node.op in READ_AGAIN or node in own else ()

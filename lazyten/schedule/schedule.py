@@ -23,7 +23,7 @@ from lazyten.schedule.fusion import Group, merge_kernels
 from lazyten.schedule.launches import Work, launches
 from lazyten.schedule.memory import Lifetime, share
 from lazyten.schedule.memory_order import Use, ordered
-from lazyten.schedule.scans import Stages, fits, without_scans
+from lazyten.schedule.scans import Sections, fits, without_scans
 from lazyten.schedule.split_reductions import split_reductions
 from lazyten.schedule.steps import Names, Step, make_step
 from lazyten.schedule.tile_fusion import hold_blocks
@@ -95,15 +95,15 @@ def schedule(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]],
     roots = without_scans(roots, lambda body: offsets and fits(body, alignment))
     if all(n.op is not Op.SCAN for n in toposort(roots)):
         return _plain(limits, roots, inputs)
-    stages = Stages(partial(_plain, limits), alignment, list(inputs))
-    outputs = stages.run(roots)
-    made = Draft(tuple(roots), len(inputs), limits, tuple(stages.arrays), outputs=outputs,
-                 steps=tuple(stages.steps), launches=tuple(stages.launches))
+    sections = Sections(partial(_plain, limits), alignment, list(inputs))
+    outputs = sections.run(roots)
+    made = Draft(tuple(roots), len(inputs), limits, tuple(sections.arrays), outputs=outputs,
+                 steps=tuple(sections.steps), launches=tuple(sections.launches))
     memory = _plan_memory(made.arrays, made.inputs, made.steps, made.launches, outputs)
     if is_verifying():
         verify_draft(replace(made, steps=()), replace(made, memory=memory))
     return Schedule(made.arrays, made.inputs, made.steps, outputs, *memory, made.launches,
-                    tuple(stages.decisions), tuple(stages.saved))
+                    tuple(sections.decisions), tuple(sections.saved))
 
 
 def _plain(limits: Limits, roots: Sequence[Node], inputs: Sequence[tuple[DType, int]], *,

@@ -177,7 +177,7 @@ def test_rows_that_start_anywhere_are_unaligned() -> None:
     assert {s.kernel.unaligned for s in made("exchanged", 3, alignment=16).steps} == {()}
 
 
-def test_what_a_later_stage_decides_by_is_computed_once() -> None:
+def test_what_a_later_section_decides_by_is_computed_once() -> None:
     """Two functions of a sum are compared after a scan: both must have read the same sum."""
     arrays = [*values("exchanged", 2), np.ones((16, 2))]
     *given, a = slots(arrays)
