@@ -85,10 +85,11 @@ class Operands(Values[Tensor]):
     def _binary(self, operation: str, function: Callable[..., Node], other: Any,
                 swapped: bool = False) -> Tensor:
         right = self._operand(other, operation)
-        operands = (self, right) if isinstance(right, Handle) else (self,)
-        left_node, right_node = self.node, node_of(right)
-        node = function(right_node, left_node) if swapped else function(left_node, right_node)
-        return self._result(node, *operands)
+        left = self.node
+        if not isinstance(right, Handle):
+            return self._result(function(right, left) if swapped else function(left, right), self)
+        node = function(right.node, left) if swapped else function(left, right.node)
+        return self._result(node, self, right)
 
     def _unary(self, function: Callable[[Node], Node]) -> Tensor:
         return self._result(function(self.node), self)
