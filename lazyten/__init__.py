@@ -205,7 +205,8 @@ _LATER = {
         "max_pool1d", "max_pool2d", "max_pool3d", "pairwise_distance", "pdist", "pixel_shuffle",
         "pixel_unshuffle", "prelu", "rms_norm", "rrelu", "selu", "threshold"), "nn.functional")}
 """The modules of what is loaded later; others that are loaded later are modules themselves."""
-_LATER_MODULES = ("amp", "autograd", "backends", "cuda", "func", "testing", "utils")
+_LATER_MODULES = (
+    "amp", "autograd", "backends", "cuda", "func", "linalg", "special", "testing", "utils")
 
 __version__ = "0.1.0"
 
