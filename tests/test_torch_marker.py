@@ -13,8 +13,8 @@ MARK, SKIP = "pytest.mark.torch", "pytest.importorskip('torch"
 def unmarked(source: str) -> list[str]:
     """Tests that are skipped without PyTorch, by name, and `` for a whole file of such."""
     tree = ast.parse(source)
-    whole = any(isinstance(s, ast.Assign) and ast.unparse(s) == f"pytestmark = {MARK}"
-                for s in tree.body)
+    whole = any(isinstance(s, ast.Assign) and ast.unparse(s.targets[0]) == "pytestmark"
+                and MARK in map(ast.unparse, ast.walk(s.value)) for s in tree.body)
     found = []
     for statement in () if whole else tree.body:
         decorated = isinstance(statement, ast.FunctionDef)
@@ -33,6 +33,8 @@ def test_a_file_and_a_test_without_the_marker_are_found() -> None:
     skip = "torch = pytest.importorskip(\"torch\")"
     assert unmarked(skip) == [""]
     assert unmarked(f"{skip}\npytestmark = pytest.mark.torch") == []
+    assert unmarked(f"{skip}\npytestmark = [pytest.mark.torch, pytest.mark.slow]") == []
+    assert unmarked(f"{skip}\npytestmark = [pytest.mark.slow]") == [""]
     test = f"def test_a():\n    {skip}"
     assert unmarked(test) == ["test_a"]
     assert unmarked(f"@pytest.mark.torch\n{test}") == []
