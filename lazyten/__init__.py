@@ -181,6 +181,7 @@ if _typing.TYPE_CHECKING:  # what not every program uses is loaded when it is fi
     from lazyten import autograd as autograd
     from lazyten import backends as backends
     from lazyten import cuda as cuda
+    from lazyten import distributions as distributions
     from lazyten import func as func
     from lazyten import testing as testing
     from lazyten import utils as utils
@@ -205,8 +206,8 @@ _LATER = {
         "max_pool1d", "max_pool2d", "max_pool3d", "pairwise_distance", "pdist", "pixel_shuffle",
         "pixel_unshuffle", "prelu", "rms_norm", "rrelu", "selu", "threshold"), "nn.functional")}
 """The modules of what is loaded later; others that are loaded later are modules themselves."""
-_LATER_MODULES = (
-    "amp", "autograd", "backends", "cuda", "func", "linalg", "special", "testing", "utils")
+_LATER_MODULES = ("amp", "autograd", "backends", "cuda", "distributions", "func", "linalg",
+                  "special", "testing", "utils")
 
 __version__ = "0.1.0"
 

@@ -177,7 +177,7 @@ def test_options_on_a_schedule_compile_nothing_anew(option: str, maker: str, jit
     """And give what a new optimizer with the same state gives."""
     found = []
     for fresh in (False, True):
-        params = parameters()
+        params = parameters("interpreter")
         start = {"momentum": 0.5} if option == "momentum" else {}
         optimizer = getattr(lt.optim, maker)(params, lr=0.1, **start)
 

@@ -186,7 +186,8 @@ for number, row in enumerate(DataLoader(Who(10**6), batch_size=None, num_workers
 
 
 @pytest.mark.parametrize("number", [
-    signal.SIGINT, signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+    signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.slow),
+    pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_no_worker_outlives_its_program(number: int) -> None:
     support = str(Path(__file__).parents[1] / "support")
     process = subprocess.Popen([sys.executable, "-c", PROGRAM.format(support=support)], text=True,

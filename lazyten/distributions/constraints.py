@@ -1,0 +1,179 @@
+"""Sets of values: what parameters and samples of a distribution may be.
+
+A constraint's check(value) tells for each element, or each event, whether it is inside.
+"""
+from __future__ import annotations
+
+from lazyten.frontend.tensor import Tensor
+
+Bound = Tensor | float
+
+
+class Constraint:
+    """A set of values. event_dim: how many axes one value has."""
+
+    is_discrete = False
+    event_dim = 0
+
+    def check(self, value: Tensor) -> Tensor:
+        """Whether each value is inside, as bools of the batch's shape."""
+        raise NotImplementedError(f"{type(self).__name__} does not define check()")
+
+    def __repr__(self) -> str:
+        held = ", ".join(f"{k}={v}" for k, v in vars(self).items())
+        return f"{type(self).__name__.strip('_')}({held})"
+
+
+class _Dependent(Constraint):
+    """Depends on other parameters, and is not checked."""
+
+    def check(self, value: Tensor) -> Tensor:
+        return value == value
+
+
+class _Boolean(Constraint):
+    is_discrete = True
+
+    def check(self, value: Tensor) -> Tensor:
+        return (value == 0) | (value == 1)
+
+
+class _OneHot(Constraint):
+    is_discrete = True
+    event_dim = 1
+
+    def check(self, value: Tensor) -> Tensor:
+        found: Tensor = ((value == 0) | (value == 1)).all(-1) & (value.sum(-1) == 1)
+        return found
+
+
+class integer_interval(Constraint):  # PyTorch's name, as all below
+    """Whole numbers from lower_bound to upper_bound."""
+
+    is_discrete = True
+
+    def __init__(self, lower_bound: Bound, upper_bound: Bound) -> None:
+        self.lower_bound, self.upper_bound = lower_bound, upper_bound
+
+    def check(self, value: Tensor) -> Tensor:
+        return (value % 1 == 0) & (value >= self.lower_bound) & (value <= self.upper_bound)
+
+
+class greater_than(Constraint):
+    """Above lower_bound."""
+
+    def __init__(self, lower_bound: Bound) -> None:
+        self.lower_bound = lower_bound
+
+    def check(self, value: Tensor) -> Tensor:
+        return value > self.lower_bound
+
+
+class greater_than_eq(Constraint):
+    """lower_bound or above."""
+
+    def __init__(self, lower_bound: Bound) -> None:
+        self.lower_bound = lower_bound
+
+    def check(self, value: Tensor) -> Tensor:
+        return value >= self.lower_bound
+
+
+class less_than(Constraint):
+    """Below upper_bound."""
+
+    def __init__(self, upper_bound: Bound) -> None:
+        self.upper_bound = upper_bound
+
+    def check(self, value: Tensor) -> Tensor:
+        return value < self.upper_bound
+
+
+class interval(Constraint):
+    """From lower_bound to upper_bound."""
+
+    def __init__(self, lower_bound: Bound, upper_bound: Bound) -> None:
+        self.lower_bound, self.upper_bound = lower_bound, upper_bound
+
+    def check(self, value: Tensor) -> Tensor:
+        return (value >= self.lower_bound) & (value <= self.upper_bound)
+
+
+class half_open_interval(interval):
+    """From lower_bound to below upper_bound."""
+
+    def check(self, value: Tensor) -> Tensor:
+        return (value >= self.lower_bound) & (value < self.upper_bound)
+
+
+class _NonnegativeInteger(Constraint):
+    is_discrete = True
+
+    def check(self, value: Tensor) -> Tensor:
+        return (value % 1 == 0) & (value >= 0)
+
+
+class _Real(Constraint):
+    def check(self, value: Tensor) -> Tensor:
+        return value == value  # not NaN
+
+
+class _Simplex(Constraint):
+    event_dim = 1
+
+    def check(self, value: Tensor) -> Tensor:
+        return (value >= 0).all(-1) & ((value.sum(-1) - 1).abs() < 1e-6)
+
+
+class _LowerCholesky(Constraint):
+    event_dim = 2
+
+    def check(self, value: Tensor) -> Tensor:
+        lower = (value.tril() == value).all(-1).all(-1)
+        return lower & (value.diagonal(dim1=-2, dim2=-1) > 0).all(-1)
+
+
+class _Symmetric(Constraint):
+    event_dim = 2
+
+    def check(self, value: Tensor) -> Tensor:
+        gap = (value - value.transpose(-2, -1)).abs()
+        return (gap <= 1e-6 + 1e-5 * value.abs()).all(-1).all(-1)
+
+
+class independent(Constraint):
+    """The last axes of a set of values are one value."""
+
+    def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
+        self.base_constraint = base_constraint
+        self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
+        self.is_discrete = base_constraint.is_discrete
+        self.event_dim = base_constraint.event_dim + reinterpreted_batch_ndims
+
+    def check(self, value: Tensor) -> Tensor:
+        found = self.base_constraint.check(value)
+        for _ in range(self.reinterpreted_batch_ndims):
+            found = found.all(-1)
+        return found
+
+
+dependent = _Dependent()
+boolean = _Boolean()
+one_hot = _OneHot()
+nonnegative_integer = _NonnegativeInteger()
+positive_integer = integer_interval(1, float("inf"))
+real = _Real()
+real_vector = independent(real, 1)
+positive = greater_than(0.0)
+nonnegative = greater_than_eq(0.0)
+unit_interval = interval(0.0, 1.0)
+simplex = _Simplex()
+lower_cholesky = _LowerCholesky()
+positive_definite = _Symmetric()
+"""Of a covariance only its symmetry is checked: its Cholesky factor has NaNs if it is not positive
+definite."""
+
+
+def is_dependent(constraint: Constraint) -> bool:
+    """Whether a constraint depends on other parameters."""
+    return isinstance(constraint, _Dependent)

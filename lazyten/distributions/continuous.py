@@ -1,0 +1,382 @@
+"""Distributions of real numbers whose samples are a formula of uniform or normal ones: gradients
+flow through them."""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from lazyten.distributions import constraints
+from lazyten.distributions.constraints import Constraint
+from lazyten.distributions.distribution import (
+    Distribution,
+    ExponentialFamily,
+    broadcast_all,
+    choose,
+    uniform_like,
+)
+from lazyten.frontend.core.size import Size
+from lazyten.frontend.limits import finfo
+from lazyten.frontend.random_functions import randn
+from lazyten.frontend.tensor import Tensor
+from lazyten.support.errors import ArgumentError
+
+EULER = 0.57721566490153286060
+
+
+class _LocationScale(Distribution):
+    """loc + scale * a standard variable."""
+
+    has_rsample = True
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}  # noqa: RUF012
+    support: Constraint = constraints.real
+    loc: Tensor
+    scale: Tensor
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        self.loc, self.scale = broadcast_all(loc, scale)
+        super().__init__(self.loc.shape, validate_args=validate_args)
+
+    def _standard(self, value: Tensor) -> Tensor:
+        return (self._validate_sample(value) - self.loc) / self.scale
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean."""
+        return self.loc
+
+    @property
+    def mode(self) -> Tensor:
+        """The most likely value."""
+        return self.loc
+
+
+class Normal(_LocationScale, ExponentialFamily):
+    """The normal distribution of mean loc and standard deviation scale."""
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance."""
+        return self.scale**2
+
+    @property
+    def stddev(self) -> Tensor:
+        """The standard deviation."""
+        return self.scale
+
+    def _drawn(self, shape: Size) -> Tensor:
+        eps = randn(*shape, dtype=self.loc.dtype, device=self.loc.device)
+        return self.loc + eps * self.scale
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        z = self._standard(value)
+        return -z * z / 2 - self.scale.log() - math.log(2 * math.pi) / 2
+
+    def cdf(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        return 0.5 * (1 + (self._standard(value) / math.sqrt(2)).erf())
+
+    def icdf(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        return self.loc + self.scale * (2 * value - 1).erfinv() * math.sqrt(2)
+
+    def entropy(self) -> Tensor:
+        """See Distribution."""
+        return 0.5 + 0.5 * math.log(2 * math.pi) + self.scale.log()
+
+
+class Laplace(_LocationScale):
+    """exp(-|x - loc| / scale) / (2 scale)."""
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance."""
+        return 2 * self.scale**2
+
+    @property
+    def stddev(self) -> Tensor:
+        """The standard deviation."""
+        return math.sqrt(2) * self.scale
+
+    def _drawn(self, shape: Size) -> Tensor:
+        u = uniform_like(shape, self.loc) * 2 - 1
+        u = u.clamp(min=finfo(u.dtype).eps - 1)
+        return self.loc - self.scale * u.sign() * (-u.abs()).log1p()
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        return -(2 * self.scale).log() - self._standard(value).abs()
+
+    def cdf(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        z = self._standard(value)
+        return 0.5 - 0.5 * z.sign() * (-z.abs()).expm1()
+
+    def icdf(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        term = value - 0.5
+        return self.loc - self.scale * term.sign() * (-2 * term.abs()).log1p()
+
+    def entropy(self) -> Tensor:
+        """See Distribution."""
+        return 1 + (2 * self.scale).log()
+
+
+class Cauchy(_LocationScale):
+    """1 / (pi scale (1 + ((x - loc) / scale) ** 2)): without mean and variance."""
+
+    @property
+    def mean(self) -> Tensor:
+        """NaN: there is none."""
+        return self.loc * math.nan
+
+    @property
+    def variance(self) -> Tensor:
+        """Infinite."""
+        return self.loc * 0 + math.inf
+
+    def _drawn(self, shape: Size) -> Tensor:
+        return self.loc + ((uniform_like(shape, self.loc) - 0.5) * math.pi).tan() * self.scale
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        return -math.log(math.pi) - self.scale.log() - (self._standard(value)**2).log1p()
+
+    def cdf(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        return self._standard(value).atan() / math.pi + 0.5
+
+    def icdf(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        return ((value - 0.5) * math.pi).tan() * self.scale + self.loc
+
+    def entropy(self) -> Tensor:
+        """See Distribution."""
+        return math.log(4 * math.pi) + self.scale.log()
+
+
+class Gumbel(_LocationScale):
+    """The greatest of many: exp(-exp(-(x - loc) / scale)) is its cdf."""
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean."""
+        return self.loc + self.scale * EULER
+
+    @property
+    def stddev(self) -> Tensor:
+        """The standard deviation."""
+        return (math.pi / math.sqrt(6)) * self.scale
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance."""
+        return self.stddev**2
+
+    def _drawn(self, shape: Size) -> Tensor:
+        u = uniform_like(shape, self.loc).clamp(max=1 - finfo(self.loc.dtype).eps)
+        return self.loc - self.scale * (-u.log()).log()
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        y = -self._standard(value)
+        return y - y.exp() - self.scale.log()
+
+    def cdf(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        return (-(-self._standard(value)).exp()).exp()
+
+    def icdf(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        return self.loc - self.scale * (-value.log()).log()
+
+    def entropy(self) -> Tensor:
+        """See Distribution."""
+        return self.scale.log() + (1 + EULER)
+
+
+class _Half(Distribution):
+    """|x| of a distribution around 0."""
+
+    has_rsample = True
+    arg_constraints = {"scale": constraints.positive}  # noqa: RUF012
+    support: Constraint = constraints.nonnegative
+    whole: type[_LocationScale]
+
+    def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
+        (self.scale,) = broadcast_all(scale)
+        super().__init__(self.scale.shape, validate_args=validate_args)
+
+    @property
+    def _base(self) -> _LocationScale:
+        return self.whole(self.scale * 0, self.scale, validate_args=False)
+
+    @property
+    def mode(self) -> Tensor:
+        """The most likely value."""
+        return self.scale * 0
+
+    def _drawn(self, shape: Size) -> Tensor:
+        return self._base._drawn(shape).abs()
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        found = self._base.log_prob(self._validate_sample(value)) + math.log(2)
+        return choose(value >= 0, found, -math.inf)
+
+    def cdf(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        return 2 * self._base.cdf(self._validate_sample(value)) - 1
+
+    def icdf(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        return self._base.icdf((value + 1) / 2)
+
+    def entropy(self) -> Tensor:
+        """See Distribution."""
+        return self._base.entropy() - math.log(2)
+
+
+class HalfNormal(_Half):
+    """|x| of a normal variable of mean 0."""
+
+    whole = Normal
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean."""
+        return self.scale * math.sqrt(2 / math.pi)
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance."""
+        return self.scale**2 * (1 - 2 / math.pi)
+
+
+class HalfCauchy(_Half):
+    """|x| of a Cauchy variable around 0."""
+
+    whole = Cauchy
+
+    @property
+    def mean(self) -> Tensor:
+        """Infinite."""
+        return self.scale * 0 + math.inf
+
+    @property
+    def variance(self) -> Tensor:
+        """Infinite."""
+        return self.scale * 0 + math.inf
+
+
+class Uniform(Distribution):
+    """Evenly spread over [low, high)."""
+
+    has_rsample = True
+    arg_constraints = {  # noqa: RUF012
+        "low": constraints.dependent, "high": constraints.dependent}
+
+    def __init__(self, low: Any, high: Any, validate_args: bool | None = None) -> None:
+        self.low, self.high = broadcast_all(low, high)
+        super().__init__(self.low.shape, validate_args=validate_args)
+        if self._looks and not bool((self.low < self.high).all()):
+            raise ArgumentError(f"Uniform: low={self.low.tolist()!r:.80} must be below "
+                                f"high={self.high.tolist()!r:.80}")
+
+    @property
+    def support(self) -> Constraint:
+        """What values may be."""
+        return constraints.interval(self.low, self.high)
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean."""
+        return (self.high + self.low) / 2
+
+    @property
+    def mode(self) -> Tensor:
+        """NaN: all are as likely."""
+        return self.high * math.nan
+
+    @property
+    def stddev(self) -> Tensor:
+        """The standard deviation."""
+        return (self.high - self.low) / math.sqrt(12)
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance."""
+        return (self.high - self.low)**2 / 12
+
+    def _drawn(self, shape: Size) -> Tensor:
+        return self.low + uniform_like(shape, self.low) * (self.high - self.low)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        self._validate_sample(value)
+        inside = (self.low <= value) & (self.high > value)
+        return choose(inside, -(self.high - self.low).log(), -math.inf)
+
+    def cdf(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        self._validate_sample(value)
+        return ((value - self.low) / (self.high - self.low)).clamp(0.0, 1.0)
+
+    def icdf(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        return value * (self.high - self.low) + self.low
+
+    def entropy(self) -> Tensor:
+        """See Distribution."""
+        return (self.high - self.low).log()
+
+
+class Exponential(ExponentialFamily):
+    """rate * exp(-rate * x)."""
+
+    has_rsample = True
+    arg_constraints = {"rate": constraints.positive}  # noqa: RUF012
+    support: Constraint = constraints.nonnegative
+
+    def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
+        (self.rate,) = broadcast_all(rate)
+        super().__init__(self.rate.shape, validate_args=validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean."""
+        return self.rate.reciprocal()
+
+    @property
+    def mode(self) -> Tensor:
+        """The most likely value."""
+        return self.rate * 0
+
+    @property
+    def stddev(self) -> Tensor:
+        """The standard deviation."""
+        return self.rate.reciprocal()
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance."""
+        return self.rate**-2
+
+    def _drawn(self, shape: Size) -> Tensor:
+        return -uniform_like(shape, self.rate).log() / self.rate
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        return self.rate.log() - self.rate * self._validate_sample(value)
+
+    def cdf(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        return 1 - (-self.rate * self._validate_sample(value)).exp()
+
+    def icdf(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        return -(-value).log1p() / self.rate
+
+    def entropy(self) -> Tensor:
+        """See Distribution."""
+        return 1.0 - self.rate.log()

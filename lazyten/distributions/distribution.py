@@ -1,0 +1,254 @@
+"""`Distribution`: what all distributions have, and the small functions that they are written in."""
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any, Self, overload
+
+from lazyten.distributions import constraints
+from lazyten.distributions.constraints import Constraint
+from lazyten.frontend.core.size import Size
+from lazyten.frontend.functions import broadcast_tensors, tensor, where
+from lazyten.frontend.limits import finfo, get_default_dtype
+from lazyten.frontend.random_functions import rand
+from lazyten.frontend.tensor import Tensor
+from lazyten.ir import dtype as dt
+from lazyten.storage import levels, tracing
+from lazyten.support.errors import ArgumentError, GradientError
+from lazyten.support.grad_mode import enable_grad, no_grad
+
+Shape = Sequence[int]
+
+
+class Distribution:
+    """Random values: `sample()` draws some, `log_prob(value)` is the log of their density.
+
+    batch_shape: of independent distributions side by side, with parameters of their own;
+    event_shape: of one value. validate_args: whether parameters and values are looked at; they are
+    not in jitted functions and under transforms, where there is nothing to look at.
+    """
+
+    has_rsample = False
+    has_enumerate_support = False
+    _validate_args = __debug__
+    arg_constraints: dict[str, Constraint] = {}  # noqa: RUF012  # as PyTorch's, and never changed
+
+    def __init__(self, batch_shape: Shape = (), event_shape: Shape = (),
+                 validate_args: bool | None = None) -> None:
+        self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
+        if validate_args is not None:
+            self._validate_args = validate_args
+        if not self._looks:
+            return
+        for name, constraint in self.arg_constraints.items():
+            if name in self.__dict__ and not constraints.is_dependent(constraint):
+                value = getattr(self, name)
+                if not bool(constraint.check(value).all()):
+                    raise ArgumentError(f"{type(self).__name__}: {name} is not {constraint}, where "
+                                        f"it is {value.detach().tolist()!r:.200}")
+
+    @staticmethod
+    def set_default_validate_args(value: bool) -> None:
+        """Whether parameters and values are looked at, where nothing else is said."""
+        if not isinstance(value, bool):
+            raise ArgumentError(f"set_default_validate_args({value!r}): give True or False")
+        Distribution._validate_args = value
+
+    @property
+    def _looks(self) -> bool:
+        return self._validate_args and tracing.current() is None and not levels.under_way()
+
+    @property
+    def support(self) -> Constraint:
+        """What values may be."""
+        raise NotImplementedError(f"{type(self).__name__} has no support")
+
+    @property
+    def batch_shape(self) -> Size:
+        """The shape of independent distributions side by side."""
+        return self._batch_shape
+
+    @property
+    def event_shape(self) -> Size:
+        """The shape of one value."""
+        return self._event_shape
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean."""
+        raise NotImplementedError(f"{type(self).__name__} has no mean")
+
+    @property
+    def mode(self) -> Tensor:
+        """The most likely value."""
+        raise NotImplementedError(f"{type(self).__name__} has no mode")
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance."""
+        raise NotImplementedError(f"{type(self).__name__} has no variance")
+
+    @property
+    def stddev(self) -> Tensor:
+        """The standard deviation."""
+        return self.variance.sqrt()
+
+    def sample(self, sample_shape: Shape = ()) -> Tensor:
+        """Values of shape sample_shape + batch_shape + event_shape, without gradients."""
+        with no_grad():
+            return self._drawn(self._extended_shape(sample_shape))
+
+    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+        """sample() through which gradients flow to the parameters. GradientError where there is no
+        such way."""
+        if not self.has_rsample:
+            raise GradientError(f"rsample of {type(self).__name__}: gradients do not flow through "
+                                f"its samples here; use sample() and log_prob(), or another "
+                                f"distribution")
+        return self._drawn(self._extended_shape(sample_shape))
+
+    def _drawn(self, shape: Size) -> Tensor:
+        raise NotImplementedError(f"{type(self).__name__} cannot be sampled from")
+
+    def sample_n(self, n: int) -> Tensor:
+        """sample((n,))."""
+        return self.sample((n,))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """The log of the density, or of the probability, of shape sample_shape + batch_shape."""
+        raise NotImplementedError(f"{type(self).__name__} has no log_prob")
+
+    def cdf(self, value: Tensor) -> Tensor:
+        """How likely a value is not above this one."""
+        raise NotImplementedError(f"{type(self).__name__} has no cdf")
+
+    def icdf(self, value: Tensor) -> Tensor:
+        """The value that is not exceeded with this probability."""
+        raise NotImplementedError(f"{type(self).__name__} has no icdf")
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        """All values, along a first axis."""
+        raise NotImplementedError(f"{type(self).__name__} has no list of values")
+
+    def entropy(self) -> Tensor:
+        """The entropy, in nats."""
+        raise NotImplementedError(f"{type(self).__name__} has no entropy")
+
+    def perplexity(self) -> Tensor:
+        """exp(entropy())."""
+        return self.entropy().exp()
+
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Self:
+        """The same distribution with a larger batch_shape."""
+        made = copy.copy(self)
+        made._batch_shape = Size(batch_shape)
+        own = len(self._batch_shape)
+        for name, value in self.__dict__.items():
+            if isinstance(value, Tensor):
+                event = value.shape[own:]
+                made.__dict__[name] = value.expand(*batch_shape, *event)
+        return made
+
+    def _extended_shape(self, sample_shape: Shape = ()) -> Size:
+        return Size((*sample_shape, *self._batch_shape, *self._event_shape))
+
+    def _validate_sample(self, value: Any) -> Tensor:
+        """The value. ArgumentError unless it may be one."""
+        if not isinstance(value, Tensor):
+            raise ArgumentError(f"{type(self).__name__}.log_prob: {type(value).__name__} "
+                                f"{value!r:.40} is not a tensor; wrap it in lazyten.tensor()")
+        wanted = (*self._batch_shape, *self._event_shape)
+        for a, b in zip(reversed(value.shape), reversed(wanted), strict=False):
+            if a not in (1, b) and b != 1:
+                raise ArgumentError(f"{type(self).__name__}: values of shape {value.shape} do not "
+                                    f"fit batch_shape {self._batch_shape} and event_shape "
+                                    f"{self._event_shape}")
+        if self._looks and not bool(self.support.check(value).all()):
+            raise ArgumentError(f"{type(self).__name__}: a value is not in {self.support}: "
+                                f"{value.detach().tolist()!r:.200}")
+        return value
+
+    def __repr__(self) -> str:
+        shown = [f"{name}: {value.item() if value.numel() == 1 else value.shape}"
+                 for name in self.arg_constraints
+                 if isinstance(value := self.__dict__.get(name), Tensor)]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+class ExponentialFamily(Distribution):
+    """Distributions of the form of the exponential family; a name for isinstance."""
+
+
+class lazy_property:  # PyTorch's name
+    """A property that is computed once, with its gradients."""
+
+    def __init__(self, wrapped: Callable[[Any], Tensor]) -> None:
+        self.wrapped = wrapped
+        self.__doc__ = wrapped.__doc__
+
+    @overload
+    def __get__(self, instance: None, owner: Any) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: Any) -> Tensor: ...
+
+    def __get__(self, instance: object, owner: Any) -> Self | Tensor:
+        if instance is None:
+            return self
+        with enable_grad():
+            value = self.wrapped(instance)
+        instance.__dict__[self.wrapped.__name__] = value
+        return value
+
+
+def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
+    """Numbers and tensors as tensors of one shape; numbers are of the tensors' type."""
+    like = next((v for v in values if isinstance(v, Tensor)), None)
+    kind = get_default_dtype() if like is None or not like.dtype.is_float else like.dtype
+    device = None if like is None else like.device
+    made = [v if isinstance(v, Tensor) else tensor(v, dtype=kind, device=device) for v in values]
+    return tuple(broadcast_tensors(*made))
+
+
+def choose(condition: Tensor, x: Any, y: Any) -> Tensor:
+    """x where a condition holds, else y."""
+    chosen: Tensor = where(condition, x, y)
+    return chosen
+
+
+def clamp_probs(probs: Tensor) -> Tensor:
+    """Probabilities away from 0 and 1, so that their logs are finite."""
+    eps = finfo(probs.dtype).eps
+    return probs.clamp(min=eps, max=1 - eps)
+
+
+def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
+    """Logs of probabilities; of one of two, of their ratio."""
+    kept = clamp_probs(probs)
+    return kept.log() - (-kept).log1p() if is_binary else kept.log()
+
+
+def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
+    """Probabilities of logs."""
+    return logits.sigmoid() if is_binary else logits.softmax(-1)
+
+
+def sum_rightmost(value: Tensor, count: int) -> Tensor:
+    """The sum over the last axes."""
+    return value.sum(tuple(range(-count, 0))) if count else value
+
+
+def uniform_like(shape: Size, like: Tensor) -> Tensor:
+    """Evenly spread over (0, 1), of the type and on the device of a tensor."""
+    drawn = rand(*shape, dtype=like.dtype, device=like.device)
+    return drawn.clamp(min=finfo(like.dtype).tiny)
+
+
+def given_one(name: str, probs: Any, logits: Any) -> None:
+    """ArgumentError unless one of two parameters is given."""
+    if (probs is None) == (logits is None):
+        raise ArgumentError(f"{name}: give either probs or logits")
+
+
+def as_float_tensor(value: Any) -> Tensor:
+    """A tensor, of a float type if it is a number."""
+    return value if isinstance(value, Tensor) else tensor(value, dtype=dt.default_float)

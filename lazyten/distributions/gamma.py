@@ -1,0 +1,280 @@
+"""Distributions by the gamma function: Gamma, Chi2, InverseGamma, Beta, Dirichlet, StudentT.
+
+Gamma variables are drawn by G. Marsaglia and W. Tsang's method (2000), of which each try is taken
+with a probability of 95 % or more: the first of 12 that is. No gradient flows through them.
+"""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from lazyten.distributions import constraints
+from lazyten.distributions.constraints import Constraint
+from lazyten.distributions.distribution import (
+    Distribution,
+    ExponentialFamily,
+    broadcast_all,
+    choose,
+    uniform_like,
+)
+from lazyten.frontend.core.size import Size
+from lazyten.frontend.functions import stack
+from lazyten.frontend.random_functions import randn
+from lazyten.frontend.tensor import Tensor
+from lazyten.nn.functional import one_hot
+from lazyten.support.errors import ShapeError
+
+TRIES = 12
+
+
+def standard_gamma(concentration: Tensor, shape: Size) -> Tensor:
+    """Gamma variables of rate 1, without gradients."""
+    a = concentration.detach()
+    small = a < 1  # drawn for a + 1, and times a power of a uniform variable
+    d = choose(small, a + 1, a) - 1 / 3
+    wide = Size((TRIES, *shape))
+    x = randn(*wide, dtype=a.dtype, device=a.device)
+    v = (1 + x / (9 * d).sqrt())**3
+    taken = (v > 0) & (uniform_like(wide, a).log() < x * x / 2 + d - d * v
+                       + d * v.clamp(min=1e-30).log())
+    found = v[TRIES - 1]
+    for number in reversed(range(TRIES - 1)):
+        found = choose(taken[number], v[number], found)
+    factor = (uniform_like(shape, a).log() / a).exp()
+    return d * found * choose(small, factor, 1.0)
+
+
+class Gamma(ExponentialFamily):
+    """rate ** a / Gamma(a) * x ** (a - 1) * exp(-rate * x), of a = concentration."""
+
+    arg_constraints = {  # noqa: RUF012
+        "concentration": constraints.positive, "rate": constraints.positive}
+    support: Constraint = constraints.nonnegative
+
+    def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
+        self.concentration, self.rate = broadcast_all(concentration, rate)
+        super().__init__(self.concentration.shape, validate_args=validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean."""
+        return self.concentration / self.rate
+
+    @property
+    def mode(self) -> Tensor:
+        """The most likely value."""
+        return ((self.concentration - 1) / self.rate).clamp(min=0)
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance."""
+        return self.concentration / self.rate**2
+
+    def _drawn(self, shape: Size) -> Tensor:
+        return standard_gamma(self.concentration, shape) / self.rate
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        value = self._validate_sample(value)
+        a, rate = self.concentration, self.rate
+        return a.xlogy(rate) + (a - 1).xlogy(value) - rate * value - a.lgamma()
+
+    def entropy(self) -> Tensor:
+        """See Distribution."""
+        a = self.concentration
+        return a - self.rate.log() + a.lgamma() + (1 - a) * a.digamma()
+
+
+class Chi2(Gamma):
+    """The sum of squares of df normal variables."""
+
+    arg_constraints = {"df": constraints.positive}  # noqa: RUF012
+
+    def __init__(self, df: Any, validate_args: bool | None = None) -> None:
+        (half,) = broadcast_all(df)
+        super().__init__(half * 0.5, 0.5, validate_args)
+
+    @property
+    def df(self) -> Tensor:
+        """How many."""
+        return self.concentration * 2
+
+
+class InverseGamma(Gamma):
+    """1 / x of a gamma variable x."""
+
+    support: Constraint = constraints.positive
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean; infinite up to a concentration of 1."""
+        a = self.concentration
+        return choose(a > 1, self.rate / (a - 1), math.inf)
+
+    @property
+    def mode(self) -> Tensor:
+        """The most likely value."""
+        return self.rate / (self.concentration + 1)
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance; infinite up to a concentration of 2."""
+        a = self.concentration
+        return choose(a > 2, self.rate**2 / ((a - 1)**2 * (a - 2)), math.inf)
+
+    def _drawn(self, shape: Size) -> Tensor:
+        return super()._drawn(shape).reciprocal()
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        value = self._validate_sample(value)
+        a, rate = self.concentration, self.rate
+        return a.xlogy(rate) - (a + 1) * value.log() - rate / value - a.lgamma()
+
+    def entropy(self) -> Tensor:
+        """See Distribution."""
+        a = self.concentration
+        return a + self.rate.log() + a.lgamma() - (1 + a) * a.digamma()
+
+
+class Dirichlet(ExponentialFamily):
+    """Probabilities: of gamma variables each one's part of their sum."""
+
+    arg_constraints = {  # noqa: RUF012
+        "concentration": constraints.independent(constraints.positive, 1)}
+    support: Constraint = constraints.simplex
+
+    def __init__(self, concentration: Tensor, validate_args: bool | None = None) -> None:
+        if not isinstance(concentration, Tensor) or concentration.ndim < 1:
+            raise ShapeError("Dirichlet: the concentration must be a tensor of one axis or more")
+        self.concentration = concentration
+        super().__init__(concentration.shape[:-1], concentration.shape[-1:], validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean."""
+        return self.concentration / self.concentration.sum(-1, keepdim=True)
+
+    @property
+    def mode(self) -> Tensor:
+        """The most likely value."""
+        less = (self.concentration - 1).clamp(min=0.0)
+        at_ends = (self.concentration < 1).all(-1, keepdim=True)  # then as good as any other
+        first = one_hot(less.argmax(-1), less.shape[-1]).to(less.dtype)
+        return choose(at_ends, first, less / less.sum(-1, keepdim=True))
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance."""
+        total = self.concentration.sum(-1, keepdim=True)
+        return self.concentration * (total - self.concentration) / (total**2 * (total + 1))
+
+    def _drawn(self, shape: Size) -> Tensor:
+        drawn = standard_gamma(self.concentration, shape)
+        return drawn / drawn.sum(-1, keepdim=True)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        a = self.concentration
+        found = (a - 1).xlogy(self._validate_sample(value)).sum(-1)
+        return found + a.sum(-1).lgamma() - a.lgamma().sum(-1)
+
+    def entropy(self) -> Tensor:
+        """See Distribution."""
+        a, count = self.concentration, self.concentration.shape[-1]
+        total = a.sum(-1)
+        return a.lgamma().sum(-1) - total.lgamma() - (count - total) * total.digamma() - (
+            (a - 1) * a.digamma()).sum(-1)
+
+
+class Beta(ExponentialFamily):
+    """x ** (concentration1 - 1) * (1 - x) ** (concentration0 - 1), to scale."""
+
+    arg_constraints = {  # noqa: RUF012
+        "concentration1": constraints.positive, "concentration0": constraints.positive}
+    support: Constraint = constraints.unit_interval
+
+    def __init__(self, concentration1: Any, concentration0: Any,
+                 validate_args: bool | None = None) -> None:
+        self.concentration1, self.concentration0 = broadcast_all(concentration1, concentration0)
+        super().__init__(self.concentration1.shape, validate_args=validate_args)
+
+    @property
+    def _dirichlet(self) -> Dirichlet:
+        return Dirichlet(stack([self.concentration1, self.concentration0], -1), False)
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean."""
+        return self.concentration1 / (self.concentration1 + self.concentration0)
+
+    @property
+    def mode(self) -> Tensor:
+        """The most likely value."""
+        return self._dirichlet.mode[..., 0]
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance."""
+        total = self.concentration1 + self.concentration0
+        return self.concentration1 * self.concentration0 / (total**2 * (total + 1))
+
+    def _drawn(self, shape: Size) -> Tensor:
+        return self._dirichlet._drawn(Size((*shape, 2)))[..., 0]
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        value = self._validate_sample(value)
+        return self._dirichlet.log_prob(stack([value, 1 - value], -1))
+
+    def entropy(self) -> Tensor:
+        """See Distribution."""
+        return self._dirichlet.entropy()
+
+
+class StudentT(Distribution):
+    """loc + scale times a normal variable over the root of a Chi2 variable over df."""
+
+    arg_constraints = {  # noqa: RUF012
+        "df": constraints.positive, "loc": constraints.real, "scale": constraints.positive}
+    support: Constraint = constraints.real
+
+    def __init__(self, df: Any, loc: Any = 0.0, scale: Any = 1.0,
+                 validate_args: bool | None = None) -> None:
+        self.df, self.loc, self.scale = broadcast_all(df, loc, scale)
+        super().__init__(self.df.shape, validate_args=validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean; NaN up to a df of 1."""
+        return choose(self.df > 1, self.loc, math.nan)
+
+    @property
+    def mode(self) -> Tensor:
+        """The most likely value."""
+        return self.loc
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance; infinite up to a df of 2, NaN up to 1."""
+        usual = self.scale**2 * self.df / (self.df - 2)
+        return choose(self.df > 2, usual, choose(self.df > 1, math.inf, math.nan).to(usual.dtype))
+
+    def _drawn(self, shape: Size) -> Tensor:
+        x = randn(*shape, dtype=self.df.dtype, device=self.df.device)
+        chi2 = standard_gamma(self.df / 2, shape) * 2
+        return self.loc + self.scale * x * (self.df / chi2).sqrt()
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        y = (self._validate_sample(value) - self.loc) / self.scale
+        size = self.scale.log() + 0.5 * self.df.log() + 0.5 * math.log(math.pi) \
+            + (self.df / 2).lgamma() - ((self.df + 1) / 2).lgamma()
+        return -0.5 * (self.df + 1) * (y * y / self.df).log1p() - size
+
+    def entropy(self) -> Tensor:
+        """See Distribution."""
+        half = self.df / 2
+        beta = half.lgamma() + math.lgamma(0.5) - (half + 0.5).lgamma()
+        return self.scale.log() + (half + 0.5) * ((half + 0.5).digamma() - half.digamma()) \
+            + 0.5 * self.df.log() + beta

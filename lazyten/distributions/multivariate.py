@@ -1,0 +1,138 @@
+"""MultivariateNormal, by the Cholesky factor of its covariance, which is found column by column."""
+from __future__ import annotations
+
+import math
+
+from lazyten.distributions import constraints
+from lazyten.distributions.constraints import Constraint
+from lazyten.distributions.distribution import Distribution, lazy_property
+from lazyten.frontend.array_functions import broadcast_shapes
+from lazyten.frontend.core.size import Size
+from lazyten.frontend.functions import cat, eye, stack
+from lazyten.frontend.random_functions import randn
+from lazyten.frontend.tensor import Tensor
+from lazyten.support.errors import ArgumentError, ShapeError
+
+
+def cholesky(a: Tensor) -> Tensor:
+    """L, lower triangular, of which L L^T is a; with NaNs if a is not positive definite. Its
+    gradient is symmetric, as a is."""
+    a = (a + a.mT) / 2
+    columns: list[Tensor] = []
+    size = a.shape[-1]
+    for j in range(size):
+        column = a[..., j:, j]
+        for done in columns:
+            column = column - done[..., j:] * done[..., j:j + 1]
+        column = column / column[..., :1].sqrt()
+        above = a[..., :j, j] * 0
+        columns.append(cat([above, column], -1))
+    return stack(columns, -1)
+
+
+def solve_lower(lower: Tensor, b: Tensor) -> Tensor:
+    """x of which lower @ x is b, of shapes (..., n, n) and (..., n, k)."""
+    rows: list[Tensor] = []
+    for i in range(lower.shape[-1]):
+        rest = b[..., i, :]
+        for j, done in enumerate(rows):
+            rest = rest - lower[..., i, j, None] * done
+        rows.append(rest / lower[..., i, i, None])
+    return stack(rows, -2)
+
+
+def squared_length(lower: Tensor, x: Tensor) -> Tensor:
+    """x^T (L L^T)^-1 x."""
+    return solve_lower(lower, x.unsqueeze(-1)).squeeze(-1).square().sum(-1)
+
+
+class MultivariateNormal(Distribution):
+    """Normal vectors of a mean and a covariance: give its matrix, the inverse of that, or its
+    Cholesky factor scale_tril, which spares the work of finding it."""
+
+    has_rsample = True
+    arg_constraints = {  # noqa: RUF012
+        "loc": constraints.real_vector, "covariance_matrix": constraints.positive_definite,
+        "precision_matrix": constraints.positive_definite,
+        "scale_tril": constraints.lower_cholesky}
+    support: Constraint = constraints.real_vector
+
+    def __init__(self, loc: Tensor, covariance_matrix: Tensor | None = None,
+                 precision_matrix: Tensor | None = None, scale_tril: Tensor | None = None,
+                 validate_args: bool | None = None) -> None:
+        given = {"covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix,
+                 "scale_tril": scale_tril}
+        named = {name: value for name, value in given.items() if value is not None}
+        if len(named) != 1:
+            raise ArgumentError("MultivariateNormal: give one of covariance_matrix, "
+                                "precision_matrix and scale_tril")
+        ((name, matrix),) = named.items()
+        if loc.ndim < 1 or matrix.ndim < 2 or matrix.shape[-2:] != (loc.shape[-1],) * 2:
+            raise ShapeError(f"MultivariateNormal: loc of shape {loc.shape} and {name} of shape "
+                             f"{matrix.shape}: they must be (..., n) and (..., n, n)")
+        batch = broadcast_shapes(matrix.shape[:-2], loc.shape[:-1])
+        self.loc = loc.expand(*batch, loc.shape[-1])
+        self.__dict__[name] = matrix.expand(*batch, *matrix.shape[-2:])
+        super().__init__(batch, loc.shape[-1:], validate_args)
+
+    @lazy_property
+    def scale_tril(self) -> Tensor:
+        """The Cholesky factor of the covariance."""
+        if "covariance_matrix" in self.__dict__:
+            return cholesky(self.covariance_matrix)
+        return cholesky(_inverse(cholesky(self.precision_matrix)))
+
+    @lazy_property
+    def covariance_matrix(self) -> Tensor:
+        """The covariance."""
+        tril: Tensor = self.scale_tril
+        return tril @ tril.mT
+
+    @lazy_property
+    def precision_matrix(self) -> Tensor:
+        """The inverse of the covariance."""
+        return _inverse(self.scale_tril)
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean."""
+        return self.loc
+
+    @property
+    def mode(self) -> Tensor:
+        """The most likely value."""
+        return self.loc
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance of each number."""
+        tril: Tensor = self.scale_tril
+        return tril.square().sum(-1)
+
+    def _drawn(self, shape: Size) -> Tensor:
+        eps = randn(*shape, dtype=self.loc.dtype, device=self.loc.device)
+        moved: Tensor = (self.scale_tril @ eps.unsqueeze(-1)).squeeze(-1)
+        return self.loc + moved
+
+    @property
+    def _log_size(self) -> Tensor:
+        tril: Tensor = self.scale_tril
+        return tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        gap = self._validate_sample(value) - self.loc
+        square = squared_length(self.scale_tril, gap)
+        return -0.5 * (self.event_shape[0] * math.log(2 * math.pi) + square) - self._log_size
+
+    def entropy(self) -> Tensor:
+        """See Distribution."""
+        return 0.5 * self.event_shape[0] * (1 + math.log(2 * math.pi)) + self._log_size
+
+
+def _inverse(lower: Tensor) -> Tensor:
+    """Of L L^T."""
+    size = lower.shape[-1]
+    one = eye(size, dtype=lower.dtype, device=lower.device)
+    inverse = solve_lower(lower, one.expand(*lower.shape[:-2], size, size))
+    return inverse.mT @ inverse

@@ -1,0 +1,266 @@
+"""Distributions beside PyTorch's: densities and their gradients, moments, entropies, divergences;
+and samples beside their own densities."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lazyten as lt
+
+torch = pytest.importorskip("torch")
+
+pytestmark = pytest.mark.torch
+
+Make = Callable[[Any, Any], Any]
+"""Of a library's distributions, and a function that makes a parameter of numbers."""
+
+A, B = [[0.5, -1.0, 2.0], [0.0, 1.5, -0.25]], [0.75, 1.5, 3.0]
+P = [[0.2, 0.5, 0.9], [0.35, 0.1, 0.6]]
+ROWS = [[0.2, 0.3, 0.5], [0.6, 0.1, 0.3]]
+TRIL = [[1.0, 0.0, 0.0], [0.5, 2.0, 0.0], [-0.3, 0.25, 0.5]]
+COV = (np.array(TRIL) @ np.array(TRIL).T).tolist()
+
+DISTRIBUTIONS: dict[str, Make] = {
+    "Normal": lambda D, p: D.Normal(p(A), p(B)), "Laplace": lambda D, p: D.Laplace(p(A), p(B)),
+    "Cauchy": lambda D, p: D.Cauchy(p(A), p(B)), "Gumbel": lambda D, p: D.Gumbel(p(A), p(B)),
+    "HalfNormal": lambda D, p: D.HalfNormal(p(B)), "HalfCauchy": lambda D, p: D.HalfCauchy(p(B)),
+    "Uniform": lambda D, p: D.Uniform(p(A), p([3.0, 4.0, 5.0])),
+    "Exponential": lambda D, p: D.Exponential(p(B)),
+    "LogNormal": lambda D, p: D.LogNormal(p(A), p(B)), "Pareto": lambda D, p: D.Pareto(p(B), p(B)),
+    "Weibull": lambda D, p: D.Weibull(p(B), p([0.8, 1.5, 3.0])),
+    "Gamma": lambda D, p: D.Gamma(p([0.4, 1.5, 8.0]), p(B)), "Chi2": lambda D, p: D.Chi2(p(B)),
+    "InverseGamma": lambda D, p: D.InverseGamma(p([0.6, 1.5, 5.0]), p(B)),
+    "Beta": lambda D, p: D.Beta(p(B), p([0.5, 2.0, 3.0])),
+    "Dirichlet": lambda D, p: D.Dirichlet(p([[0.5, 1.5, 3.0], [2.0, 2.0, 1.0]])),
+    "StudentT": lambda D, p: D.StudentT(p([0.8, 1.5, 6.0]), p(A), p(B)),
+    "Bernoulli": lambda D, p: D.Bernoulli(p(P)), "Bernoulli, logits": lambda D, p: D.Bernoulli(
+        logits=p(A)),
+    "Geometric": lambda D, p: D.Geometric(p(P)), "Poisson": lambda D, p: D.Poisson(p(B)),
+    "Binomial": lambda D, p: D.Binomial(5, p(P)),
+    "Binomial, logits": lambda D, p: D.Binomial(4, logits=p(A)),
+    "Categorical": lambda D, p: D.Categorical(p(ROWS)),
+    "Categorical, logits": lambda D, p: D.Categorical(logits=p(A)),
+    "OneHotCategorical": lambda D, p: D.OneHotCategorical(p(ROWS)),
+    "Multinomial": lambda D, p: D.Multinomial(6, p(ROWS)),
+    "MultivariateNormal": lambda D, p: D.MultivariateNormal(p(A), scale_tril=p(TRIL)),
+    "MultivariateNormal, covariance": lambda D, p: D.MultivariateNormal(p(A), p(COV)),
+    "MultivariateNormal, precision": lambda D, p: D.MultivariateNormal(
+        p(A), precision_matrix=p(COV)),
+    "Independent": lambda D, p: D.Independent(D.Normal(p(A), p(B)), 1),
+    "RelaxedBernoulli": lambda D, p: D.RelaxedBernoulli(p(0.7), p(P)),
+    "RelaxedOneHotCategorical": lambda D, p: D.RelaxedOneHotCategorical(p(0.7), logits=p(A)),
+    "mixture": lambda D, p: D.MixtureSameFamily(D.Categorical(p(ROWS)), D.Normal(p(A), p(B))),
+    "mixture of vectors": lambda D, p: D.MixtureSameFamily(
+        D.Categorical(p(ROWS[0])), D.Independent(D.Normal(p([A, A, A]), p(B)), 2)),
+    "tanh of Normal": lambda D, p: D.TransformedDistribution(
+        D.Normal(p(A), p(B)), [D.TanhTransform(), D.AffineTransform(p(0.5), p(2.0))]),
+    "sigmoid of vectors": lambda D, p: D.TransformedDistribution(
+        D.Independent(D.Normal(p(A), p(B)), 1), D.SigmoidTransform()),
+    "softplus, power": lambda D, p: D.TransformedDistribution(
+        D.Normal(p(A), p(B)),
+        D.ComposeTransform([D.SoftplusTransform(), D.PowerTransform(p(2.0))])),
+}
+
+
+class Library:
+    """Distributions of a library, and the parameters that were made."""
+
+    def __init__(self, library: Any) -> None:
+        self.library, self.made = library, []  # type: ignore[var-annotated]
+        self.where = {} if library is torch else {"device": "interpreter"}
+
+    def tensor(self, values: Any) -> Any:
+        return self.library.tensor(np.asarray(values), dtype=self.library.float64, **self.where)
+
+    def parameter(self, values: Any) -> Any:
+        self.made.append(self.tensor(values).requires_grad_())
+        return self.made[-1]
+
+    def make(self, name: str) -> Any:
+        return DISTRIBUTIONS[name](self.library.distributions, self.parameter)
+
+
+def both(name: str) -> tuple[tuple[Library, Any], tuple[Library, Any]]:
+    sides = Library(lt), Library(torch)
+    return (sides[0], sides[0].make(name)), (sides[1], sides[1].make(name))
+
+
+def told(call: Callable[[], Any]) -> Any:
+    """What a call gives as an array; None where there is no such thing."""
+    try:
+        found = call()
+    except (NotImplementedError, lt.GradientError):
+        return None
+    return np.asarray(found.detach().numpy(), np.float64)
+
+
+def assert_alike(mine: Any, other: Any, what: str, rtol: float = 1e-6) -> None:
+    assert (mine is None) == (other is None), what
+    if mine is not None:
+        assert mine.shape == other.shape, what
+        np.testing.assert_allclose(mine, other, rtol=rtol, atol=1e-9, err_msg=what)
+
+
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+def test_moments_are_torchs(name: str) -> None:
+    (_, mine), (_, other) = both(name)
+    assert tuple(mine.batch_shape) == tuple(other.batch_shape)
+    assert tuple(mine.event_shape) == tuple(other.event_shape)
+    unlisted = () if "Relaxed" not in name else ("mean", "variance", "stddev")
+    for what in ("mean", "variance", "stddev", "mode"):
+        if what not in unlisted:
+            found = told(lambda d=other, w=what: getattr(d, w))
+            if found is not None or what != "mode":
+                assert_alike(told(lambda d=mine, w=what: getattr(d, w)), found, what)
+    entropy = told(other.entropy)
+    if entropy is not None:
+        assert_alike(told(mine.entropy), entropy, "entropy")
+
+
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+def test_densities_and_their_gradients_are_torchs(name: str) -> None:
+    (left, mine), (right, other) = both(name)
+    torch.manual_seed(0)
+    values = other.sample((4,)).numpy()
+    found = []
+    for side, distribution in ((left, mine), (right, other)):
+        value = side.tensor(values)
+        density = distribution.log_prob(value)
+        density.sum().backward()
+        grads = [None if p.grad is None else p.grad.numpy() for p in side.made]
+        found.append((density.detach().numpy(), grads,
+                      told(lambda d=distribution, v=value: d.cdf(v))))
+    np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-6, atol=1e-9)
+    for a, b in zip(found[0][1], found[1][1], strict=True):
+        assert (a is None) == (b is None)
+        if a is not None:
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-8)
+    if found[0][2] is not None:
+        np.testing.assert_allclose(found[0][2], found[1][2], rtol=1e-6)
+        inverse = told(lambda: mine.icdf(left.tensor(found[0][2])))
+        if inverse is not None:
+            np.testing.assert_allclose(inverse, values, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+def test_shapes_of_samples_and_of_larger_batches_are_torchs(name: str) -> None:
+    (_, mine), (_, other) = both(name)
+    larger = (2, *other.batch_shape)
+    for distribution in (mine, mine.expand(larger)):
+        if name == "Poisson":
+            continue
+        found = distribution.sample((3,))
+        assert tuple(found.shape) == (3, *distribution.batch_shape, *distribution.event_shape)
+        assert not found.requires_grad
+        distribution.log_prob(found)
+        if distribution.has_rsample:
+            drawn = distribution.rsample((3,))
+            assert drawn.requires_grad and drawn.shape == found.shape
+    assert tuple(mine.expand(larger).batch_shape) == tuple(other.expand(larger).batch_shape)
+
+
+SAMPLED = [n for n in DISTRIBUTIONS if n not in ("Poisson", "Cauchy", "HalfCauchy", "Pareto",
+                                                 "StudentT", "InverseGamma", "LogNormal")
+           and "Relaxed" not in n]
+
+
+@pytest.mark.parametrize("name", SAMPLED)
+def test_samples_have_the_distributions_moments(name: str) -> None:
+    (_, mine), (_, other) = both(name)
+    lt.manual_seed(1)
+    count = 4_000
+    drawn = mine.sample((count,)).numpy()
+    mean, variance = told(lambda: other.mean), told(lambda: other.variance)
+    if mean is None or np.isnan(mean).any():
+        values = other.sample((count,)).numpy()
+        mean, variance = values.mean(0), values.var(0)
+    error = np.sqrt(variance / count) * 6
+    assert (np.abs(drawn.mean(0) - mean) < error * 1.5 + 1e-9).all()
+    np.testing.assert_allclose(drawn.var(0), variance, rtol=0.25)
+
+
+@pytest.mark.parametrize("name", ["Normal", "Laplace", "Uniform", "Exponential", "Gumbel",
+                                  "MultivariateNormal", "Weibull", "HalfNormal"])
+def test_gradients_flow_through_samples(name: str) -> None:
+    """Of the mean of many samples they are about those of the mean."""
+    (left, mine), (right, other) = both(name)
+    lt.manual_seed(3)
+    mine.rsample((20_000,)).mean(0).sum().backward()
+    other.mean.sum().backward()
+    for a, b in zip(left.made, right.made, strict=True):
+        expected = np.zeros(a.shape) if b.grad is None else b.grad.numpy()
+        np.testing.assert_allclose(a.grad.numpy(), expected, atol=0.06, rtol=0.06)
+
+
+PAIRS: list[tuple[str, Make, Make]] = [
+    ("Normal", lambda D, p: D.Normal(p(A), p(B)), lambda D, p: D.Normal(p(B), p(2.0))),
+    ("HalfNormal", lambda D, p: D.HalfNormal(p(B)), lambda D, p: D.HalfNormal(p(2.0))),
+    ("LogNormal", lambda D, p: D.LogNormal(p(A), p(B)), lambda D, p: D.LogNormal(p(B), p(2.0))),
+    ("Bernoulli", lambda D, p: D.Bernoulli(p(P)), lambda D, p: D.Bernoulli(logits=p(A))),
+    ("Categorical", lambda D, p: D.Categorical(p(ROWS)), lambda D, p: D.Categorical(logits=p(A))),
+    ("OneHot", lambda D, p: D.OneHotCategorical(p(ROWS)),
+     lambda D, p: D.OneHotCategorical(logits=p(A))),
+    ("Uniform", lambda D, p: D.Uniform(p(A), p(3.0)), lambda D, p: D.Uniform(p(-0.5), p(4.0))),
+    ("Uniform, Normal", lambda D, p: D.Uniform(p(A), p(3.0)), lambda D, p: D.Normal(p(A), p(B))),
+    ("Exponential", lambda D, p: D.Exponential(p(B)), lambda D, p: D.Exponential(p(2.0))),
+    ("Laplace", lambda D, p: D.Laplace(p(A), p(B)), lambda D, p: D.Laplace(p(B), p(2.0))),
+    ("Cauchy", lambda D, p: D.Cauchy(p(A), p(B)), lambda D, p: D.Cauchy(p(B), p(2.0))),
+    ("Geometric", lambda D, p: D.Geometric(p(P)), lambda D, p: D.Geometric(p(0.4))),
+    ("Poisson", lambda D, p: D.Poisson(p(B)), lambda D, p: D.Poisson(p(2.0))),
+    ("Gamma", lambda D, p: D.Gamma(p(B), p(B)), lambda D, p: D.Gamma(p(2.0), p(3.0))),
+    ("Chi2", lambda D, p: D.Chi2(p(B)), lambda D, p: D.Gamma(p(2.0), p(3.0))),
+    ("Beta", lambda D, p: D.Beta(p(B), p(B)), lambda D, p: D.Beta(p(2.0), p(3.0))),
+    ("Dirichlet", lambda D, p: D.Dirichlet(p(B)), lambda D, p: D.Dirichlet(p([2.0, 1.0, 0.5]))),
+    ("vectors", lambda D, p: D.MultivariateNormal(p(A), scale_tril=p(TRIL)),
+     lambda D, p: D.MultivariateNormal(p(B), p(np.diag([1.0, 2.0, 3.0])))),
+    ("Independent", lambda D, p: D.Independent(D.Normal(p(A), p(B)), 1),
+     lambda D, p: D.Independent(D.Normal(p(A), p(2.0)), 1)),
+    ("tanh", lambda D, p: D.TransformedDistribution(D.Normal(p(A), p(B)), D.TanhTransform()),
+     lambda D, p: D.TransformedDistribution(D.Normal(p(A), p(2.0)), D.TanhTransform()))]
+
+
+@pytest.mark.parametrize(("name", "p", "q"), PAIRS, ids=[n for n, _, _ in PAIRS])
+def test_divergences_and_their_gradients_are_torchs(name: str, p: Make, q: Make) -> None:
+    found = []
+    for side in (Library(lt), Library(torch)):
+        D = side.library.distributions
+        value = D.kl_divergence(p(D, side.parameter), q(D, side.parameter))
+        value.sum().backward()
+        found.append([value.detach().numpy(), *[m.grad.numpy() for m in side.made]])
+    for mine, other in zip(*found, strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["Bernoulli", "Categorical", "OneHotCategorical"])
+@pytest.mark.parametrize("expand", [False, True])
+def test_lists_of_values_are_torchs(name: str, expand: bool) -> None:
+    (_, mine), (_, other) = both(name)
+    assert_alike(told(lambda: mine.enumerate_support(expand)),
+                 told(lambda: other.enumerate_support(expand)), name)
+
+
+TRANSFORMS: dict[str, Make] = {
+    "exp": lambda D, p: D.ExpTransform(), "sigmoid": lambda D, p: D.SigmoidTransform(),
+    "softplus": lambda D, p: D.SoftplusTransform(), "tanh": lambda D, p: D.TanhTransform(),
+    "affine": lambda D, p: D.AffineTransform(p(B), p([-1.0, 2.0, 0.5])),
+    "affine, of vectors": lambda D, p: D.AffineTransform(1.0, -2.0, event_dim=1),
+    "inverse": lambda D, p: D.SigmoidTransform().inv.inv,
+    "several": lambda D, p: D.ComposeTransform([D.AffineTransform(p(B), 2.0), D.ExpTransform()]),
+    "independent": lambda D, p: D.IndependentTransform(D.ExpTransform(), 1)}
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_transforms_are_torchs(name: str) -> None:
+    found = []
+    for side in (Library(lt), Library(torch)):
+        transform = TRANSFORMS[name](side.library.distributions, side.tensor)
+        x = side.tensor(A)
+        y = transform(x)
+        found.append([v.numpy() for v in (y, transform.inv(y),
+                                          transform.log_abs_det_jacobian(x, y))])
+    for mine, other in zip(*found, strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(found[0][1], A, rtol=1e-8, atol=1e-12)
