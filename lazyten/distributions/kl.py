@@ -5,25 +5,23 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from lazyten.distributions.composed import Independent, LogNormal, TransformedDistribution
+from lazyten.distributions.categorical import Categorical, OneHotCategorical
+from lazyten.distributions.composed import Independent
 from lazyten.distributions.continuous import (
-    Cauchy,
     Exponential,
     HalfNormal,
-    Laplace,
-    Normal,
     Uniform,
 )
 from lazyten.distributions.discrete import (
     Bernoulli,
-    Categorical,
     Geometric,
-    OneHotCategorical,
     Poisson,
 )
 from lazyten.distributions.distribution import Distribution, choose, sum_rightmost
 from lazyten.distributions.gamma import Beta, Dirichlet, Gamma
+from lazyten.distributions.location_scale import Cauchy, Laplace, Normal
 from lazyten.distributions.multivariate import MultivariateNormal, solve_lower, squared_length
+from lazyten.distributions.transformed import LogNormal, TransformedDistribution
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.functional import softplus
 from lazyten.support.errors import ArgumentError

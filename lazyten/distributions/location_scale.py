@@ -1,0 +1,193 @@
+"""loc + scale times a standard variable: Normal, Laplace, Cauchy, Gumbel. Gradients flow through
+samples."""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from lazyten.distributions import constraints
+from lazyten.distributions.constraints import Constraint
+from lazyten.distributions.distribution import (
+    Distribution,
+    ExponentialFamily,
+    broadcast_all,
+    uniform_like,
+)
+from lazyten.frontend.core.size import Size
+from lazyten.frontend.limits import finfo
+from lazyten.frontend.random_functions import randn
+from lazyten.frontend.tensor import Tensor
+
+EULER = 0.57721566490153286060
+
+
+class LocationScale(Distribution):
+    """loc + scale * a standard variable."""
+
+    has_rsample = True
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}  # noqa: RUF012
+    support: Constraint = constraints.real
+    loc: Tensor
+    scale: Tensor
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        self.loc, self.scale = broadcast_all(loc, scale)
+        super().__init__(self.loc.shape, validate_args=validate_args)
+
+    def _standard(self, value: Tensor) -> Tensor:
+        return (self._validate_sample(value) - self.loc) / self.scale
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean."""
+        return self.loc
+
+    @property
+    def mode(self) -> Tensor:
+        """The most likely value."""
+        return self.loc
+
+
+class Normal(LocationScale, ExponentialFamily):
+    """The normal distribution of mean loc and standard deviation scale."""
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance."""
+        return self.scale**2
+
+    @property
+    def stddev(self) -> Tensor:
+        """The standard deviation."""
+        return self.scale
+
+    def _drawn(self, shape: Size) -> Tensor:
+        eps = randn(*shape, dtype=self.loc.dtype, device=self.loc.device)
+        return self.loc + eps * self.scale
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        z = self._standard(value)
+        return -z * z / 2 - self.scale.log() - math.log(2 * math.pi) / 2
+
+    def cdf(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        return 0.5 * (1 + (self._standard(value) / math.sqrt(2)).erf())
+
+    def icdf(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        return self.loc + self.scale * (2 * value - 1).erfinv() * math.sqrt(2)
+
+    def entropy(self) -> Tensor:
+        """See Distribution."""
+        return 0.5 + 0.5 * math.log(2 * math.pi) + self.scale.log()
+
+
+class Laplace(LocationScale):
+    """exp(-|x - loc| / scale) / (2 scale)."""
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance."""
+        return 2 * self.scale**2
+
+    @property
+    def stddev(self) -> Tensor:
+        """The standard deviation."""
+        return math.sqrt(2) * self.scale
+
+    def _drawn(self, shape: Size) -> Tensor:
+        u = uniform_like(shape, self.loc) * 2 - 1
+        u = u.clamp(min=finfo(u.dtype).eps - 1)
+        return self.loc - self.scale * u.sign() * (-u.abs()).log1p()
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        return -(2 * self.scale).log() - self._standard(value).abs()
+
+    def cdf(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        z = self._standard(value)
+        return 0.5 - 0.5 * z.sign() * (-z.abs()).expm1()
+
+    def icdf(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        term = value - 0.5
+        return self.loc - self.scale * term.sign() * (-2 * term.abs()).log1p()
+
+    def entropy(self) -> Tensor:
+        """See Distribution."""
+        return 1 + (2 * self.scale).log()
+
+
+class Cauchy(LocationScale):
+    """1 / (pi scale (1 + ((x - loc) / scale) ** 2)): without mean and variance."""
+
+    @property
+    def mean(self) -> Tensor:
+        """NaN: there is none."""
+        return self.loc * math.nan
+
+    @property
+    def variance(self) -> Tensor:
+        """Infinite."""
+        return self.loc * 0 + math.inf
+
+    def _drawn(self, shape: Size) -> Tensor:
+        return self.loc + ((uniform_like(shape, self.loc) - 0.5) * math.pi).tan() * self.scale
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        return -math.log(math.pi) - self.scale.log() - (self._standard(value)**2).log1p()
+
+    def cdf(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        return self._standard(value).atan() / math.pi + 0.5
+
+    def icdf(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        return ((value - 0.5) * math.pi).tan() * self.scale + self.loc
+
+    def entropy(self) -> Tensor:
+        """See Distribution."""
+        return math.log(4 * math.pi) + self.scale.log()
+
+
+class Gumbel(LocationScale):
+    """The greatest of many: exp(-exp(-(x - loc) / scale)) is its cdf."""
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean."""
+        return self.loc + self.scale * EULER
+
+    @property
+    def stddev(self) -> Tensor:
+        """The standard deviation."""
+        return (math.pi / math.sqrt(6)) * self.scale
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance."""
+        return self.stddev**2
+
+    def _drawn(self, shape: Size) -> Tensor:
+        u = uniform_like(shape, self.loc).clamp(max=1 - finfo(self.loc.dtype).eps)
+        return self.loc - self.scale * (-u.log()).log()
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        y = -self._standard(value)
+        return y - y.exp() - self.scale.log()
+
+    def cdf(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        return (-(-self._standard(value)).exp()).exp()
+
+    def icdf(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        return self.loc - self.scale * (-value.log()).log()
+
+    def entropy(self) -> Tensor:
+        """See Distribution."""
+        return self.scale.log() + (1 + EULER)

@@ -1,0 +1,223 @@
+"""Values after transforms: TransformedDistribution, and those that are one: LogNormal, Pareto,
+Weibull."""
+from __future__ import annotations
+
+from typing import Any, Self
+
+from lazyten.distributions import constraints
+from lazyten.distributions.composed import Independent
+from lazyten.distributions.constraints import Constraint
+from lazyten.distributions.continuous import Exponential
+from lazyten.distributions.distribution import (
+    Distribution,
+    Shape,
+    broadcast_all,
+    sum_rightmost,
+)
+from lazyten.distributions.location_scale import Normal
+from lazyten.distributions.transforms import (
+    AffineTransform,
+    ComposeTransform,
+    ExpTransform,
+    PowerTransform,
+    Transform,
+)
+from lazyten.frontend.core.size import Size
+from lazyten.frontend.tensor import Tensor
+from lazyten.support.errors import ArgumentError
+
+
+class TransformedDistribution(Distribution):
+    """Values of a distribution after transforms."""
+
+    def __init__(self, base_distribution: Distribution, transforms: Any,
+                 validate_args: bool | None = None) -> None:
+        self.transforms = [transforms] if isinstance(transforms, Transform) else list(transforms)
+        if not all(isinstance(t, Transform) for t in self.transforms):
+            raise ArgumentError(f"TransformedDistribution: {self.transforms!r:.80} are not "
+                                f"transforms")
+        wanted = ComposeTransform(self.transforms).event_dim
+        missing = wanted - len(base_distribution.event_shape)
+        self.base_dist = Independent(base_distribution, missing) if missing > 0 \
+            else base_distribution
+        super().__init__(self.base_dist.batch_shape, self.base_dist.event_shape, validate_args)
+
+    @property
+    def has_rsample(self) -> bool:  # type: ignore[override]  # depends on others
+        """Whether gradients flow through samples."""
+        return self.base_dist.has_rsample
+
+    @property
+    def support(self) -> Constraint:
+        """What values may be."""
+        if not self.transforms:
+            return self.base_dist.support
+        last = self.transforms[-1].codomain
+        more = len(self.event_shape) - last.event_dim
+        return constraints.independent(last, more) if more > 0 else last
+
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Self:
+        """See Distribution."""
+        made = super().expand(batch_shape)
+        made.base_dist = self.base_dist.expand(batch_shape)
+        return made
+
+    def _drawn(self, shape: Size) -> Tensor:
+        x = self.base_dist._drawn(shape)
+        for transform in self.transforms:
+            x = transform(x)
+        return x
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        y = self._validate_sample(value)
+        found: Tensor | float = 0.0
+        axes = len(self.event_shape)
+        for transform in reversed(self.transforms):
+            x = transform._inverse(y)
+            found = found - sum_rightmost(transform.log_abs_det_jacobian(x, y),
+                                          axes - transform.event_dim)
+            y = x
+        more = axes - len(self.base_dist.event_shape)
+        return sum_rightmost(self.base_dist.log_prob(y), more) + found
+
+    def cdf(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        sign: Tensor | float = 1.0
+        for transform in reversed(self.transforms):
+            value, sign = transform._inverse(value), sign * transform.sign
+        return sign * (self.base_dist.cdf(value) - 0.5) + 0.5
+
+    def icdf(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        sign: Tensor | float = 1.0
+        for transform in self.transforms:
+            sign = sign * transform.sign
+        value = self.base_dist.icdf(sign * (value - 0.5) + 0.5)
+        for transform in self.transforms:
+            value = transform(value)
+        return value
+
+
+class LogNormal(TransformedDistribution):
+    """exp(x) of a normal variable."""
+
+    arg_constraints = Normal.arg_constraints
+    base_dist: Normal
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        super().__init__(Normal(loc, scale, validate_args), ExpTransform(), validate_args)
+
+    @property
+    def loc(self) -> Tensor:
+        """The mean of the log."""
+        return self.base_dist.loc
+
+    @property
+    def scale(self) -> Tensor:
+        """The standard deviation of the log."""
+        return self.base_dist.scale
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean."""
+        return (self.loc + self.scale**2 / 2).exp()
+
+    @property
+    def mode(self) -> Tensor:
+        """The most likely value."""
+        return (self.loc - self.scale**2).exp()
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance."""
+        square = self.scale**2
+        return square.expm1() * (2 * self.loc + square).exp()
+
+    def entropy(self) -> Tensor:
+        """See Distribution."""
+        return self.base_dist.entropy() + self.loc
+
+
+class Pareto(TransformedDistribution):
+    """scale * exp(x) of an exponential variable of rate alpha."""
+
+    arg_constraints = {  # noqa: RUF012
+        "alpha": constraints.positive, "scale": constraints.positive}
+
+    def __init__(self, scale: Any, alpha: Any, validate_args: bool | None = None) -> None:
+        self.scale, self.alpha = broadcast_all(scale, alpha)
+        super().__init__(Exponential(self.alpha, validate_args),
+                         [ExpTransform(), AffineTransform(0, self.scale)], validate_args)
+
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+        """See Distribution."""
+        return Pareto(self.scale.expand(*batch_shape), self.alpha.expand(*batch_shape), False)
+
+    @property
+    def support(self) -> Constraint:
+        """What values may be."""
+        return constraints.greater_than_eq(self.scale)
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean; infinite up to an alpha of 1."""
+        a = self.alpha.clamp(min=1)
+        return a * self.scale / (a - 1)
+
+    @property
+    def mode(self) -> Tensor:
+        """The most likely value."""
+        return self.scale
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance; infinite up to an alpha of 2."""
+        a = self.alpha.clamp(min=2)
+        return self.scale**2 * a / ((a - 1)**2 * (a - 2))
+
+    def entropy(self) -> Tensor:
+        """See Distribution."""
+        return (self.scale / self.alpha).log() + (1 + self.alpha.reciprocal())
+
+
+class Weibull(TransformedDistribution):
+    """scale * x ** (1 / concentration) of an exponential variable."""
+
+    arg_constraints = {  # noqa: RUF012
+        "scale": constraints.positive, "concentration": constraints.positive}
+    support: Constraint = constraints.positive
+
+    def __init__(self, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
+        self.scale, self.concentration = broadcast_all(scale, concentration)
+        inverse = self.concentration.reciprocal()
+        super().__init__(Exponential(self.scale * 0 + 1, validate_args),
+                         [PowerTransform(inverse), AffineTransform(0, self.scale)], validate_args)
+
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+        """See Distribution."""
+        return Weibull(self.scale.expand(*batch_shape), self.concentration.expand(*batch_shape),
+                       False)
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean."""
+        return self.scale * (1 + self.concentration.reciprocal()).lgamma().exp()
+
+    @property
+    def mode(self) -> Tensor:
+        """The most likely value; NaN below a concentration of 1."""
+        k = self.concentration
+        return self.scale * ((k - 1) / k)**k.reciprocal()
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance."""
+        inverse = self.concentration.reciprocal()
+        return self.scale**2 * ((1 + 2 * inverse).lgamma().exp()
+                                - (2 * (1 + inverse).lgamma()).exp())
+
+    def entropy(self) -> Tensor:
+        """See Distribution."""
+        inverse = self.concentration.reciprocal()
+        return 0.57721566490153286 * (1 - inverse) + (self.scale * inverse).log() + 1
