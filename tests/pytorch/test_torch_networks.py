@@ -133,7 +133,7 @@ def trained(T: Any, network: Network, jit: bool = False) -> list[Any]:
         optimizer.step()
         return loss, norm
     call = lt.jit(step) if jit else step
-    found = [float(v) for _ in range(3) for v in call(x, y)]
+    found = [float(v.detach()) for _ in range(3) for v in call(x, y)]
     net.eval()
     with T.no_grad():
         return [*found, float(loss_of(net, x, y)), *(v.detach().numpy() for v in

@@ -9,7 +9,7 @@ from lazyten.nn import functional as F
 
 torch = pytest.importorskip("torch")
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore:Since version 1.3.0")]
 TF = torch.nn.functional
 PLACES = np.random.default_rng(3).uniform(-1.8, 1.8, (2, 4, 3, 2))
 IN_BLOCKS = np.random.default_rng(3).uniform(-1.8, 1.8, (2, 2, 3, 4, 3))
