@@ -21,6 +21,7 @@ from lazyten.frontend.array_functions import atleast_3d as atleast_3d
 from lazyten.frontend.array_functions import block_diag as block_diag
 from lazyten.frontend.array_functions import broadcast_shapes as broadcast_shapes
 from lazyten.frontend.array_functions import cartesian_prod as cartesian_prod
+from lazyten.frontend.array_functions import cdist as cdist
 from lazyten.frontend.array_functions import column_stack as column_stack
 from lazyten.frontend.array_functions import combinations as combinations
 from lazyten.frontend.array_functions import concatenate as concatenate
@@ -243,7 +244,8 @@ hardshrink, heaviside, histc = Tensor.hardshrink, Tensor.heaviside, Tensor.histc
 histogram, hsplit, hypot = Tensor.histogram, Tensor.hsplit, Tensor.hypot
 index_add, index_copy, index_fill = Tensor.index_add, Tensor.index_copy, Tensor.index_fill
 index_select, inner, is_complex = Tensor.index_select, Tensor.inner, Tensor.is_complex
-is_floating_point, is_nonzero, isclose = Tensor.is_floating_point, Tensor.is_nonzero, Tensor.isclose
+is_floating_point, is_inference = Tensor.is_floating_point, Tensor.is_inference
+is_nonzero, isclose = Tensor.is_nonzero, Tensor.isclose
 isfinite, isinf, isnan, isneginf = Tensor.isfinite, Tensor.isinf, Tensor.isnan, Tensor.isneginf
 isposinf, isreal, kron, kthvalue = Tensor.isposinf, Tensor.isreal, Tensor.kron, Tensor.kthvalue
 ldexp, le, lerp, less = Tensor.ldexp, Tensor.le, Tensor.lerp, Tensor.less

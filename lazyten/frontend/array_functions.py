@@ -157,6 +157,16 @@ def logspace(start: float, end: float, steps: int, base: float = 10.0,
 
 
 @takes_tensors
+def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = None) -> Tensor:
+    """The p-norms of the differences of all rows of x1 (.., P, M) and x2 (.., R, M): (.., P, R);
+    the axes before broadcast. (compute_mode changes nothing: differences are always taken.)"""
+    if min(x1.ndim, x2.ndim) < 2 or x1.shape[-1] != x2.shape[-1]:
+        raise ShapeError(f"cdist of shapes {x1.shape} and {x2.shape}: give (.., P, M) and "
+                         f"(.., R, M)")
+    return (x1.unsqueeze(-2) - x2.unsqueeze(-3)).norm(p, -1)
+
+
+@takes_tensors
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     """Powers of a vector's elements as columns, N - 1 to 0, or 0 to N - 1 if increasing."""
     if x.ndim != 1:

@@ -193,6 +193,11 @@ class Module(StateMethods):
         """All parameters and buffers on the cpu; gives this module."""
         return self.to("cpu")
 
+    def cuda(self, device: str | int | None = None) -> Self:
+        """All parameters and buffers on an NVIDIA GPU; gives this module."""
+        place = f"cuda:{device or 0}" if device is None or isinstance(device, int) else device
+        return self.to(place)
+
     # ---- printing --------------------------------------------------------------------------------
 
     def extra_repr(self) -> str:

@@ -49,6 +49,9 @@ def both(call: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
                   T.dropout(x, 0.0, True), T.selu(x), T.threshold(x, 2.0, 9.0)],
     lambda T, x: [T.index_put(x, (T.tensor([0, 1]), T.tensor([1, 1])), T.tensor(9.0)),
                   T.index_put(x, (T.tensor([0, 0]),), T.tensor(1.0), accumulate=True), x],
+    lambda T, x: [T.cdist(x, x[:1] + 1), T.cdist(x[None], x[None], p=1.0), T.cdist(x, x, 3.0),
+                  T.ones(4, 2, 3).sum_to_size(1, 3), x.sum_to_size(2, 3), x.sum_to_size(1),
+                  T.cdist(x[:0], x), x.is_inference()],
     lambda T, x: [T.randint(5, 6, (3,), dtype=T.float32), T.randint(0, 1, size=(2,)),
                   T.randint_like(x, 1)],
     lambda T, x: [T.autograd.Variable(x), T.detach(x), T.compile(lambda y: y * 2)(x)

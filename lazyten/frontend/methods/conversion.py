@@ -53,6 +53,12 @@ class ConversionMethods(TensorCore[Tensor]):
         """This tensor on the cpu."""
         return self.to(device="cpu")
 
+    def cuda(self, device: str | int | None = None, non_blocking: bool = False) -> Tensor:
+        """This tensor on an NVIDIA GPU: the first, or that of a number or name. (non_blocking
+        changes nothing: copies wait for nothing but the value.)"""
+        place = f"cuda:{device or 0}" if device is None or isinstance(device, int) else device
+        return self.to(device=place)
+
     @overload
     def type(self) -> str: ...
     @overload

@@ -7,6 +7,7 @@ from typing import Any, NoReturn, Self
 import numpy as np
 
 from lazyten.autodiff import gradient
+from lazyten.frontend.core.keywords import Layout, strided
 from lazyten.frontend.core.tensor_core import Tensor, TensorCore
 from lazyten.ir import dtype as dt
 from lazyten.ir.node import toposort
@@ -139,6 +140,15 @@ class MetadataMethods(TensorCore[Tensor]):
         """The identity of the storage: x.untyped_storage() == y.untyped_storage() says whether a
         write to one may show in the other."""
         return UntypedStorage(self._storage)
+
+    @property
+    def layout(self) -> Layout:
+        """How the elements are stored: lazyten.strided."""
+        return strided
+
+    def is_inference(self) -> bool:
+        """Whether it was made in inference mode, which makes no difference here: never."""
+        return False
 
     def is_set_to(self, other: Tensor) -> bool:
         """Whether both are the same elements of one storage, in the same order."""
