@@ -15,7 +15,7 @@ from lazyten.operators.math import composites, shapes, special, statistical_func
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import inverse_functions as inverse
 from lazyten.operators.math.shapes import Axes
-from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
+from lazyten.support.errors import ArgumentError, DTypeError
 
 
 class MathMethods(TensorCore[Tensor]):
@@ -162,18 +162,6 @@ class MathMethods(TensorCore[Tensor]):
         """self where the bool tensor `condition` holds, else other."""
         mask = self._tensor(condition, "where")
         return combined(self, "where", lambda x, c, y: ew.chosen(c, x, y), mask, other)
-
-    def sum_to_size(self, *size: Any) -> Tensor:
-        """The sum over the axes along which a tensor of this size would be repeated to have this
-        shape. ShapeError if it would not."""
-        wanted = shapes.new_shape(size, "sum_to_size")
-        extra = self.ndim - len(wanted)
-        if extra < 0 or any(n not in (1, m) for n, m in zip(wanted, self.shape[extra:],
-                                                            strict=True)):
-            raise ShapeError(f"sum_to_size {wanted} of shape {self.shape}: that size is not one "
-                             f"that broadcasts to the shape")
-        axes = [*range(extra), *(i + extra for i, n in enumerate(wanted) if n == 1)]
-        return (self.sum(axes) if axes else self).reshape(wanted)
 
     def dist(self, other: Tensor, p: float = 2) -> Tensor:
         """(sum of |self - other| ** p) ** (1 / p); for p = inf the greatest."""

@@ -15,6 +15,7 @@ from lazyten.operators.arrays import arrangements
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import reductions, scans, shapes
 from lazyten.operators.math.shapes import Axes
+from lazyten.support.errors import ShapeError
 
 
 class LeastAndGreatest(NamedTuple):
@@ -33,6 +34,18 @@ class ReductionMethods(TensorCore[Tensor]):
     def sum(self, dim: Axes = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
         """The sum over some axes, or all. Integers and bools are summed in int64."""
         return _reduced(self, "sum", reductions.sum, dim, keepdim, _type(dtype))
+
+    def sum_to_size(self, *size: Any) -> Tensor:
+        """The sum over the axes along which a tensor of this size would be repeated to have this
+        shape. ShapeError if it would not."""
+        wanted = shapes.new_shape(size, "sum_to_size")
+        extra = self.ndim - len(wanted)
+        if extra < 0 or any(n not in (1, m) for n, m in zip(wanted, self.shape[extra:],
+                                                            strict=True)):
+            raise ShapeError(f"sum_to_size {wanted} of shape {self.shape}: that size is not one "
+                             f"that broadcasts to the shape")
+        axes = [*range(extra), *(i + extra for i, n in enumerate(wanted) if n == 1)]
+        return (self.sum(axes) if axes else self).reshape(wanted)
 
     @casting(WIDE)
     def prod(self, dim: Axes = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
