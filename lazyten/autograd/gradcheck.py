@@ -8,6 +8,7 @@ import numpy as np
 
 from lazyten.autodiff import gradient as _gradient
 from lazyten.frontend.tensor import Tensor
+from lazyten.ir.node import Node
 from lazyten.support.errors import ArgumentError, GradientError
 from lazyten.support.grad_mode import no_grad
 from lazyten.support.trees import flatten
@@ -29,8 +30,9 @@ def gradcheck(func: Callable[..., Any], inputs: Tensor | Sequence[Any], eps: flo
         raise ArgumentError("gradcheck: give at least one input of float64 with requires_grad; "
                             "differences of narrower types are too coarse")
     outputs = _floats(func(*given))
-    for number, output in enumerate(outputs):
-        found = _analytic(output, [given[i] for i in wanted])
+    graphs, nodes = [x.node for x in outputs], [given[i].node for i in wanted]  # as long as lazy
+    for number, (output, graph) in enumerate(zip(outputs, graphs, strict=True)):
+        found = _analytic(output, graph, nodes)
         for i, jacobian in zip(wanted, found, strict=True):
             expected = _numeric(func, given, i, number, eps)
             if not np.allclose(jacobian, expected, rtol, atol, equal_nan=True):
@@ -73,16 +75,16 @@ def _floats(result: Any) -> list[Tensor]:
     return [t for t in flatten(result)[0] if isinstance(t, Tensor) and t.dtype.is_float]
 
 
-def _analytic(output: Tensor, inputs: Sequence[Tensor]) -> list[Array]:
-    """The Jacobian for each input: (elements of the output, elements of the input)."""
-    found = [np.zeros((output.numel(), t.numel())) for t in inputs]
+def _analytic(output: Tensor, graph: Node, wanted: Sequence[Node]) -> list[Array]:
+    """The Jacobian for each of the nodes: (elements of the output, elements of the node)."""
+    found = [np.zeros((output.numel(), n.numel)) for n in wanted]
     if not output.requires_grad:
         return found
     for row in range(output.numel()):
         one = np.zeros(output.numel())
         one[row] = 1.0
         cotangent = Tensor._copy_of(one.reshape(output.shape), output.dtype, output.device)
-        parts = _gradient.vjp(output.node, cotangent.node, [t.node for t in inputs])
+        parts = _gradient.vjp(graph, cotangent.node, wanted)
         for jacobian, part in zip(found, parts, strict=True):
             if part is not None:
                 jacobian[row] = Tensor._of(part, output.device).numpy().reshape(-1)

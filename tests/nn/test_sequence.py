@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import lazyten as lt
-from lazyten import nn
+from lazyten import autograd, nn
 from lazyten.nn.utils import rnn
 
 
@@ -125,6 +125,20 @@ def test_recurrent_layers_batch_and_differentiate_twice() -> None:
     assert lt.allclose(forward, reverse, atol=1e-6)
     twice = lt.func.hessian(loss)(x[0]).reshape(6, 6)
     assert lt.allclose(twice, twice.T, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_gradients_and_second_gradients_are_differences_of_values(kind: str) -> None:
+    options = {"proj_size": 1} if kind == "LSTM" else {}
+    layer = getattr(nn, kind)(1, 2, device="interpreter", dtype=lt.float64, **options)
+    x = lt.randn(3, 1, 1, dtype=lt.float64, device="interpreter").requires_grad_()
+    names, weights = zip(*layer.named_parameters(), strict=True)
+
+    def call(a: lt.Tensor, *given: lt.Tensor) -> Any:
+        output, last = lt.func.functional_call(layer, dict(zip(names, given, strict=False)), (a,))
+        return output, *(last if isinstance(last, tuple) else (last,))
+    assert autograd.gradcheck(call, [x, *weights])
+    assert autograd.gradgradcheck(lambda a, w: call(a, weights[0], w)[0], [x, weights[1]])
 
 
 def test_steps_belong_to_the_line_that_calls_the_layer() -> None:

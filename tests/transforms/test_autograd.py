@@ -278,6 +278,11 @@ def test_functions_pass_gradcheck_and_gradgradcheck(device: str) -> None:
     assert autograd.gradgradcheck(lambda a, b: ProductAndSum.apply(a, b, 3.0), (x, y))
 
 
+def test_gradcheck_takes_inputs_that_are_not_computed_yet(device: str) -> None:
+    x = lt.ones(2, 2, dtype=lt.float64, device=device).cos().requires_grad_()
+    assert autograd.gradcheck(lambda a: (a @ a).tanh(), x)
+
+
 def test_gradcheck_finds_a_wrong_gradient(device: str) -> None:
     x = leaf(device)
     with pytest.raises(lt.GradientError, match="differences"):
