@@ -5,6 +5,7 @@ depend on the device, so there is one generator for all.
 """
 from __future__ import annotations
 
+from lazyten import amp
 from lazyten.random import manual_seed
 from lazyten.storage.device import executor, missing, runtime_class
 from lazyten.storage.memory_use import empty_cache as _empty_cache
@@ -13,7 +14,7 @@ from lazyten.storage.placement import Device
 from lazyten.support.errors import DeviceError
 
 __all__ = [
-    "current_device", "device_count", "empty_cache", "get_device_name", "is_available",
+    "amp", "current_device", "device_count", "empty_cache", "get_device_name", "is_available",
     "is_bf16_supported", "manual_seed", "manual_seed_all", "max_memory_allocated",
     "memory_allocated", "memory_reserved", "reset_peak_memory_stats", "synchronize",
 ]
