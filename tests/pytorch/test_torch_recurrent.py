@@ -160,6 +160,7 @@ def test_packed_sequences_are_named_tuples_and_convert() -> None:
         assert (sizes.tolist(), order.tolist(), back.tolist()) == ([2, 2, 1], [1, 0], [1, 0])
         assert packed.double().data.dtype is T.float64 and packed.float() is packed
         assert isinstance(packed.to(T.int64), rnn.PackedSequence) and not packed.is_cuda
+        assert not packed.is_pinned()
         assert rnn.PackedSequence(data, sizes, order).unsorted_indices.tolist() == [1, 0]
         assert rnn.pack_sequence([T.ones(2), T.ones(1)]).sorted_indices is None
 

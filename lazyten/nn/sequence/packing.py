@@ -106,6 +106,14 @@ class PackedSequence(_Packed):
         """With values of uint8."""
         return self.to(dt.uint8)
 
+    def pin_memory(self) -> Self:
+        """The sequences themselves; see Tensor.is_pinned."""
+        return self
+
+    def is_pinned(self) -> bool:
+        """Whether the memory is locked for copies to a GPU: never."""
+        return self.data.is_pinned()
+
     @property
     def is_cuda(self) -> bool:
         """Whether the values are on an NVIDIA GPU."""
