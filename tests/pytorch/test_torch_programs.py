@@ -1,0 +1,75 @@
+"""Training programs as they are written for PyTorch (tests/programs), run unchanged under lazyten:
+from the same weights, the losses of each step and all parameters and buffers at the end are
+PyTorch's, eagerly and with `lt.jit` around the step."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from torch_programs import PROGRAMS, Trained, initial_state, loaded, train
+
+import lazyten as lt
+
+torch = pytest.importorskip("torch")
+
+pytestmark = pytest.mark.torch
+
+TOLERANCES = {"float32": {"rtol": 1e-4, "atol": 1e-5}, "float64": {"rtol": 1e-9, "atol": 1e-10}}
+IN_FLOAT64: frozenset[str] = frozenset()
+CANNOT_JIT: dict[str, str] = {}
+
+
+def dtype(name: str) -> str:
+    return "float64" if name in IN_FLOAT64 else "float32"
+
+
+@cache
+def by_pytorch(name: str) -> tuple[dict[str, Any], Trained]:
+    """The state that a program starts with, and what PyTorch makes of it."""
+    torch.set_default_dtype(getattr(torch, dtype(name)))
+    try:
+        with loaded(name, ours=False) as program:
+            state = initial_state(torch, program)
+            return state, train(torch, program, state, dtype(name))
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def by_lazyten(name: str, wrap: Callable[[Any], Any] = lambda step: step) -> Trained:
+    state, _ = by_pytorch(name)
+    lt.set_default_dtype(getattr(lt, dtype(name)))
+    try:
+        with loaded(name, ours=True) as program:
+            return train(lt, program, state, dtype(name), wrap)
+    finally:
+        lt.set_default_dtype(lt.float32)
+
+
+def check(name: str, ours: Trained) -> None:
+    _, theirs = by_pytorch(name)
+    within = TOLERANCES[dtype(name)]
+    for i, (found, expected) in enumerate(zip(ours.losses, theirs.losses, strict=True)):
+        for ours_, theirs_ in zip(found, expected, strict=True):
+            assert ours_.dtype == theirs_.dtype
+            np.testing.assert_allclose(ours_, theirs_, **within, err_msg=f"step {i}")
+    assert list(ours.state) == list(theirs.state)
+    for key, value in theirs.state.items():
+        assert ours.state[key].dtype == value.dtype, key
+        np.testing.assert_allclose(ours.state[key], value, **within, err_msg=key)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_trains_as_under_pytorch(name: str) -> None:
+    check(name, by_lazyten(name))
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_jitted_step_trains_as_under_pytorch(name: str) -> None:
+    if name in CANNOT_JIT:
+        with pytest.raises(lt.JitError, match=CANNOT_JIT[name]):
+            by_lazyten(name, lt.jit)
+    else:
+        check(name, by_lazyten(name, lt.jit))
