@@ -10,12 +10,14 @@ Files, in reading order:
 """
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 from lazyten.autodiff import gradient as _gradient
 from lazyten.autograd.anomaly import detect_anomaly, set_detect_anomaly
 from lazyten.autograd.custom_function import Function, FunctionContext, once_differentiable
 from lazyten.autograd.gradcheck import gradcheck, gradgradcheck
+from lazyten.frontend.functions import stack
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node, const, make
 from lazyten.ir.ops import Op
@@ -38,16 +40,29 @@ Given = Tensor | Sequence[Tensor]
 
 def grad(outputs: Given, inputs: Given,
          grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
-         retain_graph: bool | None = None, create_graph: bool = False,
-         allow_unused: bool | None = None,
+         retain_graph: bool | None = None, create_graph: bool = False, only_inputs: bool = True,
+         allow_unused: bool | None = None, is_grads_batched: bool = False,
          materialize_grads: bool = False) -> tuple[Tensor | None, ...]:
     """The gradients of the sum of `outputs`, weighted with `grad_outputs`, for each of `inputs`;
     `.grad` is left alone.
 
     create_graph: they can be differentiated again. retain_graph: keep what is needed to ask again.
-    GradientError for an input that no output depends on, unless allow_unused (it gets None) or
-    materialize_grads (zeros).
+    is_grads_batched: the weights have one more axis, the first, and so have the gradients: those
+    for each entry along it. only_inputs means nothing, as in PyTorch. GradientError for an input
+    that no output depends on, unless allow_unused (it gets None) or materialize_grads (zeros).
     """
+    if not only_inputs:
+        warnings.warn("grad: only_inputs means nothing any more; use autograd.backward for the "
+                      "gradients of other leaves", FutureWarning, stacklevel=2)
+    if is_grads_batched:
+        weights = _weights(grad_outputs, len(_tensors(outputs, "outputs")))
+        count = _batch_size(weights)
+        rows = [grad(outputs, inputs, [None if w is None else w[i] for w in weights],
+                     True if i + 1 < count else retain_graph, create_graph,
+                     allow_unused=allow_unused, materialize_grads=materialize_grads)
+                for i in range(count)]
+        return tuple(stack([g for g in column if g is not None]) if column[0] is not None else None
+                     for column in zip(*rows, strict=True))
     roots, wanted = _tensors(outputs, "outputs"), _tensors(inputs, "inputs")
     for number, t in enumerate(wanted):
         if not t.requires_grad:
@@ -62,6 +77,15 @@ def grad(outputs: Given, inputs: Given,
             root._free_graph()
     return tuple(_result(number, t, part, create_graph, allow_unused, materialize_grads)
                  for number, (t, part) in enumerate(zip(wanted, parts, strict=True)))
+
+
+def _batch_size(weights: Sequence[Tensor | None]) -> int:
+    """The size that the first axes of these weights share."""
+    shapes = [w.shape for w in weights if w is not None]
+    if len({shape[:1] for shape in shapes}) != 1 or not all(shape and shape[0] for shape in shapes):
+        raise ArgumentError(f"grad: is_grads_batched takes grad_outputs whose first axes have the "
+                            f"same size, 1 or more; these have shapes {shapes}")
+    return int(shapes[0][0])
 
 
 def _result(number: int, t: Tensor, part: Node | None, create_graph: bool,

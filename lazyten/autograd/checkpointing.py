@@ -16,6 +16,7 @@ from lazyten.ir.node import Node, cast, const, make, move, reshape, substitute, 
 from lazyten.ir.ops import Op
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math.elementwise import with_gradient
+from lazyten.storage.storage import new_leaf_id
 from lazyten.support.errors import ArgumentError
 from lazyten.support.trees import flatten
 
@@ -70,9 +71,15 @@ class _Again:
     def __call__(self, g: Node, node: Node) -> tuple[Node | None, ...]:
         never = _never(g)
         copies = {x: make(Op.CONTIGUOUS, x.dtype, (ew.where(never, const(0, x.dtype), x),))
-                  if x.op is not Op.LEAF else x for x in self.inputs}
-        again, = substitute([self.output], copies)
-        return tuple(vjp(again, g, [copies[x] for x in self.inputs]))
+                  for x in self.inputs if x.op is not Op.LEAF}
+        # The walk ends at them: an input may depend on a leaf that the function uses again.
+        ends = {x: make(Op.LEAF, x.dtype, (make(Op.DETACH, x.dtype, (copy,)),), new_leaf_id())
+                for x, copy in copies.items()}
+        again, = substitute([self.output], ends)
+        found = vjp(again, g, [ends.get(x, x) for x in self.inputs])
+        parts = iter(substitute([part for part in found if part is not None],
+                                {ends[x]: copy for x, copy in copies.items()}))
+        return tuple(None if part is None else next(parts) for part in found)
 
 
 def _never(g: Node) -> Node:

@@ -18,8 +18,18 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 TOLERANCES = {"float32": {"rtol": 1e-4, "atol": 1e-5}, "float64": {"rtol": 1e-9, "atol": 1e-10}}
-IN_FLOAT64: frozenset[str] = frozenset()
-CANNOT_JIT: dict[str, str] = {}
+IN_FLOAT64 = frozenset({"generative/gan", "images/vit", "text/mingpt", "text/seq2seq"})
+"""A bias that changes nothing, before a normalization or a softmax, has a gradient of rounding
+errors, and Adam takes a whole step from it: eps hides what float64 leaves of it."""
+ROUNDED = {"training/mixed_precision": {"rtol": 2 ** -8, "atol": 2 ** -8}}
+"""What is computed in bfloat16, which has 8 bits."""
+CANNOT_JIT = {
+    "text/gru_sentiment": "reading a tensor's value",  # lengths are numbers, made a tensor inside
+    "training/hooks": "registering a hook of Conv2d",  # at each step
+    "training/lbfgs": r"LBFGS.step\(\).*looks at losses",
+    "training/loss_scaling": "reading a tensor's value",  # get_scale()
+}
+"""Programs whose step is refused by `lt.jit`, with the words of its error."""
 
 
 def dtype(name: str) -> str:
@@ -38,7 +48,7 @@ def by_pytorch(name: str) -> tuple[dict[str, Any], Trained]:
         torch.set_default_dtype(torch.float32)
 
 
-def by_lazyten(name: str, wrap: Callable[[Any], Any] = lambda step: step) -> Trained:
+def by_lazyten(name: str, wrap: Callable[[Any], Any]) -> Trained:
     state, _ = by_pytorch(name)
     lt.set_default_dtype(getattr(lt, dtype(name)))
     try:
@@ -50,26 +60,22 @@ def by_lazyten(name: str, wrap: Callable[[Any], Any] = lambda step: step) -> Tra
 
 def check(name: str, ours: Trained) -> None:
     _, theirs = by_pytorch(name)
-    within = TOLERANCES[dtype(name)]
+    within = ROUNDED.get(name) or TOLERANCES[dtype(name)]
     for i, (found, expected) in enumerate(zip(ours.losses, theirs.losses, strict=True)):
-        for ours_, theirs_ in zip(found, expected, strict=True):
-            assert ours_.dtype == theirs_.dtype
-            np.testing.assert_allclose(ours_, theirs_, **within, err_msg=f"step {i}")
+        for mine, other in zip(found, expected, strict=True):
+            assert mine.dtype == other.dtype
+            np.testing.assert_allclose(mine, other, **within, err_msg=f"step {i}")
     assert list(ours.state) == list(theirs.state)
     for key, value in theirs.state.items():
         assert ours.state[key].dtype == value.dtype, key
         np.testing.assert_allclose(ours.state[key], value, **within, err_msg=key)
 
 
+@pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jit"])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_program_trains_as_under_pytorch(name: str) -> None:
-    check(name, by_lazyten(name))
-
-
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_a_jitted_step_trains_as_under_pytorch(name: str) -> None:
-    if name in CANNOT_JIT:
+def test_a_program_trains_as_under_pytorch(name: str, jitted: bool) -> None:
+    if jitted and name in CANNOT_JIT:
         with pytest.raises(lt.JitError, match=CANNOT_JIT[name]):
             by_lazyten(name, lt.jit)
     else:
-        check(name, by_lazyten(name, lt.jit))
+        check(name, by_lazyten(name, lt.jit if jitted else lambda step: step))

@@ -717,6 +717,11 @@ AUTOGRAD = [
     Bad("grad with too few weights", lambda t: lt.autograd.grad(
         [t.leaf.sum(), t.leaf.mean()], t.leaf, [None]),
         A, "grad", ("1 weights", "2 outputs"), "one for each"),
+    Bad("batched grad of unequal batches", lambda t: lt.autograd.grad(
+        [t.leaf.sum(), t.leaf.mean()], t.leaf, [lt.ones(2), lt.ones(3)], is_grads_batched=True),
+        A, "grad", ("(2,)", "(3,)"), "same size"),
+    Bad("batched grad without weights", lambda t: lt.autograd.grad(
+        t.leaf.sum(), t.leaf, is_grads_batched=True), A, "grad", ("[]",), "first axes"),
     Bad("grad of a list of numbers", lambda t: lt.autograd.grad([1.0], t.leaf),
         D, "grad", ("1.0",), "give tensors"),
     Bad("gradcheck of float32", lambda t: lt.autograd.gradcheck(lt.exp, t.leaf),

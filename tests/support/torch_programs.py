@@ -36,7 +36,7 @@ class Trained:
 
 @contextmanager
 def loaded(name: str, ours: bool) -> Iterator[dict[str, Any]]:
-    """The functions of a program, for lazyten or for PyTorch, and what `import torch` means to them.
+    """The functions of a program, for lazyten or for PyTorch; `import torch` means it meanwhile.
     AssertionError if they ask for what lazyten does not have."""
     missed: dict[str, str] = {}
     with standing_in(missed) if ours else nullcontext():

@@ -153,6 +153,12 @@ GRADS = {
     "weights": lambda m, x, y: m.autograd.grad(x * y, [x, y], grad_outputs=y.detach() * 2),
     "unused": lambda m, x, y: m.autograd.grad(x.sum(), [x, y], allow_unused=True),
     "zeros": lambda m, x, y: m.autograd.grad(x.sum(), [x, y], materialize_grads=True),
+    "by position": lambda m, x, y: m.autograd.grad(x.sum(), [x, y], None, None, False, True, True),
+    "batched": lambda m, x, y: m.autograd.grad(
+        [x * y, (x ** 3).sum()], [x, y], [m.stack([y, y * 2]).detach(), y[:2].detach()],
+        is_grads_batched=True),
+    "batched, unused": lambda m, x, y: m.autograd.grad(
+        x * 2, [x, y], m.stack([y, y * 2]).detach(), is_grads_batched=True, allow_unused=True),
     "twice": lambda m, x, y: m.autograd.grad(
         m.autograd.grad((x ** 3 * y).sum(), x, create_graph=True)[0].sum(), [x, y]),
     "a leaf that was written since": lambda m, x, y: written_since(m, x),
@@ -443,6 +449,27 @@ def test_checkpoints_can_be_differentiated_twice(device: str) -> None:
     x, y = leaf(device), leaf(device)
     assert autograd.gradgradcheck(lambda a, b: lt.checkpoint(lambda c: (c * b).sin() * c, a),
                                   (x, y))
+
+
+@pytest.mark.parametrize("derivative", [1, 2])
+def test_checkpoints_that_share_a_weight_each_give_it_a_gradient(device: str,
+                                                                 derivative: int) -> None:
+    def gradients(call: Any) -> list[Any]:
+        w, v, x = leaf(device), leaf(device), leaf(device)
+
+        def layer(y: lt.Tensor) -> lt.Tensor:
+            return (y * w).sin() + y
+
+        def two(y: lt.Tensor, z: lt.Tensor) -> lt.Tensor:  # z is made of y
+            return y * z.cos() + w * y
+        y = call(layer, call(lambda y: y * v.exp(), call(layer, x)))
+        found = list(autograd.grad(call(two, y, y * w).sum(), (w, v, x), create_graph=True))
+        if derivative == 2:
+            found = list(autograd.grad(sum((g * g).sum() for g in found), (w, v, x)))
+        return [g.detach().numpy() for g in found]
+    for found, expected in zip(gradients(lt.checkpoint), gradients(lambda f, *x: f(*x)),
+                               strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 def test_a_checkpoint_gives_what_its_function_gives(device: str) -> None:

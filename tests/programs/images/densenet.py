@@ -22,7 +22,7 @@ class DenseBlock(nn.ModuleDict):
     def __init__(self, num_layers, num_input_features, growth_rate):
         super().__init__()
         for i in range(num_layers):
-            self.add_module("denselayer%d" % (i + 1),  # noqa: UP031
+            self.add_module("denselayer%d" % (i + 1),
                             DenseLayer(num_input_features + i * growth_rate, growth_rate))
 
     def forward(self, init_features):

@@ -6,7 +6,7 @@ from torch import nn, optim
 
 class LeNet(nn.Module):
     def __init__(self):
-        super(LeNet, self).__init__()  # noqa: UP008
+        super(LeNet, self).__init__()
         self.conv1 = nn.Conv2d(1, 4, 5, padding=2)
         self.conv2 = nn.Conv2d(4, 6, 5)
         self.fc1 = nn.Linear(6 * 2 * 2, 16)

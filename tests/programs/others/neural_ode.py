@@ -18,7 +18,7 @@ class ODEFunc(nn.Module):
 
 def odeint(func, y0, t):
     solution = [y0]
-    for t0, t1 in zip(t[:-1], t[1:], strict=True):
+    for t0, t1 in zip(t[:-1], t[1:]):
         y, dt = solution[-1], t1 - t0
         k1 = func(t0, y)
         k2 = func(t0 + dt / 2, y + dt * k1 / 2)

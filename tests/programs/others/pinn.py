@@ -7,7 +7,7 @@ class PINN(nn.Module):
     def __init__(self, layers=(2, 8, 8, 1)):
         super().__init__()
         self.linears = nn.ModuleList([nn.Linear(i, o)
-                                      for i, o in zip(layers[:-1], layers[1:], strict=True)])
+                                      for i, o in zip(layers[:-1], layers[1:])])
         self.nu = nn.Parameter(torch.tensor(0.05))
 
     def forward(self, x, t):

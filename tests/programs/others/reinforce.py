@@ -1,8 +1,7 @@
-"""Policy gradient: discounted returns, Categorical, an entropy bonus."""
+"""Policy gradient: discounted returns, log_softmax and gather, an entropy bonus."""
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from torch.distributions import Categorical
 
 
 class Policy(nn.Module):
@@ -14,7 +13,7 @@ class Policy(nn.Module):
 
     def forward(self, x):
         x = F.relu(self.affine1(x))
-        return F.softmax(self.action_head(x), dim=-1), self.value_head(x)
+        return self.action_head(x), self.value_head(x)
 
 
 def model():
@@ -37,11 +36,13 @@ def step(model, optimizer, states, actions, rewards):
         returns.insert(0, R)
     returns = torch.stack(returns)
     returns = (returns - returns.mean()) / (returns.std() + 1e-6)
-    probs, values = model(states)
-    m = Categorical(probs)
+    logits, values = model(states)
+    log_probs = F.log_softmax(logits, dim=-1)
+    entropy = -(log_probs.exp() * log_probs).sum(-1)
+    log_prob = log_probs.gather(1, actions.unsqueeze(1)).squeeze(1)
     advantage = returns - values.squeeze(-1)
-    policy_loss = (-m.log_prob(actions) * advantage.detach()).sum()
-    loss = policy_loss + F.smooth_l1_loss(values.squeeze(-1), returns) - 0.01 * m.entropy().mean()
+    policy_loss = (-log_prob * advantage.detach()).sum()
+    loss = policy_loss + F.smooth_l1_loss(values.squeeze(-1), returns) - 0.01 * entropy.mean()
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()

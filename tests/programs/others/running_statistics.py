@@ -1,4 +1,4 @@
-"""A codebook trained by running averages: buffers assigned in forward, straight-through gradients."""
+"""A codebook of running averages: buffers assigned in forward, straight-through gradients."""
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
