@@ -12,7 +12,6 @@ from importlib import import_module as _import_module
 from types import ModuleType as _ModuleType
 
 from lazyten import nn as nn
-from lazyten import optim as optim
 from lazyten.autograd.checkpointing import checkpoint as checkpoint
 from lazyten.frontend.arguments import takes_tensors as _takes_tensors
 from lazyten.frontend.array_functions import atleast_1d as atleast_1d
@@ -196,6 +195,9 @@ if _typing.TYPE_CHECKING:  # what not every program uses is loaded when it is fi
     from lazyten.tuning.tuning import load_decisions as load_decisions
     from lazyten.tuning.tuning import tune as tune
 
+if _typing.TYPE_CHECKING:
+    from lazyten import optim as optim
+
 _LATER = {
     "grad": "autograd", "vmap": "func", "jit": "capture.jitted", "load": "frontend.saving",
     "save": "frontend.saving", "load_safetensors": "frontend.serialization",
@@ -207,8 +209,9 @@ _LATER = {
         "max_pool1d", "max_pool2d", "max_pool3d", "pairwise_distance", "pdist", "pixel_shuffle",
         "pixel_unshuffle", "prelu", "rms_norm", "rrelu", "selu", "threshold"), "nn.functional")}
 """The modules of what is loaded later; others that are loaded later are modules themselves."""
-_LATER_MODULES = ("amp", "autograd", "backends", "cuda", "distributions", "func", "linalg",
-                  "special", "testing", "utils")
+_LATER_MODULES = (
+    "amp", "autograd", "backends", "cuda", "distributions", "func", "linalg", "optim", "special",
+    "testing", "utils")
 
 __version__ = "0.1.0"
 
@@ -313,6 +316,10 @@ def __getattr__(name: str) -> _typing.Any:
     raise AttributeError(f"module 'lazyten' has no attribute {name!r}")
 
 
-__all__ = sorted({"__version__", "nn", "optim", *_LATER, *_LATER_MODULES, *(
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER, *_LATER_MODULES})
+
+
+__all__ = sorted({"__version__", "nn", *_LATER, *_LATER_MODULES, *(
     name for name, value in globals().items()
     if not name.startswith("_") and not isinstance(value, _ModuleType))})

@@ -19,23 +19,53 @@ Files, in reading order:
   one, too.
 - init.py: Initial values of parameters, written in place; each function gives the tensor back.
 """
-from lazyten.nn import functional, init, modules, parallel, utils
+import typing as _typing
+from importlib import import_module as _import_module
+
+from lazyten.nn import functional, init, modules
 from lazyten.nn.containers import ModuleDict, ModuleList, Sequential
 from lazyten.nn.module import Module
 from lazyten.nn.modules import *  # noqa: F403
-from lazyten.nn.parallel import DataParallel
 from lazyten.nn.parameter import Buffer, Parameter, UninitializedParameter
 from lazyten.nn.parameter_containers import ParameterDict, ParameterList
-from lazyten.nn.sequence.attention import MultiheadAttention
-from lazyten.nn.sequence.cells import GRUCell, LSTMCell, RNNCell, RNNCellBase
-from lazyten.nn.sequence.recurrent import GRU, LSTM, RNN, RNNBase
-from lazyten.nn.sequence.transformer import (
-    Transformer,
-    TransformerDecoder,
-    TransformerDecoderLayer,
-    TransformerEncoder,
-    TransformerEncoderLayer,
-)
+from lazyten.support.forking import undivided as _undivided
+
+if _typing.TYPE_CHECKING:
+    from lazyten.nn import parallel, utils
+    from lazyten.nn.parallel import DataParallel
+    from lazyten.nn.sequence.attention import MultiheadAttention
+    from lazyten.nn.sequence.cells import GRUCell, LSTMCell, RNNCell, RNNCellBase
+    from lazyten.nn.sequence.recurrent import GRU, LSTM, RNN, RNNBase
+    from lazyten.nn.sequence.transformer import (
+        Transformer,
+        TransformerDecoder,
+        TransformerDecoderLayer,
+        TransformerEncoder,
+        TransformerEncoderLayer,
+    )
+
+_LATER = {"DataParallel": "parallel", "MultiheadAttention": "sequence.attention", **dict.fromkeys(
+    ("GRUCell", "LSTMCell", "RNNCell", "RNNCellBase"), "sequence.cells"), **dict.fromkeys(
+    ("GRU", "LSTM", "RNN", "RNNBase"), "sequence.recurrent"), **dict.fromkeys(
+    ("Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
+     "TransformerEncoderLayer"), "sequence.transformer")}
+"""Where to find what not every program uses."""
+_LATER_MODULES = ("parallel", "utils")
+
+
+@_undivided
+def __getattr__(name: str) -> _typing.Any:
+    """Loads what not every program uses."""
+    if name in _LATER_MODULES:
+        return _import_module(f"lazyten.nn.{name}")
+    if name in _LATER:
+        return getattr(_import_module(f"lazyten.nn.{_LATER[name]}"), name)
+    raise AttributeError(f"module 'lazyten.nn' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER, *_LATER_MODULES})
+
 
 __all__ = [
     "GRU", "LSTM", "RNN", "Buffer", "DataParallel", "GRUCell", "LSTMCell", "Module", "ModuleDict",
