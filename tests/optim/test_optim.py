@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,28 @@ def test_a_saved_optimizer_goes_on_as_if_never_stopped(name: str, device: str) -
     assert train(copies, other, 4) == straight
     for p, copy in zip(params, copies, strict=True):
         np.testing.assert_array_equal(p.detach().numpy(), copy.detach().numpy())
+
+
+def test_a_state_goes_through_a_file(tmp_path: Path) -> None:
+    params = parameters("interpreter")
+    optimizer = Adam(params, lr=0.1, amsgrad=True)
+    schedule = lt.optim.lr_scheduler.StepLR(optimizer, 2)
+    for _ in range(3):
+        train(params, optimizer, 1)
+        schedule.step()
+    lt.save({"optimizer": optimizer.state_dict(), "schedule": schedule.state_dict()},
+            tmp_path / "state")
+    saved = lt.load(tmp_path / "state")
+    copies = [p.detach().clone().realize().requires_grad_() for p in params]
+    other = Adam(copies, amsgrad=True)
+    others = lt.optim.lr_scheduler.StepLR(other, 2)
+    others.load_state_dict(saved["schedule"])
+    other.load_state_dict(saved["optimizer"])
+    for _ in range(3):
+        assert train(params, optimizer, 1) == train(copies, other, 1)
+        schedule.step()
+        others.step()
+    assert others.get_last_lr() == schedule.get_last_lr()
 
 
 def test_a_state_dict_names_parameters_by_number() -> None:
