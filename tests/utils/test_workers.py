@@ -156,8 +156,10 @@ def test_an_error_of_beginning_is_raised_at_the_first_batch() -> None:
 def test_workers_end_with_an_iteration_that_is_broken_off() -> None:
     batches = iter(DataLoader(Who(100), batch_size=None, num_workers=2))
     pids = {next(batches)[1] for _ in range(2)}
+    processes = batches.pool.processes
     assert all(map(alive, pids))
     del batches
+    assert [p.exitcode for p in processes] == [0, 0]  # by themselves
     assert gone(pids)
 
 
