@@ -60,12 +60,13 @@ WITHOUT_A_ROW = named("lt", """
     bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor divide greater
     greater_equal le matmul multiply negative not_equal pow true_divide
 
-    absolute acosh adjoint arccosh atleast_1d corrcoef diagflat dsplit isneginf isreal logspace mv
-    nanquantile rsub split_with_sizes unravel_index vdot
+    absolute acosh adjoint arccosh atleast_1d cdist corrcoef diagflat dsplit index_put isneginf
+    isreal logspace mv nanquantile rsub scalar_tensor split_with_sizes unravel_index vdot
 
     bernoulli empty normal randint_like
 
-    allclose broadcast_shapes equal is_complex is_floating_point is_nonzero is_tensor
+    allclose broadcast_shapes equal is_complex is_floating_point is_inference is_nonzero
+    is_tensor
     """) | named("F", """
     adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d conv_transpose3d cosine_embedding_loss
     affine_grid conv_tbc ctc_loss fractional_max_pool2d fractional_max_pool3d grid_sample
@@ -80,7 +81,7 @@ WITHOUT_A_ROW = named("lt", """
     alpha_dropout dropout1d dropout2d dropout3d feature_alpha_dropout gumbel_softmax
     multi_head_attention_forward rrelu
     """) | named("Tensor", """
-    bitcast byte char conj cpu new_ones new_tensor type
+    bitcast byte char conj cpu new_ones new_tensor sum_to_size type
 
     new_empty
 

@@ -29,6 +29,7 @@ from lazyten.support.trees import Branch, flatten, unflatten
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
 _tracing = forking.lock()
 """One trace at a time: while one is under way, storages hold stand-ins."""
@@ -218,16 +219,7 @@ def _static(value: Any) -> Hashable:
     return type(value), value
 
 
-@overload
-def jit(function: Callable[P, R], *, check: bool = False,
-        donate: Donate = ()) -> Jitted[P, R]: ...
-@overload
-def jit(function: None = None, *, check: bool = False, donate: Donate = ()) -> Callable[
-    [Callable[P, R]], Jitted[P, R]]: ...
-
-
-def jit(function: Callable[P, R] | None = None, *, check: bool = False,
-        donate: Donate = ()) -> Any:
+class _Jit:
     """The function, traced at its first call and then replayed without running its Python.
 
     Use it as a decorator, with or without options, or on a method or a module. It is traced again
@@ -240,6 +232,34 @@ def jit(function: Callable[P, R] | None = None, *, check: bool = False,
     are not needed after a call: results may take their memory. Using one afterwards, or a view of
     it, is a JitError, unless the function gives it back or changes it in place.
     """
-    if function is None:
-        return functools.partial(jit, check=check, donate=donate)
-    return Jitted(function, check, donate)
+
+    @overload
+    def __call__(self, function: Callable[P, R], *, check: bool = False,
+                 donate: Donate = ()) -> Jitted[P, R]: ...
+    @overload
+    def __call__(self, function: None = None, *, check: bool = False,
+                 donate: Donate = ()) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
+
+    def __call__(self, function: Callable[P, R] | None = None, *, check: bool = False,
+                 donate: Donate = ()) -> Any:
+        if function is None:
+            return functools.partial(self, check=check, donate=donate)
+        return Jitted(function, check, donate)
+
+    @staticmethod
+    def script(obj: T, *args: Any, **options: Any) -> T:
+        """The same object, for programs that have PyTorch compile parts of models: what is eager
+        here is fused and compiled as it is."""
+        return obj
+
+    trace = ignore = export = unused = script
+
+    @staticmethod
+    def is_scripting() -> bool:
+        """False: Python always runs as Python."""
+        return False
+
+    is_tracing = is_scripting
+
+
+jit = _Jit()

@@ -55,6 +55,17 @@ def test_kinds_of_tensors_make_them_and_know_them() -> None:
     assert x.pin_memory() is x and x.cpu().get_device() == -1
 
 
+def test_what_compiles_parts_of_models_elsewhere_gives_them_as_they_are() -> None:
+    @lt.jit.script
+    def double(x: lt.Tensor) -> lt.Tensor:
+        return x if lt.jit.is_scripting() or lt.jit.is_tracing() else x * 2
+
+    model = lt.nn.Linear(2, 2)
+    assert lt.jit.trace(model, lt.ones(1, 2)) is model is lt.compile(model, mode="default")
+    assert lt.jit.ignore(double)(lt.ones(1)).tolist() == [2] == lt.jit(double)(lt.ones(1)).tolist()
+    assert lt.compile(dynamic=True)(double) is double
+
+
 def test_bad_print_options_change_nothing() -> None:
     before = printing.options
     for options in ({"profile": "long"}, {"profile": {}}, {"precision": -1}, {"edgeitems": "3"}):
