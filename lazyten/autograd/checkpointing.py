@@ -20,6 +20,10 @@ from lazyten.storage.storage import new_leaf_id
 from lazyten.support.errors import ArgumentError
 from lazyten.support.trees import flatten
 
+OPTIONS = ("use_reentrant", "preserve_rng_state", "determinism_check", "debug", "early_stop")
+"""What PyTorch's `checkpoint` takes beside the function's arguments, and is no question here: the
+same values are computed again, random ones too, whatever they say."""
+
 
 def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """`function(*args, **kwargs)`, whose inner values are computed again in the backward pass.
@@ -27,9 +31,10 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     That takes less memory and more time. Gradients flow to the arguments that are tensors, and to
     all other leaves that the function uses. Random numbers are the same both times; sums may
     differ by rounding, so that a comparison of all but equal sums may turn out otherwise. The
-    function gives a tensor, or a tuple, list or dict of them.
+    function gives a tensor, or a tuple, list or dict of them. PyTorch's options (OPTIONS) are taken
+    and change nothing.
     """
-    kwargs.pop("use_reentrant", None)
+    kwargs = {name: value for name, value in kwargs.items() if name not in OPTIONS}
     if not callable(function):
         raise ArgumentError(f"checkpoint of {function!r:.40}: give the function, and then its "
                             f"arguments")

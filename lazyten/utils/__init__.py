@@ -2,7 +2,8 @@
 
 Files, in reading order:
 
-- checkpoint.py: `checkpoint`: activations that are computed again rather than kept.
+- checkpoint.py: `checkpoint`, `checkpoint_sequential`: activations that are computed again rather
+  than kept.
 
 The room data/ has data sets and loaders: `lazyten.utils.data`.
 """

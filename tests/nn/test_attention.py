@@ -23,8 +23,8 @@ def hidden_rows() -> tuple[Any, Any]:
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize("mask", [None, SEEN, BIAS, *hidden_rows()],
-                         ids=["none", "bool", "float", "a row hidden", "a row at -inf"])
+@pytest.mark.parametrize("mask", [None, SEEN, BIAS, BIAS.astype("f4"), *hidden_rows()],
+                         ids=["none", "bool", "float", "float32", "a row hidden", "a row at -inf"])
 @pytest.mark.parametrize("scale", [None, 0.3])
 def test_values_and_gradients_are_pytorchs(mask: Any, scale: float | None, device: str) -> None:
     arrays = [RNG.normal(size=s) for s in ((2, 3, 5, 4), (2, 3, 7, 4), (2, 3, 7, 6))]
@@ -52,6 +52,18 @@ def check(arrays: list[Any], options: dict[str, Any], mask: Any, device: str) ->
     for mine, its in zip(ours, other, strict=True):
         assert mine.grad is not None
         np.testing.assert_allclose(mine.grad.numpy(), its.grad.numpy(), rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_mask_of_float32_leaves_a_smaller_type(dtype: str, device: str) -> None:
+    q, k, v = (RNG.normal(size=s) for s in ((5, 4), (7, 4), (7, 6)))
+    found, expected = (m.nn.functional.scaled_dot_product_attention(
+        *(m.tensor(a, dtype=getattr(m, dtype), device=where) for a in (q, k, v)),
+        m.tensor(BIAS[0, 0].astype("f4"), device=where))
+        for m, where in ((lt, device), (torch, "cpu")))
+    assert found.dtype is getattr(lt, dtype) and expected.dtype is getattr(torch, dtype)
+    np.testing.assert_allclose(found.float().numpy(), expected.float().numpy(), rtol=0, atol=0.02)
 
 
 def zeros(*shape: int) -> lt.Tensor:

@@ -728,6 +728,9 @@ AUTOGRAD = [
         A, "gradcheck", ("float64",), "requires_grad"),
     Bad("a Function without forward()", lambda t: lt.autograd.Function.apply(t.leaf),
         G, "forward()", (), "add a static method"),
+    Bad("more segments than layers", lambda t: lt.utils.checkpoint.checkpoint_sequential(
+        [lt.exp], 2, t.f), A, "checkpoint_sequential", ("2 segments", "1 functions"),
+        "from 1 to 1"),
     Bad("checkpoint of a tensor", lambda t: lt.checkpoint(t.f), A, "checkpoint", ("tensor",),
         "give the function"),
 ]

@@ -472,6 +472,20 @@ def test_checkpoints_that_share_a_weight_each_give_it_a_gradient(device: str,
         np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
+@pytest.mark.torch
+@pytest.mark.parametrize("segments", [1, 2, 3, 5])
+def test_segments_of_layers_are_checkpoints(segments: int) -> None:
+    def of(m: Any, checkpoint: Any) -> Any:
+        weight = m.tensor(VALUES, requires_grad=True)
+        layers = [lambda y: y * weight, m.sin, m.cos, lambda y: y + weight, m.exp]
+        checkpoint(layers, segments, weight * 2, use_reentrant=False,
+                   preserve_rng_state=False).sum().backward()
+        return weight.grad.numpy()
+    from torch.utils.checkpoint import checkpoint_sequential
+    np.testing.assert_allclose(of(lt, lt.utils.checkpoint.checkpoint_sequential),
+                               of(torch, checkpoint_sequential), rtol=1e-12)
+
+
 def test_a_checkpoint_gives_what_its_function_gives(device: str) -> None:
     x = leaf(device)
     a, rest = lt.checkpoint(lambda v, k: (v * k, {"b": [v + 1, 5]}), x, k=2)

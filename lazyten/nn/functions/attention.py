@@ -27,10 +27,10 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor,
     match it: weights are softmax(query @ key.T * scale) over S; (.., L, V).
 
     attn_mask (broadcast to (.., L, S)): bool, True where a query may see a key, or floats that are
-    added to the scores. dropout_p: weights are 0 with this probability. is_causal: query i sees
-    keys 0 to i only. scale: 1/sqrt(E) unless given. enable_gqa: each head of key and value (axis
-    -3) serves several neighbouring heads of the query. A query that sees nothing gives 0, as in
-    PyTorch.
+    added to the scores, float32 or of the query's type. dropout_p: weights are 0 with this
+    probability. is_causal: query i sees keys 0 to i only. scale: 1/sqrt(E) unless given.
+    enable_gqa: each head of key and value (axis -3) serves several neighbouring heads of the query.
+    A query that sees nothing gives 0, as in PyTorch.
     """
     check_probability(dropout_p, "scaled_dot_product_attention")
     if enable_gqa:
@@ -49,7 +49,7 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor,
         return dropout(scores.softmax(-1), dropout_p) @ value
     weights = scores.masked_fill(hidden, -math.inf).softmax(-1)
     weights = weights.masked_fill(hidden, 0.0)  # NaN where all of a row is hidden
-    return dropout(weights, dropout_p) @ value
+    return dropout(weights.to(value.dtype), dropout_p) @ value
 
 
 def _for_heads(x: Tensor, query: Tensor) -> Tensor:
@@ -89,8 +89,8 @@ def _check(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causa
     if causal:
         raise ArgumentError(f"{name}: is_causal=True is a mask already; give only one of it and "
                             f"attn_mask")
-    if mask.dtype is not dt.bool_ and mask.dtype is not query.dtype:
-        raise DTypeError(f"{name}: the mask is {mask.dtype.name}; it must be bool or "
+    if mask.dtype not in (dt.bool_, dt.float32, query.dtype):
+        raise DTypeError(f"{name}: the mask is {mask.dtype.name}; it must be bool, float32 or "
                          f"{query.dtype.name}")
     scores = (*query.shape[:-1], key.shape[-2])
     allowed = mask.ndim <= max(query.ndim, key.ndim) and all(
