@@ -44,13 +44,14 @@ def made_of_parts(owner: C) -> C:
     in messages of Python, too."""
     global _results
     _results = owner
+    named: dict[FunctionType, Any] = {}  # two names of one method stay names of one
     for part in owner.__mro__[1:]:
         for name, method in list(vars(part).items()):
             if isinstance(method, FunctionType):
                 if method.__qualname__.startswith(part.__name__):
                     method.__qualname__ = f"{owner.__name__}.{method.__name__}"
                 if not name.startswith("_"):
-                    setattr(part, name, taking_aliases(method))
+                    setattr(part, name, named.setdefault(method, taking_aliases(method)))
     return owner
 
 
