@@ -180,7 +180,7 @@ def test_fresh_numbers_compile_nothing_anew(draw: Callable[[str], Any], device: 
     (lambda: lt.rand(3, dtype=lt.int32), lt.DTypeError), (lambda: lt.randint(3, 3, (2,)),
                                                           lt.ArgumentError),
     (lambda: lt.randint(0, 300, (2,), dtype=lt.int8), lt.ArgumentError),
-    (lambda: lt.randint(0, 3, (2,), dtype=lt.float32), lt.DTypeError),
+    (lambda: lt.randint(0, 3, (2,), dtype=lt.bool_), lt.DTypeError),
     (lambda: lt.manual_seed(1.5), lt.DTypeError), (lambda: lt.manual_seed(1 << 70),
                                                    lt.ArgumentError),
     (lambda: lt.zeros(3, dtype=lt.int32).uniform_(), lt.DTypeError),
