@@ -138,7 +138,9 @@ GradientRule = Callable[[Node, Node], Sequence[Node | None]]
 def _forget(reference: ref[Node]) -> None:
     assert isinstance(reference, _Interned)
     if _interned.get(reference.key) is reference:
-        del _interned[reference.key]
+        gone = _interned.pop(reference.key, reference)
+        if gone is not reference:  # another thread has made the node again meanwhile
+            _interned.setdefault(reference.key, gone)
 
 
 def make(op: Op, dtype: DType, src: tuple[Node, ...] = (), arg: Any = None,

@@ -71,8 +71,8 @@ def test_halves_are_computed_in_float32_and_rounded_once(device: str) -> None:
 
 def test_lgamma_of_every_half(device: str) -> None:
     values = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
-    whole = np.isfinite(values) & (values <= 0) & (values == np.floor(values))
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
+        whole = np.isfinite(values) & (values <= 0) & (values == np.floor(values))
         expected = np.array([np.inf if pole else math.lgamma(v) for v, pole in zip(
             values.astype(np.float64).tolist(), whole, strict=True)]).astype(np.float16)
     found = lt.tensor(values, device=device).lgamma().numpy()
