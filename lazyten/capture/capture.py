@@ -323,14 +323,13 @@ class Capture(Observer):
             storage.version, storage.shared = b.version, b.shared
         for used in self.gradients.values():
             used.tensor._grad = used.before
-        for change in self.assigned or self.environment.assigned():
+        for change in self.environment.assigned() if failed else self.assigned:
             if change.place.is_assignable:
                 change.place.assign(change.before)
         self.assigned = []
         self.sharing.clear()
-        self.environment.generalize(self.means)
-        if self.takes_arrays:
-            self.environment.look_into_arrays()
+        if not failed and (self.means or self.takes_arrays):
+            self.environment.generalize(self.means, self.takes_arrays)
         if failed:
             for undo in reversed(self.undos):
                 undo()

@@ -5,7 +5,7 @@ now, and what a trace has assigned to.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from operator import is_, itemgetter
@@ -61,13 +61,18 @@ def _changed_in(watched: Iterable[_Watched]) -> _Watched | None:
 class _ByIdentity:
     """Names that mean the same as long as they are the same objects, compared all at once."""
 
-    def __init__(self, watched: Iterable[_Watched], whole: Sequence[dict[str, Any]]) -> None:
-        """whole: dicts of which every name counts, and none may come or go."""
+    def __init__(self, watched: Iterable[_Watched], whole: Sequence[dict[str, Any]],
+                 expected: Collection[Place] = ()) -> None:
+        """whole: dicts of which every name counts, and none may come or go. expected: what `expect`
+        may be told of."""
         self.without = [below for below in whole if not below]  # most tables of most layers
         self.whole = [below for below in whole if below]
         self.names = [*chain.from_iterable(self.whole)]
         self.views = [below.values() for below in self.whole]
         self.values = [*chain.from_iterable(self.views)]
+        self._value_at = {place: number for number, place in enumerate(
+            Place(below, name) for below in self.whole for name in below) if place in expected
+            } if expected else {}
         known = {id(below) for below in whole}
         rest = {w.place: w.value for w in watched if id(w.place.holder) not in known}
         self.empty = [place for place, value in rest.items() if value is MISSING]
@@ -92,8 +97,7 @@ class _ByIdentity:
         if place in self._held_at:
             self.held[self._held_at[place]] = value
         else:
-            names = [Place(below, name) for below in self.whole for name in below]
-            self.values[names.index(place)] = value
+            self.values[self._value_at[place]] = value
 
     def still_holds(self) -> bool:
         """Whether they are."""
@@ -126,7 +130,8 @@ class Environment:
 
     def _sort(self) -> None:
         plain = [w for w in self.watched if w.is_plain]
-        self._by_identity = _ByIdentity(plain, [below for below, _ in self.sizes])
+        whole = [below for below, _ in self.sizes]
+        self._by_identity = _ByIdentity(plain, whole, self._general.keys())
         self._deep = [w for w in self.watched if not w.is_plain]
 
     @property
@@ -168,17 +173,17 @@ class Environment:
         for w in {w.place: w for w in self.watched}.values():
             yield from flatten(w.value)[0]
 
-    def generalize(self, means: Mapping[Place, Callable[[Any], Hashable]]) -> None:
-        """Of these names only a part of what they mean matters from now on."""
-        self.watched = [w if w.place not in means else replace(
-            w, means=(look := means[w.place]), seen=look(w.value)) for w in self.watched]
+    def generalize(self, means: Mapping[Place, Callable[[Any], Hashable]],
+                   into_arrays: bool = False) -> None:
+        """Of these names only a part of what they mean matters from now on. into_arrays: NumPy
+        arrays are compared by their numbers, however many."""
+        found = dict(means)
+        if into_arrays:
+            found |= {w.place: contents for w in self.watched
+                      if w.place not in means and _has_arrays(w.value)}
+        self.watched = [w if w.place not in found else replace(
+            w, means=(look := found[w.place]), seen=look(w.value)) for w in self.watched]
         self._general = {w.place: (w.means, w.seen) for w in self.watched if w.place in means}
-        self._sort()
-
-    def look_into_arrays(self) -> None:
-        """Compare NumPy arrays by their numbers from now on, however many."""
-        self.watched = [w if w.means is not snapshot or not _has_arrays(w.value) else replace(
-            w, means=contents, seen=contents(w.value)) for w in self.watched]
         self._sort()
 
     def expect(self, place: Place, value: object) -> None:
