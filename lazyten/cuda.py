@@ -10,7 +10,7 @@ from lazyten.random import manual_seed
 from lazyten.storage.device import executor, missing, runtime_class
 from lazyten.storage.memory_use import empty_cache as _empty_cache
 from lazyten.storage.memory_use import memory_stats, reset_peak
-from lazyten.storage.placement import Device
+from lazyten.storage.placement import Device, gpu
 from lazyten.support.errors import DeviceError
 
 __all__ = [
@@ -49,8 +49,7 @@ def current_device() -> int:
 
 
 def _device(device: str | int | None) -> Device:
-    return Device("cuda", current_device() if device is None else device) if not isinstance(
-        device, str) else Device(device)
+    return gpu(current_device() if device is None else device)
 
 
 def get_device_name(device: str | int | None = None) -> str:

@@ -13,7 +13,7 @@ from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import as_dtype
 from lazyten.nn.module_state import StateMethods
 from lazyten.nn.parameter import Parameter
-from lazyten.storage.placement import canonical
+from lazyten.storage.placement import canonical, gpu
 from lazyten.support.errors import ArgumentError, DTypeError
 from lazyten.support.grad_mode import no_grad
 
@@ -195,8 +195,7 @@ class Module(StateMethods):
 
     def cuda(self, device: str | int | None = None) -> Self:
         """All parameters and buffers on an NVIDIA GPU; gives this module."""
-        place = f"cuda:{device or 0}" if device is None or isinstance(device, int) else device
-        return self.to(place)
+        return self.to(gpu(device))
 
     # ---- printing --------------------------------------------------------------------------------
 

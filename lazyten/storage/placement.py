@@ -96,6 +96,11 @@ def placed(device: str | None) -> Device:
     return default_device() if device is None else canonical(device)
 
 
+def gpu(device: str | int | None) -> Device:
+    """The NVIDIA GPU that is meant: the first for None, or that of a number or a name."""
+    return canonical(device) if isinstance(device, str) else Device("cuda", device or 0)
+
+
 def canonical(name: Any) -> Device:
     """'cpu' for 'CPU' and 'cpu:0'. DeviceError for names of no runtime."""
     if not isinstance(name, str):

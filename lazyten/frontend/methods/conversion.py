@@ -12,7 +12,7 @@ from lazyten.ir.node import cast, const, make
 from lazyten.ir.ops import Op
 from lazyten.operators.math import shapes
 from lazyten.storage import data as _data
-from lazyten.storage.placement import canonical
+from lazyten.storage.placement import canonical, gpu
 from lazyten.support.errors import DTypeError
 
 Flag: TypeAlias = bool  # in this class bool is a method
@@ -56,8 +56,7 @@ class ConversionMethods(TensorCore[Tensor]):
     def cuda(self, device: str | int | None = None, non_blocking: bool = False) -> Tensor:
         """This tensor on an NVIDIA GPU: the first, or that of a number or name. (non_blocking
         changes nothing: copies wait for nothing but the value.)"""
-        place = f"cuda:{device or 0}" if device is None or isinstance(device, int) else device
-        return self.to(device=place)
+        return self.to(device=gpu(device))
 
     @overload
     def type(self) -> str: ...
