@@ -33,15 +33,15 @@ def run(script: str, arguments: Sequence[str]) -> None:
     except (OSError, UnicodeDecodeError) as error:
         raise ArgumentError(f"run: cannot read {script}: {error}; give the path of a Python "
                             f"script") from error
+    lacking, missed = missing_names(source, script), dict[str, str]()
     before = sys.argv, sys.path.copy()
     sys.argv, sys.path[0:0] = [script, *arguments], [str(Path(script).resolve().parent)]
-    missed: dict[str, str] = {}
     try:
         with standing_in(missed):
             runpy.run_path(script, run_name="__main__")
     finally:
         sys.argv, sys.path[:] = before
-        report = {**missing_names(source, Path(script).name), **missed}
+        report = lacking | missed
         if report:
             print("lazyten lacks what this program uses:", file=sys.stderr)
             for name, where in sorted(report.items()):
@@ -134,10 +134,10 @@ class _Finder(MetaPathFinder, Loader):
         """There is nothing to run."""
 
 
-def missing_names(source: str, file: str) -> dict[str, str]:
+def missing_names(source: str, script: str) -> dict[str, str]:
     """The names of torch that a script mentions and lazyten does not have, each with its first
-    line."""
-    tree = ast.parse(source, file)
+    line. SyntaxError if it is no Python."""
+    tree, file = ast.parse(source, script), Path(script).name
     known: dict[str, str] = {}  # what variables mean: names of torch
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
