@@ -35,7 +35,7 @@ PYTEST = PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)/bytecode
 	-n $(WORKERS) --dist worksteal $(if $(NVRTC),-p nvrtc_for_all)
 
 .DEFAULT_GOAL := help
-.PHONY: help dev lenet test test-all test-rest test-slow test-torch test-gpu test-aarch64 test-intel test-nvrtc test-thorough mutants fuzz conformance bench lint wheel wheel-check clean distclean
+.PHONY: help dev lenet test test-all test-rest test-slow test-torch test-gpu test-aarch64 test-intel test-nvrtc test-thorough mutants fuzz coverage conformance bench lint wheel wheel-check clean distclean
 
 help:
 	@echo "make lenet        train LeNet-5 on handwritten digits"
@@ -45,6 +45,7 @@ help:
 	@echo "make test-torch   install PyTorch and run the tests that compare with it"
 	@echo "make test-thorough  the suite with 1,000 examples a property; takes an hour or more"
 	@echo "make fuzz         run random programs for as long as asked, beside the interpreter and PyTorch"
+	@echo "make coverage     compare with PyTorch on its database of operators, and write docs/coverage.md"
 	@echo "make test-nvrtc   run all tests, and let NVIDIA's compiler take all its kernels"
 	@echo "make mutants      break lazyten in 200 small ways, and see that a test fails for each"
 	@echo "make test-gpu     run what takes a device on this machine's NVIDIA GPU"
@@ -95,6 +96,10 @@ mutants: $(DEV)
 # Prints programs of a few lines that differ, and at the end which operations were reached.
 fuzz: $(DEV)
 	PYTHONPATH=tests:tests/support $(BIN)/python -m fuzz $(ARGS)
+
+# Two minutes; exit status 1 if something is not as tests/torch_database/unsupported.py says.
+coverage: $(TORCH)
+	PYTHONPATH=tests:tests/support $(BIN)/python -W ignore -m torch_database $(ARGS)
 
 # The kernels of all tests, for two kinds of GPU, without one: twice the time of the suite alone.
 test-nvrtc: NVRTC := 1

@@ -1,0 +1,31 @@
+"""PyTorch's database of operators: a part of what `make coverage` compares, and its page."""
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("expecttest", reason="PyTorch's tests need expecttest (make test-torch)")
+
+from torch_database.comparison import outcome
+from torch_database.page import PAGE, page
+from torch_database.unsupported import why_not
+from torch_database.variants import variants
+
+PARTS = 8
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("part", range(PARTS))
+def test_forms_are_right_or_wrong_as_the_table_says(part: int,
+                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    """One sample of every other form: `make coverage` takes six of all."""
+    monkeypatch.setenv("DEVICE", "interpreter")
+    right = [name for name in variants() if name not in why_not()]
+    found = [outcome(name, most=1) for name in right[2 * part::2 * PARTS]]
+    assert [x for x in found if x.result != "right"] == []
+
+
+@pytest.mark.torch
+def test_the_page_says_what_the_table_says() -> None:
+    assert set(why_not()) <= set(variants())
+    assert PAGE.read_text("utf8") == page(), "run `make coverage`"

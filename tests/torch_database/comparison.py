@@ -1,0 +1,237 @@
+"""Samples of an entry in both libraries: outputs, then gradients of all inputs."""
+from __future__ import annotations
+
+import signal
+import types
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+
+import lazyten as lt
+from torch_database.translation import Untranslatable, tensors, translated, values
+from torch_database.variants import Missing, element_type, ours, rebound, variants
+
+_NAMES = """bernoulli cauchy exponential geometric log_normal multinomial normal
+    normal_in_place normal_number_mean rand_like randint randint_like randn randn_like uniform
+    nn_functional_alpha_dropout nn_functional_dropout nn_functional_dropout2d
+    nn_functional_dropout3d nn_functional_feature_alpha_dropout_with_train
+    nn_functional_fractional_max_pool2d nn_functional_fractional_max_pool3d
+    nn_functional_multi_head_attention_forward nn_functional_rrelu
+    nn_functional_scaled_dot_product_attention"""
+BY_CHANCE = set(_NAMES.split())
+"""What draws numbers, which are others in each library: types and shapes are compared."""
+
+VALUELESS = {"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty",
+             "new_empty_strided", "resize_", "resize_as_"}
+"""What leaves values open."""
+
+TOLERANCE = {torch.float64: (1e-7, 1e-9), torch.float32: (1e-4, 1e-5), torch.float16: (2e-2, 2e-3),
+             torch.bfloat16: (1e-1, 2e-2)}
+"""Relative and absolute error; of other types none."""
+
+Result = tuple[Any, list[Any]]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of an entry: `result` is "right", "not there", "refused", "wrong values" or
+    "wrong gradients"; of all but the first `why` says more."""
+
+    name: str
+    result: str
+    why: str = ""
+
+
+class Different(Exception):
+    """Results differ; says how."""
+
+
+@dataclass
+class Case:
+    """A sample, and PyTorch's results for it."""
+
+    entry: Any
+    sample: Any
+
+    @cached_property
+    def by_chance(self) -> bool:
+        """Whether values cannot be compared. What only drops elements may be told not to."""
+        name, named = self.entry.formatted_name, self.sample.kwargs
+        return name in BY_CHANCE | VALUELESS and not (
+            named.get("dropout_p") == 0.0 or named.get("training") is False)
+
+    def expected(self, kind: torch.dtype | None = None) -> Result:
+        """Outputs and gradients; of inputs in a wider type, if one is given."""
+        leaves: list[Any] = []
+        given = _widened((self.sample.input, self.sample.args, self.sample.kwargs), kind, leaves)
+        torch.manual_seed(42)
+        output = self.entry.op(given[0], *given[1], **given[2])
+        total = _total(self.processed(output))
+        grads = [None] * len(leaves) if isinstance(total, int) or self.by_chance else [
+            *torch.autograd.grad(total, leaves, allow_unused=True)]
+        return output, [torch.zeros_like(x) if g is None else g
+                        for x, g in zip(leaves, grads, strict=True)]
+
+    def found(self, function: Callable[..., Any]) -> tuple[Any, Callable[[], list[Any]]]:
+        """lazyten's outputs, and what computes its gradients."""
+        leaves: list[Any] = []
+        given = [translated(x, leaves) for x in (
+            self.sample.input, self.sample.args, self.sample.kwargs)]
+        output = function(given[0], *given[1], **given[2])
+
+        def gradients() -> list[Any]:
+            total = 0 if self.by_chance else _total(self.processed(output, ours=True))
+            if not isinstance(total, int):
+                total.backward()
+            return [lt.zeros_like(x) if x.grad is None else x.grad for x in leaves]
+        return output, gradients
+
+    def processed(self, output: Any, ours: bool = False) -> Any:
+        """What PyTorch's tests differentiate of an output."""
+        process = self.sample.output_process_fn_grad
+        return rebound(process)(output) if ours and isinstance(
+            process, types.FunctionType) else process(output)
+
+
+def _widened(given: Any, kind: torch.dtype | None, leaves: list[Any]) -> Any:
+    """Arguments with the tensors of floats in another type. leaves: gets those with gradients."""
+    if isinstance(given, torch.Tensor):
+        if kind is not None and given.is_floating_point():
+            given = given.detach().to(kind).requires_grad_(given.requires_grad)
+        leaves += [given] * given.requires_grad
+        return given
+    if isinstance(given, dict):
+        return {name: _widened(x, kind, leaves) for name, x in given.items()}
+    if type(given) in (list, tuple):
+        return type(given)(_widened(x, kind, leaves) for x in given)
+    return given
+
+
+def _total(result: Any) -> Any:
+    """A sum in which each element of what may have gradients counts differently."""
+    total: Any = 0
+    for x in tensors(result):
+        if x.requires_grad:
+            weight = np.random.default_rng(9).uniform(0.5, 1.5, tuple(x.shape)).astype(np.float32)
+            library = torch if isinstance(x, torch.Tensor) else lt
+            total = total + (x * library.tensor(weight).to(x.dtype)).sum()
+    return total
+
+
+def outcome(name: str, most: int | None = 6, kind: torch.dtype | None = None,
+            seconds: int = 120) -> Outcome:
+    """What becomes of an entry with `most` of its samples, chosen evenly, or all (None)."""
+    entry = variants()[name]
+
+    def over(*_: Any) -> None:
+        raise TimeoutError
+
+    signal.signal(signal.SIGALRM, over)
+    signal.alarm(seconds)
+    try:
+        function = ours(entry)
+        for sample in samples(entry, kind or element_type(entry), most):
+            wrong = compared(Case(entry, sample), function)
+            if wrong is not None:
+                return Outcome(name, *wrong)
+    except Missing:
+        return Outcome(name, "not there")
+    except Untranslatable as error:
+        return Outcome(name, "not there", str(error))
+    except TimeoutError:
+        return Outcome(name, "refused", f"takes longer than {seconds} s")
+    finally:
+        signal.alarm(0)
+    return Outcome(name, "right")
+
+
+def samples(entry: Any, kind: torch.dtype, most: int | None) -> list[Any]:
+    """`most` of an entry's samples, chosen evenly, or all (None)."""
+    torch.manual_seed(0)
+    wanted = entry.supports_autograd and (kind.is_floating_point or kind.is_complex)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = list(entry.sample_inputs("cpu", kind, requires_grad=wanted))
+    if most is None or len(found) <= most:
+        return found
+    return [found[i * (len(found) - 1) // max(most - 1, 1)] for i in range(most)]
+
+
+def compared(case: Case, function: Callable[..., Any]) -> tuple[str, str] | None:
+    """What is wrong with lazyten's results; None if nothing is, or PyTorch refuses the sample."""
+    shown = f" :: {case.sample.summary()}"[:400]
+    wrong = "wrong values"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            expected, grads = case.expected()
+        except (RuntimeError, TypeError, ValueError, IndexError):
+            return None
+        for x in tensors(expected):
+            if x.is_complex() or x.layout is not torch.strided:
+                raise Untranslatable("complex" if x.is_complex() else "sparse")
+        try:
+            found, gradients = case.found(function)
+            same(found, expected, lambda: case.expected(torch.float64)[0], case.by_chance)
+            wrong = "wrong gradients"
+            same(gradients(), grads, lambda: case.expected(torch.float64)[1])
+        except Different as error:
+            return wrong, f"{error}{shown}"
+        except (Untranslatable, TimeoutError):
+            raise
+        except Exception as error:
+            return ("refused" if wrong == "wrong values" else wrong,
+                    f"{type(error).__name__}: {error}{shown}")
+    return None
+
+
+# ---- results -------------------------------------------------------------------------------------
+
+def same(found: Any, expected: Any, exact: Callable[[], Any], shapes_only: bool = False) -> None:
+    """Raises Different. exact: the same result from wider floats, for what rounding explains."""
+    if isinstance(expected, torch.Tensor):
+        if not isinstance(found, lt.Tensor):
+            raise Different(f"{type(found).__name__} in place of a tensor")
+        for a, b in ((tuple(found.shape), tuple(expected.shape)),
+                     (found.dtype.name, str(expected.dtype).removeprefix("torch."))):
+            if a != b:
+                raise Different(f"{a} in place of {b}")
+        mine, theirs = values(found), values(expected)
+        if not shapes_only:
+            close(mine, theirs, expected.dtype, lambda: values(exact()))
+    elif isinstance(expected, list | tuple):
+        if not isinstance(found, list | tuple) or len(found) != len(expected):
+            raise Different(f"{type(found).__name__} in place of {len(expected)} parts")
+        for i, (a, b) in enumerate(zip(found, expected, strict=True)):
+            same(a, b, lambda i=i: exact()[i], shapes_only)  # type: ignore[misc]
+    elif isinstance(expected, float) and isinstance(found, float):
+        close(np.float64(found), np.float64(expected), torch.float32, exact)
+    elif expected != found:
+        raise Different(f"{found!r} in place of {expected!r}"[:200])
+
+
+def close(found: Any, expected: Any, kind: torch.dtype, exact: Callable[[], Any]) -> None:
+    """Raises Different unless values are as near as their type allows, or in float32 no farther
+    from what float64 gives than PyTorch's by a factor of 4."""
+    relative, absolute = TOLERANCE.get(kind, (0, 0))
+    try:
+        np.testing.assert_allclose(found, expected, relative, absolute)
+    except AssertionError as error:
+        if kind is torch.float32 and not explained(found, expected, exact()):
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            raise Different("; ".join(lines[1:9])) from None
+        if kind is not torch.float32:
+            raise Different("; ".join(str(error).split("\n")[3:9])) from None
+
+
+def explained(found: Any, expected: Any, exact: Any) -> bool:
+    """Whether rounding explains a difference."""
+    if not np.array_equal(np.isfinite(found), np.isfinite(expected)):
+        return False
+    mine, theirs = (np.abs(np.nan_to_num(x - exact)).max() for x in (found, expected))
+    return bool(mine <= 4 * theirs)
