@@ -12,12 +12,6 @@ Files, in reading order:
 - captured.py: What one call of a jitted function did, in terms that hold for all calls of its
   signature.
 - replay.py: Running a captured call again: tables of buffers, one native call, and the results.
-- segment.py: The part of a captured call that one device computes: its memory, its launches, its
-  results.
-- homes.py: Memory for the results of a jitted function, which serves again once nobody reads it
-  any more.
-- aliasing.py: Arrays that take the memory of others: what a step writes, that of what it is the
-  last to read.
 - donation.py: Which tensors a call of a jitted function donates: those of some arguments, by
   position or name.
 - places.py: Where Python keeps what a name means: an object's dict, a module's globals, a cell; and

@@ -21,9 +21,9 @@ from lazyten.capture.captured import (
     layout_of,
 )
 from lazyten.capture.environment import Environment
-from lazyten.capture.segment import Root, Segment
 from lazyten.execution.lineage import Lineage
 from lazyten.execution.realization import realize
+from lazyten.execution.segment import Root, Segment
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node
 from lazyten.ir.ops import Op

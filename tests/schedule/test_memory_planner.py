@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazyten.capture.aliasing import postponed, replacements, taken
+from lazyten.execution.aliasing import postponed, replacements, taken
 from lazyten.ir import dtype as dt
 from lazyten.schedule.schedule import Schedule, replan
 from lazyten.schedule.steps import Step

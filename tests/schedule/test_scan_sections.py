@@ -14,7 +14,7 @@ from graphs import leaf as device_leaf
 from lazyten.autodiff.batching import batch
 from lazyten.autodiff.forward_mode import jvp
 from lazyten.autodiff.gradient import vjp
-from lazyten.capture.aliasing import first_launches, replacements
+from lazyten.execution.aliasing import first_launches, replacements
 from lazyten.ir import dtype as dt
 from lazyten.ir.kernel import Slot
 from lazyten.ir.node import (

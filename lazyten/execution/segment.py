@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from lazyten.capture.aliasing import first_launches, postponed, replacements, taken
-from lazyten.capture.captured import Placeholder
-from lazyten.capture.homes import Home, Homes, are_alone
 from lazyten.execution import debug, watching
+from lazyten.execution.aliasing import first_launches, postponed, replacements, taken
 from lazyten.execution.checks import index_checks, is_outside, outside_error, reach
+from lazyten.execution.homes import Home, Homes, are_alone
+from lazyten.execution.placeholder import Placeholder
 from lazyten.execution.realization import (
     Graph,
     Plan,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter, is_
 from sys import getrefcount
 
-from lazyten.capture.captured import Placeholder
+from lazyten.execution.placeholder import Placeholder
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, Shape, unshaped
