@@ -20,7 +20,6 @@ from lazyten.capture.captured import (
     GradientEffect,
     HostInput,
     NewStorage,
-    Placeholder,
     StorageSource,
     TensorSource,
     TensorSpec,
@@ -33,6 +32,7 @@ from lazyten.capture.environment import Environment
 from lazyten.capture.places import MISSING, Change, Place
 from lazyten.capture.purity import pure
 from lazyten.execution.lineage import Lineage
+from lazyten.execution.placeholder import Placeholder
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node

@@ -15,13 +15,13 @@ from lazyten.capture.captured import (
     Captured,
     Donated,
     HostInput,
-    Placeholder,
     TensorSpec,
     flags_of,
     layout_of,
 )
 from lazyten.capture.environment import Environment
 from lazyten.execution.lineage import Lineage
+from lazyten.execution.placeholder import Placeholder
 from lazyten.execution.realization import realize
 from lazyten.execution.segment import Root, Segment
 from lazyten.frontend.tensor import Tensor
