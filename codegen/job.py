@@ -11,7 +11,7 @@ from lazyten.codegen.loops.packing import Staged
 from lazyten.codegen.loops.tile_fusion import Blocks
 from lazyten.codegen.model.accesses import LINE
 from lazyten.codegen.model.decisions import Decisions
-from lazyten.codegen.render.render_llvm import render_blocks
+from lazyten.codegen.render.llvm_blocks import render_blocks
 from lazyten.codegen.targets.generated import Generated
 from lazyten.codegen.targets.target import Target
 from lazyten.codegen.verify.accesses import verify_accesses

@@ -30,7 +30,7 @@ affine.py, index_algebra.py, comparisons.py. Floats are never reassociated.
 A kernel that holds values is lowered in parts (codegen/loops/tile_fusion.py), a SINK for each
 value held and one for the outputs, which go through the same passes. Their loops over blocks are
 'parallel' from the start, so what is decided is what is inside, part by part; operands are packed
-once, for all blocks. `render_llvm.render_blocks` writes the function that runs all parts for each
+once, for all blocks. `llvm_blocks.render_blocks` writes the function that runs all parts for each
 block of a chunk, in scratch memory of the chunk's own. Such kernels take no decisions as text,
 and checked computations have none. On the machine of docs/benchmarks.md attention forward takes
 about 10% less time by it, and no memory for scores (128 MiB at B=2, H=8, T=1024); a perceptron 0

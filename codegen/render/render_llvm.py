@@ -10,7 +10,8 @@ iterations first to last of the parallel loop, and `@name` has the runtime's
 """
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
 
 from lazyten.codegen.instructions.instructions import (
     Address,
@@ -28,6 +29,7 @@ from lazyten.codegen.instructions.instructions import (
     Store,
     Value,
 )
+from lazyten.codegen.render.llvm_blocks import RUN_CHUNKS, entry
 from lazyten.codegen.render.llvm_ops import (
     ROWS,
     convert,
@@ -41,9 +43,15 @@ from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.ir.ops import Op
 
-RUN_CHUNKS = "declare void @lazyten_run_chunks(ptr, ptr, i64, i64)"
 MOST_SPAN = 4
 """Lanes within so many vectors of memory are loaded whole and shuffled, not one by one."""
+MANY_USES = 4
+"""A pointer that so many addresses are counted from is frozen. LLVM does not look through that for
+how each of them depends on the loop, which takes longer than all else and finds nothing: what is
+in a loop has to be there."""
+LONG = 512
+"""Iterations beside which it does not count how lanes that are far apart are stored: then by one
+instruction, which LLVM compiles ten times as fast as one a lane, but some processors run slower."""
 
 
 def render(function: Function) -> tuple[str, tuple[str, ...]]:
@@ -56,7 +64,7 @@ def render(function: Function) -> tuple[str, tuple[str, ...]]:
         head[0] = (f"define internal void @{function.name}.chunk(ptr noalias %args, i64 %first, "
                    "i64 %last) nounwind {")
         if function.grain:
-            tail += _entry(function.name, renderer.iterations, function.grain)
+            tail += entry(function.name, renderer.iterations, function.grain)
             renderer.declared.add(RUN_CHUNKS)
     for slot in sorted(renderer.used):
         dtype, size = function.params[slot]
@@ -66,43 +74,19 @@ def render(function: Function) -> tuple[str, tuple[str, ...]]:
     return text, tuple(sorted(renderer.declared))
 
 
-def render_blocks(name: str, parts: Sequence[Function], held: Mapping[int, int], count: int,
-                  grain: int) -> tuple[str, tuple[str, ...]]:
-    """The function that runs `parts`, whose texts stand before it, for each of `count` blocks, and
-    what it needs declared.
-
-    held: arguments of which each chunk, `grain` blocks, has so many bytes of its own.
-    """
-    arguments = max(len(part.params) for part in parts)
-    lines = [f"define internal void @{name}.chunk(ptr noalias %args, i64 %first, i64 %last) "
-             "nounwind {", "entry:", f"  %own = alloca ptr, i64 {arguments}",
-             f"  %chunk = udiv i64 %first, {grain}"]
-    for slot in range(arguments):
-        lines += [f"  %t{slot} = getelementptr ptr, ptr %args, i64 {slot}",
-                  f"  %p{slot} = load ptr, ptr %t{slot}"]
-        pointer = f"%p{slot}"
-        if slot in held:
-            lines += [f"  %o{slot} = mul i64 %chunk, {held[slot]}",
-                      f"  %h{slot} = getelementptr i8, ptr %p{slot}, i64 %o{slot}"]
-            pointer = f"%h{slot}"
-        lines += [f"  %s{slot} = getelementptr ptr, ptr %own, i64 {slot}",
-                  f"  store ptr {pointer}, ptr %s{slot}"]
-    lines += ["  br label %block", "block:", "  %i = phi i64 [%first, %entry], [%next, %block]",
-              "  %next = add nuw nsw i64 %i, 1"]
-    for part in parts:
-        shared = any(isinstance(i, Loop) and i.parallel for i in part.body.items)
-        lines.append(f"  call void @{part.name}.chunk(ptr %own, i64 %i, i64 %next)" if shared else
-                     f"  call void @{part.name}(ptr %own)")
-    lines += ["  %more = icmp ult i64 %next, %last", "  br i1 %more, label %block, label %done",
-              "done:", "  ret void", "}", *_entry(name, count, grain)]
-    return "\n".join(lines), (RUN_CHUNKS,)
+def _iterations(block: Block) -> int:
+    """Of the longest nest of loops in a block; 1 where there is none."""
+    return max((item.extent * _iterations(item.body) for item in block.items
+                if isinstance(item, Loop)), default=1)
 
 
-def _entry(name: str, iterations: int, grain: int) -> list[str]:
-    """The function that has all chunks run."""
-    return ["", f"define void @{name}(ptr %args) nounwind {{",
-            f"  call void @lazyten_run_chunks(ptr @{name}.chunk, ptr %args, "
-            f"i64 {iterations}, i64 {grain})", "  ret void", "}"]
+@dataclass(slots=True)
+class _Base:
+    """A pointer that addresses are counted from: its name, the line that makes it, its uses."""
+
+    name: str
+    line: int
+    uses: int = 0
 
 
 class _Renderer:
@@ -115,6 +99,8 @@ class _Renderer:
         self.count = 0
         self.iterations = 0
         self.label = "entry"
+        self.bases: dict[tuple[str, str, str], _Base] = {}
+        self.long = False
 
     # ---- what the rows of the op table use ----
 
@@ -134,11 +120,15 @@ class _Renderer:
     # ---- blocks and loops ----
 
     def block(self, block: Block) -> None:
+        outside, self.long = self.long, _iterations(block) >= LONG
         for item in block.items:
             if isinstance(item, Loop):
+                self._close_bases()
                 self._loop(item)
             else:
                 self._instruction(item)
+        self._close_bases()
+        self.long = outside
 
     def _loop(self, loop: Loop) -> None:
         """Runs at least once: the test is at the end; a carried value's last `next` is final."""
@@ -226,10 +216,27 @@ class _Renderer:
         self.used.add(address.slot)
         pointer, kind = f"%p{address.slot}", memory_type(dtype)
         if position is not None:
-            pointer = self.line(f"getelementptr {kind}, ptr {pointer}, i64 {position}")
+            pointer = self._base(kind, pointer, position)
         if offset:
             pointer = self.line(f"getelementptr {kind}, ptr {pointer}, i64 {offset}")
         return pointer
+
+    def _base(self, kind: str, pointer: str, position: str) -> str:
+        """The pointer to an element, made once in a stretch without loops."""
+        base = self.bases.get((kind, pointer, position))
+        if base is None:
+            name = self.line(f"getelementptr {kind}, ptr {pointer}, i64 {position}")
+            base = self.bases[kind, pointer, position] = _Base(name, len(self.lines) - 1)
+        base.uses += 1
+        return base.name
+
+    def _close_bases(self) -> None:
+        """The end of a stretch without loops. See MANY_USES."""
+        for name, line, uses in map(astuple, self.bases.values()):
+            if uses >= MANY_USES:
+                made = self.lines[line].replace(name, f"{name}.in", 1)
+                self.lines[line] = f"{made}\n  {name} = freeze ptr {name}.in"
+        self.bases.clear()
 
     def _lane_pointers(self, dtype: DType, address: Address, lanes: int,
                        mask: str | None) -> list[str]:
@@ -348,6 +355,9 @@ class _Renderer:
                 return
             self.lines.append(f"  store {kind} {name}, ptr {pointer}, align {dtype.itemsize}")
             return
+        if address.vector is None and mask is None and self.long:
+            self._scatter(stored, lanes, name, address)
+            return
         for i, pointer in enumerate(self._lane_pointers(dtype, address, lanes, mask)):
             element = self.line(f"extractelement {kind} {name}, i64 {i}")
             if mask is not None:
@@ -355,7 +365,21 @@ class _Renderer:
                 on = self.line(f"extractelement <{lanes} x i1> {mask}, i64 {i}")
                 element = self.line(f"select i1 {on}, {memory_type(dtype)} {element}, "
                                     f"{memory_type(dtype)} {there}")
-            self.lines.append(f"  store {memory_type(dtype)} {element}, ptr {pointer}")
+            # volatile: LLVM need not look for stores that it could make one
+            self.lines.append(f"  store volatile {memory_type(dtype)} {element}, ptr {pointer}")
+
+    def _scatter(self, stored: DType, lanes: int, name: str, address: Address) -> None:
+        """A vector to places that are far apart."""
+        kind, bits = f"<{lanes} x {memory_type(stored)}>", f"<{lanes} x i1>"
+        base = None if address.base is None else self.names[address.base]
+        pointer = self._pointer(stored, address, base, address.offset)
+        offsets = ", ".join(f"i64 {offset}" for offset in address.offsets)
+        places = self.line(f"getelementptr {memory_type(stored)}, ptr {pointer}, "
+                           f"<{lanes} x i64> <{offsets}>")
+        function = f"@llvm.masked.scatter.{suffix(stored, lanes)}.v{lanes}p0"
+        self.declared.add(f"declare void {function}({kind}, <{lanes} x ptr>, i32, {bits})")
+        self.lines.append(f"  call void {function}({kind} {name}, <{lanes} x ptr> {places}, "
+                          f"i32 {stored.itemsize}, {bits} splat (i1 true))")
 
     def _masked_store(self, stored: DType, lanes: int, name: str, pointer: str, mask: str) -> None:
         """A vector to neighbours in memory, where the mask is true."""

@@ -1,0 +1,58 @@
+"""Lanes that are stored far apart: by one instruction after a long loop, else one by one; and
+pointers that many addresses are counted from, which LLVM is kept from looking through."""
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from kernel_checks import computed
+
+from lazyten.codegen.pipeline import generate
+from lazyten.codegen.targets.target import AVX2
+from lazyten.ir import dtype as dt
+from lazyten.ir.dtype import DType
+from lazyten.ir.kernel import Given, Kernel, Slot
+from lazyten.ir.node import Node, expand, make, move, reduce, reshape
+from lazyten.ir.ops import Op
+
+ROWS, COLUMNS = 16, 5
+
+
+def product(long: int, dtype: DType) -> Kernel:
+    """A @ B for A of `long` columns, with lanes along the rows of the result."""
+    def operand(slot: int, shape: tuple[int, int]) -> Node:
+        size = shape[0] * shape[1]
+        return reshape(make(Op.BUFFER, dtype, (), Slot(slot, size)), shape)
+    whole = ROWS, COLUMNS, long
+    a = expand(reshape(operand(1, (ROWS, long)), (ROWS, 1, long)), whole)
+    b = move(Op.PERMUTE, operand(2, (long, COLUMNS)), (1, 0))
+    b = expand(reshape(b, (1, COLUMNS, long)), whole)
+    total = reduce(make(Op.MUL, dtype, (a, b)), Op.ADD, [2])
+    return Kernel("product", (reshape(total, (ROWS, COLUMNS)),),
+                  ((dtype, ROWS * long), (dtype, long * COLUMNS)),
+                  decisions=Given("tile(i1:5) vector(i0:8)"))
+
+
+@pytest.mark.parametrize("dtype", [dt.float32, dt.float64, dt.int32, dt.int64, dt.uint8],
+                         ids=lambda dtype: dtype.name)
+@pytest.mark.parametrize("long", [511, 512])
+def test_lanes_stored_far_apart_are_where_they_belong(long: int, dtype: DType) -> None:
+    kernel = product(long, dtype)
+    scatters = generate(kernel, AVX2).source.count("call void @llvm.masked.scatter")
+    assert scatters == (COLUMNS if long >= 512 else 0)
+    random = np.random.default_rng(long)
+    inputs = [random.integers(0, 5, size).astype(dtype.numpy) for _, size in kernel.inputs]
+    result = computed(kernel, inputs)
+    expected = inputs[0].reshape(ROWS, long) @ inputs[1].reshape(long, COLUMNS)
+    np.testing.assert_array_equal(result.reshape(ROWS, COLUMNS), expected)
+
+
+def test_a_pointer_that_many_addresses_are_counted_from_is_made_once_and_frozen() -> None:
+    text = generate(product(8, dt.float32), AVX2).source
+    frozen = re.findall(r"(%\w+) = freeze ptr (%[\w.]+)", text)
+    assert frozen
+    for name, made in frozen:
+        assert made == f"{name}.in"
+        assert text.count(f"{made} = getelementptr") == 1
+        assert text.count(f"getelementptr float, ptr {name},") >= 3
