@@ -68,6 +68,14 @@ def forget(leaf_id: int) -> None:
     _after.pop(leaf_id, None)
 
 
+def share(leaf_id: int, another: int) -> None:
+    """What is registered for a leaf is called for another id of it, too."""
+    tables: tuple[dict[int, dict[int, Any]], ...] = _of_leaves, _after
+    for table in tables:
+        if leaf_id in table:
+            table[another] = table[leaf_id] | table.get(another, {})
+
+
 def passed(node: Node, gradient: Node) -> Node:
     """A gradient of `node` after its hooks."""
     if not _of_leaves and not _of_values:

@@ -7,8 +7,14 @@ Files, in reading order:
 
 - jitted.py: `lt.jit`: functions that are traced once a signature, and then run as one native
   call.
+- call.py: The arguments of one call of a jitted function, and what calls are told apart by.
 - capture.py: Recording one call of a function: which tensors it reads, and what it computes and
   changes.
+- recording.py: What is known of a call while it is recorded: what `capture.py` fills, and others
+  end.
+- conclusion.py: What a traced call gave and what it left behind, noted at its end.
+- breaks.py: Going on for real in the middle of a trace, where Python needs what a replay cannot
+  give it.
 - captured.py: What one call of a jitted function did, in terms that hold for all calls of its
   signature.
 - replay.py: Running a captured call again: tables of buffers, one native call, and the results.
@@ -26,8 +32,12 @@ Files, in reading order:
 `jitted.py` keys a call by its arguments; `capture.py` runs the function once while `tracing.py`,
 which storages, tensors, generators and optimizers report to, tells it what is touched. Every
 storage from outside then reads as a Placeholder; after the trace all of them are put back, so a
-trace has no effects, and the first call is a replay like all others. What was noted is a
-`Captured` (captured.py): where values come from in any call, what is written, what the host
+trace has no effects, and the first call is a replay like all others. Where the function needs what
+a replay cannot give, a value to look at or a line to print, the trace ends as if there had been
+none: the stand-ins get the memory they stood for, what was put off is done, and the rest of the
+function runs (breaks.py). So its Python runs exactly once in that call, too; later calls run it as
+it is, and what it records between two breaks has its plan, as anything recorded has. What was noted
+is a `Captured` (captured.py): where values come from in any call, what is written, what the host
 computes anew. `replay.py` makes one Plan of it and launches it through `Executor.sequence`, which
 on the cpu is one native call for all kernels, or through `Executor.limited` if it has indices to
 look at before something is written (checks.py): on the cpu that is one call, too, as the list of

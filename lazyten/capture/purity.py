@@ -5,8 +5,12 @@ the profiler hook, which is put back afterwards.
 """
 from __future__ import annotations
 
+import datetime
+import io
+import os
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType, ModuleType
@@ -16,37 +20,60 @@ from lazyten.storage import tracing
 
 _OUTSIDE = "do it outside, with what the function returns"
 _CLOCK = "reading a clock", "read it outside, and give the number as an argument"
+_FILES = "looking at files", _OUTSIDE
 _REFUSED: dict[object, tuple[str, str]] = {
     print: ("print()", _OUTSIDE), input: ("input()", _OUTSIDE), open: ("open()", _OUTSIDE),
+    warnings.warn: ("a warning", _OUTSIDE),
+    os.urandom: ("taking a random number of the system's", _OUTSIDE),
+    **dict.fromkeys((os.stat, os.listdir, os.scandir), _FILES),
     **dict.fromkeys((time.time, time.perf_counter, time.monotonic, time.process_time, time.time_ns,
                      time.perf_counter_ns), _CLOCK)}
 """Functions of modules, with what they do and what to do in place of it."""
+_NOW = {"now", "utcnow", "today"}
+_LOOKED_UP = type(os.environ).__getitem__.__code__
+"""What reads an environment variable, however that is asked for."""
 _GENERATORS = (("random", "Random"), ("numpy.random", "Generator"), ("numpy.random", "RandomState"))
 
 
 @contextmanager
-def pure() -> Iterator[None]:
-    """Within this block JitError names the line that does what happens only while tracing."""
-    before: Any = sys.getprofile()
-    sys.setprofile(_Hook().check)
+def pure(observer: tracing.Observer) -> Iterator[None]:
+    """Within this block, as long as the observer listens, what would happen only while tracing is
+    refused with the line that does it."""
+    hook = _Hook(observer)
+    sys.setprofile(hook.check)
     try:
         yield
     finally:
-        if before is None or callable(before):
-            sys.setprofile(before)
-        else:  # cProfile's: it sits where the hook does, and is no function
-            sys.setprofile(None)
-            before.enable()
+        hook.remove()
 
 
 class _Hook:
     """Told of each call and return, tens of thousands in a trace: most go by on the first lines."""
 
-    def __init__(self) -> None:
+    def __init__(self, observer: tracing.Observer) -> None:
+        self.observer = observer
+        self.before: Any = sys.getprofile()
+        self.is_there = True
         self.harmless: set[type] = {ModuleType}  # what methods were called of
 
+    def remove(self) -> None:
+        """Put back what was there before."""
+        if not self.is_there:
+            return
+        self.is_there = False
+        if self.before is None or callable(self.before):
+            sys.setprofile(self.before)
+        else:  # cProfile's: it sits where the hook does, and is no function
+            sys.setprofile(None)
+            self.before.enable()
+
     def check(self, frame: FrameType, event: str, called: Any) -> None:
+        if self.observer.ended is not None:
+            self.remove()
+            return
         if event != "c_call":
+            if frame.f_code is _LOOKED_UP and event == "call" and _is_users(frame):
+                tracing.refuse("reading an environment variable", "read it outside")
             return
         owner = getattr(called, "__self__", None)
         kind = type(owner)
@@ -55,6 +82,12 @@ class _Hook:
                 if _is_users(frame, installed=True):
                     tracing.refuse("taking a random number of Python's or NumPy's",
                                    "use lazyten's random functions, which go on at each call")
+            elif isinstance(owner, io.IOBase):
+                if _is_users(frame):
+                    tracing.refuse("reading or writing a file", _OUTSIDE)
+            elif isinstance(owner, type):
+                if issubclass(owner, datetime.date) and called.__name__ in _NOW:
+                    tracing.refuse(*_CLOCK)
             else:
                 self.harmless.add(kind)
         elif kind is ModuleType and called in _REFUSED and tracing.current() is not None \

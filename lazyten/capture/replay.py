@@ -37,6 +37,10 @@ _FLAGS = attrgetter("leaf_id", "keeps_graph", "was_freed")
 """`flags_of`, for many storages at once."""
 
 
+class TwoWays(JitError):
+    """Nothing has been done, as two sources that were apart are one, which is written."""
+
+
 class Replay:
     """A captured call, ready to run with other values."""
 
@@ -156,9 +160,10 @@ class Replay:
         for number in (*written, *self.donated):
             if storages.count(storages[number]) > 1:
                 verb = "is given by donation" if number in self.donated else "changes in place"
-                raise JitError(f"a tensor of shape {storages[number]._node.shape} that a jitted "
-                               f"function {verb} reaches it in two ways, for example as "
-                               f"an argument and as a closed-over variable: use one of them")
+                kind = JitError if number in self.donated else TwoWays
+                raise kind(f"a tensor of shape {storages[number]._node.shape} that a jitted "
+                           f"function {verb} reaches it in two ways, for example as "
+                           f"an argument and as a closed-over variable: use one of them")
 
     def _results(self, arguments: Sequence[Tensor], storages: Sequence[Storage],
                  new: Sequence[Storage]) -> Any:

@@ -71,6 +71,11 @@ def show_schedule(schedule: Schedule, device: str, seconds: float | None) -> Non
           f"inputs, {len(set(schedule.outputs))} outputs, {memory:,} bytes between; {spent}")
 
 
+def show_break(name: str, reason: str) -> None:
+    """DEBUG=1: why a jitted function runs its Python."""
+    print(f"jit: calls of {name} run its Python: {reason}")
+
+
 def show_passes(seconds: Mapping[str, float]) -> None:
     """DEBUG=3: how long each pass took for a schedule and its kernels, in the order of passes."""
     parts = (f"{name} {seconds[name] * 1e3:.2f} ms" for name in NAMES if name in seconds)

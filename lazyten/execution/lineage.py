@@ -14,7 +14,6 @@ from lazyten.operators.arrays.indexing import apply
 from lazyten.operators.math import elementwise as ew
 from lazyten.storage import tracing
 from lazyten.storage.storage import Storage
-from lazyten.support.errors import JitError
 from lazyten.support.grad_mode import is_grad_enabled
 from lazyten.support.location import user_location
 
@@ -80,6 +79,6 @@ class Lineage:
     def _refuse_from_outside(self, verb: str) -> None:
         """A trace leaves no gradients behind, and takes none from outside but those of leaves."""
         if self._is_from_outside:
-            raise JitError(f"a jitted function {verb} at {user_location()} a detached tensor from "
-                           f"outside with gradients that are written into it; do it outside, "
-                           f"detach() what is written, or write inside no_grad()")
+            tracing.refused(f"a jitted function {verb} at {user_location()} a detached tensor from "
+                            f"outside with gradients that are written into it; do it outside, "
+                            f"detach() what is written, or write inside no_grad()")

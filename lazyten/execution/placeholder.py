@@ -3,6 +3,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, Shape, make, reshape
 from lazyten.ir.ops import Op
@@ -10,19 +12,53 @@ from lazyten.support.errors import JitError
 
 
 class Placeholder:
-    """Stands in a traced graph where a Buffer will be; `number` of a source or host input."""
+    """Stands in a traced graph where a Buffer will be; `number` of a source or host input.
 
-    __slots__ = ("__weakref__", "dtype", "kind", "number", "size")
+    memory: what it stands for, once the traced function goes on for real; it is as good as that.
+    """
+
+    __slots__ = ("__weakref__", "dtype", "kind", "memory", "number", "size")
 
     def __init__(self, kind: str, number: int, dtype: DType, size: int) -> None:
         self.kind, self.number, self.dtype, self.size = kind, number, dtype, size
+        self.memory: Any = None
+
+    def bind(self, memory: Any) -> None:
+        """Stand for this Buffer from now on."""
+        self.memory = getattr(memory, "memory", None) or memory
 
     def node(self, shape: Shape) -> Node:
         """The GRAPH node that reads it as an array of `shape`."""
+        if self.memory is not None:
+            found: Node = self.memory.node(shape)
+            return found
         return reshape(make(Op.BUFFER, self.dtype, (), self), shape)
 
     @property
+    def device(self) -> str:
+        """Where the memory is."""
+        return str(self._bound.device)
+
+    @property
     def handle(self) -> Any:
-        """Asked for when a tensor that leaked out of a trace is computed: JitError."""
-        raise JitError("this tensor was made inside a jitted function and kept outside by a Python "
-                       "side effect, so it has no value; return it from the function instead")
+        """The runtime's name of the memory."""
+        return self._bound.handle
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """A copy of the contents; see Buffer."""
+        found: np.ndarray[Any, Any] = self._bound.numpy()
+        return found
+
+    def view(self) -> np.ndarray[Any, Any] | None:
+        """The contents themselves; see Buffer."""
+        found: np.ndarray[Any, Any] | None = self._bound.view()
+        return found
+
+    @property
+    def _bound(self) -> Any:
+        """The memory. JitError for a tensor that leaked out of a trace."""
+        if self.memory is None:
+            raise JitError("this tensor was made inside a jitted function and kept outside by a "
+                           "Python side effect, so it has no value; return it from the function "
+                           "instead")
+        return self.memory

@@ -85,7 +85,7 @@ def _sharing(array: Array, device: str) -> Tensor:
     result = Tensor._copy_of(straight, device=device)
     observer = tracing.current()
     if observer is not None:
-        observer.array_shared(result._storage)
+        observer.array_shared(result._storage, straight)
     elif result._storage.share(straight) and not array.flags.writeable:
         warnings.warn(f"an array of shape {array.shape} is read-only, so the tensor that shares "
                       f"its memory cannot be written; tensor() makes a copy that can",

@@ -140,9 +140,10 @@ class CompiledOptimizer(Optimizer):
         """A first state. In a jitted function it is there before the first call begins."""
         trace = tracing.current()
         if trace is not None and self._begins_with_rate and isinstance(group["lr"], Tensor):
-            raise JitError(f"{type(self).__name__}: the state begins with the learning rate, a "
-                           f"tensor, whose value a jitted function cannot read: make the first "
-                           f"step outside, or give a number")
+            trace.refused(JitError(
+                f"{type(self).__name__}: the state begins with the learning rate, a tensor, whose "
+                f"value a jitted function cannot read: make the first step outside, or give a "
+                f"number"))
         with tracing.listening(None):
             state = self._initial(p, group)
         if state:

@@ -20,7 +20,7 @@ from lazyten.optim import saved_state
 from lazyten.optim.changing_numbers import ChangingNumbers
 from lazyten.optim.param_groups import Group, as_list, checked_group, required
 from lazyten.storage import tracing
-from lazyten.support.errors import ArgumentError, JitError
+from lazyten.support.errors import ArgumentError
 
 State = dict[str, Any]
 Step = Callable[..., Any]
@@ -105,12 +105,8 @@ class Optimizer(tracing.TellsTraces):
         if not bool(skipped):
             self.step()
 
-    def _postponed(self, trace: tracing.Observer, args: tuple[Any, ...], kwargs: Group) -> None:
+    def _postponed(self, trace: tracing.Observer) -> None:
         """Have a jitted function's calls end with this step."""
-        if args or kwargs:
-            raise JitError(f"{type(self).__name__}.step() is given arguments inside a jitted "
-                           f"function, which does it at the end of each call: call step() without "
-                           f"arguments, or outside")
         held = [p for group in self.param_groups for p in group["params"]]
         grads = [p._grad for p in held if p._grad is not None]
         trace.afterwards(self.step, self, [*held, *grads])
@@ -226,9 +222,13 @@ def _whole(step: Step, module: str) -> Step:
     def whole(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
         if self._stepping:  # by super().step()
             return step(self, *args, **kwargs)
+        if not own and (args or kwargs):
+            tracing.refused(f"{type(self).__name__}.step() is given arguments inside a jitted "
+                            f"function, which does it at the end of each call: call step() without "
+                            f"arguments, or outside")
         trace = tracing.current()
         if trace is not None and not own:
-            return self._postponed(trace, args, kwargs)
+            return self._postponed(trace)
         for hook in [*_global_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()]:
             given = hook(self, args, kwargs)
             if given is not None:

@@ -15,7 +15,7 @@ from lazyten.frontend.tensor import Tensor
 from lazyten.optim.optimizer import Optimizer
 from lazyten.optim.param_groups import Group, short
 from lazyten.storage import tracing
-from lazyten.support.errors import ArgumentError, DTypeError, JitError, StateError
+from lazyten.support.errors import ArgumentError, DTypeError, StateError
 
 Step = Callable[..., None]
 Rates = list[Any]
@@ -137,13 +137,13 @@ def _told(step: Step) -> Step:
     """step(), done by a jitted function at each call."""
     @functools.wraps(step)
     def told(self: LRScheduler, *args: Any, **kwargs: Any) -> None:
+        if any(isinstance(given, Tensor) for given in (*args, *kwargs.values())):
+            tracing.refused(f"{type(self).__name__}.step() is given a tensor, whose value a jitted "
+                            f"function cannot look at; call it outside")
         trace = tracing.current()
         if trace is None:
             step(self, *args, **kwargs)
             return
-        if any(isinstance(given, Tensor) for given in (*args, *kwargs.values())):
-            raise JitError(f"{type(self).__name__}.step() is given a tensor, whose value a jitted "
-                           f"function cannot look at; call it outside")
         run = functools.partial(self.step, *args, **kwargs)
         if trace.acts_afterwards(self.optimizer):
             trace.afterwards(run, self, ())

@@ -71,6 +71,11 @@ REALIZED: defaultdict[str, WeakKeyDictionary[Node, Node]] = defaultdict(WeakKeyD
 """For each device: nodes whose values are in its memory, and the node that reads them there. (A
 node that reads no buffer is the same node on every device.)"""
 
+READING = ("reading a tensor's value (print, item(), numpy(), bool() or a branch)",
+           "return the tensor and read it outside, or use where() for a choice")
+"""What a trace cannot do, and what to do in its place; to be refused before the value is computed.
+"""
+
 _leaf_ids = itertools.count()
 
 
@@ -235,8 +240,7 @@ class Storage:
         """The realized value as a fresh array of compute type, in the natural shape; or what `view`
         shows of it, of the flat array, without a copy of the rest."""
         self.refresh()
-        tracing.refuse("reading a tensor's value (print, item(), numpy(), bool() or a branch)",
-                       "return the tensor and read it outside, or use where() for a choice")
+        tracing.refuse(*READING)
         buffer = self.buffer
         assert buffer is not None, "realize first"
         if view is not None:

@@ -27,6 +27,12 @@ class Observer(ABC):
 
     def __init__(self) -> None:
         self.thread = get_ident()
+        self.ended: JitError | None = None  # why nobody listens any more
+
+    @abstractmethod
+    def refused(self, error: JitError) -> None:
+        """What happens next no replay can do: the error is raised, or nobody listens any more and
+        all that was recorded has been done when this returns."""
 
     @abstractmethod
     def created(self, storage: Any) -> None:
@@ -35,6 +41,10 @@ class Observer(ABC):
     @abstractmethod
     def touched(self, storage: Any) -> None:
         """A storage is about to be read or changed."""
+
+    @abstractmethod
+    def to_be_written(self, storage: Any) -> None:
+        """A storage is about to be written."""
 
     @abstractmethod
     def gradient_used(self, tensor: Any, replaced: bool) -> None:
@@ -75,7 +85,7 @@ class Observer(ABC):
         """The numbers of a NumPy array are about to become a tensor's."""
 
     @abstractmethod
-    def array_shared(self, storage: Any) -> None:
+    def array_shared(self, storage: Any, array: Array) -> None:
         """This storage is to share its memory with a NumPy array."""
 
     @abstractmethod
@@ -118,6 +128,13 @@ def touched(storage: Any) -> None:
         observer.touched(storage)
 
 
+def to_be_written(storage: Any) -> None:
+    """Tell the trace under way, if there is one, that a storage is about to be written."""
+    observer = current()
+    if observer is not None:
+        observer.to_be_written(storage)
+
+
 def gradient_used(tensor: Any, replaced: bool = False) -> None:
     """Tell the trace under way, if there is one, that a tensor's `.grad` is about to be used."""
     observer = current()
@@ -155,10 +172,27 @@ def default_changed() -> None:
 
 
 def refuse(what: str, remedy: str) -> None:
-    """JitError, naming the user's line, if a trace is under way in this thread."""
-    if current() is not None:
-        raise JitError(f"{what} at {user_location()} is inside a jitted function, which is "
-                       f"recorded once and then replayed without running its Python: {remedy}")
+    """End the trace under way in this thread, if there is one: with a JitError that names the
+    user's line, or by going on for real."""
+    observer = current()
+    if observer is not None:
+        observer.refused(JitError(
+            f"{what} at {user_location()} is inside a jitted function, which is recorded once and "
+            f"then replayed without running its Python: {remedy}"))
+
+
+def refused(words: str) -> None:
+    """The same with all the words of the error."""
+    observer = current()
+    if observer is not None:
+        observer.refused(JitError(words))
+
+
+def stop_listening(observer: Observer) -> None:
+    """Tell this one nothing any more."""
+    global active
+    if active is observer:
+        active = None
 
 
 @contextmanager

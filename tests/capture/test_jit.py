@@ -535,7 +535,7 @@ def test_what_a_replay_would_not_do_is_refused_naming_the_line(
     weight, x = net.weight.numpy(), lt.ones(3)
     state = lt.manual_seed(1).get_state()
     with lt.no_grad(), pytest.raises(lt.JitError, match=rf"(test_jit\.py:|line ){line}\b"):
-        lt.jit(function)(x)
+        lt.jit(fullgraph=True)(function)(x)
     assert equal(net.weight, weight) and equal(x, [1, 1, 1]) and net.training
     assert lt.manual_seed(1).get_state() == state
     outside.clear()
@@ -563,10 +563,10 @@ def test_taking_back_a_failed_trace_leaves_generators_gradients_and_optimizers_a
 
 def test_results_that_require_gradients_are_refused() -> None:
     with pytest.raises(lt.JitError, match="call backward\\(\\) inside"):
-        lt.jit(net)(lt.ones(3))
+        lt.jit(fullgraph=True)(net)(lt.ones(3))
     x = lt.ones(2, requires_grad=True) * 2
     with pytest.raises(lt.JitError, match="cannot flow out"):
-        lt.jit(lambda x: (x * 2).sum().backward())(x)
+        lt.jit(fullgraph=True)(lambda x: (x * 2).sum().backward())(x)
 
 
 def test_detached_results_and_new_leaves_are_given() -> None:
@@ -613,7 +613,7 @@ f = lt.jit(lambda x: lt.func.grad(lambda y: (y * y).sum())(x))
 assert "lazyten.func" not in read
 assert f(lt.full((2,), 3.0)).tolist() == [6, 6] and "lazyten.func" in read
 try:
-    lt.jit(lambda x: (open(lt.__file__), x)[1])(lt.ones(1))
+    lt.jit(fullgraph=True)(lambda x: (open(lt.__file__), x)[1])(lt.ones(1))
 except lt.JitError as error:
     print(error)
 """
@@ -632,7 +632,7 @@ def test_what_lt_grad_gives_may_be_returned_unless_it_has_a_graph(device: str) -
         assert equal(first, [4 * k, 10 * k]) and equal(second, [k, k])
         assert not first.requires_grad and not second.requires_grad
     with pytest.raises(lt.JitError, match=r"return it detach\(\)ed"):
-        lt.jit(lambda x: lt.grad((x * w * w).sum(), w, create_graph=True)[0])(
+        lt.jit(fullgraph=True)(lambda x: lt.grad((x * w * w).sum(), w, create_graph=True)[0])(
             lt.ones(2, device=device))
 
 
@@ -654,7 +654,8 @@ def test_a_detached_argument_may_become_a_leaf_inside(device: str) -> None:
 @pytest.mark.parametrize("from_outside", ["argument", "closed over"])
 def test_a_detached_view_from_outside_must_not_become_a_leaf_inside(from_outside: str) -> None:
     w = lt.ones(2).detach()
-    f = lt.jit(lambda x: ((x if from_outside == "argument" else w).requires_grad_() * 2).detach())
+    f = lt.jit(fullgraph=True)(
+        lambda x: ((x if from_outside == "argument" else w).requires_grad_() * 2).detach())
     with pytest.raises(lt.JitError, match=r"requires_grad of a tensor from outside at test_jit\."):
         f(w)
     assert not w.requires_grad
@@ -662,16 +663,19 @@ def test_a_detached_view_from_outside_must_not_become_a_leaf_inside(from_outside
 
 def test_a_tensor_that_is_written_must_not_come_in_by_two_ways() -> None:
     w = lt.zeros(2)
-    f = lt.jit(lambda x: w.add_(x))
+    f = lt.jit(fullgraph=True)(lambda x: w.add_(x))
     f(lt.ones(2))
     with pytest.raises(lt.JitError, match="in two ways"):
         f(w)
     assert equal(w, [1, 1])
+    f = lt.jit(lambda x: w.add_(x))
+    for x, sum_ in ((lt.ones(2), 2), (w, 4), (lt.ones(2), 5), (w, 10)):
+        assert equal(f(x), [sum_, sum_])
 
 
 def test_python_state_that_cannot_be_watched_is_found_at_the_second_call() -> None:
     calls = iter(range(100))
-    f = lt.jit(lambda x: x * next(calls))
+    f = lt.jit(fullgraph=True)(lambda x: x * next(calls))
     f(lt.ones(2))
     with pytest.raises(lt.JitError, match="does something else when traced again"):
         f(lt.ones(2))
@@ -691,12 +695,12 @@ def test_a_changed_list_argument_is_refused() -> None:
         xs.append(xs[0] + 1)
 
     with pytest.raises(lt.JitError, match="changes a list or dict"):
-        lt.jit(f)([lt.ones(2)])
+        lt.jit(fullgraph=True)(f)([lt.ones(2)])
 
 
 def test_copies_between_devices_are_refused_inside() -> None:
     with pytest.raises(lt.JitError, match="copy it outside"):
-        lt.jit(lambda x: x.to("interpreter") * 2)(lt.ones(2, device="cpu"))
+        lt.jit(fullgraph=True)(lambda x: x.to("interpreter") * 2)(lt.ones(2, device="cpu"))
 
 
 def test_a_rate_that_makes_no_sense_is_refused_before_anything_changes() -> None:

@@ -166,7 +166,7 @@ def test_what_cannot_be_assigned_is_refused_and_nothing_has_changed(
     net.kept = kept = lt.ones(2)
     before = dict(vars(net))
     with pytest.raises(error, match=words):
-        lt.jit(function)(lt.ones(2))
+        lt.jit(fullgraph=True)(function)(lt.ones(2))
     assert vars(net) == before and net.kept is kept and kept.tolist() == [1, 1]
 
 
@@ -178,7 +178,7 @@ def test_a_module_that_no_name_leads_to_is_refused() -> None:
         return x
 
     with pytest.raises(lt.JitError, match=r"Module\.last.*finds by name"):
-        lt.jit(call)(lt.ones(2))
+        lt.jit(fullgraph=True)(call)(lt.ones(2))
 
 
 # ---- what is read --------------------------------------------------------------------------------
@@ -241,13 +241,13 @@ def test_arrays_inside_are_constants_of_what_is_found_by_name() -> None:
 
 def test_arrays_that_come_from_nowhere_and_writes_to_shared_ones_are_refused() -> None:
     numbers = iter(range(9))
-    drawn = lt.jit(lambda x: x + np.full(2, next(numbers)))
+    drawn = lt.jit(fullgraph=True)(lambda x: x + np.full(2, next(numbers)))
     drawn(lt.ones(2))
     with pytest.raises(lt.JitError, match="something else when traced again"):
         drawn(lt.ones(2))
     array = np.zeros(2, np.float32)
     with pytest.raises(lt.JitError, match=r"shares its memory.*test_jit_assignments"):
-        lt.jit(lambda x: lt.from_numpy(array).add_(x))(lt.ones(2))
+        lt.jit(fullgraph=True)(lambda x: lt.from_numpy(array).add_(x))(lt.ones(2))
     assert array.tolist() == [0, 0]
 
 

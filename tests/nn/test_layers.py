@@ -210,7 +210,7 @@ def test_a_lazy_layer_of_ones_own_takes_its_first_input() -> None:
     assert net(lt.ones(2, 3).double()).tolist() == [[1.0] * 3] * 2
     assert type(net.scale) is nn.Parameter and net.scale.dtype is lt.float64
     with pytest.raises(lt.JitError, match="the first call of LazyLinear"):
-        lt.jit(nn.LazyLinear(3))(lt.ones(2, 2))
+        lt.jit(fullgraph=True)(nn.LazyLinear(3))(lt.ones(2, 2))
 
 
 def test_synchronized_normalization_takes_the_place_of_every_other() -> None:

@@ -119,7 +119,7 @@ def test_what_an_own_step_changes_is_not_used_after_it_in_a_jitted_function(use:
     run = Run(lt, "adam")
     before = run.w.tolist()
 
-    @lt.jit
+    @lt.jit(fullgraph=True)
     def step() -> Any:
         run.step()
         return use(run)
@@ -240,7 +240,7 @@ def test_groups_are_added_with_all_options() -> None:
     with pytest.raises(lt.ArgumentError, match="twice"):
         opt.add_param_group({"params": [w]})
     with pytest.raises(lt.JitError, match="add_param_group"):
-        lt.jit(lambda: opt.add_param_group({"params": [lt.ones(2)]}))()
+        lt.jit(fullgraph=True)(lambda: opt.add_param_group({"params": [lt.ones(2)]}))()
 
 
 def test_an_option_may_have_no_default() -> None:
@@ -294,7 +294,7 @@ def test_a_state_that_begins_with_a_rate_is_made_where_the_rate_can_be_read(make
     w = lt.tensor([1.0], requires_grad=True)
     w.grad = lt.ones(1)
     opt = maker([w], lr=lt.tensor(0.25))
-    step = lt.jit(lambda: opt.step())
+    step = lt.jit(fullgraph=True)(lambda: opt.step())
     with pytest.raises(lt.JitError, match="first step outside"):
         step()
     opt.step()

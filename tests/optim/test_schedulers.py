@@ -105,7 +105,7 @@ def test_what_cannot_be_in_a_jitted_function_is_refused(call: Any, message: str)
     opt = OPTIMIZERS["SGD"]([lt.ones(1, requires_grad=True)])
     schedule = S.ExponentialLR(opt, 0.5)
     with pytest.raises(lt.JitError, match=message):
-        lt.jit(lambda: call(opt, schedule))()
+        lt.jit(fullgraph=True)(lambda: call(opt, schedule))()
     assert schedule.get_last_lr() == [0.1]
 
 

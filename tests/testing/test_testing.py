@@ -257,7 +257,7 @@ def test_an_unknown_device_is_refused() -> None:
 
 
 def test_counting_inside_a_jitted_function_is_refused() -> None:
-    @lt.jit
+    @lt.jit(fullgraph=True)
     def step(x: lt.Tensor) -> lt.Tensor:
         assert_kernels(lambda: x + 1, 1)
         return x

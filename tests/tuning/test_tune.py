@@ -324,7 +324,7 @@ def test_a_file_that_cannot_be_read_is_found_before_the_search(tmp_path: Path) -
 
 def test_tuning_inside_a_jitted_function_is_refused() -> None:
     with pytest.raises(lt.JitError, match=r"lt\.tune"):
-        lt.jit(lambda x: (lt.tune(lambda: x, seconds=1), x)[1])(some(2))
+        lt.jit(fullgraph=True)(lambda x: (lt.tune(lambda: x, seconds=1), x)[1])(some(2))
 
 
 class Terminal(io.StringIO):

@@ -118,6 +118,8 @@ class Handle(Generic[Tensor]):
 
     def _copied_to(self, device: str) -> Tensor:
         """The elements on another device."""
+        tracing.refuse(f"copying a tensor from '{self.device}' to '{device}'",
+                       "copy it outside, and give it as an argument")
         node = make(Op.COPY, self.dtype, (self.node,), (self.device, device))
         return self._of(node, device, self.requires_grad and is_grad_enabled())
 

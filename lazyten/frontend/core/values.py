@@ -11,7 +11,9 @@ from lazyten.frontend.core import printing
 from lazyten.frontend.core.handle import Handle
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import Scalar
+from lazyten.storage import tracing
 from lazyten.storage.placement import default_device
+from lazyten.storage.storage import READING
 from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
 from lazyten.support.grad_mode import no_grad
 
@@ -38,6 +40,7 @@ class Values(Handle[Tensor]):
 
     def _values(self) -> np.ndarray[Any, Any]:
         """The values as a new NumPy array, of float32 where NumPy lacks the type."""
+        tracing.refuse(*READING)
         self.realize()
         values = self._storage.read(self._tracker.numpy_view if self._moves else None)
         return values.astype(np.float16) if self.dtype is dt.float16 else values

@@ -14,7 +14,7 @@ from lazyten.ir.ops import Op
 from lazyten.operators.arrays.strided import written_through
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import shapes
-from lazyten.storage import history
+from lazyten.storage import history, tracing
 from lazyten.support.errors import DTypeError, GradientError, ShapeError
 from lazyten.support.grad_mode import is_grad_enabled
 
@@ -30,6 +30,8 @@ class Writing(Operands[Tensor]):
                one_of: bool = False) -> Self:
         """Make `value` (of this tensor's shape and dtype) the value, seen by all views. replaces:
         the old value has no say in it. one_of: see _of."""
+        if tracing.active is not None:
+            tracing.to_be_written(self._storage)
         storage = self._storage
         if self._moves:  # what is not written stays
             storage.refresh()

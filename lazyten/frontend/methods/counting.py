@@ -1,7 +1,7 @@
 """What is found by comparing and counting elements, as methods.
 
-What has as many elements as there are different values is computed at once; in a jitted function
-that is a JitError.
+What has as many elements as there are different values is computed at once; a jitted function
+runs its Python for that.
 """
 from __future__ import annotations
 

@@ -186,11 +186,11 @@ class IndexingMethods(TensorCore[Tensor]):
     def nonzero(self, as_tuple: bool = False) -> Any:
         """Where the elements are not 0: int64 (count, ndim), or as_tuple a tensor an axis.
 
-        Computes this tensor: how many there are is a shape. In a jitted function it is a JitError.
+        Computes this tensor: how many there are is a shape. A jitted function runs in Python.
         """
         if as_tuple and not self.shape:
             return self.reshape(1).nonzero(as_tuple=True)
-        places = np.argwhere(self.detach().clone().realize()._storage.read()).astype(np.int64)
+        places = np.argwhere(self.detach()._values()).astype(np.int64)
         found = self._copy_of(places.T if as_tuple else places, device=self.device)
         return found.unbind() if as_tuple else found
 

@@ -1,0 +1,127 @@
+"""The arguments of one call of a jitted function, and what calls are told apart by."""
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from operator import is_
+from typing import Any
+
+from lazyten.capture.captured import signature
+from lazyten.frontend.core import mixed_precision
+from lazyten.frontend.tensor import Tensor
+from lazyten.storage import tracing
+from lazyten.storage.placement import default_device
+from lazyten.storage.storage import Storage
+from lazyten.support import check_mode, matmul_precision
+from lazyten.support.errors import JitError
+from lazyten.support.grad_mode import is_grad_enabled
+from lazyten.support.trees import Branch, flatten
+
+
+class Call:
+    """The arguments of one call, taken apart into tensors and a key for everything else."""
+
+    __slots__ = ("args", "key", "kwargs", "leaves", "structure", "tensors")
+
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.args, self.kwargs = args, kwargs
+        self.leaves: Sequence[Any] = args
+        self.structure: Branch | None = None  # of arguments without names that are no containers
+        if kwargs or not self._take(args):
+            self.leaves, self.structure = flatten((args, kwargs))
+            self._take(self.leaves, flat=True)
+
+    def _take(self, leaves: Sequence[Any], flat: bool = False) -> bool:
+        """Make the key; False if one of the leaves is a container. flat: none is taken for one."""
+        self.tensors: list[Tensor] = []
+        storages: list[Storage] = []
+        has_leaf = False
+        key: list[Hashable] = [is_grad_enabled(), default_device(), check_mode.active(),
+                               mixed_precision.state(), matmul_precision.allows_tf32(),
+                               len(leaves), self.structure]
+        for x in leaves:
+            if isinstance(x, Tensor):
+                storage = x._storage
+                self.tensors.append(x)
+                storages.append(storage)
+                has_leaf = has_leaf or storage.leaf_id is not None
+                key.append(signature(x))
+            elif flat or not isinstance(x, _CONTAINERS):
+                key.append(_static(x))
+            else:
+                return False
+        if has_leaf:
+            for owner in self._leaf_owners():
+                storages.append(owner._storage)
+                key.append(signature(owner))
+        if len(storages) > 1 and len(set(storages)) < len(storages):
+            key += [_equal_ones(storages), _equal_ones(list(map(id, self.tensors)))]
+        self.key: Hashable = tuple(key)
+        return True
+
+    def _leaf_owners(self) -> list[Tensor]:
+        """Views of parameters bring the parameter along, as its `.grad` may change."""
+        present = {id(t) for t in self.tensors}
+        given = len(self.tensors)
+        for tensor in self.tensors[:given]:
+            owner = tensor._leaf_owner
+            if owner is not None and id(owner) not in present:
+                present.add(id(owner))
+                self.tensors.append(owner)
+        return self.tensors[given:]
+
+    def apply(self, function: Callable[..., Any], tensors: Sequence[Tensor]) -> Any:
+        """Call the function with other tensors in place of the arguments', which lists and dicts
+        among these have meanwhile."""
+        other = {id(mine): given for mine, given in zip(self.tensors, tensors, strict=True)}
+        args, kwargs = _exchanged((self.args, self.kwargs), other)
+        before = flatten((args, kwargs))
+        try:
+            result = function(*args, **kwargs)
+            leaves, structure = flatten((args, kwargs))
+            if structure != before[1] or not all(map(is_, leaves, before[0])):
+                tracing.refused("a jitted function changes a list or dict that it was given, which "
+                                "a replay would not do: return the new values instead")
+        finally:
+            _exchanged((args, kwargs), {id(given): mine for mine, given in zip(
+                self.tensors, tensors, strict=True)})
+        return result
+
+
+_CONTAINERS = (list, tuple, dict)
+
+
+def _exchanged(value: Any, other: dict[int, Tensor]) -> Any:
+    """The value with other tensors in it: lists and dicts themselves, tuples as new ones."""
+    if isinstance(value, Tensor):
+        return other.get(id(value), value)
+    if type(value) is list:
+        value[:] = [_exchanged(x, other) for x in value]
+        return value
+    if type(value) is dict:
+        for key, x in value.items():
+            value[key] = _exchanged(x, other)
+        return value
+    if type(value) is tuple or isinstance(value, tuple) and hasattr(value, "_fields"):
+        items = [_exchanged(x, other) for x in value]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    return value
+
+
+def _equal_ones(things: Sequence[Hashable]) -> Hashable:
+    """Which of these are equal: for each, the number of the first such."""
+    first: dict[Hashable, int] = {}
+    return tuple([first.setdefault(x, len(first)) for x in things])
+
+
+def _static(value: Any) -> Hashable:
+    """A key for an argument that is no tensor. JitError if it cannot be one."""
+    if isinstance(value, float):
+        return float, value.hex()  # tells 0.0 from -0.0, and a NaN equals itself
+    try:
+        hash(value)
+    except TypeError:
+        raise JitError(f"a jitted function is called with {type(value).__name__} {value!r:.40}, "
+                       f"which cannot be told from another by its hash: give tensors (wrap arrays "
+                       f"in lazyten.tensor()), or numbers, strings, lists, tuples and dicts "
+                       f"of them") from None
+    return type(value), value
