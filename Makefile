@@ -2,6 +2,7 @@
 # requirements*.txt, and lazyten itself in editable mode. Set-up is done anew only when a pin changes.
 #
 #   make lenet ARGS="--epochs 3"     options for examples/lenet.py
+#   make example NAME=gpt ARGS="--steps 4000"   another one of examples/
 #   make test ARGS="-k softmax"      options for pytest
 #   make test DEVICE=interpreter     another default device
 #   make test-gpu                    on the machine's NVIDIA GPU
@@ -35,10 +36,11 @@ PYTEST = PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)/bytecode
 	-n $(WORKERS) --dist worksteal $(if $(NVRTC),-p nvrtc_for_all)
 
 .DEFAULT_GOAL := help
-.PHONY: help dev lenet test test-all test-rest test-slow test-torch test-gpu test-aarch64 test-intel test-nvrtc test-thorough mutants fuzz coverage conformance bench lint wheel wheel-check clean distclean
+.PHONY: help dev lenet example test test-all test-rest test-slow test-torch test-gpu test-aarch64 test-intel test-nvrtc test-thorough mutants fuzz coverage conformance bench lint wheel wheel-check clean distclean
 
 help:
 	@echo "make lenet        train LeNet-5 on handwritten digits"
+	@echo "make example      train another example: NAME=gpt, vae, resnet, course, text_classifier"
 	@echo "make test         run the test suite: about five minutes on two cores"
 	@echo "make test-all     the same, and then all that takes longer (make test-rest)"
 	@echo "make test-slow    only tests that take long for what they check, which make test leaves out"
@@ -61,6 +63,10 @@ help:
 # OpenCL is among the packages of the tests.
 lenet: $(if $(findstring opencl,$(ARGS) $(DEVICE)),$(DEV),$(RUN))
 	$(BIN)/python examples/lenet.py $(ARGS)
+
+example: $(if $(findstring opencl,$(ARGS) $(DEVICE)),$(DEV),$(RUN))
+	@test -n "$(NAME)" || { echo "name an example of docs/examples.md: make example NAME=gpt"; exit 2; }
+	$(BIN)/python examples/$(NAME).py $(ARGS)
 
 test: $(DEV)
 	$(PYTEST) -m "$(SELECTED)" $(ARGS)

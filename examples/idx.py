@@ -18,6 +18,7 @@ from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
+from options import DataError
 
 UNSIGNED_BYTE = 0x08  # the only element type that MNIST uses
 IMAGE_SHAPE = (28, 28)
@@ -27,7 +28,7 @@ LARGEST = 1 << 30
 REMEDY = "download the file again"
 
 
-class IdxError(Exception):
+class IdxError(DataError):
     """A missing or damaged IDX file, or two that do not belong together."""
 
 

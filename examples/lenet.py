@@ -12,21 +12,20 @@ with ReLU and max pooling in place of the original's sigmoids and averages.
 from __future__ import annotations
 
 import argparse
-import sys
 import time
+from pathlib import Path
 
 import numpy as np
 from digits import Digits, load_embedded, load_mnist, shifted
-from idx import IdxError
 from numpy.typing import NDArray
-from options import lenet_options, parse
+from options import Parser, at_least_one, command_line, run
 from pictures import Epoch, save_pictures
 from tqdm import tqdm
 
 import lazyten as lt
 from lazyten import nn
-from lazyten.support.errors import LazytenError
 
+EPOCHS, MNIST_EPOCHS = 40, 10  # MNIST has 40 times as many images
 SHIFT = 2  # each training image is moved by up to so many pixels each way, anew in every epoch
 TEST_BATCH = 1000
 
@@ -110,21 +109,32 @@ class Trainer:
         return predicted
 
 
+def options() -> Parser:
+    """All options; the defaults reach 99 % on the digits that come with the example."""
+    parser = command_line("lenet.py", "Train LeNet-5 on handwritten digits.", batch_size=64,
+                          lr=3e-3, output="lenet-out", things="images")
+    parser.add_argument("--epochs", type=at_least_one, help="passes over the training images "
+                        f"(default: {EPOCHS}, or {MNIST_EPOCHS} with --mnist)")
+    parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32",
+        help="what products are computed in; the rest is float32 (default: %(default)s)")
+    parser.add_argument("--mnist", type=Path, metavar="DIR",
+        help="train on MNIST instead: the folder with train-images-idx3-ubyte and the other three "
+             "files, plain or .gz")
+    return parser
+
+
 def prepare(arguments: list[str]) -> tuple[Trainer, argparse.Namespace]:
     """A trainer and the options, or one line of error on stderr and exit code 2."""
-    command = lenet_options(lt.Device.default())
-    args = parse(command, arguments)
-    try:
+    command = options()
+    args = command.parse_args(arguments)
+    if args.epochs is None:
+        args.epochs = MNIST_EPOCHS if args.mnist else EPOCHS
+    with command.refusing():
         train, test = load_mnist(args.mnist) if args.mnist else load_embedded()
         if args.batch_size > len(train):
             command.error(f"argument --batch-size: only {len(train):,} images to train on")
         trainer = Trainer(train, test, args)
-    except (IdxError, LazytenError) as error:
-        command.error(str(error))
-    try:  # now, not after minutes of training
-        args.output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        command.error(f"argument --output: cannot make {args.output}: {error.strerror}")
+    command.make_folder(args.output)
     return trainer, args
 
 
@@ -146,8 +156,4 @@ def main(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main(sys.argv[1:])
-    except KeyboardInterrupt:
-        print("lenet.py: stopped by Ctrl-C", file=sys.stderr)
-        sys.exit(130)  # what shells give for Ctrl-C
+    run(main, "lenet.py")
