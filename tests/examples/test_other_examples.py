@@ -216,6 +216,7 @@ def test_sampling_goes_on_past_the_block_with_what_the_model_finds_likely() -> N
     model = GPT(Shape(vocabulary=40, block=4, layers=1, heads=1, width=8)).to("interpreter")
     for parameter in model.parameters():
         parameter.data = lt.randn(parameter.shape, device="interpreter")
+    model.position.weight.data *= 5  # so that it matters which characters the window has
     start, count = [0, 3], 15
     written = list(sample(model, start, count, temperature=1e-4, device="interpreter"))
     text, window = list(start), list(start)
