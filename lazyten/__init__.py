@@ -24,17 +24,23 @@ from lazyten.frontend.array_functions import cdist as cdist
 from lazyten.frontend.array_functions import column_stack as column_stack
 from lazyten.frontend.array_functions import combinations as combinations
 from lazyten.frontend.array_functions import concatenate as concatenate
-from lazyten.frontend.array_functions import cumulative_trapezoid as cumulative_trapezoid
+from lazyten.frontend.array_functions import constant_pad_nd as constant_pad_nd
+from lazyten.frontend.array_functions import empty_permuted as empty_permuted
+from lazyten.frontend.array_functions import empty_strided as empty_strided
+from lazyten.frontend.array_functions import fill as fill
 from lazyten.frontend.array_functions import is_tensor as is_tensor
 from lazyten.frontend.array_functions import logspace as logspace
 from lazyten.frontend.array_functions import numel as numel
+from lazyten.frontend.array_functions import real as real
 from lazyten.frontend.array_functions import row_stack as row_stack
-from lazyten.frontend.array_functions import trapezoid as trapezoid
-from lazyten.frontend.array_functions import trapz as trapz
 from lazyten.frontend.array_functions import tril_indices as tril_indices
 from lazyten.frontend.array_functions import triu_indices as triu_indices
 from lazyten.frontend.array_functions import unravel_index as unravel_index
 from lazyten.frontend.array_functions import vander as vander
+from lazyten.frontend.calculus import cumulative_trapezoid as cumulative_trapezoid
+from lazyten.frontend.calculus import gradient as gradient
+from lazyten.frontend.calculus import trapezoid as trapezoid
+from lazyten.frontend.calculus import trapz as trapz
 from lazyten.frontend.core.in_place import TWINS as _TWINS
 from lazyten.frontend.core.keywords import Layout as _Layout
 from lazyten.frontend.core.keywords import strided as strided
@@ -114,6 +120,24 @@ from lazyten.frontend.tensor_types import HalfTensor as HalfTensor
 from lazyten.frontend.tensor_types import IntTensor as IntTensor
 from lazyten.frontend.tensor_types import LongTensor as LongTensor
 from lazyten.frontend.tensor_types import ShortTensor as ShortTensor
+from lazyten.frontend.view_copies import alias_copy as alias_copy
+from lazyten.frontend.view_copies import as_strided_copy as as_strided_copy
+from lazyten.frontend.view_copies import as_strided_scatter as as_strided_scatter
+from lazyten.frontend.view_copies import detach_copy as detach_copy
+from lazyten.frontend.view_copies import diagonal_copy as diagonal_copy
+from lazyten.frontend.view_copies import expand_copy as expand_copy
+from lazyten.frontend.view_copies import narrow_copy as narrow_copy
+from lazyten.frontend.view_copies import permute_copy as permute_copy
+from lazyten.frontend.view_copies import select_copy as select_copy
+from lazyten.frontend.view_copies import split_copy as split_copy
+from lazyten.frontend.view_copies import split_with_sizes_copy as split_with_sizes_copy
+from lazyten.frontend.view_copies import squeeze_copy as squeeze_copy
+from lazyten.frontend.view_copies import t_copy as t_copy
+from lazyten.frontend.view_copies import transpose_copy as transpose_copy
+from lazyten.frontend.view_copies import unbind_copy as unbind_copy
+from lazyten.frontend.view_copies import unfold_copy as unfold_copy
+from lazyten.frontend.view_copies import unsqueeze_copy as unsqueeze_copy
+from lazyten.frontend.view_copies import view_copy as view_copy
 from lazyten.ir.dtype import DType as DType
 from lazyten.ir.dtype import bfloat16 as bfloat16
 from lazyten.ir.dtype import bool_ as bool_
@@ -207,7 +231,9 @@ _LATER = {
         "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
         "conv_transpose3d", "cosine_similarity", "dropout", "group_norm", "layer_norm",
         "max_pool1d", "max_pool2d", "max_pool3d", "pairwise_distance", "pdist", "pixel_shuffle",
-        "pixel_unshuffle", "prelu", "rms_norm", "rrelu", "selu", "threshold"), "nn.functional")}
+        "pixel_unshuffle", "prelu", "rms_norm", "rrelu", "selu", "threshold"), "nn.functional"),
+    **dict.fromkeys(("grid_sampler", "grid_sampler_2d", "grid_sampler_3d"),
+                    "nn.functions.spatial.sampling")}
 """The modules of what is loaded later; others that are loaded later are modules themselves."""
 _LATER_MODULES = (
     "amp", "autograd", "backends", "cuda", "distributions", "func", "linalg", "optim", "special",
@@ -286,8 +312,15 @@ triu, true_divide, trunc, unbind = Tensor.triu, Tensor.true_divide, Tensor.trunc
 unflatten, unique, unique_consecutive = Tensor.unflatten, Tensor.unique, Tensor.unique_consecutive
 unsqueeze, var, var_mean, vdot = Tensor.unsqueeze, Tensor.var, Tensor.var_mean, Tensor.vdot
 vsplit, xlogy = Tensor.vsplit, Tensor.xlogy
+angle, conj = Tensor.angle, Tensor.conj
+fill_, frexp, gcd = Tensor.fill_, Tensor.frexp, Tensor.gcd
+histogramdd, index_reduce, lcm = Tensor.histogramdd, Tensor.index_reduce, Tensor.lcm
+nextafter, nonzero_static, renorm = Tensor.nextafter, Tensor.nonzero_static, Tensor.renorm
+resize_as_, zero_ = Tensor.resize_as_, Tensor.zero_
 clip, ger, moveaxis, swapdims = clamp, outer, movedim, swapaxes
-broadcast_to = Tensor.expand
+broadcast_to, conj_physical = Tensor.expand, conj
+resolve_conj, resolve_neg, unsafe_chunk = conj, conj, chunk
+unsafe_split, unsafe_split_with_sizes = split, split_with_sizes
 
 for _name, _value in list(globals().items()):  # so that lt.exp(1.0) says what it needs
     if getattr(Tensor, _name, None) is _value and callable(_value):

@@ -10,8 +10,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from lazyten.frontend import array_functions
 from lazyten.frontend.arguments import takes_tensors
-from lazyten.frontend.array_functions import vander as vander
 from lazyten.frontend.core.handle import DTypeLike
 from lazyten.frontend.tensor import Tensor
 from lazyten.operators.math import shapes
@@ -87,6 +87,19 @@ def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """The sum of products along an axis; the others broadcast."""
     return (x * y).sum(dim)
+
+
+@takes_tensors
+def vander(x: Tensor, *, N: int | None = None) -> Tensor:
+    """(.., n) to (.., n, N): the powers 0 to N - 1 of each element; N is n unless given. (Those of
+    `lt.vander` decrease, and it takes vectors alone.)"""
+    x = x if x.shape else x.reshape(1)
+    count = x.shape[-1] if N is None else shapes.as_int(N, "vander", "N")
+    if count < 2:
+        raise ArgumentError(f"linalg.vander: N={count}; give 2 or more")
+    powers = array_functions.vander(x.reshape(x.numel()), count, increasing=True)
+    result: Tensor = powers.reshape(*x.shape, count)
+    return result
 
 
 def multi_dot(tensors: Sequence[Tensor]) -> Tensor:

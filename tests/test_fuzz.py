@@ -62,6 +62,9 @@ WITHOUT_A_ROW = named("lt", """
 
     absolute acosh adjoint arccosh atleast_1d cdist corrcoef diagflat dsplit index_put isneginf
     isreal logspace mv nanquantile rsub scalar_tensor split_with_sizes unravel_index vdot
+    alias_copy constant_pad_nd empty_permuted empty_strided grid_sampler grid_sampler_2d
+    grid_sampler_3d histogramdd real unsafe_split_with_sizes split_with_sizes_copy
+    as_strided_scatter
 
     bernoulli empty normal randint_like
 
@@ -81,9 +84,9 @@ WITHOUT_A_ROW = named("lt", """
     alpha_dropout dropout1d dropout2d dropout3d feature_alpha_dropout gumbel_softmax
     multi_head_attention_forward rrelu
     """) | named("Tensor", """
-    bitcast byte char conj cpu new_ones new_tensor sum_to_size type
+    bitcast byte char cpu new_ones new_tensor sum_to_size type
 
-    new_empty
+    new_empty new_empty_strided
 
     describe element_size get_device is_contiguous is_pinned is_same_size is_set_to is_signed
     ndimension nelement numpy pin_memory storage_offset untyped_storage""")

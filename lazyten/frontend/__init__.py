@@ -9,8 +9,10 @@ Files, in reading order:
 - arguments.py: Checks that what a function takes for tensors are tensors, all on one device.
 - functions.py: The functions of `lazyten` itself: making tensors, joining them, and choosing
   between them.
-- array_functions.py: Functions of `lazyten` that arrange, pair and integrate tensors, made of
-  others.
+- array_functions.py: Functions of `lazyten` that arrange, pair and fill tensors, made of others.
+- calculus.py: Integrals and derivatives of functions whose values at some points are given.
+- view_copies.py: Views as copies, under PyTorch's names: `lt.expand_copy(x, ..)` is a tensor of
+  its own with what x.expand(..) shows. And what is written where a view would show it, in a copy.
 - random_functions.py: The functions of `lazyten` that make tensors of random numbers.
 - limits.py: Facts about element types: finfo, iinfo, the default float type, which casts are
   safe.

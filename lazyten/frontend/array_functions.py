@@ -1,4 +1,4 @@
-"""Functions of `lazyten` that arrange, pair and integrate tensors, made of others."""
+"""Functions of `lazyten` that arrange, pair and fill tensors, made of others."""
 from __future__ import annotations
 
 import itertools
@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from lazyten.frontend.arguments import takes_tensors
+from lazyten.frontend.core.keywords import making
 from lazyten.frontend.functions import (
     _tensors,
     cat,
+    empty,
     hstack,
     linspace,
     meshgrid,
@@ -22,6 +24,7 @@ from lazyten.frontend.functions import (
 )
 from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.ir import dtype as dt
+from lazyten.ir.dtype import Scalar
 from lazyten.operators.math import shapes
 from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
 
@@ -185,43 +188,52 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     if not indices.dtype.is_int:
         raise DTypeError(f"unravel_index of {indices.dtype.name}: positions are integers")
     indices, found = indices.long(), []
-    for size in reversed(shapes.new_shape([shape], "unravel_index")):
+    sizes = shapes.sizes([shape], "unravel_index")  # of no array in memory: they may be any
+    if any(n < 0 for n in sizes):
+        raise ShapeError(f"unravel_index: shape {sizes} has a negative size; sizes are 0 or more")
+    for size in reversed(sizes):
         found.append(indices % size)
         indices = indices // size
     return tuple(reversed(found))
 
 
-def _areas(y: Tensor, x: Tensor | None, dx: Any, dim: int, operation: str) -> tuple[Tensor, int]:
-    """The area under each piece of a line, and the axis along which these are."""
-    axis = shapes.axis(dim, y.ndim, operation)
-    if not y.shape or not y.shape[axis]:
-        raise ShapeError(f"{operation} of shape {y.shape}: it needs elements along axis {dim}")
-    n = y.shape[axis]
-    width: Any = dx
-    if x is not None:
-        width = x.diff(dim=-1 if x.ndim == 1 else dim)
-        if x.ndim == 1:
-            if x.numel() != n:
-                raise ShapeError(f"{operation}: x has {x.numel()} elements, but y has {n} along "
-                                 f"axis {axis}")
-            width = width.reshape([-1 if a == axis else 1 for a in range(y.ndim)])
-    ends = y.narrow(axis, 1, n - 1) + y.narrow(axis, 0, n - 1)
-    return ends * width / 2, axis
+@takes_tensors
+def fill(input: Tensor, value: Any) -> Tensor:
+    """A tensor like this one, of which every element is a number, or a zero-dim tensor's value."""
+    return input.clone().fill_(value)
 
 
 @takes_tensors
-def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -1) -> Tensor:
-    """The integral along an axis of straight lines between values y at x, or dx apart."""
-    areas, axis = _areas(y, x, dx, dim, "trapezoid")
-    return areas.sum(axis)
-
-
-trapz = trapezoid
+def constant_pad_nd(input: Tensor, pad: Sequence[int], value: Scalar = 0) -> Tensor:
+    """More elements around the last axes: (before, after) of the last axis, then of the one before,
+    and so on; negative numbers cut."""
+    return input.pad(pad, value)
 
 
 @takes_tensors
-def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1,
-                         dim: int = -1) -> Tensor:
-    """`trapezoid` up to each value but the first."""
-    areas, axis = _areas(y, x, dx, dim, "cumulative_trapezoid")
-    return areas.cumsum(axis)
+def real(input: Tensor) -> Tensor:
+    """The tensor itself: there are no complex numbers."""
+    return input
+
+
+@making
+def empty_strided(size: Sequence[int], stride: Sequence[int], dtype: DTypeLike | None = None,
+                  device: str | None = None, requires_grad: bool = False) -> Tensor:
+    """A tensor whose values do not matter, in memory with these strides."""
+    made = empty(0, dtype=dtype, device=device).new_empty_strided(size, stride)
+    return made.requires_grad_() if requires_grad else made
+
+
+@making
+def empty_permuted(size: Sequence[int], physical_layout: Sequence[int],
+                   dtype: DTypeLike | None = None, device: str | None = None,
+                   requires_grad: bool = False) -> Tensor:
+    """A tensor whose values do not matter, whose axes follow each other in memory in this order."""
+    shape = shapes.new_shape([size], "empty_permuted")
+    order = shapes.sizes([physical_layout], "empty_permuted")
+    if sorted(order) != list(range(len(shape))):
+        raise ArgumentError(f"empty_permuted: physical_layout={order} for size={shape}; give each "
+                            f"of its axes once")
+    stride = [math.prod(shape[a] for a in order[order.index(axis) + 1:]) for axis in
+              range(len(shape))]
+    return empty_strided(shape, stride, dtype, device, requires_grad)

@@ -41,10 +41,12 @@ OUTSIDE = named("lt", """
     set_float32_matmul_precision set_num_threads set_rng_state tune vmap
     are_deterministic_algorithms_enabled compile get_default_device get_num_interop_threads load
     save set_default_device set_flush_denormal set_num_interop_threads set_printoptions
-    use_deterministic_algorithms""") | named("Tensor", """
+    use_deterministic_algorithms
+
+    nonzero_static""") | named("Tensor", """
     backward data_ptr register_hook register_post_accumulate_grad_hook retain_grad""")
 """What is no function of tensors: it makes them of other things, or has to do with the process, a
-graph or an address."""
+graph or an address; and what takes its arguments by name alone."""
 
 
 def _numbers(*shape: int, seed: int = 0) -> np.ndarray[Any, Any]:
@@ -94,14 +96,23 @@ SPECIAL: dict[str, Arguments] = {
     "lt.as_strided": (f, (2, 2), (1, 2)), "lt.bincount": (n,), "lt.bmm": (cube, cube),
     "lt.index_fill": (f, 1, one, 0.5), "lt.index_put": (f, [one], g), "lt.is_nonzero": (v[:1],),
     "lt.cdist": (f, g), "Tensor.sum_to_size": (f, (1, 3)), "lt.kthvalue": (f * 10, 2),
-    "lt.mv": (m, v),
+    "lt.mv": (m, v), "lt.as_strided_copy": (f, (2, 2), (1, 2)),
+    "lt.as_strided_scatter": (f, m[:2, :2], (2, 2), (1, 2)), "lt.narrow_copy": (f, 1, 1, 2),
+    "lt.empty_permuted": ((2, 3), (1, 0)), "lt.empty_strided": ((2, 3), (1, 2)),
+    "lt.grid_sampler": (image, _numbers(1, 3, 3, 2), 0, 0, False),
+    "lt.grid_sampler_2d": (image, _numbers(1, 3, 3, 2), 0, 0, False),
+    "lt.grid_sampler_3d": (volume, _numbers(1, 2, 3, 3, 3), 0, 0, False),
+    "lt.index_reduce": (f, 1, one, g[:, :2], "mean"), "lt.renorm": (f, 2, 0, 1.0),
+    "lt.split_with_sizes_copy": (f, (1, 2), 1), "lt.unsafe_split_with_sizes": (f, (1, 2), 1),
+    "lt.unfold_copy": (f, 1, 2, 1), "lt.select_copy": (f, 1, 2),
     "lt.masked_scatter": (f, f > 0.5, g), "lt.narrow": (f, 1, 1, 2), "lt.randint": (0, 5, (2, 3)),
     "lt.scatter_reduce": (f, 0, at, g, "sum"), "lt.select_scatter": (f, g[:, 0], 1, 2),
     "lt.split_with_sizes": (f, (1, 2), 1), "lt.unflatten": (f, 1, (3, 1)),
     "lt.unravel_index": (at, (2, 3)),
     "Tensor.bitcast": (f, "float32"), "Tensor.geometric_": (f, 0.5),
     "Tensor.index_put_": (f, [one], g), "Tensor.item": (v[:1],),
-    "Tensor.new_full": (f, (2, 2), 0.5), "Tensor.put": (f, one, v[:2]),
+    "Tensor.new_empty_strided": (f, (2, 3), (1, 2)), "Tensor.new_full": (f, (2, 2), 0.5),
+    "Tensor.put": (f, one, v[:2]),
     "Tensor.type": (f, "float64"), "Tensor.unfold": (f, 1, 2, 1),
 }
 """Arguments of what takes none of USUAL; its twin that writes in place takes them, too."""

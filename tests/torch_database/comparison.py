@@ -48,7 +48,11 @@ class Outcome:
 
 
 class Different(Exception):
-    """Results differ; says how."""
+    """Results differ; says how, and in values of which type."""
+
+    def __init__(self, how: str, kind: torch.dtype | None = None) -> None:
+        super().__init__(how)
+        self.kind = kind
 
 
 @dataclass
@@ -57,6 +61,8 @@ class Case:
 
     entry: Any
     sample: Any
+    kind: torch.dtype | None = None
+    """What floats are made first, if anything."""
 
     @cached_property
     def by_chance(self) -> bool:
@@ -65,10 +71,16 @@ class Case:
         return name in BY_CHANCE | VALUELESS and not (
             named.get("dropout_p") == 0.0 or named.get("training") is False)
 
-    def expected(self, kind: torch.dtype | None = None) -> Result:
-        """Outputs and gradients; of inputs in a wider type, if one is given."""
+    def given(self, leaves: list[Any]) -> Any:
+        """The sample's arguments. leaves: gets those that require gradients."""
+        return _widened((self.sample.input, self.sample.args, self.sample.kwargs), self.kind,
+                        leaves)
+
+    @cached_property
+    def expected(self) -> Result:
+        """Outputs and gradients."""
         leaves: list[Any] = []
-        given = _widened((self.sample.input, self.sample.args, self.sample.kwargs), kind, leaves)
+        given = self.given(leaves)
         torch.manual_seed(42)
         output = self.entry.op(given[0], *given[1], **given[2])
         total = _total(self.processed(output))
@@ -80,8 +92,7 @@ class Case:
     def found(self, function: Callable[..., Any]) -> tuple[Any, Callable[[], list[Any]]]:
         """lazyten's outputs, and what computes its gradients."""
         leaves: list[Any] = []
-        given = [translated(x, leaves) for x in (
-            self.sample.input, self.sample.args, self.sample.kwargs)]
+        given = [translated(x, leaves) for x in self.given([])]
         output = function(given[0], *given[1], **given[2])
 
         def gradients() -> list[Any]:
@@ -123,9 +134,9 @@ def _total(result: Any) -> Any:
     return total
 
 
-def outcome(name: str, most: int | None = 6, kind: torch.dtype | None = None,
+def outcome(name: str, most: int = 6, kind: torch.dtype | None = None,
             seconds: int = 120) -> Outcome:
-    """What becomes of an entry with `most` of its samples, chosen evenly, or all (None)."""
+    """What becomes of an entry with `most` of its samples, chosen evenly."""
     entry = variants()[name]
 
     def over(*_: Any) -> None:
@@ -150,14 +161,14 @@ def outcome(name: str, most: int | None = 6, kind: torch.dtype | None = None,
     return Outcome(name, "right")
 
 
-def samples(entry: Any, kind: torch.dtype, most: int | None) -> list[Any]:
-    """`most` of an entry's samples, chosen evenly, or all (None)."""
+def samples(entry: Any, kind: torch.dtype, most: int) -> list[Any]:
+    """`most` of an entry's samples, chosen evenly."""
     torch.manual_seed(0)
     wanted = entry.supports_autograd and (kind.is_floating_point or kind.is_complex)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = list(entry.sample_inputs("cpu", kind, requires_grad=wanted))
-    if most is None or len(found) <= most:
+    if len(found) <= most:
         return found
     return [found[i * (len(found) - 1) // max(most - 1, 1)] for i in range(most)]
 
@@ -169,17 +180,18 @@ def compared(case: Case, function: Callable[..., Any]) -> tuple[str, str] | None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            expected, grads = case.expected()
+            expected, grads = case.expected
         except (RuntimeError, TypeError, ValueError, IndexError):
             return None
         for x in tensors(expected):
             if x.is_complex() or x.layout is not torch.strided:
                 raise Untranslatable("complex" if x.is_complex() else "sparse")
         try:
+            rounding = Rounding(Case(case.entry, case.sample, torch.float64), function)
             found, gradients = case.found(function)
-            same(found, expected, lambda: case.expected(torch.float64)[0], case.by_chance)
+            same(found, expected, rounding, 0)
             wrong = "wrong gradients"
-            same(gradients(), grads, lambda: case.expected(torch.float64)[1])
+            same(gradients(), grads, rounding, 1)
         except Different as error:
             return wrong, f"{error}{shown}"
         except (Untranslatable, TimeoutError):
@@ -192,8 +204,53 @@ def compared(case: Case, function: Callable[..., Any]) -> tuple[str, str] | None
 
 # ---- results -------------------------------------------------------------------------------------
 
-def same(found: Any, expected: Any, exact: Callable[[], Any], shapes_only: bool = False) -> None:
-    """Raises Different. exact: the same result from wider floats, for what rounding explains."""
+@dataclass
+class Rounding:
+    """Says whether rounding explains a difference in float32: the results in float64 are equal, and
+    either lazyten's in float32 are no farther from them than PyTorch's by a factor of 4, or by some
+    roundings of the largest."""
+
+    wide: Case
+    function: Callable[..., Any]
+
+    @cached_property
+    def equal_in_float64(self) -> bool:
+        """Whether the libraries agree about the same numbers in float64."""
+        try:
+            found, gradients = self.wide.found(self.function)
+            same(found, self.wide.expected[0])
+            same(gradients(), self.wide.expected[1])
+        except Different:
+            return False
+        return True
+
+    def explains(self, found: list[Any], expected: list[Any], part: int) -> bool:
+        """Of all tensors of floats of the outputs (part 0) or of the gradients (1)."""
+        exact = [values(x) for x in tensors(self.wide.expected[part]) if x.is_floating_point()]
+        largest = max(np.abs(np.nan_to_num(x, posinf=0, neginf=0)).max(initial=0) for x in exact)
+        for mine, theirs, right in zip(found, expected, exact, strict=True):
+            if not np.array_equal(np.isfinite(mine), np.isfinite(theirs)):
+                return False
+            off, near = (np.abs(np.nan_to_num(x - right)).max(initial=0) for x in (mine, theirs))
+            if off > max(4 * near, 256 * 2.0**-24 * largest):
+                return False
+        return self.equal_in_float64
+
+
+def same(found: Any, expected: Any, rounding: Rounding | None = None, part: int = 0) -> None:
+    """Raises Different unless results are alike, or rounding explains why they are not."""
+    floats: list[list[Any]] = [[], []]
+    different: list[Different] = []
+    _alike(found, expected, floats, different)
+    if not different or rounding is not None and rounding.wide.by_chance:
+        return
+    exact = [d for d in different if d.kind is not torch.float32]
+    if exact or rounding is None or not rounding.explains(*floats, part):
+        raise (exact or different)[0]
+
+
+def _alike(found: Any, expected: Any, floats: list[list[Any]], different: list[Different]) -> None:
+    """Raises Different for what rounding cannot explain, and adds to `different` what it may."""
     if isinstance(expected, torch.Tensor):
         if not isinstance(found, lt.Tensor):
             raise Different(f"{type(found).__name__} in place of a tensor")
@@ -201,37 +258,28 @@ def same(found: Any, expected: Any, exact: Callable[[], Any], shapes_only: bool 
                      (found.dtype.name, str(expected.dtype).removeprefix("torch."))):
             if a != b:
                 raise Different(f"{a} in place of {b}")
-        mine, theirs = values(found), values(expected)
-        if not shapes_only:
-            close(mine, theirs, expected.dtype, lambda: values(exact()))
+        _close(found, expected, floats, different)
     elif isinstance(expected, list | tuple):
         if not isinstance(found, list | tuple) or len(found) != len(expected):
             raise Different(f"{type(found).__name__} in place of {len(expected)} parts")
-        for i, (a, b) in enumerate(zip(found, expected, strict=True)):
-            same(a, b, lambda i=i: exact()[i], shapes_only)  # type: ignore[misc]
+        for a, b in zip(found, expected, strict=True):
+            _alike(a, b, floats, different)
     elif isinstance(expected, float) and isinstance(found, float):
-        close(np.float64(found), np.float64(expected), torch.float32, exact)
+        np.testing.assert_allclose(found, expected, 1e-5)
     elif expected != found:
         raise Different(f"{found!r} in place of {expected!r}"[:200])
 
 
-def close(found: Any, expected: Any, kind: torch.dtype, exact: Callable[[], Any]) -> None:
-    """Raises Different unless values are as near as their type allows, or in float32 no farther
-    from what float64 gives than PyTorch's by a factor of 4."""
+def _close(found: Any, expected: Any, floats: list[list[Any]], different: list[Different]) -> None:
+    """Whether values are as near as their type allows."""
+    kind = expected.dtype
+    mine, theirs = values(found), values(expected)
+    if kind.is_floating_point:
+        floats[0].append(mine)
+        floats[1].append(theirs)
     relative, absolute = TOLERANCE.get(kind, (0, 0))
     try:
-        np.testing.assert_allclose(found, expected, relative, absolute)
+        np.testing.assert_allclose(mine, theirs, relative, absolute)
     except AssertionError as error:
-        if kind is torch.float32 and not explained(found, expected, exact()):
-            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-            raise Different("; ".join(lines[1:9])) from None
-        if kind is not torch.float32:
-            raise Different("; ".join(str(error).split("\n")[3:9])) from None
-
-
-def explained(found: Any, expected: Any, exact: Any) -> bool:
-    """Whether rounding explains a difference."""
-    if not np.array_equal(np.isfinite(found), np.isfinite(expected)):
-        return False
-    mine, theirs = (np.abs(np.nan_to_num(x - exact)).max() for x in (found, expected))
-    return bool(mine <= 4 * theirs)
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        different.append(Different("; ".join(lines[1:9]), kind))

@@ -17,8 +17,9 @@ HEAD = """\
 PyTorch's own tests keep a database of operators: for each form of each function inputs of many
 shapes and options. `make coverage` calls lazyten's function of the same name with them, compares
 outputs and the gradients of all inputs with PyTorch's, in float32 where a function takes it, and
-writes this page. It takes six samples of each form, `make coverage ARGS=--all` all of them, and
-`ARGS="add cumsum"` only some forms. It needs PyTorch {version} and the package expecttest.
+writes this page. It takes six samples of each form; what is not right here was found with 200, by
+`make coverage ARGS="--samples 200"`. `ARGS="add cumsum"` compares only some forms. It needs PyTorch
+{version} and the package expecttest.
 
 Of {total} forms {right} are right in outputs and gradients. {inside} of the {total} need no complex
 numbers, no factorization of a matrix and nothing sparse, and are no internals of PyTorch.

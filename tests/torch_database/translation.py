@@ -27,8 +27,8 @@ def translated(given: Any, leaves: list[Any]) -> Any:
         return _tensor(given, leaves)
     if isinstance(given, torch.dtype):
         return _type(given)
-    if isinstance(given, torch.device):
-        return None
+    if isinstance(given, torch.device) or given == "cpu":
+        return lt.get_default_device()
     if isinstance(given, torch.memory_format | torch.layout):
         if given not in FORMATS:
             raise Untranslatable("sparse")
@@ -57,17 +57,18 @@ def _type(dtype: torch.dtype) -> Any:
 
 
 def _tensor(given: torch.Tensor, leaves: list[Any]) -> lt.Tensor:
-    """A tensor with the same values, type and strides."""
+    """A tensor with the same values, type and strides, in as much memory."""
     if given.layout is not torch.strided:
         raise Untranslatable("sparse")
     kind = _type(given.dtype)
+    memory = given.untyped_storage().nbytes() // given.itemsize
     made = lt.tensor(values(given)).to(kind)
-    if not given.is_contiguous() and given.numel() and min(given.stride()) >= 0:
-        size = 1 + sum((n - 1) * s for n, s in zip(given.shape, given.stride(), strict=True))
-        memory = lt.tensor(values(given.detach().as_strided((size,), (1,)))).to(kind)
-        made = memory.as_strided(tuple(given.shape), given.stride(), 0)
+    if memory != given.numel() or not given.is_contiguous() and min(given.stride(), default=0) >= 0:
+        whole = given.detach().as_strided((memory,), (1,), 0)
+        made = lt.tensor(values(whole)).to(kind).as_strided(
+            tuple(given.shape), given.stride(), given.storage_offset())
     if given.requires_grad:
-        made = made.detach().requires_grad_()
+        made.requires_grad_()
         leaves.append(made)
     return made
 
@@ -75,9 +76,9 @@ def _tensor(given: torch.Tensor, leaves: list[Any]) -> lt.Tensor:
 def values(x: Any) -> np.ndarray[Any, Any]:
     """A tensor's values, of either library; those of 16-bit floats in float32."""
     x = x.detach()
-    x = x.resolve_conj().resolve_neg() if isinstance(x, torch.Tensor) else x
     wide = x.float() if "float16" in str(x.dtype) or "float8" in str(x.dtype) else x
-    found: np.ndarray[Any, Any] = wide.numpy()
+    found: np.ndarray[Any, Any] = wide.numpy(force=True) if isinstance(
+        x, torch.Tensor) else wide.numpy()
     return found
 
 

@@ -90,6 +90,8 @@ class ArithmeticMethods(TensorCore[Tensor]):
     def __rtruediv__(self, other: Any) -> Tensor:
         return self._binary("div", ew.true_divide, other, swapped=True)
 
+    __rdiv__ = __rtruediv__
+
     def __rfloordiv__(self, other: Any) -> Tensor:
         return self._binary("floor_divide", ew.floor_divide, other, swapped=True)
 

@@ -1,6 +1,7 @@
 """Other types, devices and layouts, and new tensors like this one."""
 from __future__ import annotations
 
+import math
 from typing import Any, TypeAlias, overload
 
 from lazyten.frontend.core.handle import DTypeLike, Handle
@@ -13,7 +14,7 @@ from lazyten.ir.ops import Op
 from lazyten.operators.math import shapes
 from lazyten.storage import data as _data
 from lazyten.storage.placement import canonical, gpu
-from lazyten.support.errors import DTypeError
+from lazyten.support.errors import DTypeError, ShapeError
 
 Flag: TypeAlias = bool  # in this class bool is a method
 KINDS = {"Half": dt.float16, "BFloat16": dt.bfloat16, "Float": dt.float32, "Double": dt.float64,
@@ -31,9 +32,13 @@ class ConversionMethods(TensorCore[Tensor]):
            memory_format: MemoryFormat = preserve_format, non_blocking: Flag = False,
            copy: Flag = False) -> Tensor:
         """This tensor in another dtype, on another device, in another layout, or all of them:
-        to('interpreter'), to(lt.float64), to(other_tensor). Itself if nothing changes, unless
-        `copy`. Nothing waits for what is computed, so non_blocking makes no difference."""
-        for arg in args:
+        to('interpreter'), to(lt.float64), to(other_tensor), each with non_blocking and copy after
+        it. Itself if nothing changes, unless `copy`. Nothing waits for what is computed, so
+        non_blocking makes no difference."""
+        flags = [arg for arg in args if arg is True or arg is False]
+        if len(flags) > 1:
+            copy = flags[1]
+        for arg in args[:len(args) - len(flags)]:
             if isinstance(arg, Handle):
                 dtype, device = arg.dtype, arg.device
             elif isinstance(arg, str) and arg not in dt.BY_NAME:
@@ -71,33 +76,33 @@ class ConversionMethods(TensorCore[Tensor]):
         names = [name for name, kind in KINDS.items() if kind is self.dtype]
         return f"lazyten.{(names or [self.dtype.name.capitalize()])[0]}Tensor"
 
-    def float(self) -> Tensor:
+    def float(self, memory_format: MemoryFormat = preserve_format) -> Tensor:
         """In float32."""
-        return self.to(dtype=dt.float32)
+        return self.to(dtype=dt.float32, memory_format=memory_format)
 
-    def double(self) -> Tensor:
+    def double(self, memory_format: MemoryFormat = preserve_format) -> Tensor:
         """In float64."""
-        return self.to(dtype=dt.float64)
+        return self.to(dtype=dt.float64, memory_format=memory_format)
 
-    def half(self) -> Tensor:
+    def half(self, memory_format: MemoryFormat = preserve_format) -> Tensor:
         """In float16."""
-        return self.to(dtype=dt.float16)
+        return self.to(dtype=dt.float16, memory_format=memory_format)
 
-    def bfloat16(self) -> Tensor:
+    def bfloat16(self, memory_format: MemoryFormat = preserve_format) -> Tensor:
         """In bfloat16."""
-        return self.to(dtype=dt.bfloat16)
+        return self.to(dtype=dt.bfloat16, memory_format=memory_format)
 
-    def int(self) -> Tensor:
+    def int(self, memory_format: MemoryFormat = preserve_format) -> Tensor:
         """In int32."""
-        return self.to(dtype=dt.int32)
+        return self.to(dtype=dt.int32, memory_format=memory_format)
 
-    def long(self) -> Tensor:
+    def long(self, memory_format: MemoryFormat = preserve_format) -> Tensor:
         """In int64."""
-        return self.to(dtype=dt.int64)
+        return self.to(dtype=dt.int64, memory_format=memory_format)
 
-    def bool(self) -> Tensor:
+    def bool(self, memory_format: MemoryFormat = preserve_format) -> Tensor:
         """In bool: whether not 0."""
-        return self.to(dtype=dt.bool_)
+        return self.to(dtype=dt.bool_, memory_format=memory_format)
 
     def bitcast(self, dtype: DTypeLike) -> Tensor:
         """The same bits as another dtype of the same width. DTypeError if the widths differ."""
@@ -131,6 +136,19 @@ class ConversionMethods(TensorCore[Tensor]):
         shape = shapes.new_shape(size, "new_empty")
         return self._fresh(const(0, _kind(self, dtype), shape), device)
 
+    def new_empty_strided(self, size: Any, stride: Any, dtype: Any = None,
+                          device: str | None = None) -> Tensor:
+        """new_empty in memory of its own, with these strides."""
+        shape = shapes.new_shape([size], "new_empty_strided")
+        steps = shapes.sizes([stride], "new_empty_strided")
+        if len(steps) != len(shape) or any(s < 0 for s in steps):
+            raise ShapeError(f"new_empty_strided: stride={steps} for size={shape}; give a stride "
+                             f"of 0 or more for each axis")
+        count = 1 + sum((n - 1) * s for n, s in zip(shape, steps, strict=True))
+        memory: Any = self.new_empty(count if math.prod(shape) else 0, dtype=dtype, device=device)
+        made: Tensor = memory.as_strided(shape, steps, 0)
+        return made
+
     def new_tensor(self, data: Any, dtype: Any = None, device: str | None = None) -> Tensor:
         """A copy of `data`; numbers and lists get this tensor's dtype, arrays and tensors keep
         theirs."""
@@ -146,17 +164,17 @@ class ConversionMethods(TensorCore[Tensor]):
         """This tensor in another's dtype."""
         return self._cast(self._tensor(other, "type_as").dtype)
 
-    def short(self) -> Tensor:
+    def short(self, memory_format: MemoryFormat = preserve_format) -> Tensor:
         """In int16."""
-        return self._cast(dt.int16)
+        return self.to(dtype=dt.int16, memory_format=memory_format)
 
-    def char(self) -> Tensor:
+    def char(self, memory_format: MemoryFormat = preserve_format) -> Tensor:
         """In int8."""
-        return self._cast(dt.int8)
+        return self.to(dtype=dt.int8, memory_format=memory_format)
 
-    def byte(self) -> Tensor:
+    def byte(self, memory_format: MemoryFormat = preserve_format) -> Tensor:
         """In uint8."""
-        return self._cast(dt.uint8)
+        return self.to(dtype=dt.uint8, memory_format=memory_format)
 
 
 def _kind(x: TensorCore[Any], dtype: Any) -> DType:

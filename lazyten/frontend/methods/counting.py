@@ -6,7 +6,7 @@ runs its Python for that.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,13 @@ from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import reductions, shapes
 from lazyten.random import Array
 from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
+
+
+class PointsAndLimits(NamedTuple):
+    """What histogramdd gives."""
+
+    hist: Any
+    bin_edges: Any
 
 
 class CountingMethods(TensorCore[Tensor]):
@@ -113,21 +120,56 @@ class CountingMethods(TensorCore[Tensor]):
                              f"convert with .float()")
         x = reshape(self.detach().node, (self.numel(),))
         edges = _edges(self, x, bins, range)
-        at = ew.sub(ordering.found_places(edges, x, True), 1)
-        count = edges.numel - 1
-        last = move(Op.SHRINK, edges, ((count, count + 1),))
-        at = ew.where(ew.equal(x, last), count - 1, at)
-        at = ew.where(ew.bitwise_and(ew.less(at, count), ew.equal(x, x)), at, -1)
+        at, count = _between(edges, x), edges.numel - 1
         if weight is not None and weight.shape != self.shape:
             raise ShapeError(f"histogram: weight of shape {weight.shape} for {self.shape}; they "
                              f"must be equal")
         each = None if weight is None else reshape(weight.detach().node, x.shape)
         found = cast(_counts(at, count, each), self.dtype)
         if density:
-            width = ew.sub(move(Op.SHRINK, edges, ((1, count + 1),)),
-                           move(Op.SHRINK, edges, ((0, count),)))
-            found = ew.true_divide(ew.true_divide(found, reductions.sum(found, (0,))), width)
+            total = reductions.sum(found, (0,))
+            found = ew.true_divide(ew.true_divide(found, total), _widths(edges))
         return self._fresh(found), self._fresh(edges)
+
+    def histogramdd(self, bins: Any, *, range: Any = None, weight: Tensor | None = None,
+                    density: bool = False) -> PointsAndLimits:
+        """How many points, the rows of (.., D), are in each box of a grid of D axes, and the limits
+        on each. bins: how many parts each axis has, one number for all, or vectors of their limits.
+        range: the first and the last limit of each axis, one after the other."""
+        if self.ndim < 2 or not self.dtype.is_float or self.dtype.is_half:
+            raise DTypeError(f"histogramdd of {self.dtype.name} {self.shape}: it is for points "
+                             f"(.., D) of float32 or float64")
+        axes = self.shape[-1]
+        each = list(bins) if isinstance(bins, list | tuple) else [bins] * axes
+        limits = None if range is None else shapes.listed(range, "histogramdd", "the limits")
+        if len(each) != axes or limits is not None and len(limits) != 2 * axes:
+            raise ArgumentError(f"histogramdd of points of {axes} numbers: bins={bins!r:.60}, "
+                                f"range={range!r:.60}; give bins for each, and two limits")
+        if weight is not None and weight.shape != self.shape[:-1]:
+            raise ShapeError(f"histogramdd: weight of shape {weight.shape} for points of shape "
+                             f"{self.shape}; it must be {self.shape[:-1]}")
+        points = reshape(self.detach().node, (self.numel() // max(axes, 1), axes))
+        at: Node = const(0, dt.INDEX, points.shape[:1])
+        edges, inside = [], ew.equal(at, 0)
+        for axis, count in enumerate(each):
+            x = reshape(move(Op.SHRINK, points, ((0, points.shape[0]), (axis, axis + 1))),
+                        points.shape[:1])
+            edge = _edges(self, x, count, None if limits is None else tuple(
+                limits[2 * axis:2 * axis + 2]))
+            part = _between(edge, x)
+            inside = ew.bitwise_and(inside, ew.greater_equal(part, 0))
+            at = ew.add(ew.mul(at, edge.numel - 1), part)
+            edges.append(edge)
+        shape = tuple(e.numel - 1 for e in edges)
+        each_weight = None if weight is None else reshape(weight.detach().node, at.shape)
+        found = cast(_counts(ew.where(inside, at, -1), math.prod(shape), each_weight), self.dtype)
+        if density:
+            found = ew.true_divide(found, reductions.sum(found, (0,)))
+        found = reshape(found, shape)
+        for axis, edge in enumerate(edges if density else []):
+            column = tuple(n if a == axis else 1 for a, n in enumerate(shape))
+            found = ew.true_divide(found, reshape(_widths(edge), column))
+        return PointsAndLimits(self._fresh(found), tuple(self._fresh(e) for e in edges))
 
 
 # ---- lines that are equal ------------------------------------------------------------------------
@@ -203,6 +245,23 @@ def _parts(x: Node, count: int, low: Node, high: Node) -> Node:
     part = ew.minimum(cast(share, dt.INDEX), count - 1)
     inside = ew.bitwise_and(ew.greater_equal(x, low), ew.less_equal(x, high))
     return ew.where(inside, part, -1)
+
+
+def _between(edges: Node, x: Node) -> Node:
+    """Between which limits each element is; -1 if between none."""
+    count = edges.numel - 1
+    at = ew.sub(ordering.found_places(edges, x, True), 1)
+    last = move(Op.SHRINK, edges, ((count, count + 1),))
+    at = ew.where(ew.equal(x, last), count - 1, at)
+    first = move(Op.SHRINK, edges, ((0, 1),))
+    inside = ew.bitwise_and(ew.greater_equal(x, first), ew.less_equal(x, last))
+    return ew.where(inside, ew.minimum(at, count - 1), -1)
+
+
+def _widths(edges: Node) -> Node:
+    """The differences of neighbours."""
+    n = edges.numel
+    return ew.sub(move(Op.SHRINK, edges, ((1, n),)), move(Op.SHRINK, edges, ((0, n - 1),)))
 
 
 def _counts(at: Node, count: int, weight: Node | None) -> Node:

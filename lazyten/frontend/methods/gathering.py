@@ -1,6 +1,7 @@
 """Methods that read and write at positions along one axis."""
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from lazyten.frontend.core.functions import combined
@@ -89,7 +90,9 @@ class GatherMethods(TensorCore[Tensor]):
         if reduce not in REDUCTIONS:
             raise ArgumentError(f"scatter_reduce: reduce={reduce!r} is not one of "
                                 f"{', '.join(REDUCTIONS)}")
-        start: Any = {"sum": 0, "mean": 0, "prod": 1}.get(reduce, src)
+        low, high = (-math.inf, math.inf) if self.dtype.is_float else (
+            self.dtype.min, self.dtype.max)
+        start = {"sum": 0, "mean": 0, "prod": 1, "amax": low, "amin": high}[reduce]
         base: Any = self
         if not include_self:
             base = _scattered(self, "scatter_reduce", dim, index, start, None)
@@ -133,6 +136,27 @@ class GatherMethods(TensorCore[Tensor]):
         return combined(self, "index_fill", filled, chosen, number)
 
     index_fill_ = in_place(index_fill)
+
+    def index_reduce(self, dim: int, index: Tensor, source: Tensor, reduce: str, *,
+                     include_self: bool = True) -> Tensor:
+        """These elements, with line j of `source` combined with line index[j] of axis dim: reduce
+        is 'prod', 'mean', 'amax' or 'amin'. Without include_self lines with an index count only as
+        what they are combined with."""
+        if reduce not in REDUCTIONS[1:]:
+            raise ArgumentError(f"index_reduce: reduce={reduce!r} is not one of "
+                                f"{', '.join(REDUCTIONS[1:])}")
+        axis = shapes.axis(dim, self.ndim, "index_reduce")
+        given, at = self._tensor(source, "index_reduce"), self._tensor(index, "index_reduce")
+        wanted = tuple(at.numel() if a == axis else n for a, n in enumerate(self.shape))
+        if at.ndim > 1 or given.shape != wanted:
+            raise ShapeError(f"index_reduce: the source has shape {given.shape}; for indices of "
+                             f"shape {at.shape} on axis {axis} of {self.shape} it must be {wanted}")
+        column = tuple(at.numel() if a == axis else 1 for a in range(self.ndim))
+        wide = at._given(ew.broadcast_to(reshape(at.node, column), given.shape))
+        found: Tensor = self.scatter_reduce(axis, wide, given, reduce, include_self)
+        return found
+
+    index_reduce_ = in_place(index_reduce)
 
     def put(self, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
         """These elements, with those at positions in row-major order set to, or increased by, what

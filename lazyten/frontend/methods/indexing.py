@@ -12,11 +12,11 @@ from lazyten.frontend.core.writing import without_leading_ones
 from lazyten.frontend.methods.gathering import adder
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import Scalar
-from lazyten.ir.node import Node, cast, const, reshape
-from lazyten.operators.arrays import indexing
+from lazyten.ir.node import Node, cast, const, iota, reshape, scatter
+from lazyten.operators.arrays import indexing, joining
 from lazyten.operators.arrays.index_arrays import Indexed, Selection, select
 from lazyten.operators.math import elementwise as ew
-from lazyten.operators.math import shapes
+from lazyten.operators.math import scans, shapes
 from lazyten.storage import levels, tracing
 from lazyten.support.errors import ArgumentError, DTypeError, IndexingError, ShapeError
 
@@ -194,6 +194,23 @@ class IndexingMethods(TensorCore[Tensor]):
         found = self._copy_of(places.T if as_tuple else places, device=self.device)
         return found.unbind() if as_tuple else found
 
+    def nonzero_static(self, *, size: int, fill_value: int = -1) -> Tensor:
+        """The first `size` rows of nonzero(), and rows of fill_value if there are fewer."""
+        count = shapes.as_int(size, "nonzero_static", "size")
+        if count < 0:
+            raise ArgumentError(f"nonzero_static: size={count}; give 0 or more")
+        flat = ew.as_bool(reshape(self.detach().node, (self.numel(),)))
+        rank = ew.sub(scans.cumulative_sum(flat, 0), 1)
+        at = ew.where(ew.bitwise_and(flat, ew.less(rank, count)), rank, -1)
+        number = shapes.as_element(fill_value, dt.int64, "nonzero_static")
+        columns, rest = [], iota(self.numel())
+        for n in reversed(self.shape):
+            base = const(number, dt.int64, (count,))
+            columns.append(scatter(base, 0, at, ew.remainder(rest, max(n, 1)), None))
+            rest = ew.floor_divide(rest, max(n, 1))
+        rows = [reshape(c, (count, 1)) for c in reversed(columns)]
+        return self._fresh(joining.cat(rows, 1) if rows else const(0, dt.int64, (count, 0)))
+
     def masked_select(self, mask: Tensor) -> Tensor:
         """The elements where the bool mask holds, in one axis; the two broadcast. Computes the
         mask, as how many there are is a shape."""
@@ -248,6 +265,8 @@ class IndexingMethods(TensorCore[Tensor]):
             raise ArgumentError(f"chunk: {chunks} parts; give 1 or more")
         _, n = shapes.sized_axis(dim, self.shape, "chunk")
         return self.split(max(-(-n // chunks), 1), dim)
+
+    unsafe_split, unsafe_split_with_sizes, unsafe_chunk = split, split_with_sizes, chunk
 
     def unbind(self, dim: int = 0) -> tuple[Tensor, ...]:
         """Each position of an axis; views."""

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from lazyten.frontend.core.functions import binary, combined, unary
 from lazyten.frontend.core.in_place import in_place
@@ -11,11 +11,24 @@ from lazyten.frontend.core.tensor_core import Tensor, TensorCore
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType, Scalar, as_dtype
 from lazyten.ir.node import const
-from lazyten.operators.math import composites, shapes, special, statistical_functions
+from lazyten.operators.math import (
+    composites,
+    number_parts,
+    shapes,
+    special,
+    statistical_functions,
+)
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import inverse_functions as inverse
 from lazyten.operators.math.shapes import Axes
 from lazyten.support.errors import ArgumentError, DTypeError
+
+
+class SignificandAndExponent(NamedTuple):
+    """What frexp gives."""
+
+    mantissa: Any
+    exponent: Any
 
 
 class MathMethods(TensorCore[Tensor]):
@@ -101,9 +114,23 @@ class MathMethods(TensorCore[Tensor]):
     bitwise_right_shift_ = in_place(bitwise_right_shift)
     ldexp = binary("ldexp", composites.ldexp, "self * 2 ** other, in floats.")
     ldexp_ = in_place(ldexp)
+    gcd = binary("gcd", number_parts.gcd, "The greatest common divisor, of integers.")
+    gcd_ = in_place(gcd)
+    lcm = binary("lcm", number_parts.lcm, "The least common multiple, of integers.")
+    lcm_ = in_place(lcm)
+    nextafter = binary("nextafter", number_parts.nextafter, "The float beside self towards other.")
+    nextafter_ = in_place(nextafter)
+    angle = unary("angle", number_parts.angle, "pi for what is below 0, else 0; NaN for NaN.")
 
     __iand__, __ior__, __ixor__ = bitwise_and_, bitwise_or_, bitwise_xor_
     __ilshift__, __irshift__ = bitwise_left_shift_, bitwise_right_shift_
+
+    def frexp(self) -> SignificandAndExponent:
+        """(m, e) for which self is m * 2 ** e, |m| in [0.5, 1) and e int32."""
+        if not self.dtype.is_float:
+            raise DTypeError(f"frexp of {self.dtype.name}: it is for floats; convert with .float()")
+        return SignificandAndExponent(self._special(number_parts.significand), self._fresh(
+            number_parts.exponent(ew.wide(self.detach().node))))
 
     def isposinf(self) -> Tensor:
         """Whether infinity."""

@@ -97,6 +97,8 @@ class MetadataMethods(TensorCore[Tensor]):
         """The tensor itself: there are no complex numbers."""
         return self
 
+    resolve_conj = resolve_neg = conj_physical = conj
+
     @property
     def is_cuda(self) -> bool:
         """Whether the values are on an NVIDIA GPU."""

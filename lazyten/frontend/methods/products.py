@@ -153,10 +153,18 @@ class ProductMethods(ViewMethods[Tensor]):
                              f"square matrices and powers of 0 or more")
         return self._unary(lambda x: products.power(x, times))
 
-    def cov(self, *, correction: int = 1) -> Tensor:
-        """The covariances of the rows of a matrix: each column is an observation."""
+    def cov(self, *, correction: int = 1, fweights: Tensor | None = None,
+            aweights: Tensor | None = None) -> Tensor:
+        """The covariances of the rows of a matrix: each column is an observation. fweights: how
+        often each was seen, in whole numbers; aweights: how much each counts."""
         number = float(shapes.as_number(correction, "cov", "correction"))
-        return self._unary(lambda x: products.covariance(x, number))
+        if fweights is not None and not self._tensor(fweights, "cov").dtype.is_int:
+            raise DTypeError(f"cov: fweights of {fweights.dtype.name} are how often each "
+                             f"observation was seen; give whole numbers, or use aweights")
+        given = [None if w is None else self._tensor(w, "cov") for w in (fweights, aweights)]
+        nodes = [None if w is None else w.node for w in given]
+        return self._given(products.covariance(self.node, number, *nodes),
+                           *[w for w in given if w is not None])
 
     def corrcoef(self) -> Tensor:
         """The correlations of the rows of a matrix: each column is an observation."""

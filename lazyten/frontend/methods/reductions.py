@@ -12,10 +12,10 @@ from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, const, gather
 from lazyten.operators.arrays import arrangements
+from lazyten.operators.math import composites, reductions, scans, shapes
 from lazyten.operators.math import elementwise as ew
-from lazyten.operators.math import reductions, scans, shapes
 from lazyten.operators.math.shapes import Axes
-from lazyten.support.errors import ShapeError
+from lazyten.support.errors import ArgumentError, ShapeError
 
 
 class LeastAndGreatest(NamedTuple):
@@ -156,6 +156,25 @@ class ReductionMethods(TensorCore[Tensor]):
         return self._unary(lambda x: reductions.arg_extreme(x, axis, keepdim, True))
 
     # ---- cumulative ------------------------------------------------------------------------------
+
+    def renorm(self, p: float, dim: int, maxnorm: float) -> Tensor:
+        """Each position of an axis, of whose other elements the p-norm is above maxnorm, scaled
+        down to that."""
+        axis = shapes.axis(dim, self.ndim, "renorm")
+        power, most = [float(shapes.as_number(v, "renorm", what))
+                       for v, what in ((p, "p"), (maxnorm, "maxnorm"))]
+        if self.ndim < 2 or power <= 0 or most < 0:
+            raise ArgumentError(f"renorm of shape {self.shape}, p={p}, maxnorm={maxnorm}: it needs "
+                                f"2 axes or more, p above 0 and maxnorm of 0 or more")
+        others = tuple(a for a in range(self.ndim) if a != axis)
+
+        def scaled(x: Node) -> Node:
+            size = composites.norm(x, power, others, True)
+            factor = ew.true_divide(most, ew.add(size, 1e-7))
+            return ew.mul(x, ew.where(ew.greater(size, most), factor, 1.0))
+        return self._special(scaled)
+
+    renorm_ = in_place(renorm)
 
     @casting(WIDE)
     def cumsum(self, dim: int, dtype: Any = None) -> Tensor:

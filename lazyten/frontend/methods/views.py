@@ -4,15 +4,18 @@ A view shares its tensor's storage: what is written through one is seen through 
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 from lazyten.frontend.core.in_place import shown_as
+from lazyten.frontend.core.memory_format import MemoryFormat, contiguous_format, order_of
 from lazyten.frontend.core.tensor_core import Tensor, TensorCore
+from lazyten.ir.node import move
 from lazyten.ir.ops import Op
 from lazyten.operators.arrays import strided
 from lazyten.operators.math import shapes
-from lazyten.support.errors import ArgumentError, ShapeError
+from lazyten.support.errors import ArgumentError, GradientError, ShapeError
 
 Sizes = int | Sequence[int]
 
@@ -54,6 +57,25 @@ class ViewMethods(TensorCore[Tensor]):
         start = self.storage_offset() if storage_offset is None else shapes.as_int(
             storage_offset, "as_strided", "the storage offset")
         return self._restrided(strided.as_strided(self._storage.value.shape, wanted, steps, start))
+
+    def resize_(self, *sizes: Any, memory_format: MemoryFormat = contiguous_format) -> Self:
+        """Make this tensor one of another shape: of the elements of its storage from its first one
+        on, in row-major order; and if there are too few, one of new memory, with 0 behind them."""
+        shape = shapes.new_shape(sizes, "resize_")
+        order_of(memory_format, len(shape), "resize_")
+        if self.requires_grad:
+            raise GradientError("resize_ of a tensor that requires gradients: use reshape(), or "
+                                "call it on detach()")
+        whole, start = self._storage.value.numel, self.storage_offset()
+        line: Any = self.as_strided((whole - start,), (1,), start)
+        count = math.prod(shape)
+        if start + count > whole:
+            line = line._given(move(Op.PAD, line.node, ((0, start + count - whole),)))
+        return self._shown_as(line.as_strided(shape, _row_major(shape)), "resize_")
+
+    def resize_as_(self, the_template: Tensor) -> Self:
+        """resize_ to another tensor's shape."""
+        return self.resize_(self._tensor(the_template, "resize_as_").shape)
 
     def movedim(self, source: Sizes, destination: Sizes) -> Tensor:
         """Axes moved to other places, the others in their order; a view."""
@@ -108,6 +130,11 @@ class ViewMethods(TensorCore[Tensor]):
     def dsplit(self, indices_or_sections: Sizes) -> tuple[Tensor, ...]:
         """tensor_split into equal parts along axis 2 of at least 3."""
         return _equal_parts(self, indices_or_sections, 2, 3, "dsplit")
+
+
+def _row_major(shape: Sequence[int]) -> tuple[int, ...]:
+    """The strides of elements in row-major order."""
+    return tuple(math.prod(shape[a + 1:]) for a in range(len(shape)))
 
 
 def _two_axes(dim1: int, dim2: int, rank: int, operation: str) -> tuple[int, int]:

@@ -161,6 +161,8 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
     tensor, which is not read) goes to running_mean and (without the bias of a sample) to
     running_var, in place. Else by those two.
     """
+    if input.shape == (0,):  # as PyTorch has it
+        return input.clone()
     _check_channels(input, {"running_mean": running_mean, "running_var": running_var,
                             "weight": weight, "bias": bias}, "batch_norm")
     if not training:

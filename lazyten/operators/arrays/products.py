@@ -11,7 +11,7 @@ from typing import SupportsIndex
 
 from lazyten.ir import dtype as dt
 from lazyten.ir.movement import Moves
-from lazyten.ir.node import Node, Shape, cast, expand, iota, move, reduce, reshape
+from lazyten.ir.node import Node, Shape, cast, const, expand, iota, move, reduce, reshape
 from lazyten.ir.ops import Op
 from lazyten.operators.arrays import strided, windows
 from lazyten.operators.arrays.indexing import Chain, apply
@@ -224,16 +224,40 @@ def power(x: Node, times: int) -> Node:
     return result
 
 
-def covariance(x: Node, correction: float) -> Node:
-    """The covariances of the rows of a matrix, or the variance of a vector."""
+def covariance(x: Node, correction: float, times: Node | None = None,
+               weights: Node | None = None) -> Node:
+    """The covariances of the rows of a matrix, or the variance of a vector. times: how often each
+    column counts, in whole numbers; weights: how much, in relation to others."""
     if len(x.shape) > 2:
         raise ShapeError(f"cov of shape {x.shape}: give a matrix with a row for each variable")
     x = ew.as_float(x)
     rows = reshape(x, (1,) * (2 - len(x.shape)) + x.shape)
-    centred = ew.sub(rows, reductions.mean(rows, (1,), True))
-    total = windows.matmul(centred, move(Op.PERMUTE, centred, (1, 0)))
-    value = ew.true_divide(total, max(rows.shape[1] - correction, 0.0))
+    each = _column_weights(rows, times, weights)
+    if each is None:
+        centred = weighted = ew.sub(rows, reductions.mean(rows, (1,), True))
+        over: Node | float = max(rows.shape[1] - correction, 0.0)
+    else:
+        count = reductions.sum(each, (0,))
+        mean = ew.true_divide(reductions.sum(ew.mul(rows, each), (1,), True), count)
+        centred = ew.sub(rows, mean)
+        weighted, lost = ew.mul(centred, each), const(correction, x.dtype)
+        if weights is not None:
+            lost = ew.mul(lost, ew.true_divide(reductions.sum(ew.mul(each, weights), (0,)), count))
+        over = ew.maximum(ew.sub(count, lost), 0.0)
+    total = windows.matmul(centred, move(Op.PERMUTE, weighted, (1, 0)))
+    value = ew.true_divide(total, over)
     return value if rows.shape[0] > 1 or not rows.shape[0] else reshape(value, ())
+
+
+def _column_weights(rows: Node, times: Node | None, weights: Node | None) -> Node | None:
+    """What each column counts, of both kinds of weights; None if there are none."""
+    for what, given in (("fweights", times), ("aweights", weights)):
+        if given is not None and given.shape != (rows.shape[1],):
+            raise ShapeError(f"cov: {what} of shape {given.shape}; give one number for each of the "
+                             f"{rows.shape[1]} columns")
+    if times is None or weights is None:
+        return times if weights is None else cast(weights, rows.dtype)
+    return ew.mul(cast(times, rows.dtype), cast(weights, rows.dtype))
 
 
 def correlation(x: Node) -> Node:

@@ -14,6 +14,8 @@ Files, in reading order:
   and the gamma function's logarithm with its derivatives, as graphs of ops.
 - composites.py: Small functions made of others, elementwise: interpolation, limits, comparisons
   with tolerance.
+- number_parts.py: What numbers are made of: neighbours, significands and exponents, angles,
+  common divisors.
 - portable.py: Log, exp and sine from +, * and / alone, each rounded by itself: the same bits on
   every device.
 - reductions.py: Reductions as users know them: sums, extremes, statistics, positions of extremes.

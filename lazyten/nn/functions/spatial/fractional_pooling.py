@@ -78,8 +78,8 @@ def _fractional(input: Tensor, kernel_size: Sizes, output_size: Sizes | None,
         along[axis], along[spatial + axis] = counts[axis], kernel[axis]
         here = (starts.unsqueeze(-1) + taps).reshape(*lines, *along)
         places = places + here * math.prod(sizes[axis + 1:])
-    flat = places.reshape(*lines, -1)
-    windows = input.reshape(*lines, -1).gather(-1, flat).reshape(
+    flat = places.reshape(*lines, math.prod(counts) * math.prod(kernel))
+    windows = input.reshape(*lines, math.prod(sizes)).gather(-1, flat).reshape(
         *lines, math.prod(counts), math.prod(kernel))
     values, greatest = windows.max(-1)
     indices = flat.reshape(windows.shape).gather(-1, greatest.unsqueeze(-1)).squeeze(-1)

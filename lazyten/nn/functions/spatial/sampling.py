@@ -82,6 +82,20 @@ def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mod
     return reader.linear(places)
 
 
+@takes_tensors
+def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int,
+                 align_corners: bool) -> Tensor:
+    """grid_sample, whose modes are numbers: 0 'bilinear', 1 'nearest', 2 'bicubic'; and 0 'zeros',
+    1 'border', 2 'reflection'."""
+    if interpolation_mode not in range(3) or padding_mode not in range(3):
+        raise ArgumentError(f"grid_sampler: interpolation_mode={interpolation_mode!r:.40} and "
+                            f"padding_mode={padding_mode!r:.40}; both are 0, 1 or 2")
+    return grid_sample(input, grid, MODES[interpolation_mode], PADDING[padding_mode], align_corners)
+
+
+grid_sampler_2d = grid_sampler_3d = grid_sampler
+
+
 class _Reader:
     """An image, and how to read it. Places of an axis are (batch, *rows), in elements."""
 
