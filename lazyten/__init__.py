@@ -206,7 +206,10 @@ if _typing.TYPE_CHECKING:  # what not every program uses is loaded when it is fi
     from lazyten import backends as backends
     from lazyten import cuda as cuda
     from lazyten import distributions as distributions
+    from lazyten import fft as fft
     from lazyten import func as func
+    from lazyten import masked as masked
+    from lazyten import signal as signal
     from lazyten import testing as testing
     from lazyten import utils as utils
     from lazyten.autograd import grad as grad
@@ -233,11 +236,13 @@ _LATER = {
         "max_pool1d", "max_pool2d", "max_pool3d", "pairwise_distance", "pdist", "pixel_shuffle",
         "pixel_unshuffle", "prelu", "rms_norm", "rrelu", "selu", "threshold"), "nn.functional"),
     **dict.fromkeys(("grid_sampler", "grid_sampler_2d", "grid_sampler_3d"),
-                    "nn.functions.spatial.sampling")}
+                    "nn.functions.spatial.sampling"),
+    **dict.fromkeys(("bartlett_window", "blackman_window", "hamming_window", "hann_window",
+                     "kaiser_window"), "signal.windows")}
 """The modules of what is loaded later; others that are loaded later are modules themselves."""
 _LATER_MODULES = (
-    "amp", "autograd", "backends", "cuda", "distributions", "func", "linalg", "optim", "special",
-    "testing", "utils")
+    "amp", "autograd", "backends", "cuda", "distributions", "fft", "func", "linalg", "masked",
+    "optim", "signal", "special", "testing", "utils")
 
 __version__ = "0.1.0"
 
