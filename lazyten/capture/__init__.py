@@ -22,6 +22,7 @@ Files, in reading order:
   position or name.
 - places.py: Where Python keeps what a name means: an object's dict, a module's globals, a cell; and
   when that means the same again.
+- opaque.py: What cannot be compared between calls: objects whose state Python does not show.
 - surroundings.py: What a function can reach by name: its variables, those of the user's functions
   that it calls, and attributes of what it gets.
 - environment.py: The Python state that a function depends on: what its names meant when it was

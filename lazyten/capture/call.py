@@ -1,11 +1,16 @@
 """The arguments of one call of a jitted function, and what calls are told apart by."""
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Hashable, Sequence
 from operator import is_
 from typing import Any
 
+import numpy as np
+
 from lazyten.capture.captured import signature
+from lazyten.capture.places import snapshot
+from lazyten.capture.surroundings import is_users
 from lazyten.frontend.core import mixed_precision
 from lazyten.frontend.tensor import Tensor
 from lazyten.storage import tracing
@@ -117,6 +122,10 @@ def _static(value: Any) -> Hashable:
     """A key for an argument that is no tensor. JitError if it cannot be one."""
     if isinstance(value, float):
         return float, value.hex()  # tells 0.0 from -0.0, and a NaN equals itself
+    if isinstance(value, np.generic):
+        return type(value), value.tobytes()
+    if _is_equal_to_others(type(value)):
+        value = snapshot(_fields(value))
     try:
         hash(value)
     except TypeError:
@@ -125,3 +134,16 @@ def _static(value: Any) -> Hashable:
                        f"in lazyten.tensor()), or numbers, strings, lists, tuples and dicts "
                        f"of them") from None
     return type(value), value
+
+
+def _is_equal_to_others(kind: type) -> bool:
+    """Whether objects of a class of the user's are equal by rules of their own."""
+    return getattr(kind, "__eq__", None) is not object.__eq__ and is_users(kind.__module__)
+
+
+def _fields(value: Any) -> Any:
+    """What a frozen dataclass has; of anything else the object itself counts."""
+    kind: Any = type(value)
+    if not dataclasses.is_dataclass(kind) or not kind.__dataclass_params__.frozen:
+        return value
+    return kind, [getattr(value, field.name) for field in dataclasses.fields(kind)]

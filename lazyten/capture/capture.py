@@ -199,9 +199,6 @@ class Capture(Recording):
     def assigning(self, holder: dict[str, Any], value: object) -> bool:
         return all(map(can_be_assigned, flatten(value)[0])) and self.environment.knows(holder)
 
-    def array_taken(self) -> None:
-        self.takes_arrays = True
-
     def array_shared(self, storage: Storage, array: Array) -> None:
         self.sharing[storage] = array
 
@@ -225,8 +222,8 @@ class Capture(Recording):
                 change.place.assign(change.before)
         self.assigned = []
         self.sharing.clear()
-        if not failed and (self.means or self.takes_arrays):
-            self.environment.generalize(self.means, self.takes_arrays)
+        if not failed and self.means:
+            self.environment.generalize(self.means)
         if failed:
             for undo in reversed(self.undos):
                 undo()

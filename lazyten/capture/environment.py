@@ -12,10 +12,9 @@ from operator import is_, itemgetter
 from types import CellType
 from typing import Any
 
-import numpy as np
-
-from lazyten.capture.places import MISSING, Change, Place, Same, contents, snapshot
+from lazyten.capture.places import MISSING, Change, Place, Same, snapshot
 from lazyten.capture.surroundings import NOT_READ, Surroundings
+from lazyten.frontend.tensor import Tensor
 from lazyten.support.trees import flatten
 
 
@@ -32,8 +31,6 @@ class _Watched:
     @property
     def is_plain(self) -> bool:
         """Whether the same object always means the same."""
-        if self.means is contents:
-            return False
         return isinstance(self.seen, Same) or self.means is not snapshot or _is_plain(self.value)
 
     def now(self) -> Hashable:
@@ -45,10 +42,6 @@ def _is_plain(value: object) -> bool:
     if isinstance(value, tuple):
         return all(map(_is_plain, value))
     return value is None or isinstance(value, bool | int | float | str | bytes)
-
-
-def _has_arrays(value: object) -> bool:
-    return any(isinstance(x, np.ndarray) for x in flatten(value)[0])
 
 
 def _changed_in(watched: Iterable[_Watched]) -> _Watched | None:
@@ -126,6 +119,9 @@ class Environment:
         self.watched = [_Watched(place, user, value, snapshot(value))
                         for place, user, value in around.found]
         self.sizes, self.tables = around.sizes, around.tables
+        self.opaque = around.opaque
+        known = [*around.keys, *(self.values() if around.compares else ())]
+        self._known = {id(x) for x in known if isinstance(x, Tensor)}
         self._sort()
 
     def _sort(self) -> None:
@@ -133,6 +129,11 @@ class Environment:
         whole = [below for below, _ in self.sizes]
         self._by_identity = _ByIdentity(plain, whole, self._general.keys())
         self._deep = [w for w in self.watched if not w.is_plain]
+
+    def has_any(self, arguments: Iterable[Tensor]) -> bool:
+        """Whether the function may tell one of these from other tensors, as it knows it by name,
+        and compares objects or has it as a key."""
+        return bool(self._known) and not self._known.isdisjoint(map(id, arguments))
 
     @property
     def has_changed(self) -> bool:
@@ -173,16 +174,10 @@ class Environment:
         for w in {w.place: w for w in self.watched}.values():
             yield from flatten(w.value)[0]
 
-    def generalize(self, means: Mapping[Place, Callable[[Any], Hashable]],
-                   into_arrays: bool = False) -> None:
-        """Of these names only a part of what they mean matters from now on. into_arrays: NumPy
-        arrays are compared by their numbers, however many."""
-        found = dict(means)
-        if into_arrays:
-            found |= {w.place: contents for w in self.watched
-                      if w.place not in means and _has_arrays(w.value)}
-        self.watched = [w if w.place not in found else replace(
-            w, means=(look := found[w.place]), seen=look(w.value)) for w in self.watched]
+    def generalize(self, means: Mapping[Place, Callable[[Any], Hashable]]) -> None:
+        """Of these names only a part of what they mean matters from now on."""
+        self.watched = [w if w.place not in means else replace(
+            w, means=(look := means[w.place]), seen=look(w.value)) for w in self.watched]
         self._general = {w.place: (w.means, w.seen) for w in self.watched if w.place in means}
         self._sort()
 

@@ -152,10 +152,22 @@ class Jitted(Generic[P, R]):
             self._shown.add(words)
             debug.show_break(self._name, words)
 
+    def _refuse_hidden(self, environment: Environment, call: Call) -> None:
+        """NotBegun where a replay could not tell that it does not hold any more."""
+        if environment.opaque and not self.check:
+            raise NotBegun(f"jitted function {self._name} uses {environment.opaque[0]}, whose "
+                           f"state cannot be compared between calls: give what it needs as "
+                           f"arguments")
+        if environment.has_any(call.tensors):
+            raise NotBegun(f"jitted function {self._name} is given a tensor that it also knows by "
+                           f"name, and compares objects or has tensors as keys, so that it may "
+                           f"tell the tensor from others: give another view of it")
+
     def _traced(self, call: Call) -> Replay | InPython:
         """A captured call that does what this one has to, or this call itself."""
         with _tracing:
             environment = Environment(self.function, call.leaves)
+            self._refuse_hidden(environment, call)
             made = record(call.tensors, functools.partial(call.apply, self.function),
                           environment, self._name, self.fullgraph)
         if isinstance(made, InPython):

@@ -2,20 +2,25 @@
 means the same again."""
 from __future__ import annotations
 
+from array import array
+from collections import deque
 from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from hashlib import blake2b
+from logging import Logger
 from types import CellType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from lazyten.support.trees import flatten
+from lazyten.capture.opaque import Slots
 
 MISSING = object()
 """What a name means that is not there."""
+_Caching = type(lru_cache(len))
 _LARGE = 1 << 16
-"""Arrays of more bytes are compared by identity."""
+"""Of arrays of more bytes a digest is kept."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,7 +48,7 @@ class Place:
     @property
     def is_assignable(self) -> bool:
         """Whether `assign` can be called: not for the attributes of a class."""
-        return isinstance(self.holder, CellType | dict)
+        return isinstance(self.holder, CellType | dict | Slots)
 
     def assign(self, value: object) -> None:
         """Let the name mean this, or nothing."""
@@ -86,21 +91,28 @@ def snapshot(value: Any) -> Hashable:
         return type(value), value
     if type(value) is float:
         return float, value.hex()
-    if type(value) in (list, tuple):
+    if isinstance(value, list | tuple | deque):
         return type(value), tuple(map(snapshot, value))
     if isinstance(value, dict):
         return type(value), tuple((snapshot(k), snapshot(v)) for k, v in value.items())
     if type(value) in (set, frozenset):
         return type(value), frozenset(map(snapshot, value))
-    if isinstance(value, np.ndarray) and value.nbytes <= _LARGE:
-        return np.ndarray, value.shape, value.dtype, value.tobytes()
+    if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+        return np.ndarray, value.shape, value.dtype, _digest(value)
+    if isinstance(value, bytearray | array):
+        return type(value), bytes(value)
+    if type(value) is partial:
+        return partial, snapshot([value.func, value.args, value.keywords])
+    if isinstance(value, Logger):
+        return Same(value), value.getEffectiveLevel(), value.disabled, value.manager.disable
+    if isinstance(value, _Caching):
+        return Same(value), value.cache_info().currsize
     return Same(value)
 
 
-def contents(value: Any) -> Hashable:
-    """The same with all arrays by value; of large ones a digest."""
-    leaves, structure = flatten(value)
-    return structure, tuple([
-        (x.shape, x.dtype, blake2b(np.ascontiguousarray(x).data.cast("B")).digest())
-        if isinstance(x, np.ndarray) and not x.dtype.hasobject and x.size else snapshot(x)
-        for x in leaves])
+def _digest(values: np.ndarray[Any, Any]) -> bytes:
+    """Equal for the same numbers."""
+    if values.nbytes <= _LARGE:
+        return values.tobytes()
+    return blake2b(np.ascontiguousarray(values).data.cast("B")).digest()
+

@@ -75,7 +75,6 @@ class Recording(Observer):
         self.hosts: list[Placeholder] = []
         self.fresh: WeakSet[Storage] = WeakSet()
         self.assigned: list[Change] = []
-        self.takes_arrays = False
         self.sharing: dict[Storage, Array] = {}
         self.means: dict[Place, Callable[[Any], Hashable]] = {}
         self.modules: set[int] = set()

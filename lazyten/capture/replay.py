@@ -95,7 +95,8 @@ class Replay:
     def holds(self, arguments: Sequence[Tensor]) -> bool:
         """Whether this is what tracing the function anew would give, as far as it can be told."""
         captured = self.captured
-        if self.replacements != tracing.replacements or self.environment.has_changed:
+        if self.replacements != tracing.replacements or self.environment.has_changed \
+                or self.environment.has_any(arguments):
             return False
         for source, layout in captured.layouts:
             if layout_of(source.find(arguments)._grad) != layout:

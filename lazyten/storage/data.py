@@ -9,7 +9,6 @@ from lazyten.ir import dtype as dt
 from lazyten.ir import ops
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node
-from lazyten.storage import tracing
 from lazyten.storage.storage import Buffer
 from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
 
@@ -25,9 +24,6 @@ def buffer_node(data: Any, dtype: DType | None, device: str) -> Node:
     DTypeError and ShapeError for what is not a rectangle of numbers, ArgumentError for Python
     numbers that the dtype cannot hold; arrays are converted as by a cast.
     """
-    observer = tracing.current()
-    if observer is not None and has_numpy(data):
-        observer.array_taken()
     array, kind = to_array(data, dt.default_float if dtype is None else dt.float64)
     target = dtype or kind
     if target is not kind and target.is_int and not isinstance(data, np.ndarray | np.generic):

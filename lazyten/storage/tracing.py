@@ -81,10 +81,6 @@ class Observer(ABC):
         """Whether a module's table of attributes may be given this value: each call does it."""
 
     @abstractmethod
-    def array_taken(self) -> None:
-        """The numbers of a NumPy array are about to become a tensor's."""
-
-    @abstractmethod
     def array_shared(self, storage: Any, array: Array) -> None:
         """This storage is to share its memory with a NumPy array."""
 

@@ -266,6 +266,20 @@ def test_a_model_that_reads_values_trains_as_without_jit() -> None:
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
 
 
+def test_views_of_an_argument_are_its_own_after_a_break() -> None:
+    @lt.jit
+    def call(x: lt.Tensor) -> float:
+        row, flat = x[1], x.flatten()
+        total = x.sum().item()
+        row.add_(total)
+        flat[0] = 7.0
+        return total
+
+    for _ in range(3):
+        x = lt.ones(2, 2)
+        assert call(x) == 4 and x.tolist() == [[7, 1], [5, 5]]
+
+
 def test_a_jitted_function_after_a_break_is_one_of_its_own() -> None:
     inner = lt.jit(lambda x: x * 3)
 

@@ -128,6 +128,15 @@ def test_what_an_own_step_changes_is_not_used_after_it_in_a_jitted_function(use:
         step()
     assert run.w.tolist() == before and not run.opt.state
 
+    plain, jitted = Run(lt, "adam"), Run(lt, "adam")
+    call = lt.jit(lambda: (jitted.step(), use(jitted))[1])
+    for _ in range(3):
+        plain.step()
+        expected, found = use(plain), call()
+        assert (found is None) == (expected is None)
+        assert found is None or found.tolist() == expected.tolist()
+        assert jitted.w.tolist() == plain.w.tolist()
+
 
 def test_a_jitted_function_sees_an_own_optimizers_new_attributes() -> None:
     """Its Python runs at each call, so nothing of it is compared."""
