@@ -143,7 +143,7 @@ def _is_equal_to_others(kind: type) -> bool:
 
 def _fields(value: Any) -> Any:
     """What a frozen dataclass has; of anything else the object itself counts."""
-    kind: Any = type(value)
-    if not dataclasses.is_dataclass(kind) or not kind.__dataclass_params__.frozen:
+    parameters = getattr(type(value), "__dataclass_params__", None)
+    if parameters is None or not parameters.frozen:
         return value
-    return kind, [getattr(value, field.name) for field in dataclasses.fields(kind)]
+    return type(value), [getattr(value, field.name) for field in dataclasses.fields(value)]
