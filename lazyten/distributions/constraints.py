@@ -4,6 +4,11 @@ A constraint's check(value) tells for each element, or each event, whether it is
 """
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from lazyten.frontend.functions import cat as joined
+from lazyten.frontend.functions import stack as stacked
+from lazyten.frontend.limits import finfo
 from lazyten.frontend.tensor import Tensor
 
 Bound = Tensor | float
@@ -141,6 +146,72 @@ class _Symmetric(Constraint):
         return (gap <= 1e-6 + 1e-5 * value.abs()).all(-1).all(-1)
 
 
+class _PositiveDefinite(_Symmetric):
+    """Of a covariance only its symmetry is checked: its Cholesky factor has NaNs if it is not
+    positive definite."""
+
+
+class _PositiveSemidefinite(_Symmetric):
+    """Only the symmetry is checked."""
+
+
+class _Square(Constraint):
+    event_dim = 2
+
+    def check(self, value: Tensor) -> Tensor:
+        zeros: Tensor = value.new_zeros(value.shape[:-2])
+        return zeros == (0 if value.shape[-1] == value.shape[-2] else 1)
+
+
+class _LowerTriangular(Constraint):
+    event_dim = 2
+
+    def check(self, value: Tensor) -> Tensor:
+        return (value.tril() == value).all(-1).all(-1)
+
+
+class _CorrCholesky(_LowerCholesky):
+    def check(self, value: Tensor) -> Tensor:
+        near = finfo(value.dtype).eps * value.shape[-1] * 10
+        length = value.square().sum(-1).sqrt()
+        return super().check(value) & ((length - 1).abs() <= near).all(-1)
+
+
+class _SideBySide(Constraint):
+    """Parts of values along an axis, each in a set of its own."""
+
+    def __init__(self, cseq: Sequence[Constraint], dim: int = 0) -> None:
+        self.cseq, self.dim = list(cseq), dim
+        self.is_discrete = any(c.is_discrete for c in self.cseq)
+
+
+class cat(_SideBySide):
+    """Parts of these lengths, 1 each unless given."""
+
+    def __init__(self, cseq: Sequence[Constraint], dim: int = 0,
+                 lengths: Sequence[int] | None = None) -> None:
+        super().__init__(cseq, dim)
+        self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
+        self.event_dim = max((c.event_dim for c in self.cseq), default=0)
+
+    def check(self, value: Tensor) -> Tensor:
+        parts = value.split(self.lengths, self.dim)
+        return joined([c.check(part) for c, part in zip(self.cseq, parts, strict=True)], self.dim)
+
+
+class stack(_SideBySide):
+    """Slices."""
+
+    def __init__(self, cseq: Sequence[Constraint], dim: int = 0) -> None:
+        super().__init__(cseq, dim)
+        dims = [c.event_dim for c in self.cseq]
+        self.event_dim = max(dims, default=0) + (dim + max(dims, default=0) < 0)
+
+    def check(self, value: Tensor) -> Tensor:
+        parts = value.unbind(self.dim)
+        return stacked([c.check(part) for c, part in zip(self.cseq, parts, strict=True)], self.dim)
+
+
 class independent(Constraint):
     """The last axes of a set of values are one value."""
 
@@ -169,9 +240,12 @@ nonnegative = greater_than_eq(0.0)
 unit_interval = interval(0.0, 1.0)
 simplex = _Simplex()
 lower_cholesky = _LowerCholesky()
-positive_definite = _Symmetric()
-"""Of a covariance only its symmetry is checked: its Cholesky factor has NaNs if it is not positive
-definite."""
+lower_triangular = _LowerTriangular()
+corr_cholesky = _CorrCholesky()
+square = _Square()
+symmetric = _Symmetric()
+positive_definite = _PositiveDefinite()
+positive_semidefinite = _PositiveSemidefinite()
 
 
 def is_dependent(constraint: Constraint) -> bool:

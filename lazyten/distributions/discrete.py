@@ -1,4 +1,4 @@
-"""Distributions of whole numbers: Bernoulli, Geometric, Binomial, Poisson."""
+"""Distributions of whole numbers: Bernoulli, Geometric, Binomial, NegativeBinomial, Poisson."""
 from __future__ import annotations
 
 from typing import Any
@@ -16,6 +16,7 @@ from lazyten.distributions.distribution import (
     probs_to_logits,
     uniform_like,
 )
+from lazyten.distributions.sampling import poisson, standard_gamma
 from lazyten.frontend.core.size import Size
 from lazyten.frontend.functions import arange
 from lazyten.frontend.tensor import Tensor
@@ -23,7 +24,7 @@ from lazyten.nn.functional import softplus
 from lazyten.support.errors import ArgumentError
 
 
-class _OfTwo(Distribution):
+class OfTwo(Distribution):
     """By a probability, or the log of its ratio to the other's."""
 
     arg_constraints = {  # noqa: RUF012
@@ -47,7 +48,7 @@ class _OfTwo(Distribution):
         return logits_to_probs(self.logits, True)
 
 
-class Bernoulli(_OfTwo, ExponentialFamily):
+class Bernoulli(OfTwo, ExponentialFamily):
     """1 with probability probs, else 0."""
 
     has_enumerate_support = True
@@ -96,7 +97,7 @@ def listed(of: Distribution, values: Tensor, expand: bool) -> Tensor:
     return values.expand(-1, *of.batch_shape) if expand else values
 
 
-class Geometric(_OfTwo):
+class Geometric(OfTwo):
     """How often 0 comes before the first 1."""
 
     support: Constraint = constraints.nonnegative_integer
@@ -134,21 +135,27 @@ class Geometric(_OfTwo):
         return found
 
 
-class Binomial(_OfTwo):
-    """How often 1 comes in total_count tries."""
+class _Counted(OfTwo):
+    """By a count, too."""
 
-    arg_constraints = {  # noqa: RUF012
-        "total_count": constraints.nonnegative_integer, "probs": constraints.unit_interval,
-        "logits": constraints.real}
+    total_count: Tensor
 
     def __init__(self, total_count: Any = 1, probs: Any = None, logits: Any = None,
                  validate_args: bool | None = None) -> None:
-        given_one("Binomial", probs, logits)
+        given_one(type(self).__name__, probs, logits)
         self.total_count, self._param = broadcast_all(total_count,
                                                       logits if probs is None else probs)
         self.total_count = self.total_count.to(self._param.dtype)
         self.__dict__["logits" if probs is None else "probs"] = self._param
         Distribution.__init__(self, self._param.shape, validate_args=validate_args)
+
+
+class Binomial(_Counted):
+    """How often 1 comes in total_count tries."""
+
+    arg_constraints = {  # noqa: RUF012
+        "total_count": constraints.nonnegative_integer, "probs": constraints.unit_interval,
+        "logits": constraints.real}
 
     @property
     def support(self) -> Constraint:
@@ -194,8 +201,52 @@ class Binomial(_OfTwo):
         return -(found.exp() * found).sum(0)
 
 
+class NegativeBinomial(_Counted):
+    """How often 1 comes before total_count zeros."""
+
+    arg_constraints = {  # noqa: RUF012
+        "total_count": constraints.greater_than_eq(0),
+        "probs": constraints.half_open_interval(0.0, 1.0), "logits": constraints.real}
+    support: Constraint = constraints.nonnegative_integer
+
+    def __init__(self, total_count: Any, probs: Any = None, logits: Any = None,
+                 validate_args: bool | None = None) -> None:
+        super().__init__(total_count, probs, logits, validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean."""
+        found: Tensor = self.total_count * self.logits.exp()
+        return found
+
+    @property
+    def mode(self) -> Tensor:
+        """The most likely value."""
+        found: Tensor = ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0.0)
+        return found
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance."""
+        found: Tensor = self.mean / (-self.logits).sigmoid()
+        return found
+
+    def _drawn(self, shape: Size) -> Tensor:
+        rate = standard_gamma(self.total_count, shape) * self.logits.exp()
+        return poisson(choose(self.total_count > 0, rate, 0.0), shape)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        value = self._validate_sample(value)
+        count, logits = self.total_count, self.logits
+        ways = (count + value).lgamma() - (value + 1).lgamma() - count.lgamma()
+        ways = choose(count + value == 0, 0.0, ways)
+        found: Tensor = ways - count * softplus(logits) - value * softplus(-logits)
+        return found
+
+
 class Poisson(ExponentialFamily):
-    """rate ** k * exp(-rate) / k!. It has no sample() here."""
+    """rate ** k * exp(-rate) / k!: how many events there are where `rate` are expected."""
 
     arg_constraints = {"rate": constraints.nonnegative}  # noqa: RUF012
     support: Constraint = constraints.nonnegative_integer
@@ -218,6 +269,9 @@ class Poisson(ExponentialFamily):
     def variance(self) -> Tensor:
         """The variance."""
         return self.rate
+
+    def _drawn(self, shape: Size) -> Tensor:
+        return poisson(self.rate, shape)
 
     def log_prob(self, value: Tensor) -> Tensor:
         """See Distribution."""

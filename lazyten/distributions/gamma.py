@@ -1,8 +1,5 @@
-"""Distributions by the gamma function: Gamma, Chi2, InverseGamma, Beta, Dirichlet, StudentT.
-
-Gamma variables are drawn by G. Marsaglia and W. Tsang's method (2000), of which each try is taken
-with a probability of 95 % or more: the first of 12 that is. No gradient flows through them.
-"""
+"""Distributions by the gamma function: Gamma, Chi2, InverseGamma, Beta, Dirichlet, StudentT,
+FisherSnedecor. Gradients flow through samples implicitly (sampling.py)."""
 from __future__ import annotations
 
 import math
@@ -15,38 +12,21 @@ from lazyten.distributions.distribution import (
     ExponentialFamily,
     broadcast_all,
     choose,
-    uniform_like,
 )
+from lazyten.distributions.sampling import standard_gamma
 from lazyten.frontend.core.size import Size
 from lazyten.frontend.functions import stack
+from lazyten.frontend.limits import finfo
 from lazyten.frontend.random_functions import randn
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.functional import one_hot
 from lazyten.support.errors import ShapeError
 
-TRIES = 12
-
-
-def standard_gamma(concentration: Tensor, shape: Size) -> Tensor:
-    """Gamma variables of rate 1, without gradients."""
-    a = concentration.detach()
-    small = a < 1  # drawn for a + 1, and times a power of a uniform variable
-    d = choose(small, a + 1, a) - 1 / 3
-    wide = Size((TRIES, *shape))
-    x = randn(*wide, dtype=a.dtype, device=a.device)
-    v = (1 + x / (9 * d).sqrt())**3
-    taken = (v > 0) & (uniform_like(wide, a).log() < x * x / 2 + d - d * v
-                       + d * v.clamp(min=1e-30).log())
-    found = v[TRIES - 1]
-    for number in reversed(range(TRIES - 1)):
-        found = choose(taken[number], v[number], found)
-    factor = (uniform_like(shape, a).log() / a).exp()
-    return d * found * choose(small, factor, 1.0)
-
 
 class Gamma(ExponentialFamily):
     """rate ** a / Gamma(a) * x ** (a - 1) * exp(-rate * x), of a = concentration."""
 
+    has_rsample = True
     arg_constraints = {  # noqa: RUF012
         "concentration": constraints.positive, "rate": constraints.positive}
     support: Constraint = constraints.nonnegative
@@ -140,6 +120,7 @@ class InverseGamma(Gamma):
 class Dirichlet(ExponentialFamily):
     """Probabilities: of gamma variables each one's part of their sum."""
 
+    has_rsample = True
     arg_constraints = {  # noqa: RUF012
         "concentration": constraints.independent(constraints.positive, 1)}
     support: Constraint = constraints.simplex
@@ -190,6 +171,7 @@ class Dirichlet(ExponentialFamily):
 class Beta(ExponentialFamily):
     """x ** (concentration1 - 1) * (1 - x) ** (concentration0 - 1), to scale."""
 
+    has_rsample = True
     arg_constraints = {  # noqa: RUF012
         "concentration1": constraints.positive, "concentration0": constraints.positive}
     support: Constraint = constraints.unit_interval
@@ -235,6 +217,7 @@ class Beta(ExponentialFamily):
 class StudentT(Distribution):
     """loc + scale times a normal variable over the root of a Chi2 variable over df."""
 
+    has_rsample = True
     arg_constraints = {  # noqa: RUF012
         "df": constraints.positive, "loc": constraints.real, "scale": constraints.positive}
     support: Constraint = constraints.real
@@ -278,3 +261,45 @@ class StudentT(Distribution):
         beta = half.lgamma() + math.lgamma(0.5) - (half + 0.5).lgamma()
         return self.scale.log() + (half + 0.5) * ((half + 0.5).digamma() - half.digamma()) \
             + 0.5 * self.df.log() + beta
+
+
+class FisherSnedecor(Distribution):
+    """The ratio of two Chi2 variables, each over its df."""
+
+    has_rsample = True
+    arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}  # noqa: RUF012
+    support: Constraint = constraints.positive
+
+    def __init__(self, df1: Any, df2: Any, validate_args: bool | None = None) -> None:
+        self.df1, self.df2 = broadcast_all(df1, df2)
+        super().__init__(self.df1.shape, validate_args=validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean; NaN up to a df2 of 2."""
+        return choose(self.df2 > 2, self.df2 / (self.df2 - 2), math.nan)
+
+    @property
+    def mode(self) -> Tensor:
+        """The most likely value; NaN up to a df1 of 2."""
+        found = (self.df1 - 2) / self.df1 * (self.df2 / (self.df2 + 2))
+        return choose(self.df1 > 2, found, math.nan)
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance; NaN up to a df2 of 4."""
+        usual = 2 * self.df2**2 * (self.df1 + self.df2 - 2) / (
+            self.df1 * (self.df2 - 2)**2 * (self.df2 - 4))
+        return choose(self.df2 > 4, usual, math.nan)
+
+    def _drawn(self, shape: Size) -> Tensor:
+        above, below = (standard_gamma(df / 2, shape) / df for df in (self.df1, self.df2))
+        return (above / below).clamp(min=finfo(self.df1.dtype).tiny)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        value = self._validate_sample(value)
+        first, second, ratio = self.df1 / 2, self.df2 / 2, self.df1 / self.df2
+        size = first.lgamma() + second.lgamma() - (first + second).lgamma()
+        return first * ratio.log() + (first - 1) * value.log() \
+            - (first + second) * (ratio * value).log1p() - size

@@ -1,5 +1,5 @@
-"""loc + scale times a standard variable: Normal, Laplace, Cauchy, Gumbel. Gradients flow through
-samples."""
+"""loc + scale times a standard variable: Normal, Laplace, Cauchy, Gumbel, GeneralizedPareto.
+Gradients flow through samples."""
 from __future__ import annotations
 
 import math
@@ -11,6 +11,7 @@ from lazyten.distributions.distribution import (
     Distribution,
     ExponentialFamily,
     broadcast_all,
+    choose,
     uniform_like,
 )
 from lazyten.frontend.core.size import Size
@@ -19,6 +20,8 @@ from lazyten.frontend.random_functions import randn
 from lazyten.frontend.tensor import Tensor
 
 EULER = 0.57721566490153286060
+ZERO = 1e-8
+"""A concentration that is as near to 0 is 0: no float32 tells their results apart."""
 
 
 class LocationScale(Distribution):
@@ -191,3 +194,71 @@ class Gumbel(LocationScale):
     def entropy(self) -> Tensor:
         """See Distribution."""
         return self.scale.log() + (1 + EULER)
+
+
+class GeneralizedPareto(LocationScale):
+    """What is above a high bound: loc + scale * ((1 - u) ** -concentration - 1) / concentration of
+    an even u, and loc + scale * -log(1 - u) for a concentration of 0."""
+
+    arg_constraints = {  # noqa: RUF012
+        "loc": constraints.real, "scale": constraints.positive, "concentration": constraints.real}
+
+    def __init__(self, loc: Any, scale: Any, concentration: Any,
+                 validate_args: bool | None = None) -> None:
+        self.loc, self.scale, self.concentration = broadcast_all(loc, scale, concentration)
+        Distribution.__init__(self, self.loc.shape, validate_args=validate_args)
+
+    @property
+    def support(self) -> Constraint:  # type: ignore[override]  # depends on parameters
+        """What values may be."""
+        end = self.loc - self.scale / self.concentration
+        return constraints.interval(self.loc, choose(self.concentration < 0, end, math.inf))
+
+    @property
+    def _shape(self) -> tuple[Tensor, Tensor]:
+        """The concentration, 1 where it is 0, and where it is."""
+        zero: Tensor = self.concentration.abs() <= ZERO
+        return choose(zero, 1.0, self.concentration), zero
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean; NaN from a concentration of 1 on."""
+        c = self.concentration
+        return choose(c < 1, self.loc + self.scale / (1 - choose(c < 1, c, 0.5)), math.nan)
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance; NaN from a concentration of 1/2 on."""
+        c = choose(self.concentration < 0.5, self.concentration, 0.25)
+        found = self.scale**2 / ((1 - c)**2 * (1 - 2 * c))
+        return choose(self.concentration < 0.5, found, math.nan)
+
+    def _drawn(self, shape: Size) -> Tensor:
+        return self.icdf(uniform_like(shape, self.loc))
+
+    def log_survival_function(self, value: Tensor) -> Tensor:
+        """The log of how likely a value is above this one."""
+        z, (c, zero) = self._standard(value), self._shape
+        return choose(zero, -z, -(c * z).log1p() / c)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        z, (c, zero) = self._standard(value), self._shape
+        return -self.scale.log() - choose(zero, z, (1 + 1 / c) * (c * z).log1p())
+
+    def log_cdf(self, value: Tensor) -> Tensor:
+        """The log of cdf()."""
+        return (-self.log_survival_function(value).exp()).log1p()
+
+    def cdf(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        return -self.log_survival_function(value).expm1()
+
+    def icdf(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        log, (c, zero) = (-value).log1p(), self._shape
+        return self.loc + self.scale * choose(zero, -log, (-c * log).expm1() / c)
+
+    def entropy(self) -> Tensor:
+        """See Distribution."""
+        return self.scale.log() + self.concentration + 1

@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 from lazyten.distributions import constraints
 from lazyten.distributions.constraints import Constraint
@@ -46,6 +48,41 @@ def squared_length(lower: Tensor, x: Tensor) -> Tensor:
     return solve_lower(lower, x.unsqueeze(-1)).squeeze(-1).square().sum(-1)
 
 
+def one_matrix(name: str, covariance_matrix: Tensor | None, precision_matrix: Tensor | None,
+               scale_tril: Tensor | None) -> tuple[str, Tensor]:
+    """The one that is given, by its name. ArgumentError unless one is, a square matrix."""
+    given = {"covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix,
+             "scale_tril": scale_tril}
+    named = [(name, value) for name, value in given.items() if value is not None]
+    if len(named) != 1:
+        raise ArgumentError(f"{name}: give one of covariance_matrix, precision_matrix and "
+                            f"scale_tril")
+    ((which, matrix),) = named
+    if matrix.ndim < 2 or matrix.shape[-1] != matrix.shape[-2]:
+        raise ShapeError(f"{name}: {which} of shape {matrix.shape} must be (..., n, n)")
+    return which, matrix
+
+
+def scale_of(given: Mapping[str, Any]) -> Tensor:
+    """The Cholesky factor of the covariance, of that or of its inverse by name."""
+    if "covariance_matrix" in given:
+        return cholesky(given["covariance_matrix"])
+    return cholesky(inverse_of(cholesky(given["precision_matrix"])))
+
+
+def covariance_of(lower: Tensor) -> Tensor:
+    """L L^T."""
+    return lower @ lower.mT
+
+
+def inverse_of(lower: Tensor) -> Tensor:
+    """Of L L^T."""
+    size = lower.shape[-1]
+    one = eye(size, dtype=lower.dtype, device=lower.device)
+    inverse = solve_lower(lower, one.expand(*lower.shape[:-2], size, size))
+    return inverse.mT @ inverse
+
+
 class MultivariateNormal(Distribution):
     """Normal vectors of a mean and a covariance: give its matrix, the inverse of that, or its
     Cholesky factor scale_tril, which spares the work of finding it."""
@@ -60,14 +97,9 @@ class MultivariateNormal(Distribution):
     def __init__(self, loc: Tensor, covariance_matrix: Tensor | None = None,
                  precision_matrix: Tensor | None = None, scale_tril: Tensor | None = None,
                  validate_args: bool | None = None) -> None:
-        given = {"covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix,
-                 "scale_tril": scale_tril}
-        named = {name: value for name, value in given.items() if value is not None}
-        if len(named) != 1:
-            raise ArgumentError("MultivariateNormal: give one of covariance_matrix, "
-                                "precision_matrix and scale_tril")
-        ((name, matrix),) = named.items()
-        if loc.ndim < 1 or matrix.ndim < 2 or matrix.shape[-2:] != (loc.shape[-1],) * 2:
+        name, matrix = one_matrix("MultivariateNormal", covariance_matrix, precision_matrix,
+                                  scale_tril)
+        if loc.ndim < 1 or matrix.shape[-2:] != (loc.shape[-1],) * 2:
             raise ShapeError(f"MultivariateNormal: loc of shape {loc.shape} and {name} of shape "
                              f"{matrix.shape}: they must be (..., n) and (..., n, n)")
         batch = broadcast_shapes(matrix.shape[:-2], loc.shape[:-1])
@@ -78,20 +110,17 @@ class MultivariateNormal(Distribution):
     @lazy_property
     def scale_tril(self) -> Tensor:
         """The Cholesky factor of the covariance."""
-        if "covariance_matrix" in self.__dict__:
-            return cholesky(self.covariance_matrix)
-        return cholesky(_inverse(cholesky(self.precision_matrix)))
+        return scale_of(self.__dict__)
 
     @lazy_property
     def covariance_matrix(self) -> Tensor:
         """The covariance."""
-        tril: Tensor = self.scale_tril
-        return tril @ tril.mT
+        return covariance_of(self.scale_tril)
 
     @lazy_property
     def precision_matrix(self) -> Tensor:
         """The inverse of the covariance."""
-        return _inverse(self.scale_tril)
+        return inverse_of(self.scale_tril)
 
     @property
     def mean(self) -> Tensor:
@@ -128,11 +157,3 @@ class MultivariateNormal(Distribution):
     def entropy(self) -> Tensor:
         """See Distribution."""
         return 0.5 * self.event_shape[0] * (1 + math.log(2 * math.pi)) + self._log_size
-
-
-def _inverse(lower: Tensor) -> Tensor:
-    """Of L L^T."""
-    size = lower.shape[-1]
-    one = eye(size, dtype=lower.dtype, device=lower.device)
-    inverse = solve_lower(lower, one.expand(*lower.shape[:-2], size, size))
-    return inverse.mT @ inverse

@@ -1,17 +1,20 @@
 """Continuous distributions in place of discrete ones: RelaxedBernoulli, RelaxedOneHotCategorical
-(C. Maddison et al., E. Jang et al., 2017)."""
+(C. Maddison et al., E. Jang et al., 2017), ContinuousBernoulli."""
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from lazyten.distributions import constraints
 from lazyten.distributions.categorical import Categorical
 from lazyten.distributions.constraints import Constraint
-from lazyten.distributions.discrete import Bernoulli
+from lazyten.distributions.discrete import Bernoulli, OfTwo
 from lazyten.distributions.distribution import (
     Distribution,
+    ExponentialFamily,
     Shape,
+    choose,
     clamp_probs,
     uniform_like,
 )
@@ -109,3 +112,90 @@ class RelaxedOneHotCategorical(Distribution):
         score = self.logits - log * self.temperature
         score = (score - score.logsumexp(-1, keepdim=True)).sum(-1)
         return score + math.lgamma(count) + (count - 1) * _log(self.temperature) - log.sum(-1)
+
+
+BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
+SERIES = tuple(2**(2 * k - 1) * b / (k * math.factorial(2 * k)) for k, b in enumerate(BERNOULLI, 1))
+"""log(sinh(y) / y) is the sum of SERIES[k - 1] * y ** (2 * k), to 1e-12 for y up to NEAR."""
+NEAR = 0.5
+
+
+class ContinuousBernoulli(OfTwo, ExponentialFamily):
+    """Between 0 and 1 with a density as exp(x * logits) (G. Loaiza-Ganem and J. Cunningham, 2019).
+
+    `lims` says in PyTorch where formulas are series; here they are where that is more exact.
+    """
+
+    has_rsample = True
+    support: Constraint = constraints.unit_interval
+
+    def __init__(self, probs: Any = None, logits: Any = None,
+                 lims: tuple[float, float] = (0.499, 0.501),
+                 validate_args: bool | None = None) -> None:
+        super().__init__(probs, logits, validate_args)
+
+    def _by_half(self, near: tuple[float, ...], first: int, far: Callable[[Tensor], Tensor]
+                 ) -> Tensor:
+        """A function of y, half of the logits: near 0 the sum of near[k] * y ** (first + 2 * k)."""
+        half = self.logits / 2
+        is_near = half.abs() < NEAR
+        small, large = choose(is_near, half, 0.0), choose(is_near, 1.0, half)
+        square = small * small
+        total = square * 0
+        for factor in reversed(near):
+            total = total * square + factor
+        return choose(is_near, total * small**first, far(large))
+
+    @property
+    def _log_size(self) -> Tensor:
+        """log of the integral of exp(x * logits): logits / 2 + log(sinh(y) / y)."""
+        found: Tensor = self.logits / 2 + self._by_half(SERIES, 2, lambda y: y.abs() + (
+            -(-2 * y.abs()).expm1() / (2 * y.abs())).log())
+        return found
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean."""
+        slopes = tuple(2 * k * c for k, c in enumerate(SERIES, 1))
+        return 0.5 + 0.5 * self._by_half(slopes, 1, lambda y: 1 / y.tanh() - 1 / y)
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance."""
+        curves = tuple(2 * k * (2 * k - 1) * c for k, c in enumerate(SERIES, 1))
+        return 0.25 * self._by_half(curves, 0, lambda y: (1 / y)**2 - 4 * (
+            (-2 * y.abs()).exp() / (-2 * y.abs()).expm1()**2))
+
+    def _drawn(self, shape: Size) -> Tensor:
+        return self.icdf(uniform_like(shape, self.logits))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        found: Tensor = self._validate_sample(value) * self.logits - self._log_size
+        return found
+
+    def cdf(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        x, (slope, even) = self._validate_sample(value).clamp(min=0.0, max=1.0), self._slope
+        size = slope.abs()  # of the density that falls; that which grows is its mirror image
+        place = choose(slope > 0, 1 - x, x)
+        below = (-size * place).expm1() / (-size).expm1()
+        return choose(even, x, choose(slope > 0, 1 - below, below))
+
+    def icdf(self, value: Tensor) -> Tensor:
+        """See Distribution."""
+        slope, even = self._slope
+        size = slope.abs()
+        below = choose(slope > 0, 1 - value, value)
+        place = -(below * (-size).expm1()).log1p() / size
+        return choose(even, value, choose(slope > 0, 1 - place, place))
+
+    @property
+    def _slope(self) -> tuple[Tensor, Tensor]:
+        """The logits, 1 where they are 0, and where they are."""
+        even: Tensor = self.logits == 0
+        return choose(even, 1.0, self.logits), even
+
+    def entropy(self) -> Tensor:
+        """See Distribution."""
+        return self._log_size - self.mean * self.logits

@@ -1,25 +1,28 @@
 """Values after transforms: TransformedDistribution, and those that are one: LogNormal, Pareto,
-Weibull."""
+Weibull, Kumaraswamy, LogisticNormal."""
 from __future__ import annotations
 
+import math
 from typing import Any, Self
 
 from lazyten.distributions import constraints
 from lazyten.distributions.composed import Independent
 from lazyten.distributions.constraints import Constraint
-from lazyten.distributions.continuous import Exponential
+from lazyten.distributions.continuous import Exponential, Uniform
 from lazyten.distributions.distribution import (
     Distribution,
     Shape,
     broadcast_all,
+    choose,
     sum_rightmost,
 )
-from lazyten.distributions.location_scale import Normal
+from lazyten.distributions.location_scale import EULER, Normal
 from lazyten.distributions.transforms import (
     AffineTransform,
     ComposeTransform,
     ExpTransform,
     PowerTransform,
+    StickBreakingTransform,
     Transform,
 )
 from lazyten.frontend.core.size import Size
@@ -36,11 +39,15 @@ class TransformedDistribution(Distribution):
         if not all(isinstance(t, Transform) for t in self.transforms):
             raise ArgumentError(f"TransformedDistribution: {self.transforms!r:.80} are not "
                                 f"transforms")
-        wanted = ComposeTransform(self.transforms).event_dim
-        missing = wanted - len(base_distribution.event_shape)
+        whole = ComposeTransform(self.transforms)
+        missing = whole.domain.event_dim - len(base_distribution.event_shape)
         self.base_dist = Independent(base_distribution, missing) if missing > 0 \
             else base_distribution
-        super().__init__(self.base_dist.batch_shape, self.base_dist.event_shape, validate_args)
+        shape = whole.forward_shape(Size((*self.base_dist.batch_shape,
+                                          *self.base_dist.event_shape)))
+        axes = len(self.base_dist.event_shape) + whole.codomain.event_dim - whole.domain.event_dim
+        batch = len(shape) - axes
+        super().__init__(shape[:batch], shape[batch:], validate_args)
 
     @property
     def has_rsample(self) -> bool:  # type: ignore[override]  # depends on others
@@ -63,7 +70,7 @@ class TransformedDistribution(Distribution):
         return made
 
     def _drawn(self, shape: Size) -> Tensor:
-        x = self.base_dist._drawn(shape)
+        x = self.base_dist._drawn(ComposeTransform(self.transforms).inverse_shape(shape))
         for transform in self.transforms:
             x = transform(x)
         return x
@@ -75,8 +82,9 @@ class TransformedDistribution(Distribution):
         axes = len(self.event_shape)
         for transform in reversed(self.transforms):
             x = transform._inverse(y)
+            axes += transform.domain.event_dim - transform.codomain.event_dim
             found = found - sum_rightmost(transform.log_abs_det_jacobian(x, y),
-                                          axes - transform.event_dim)
+                                          axes - transform.domain.event_dim)
             y = x
         more = axes - len(self.base_dist.event_shape)
         return sum_rightmost(self.base_dist.log_prob(y), more) + found
@@ -220,4 +228,78 @@ class Weibull(TransformedDistribution):
     def entropy(self) -> Tensor:
         """See Distribution."""
         inverse = self.concentration.reciprocal()
-        return 0.57721566490153286 * (1 - inverse) + (self.scale * inverse).log() + 1
+        return EULER * (1 - inverse) + (self.scale * inverse).log() + 1
+
+
+class Kumaraswamy(TransformedDistribution):
+    """concentration1 and concentration0 make it like Beta's, with a cdf that has an inverse."""
+
+    arg_constraints = {  # noqa: RUF012
+        "concentration1": constraints.positive, "concentration0": constraints.positive}
+    support: Constraint = constraints.unit_interval
+
+    def __init__(self, concentration1: Any, concentration0: Any,
+                 validate_args: bool | None = None) -> None:
+        self.concentration1, self.concentration0 = broadcast_all(concentration1, concentration0)
+        zero = self.concentration0 * 0
+        super().__init__(Uniform(zero, zero + 1, validate_args),
+                         [PowerTransform(self.concentration0.reciprocal()),
+                          AffineTransform(1.0, -1.0),
+                          PowerTransform(self.concentration1.reciprocal())], validate_args)
+
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+        """See Distribution."""
+        return Kumaraswamy(self.concentration1.expand(*batch_shape),
+                           self.concentration0.expand(*batch_shape), False)
+
+    def _moment(self, n: int) -> Tensor:
+        """The mean of x ** n: b * B(1 + n / a, b) of concentrations a and b."""
+        first, b = 1 + n / self.concentration1, self.concentration0
+        return b * (first.lgamma() + b.lgamma() - (first + b).lgamma()).exp()
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean."""
+        return self._moment(1)
+
+    @property
+    def mode(self) -> Tensor:
+        """The most likely value; NaN where a concentration is below 1. (PyTorch's is NaN.)"""
+        a, b = self.concentration1, self.concentration0
+        found = ((a - 1) / (a * b - 1))**a.reciprocal()
+        return choose((a < 1) | (b < 1), math.nan, found)
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance."""
+        return self._moment(2) - self.mean**2
+
+    def entropy(self) -> Tensor:
+        """See Distribution."""
+        a, b = self.concentration1, self.concentration0
+        return 1 - 1 / b + (1 - 1 / a) * ((b + 1).digamma() + EULER) - a.log() - b.log()
+
+
+class LogisticNormal(TransformedDistribution):
+    """Probabilities, one more than there are normal variables: what stick breaking makes of
+    these."""
+
+    arg_constraints = Normal.arg_constraints
+    support: Constraint = constraints.simplex
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        base = Normal(loc, scale, validate_args)
+        super().__init__(base if base.batch_shape else base.expand((1,)),
+                         StickBreakingTransform(), validate_args)
+
+    @property
+    def loc(self) -> Tensor:
+        """The mean of the normal variables."""
+        loc: Tensor = self.base_dist.base_dist.loc  # type: ignore[attr-defined]  # Independent
+        return loc
+
+    @property
+    def scale(self) -> Tensor:
+        """The standard deviation of the normal variables."""
+        scale: Tensor = self.base_dist.base_dist.scale  # type: ignore[attr-defined]
+        return scale

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 
 import lazyten as lt
 from lazyten import distributions as D
 from lazyten.distributions import constraints
-from lazyten.distributions.gamma import standard_gamma
+from lazyten.distributions.continuous import log_bessel
 from lazyten.distributions.multivariate import cholesky
+from lazyten.distributions.sampling import poisson, standard_gamma, standard_gamma_slope
 
 
 def test_a_policy_learns_by_its_log_probabilities() -> None:
@@ -50,6 +52,71 @@ def test_gamma_variables_have_the_gamma_distribution(a: float) -> None:
     other = np.sort(np.random.default_rng(0).gamma(a, size=40_000))
     places = np.searchsorted(other, drawn) / len(other)
     assert np.abs(places - (np.arange(4000) + 0.5) / 4000).max() < 0.035  # Kolmogorov and Smirnov
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.3, 6.0, 11.0, 400.0])
+def test_poisson_variables_have_the_poisson_distribution(rate: float) -> None:
+    lt.manual_seed(2)
+    drawn = poisson(lt.tensor(rate, dtype=lt.float64), lt.Size((8000,))).numpy()
+    other = np.random.default_rng(0).poisson(rate, size=80_000)
+    values = np.arange(other.max() + 1)
+    gap = (drawn[:, None] <= values).mean(0) - (other[:, None] <= values).mean(0)
+    assert np.abs(gap).max() < 0.025 and (drawn == np.floor(drawn)).all()
+
+
+@pytest.mark.parametrize(("dtype", "near"), [("float64", 1e-8), ("float32", 2e-4)])
+def test_slopes_of_gamma_variables_are_those_of_the_incomplete_gamma_function(
+        dtype: str, near: float) -> None:
+    """By differences of mpmath's, at 25 digits."""
+    for a in (0.003, 0.2, 1.0, 7.5, 300.0):
+        values = np.quantile(np.random.default_rng(1).gamma(a, size=999), (0.2, 0.5, 0.99))
+        kinds = {"dtype": getattr(lt, dtype), "device": "interpreter"}
+        for value in values[values > 1e-30]:
+            x, z = lt.tensor(a, **kinds), lt.tensor(float(value), **kinds)
+            with mpmath.workdps(25):
+                at, end, step = mpmath.mpf(x.item()), mpmath.mpf(z.item()), mpmath.mpf(10)**-8
+                place = [mpmath.gammainc(at * (1 + s), 0, end, regularized=True)
+                         for s in (step, -step)]
+                density = end**(at - 1) * mpmath.exp(-end) / mpmath.gamma(at)
+                slope = float((place[1] - place[0]) / (2 * step * at) / density)
+            np.testing.assert_allclose(standard_gamma_slope(x, z).item(), slope, rtol=near)
+
+
+@pytest.mark.parametrize("order", [0, 1])
+def test_bessel_functions_are_mpmaths(order: int) -> None:
+    x = np.array([1e-3, 0.2, 3.0, 25.0, 29.9, 30.1, 70.0, 1e4])
+    expected = [float(mpmath.log(mpmath.besseli(order, v)) - v) for v in x]
+    found = log_bessel(lt.tensor(x, device="interpreter"), order).numpy()
+    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("k", [1e-3, 0.5, 5.0, 200.0])
+def test_angles_have_the_von_mises_distribution(k: float) -> None:
+    lt.manual_seed(5)
+    angles = D.VonMises(2.5, lt.tensor(k, dtype=lt.float64)).sample((8000,)).numpy()
+    assert np.abs(angles).max() <= np.pi
+    mean = np.exp(1j * (angles - 2.5)).mean()
+    ratio = float(mpmath.besseli(1, k) / mpmath.besseli(0, k))
+    spread = np.sqrt((1 - ratio * ratio) / 8000)
+    assert abs(mean.real - ratio) < 5 * spread and abs(mean.imag) < 5 * spread
+
+
+@pytest.mark.parametrize("concentration", [0.7, 2.0])
+def test_correlations_have_the_distribution_of_lkj(concentration: float) -> None:
+    """Each is a Beta variable of concentrations c + (n - 2) / 2, on (-1, 1)."""
+    lt.manual_seed(0)
+    factor = D.LKJCholesky(4, lt.tensor(concentration)).sample((8000,)).numpy()
+    below = (factor @ factor.transpose(0, 2, 1))[:, *np.tril_indices(4, -1)]
+    np.testing.assert_allclose(below.var(0), 1 / (2 * (concentration + 1) + 1), rtol=0.06)
+    assert np.abs(below.mean(0)).max() < 0.03
+
+
+def test_the_mode_of_kumaraswamy_has_the_highest_density() -> None:
+    distribution = D.Kumaraswamy(lt.tensor([2.0, 1.5]), lt.tensor([3.0, 1.2]))
+    places = lt.linspace(0.001, 0.999, 999)[:, None]
+    best = places[distribution.log_prob(places).argmax(0), 0]
+    np.testing.assert_allclose(distribution.mode.numpy(), best.numpy(), atol=2e-3)
+    assert D.Kumaraswamy(0.5, 2.0).mode.isnan().item()
 
 
 @pytest.mark.parametrize("size", [1, 2, 5])
@@ -102,8 +169,19 @@ def half() -> lt.Tensor:
     (lambda: D.Normal(0.0, 1.0).log_prob(1.0), ValueError, "lazyten.tensor"),
     (lambda: D.Categorical(0.5), lt.ShapeError, "one axis or more"),
     (lambda: D.Categorical(half()).log_prob(lt.tensor(2)), ValueError, "integer_interval"),
-    (lambda: D.Gamma(1.0, 1.0).rsample(), lt.GradientError, r"use sample\(\)"),
-    (lambda: D.Poisson(1.0).sample(), NotImplementedError, "cannot be sampled"),
+    (lambda: D.Poisson(1.0).rsample(), lt.GradientError, r"use sample\(\)"),
+    (lambda: D.Distribution().sample(), NotImplementedError, "cannot be sampled"),
+    (lambda: D.LKJCholesky(1), ValueError, "dim=1 must be 2 or more"),
+    (lambda: D.Wishart(1.5, lt.eye(3)), ValueError, "df must be above 2"),
+    (lambda: D.Wishart(3.0, lt.ones(2, 3)), lt.ShapeError, r"\(2, 3\) must be"),
+    (lambda: D.LowRankMultivariateNormal(half(), lt.ones(3, 1), half()), lt.ShapeError,
+     r"cov_factor of shape \(3, 1\)"),
+    (lambda: D.NegativeBinomial(3, probs=1.0), ValueError, "probs is not half_open"),
+    (lambda: D.CatTransform([D.ExpTransform()], 0, [1, 2]), ValueError, "2 lengths for 1"),
+    (lambda: D.StackTransform([D.ExpTransform()])(half()), lt.ShapeError, "must have size 1"),
+    (lambda: D.ReshapeTransform((2,), (3,)), ValueError, "different numbers"),
+    (lambda: D.CorrCholeskyTransform()(half()), lt.ShapeError, "1, 3, 6, 10"),
+    (lambda: D.biject_to(constraints.boolean), NotImplementedError, "register one"),
     (lambda: D.Multinomial(half(), half()), ValueError, "whole number"),
     (lambda: D.MultivariateNormal(half()), ValueError, "give one of"),
     (lambda: D.MultivariateNormal(half(), lt.eye(3)), lt.ShapeError, r"\(3, 3\)"),

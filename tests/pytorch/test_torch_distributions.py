@@ -2,7 +2,8 @@
 and samples beside their own densities."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,24 @@ DISTRIBUTIONS: dict[str, Make] = {
     "Beta": lambda D, p: D.Beta(p(B), p([0.5, 2.0, 3.0])),
     "Dirichlet": lambda D, p: D.Dirichlet(p([[0.5, 1.5, 3.0], [2.0, 2.0, 1.0]])),
     "StudentT": lambda D, p: D.StudentT(p([0.8, 1.5, 6.0]), p(A), p(B)),
+    "FisherSnedecor": lambda D, p: D.FisherSnedecor(p([1.5, 3.0, 8.0]), p([5.0, 9.0, 20.0])),
+    "Kumaraswamy": lambda D, p: D.Kumaraswamy(p([0.8, 1.5, 3.0]), p([1.0, 2.0, 5.0])),
+    "LogisticNormal": lambda D, p: D.LogisticNormal(p(A), p(B)),
+    "GeneralizedPareto": lambda D, p: D.GeneralizedPareto(p(A), p(B), p([0.2, 1e-3, -0.4])),
+    "GeneralizedPareto of 0": lambda D, p: D.GeneralizedPareto(p(A), p(B), p(0.0)),
+    "VonMises": lambda D, p: D.VonMises(p(A), p([0.3, 4.0, 90.0])),
+    "ContinuousBernoulli": lambda D, p: D.ContinuousBernoulli(p([0.02, 0.4, 0.97])),
+    "ContinuousBernoulli, logits": lambda D, p: D.ContinuousBernoulli(
+        logits=p([0.3, -1.01, 5.0])),
+    "NegativeBinomial": lambda D, p: D.NegativeBinomial(p([0.7, 3.0, 9.0]), p(P)),
+    "NegativeBinomial, logits": lambda D, p: D.NegativeBinomial(p(4.0), logits=p(A)),
+    "LKJCholesky": lambda D, p: D.LKJCholesky(3, p([0.7, 1.0, 4.0])),
+    "LKJCholesky of 2": lambda D, p: D.LKJCholesky(2, p(1.5)),
+    "Wishart": lambda D, p: D.Wishart(p([3.5, 7.0]), scale_tril=p(TRIL).tril()),
+    "Wishart, covariance": lambda D, p: D.Wishart(p(6.0), p(COV)),
+    "Wishart, precision": lambda D, p: D.Wishart(p(6.0), precision_matrix=p(COV)),
+    "LowRankMultivariateNormal": lambda D, p: D.LowRankMultivariateNormal(
+        p(A), p([[1.0, 0.5], [0.0, -2.0], [0.3, 0.2]]), p(B)),
     "Bernoulli": lambda D, p: D.Bernoulli(p(P)), "Bernoulli, logits": lambda D, p: D.Bernoulli(
         logits=p(A)),
     "Geometric": lambda D, p: D.Geometric(p(P)), "Poisson": lambda D, p: D.Poisson(p(B)),
@@ -63,6 +82,22 @@ DISTRIBUTIONS: dict[str, Make] = {
         D.Normal(p(A), p(B)),
         D.ComposeTransform([D.SoftplusTransform(), D.PowerTransform(p(2.0))])),
 }
+
+
+OTHERWISE = {
+    "Kumaraswamy": ("mode",),  # PyTorch's is NaN: it takes the log of what is below 0
+    "VonMises": ("variance", "stddev"),  # PyTorch's Bessel functions are exact to 2e-7 only
+}
+"""Where PyTorch's are not right; tests/distributions has the numbers."""
+
+
+@pytest.fixture(autouse=True)
+def doubles() -> Iterator[None]:
+    """PyTorch's GeneralizedPareto compares with a number of the default type, which must fit."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(before)
 
 
 class Library:
@@ -107,9 +142,11 @@ def assert_alike(mine: Any, other: Any, what: str, rtol: float = 1e-6) -> None:
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
 def test_moments_are_torchs(name: str) -> None:
     (_, mine), (_, other) = both(name)
+    assert mine.has_rsample == other.has_rsample
     assert tuple(mine.batch_shape) == tuple(other.batch_shape)
     assert tuple(mine.event_shape) == tuple(other.event_shape)
     unlisted = () if "Relaxed" not in name else ("mean", "variance", "stddev")
+    unlisted = OTHERWISE.get(name, unlisted)
     for what in ("mean", "variance", "stddev", "mode"):
         if what not in unlisted:
             found = told(lambda d=other, w=what: getattr(d, w))
@@ -150,8 +187,6 @@ def test_shapes_of_samples_and_of_larger_batches_are_torchs(name: str) -> None:
     (_, mine), (_, other) = both(name)
     larger = (2, *other.batch_shape)
     for distribution in (mine, mine.expand(larger)):
-        if name == "Poisson":
-            continue
         found = distribution.sample((3,))
         assert tuple(found.shape) == (3, *distribution.batch_shape, *distribution.event_shape)
         assert not found.requires_grad
@@ -162,9 +197,9 @@ def test_shapes_of_samples_and_of_larger_batches_are_torchs(name: str) -> None:
     assert tuple(mine.expand(larger).batch_shape) == tuple(other.expand(larger).batch_shape)
 
 
-SAMPLED = [n for n in DISTRIBUTIONS if n not in ("Poisson", "Cauchy", "HalfCauchy", "Pareto",
-                                                 "StudentT", "InverseGamma", "LogNormal")
-           and "Relaxed" not in n]
+SAMPLED = [n for n in DISTRIBUTIONS if n not in ("Cauchy", "HalfCauchy", "Pareto", "StudentT",
+                                                 "InverseGamma", "LogNormal", "FisherSnedecor",
+                                                 "VonMises", "LKJCholesky") and "Relaxed" not in n]
 
 
 @pytest.mark.parametrize("name", SAMPLED)
@@ -175,24 +210,31 @@ def test_samples_have_the_distributions_moments(name: str) -> None:
     drawn = mine.sample((count,)).numpy()
     mean, variance = told(lambda: other.mean), told(lambda: other.variance)
     if mean is None or np.isnan(mean).any():
-        values = other.sample((count,)).numpy()
+        torch.manual_seed(0)
+        values = other.sample((10 * count,)).numpy()
         mean, variance = values.mean(0), values.var(0)
     error = np.sqrt(variance / count) * 6
     assert (np.abs(drawn.mean(0) - mean) < error * 1.5 + 1e-9).all()
     np.testing.assert_allclose(drawn.var(0), variance, rtol=0.25)
 
 
+IMPLICIT = ("Gamma", "Beta", "Wishart")
+
+
 @pytest.mark.parametrize("name", ["Normal", "Laplace", "Uniform", "Exponential", "Gumbel",
-                                  "MultivariateNormal", "Weibull", "HalfNormal"])
+                                  "MultivariateNormal", "Weibull", "HalfNormal", "Kumaraswamy",
+                                  "ContinuousBernoulli", "GeneralizedPareto",
+                                  "LowRankMultivariateNormal", *IMPLICIT])
 def test_gradients_flow_through_samples(name: str) -> None:
     """Of the mean of many samples they are about those of the mean."""
     (left, mine), (right, other) = both(name)
     lt.manual_seed(3)
-    mine.rsample((20_000,)).mean(0).sum().backward()
+    count, near = (4_000, 0.1) if name in IMPLICIT else (20_000, 0.06)
+    mine.rsample((count,)).mean(0).sum().backward()
     other.mean.sum().backward()
     for a, b in zip(left.made, right.made, strict=True):
         expected = np.zeros(a.shape) if b.grad is None else b.grad.numpy()
-        np.testing.assert_allclose(a.grad.numpy(), expected, atol=0.06, rtol=0.06)
+        np.testing.assert_allclose(a.grad.numpy(), expected, atol=near, rtol=near)
 
 
 PAIRS: list[tuple[str, Make, Make]] = [
@@ -249,7 +291,28 @@ TRANSFORMS: dict[str, Make] = {
     "affine, of vectors": lambda D, p: D.AffineTransform(1.0, -2.0, event_dim=1),
     "inverse": lambda D, p: D.SigmoidTransform().inv.inv,
     "several": lambda D, p: D.ComposeTransform([D.AffineTransform(p(B), 2.0), D.ExpTransform()]),
-    "independent": lambda D, p: D.IndependentTransform(D.ExpTransform(), 1)}
+    "independent": lambda D, p: D.IndependentTransform(D.ExpTransform(), 1),
+    "stick breaking": lambda D, p: D.StickBreakingTransform(),
+    "correlations": lambda D, p: D.CorrCholeskyTransform(),
+    "reshape": lambda D, p: D.ReshapeTransform((2, 3), (3, 2)),
+    "several, of vectors": lambda D, p: D.ComposeTransform(
+        [D.AffineTransform(p(B), 2.0), D.StickBreakingTransform()]),
+    "cat": lambda D, p: D.CatTransform([D.ExpTransform(), D.TanhTransform()], 1, [1, 2]),
+    "cat of vectors": lambda D, p: D.CatTransform(
+        [D.IndependentTransform(D.ExpTransform(), 1), D.TanhTransform()], -1, [2, 1]),
+    "stack": lambda D, p: D.StackTransform([D.ExpTransform(), D.SigmoidTransform()]),
+    "cumulative": lambda D, p: D.CumulativeDistributionTransform(D.Normal(p(0.5), p(1.5))),
+    "to an interval": lambda D, p: D.transform_to(D.constraints.interval(-1.0, 3.0)),
+    "to probabilities": lambda D, p: D.biject_to(D.constraints.simplex),
+    "to above": lambda D, p: D.biject_to(D.constraints.greater_than(p(2.0))),
+    "to below": lambda D, p: D.biject_to(D.constraints.less_than(-1.0)),
+    "to positive": lambda D, p: D.transform_to(D.constraints.positive),
+    "to parts": lambda D, p: D.biject_to(D.constraints.cat(
+        [D.constraints.positive, D.constraints.real], 1, [1, 2])),
+    "to slices": lambda D, p: D.transform_to(D.constraints.stack(
+        [D.constraints.unit_interval, D.constraints.real])),
+    "to independent": lambda D, p: D.biject_to(
+        D.constraints.independent(D.constraints.half_open_interval(0.0, 2.0), 1))}
 
 
 @pytest.mark.parametrize("name", TRANSFORMS)
@@ -259,8 +322,38 @@ def test_transforms_are_torchs(name: str) -> None:
         transform = TRANSFORMS[name](side.library.distributions, side.tensor)
         x = side.tensor(A)
         y = transform(x)
+        assert tuple(transform.forward_shape(x.shape)) == tuple(y.shape)
+        assert tuple(transform.inverse_shape(y.shape)) == tuple(x.shape)
         found.append([v.numpy() for v in (y, transform.inv(y),
                                           transform.log_abs_det_jacobian(x, y))])
     for mine, other in zip(*found, strict=True):
         np.testing.assert_allclose(mine, other, rtol=1e-8, atol=1e-12)
     np.testing.assert_allclose(found[0][1], A, rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["LowerCholeskyTransform", "PositiveDefiniteTransform"])
+def test_transforms_to_matrices_are_torchs(name: str) -> None:
+    found = []
+    for side in (Library(lt), Library(torch)):
+        transform = getattr(side.library.distributions, name)()
+        y = transform(side.tensor([TRIL, COV]))
+        found.append([v.numpy() for v in (y, transform.inv(y))])
+    for mine, other in zip(*found, strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", [
+    "lower_triangular", "lower_cholesky", "corr_cholesky", "square", "symmetric", "simplex",
+    "real_vector"])
+def test_constraints_are_torchs(name: str) -> None:
+    values = np.stack([TRIL, COV, np.eye(3), np.zeros((3, 3)), np.full((3, 3), 1 / 3)])
+    mine, other = (getattr(side.library.distributions.constraints, name).check(side.tensor(values))
+                   for side in (Library(lt), Library(torch)))
+    assert mine.tolist() == other.tolist()
+
+
+def test_every_name_of_torchs_distributions_is_there() -> None:
+    for module in ("distributions", "distributions.transforms", "distributions.constraints"):
+        names = import_module(f"torch.{module}").__all__
+        missing = [n for n in names if not hasattr(import_module(f"lazyten.{module}"), n)]
+        assert set(missing) <= {"MixtureSameFamilyConstraint", "multinomial", "dependent_property"}

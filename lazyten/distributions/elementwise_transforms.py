@@ -1,0 +1,342 @@
+"""Functions with an inverse, whose change of a density is known: what all are, and those of single
+numbers. (transforms.py has the others.)"""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from lazyten.distributions import constraints
+from lazyten.distributions.constraints import Constraint
+from lazyten.distributions.distribution import sum_rightmost
+from lazyten.frontend.tensor import Tensor
+from lazyten.nn.functional import softplus
+from lazyten.support.errors import ArgumentError
+
+
+class Transform:
+    """y = t(x), and x = t.inv(y). event_dim: how many axes one value has."""
+
+    bijective = True
+    domain: Constraint = constraints.real
+    codomain: Constraint = constraints.real
+    sign: Tensor | float = 1.0
+
+    def __init__(self, cache_size: int = 0) -> None:
+        self._cache_size = cache_size
+
+    @property
+    def event_dim(self) -> int:
+        """How many axes one value has."""
+        return max(self.domain.event_dim, self.codomain.event_dim)
+
+    @property
+    def inv(self) -> Transform:
+        """The inverse."""
+        return _Inverse(self)
+
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        """The same: equal values of a graph are computed once, so nothing need be kept."""
+        return self
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """y."""
+        raise NotImplementedError(f"{type(self).__name__} does not define __call__()")
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        raise NotImplementedError(f"{type(self).__name__} has no inverse")
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        """log |dy / dx|."""
+        raise NotImplementedError(f"{type(self).__name__} has no log_abs_det_jacobian()")
+
+    def forward_shape(self, shape: Any) -> Any:
+        """The shape of y."""
+        return shape
+
+    def inverse_shape(self, shape: Any) -> Any:
+        """The shape of x."""
+        return shape
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class _Inverse(Transform):
+    def __init__(self, base: Transform) -> None:
+        super().__init__()
+        self.base = base
+        self.domain, self.codomain = base.codomain, base.domain
+        self.bijective, self.sign = base.bijective, base.sign
+
+    @property
+    def inv(self) -> Transform:
+        return self.base
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self.base._inverse(x)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return self.base(y)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return -self.base.log_abs_det_jacobian(y, x)
+
+    def forward_shape(self, shape: Any) -> Any:
+        return self.base.inverse_shape(shape)
+
+    def inverse_shape(self, shape: Any) -> Any:
+        return self.base.forward_shape(shape)
+
+
+class ComposeTransform(Transform):
+    """One after the other."""
+
+    def __init__(self, parts: Sequence[Transform], cache_size: int = 0) -> None:
+        super().__init__(cache_size)
+        self.parts = list(parts)
+        if self.parts:
+            axes = self.parts[-1].codomain.event_dim
+            for part in reversed(self.parts):
+                axes += part.domain.event_dim - part.codomain.event_dim
+                axes = max(axes, part.domain.event_dim)
+            self.domain = _of_axes(self.parts[0].domain, axes)
+            for part in self.parts:
+                axes += part.codomain.event_dim - part.domain.event_dim
+            self.codomain = _of_axes(self.parts[-1].codomain, axes)
+        self.bijective = all(p.bijective for p in self.parts)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """y."""
+        for part in self.parts:
+            x = part(x)
+        return x
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        for part in reversed(self.parts):
+            y = part._inverse(y)
+        return y
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        """See Transform."""
+        total: Tensor | None = None
+        axes = self.domain.event_dim
+        for part in self.parts:
+            after = part(x)
+            found = sum_rightmost(part.log_abs_det_jacobian(x, after),
+                                  axes - part.domain.event_dim)
+            total, x = found if total is None else total + found, after
+            axes += part.codomain.event_dim - part.domain.event_dim
+        return x * 0 if total is None else total
+
+    def forward_shape(self, shape: Any) -> Any:
+        """The shape of y."""
+        for part in self.parts:
+            shape = part.forward_shape(shape)
+        return shape
+
+    def inverse_shape(self, shape: Any) -> Any:
+        """The shape of x."""
+        for part in reversed(self.parts):
+            shape = part.inverse_shape(shape)
+        return shape
+
+
+def _of_axes(constraint: Constraint, axes: int) -> Constraint:
+    more = axes - constraint.event_dim
+    return constraints.independent(constraint, more) if more > 0 else constraint
+
+
+identity_transform = ComposeTransform([])
+
+
+class ExpTransform(Transform):
+    """exp(x)."""
+
+    codomain = constraints.positive
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """y."""
+        return x.exp()
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y.log()
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        """See Transform."""
+        return x
+
+
+class PowerTransform(Transform):
+    """x ** exponent, of positive numbers."""
+
+    domain = codomain = constraints.positive
+
+    def __init__(self, exponent: Tensor | float, cache_size: int = 0) -> None:
+        super().__init__(cache_size)
+        self.exponent = exponent
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """y."""
+        return x**self.exponent
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y**(1 / self.exponent)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        """See Transform."""
+        return (self.exponent * y / x).abs().log()
+
+
+class SigmoidTransform(Transform):
+    """1 / (1 + exp(-x))."""
+
+    codomain = constraints.unit_interval
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """y."""
+        return x.sigmoid()
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y.log() - (-y).log1p()
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        """See Transform."""
+        return -softplus(-x) - softplus(x)
+
+
+class SoftplusTransform(Transform):
+    """log(1 + exp(x))."""
+
+    codomain = constraints.positive
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """y."""
+        return softplus(x)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return (-(-y).expm1()).log() + y
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        """See Transform."""
+        return -softplus(-x)
+
+
+class TanhTransform(Transform):
+    """tanh(x)."""
+
+    codomain = constraints.interval(-1.0, 1.0)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """y."""
+        return x.tanh()
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y.atanh()
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        """See Transform."""
+        return 2.0 * (math.log(2.0) - x - softplus(-2.0 * x))
+
+
+class AbsTransform(Transform):
+    """|x|: two values of x for each."""
+
+    bijective = False
+    codomain = constraints.positive
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """y."""
+        return x.abs()
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y
+
+
+class AffineTransform(Transform):
+    """loc + scale * x. event_dim: how many axes one value has."""
+
+    def __init__(self, loc: Tensor | float, scale: Tensor | float, event_dim: int = 0,
+                 cache_size: int = 0) -> None:
+        super().__init__(cache_size)
+        self.loc, self.scale, self._event_dim = loc, scale, event_dim
+        if event_dim:
+            self.domain = self.codomain = constraints.independent(constraints.real, event_dim)
+
+    @property
+    def event_dim(self) -> int:
+        """How many axes one value has."""
+        return self._event_dim
+
+    @property
+    def sign(self) -> Tensor | float:  # type: ignore[override]  # depends on scale
+        """The sign of scale."""
+        return self.scale.sign() if isinstance(self.scale, Tensor) else math.copysign(1, self.scale)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """y."""
+        return self.loc + self.scale * x
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return (y - self.loc) / self.scale
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        """See Transform."""
+        size = self.scale.abs().log() if isinstance(self.scale, Tensor) else math.log(
+            abs(self.scale))
+        return sum_rightmost(x * 0 + size, self.event_dim)
+
+
+class SoftmaxTransform(Transform):
+    """softmax(x): x is known but for a number added to all."""
+
+    bijective = False
+    domain = constraints.real_vector
+    codomain = constraints.simplex
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """y."""
+        return x.softmax(-1)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y.log()
+
+
+class IndependentTransform(Transform):
+    """A transform of which the last axes are one value."""
+
+    def __init__(self, base_transform: Transform, reinterpreted_batch_ndims: int,
+                 cache_size: int = 0) -> None:
+        super().__init__(cache_size)
+        if reinterpreted_batch_ndims < 0:
+            raise ArgumentError(f"IndependentTransform: reinterpreted_batch_ndims="
+                                f"{reinterpreted_batch_ndims} must be 0 or more")
+        self.base_transform, self.count = base_transform, reinterpreted_batch_ndims
+        self.domain = constraints.independent(base_transform.domain, self.count)
+        self.codomain = constraints.independent(base_transform.codomain, self.count)
+        self.bijective = base_transform.bijective
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """y."""
+        return self.base_transform(x)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return self.base_transform._inverse(y)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        """See Transform."""
+        return sum_rightmost(self.base_transform.log_abs_det_jacobian(x, y), self.count)
+
+    def forward_shape(self, shape: Any) -> Any:
+        """The shape of y."""
+        return self.base_transform.forward_shape(shape)
+
+    def inverse_shape(self, shape: Any) -> Any:
+        """The shape of x."""
+        return self.base_transform.inverse_shape(shape)
