@@ -154,14 +154,15 @@ class Model:
 
     # ---- one candidate ----
 
-    def cycles(self, choice: Decisions) -> float:
-        """Half cycles that the kernel would take; infinite with too many copies of its code."""
+    def cycles(self, choice: Decisions, limit: float = math.inf) -> float:
+        """Half cycles that the kernel would take; infinite with too many copies of its code, or if
+        they are certainly more than `limit`."""
         copies, bodies, trips = self.loops(choice)
         registers = self.target.vector_registers
         if copies and self._instructions * math.prod([n for _, n in copies]) > MOST_INSTRUCTIONS \
                 and sum([body.instructions(copies) for body in bodies]) > MOST_INSTRUCTIONS:
             return math.inf
-        return sum([body.cycles(copies, trips, registers) for body in bodies])
+        return sum([body.cycles(copies, trips, registers, limit) for body in bodies])
 
     def least_time(self, choice: Decisions) -> float:
         """Half cycles, or those that memory takes where the second cache cannot hold the arrays."""

@@ -167,10 +167,13 @@ class VectorBody:
             around.append(around[-1] * trips[r])
         return around
 
-    def cycles(self, copies: Chosen, trips: dict[Node, int], registers: int) -> float:
-        """Half cycles, with copies of ranges in registers and loops of so many trips."""
+    def cycles(self, copies: Chosen, trips: dict[Node, int], registers: int,
+               limit: float = math.inf) -> float:
+        """Half cycles, with copies of ranges in registers and loops of so many trips; infinite if
+        they are certainly more than `limit`."""
         around = self.around(trips)
         iterations = around[-1]
+        beyond = limit / iterations
         total, innermost, most, operands = 0.0, 0.0, 1, []
         for item in self.items:
             instances = copied(copies, item.item.free)
@@ -182,6 +185,8 @@ class VectorBody:
                 units += item.tail_units(copies, instances)
             if times == iterations:
                 innermost += units
+                if innermost > beyond:
+                    return math.inf
             else:
                 total += times * units
             most = max(most, instances)

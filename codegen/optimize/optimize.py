@@ -218,14 +218,14 @@ def _improve(model: Model, start: Decisions, fewest: float) -> tuple[Decisions, 
     best = start
     for tile in _tiles(model, start):
         candidate = Decisions(start.lanes, tile)
-        cycles = model.cycles(candidate)
+        cycles = model.cycles(candidate, fewest)
         if cycles < fewest * 0.999:
             best, fewest = candidate, cycles
     for body in model.reductions:
         others = tuple(u for u in best.unroll if u[0] not in body.own)
         for unroll in _unrolls(body.own, dict(best.lanes)):
             candidate = replace(best, unroll=(*others, *unroll))
-            cycles = model.cycles(candidate)
+            cycles = model.cycles(candidate, fewest)
             if cycles < fewest * (1 - 0.03 / len(model.reductions)):
                 best, fewest = candidate, cycles
     return best, fewest

@@ -180,6 +180,8 @@ class Attributes:
                              f"not a tensor; wrap it in lazyten.tensor()")
         self._register("_buffers", name, tensor, "register_buffer")
         self._keep(name, persistent)
+        if tensor is not None:
+            tensor._storage.occupy()
 
     def _keep(self, name: str, persistent: bool) -> None:
         """Whether a buffer of this name is part of what is saved."""

@@ -126,6 +126,7 @@ class Storage:
             tracing.touched(self)
         if self.leaf_id is None:
             return self._node
+        self.occupy()
         return make(Op.LEAF, self._node.dtype, (self._node,), self.leaf_id)
 
     @property
@@ -200,6 +201,16 @@ class Storage:
         values = None if buffer is None else buffer.view()
         assert values is not None, "what is shared is computed, and in the host's memory"
         return values.reshape(self._node.shape)
+
+    def occupy(self) -> None:
+        """Put a number that is everywhere into memory, as what is going to change is: kernels that
+        were made for the number would be made again for the next value."""
+        node = self._node
+        while node.op in ops.IDENTITY_OPS and not self.keeps_graph:
+            node = node.src[0]
+        if node.op is Op.CONST and node.numel and tracing.active is None:
+            values = ops.encode(np.full(node.shape, node.value, node.dtype.compute), node.dtype)
+            self._node = Buffer.from_numpy(values, node.dtype, self.device).node(node.shape)
 
     def become_leaf(self) -> None:
         """Want a gradient for this value from now on."""

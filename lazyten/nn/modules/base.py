@@ -79,3 +79,4 @@ def set_constant(parameter: Tensor | None, value: float) -> None:
     """One value everywhere, of a parameter or a buffer that is there."""
     if parameter is not None:
         init.constant_(parameter, value)
+        parameter._storage.occupy()
