@@ -238,7 +238,7 @@ _LATER = {
     **dict.fromkeys(("grid_sampler", "grid_sampler_2d", "grid_sampler_3d"),
                     "nn.functions.spatial.sampling"),
     **dict.fromkeys(("bartlett_window", "blackman_window", "hamming_window", "hann_window",
-                     "kaiser_window"), "signal.windows")}
+                     "kaiser_window"), "signal.windows"), "polygamma": "special"}
 """The modules of what is loaded later; others that are loaded later are modules themselves."""
 _LATER_MODULES = (
     "amp", "autograd", "backends", "cuda", "distributions", "fft", "func", "linalg", "masked",
@@ -320,6 +320,7 @@ vsplit, xlogy = Tensor.vsplit, Tensor.xlogy
 angle, conj = Tensor.angle, Tensor.conj
 fill_, frexp, gcd = Tensor.fill_, Tensor.frexp, Tensor.gcd
 histogramdd, index_reduce, lcm = Tensor.histogramdd, Tensor.index_reduce, Tensor.lcm
+i0, mvlgamma = Tensor.i0, Tensor.mvlgamma
 nextafter, nonzero_static, renorm = Tensor.nextafter, Tensor.nonzero_static, Tensor.renorm
 resize_as_, zero_ = Tensor.resize_as_, Tensor.zero_
 clip, ger, moveaxis, swapdims = clamp, outer, movedim, swapaxes

@@ -62,7 +62,8 @@ WITHOUT_A_ROW = named("lt", """
 
     absolute acosh adjoint arccosh atleast_1d cdist corrcoef diagflat dsplit index_put isneginf
     isreal logspace mv nanquantile rsub scalar_tensor split_with_sizes unravel_index vdot
-    alias_copy constant_pad_nd empty_permuted empty_strided grid_sampler grid_sampler_2d
+    alias_copy constant_pad_nd i0 mvlgamma polygamma empty_permuted empty_strided grid_sampler
+    grid_sampler_2d
     grid_sampler_3d histogramdd real unsafe_split_with_sizes split_with_sizes_copy
     as_strided_scatter bartlett_window blackman_window hamming_window hann_window kaiser_window
 

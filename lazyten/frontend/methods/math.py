@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from functools import reduce
 from typing import Any, NamedTuple, Self
 
 from lazyten.frontend.core.functions import binary, combined, unary
@@ -10,18 +11,23 @@ from lazyten.frontend.core.mixed_precision import WIDE, casting
 from lazyten.frontend.core.tensor_core import Tensor, TensorCore
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType, Scalar, as_dtype
-from lazyten.ir.node import const
+from lazyten.ir.node import Node, const
 from lazyten.operators.math import (
+    bessel,
     composites,
     number_parts,
     shapes,
     special,
     statistical_functions,
+    zeta_functions,
 )
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import inverse_functions as inverse
 from lazyten.operators.math.shapes import Axes
 from lazyten.support.errors import ArgumentError, DTypeError
+
+HIGHEST = 160
+"""Of polygamma's n, the factorial of which still fits, and of mvlgamma's p, its terms."""
 
 
 class SignificandAndExponent(NamedTuple):
@@ -131,6 +137,33 @@ class MathMethods(TensorCore[Tensor]):
             raise DTypeError(f"frexp of {self.dtype.name}: it is for floats; convert with .float()")
         return SignificandAndExponent(self._special(number_parts.significand), self._fresh(
             number_parts.exponent(ew.wide(self.detach().node))))
+
+    i0 = unary("i0", bessel.i0, "Bessel's modified function of the first kind, of order 0.")
+    i0_ = in_place(i0)
+
+    def polygamma(self, n: int) -> Tensor:
+        """The n-th derivative of digamma. (The function is called polygamma(n, x).)"""
+        order = shapes.as_int(n, "polygamma", "n")
+        if not 0 <= order < HIGHEST:
+            raise ArgumentError(f"polygamma: n={order}; give 0 to {HIGHEST}")
+        return self._special(lambda x: zeta_functions.polygamma(order, x))
+
+    polygamma_ = in_place(polygamma)
+
+    def mvlgamma(self, p: int) -> Tensor:
+        """The logarithm of the multivariate gamma function of dimension p: the sum over j < p of
+        lgamma(x - j / 2), and p (p - 1) / 4 log pi."""
+        count = shapes.as_int(p, "mvlgamma", "p")
+        if not 1 <= count <= HIGHEST:
+            raise ArgumentError(f"mvlgamma: p={count}; give 1 to {HIGHEST}")
+
+        def total(x: Node) -> Node:
+            terms = [statistical_functions.lgamma(ew.sub(ew.as_float(x), j / 2))
+                     for j in range(count)]
+            return ew.add(reduce(ew.add, terms), count * (count - 1) / 4 * math.log(math.pi))
+        return self._special(total)
+
+    mvlgamma_ = in_place(mvlgamma)
 
     def isposinf(self) -> Tensor:
         """Whether infinity."""

@@ -120,7 +120,7 @@ def sinc(x: Node) -> Node:
     return with_gradient(value, (x,), _sinc_gradient)
 
 
-_SINC_SLOPE = (1 / 3991680, -1 / 45360, 1 / 840, -1 / 30, 1 / 3)
+SINC_SLOPE = (1 / 3991680, -1 / 45360, 1 / 840, -1 / 30, 1 / 3)
 """(sin t - t cos t) / t**3 as a polynomial of t**2, highest power first."""
 
 
@@ -129,7 +129,7 @@ def _sinc_gradient(g: Node, node: Node) -> tuple[Node]:
     angle = ew.mul(node.src[1], math.pi)
     near = ew.less(ew.absolute(angle), 0.5)
     small, large = ew.where(near, angle, 0.0), ew.where(near, const(1.0, angle.dtype), angle)
-    series = ew.mul(special.polynomial(ew.mul(small, small), _SINC_SLOPE), ew.negative(small))
+    series = ew.mul(special.polynomial(ew.mul(small, small), SINC_SLOPE), ew.negative(small))
     formula = ew.true_divide(ew.sub(special.cos(large), ew.true_divide(special.sin(large), large)),
                              large)
     return (ew.mul(g, ew.mul(ew.where(near, series, formula), math.pi)),)

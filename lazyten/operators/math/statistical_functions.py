@@ -40,8 +40,8 @@ _DIGAMMA = (8.33333333333333333333e-2, -2.10927960927960927961e-2, 7.57575757575
             8.33333333333333333333e-2)
 
 
-def _in_float64(compute: Callable[[Node], Node], rule: GradientRule | None,
-                x: Node) -> Node:
+def in_float64(compute: Callable[[Node], Node], rule: GradientRule | None, x: Node) -> Node:
+    """What `compute` makes of x in float64, rounded to its own type."""
     x = as_float(x)
     value = cast(compute(cast(x, dt.float64)), x.dtype)
     return with_gradient(value, (x,), rule) if rule else value
@@ -55,23 +55,31 @@ def _ratio(x: Node, top: tuple[float, ...], bottom: tuple[float, ...]) -> Node:
 
 def erfc(x: Node) -> Node:
     """1 - erf(x), exact also where that is small."""
-    return _in_float64(_erfc, _erfc_gradient, x)
+    return in_float64(_erfc, _erfc_gradient, x)
 
 
 def _erfc(x: Node) -> Node:
     size = ew.minimum(ew.absolute(x), 28.0)  # where erfc is 0
+    tail = ew.mul(_bell(size), _tail(size))
+    signed = ew.where(ew.less(x, 0.0), ew.sub(2.0, tail), tail)
+    return ew.where(ew.less(ew.absolute(x), 0.5), ew.sub(1.0, special.erf(x)), signed)
+
+
+def _bell(size: Node) -> Node:
+    """e ** -size**2, from a part of size whose square is exact, and the rest."""
     rounded = ew.mul(special.floor(ew.mul(size, 16.0)), 1 / 16)
     rest = ew.mul(ew.sub(size, rounded), ew.add(size, rounded))
-    power = ew.mul(special.exp(ew.negative(ew.mul(rounded, rounded))),
-                   special.exp(ew.negative(rest)))
+    return ew.mul(special.exp(ew.negative(ew.mul(rounded, rounded))),
+                  special.exp(ew.negative(rest)))
+
+
+def _tail(size: Node) -> Node:
+    """e ** size**2 times erfc(size), of 0.5 and more."""
     held = ew.maximum(size, 4.0)
     z = ew.true_divide(1.0, ew.mul(held, held))
     far = ew.sub(1 / math.sqrt(math.pi), ew.mul(z, _ratio(z, _FAR_P, _FAR_Q)))
     near = _ratio(ew.minimum(size, 4.0), special.ERFC_P, special.ERFC_Q)
-    scale = ew.where(ew.less(size, 4.0), near, ew.true_divide(far, held))
-    tail = ew.mul(power, scale)
-    signed = ew.where(ew.less(x, 0.0), ew.sub(2.0, tail), tail)
-    return ew.where(ew.less(ew.absolute(x), 0.5), ew.sub(1.0, special.erf(x)), signed)
+    return ew.where(ew.less(size, 4.0), near, ew.true_divide(far, held))
 
 
 def _erfc_gradient(g: Node, node: Node) -> tuple[Node]:
@@ -82,32 +90,95 @@ def _erfc_gradient(g: Node, node: Node) -> tuple[Node]:
 
 def erfinv(x: Node) -> Node:
     """The number whose erf is x: infinite at -1 and 1, NaN outside."""
-    return _in_float64(_erfinv, _erfinv_gradient, x)
+    return in_float64(_erfinv, _erfinv_gradient, x)
 
 
 def _erfinv(y: Node) -> Node:
     size = ew.absolute(y)
+    x = _erfinv_of(size, ew.sub(1.0, size))
+    return ew.where(ew.equal(y, 0.0), y, inverse.copysign(x, y))
+
+
+def _erfinv_of(size: Node, left: Node) -> Node:
+    """Of a size, and what it lacks to 1."""
     middle = ew.mul(size, _ratio(ew.mul(size, size), _MIDDLE_P, _MIDDLE_Q))
-    left = ew.sub(1.0, size)
     depth = special.sqrt(ew.negative(special.log(ew.mul(left, 0.5))))
     x = ew.where(ew.less(size, 0.7), middle, _ratio(depth, _TAIL_P, _TAIL_Q))
     for _ in range(3):  # Newton's method, of what is near 0: erf, or its complement
         short = ew.where(ew.less(size, 0.5), ew.sub(size, special.erf(x)), ew.sub(_erfc(x), left))
         slope = ew.mul(special.exp(ew.mul(x, x)), math.sqrt(math.pi) / 2)
         x = ew.add(x, ew.mul(short, slope))
-    x = ew.where(ew.equal(size, 1.0), math.inf, x)
-    return ew.where(ew.equal(y, 0.0), y, inverse.copysign(x, y))
+    return ew.where(ew.equal(left, 0.0), math.inf, x)
 
 
 def _erfinv_gradient(g: Node, node: Node) -> tuple[Node]:
     return (ew.mul(g, ew.mul(special.exp(ew.mul(node, node)), math.sqrt(math.pi) / 2)),)
 
 
+def erfcx(x: Node) -> Node:
+    """e ** x**2 erfc(x), which falls slowly."""
+    return in_float64(_erfcx, _erfcx_gradient, x)
+
+
+def _erfcx(x: Node) -> Node:
+    size = ew.absolute(x)
+    held = ew.minimum(size, 27.0)  # of negative numbers beyond it is infinite
+    power = ew.true_divide(1.0, _bell(held))
+    near = ew.mul(power, ew.sub(1.0, special.erf(ew.clip(x, -0.5, 0.5))))
+    value = ew.where(ew.less(x, 0.0), ew.sub(ew.mul(power, 2.0), _tail(size)), _tail(size))
+    value = ew.where(ew.less(size, 0.5), near, value)
+    return ew.where(ew.less(x, -27.0), math.inf, value)
+
+
+def _erfcx_gradient(g: Node, node: Node) -> tuple[Node]:
+    slope = ew.sub(ew.mul(ew.mul(node.src[1], node), 2.0), 2 / math.sqrt(math.pi))
+    return (ew.mul(g, slope),)
+
+
+# ---- the normal distribution ---------------------------------------------------------------------
+
+def ndtri(p: Node) -> Node:
+    """The number below which a normal one is with probability p."""
+    return in_float64(_ndtri, _ndtri_gradient, p)
+
+
+def _ndtri(p: Node) -> Node:
+    lower = ew.less(p, 0.5)
+    left = ew.mul(ew.where(lower, p, ew.sub(1.0, p)), 2.0)
+    found = ew.mul(_erfinv_of(ew.sub(1.0, left), left), math.sqrt(2))
+    found = ew.where(lower, ew.negative(found), found)
+    outside = ew.bitwise_or(ew.less(p, 0.0), ew.greater(p, 1.0))
+    return ew.where(outside, math.nan, found)
+
+
+def _ndtri_gradient(g: Node, node: Node) -> tuple[Node]:
+    slope = ew.mul(special.exp(ew.mul(ew.mul(node, node), 0.5)), math.sqrt(2 * math.pi))
+    return (ew.mul(g, slope),)
+
+
+def log_ndtr(x: Node) -> Node:
+    """The logarithm of the probability that a normal number is below x, exact far below 0, too."""
+    return in_float64(_log_ndtr, _log_ndtr_gradient, x)
+
+
+def _log_ndtr(x: Node) -> Node:
+    low = ew.minimum(x, -1.0)
+    far = ew.sub(special.log(ew.mul(_erfcx(ew.mul(low, -math.sqrt(0.5))), 0.5)),
+                 ew.mul(ew.mul(low, low), 0.5))
+    near = special.log1p(ew.mul(_erfc(ew.mul(ew.maximum(x, -1.0), math.sqrt(0.5))), -0.5))
+    return ew.where(ew.less(x, -1.0), far, near)
+
+
+def _log_ndtr_gradient(g: Node, node: Node) -> tuple[Node]:
+    turned = ew.mul(node.src[1], -math.sqrt(0.5))
+    return (ew.mul(g, ew.true_divide(math.sqrt(2 / math.pi), erfcx(turned))),)
+
+
 # ---- the gamma function --------------------------------------------------------------------------
 
 def lgamma(x: Node) -> Node:
     """log(abs(gamma(x))): infinite at 0, -1, -2, ..."""
-    return _in_float64(_lgamma, _lgamma_gradient, x)
+    return in_float64(_lgamma, _lgamma_gradient, x)
 
 
 def _lgamma(x: Node) -> Node:
@@ -154,7 +225,7 @@ def _lgamma_gradient(g: Node, node: Node) -> tuple[Node]:
 
 def digamma(x: Node) -> Node:
     """The derivative of lgamma: NaN at -1, -2, ..., and infinite at 0."""
-    return _in_float64(_digamma, _digamma_gradient, x)
+    return in_float64(_digamma, _digamma_gradient, x)
 
 
 def _digamma(x: Node) -> Node:
@@ -182,7 +253,7 @@ def _digamma_gradient(g: Node, node: Node) -> tuple[Node]:
 
 def trigamma(x: Node) -> Node:
     """The second derivative of lgamma."""
-    return _in_float64(_trigamma, None, x)
+    return in_float64(_trigamma, None, x)
 
 
 def _trigamma(x: Node) -> Node:

@@ -1,0 +1,110 @@
+"""Bessel's, Airy's and zeta functions, and those of the normal distribution, beside mpmath: values
+in both float types, and derivatives."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+
+import lazyten as lt
+
+Array = np.ndarray[Any, Any]
+COUNT = 8
+
+
+def above(high: float) -> Array:
+    """Points from 0 to high, evenly spread and of all magnitudes."""
+    rng = np.random.default_rng(5)
+    return np.concatenate([rng.uniform(1e-3, high, COUNT), 10 ** rng.uniform(-8, np.log10(high),
+                                                                             COUNT)])
+
+
+def both(high: float) -> Array:
+    x = above(high)
+    return x * np.where(np.arange(x.size) % 2, 1, -1)
+
+
+def order(function: Callable[..., Any], n: int) -> Callable[[Any], Any]:
+    return lambda x: function(n, x)
+
+
+FUNCTIONS: dict[str, tuple[Callable[[Any], Any], Array]] = {
+    "i0": (order(mpmath.besseli, 0), both(40)), "i1": (order(mpmath.besseli, 1), both(40)),
+    "i0e": (lambda x: mpmath.exp(-abs(x)) * mpmath.besseli(0, x), both(1e4)),
+    "i1e": (lambda x: mpmath.exp(-abs(x)) * mpmath.besseli(1, x), both(1e4)),
+    "modified_bessel_k0": (order(mpmath.besselk, 0), above(40)),
+    "modified_bessel_k1": (order(mpmath.besselk, 1), above(40)),
+    "scaled_modified_bessel_k0": (lambda x: mpmath.exp(x) * mpmath.besselk(0, x), above(1e3)),
+    "scaled_modified_bessel_k1": (lambda x: mpmath.exp(x) * mpmath.besselk(1, x), above(1e3)),
+    "bessel_j0": (order(mpmath.besselj, 0), both(100)),
+    "bessel_j1": (order(mpmath.besselj, 1), both(100)),
+    "bessel_y0": (order(mpmath.bessely, 0), above(100)),
+    "bessel_y1": (order(mpmath.bessely, 1), above(100)),
+    "spherical_bessel_j0": (mpmath.sinc, both(100)), "airy_ai": (mpmath.airyai, both(20)),
+    "erfcx": (lambda x: mpmath.exp(x * x) * mpmath.erfc(x), np.append(above(1e4), [-5, -0.3, -9])),
+    "ndtri": (lambda p: -mpmath.sqrt(2) * mpmath.erfinv(1 - 2 * p), above(1) * 0.999),
+    "log_ndtr": (lambda x: mpmath.log(mpmath.erfc(-x / mpmath.sqrt(2)) / 2), both(20)),
+    **{f"polygamma {n}": (order(mpmath.polygamma, n), np.append(above(30), [-0.3, -7.6, -40.2]))
+       for n in (1, 2, 3, 6)},
+}
+SWINGING = {"bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "spherical_bessel_j0", "airy_ai",
+            "log_ndtr"}
+"""What has zeros, or is the logarithm of what is near 1: its errors are beside 1."""
+
+
+def called(name: str, x: lt.Tensor) -> lt.Tensor:
+    short, _, n = name.partition(" ")
+    return lt.special.polygamma(int(n), x) if n else getattr(lt.special, short)(x)
+
+
+def exact(name: str, points: Array, slope: bool = False) -> Array:
+    function = FUNCTIONS[name][0]
+    with mpmath.workdps(40):
+        return np.array([float(mpmath.diff(function, mpmath.mpf(float(x))) if slope else function(
+            mpmath.mpf(float(x)))) for x in points])
+
+
+@pytest.mark.parametrize("kind", ["float64", "float32"])
+def test_values_are_mpmaths(kind: str, device: str) -> None:
+    points = {name: x.astype(kind) for name, (_, x) in FUNCTIONS.items()}
+    found = {name: called(name, lt.tensor(x, device=device)) for name, x in points.items()}
+    lt.realize(*found.values())
+    for name, result in found.items():
+        near = 1e-14 if name in SWINGING else 0
+        exacts = exact(name, points[name])
+        with np.errstate(over="ignore"):
+            wanted = exacts.astype(kind)
+        np.testing.assert_allclose(result.numpy(), wanted, 1e-14 if kind == "float64" else 1e-7,
+                                   near, err_msg=name)
+
+
+def test_derivatives_are_mpmaths() -> None:
+    for name in set(FUNCTIONS) - {"airy_ai"}:
+        points = FUNCTIONS[name][1][::3]
+        x = lt.tensor(points, requires_grad=True, device="interpreter")
+        called(name, x).sum().backward()
+        assert x.grad is not None
+        np.testing.assert_allclose(x.grad.numpy(), exact(name, points, True), 1e-11, 1e-13, name)
+
+
+def test_zeta_of_all_kinds_of_arguments() -> None:
+    x, q = np.meshgrid([1.01, 2.0, 3.0, 7.5, 30.0, 120.0], [1e-3, 0.5, 1.0, 2.25, 40.0])
+    found = lt.special.zeta(lt.tensor(x), lt.tensor(q)).numpy()
+    with mpmath.workdps(60):
+        wanted = np.vectorize(lambda a, b: float(mpmath.zeta(a, b)))(x, q)
+    np.testing.assert_allclose(found, wanted, 1e-13)
+    below = lt.special.zeta(lt.tensor([2.0, 3.0, 2.0, 2.5, 1.0, 0.5]),
+                            lt.tensor([-0.25, -1.5, -3.0, -0.5, 2.0, 2.0])).tolist()
+    assert below[0] == pytest.approx(float(mpmath.zeta(2, 0.75)) + 16)
+    assert below[1] == pytest.approx(float(mpmath.zeta(3, 0.5)) - 8 - 1 / 1.5**3, rel=1e-5)
+    assert below[2] == below[4] == np.inf and np.isnan(below[3]) and np.isnan(below[5])
+
+
+def test_a_polynomial_is_refused_where_it_would_be_a_kernel_without_end() -> None:
+    with pytest.raises(lt.ArgumentError, match="degrees are 500 at most"):
+        lt.special.hermite_polynomial_h(lt.ones(2), 10**6)
+    with pytest.raises(lt.DTypeError, match="must be a tensor"):
+        lt.special.legendre_polynomial_p(0.5, 2)
