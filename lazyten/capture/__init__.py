@@ -17,6 +17,8 @@ Files, in reading order:
   give it.
 - captured.py: What one call of a jitted function did, in terms that hold for all calls of its
   signature.
+- changing.py: Numbers of Python that change from call to call: inputs of a program, not a program
+  each.
 - replay.py: Running a captured call again: tables of buffers, one native call, and the results.
 - donation.py: Which tensors a call of a jitted function donates: those of some arguments, by
   position or name.

@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import cached_property
 from operator import is_
 from typing import Any
 
@@ -19,13 +20,11 @@ from lazyten.storage.storage import Storage
 from lazyten.support import check_mode, matmul_precision
 from lazyten.support.errors import JitError
 from lazyten.support.grad_mode import is_grad_enabled
-from lazyten.support.trees import Branch, flatten
+from lazyten.support.trees import Branch, flatten, unflatten
 
 
 class Call:
     """The arguments of one call, taken apart into tensors and a key for everything else."""
-
-    __slots__ = ("args", "key", "kwargs", "leaves", "structure", "tensors")
 
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.args, self.kwargs = args, kwargs
@@ -43,6 +42,7 @@ class Call:
         key: list[Hashable] = [is_grad_enabled(), default_device(), check_mode.active(),
                                mixed_precision.state(), matmul_precision.allows_tf32(),
                                len(leaves), self.structure]
+        assert len(key) == _BEFORE_LEAVES
         for x in leaves:
             if isinstance(x, Tensor):
                 storage = x._storage
@@ -60,8 +60,23 @@ class Call:
                 key.append(signature(owner))
         if len(storages) > 1 and len(set(storages)) < len(storages):
             key += [_equal_ones(storages), _equal_ones(list(map(id, self.tensors)))]
-        self.key: Hashable = tuple(key)
+        self.key: tuple[Hashable, ...] = tuple(key)
         return True
+
+    @cached_property
+    def numbers(self) -> dict[int, int | float]:
+        """The arguments that are numbers, by their position among all leaves."""
+        return {i: x for i, x in enumerate(self.leaves) if type(x) in (int, float)}
+
+    @property
+    def family(self) -> Hashable:
+        """The key of calls that differ in nothing but numbers."""
+        if not self.numbers:
+            return self.key
+        key: list[Any] = list(self.key)
+        for i, x in self.numbers.items():
+            key[_BEFORE_LEAVES + i] = type(x)
+        return tuple(key)
 
     def _leaf_owners(self) -> list[Tensor]:
         """Views of parameters bring the parameter along, as its `.grad` may change."""
@@ -73,6 +88,17 @@ class Call:
                 present.add(id(owner))
                 self.tensors.append(owner)
         return self.tensors[given:]
+
+    def apply_to_numbers(self, function: Callable[..., Any], numbers: Mapping[int, Any],
+                         tensors: Sequence[Tensor]) -> Any:
+        """Call the function with other numbers, by their position among the leaves, and tensors.
+        """
+        other = {id(mine): given for mine, given in zip(self.tensors, tensors, strict=True)}
+        given = [numbers.get(i, other.get(id(x), x)) for i, x in enumerate(self.leaves)]
+        if self.structure is None:
+            return function(*given)
+        args, kwargs = unflatten(iter(given), self.structure)
+        return function(*args, **kwargs)
 
     def apply(self, function: Callable[..., Any], tensors: Sequence[Tensor]) -> Any:
         """Call the function with other tensors in place of the arguments', which lists and dicts
@@ -92,6 +118,8 @@ class Call:
         return result
 
 
+_BEFORE_LEAVES = 7
+"""Where in a key the leaves begin."""
 _CONTAINERS = (list, tuple, dict)
 
 

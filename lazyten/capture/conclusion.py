@@ -18,6 +18,7 @@ from lazyten.capture.captured import (
     state_signature,
     unread_signature,
 )
+from lazyten.capture.changing import expressed
 from lazyten.capture.places import MISSING, Change, Place
 from lazyten.capture.recording import Before, Recording
 from lazyten.frontend.tensor import Tensor
@@ -67,7 +68,8 @@ def _assignment(capture: Recording, change: Change, new: dict[Storage, int]) -> 
                            f"{change.user}) to {type(x).__name__} {x!r:.40}, which a replay "
                            f"would not do: it can assign tensors, numbers and strings, in "
                            f"lists, tuples and dicts, to attributes of objects and variables")
-    specs = tuple([_spec(capture, x, new) if isinstance(x, Tensor) else Leaf(x) for x in leaves])
+    specs = tuple([_spec(capture, x, new) if isinstance(x, Tensor)
+                   else Leaf(expressed(x)) for x in leaves])
     return Assignment(change.place, specs, structure, False)
 
 
@@ -146,7 +148,7 @@ def can_be_assigned(leaf: object) -> bool:
 def _static(leaf: object) -> Leaf:
     """A result that is no tensor: given again by every call."""
     if _is_plain(leaf):
-        return Leaf(leaf)
+        return Leaf(expressed(leaf))
     raise JitError(f"a jitted function gives {type(leaf).__name__} {leaf!r:.40}, which would be "
                    f"the same object at every call: return tensors, numbers and strings, in lists, "
                    f"tuples and dicts")

@@ -119,7 +119,7 @@ class Environment:
         self.watched = [_Watched(place, user, value, snapshot(value))
                         for place, user, value in around.found]
         self.sizes, self.tables = around.sizes, around.tables
-        self.opaque = around.opaque
+        self.opaque, self.looks_at_types = around.opaque, around.looks_at_types
         known = [*around.keys, *(self.values() if around.compares else ())]
         self._known = {id(x) for x in known if isinstance(x, Tensor)}
         self._sort()
@@ -169,6 +169,11 @@ class Environment:
         """Whether every name in a dict is looked at."""
         return any(below is holder for below, _ in self.sizes)
 
+    def numbers(self) -> dict[Place, int | float]:
+        """What those names meant that mean numbers, and can be assigned."""
+        return {w.place: w.value for w in self.watched if type(w.value) in (int, float)  # type: ignore[misc]
+                and w.place.is_assignable}
+
     def values(self) -> Iterator[object]:
         """What the names meant, and the items of lists, tuples and dicts among that."""
         for w in {w.place: w for w in self.watched}.values():
@@ -178,7 +183,7 @@ class Environment:
         """Of these names only a part of what they mean matters from now on."""
         self.watched = [w if w.place not in means else replace(
             w, means=(look := means[w.place]), seen=look(w.value)) for w in self.watched]
-        self._general = {w.place: (w.means, w.seen) for w in self.watched if w.place in means}
+        self._general |= {w.place: (w.means, w.seen) for w in self.watched if w.place in means}
         self._sort()
 
     def expect(self, place: Place, value: object) -> None:

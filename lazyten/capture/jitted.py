@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from types import MethodType
 from typing import Any, Generic, ParamSpec, TypeVar, overload
@@ -16,11 +16,15 @@ from typing import Any, Generic, ParamSpec, TypeVar, overload
 from lazyten.capture.breaks import InPython, NotBegun
 from lazyten.capture.call import Call
 from lazyten.capture.capture import record
+from lazyten.capture.changing import Family, Tape, Varying
 from lazyten.capture.donation import Donate, Donation
 from lazyten.capture.environment import Environment
+from lazyten.capture.places import Place
 from lazyten.capture.replay import Replay, TwoWays
 from lazyten.execution import debug
+from lazyten.frontend.tensor import Tensor
 from lazyten.storage import levels, tracing
+from lazyten.storage.placement import default_device
 from lazyten.support import forking
 from lazyten.support.errors import ArgumentError, JitError
 
@@ -35,6 +39,9 @@ CACHE_LIMIT = 256
 """Signatures that a function keeps captured calls of; the oldest goes."""
 STATES = 8
 """Captured calls of one signature that differ in the Python state they depend on."""
+IN_A_ROW = 16
+"""Calls that differ in numbers alone and were traced, none replayed in between, before no more are.
+"""
 BREAKS = 3
 """Calls of one signature that could not be recorded, each in a new state, before none is any more.
 """
@@ -52,6 +59,7 @@ class Jitted(Generic[P, R]):
         self.function, self.check, self.fullgraph = function, check, fullgraph
         self.donation = Donation(function, donate)
         self._cache: OrderedDict[Hashable, _Kept] = OrderedDict()
+        self._families: OrderedDict[Hashable, Family] = OrderedDict()
         self._shown: set[str] = set()
         self._lock = forking.lock()
 
@@ -61,7 +69,8 @@ class Jitted(Generic[P, R]):
     @property
     def cache_size(self) -> int:
         """How many captured calls are kept: one a signature, or more where Python state differs."""
-        return sum(isinstance(x, Replay) for kept in self._cache.values() for x in kept.calls)
+        return sum(isinstance(x, Replay) for kept in self._cache.values() for x in kept.calls) \
+            + sum(len(family.calls) for family in self._families.values())
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         traced = tracing.active is not None and tracing.current() is not None
@@ -69,13 +78,18 @@ class Jitted(Generic[P, R]):
             return self.function(*args, **kwargs)
         call = Call(args, kwargs)
         with self._lock:
+            family = self._families.get(call.family)
+            if family is None:
+                family = self._families[call.family] = Family()
+                if len(self._families) > CACHE_LIMIT:
+                    self._families.popitem(last=False)
             kept = self._cache.get(call.key)
             if kept is None:
                 kept = self._cache[call.key] = _Kept([])
                 if len(self._cache) > CACHE_LIMIT:
                     self._cache.popitem(last=False)
             if not kept.in_python:
-                found = self._found(kept, call)
+                found = self._general(family, call) or self._found(kept, family, call)
                 if isinstance(found, Replay):
                     try:
                         result: R = found.run(call.tensors)
@@ -88,14 +102,31 @@ class Jitted(Generic[P, R]):
                     return found.result  # type: ignore[no-any-return]
         return self.function(*args, **kwargs)
 
-    def _found(self, kept: _Kept, call: Call) -> Replay | InPython | None:
+    def _general(self, family: Family, call: Call) -> Replay | None:
+        """A captured call that holds whatever numbers this one has."""
+        found: Replay
+        for found in family.calls:
+            if found.takes(call.leaves) and found.holds(call.tensors):
+                if self.check or not found.checked:
+                    again = self._traced_for_numbers(call, family.varying)
+                    if again is None or again.fingerprint != found.fingerprint:
+                        family.give_up()
+                        return None
+                    found.checked = True
+                    found.takes(call.leaves)
+                family.in_a_row = 0
+                return found
+        return None
+
+    def _found(self, kept: _Kept, family: Family, call: Call) -> Replay | InPython | None:
         """What does what this call has to: a captured one that holds, a new one, or one that has
         been made; None if the function's Python is to run."""
         for found in kept.calls:
             if found.holds(call.tensors):
                 break
         else:
-            return self._new(kept, call)
+            return self._new(kept, family, call)
+        family.in_a_row = 0
         if isinstance(found, InPython):
             return None
         if not self.check and found.checked:
@@ -116,8 +147,14 @@ class Jitted(Generic[P, R]):
         self._keep(kept, call, again)
         return again
 
-    def _new(self, kept: _Kept, call: Call) -> Replay | InPython | None:
+    def _new(self, kept: _Kept, family: Family, call: Call) -> Replay | InPython | None:
         """A call that is like no other of its signature."""
+        if family.in_a_row >= IN_A_ROW and not self.fullgraph:
+            self._show(JitError(f"{IN_A_ROW} calls of jitted function {self._name} after one "
+                                f"another were each traced anew, as numbers or other state "
+                                f"differed that shapes or branches depend on: keep what changes "
+                                f"in tensors"))
+            return None
         try:
             made = self._traced(call)
         except NotBegun as error:
@@ -126,7 +163,44 @@ class Jitted(Generic[P, R]):
             self._run_in_python(kept, error)
             return None
         self._keep(kept, call, made)
+        if isinstance(made, Replay):
+            self._generalize(family, call, made)
         return made
+
+    def _generalize(self, family: Family, call: Call, made: Replay) -> None:
+        """Where a call was traced anew as numbers differ from the last that was, have them be
+        inputs from the next on."""
+        numbers = call.numbers | made.environment.numbers()
+        varying = family.differing(numbers)
+        if varying and not made.environment.looks_at_types:
+            found = self._traced_for_numbers(call, varying)
+            if found is not None:
+                family.keep(found, varying)
+
+    def _traced_for_numbers(self, call: Call, varying: Varying) -> Replay | None:
+        """A captured call with inputs for these numbers, by position or name; None where it cannot
+        be recorded, or does not compute with them."""
+        device = call.tensors[0].device if call.tensors else default_device()
+        tape = Tape(str(device))
+        try:
+            with _tracing:
+                environment = Environment(self.function, call.leaves)
+                names = {x: environment.numbers()[x] for x in varying if isinstance(x, Place)}
+
+                def run(tensors: Sequence[Tensor]) -> Any:
+                    numbers = {i: tape.given(call.leaves[i], i) for i in varying if type(i) is int}
+                    with tape.standing_for(names):
+                        return call.apply_to_numbers(self.function, numbers, tensors)
+                made = record(call.tensors, run, environment, self._name, True)
+            assert not isinstance(made, InPython)
+            sources = [s.find(call.tensors).device for s in made.sources]
+            if {*sources, *(n.device for n in made.new)} - {tape.device}:
+                return None
+            environment.generalize(dict.fromkeys(names, type))
+            donated = self.donation.storages(call.args, call.kwargs)
+            return Replay(made, environment, call.tensors, donated, self._name, tape)
+        except Exception:  # what takes no other object for a number
+            return None
 
     def _keep(self, kept: _Kept, call: Call, made: Replay | InPython) -> None:
         """The newest first; what was traced for state that is long gone is dropped."""

@@ -19,6 +19,7 @@ from lazyten.capture.captured import (
     flags_of,
     layout_of,
 )
+from lazyten.capture.changing import Tape
 from lazyten.capture.environment import Environment
 from lazyten.execution.lineage import Lineage
 from lazyten.execution.placeholder import Placeholder
@@ -45,9 +46,9 @@ class Replay:
     """A captured call, ready to run with other values."""
 
     def __init__(self, captured: Captured, environment: Environment, arguments: Sequence[Tensor],
-                 donated: Collection[Storage], name: str) -> None:
+                 donated: Collection[Storage], name: str, tape: Tape | None = None) -> None:
         sources = [s.find(arguments) for s in captured.sources]
-        self.environment = environment
+        self.environment, self.tape = environment, tape
         self.captured, self.replacements = captured, tracing.replacements
         roots = [Root(number, node, sources[number].device) for number, node in captured.written]
         roots += [Root(None, n.node, n.device, n.was_freed) for n in captured.new]
@@ -90,7 +91,15 @@ class Replay:
         return (captured.leaves, captured.structure, captured.sources, captured.gradients,
                 captured.assigned, self.targets, [h.size for h in captured.hosts],
                 len(captured.script), len(captured.afterwards),
+                None if self.tape is None else self.tape.steps,
                 [(s.device, s.key, list(map(_contents, s.inputs))) for s in self.segments])
+
+    def takes(self, leaves: Sequence[Any]) -> bool:
+        """Whether the numbers of a call, where they may differ, are as far as it was looked at."""
+        assert self.tape is not None
+        for place in self.tape.places:
+            self.environment.expect(place, place.look())
+        return self.tape.holds(leaves)
 
     def holds(self, arguments: Sequence[Tensor]) -> bool:
         """Whether this is what tracing the function anew would give, as far as it can be told."""
@@ -176,8 +185,10 @@ class Replay:
             spec = effect.spec
             tensor._grad = None if spec is None else _made(spec, arguments, storages, new)
 
+        value_of = _itself if self.tape is None else self.tape.now
+
         def built(leaves: Iterable[TensorSpec | Leaf], structure: Branch | None) -> Any:
-            return unflatten(iter([x.value if isinstance(x, Leaf) else _made(
+            return unflatten(iter([value_of(x.value) if isinstance(x, Leaf) else _made(
                 x, arguments, storages, new) for x in leaves]), structure)
 
         for assignment in self.captured.assigned:
@@ -186,6 +197,10 @@ class Replay:
             if assignment.is_state:
                 self.environment.expect(assignment.place, value)
         return built(self.captured.leaves, self.captured.structure)
+
+
+def _itself(value: Any) -> Any:
+    return value
 
 
 def _made(spec: TensorSpec, arguments: Sequence[Tensor], storages: Sequence[Storage],

@@ -57,7 +57,7 @@ class Surroundings:
         self.opaque: list[str] = []  # what cannot be compared between calls, in words
         self.told: list[tuple[TellsTraces, str]] = []
         self.keys: list[Tensor] = []  # that dicts and sets have
-        self.compares = self.takes_any = False
+        self.compares = self.takes_any = self.looks_at_types = False
         self.scopes: list[_Scope] = []
         self.methods: list[_Scope] = []
         self.functions: set[FunctionType] = set()
@@ -187,7 +187,10 @@ class Surroundings:
                     lines[name] = positions.lineno  # the last: the one that changes it, mostly
             elif instruction.opname in ("IS_OP", "CONTAINS_OP"):
                 self.compares = True
-        self._notice_builtins(global_names - function.__globals__.keys(), names, where)
+        builtins = global_names - function.__globals__.keys()
+        self.looks_at_types |= "type" in builtins
+        if _is_own(function.__module__):
+            self._notice_builtins(builtins, names, where)
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (),
                               strict=True):
             self._watch(cell, name, f"{where}, line {lines.get(name)}", names)

@@ -272,7 +272,7 @@ def test_globals_and_attributes_that_change_are_seen() -> None:
         assert equal(f(lt.ones(2)), [3, 3])
     finally:
         scale = 2.0
-    assert equal(f(lt.ones(2)), [2, 2]) and f.cache_size == 2
+    assert equal(f(lt.ones(2)), [2, 2]) and f.cache_size == 3  # the last is for any number
 
 
 def test_attributes_that_exchange_their_values_are_told_apart() -> None:

@@ -230,7 +230,8 @@ def power(a: Operand, b: Operand) -> Node:
     if isinstance(a, Node) and not isinstance(b, Node) and b == 2 and (
             dt.category(a.dtype) >= dt.category(dt.of_scalar(b))):
         return _apply(Op.MUL, "pow", [a, a])
-    return _apply(Op.POW, "pow", [a, b])
+    known = [x if isinstance(x, Node) else x.__class__(x) for x in (a, b)]  # kernels look at it
+    return _apply(Op.POW, "pow", known)
 
 
 def maximum(a: Operand, b: Operand) -> Node:
