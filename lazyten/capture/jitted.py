@@ -7,6 +7,7 @@ are captured calls (capture.py), each with what it depends on besides (`Replay.h
 from __future__ import annotations
 
 import functools
+import operator
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -188,7 +189,9 @@ class Jitted(Generic[P, R]):
                 names = {x: environment.numbers()[x] for x in varying if isinstance(x, Place)}
 
                 def run(tensors: Sequence[Tensor]) -> Any:
-                    numbers = {i: tape.given(call.leaves[i], i) for i in varying if type(i) is int}
+                    numbers = {i: tape.given(x, i) for i, x in call.numbers.items()}
+                    for i in numbers.keys() - varying:
+                        numbers[i] = tape.look(operator.pos, numbers[i])
                     with tape.standing_for(names):
                         return call.apply_to_numbers(self.function, numbers, tensors)
                 made = record(call.tensors, run, environment, self._name, True)

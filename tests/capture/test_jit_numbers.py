@@ -180,3 +180,10 @@ def test_a_function_that_looks_at_types_is_traced_for_each_number() -> None:
 
     for n in (1.0, 2.0, 3.0, 4, 5.0):
         assert call(lt.ones(1), n).item() == n if type(n) is float else 1
+
+
+def test_a_number_that_did_not_differ_before_is_not_taken_for_another() -> None:
+    call = lt.jit(lambda x, a, b: (x * b, a))
+    for a, b in ((1, 0), (1, 1), (1, 2), (0, 0), (0, 3), (2, 5), (3, 7), (1, 9)):
+        found, given_ = call(lt.ones(1), a, b)
+        assert (found.item(), given_) == (b, a)
