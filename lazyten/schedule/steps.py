@@ -83,10 +83,13 @@ def make_step(group: Group, place: Mapping[Node, int], names: Names, offsets: bo
 
     own = {place[n] for n in nodes}
     held = {place[d.node]: d.node for d in group.held}
-    read = {n for n, array in place.items() if array not in own and array not in held}
+
+    def is_read(n: Node) -> bool:
+        array = place.get(n)
+        return array is not None and array not in own and array not in held
     memo: dict[Node, Node] = {}
-    for n in toposort(nodes, lambda n: () if n in read else n.src):
-        if n in read:
+    for n in toposort(nodes, lambda n: () if is_read(n) else n.src):
+        if is_read(n):
             flat = argument(place[n], n)
             memo[n] = make(Op.RESHAPE, n.dtype, (flat,), n.shape) if n.shape != flat.shape else flat
         elif n.op is Op.BUFFER:
