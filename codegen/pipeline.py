@@ -12,8 +12,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from lazyten.codegen.checks.check_accesses import check_accesses
-from lazyten.codegen.checks.check_values import check_values
 from lazyten.codegen.gpu.local_memory import Group, group_of, stage_in_local
 from lazyten.codegen.gpu.tensor_tiles import with_matrices
 from lazyten.codegen.instructions.instructions import Function
@@ -28,7 +26,6 @@ from lazyten.codegen.loops.reduction_blocking import carry
 from lazyten.codegen.loops.tile_fusion import lower_blocks
 from lazyten.codegen.model.decisions import Decisions
 from lazyten.codegen.numerics.decompose import decompose
-from lazyten.codegen.optimize.decision_text import parse
 from lazyten.codegen.optimize.optimize import (
     decide,
     decide_part,
@@ -39,7 +36,7 @@ from lazyten.codegen.optimize.optimize import (
     split,
     tensors_of_groups,
 )
-from lazyten.codegen.render import render_c, render_llvm
+from lazyten.codegen.render import render_llvm
 from lazyten.codegen.targets.dialect import DIALECTS, Dialect, dialect_of
 from lazyten.codegen.targets.generated import Generated
 from lazyten.codegen.targets.target import Target
@@ -125,6 +122,7 @@ def _decide(job: Job) -> Job:
 def _decisions(job: Job, part: Part) -> Decisions:
     given = job.kernel.decisions
     if given is not None and not part.packs:
+        from lazyten.codegen.optimize.decision_text import parse
         return parse(given.text, part.sink, job.target, given.where)
     return (decide_part if _in_blocks(job, part) else decide)(part.sink, job.target)
 
@@ -177,6 +175,7 @@ def _name(job: Job) -> Job:
 
 def _check_values(job: Job) -> Job:
     """All functions write to one report, with records for the work items of the largest."""
+    from lazyten.codegen.checks.check_values import check_values
     records = max(map(_work_items, job.parts))
     return replace(job, records=records, parts=tuple(
         replace(part, sink=check_values(
@@ -195,6 +194,7 @@ def _linearize(job: Job, part: Part) -> Function:
 
 
 def _check_accesses(job: Job, part: Part) -> Function:
+    from lazyten.codegen.checks.check_accesses import check_accesses
     return check_accesses(part.instructions, job.arguments - 1, job.records,
                           "bounds" in job.kernel.checks)
 
@@ -213,6 +213,7 @@ def renderer(language: str | Dialect) -> Callable[[Function], tuple[str, tuple[s
     if dialect is None:
         raise ArgumentError(f"no renderer writes the language {language!r}; use one of "
                             f"{', '.join(('llvm', *DIALECTS))}, or a dialect.Dialect")
+    from lazyten.codegen.render import render_c
     return partial(render_c.render, dialect=dialect)
 
 
