@@ -199,6 +199,7 @@ from lazyten.support.matmul_precision import (
 )
 from lazyten.support.threads import get_num_threads as get_num_threads
 from lazyten.support.threads import set_num_threads as set_num_threads
+from lazyten.version import __version__ as __version__
 
 if _typing.TYPE_CHECKING:  # what not every program uses is loaded when it is first asked for
     from lazyten import amp as amp
@@ -208,10 +209,14 @@ if _typing.TYPE_CHECKING:  # what not every program uses is loaded when it is fi
     from lazyten import distributions as distributions
     from lazyten import fft as fft
     from lazyten import func as func
+    from lazyten import hub as hub
     from lazyten import masked as masked
+    from lazyten import multiprocessing as multiprocessing
+    from lazyten import profiler as profiler
     from lazyten import signal as signal
     from lazyten import testing as testing
     from lazyten import utils as utils
+    from lazyten import version as version
     from lazyten.autograd import grad as grad
     from lazyten.capture.jitted import jit as jit
     from lazyten.frontend.saving import load as load
@@ -241,10 +246,9 @@ _LATER = {
                      "kaiser_window"), "signal.windows"), "polygamma": "special"}
 """The modules of what is loaded later; others that are loaded later are modules themselves."""
 _LATER_MODULES = (
-    "amp", "autograd", "backends", "cuda", "distributions", "fft", "func", "linalg", "masked",
-    "optim", "signal", "special", "testing", "utils")
-
-__version__ = "0.1.0"
+    "amp", "autograd", "backends", "cuda", "distributions", "fft", "func", "hub", "linalg",
+    "masked", "multiprocessing", "optim", "profiler", "signal", "special", "testing", "utils",
+    "version")
 
 abs, absolute, acos, acosh, add = Tensor.abs, Tensor.absolute, Tensor.acos, Tensor.acosh, Tensor.add
 addbmm, addcdiv, addcmul, addmm = Tensor.addbmm, Tensor.addcdiv, Tensor.addcmul, Tensor.addmm

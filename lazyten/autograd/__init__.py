@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
 
 from lazyten.autodiff import gradient as _gradient
 from lazyten.autograd.anomaly import detect_anomaly, set_detect_anomaly
@@ -127,3 +129,9 @@ def _weights(given: Tensor | Sequence[Tensor | None] | None,
         raise ArgumentError(f"grad: {len(weights)} weights for {count} outputs; give one for each, "
                             f"None for 1")
     return weights
+
+
+def __getattr__(name: str) -> Any:
+    if name == "functional":  # made of what stands above this room, so not imported with it
+        return import_module("lazyten.autograd.functional")
+    raise AttributeError(f"module 'lazyten.autograd' has no attribute {name!r}")

@@ -24,6 +24,7 @@ Files, in reading order:
   factors to tf32.
 - paths.py: The check of what users give as the path of a file or a folder.
 - forking.py: What a child of fork() must find: no lock that is held by a thread it does not have.
+- refusals.py: Names of PyTorch that lazyten refuses: using one says why.
 - passes.py: Passes by name: what each does, in order, and the driver that runs them.
 
 fork() copies one thread, and what another holds at that moment nobody gives back in the child. So

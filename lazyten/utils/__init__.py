@@ -4,11 +4,12 @@ Files, in reading order:
 
 - checkpoint.py: `checkpoint`, `checkpoint_sequential`: activations that are computed again rather
   than kept.
+- tensorboard.py: PyTorch's writer for TensorBoard, which is refused.
 
 The room data/ has data sets and loaders: `lazyten.utils.data`.
 """
 from __future__ import annotations
 
-from lazyten.utils import checkpoint, data
+from lazyten.utils import checkpoint, data, tensorboard
 
-__all__ = ["checkpoint", "data"]
+__all__ = ["checkpoint", "data", "tensorboard"]

@@ -123,6 +123,7 @@ from lazyten.nn.modules.loss import (
     TripletMarginWithDistanceLoss,
 )
 from lazyten.nn.modules.normalization import (
+    CrossMapLRN2d,
     GroupNorm,
     LayerNorm,
     LocalResponseNorm,
@@ -209,6 +210,7 @@ __all__ = [
     "CosineEmbeddingLoss",
     "CosineSimilarity",
     "CrossEntropyLoss",
+    "CrossMapLRN2d",
     "Dropout",
     "Dropout1d",
     "Dropout2d",

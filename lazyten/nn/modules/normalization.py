@@ -115,3 +115,15 @@ class LocalResponseNorm(Layer):
 
     def extra_repr(self) -> str:
         return f"{self.size}, {super().extra_repr()}"
+
+
+class CrossMapLRN2d(Layer):
+    """Refused: PyTorch's sums and gradients are wrong. Use LocalResponseNorm."""
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
+        raise NotImplementedError(
+            "nn.CrossMapLRN2d: PyTorch's keeps channel 0 in every sum after it has left, its "
+            "gradients are of other sums, and it fails for even sizes; use nn.LocalResponseNorm, "
+            "which is what it is meant to be")
+
+    forward = LocalResponseNorm.forward

@@ -1,0 +1,14 @@
+"""`lt.multiprocessing`: Python's multiprocessing; what shares tensors is refused."""
+from __future__ import annotations
+
+import multiprocessing as _python
+
+from lazyten.support.refusals import refused
+
+globals().update({name: getattr(_python, name) for name in _python.__all__})
+globals().update(refused(
+    "multiprocessing", "tensors are not shared between processes; send x.numpy() by the Process, "
+    "Pool and Queue of this module, which are Python's, and let lazyten.utils.data.DataLoader("
+    "num_workers=...) make batches",
+    "get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_strategy", "spawn",
+    "start_processes"))

@@ -1,0 +1,36 @@
+"""What lazyten refuses of PyTorch: it can be imported, and says why when it is used."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import new_class
+from typing import Any
+
+import pytest
+
+import lazyten as lt
+from lazyten.multiprocessing import Queue, get_context
+from lazyten.profiler import profile
+from lazyten.utils.tensorboard import SummaryWriter
+
+
+@pytest.mark.parametrize(("use", "message"), [
+    (lambda: lt.hub.load("pytorch/vision", "resnet18"), r"^hub\.load: .*load_safetensors\(path\)"),
+    (lambda: profile(record_shapes=True), r"^profiler\.profile: .*DEBUG=2"),
+    (lambda: lt.profiler.ProfilerActivity.CPU, r"^profiler\.ProfilerActivity: "),
+    (lambda: SummaryWriter("runs"), r"^utils\.tensorboard\.SummaryWriter: .*tensorboardX"),
+    (lambda: lt.multiprocessing.spawn(print, nprocs=2), r"^multiprocessing\.spawn: .*x\.numpy\(\)"),
+    (lambda: lt.nn.CrossMapLRN2d(5), r"^nn\.CrossMapLRN2d: .*nn\.LocalResponseNorm"),
+    (lambda: new_class("Mine", (SummaryWriter,)), r"^utils\.tensorboard\.SummaryWriter: ")])
+def test_using_what_is_refused_says_why(use: Callable[[], Any], message: str) -> None:
+    with pytest.raises(NotImplementedError, match=message):
+        use()
+
+
+def test_the_rest_of_multiprocessing_is_pythons() -> None:
+    import multiprocessing
+    assert (Queue, get_context) == (multiprocessing.Queue, multiprocessing.get_context)
+
+
+def test_the_version_is_the_packages() -> None:
+    assert lt.version.__version__ == lt.__version__
+    assert lt.version.cuda is None and not lt.version.debug
