@@ -145,9 +145,10 @@ def norm(input: Tensor, ord: float | None = 2.0, dim: Axes = None, *, keepdim: b
 @takes_tensors
 def logsumexp(input: Tensor, dim: Axes = None, *, keepdim: bool = False,
               dtype: DTypeLike | None = None, mask: Tensor | None = None) -> Tensor:
-    """log(sum(e ** x)) over some axes, or all."""
+    """log(sum(e ** x)) over some axes, or all, in the input's type."""
     filled = _filled(input, mask, _least(input.dtype), dtype)
-    return filled.logsumexp(_axes(dim, input, "logsumexp"), keepdim)
+    found = filled.logsumexp(_axes(dim, input, "logsumexp"), keepdim)
+    return found.to(dtype=dtype or input.dtype)
 
 
 @takes_tensors

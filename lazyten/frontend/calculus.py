@@ -7,6 +7,7 @@ from typing import Any
 from lazyten.frontend.arguments import takes_tensors
 from lazyten.frontend.functions import cat
 from lazyten.frontend.tensor import Tensor
+from lazyten.ir import dtype as dt
 from lazyten.operators.math import shapes
 from lazyten.support.errors import ArgumentError, ShapeError
 
@@ -89,7 +90,7 @@ def _gaps(y: Tensor, axis: int, spacing: Any, n: int) -> Tensor:
     line = [n - 1 if a == axis else 1 for a in range(y.ndim)]
     if not isinstance(spacing, Tensor) or not spacing.shape:
         number = 1 if spacing is None else shapes.as_number(spacing, "gradient", "spacing")
-        return y.new_full(line, number, dtype=y.dtype if y.dtype.is_float else None)
+        return y.new_full(line, number, dtype=y.dtype if y.dtype.is_float else dt.default_float)
     if spacing.shape != (n,):
         raise ShapeError(f"gradient: spacing of shape {spacing.shape} for the {n} values of axis "
                          f"{axis}; give their places")

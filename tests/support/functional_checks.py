@@ -94,6 +94,8 @@ def renormalized(m: Any, t: Any, **options: Any) -> Any:
 
 LAYERS: dict[str, Check] = {
     "embedding of a number": lambda m, t: functional(m).embedding(t.x[1], t.c[0]),
+    "what embedding of a number gives is no view": lambda m, t: [
+        (functional(m).embedding(t.x[1], w).add_(1), w) for w in [t.c[0].clone()]],
     "embedding's padding_idx": lambda m, t: embedded(m, t, padding_idx=-3),
     "embedding's scale_grad_by_freq": lambda m, t: embedded(m, t, scale_grad_by_freq=True),
     "embedding's max_norm writes to the weight": lambda m, t: renormalized(m, t, max_norm=5.0),

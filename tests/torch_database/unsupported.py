@@ -4,9 +4,9 @@ from __future__ import annotations
 
 REASONS = {
     "complex": ("needs complex numbers", """
-        cdouble cfloat complex fft_fft fft_fft2 fft_fftn fft_hfft fft_hfft2 fft_hfftn fft_ifft
-        fft_ifft2 fft_ifftn fft_ihfft fft_ihfft2 fft_ihfftn fft_irfft fft_irfft2 fft_irfftn
-        fft_rfft fft_rfft2 fft_rfftn imag istft linalg_eig linalg_eigvals
+        cdouble cfloat chalf complex fft_fft fft_fft2 fft_fftn fft_hfft fft_hfft2 fft_hfftn
+        fft_ifft fft_ifft2 fft_ifftn fft_ihfft fft_ihfft2 fft_ihfftn fft_irfft fft_irfft2
+        fft_irfftn fft_rfft fft_rfft2 fft_rfftn imag istft linalg_eig linalg_eigvals
         nn_functional_silu_complex polar stft view_as_complex view_as_real"""),
     "factorization": ("factorizes, inverts or solves a matrix, or needs singular values", """
         cholesky cholesky_inverse cholesky_solve geqrf linalg_cholesky linalg_cholesky_ex
@@ -28,7 +28,8 @@ REASONS = {
         jiterator_2inputs_2outputs jiterator_4inputs_with_extra_args jiterator_binary
         jiterator_binary_return_by_ref jiterator_unary max_pool2d_with_indices_backward
         native_batch_norm native_dropout_backward native_group_norm native_layer_norm
-        nn_functional_linear_cross_entropy nn_functional_linear_cross_entropy_chunked
+        nn_functional_batch_norm_without_cudnn nn_functional_linear_cross_entropy
+        nn_functional_linear_cross_entropy_chunked
         nn_functional_linear_cross_entropy_chunked_none slice torch__scaled_mm
         torch__scaled_mm_v2 torch_ops_aten__efficient_attention_forward
         torch_ops_aten__flash_attention_forward torch_ops_aten__safe_softmax_default"""),

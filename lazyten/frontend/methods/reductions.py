@@ -45,7 +45,7 @@ class ReductionMethods(TensorCore[Tensor]):
             raise ShapeError(f"sum_to_size {wanted} of shape {self.shape}: that size is not one "
                              f"that broadcasts to the shape")
         axes = [*range(extra), *(i + extra for i, n in enumerate(wanted) if n == 1)]
-        return (self.sum(axes) if axes else self).reshape(wanted)
+        return (self.sum(axes) if axes or not wanted else self).reshape(wanted)
 
     @casting(WIDE)
     def prod(self, dim: Axes = None, keepdim: bool = False, dtype: Any = None) -> Tensor:

@@ -77,6 +77,8 @@ class ViewMethods(TensorCore[Tensor]):
         """resize_ to another tensor's shape."""
         return self.resize_(self._tensor(the_template, "resize_as_").shape)
 
+    as_strided_ = shown_as(as_strided)
+
     def movedim(self, source: Sizes, destination: Sizes) -> Tensor:
         """Axes moved to other places, the others in their order; a view."""
         given = [shapes.sizes([v], "movedim") for v in (source, destination)]

@@ -33,7 +33,7 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None,
                             "dense; leave it out")
     if max_norm is not None:
         _renormalize(input, weight, max_norm, norm_type)
-    rows: Tensor = weight[input]
+    rows: Tensor = weight[input] if input.shape else weight.index_select(0, input).squeeze(0)
     if scale_grad_by_freq:
         ones = functions.ones(input.numel(), dtype=weight.dtype, device=weight.device)
         counts = functions.zeros(weight.shape[0], dtype=weight.dtype, device=weight.device)
