@@ -10,7 +10,7 @@ import functools
 import operator
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MethodType
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
@@ -79,29 +79,36 @@ class Jitted(Generic[P, R]):
             return self.function(*args, **kwargs)
         call = Call(args, kwargs)
         with self._lock:
-            family = self._families.get(call.family)
-            if family is None:
-                family = self._families[call.family] = Family()
-                if len(self._families) > CACHE_LIMIT:
-                    self._families.popitem(last=False)
             kept = self._cache.get(call.key)
-            if kept is None:
-                kept = self._cache[call.key] = _Kept([])
-                if len(self._cache) > CACHE_LIMIT:
-                    self._cache.popitem(last=False)
-            if not kept.in_python:
-                found = self._general(family, call) or self._found(kept, family, call)
-                if isinstance(found, Replay):
-                    try:
-                        result: R = found.run(call.tensors)
-                        return result
-                    except TwoWays as error:
-                        if self.fullgraph:
-                            raise
-                        self._show(error)
-                elif found is not None:
-                    return found.result  # type: ignore[no-any-return]
+            family = self._family(call) if kept is None else kept.family
+            found = self._general(family, call) if family.calls else None
+            found = found or self._found(kept or self._new_kept(call, family), call)
+            if isinstance(found, Replay):
+                try:
+                    result: R = found.run(call.tensors)
+                    return result
+                except TwoWays as error:
+                    if self.fullgraph:
+                        raise
+                    self._show(error)
+            elif found is not None:
+                return found.result  # type: ignore[no-any-return]
         return self.function(*args, **kwargs)
+
+    def _family(self, call: Call) -> Family:
+        """What is known of calls that differ from this one in numbers."""
+        family = self._families.get(call.family)
+        if family is None:
+            family = self._families[call.family] = Family()
+            if len(self._families) > CACHE_LIMIT:
+                self._families.popitem(last=False)
+        return family
+
+    def _new_kept(self, call: Call, family: Family) -> _Kept:
+        kept = self._cache[call.key] = _Kept(family)
+        if len(self._cache) > CACHE_LIMIT:
+            self._cache.popitem(last=False)
+        return kept
 
     def _general(self, family: Family, call: Call) -> Replay | None:
         """A captured call that holds whatever numbers this one has."""
@@ -119,15 +126,17 @@ class Jitted(Generic[P, R]):
                 return found
         return None
 
-    def _found(self, kept: _Kept, family: Family, call: Call) -> Replay | InPython | None:
+    def _found(self, kept: _Kept, call: Call) -> Replay | InPython | None:
         """What does what this call has to: a captured one that holds, a new one, or one that has
         been made; None if the function's Python is to run."""
+        if kept.in_python:
+            return None
         for found in kept.calls:
             if found.holds(call.tensors):
                 break
         else:
-            return self._new(kept, family, call)
-        family.in_a_row = 0
+            return self._new(kept, call)
+        kept.family.in_a_row = 0
         if isinstance(found, InPython):
             return None
         if not self.check and found.checked:
@@ -148,9 +157,9 @@ class Jitted(Generic[P, R]):
         self._keep(kept, call, again)
         return again
 
-    def _new(self, kept: _Kept, family: Family, call: Call) -> Replay | InPython | None:
+    def _new(self, kept: _Kept, call: Call) -> Replay | InPython | None:
         """A call that is like no other of its signature."""
-        if family.in_a_row >= IN_A_ROW and not self.fullgraph:
+        if kept.family.in_a_row >= IN_A_ROW and not self.fullgraph:
             self._show(JitError(f"{IN_A_ROW} calls of jitted function {self._name} after one "
                                 f"another were each traced anew, as numbers or other state "
                                 f"differed that shapes or branches depend on: keep what changes "
@@ -165,7 +174,7 @@ class Jitted(Generic[P, R]):
             return None
         self._keep(kept, call, made)
         if isinstance(made, Replay):
-            self._generalize(family, call, made)
+            self._generalize(kept.family, call, made)
         return made
 
     def _generalize(self, family: Family, call: Call, made: Replay) -> None:
@@ -221,6 +230,7 @@ class Jitted(Generic[P, R]):
         """Run the function's Python at all calls of a signature."""
         self._show(reason)
         kept.in_python = True
+        kept.family.give_up()
 
     def _show(self, reason: JitError) -> None:
         """DEBUG=1: why calls are not replayed, each reason once."""
@@ -262,7 +272,8 @@ class _Kept:
     """What is known of calls of one signature. breaks: how many were not recorded to the end.
     in_python: nothing is recorded any more."""
 
-    calls: list[Replay | InPython]
+    family: Family
+    calls: list[Replay | InPython] = field(default_factory=list)
     breaks: int = 0
     in_python: bool = False
 
