@@ -93,7 +93,7 @@ class Capture(Recording):
             return
         if self.whole:
             raise error
-        self.ended = error
+        self.ended = error.with_traceback(None)  # which would keep all that the call has made
         tracing.stop_listening(self)
         go_on(self)
 

@@ -81,8 +81,8 @@ class Jitted(Generic[P, R]):
         with self._lock:
             kept = self._cache.get(call.key)
             family = self._family(call) if kept is None else kept.family
-            found = self._general(family, call) if family.calls else None
-            found = found or self._found(kept or self._new_kept(call, family), call)
+            found = (self._general(family, call) if family.calls else None) \
+                or self._found(kept or self._new_kept(call, family), call)
             if isinstance(found, Replay):
                 try:
                     result: R = found.run(call.tensors)

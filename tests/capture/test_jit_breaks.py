@@ -2,7 +2,9 @@
 they do what they do without jit, at each call and exactly once."""
 from __future__ import annotations
 
+import gc
 import random
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -307,6 +309,20 @@ def test_an_error_after_a_break_leaves_what_was_done() -> None:
         with pytest.raises(KeyError):
             call(lt.ones(2))
     assert total.tolist() == [3, 3] and calls == [2, 2, 2]
+
+
+def test_a_break_keeps_nothing_of_the_call() -> None:
+    @lt.jit
+    def call(x: lt.Tensor) -> Any:
+        return (x * w).sum()  # which has a graph
+
+    w = lt.ones(3, requires_grad=True)
+    x = lt.ones(3)
+    gone = weakref.ref(x._storage)
+    call(x)
+    del x
+    gc.collect()
+    assert gone() is None
 
 
 def test_a_tensor_made_on_the_way_does_not_share_what_a_replay_writes(device: str) -> None:

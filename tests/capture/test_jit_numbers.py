@@ -182,6 +182,13 @@ def test_a_function_that_looks_at_types_is_traced_for_each_number() -> None:
         assert call(lt.ones(1), n).item() == n if type(n) is float else 1
 
 
+def test_a_number_may_become_one_of_another_type() -> None:
+    call = lt.jit(lambda x, n: x * 2 ** n)
+    for n in (1, 2, 3, -1, 4, -2, 0):
+        assert call(lt.tensor([8]), n).tolist() == [8 * 2 ** n]
+        assert call(lt.tensor([8]), n).dtype is (lt.int64 if n >= 0 else lt.float32)
+
+
 def test_a_number_that_did_not_differ_before_is_not_taken_for_another() -> None:
     call = lt.jit(lambda x, a, b: (x * b, a))
     for a, b in ((1, 0), (1, 1), (1, 2), (0, 0), (0, 3), (2, 5), (3, 7), (1, 9)):

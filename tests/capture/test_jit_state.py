@@ -296,8 +296,10 @@ def test_a_tensor_that_is_known_by_name_too_is_told_from_others() -> None:
     def call(x: lt.Tensor) -> lt.Tensor:
         return x * (2 if x is known else 3) * names.get(x, 1.0)
 
+    looked_up = lt.jit(lambda x: x * names.get(x, 1.0))
     other = lt.ones(2)
     assert [call(x).tolist()[0] for x in (other, known, other, known)] == [3, 10, 3, 10]
+    assert [looked_up(x).tolist()[0] for x in (other, known, other, known)] == [1, 5, 1, 5]
 
 
 def test_warnings_are_given_at_each_call() -> None:
