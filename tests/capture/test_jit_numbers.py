@@ -183,10 +183,17 @@ def test_a_function_that_looks_at_types_is_traced_for_each_number() -> None:
 
 
 def test_a_number_may_become_one_of_another_type() -> None:
-    call = lt.jit(lambda x, n: x * 2 ** n)
-    for n in (1, 2, 3, -1, 4, -2, 0):
-        assert call(lt.tensor([8]), n).tolist() == [8 * 2 ** n]
-        assert call(lt.tensor([8]), n).dtype is (lt.int64 if n >= 0 else lt.float32)
+    for powers in ((1, 2, 3, -1, 4, -2, 0), (-1, -2, -3, 1, -1, 2)):
+        call = lt.jit(lambda x, n: x * 2 ** n)
+        for n in powers:
+            assert call(lt.tensor([8]), n).tolist() == [8 * 2 ** n]
+            assert call(lt.tensor([8]), n).dtype is (lt.int64 if n >= 0 else lt.float32)
+
+
+def test_a_power_is_what_it_is_without_jit_bit_for_bit() -> None:
+    call, x = lt.jit(lambda x, n: x ** n), lt.rand(64, generator=lt.Generator(1)) + 0.5
+    for n in (3, 4, 5, 2, -1, 0.5, 6, 1.5):
+        assert call(x, n).tolist() == (x ** n).tolist()
 
 
 def test_a_number_that_did_not_differ_before_is_not_taken_for_another() -> None:
