@@ -37,7 +37,7 @@ def test_imports_point_one_way(importer: str, forbidden: str) -> None:
 ROOMS = [
     "version", "support", "ir", "symbolic", "autodiff", "operators", "operators.math",
     "operators.arrays", "storage", "random", "schedule", "execution", "diagnostics",
-    "frontend.core", "frontend.methods", "frontend", "nn.functions",
+    "frontend.core", "frontend.recorded", "frontend.methods", "frontend", "nn.functions",
     "nn.functions.spatial", "nn.criteria", "autograd",
     "testing", "nn", "nn.modules", "nn.sequence", "nn.utils", "nn.__init__",
     "optim", "optim.lr_scheduler", "optim.__init__", "distributions", "amp", "func",

@@ -76,6 +76,11 @@ def share(leaf_id: int, another: int) -> None:
             table[another] = table[leaf_id] | table.get(another, {})
 
 
+def are_registered() -> bool:
+    """Whether there is any hook."""
+    return bool(_of_leaves or _of_values or _after)
+
+
 def passed(node: Node, gradient: Node) -> Node:
     """A gradient of `node` after its hooks."""
     if not _of_leaves and not _of_values:

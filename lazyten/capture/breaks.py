@@ -19,12 +19,12 @@ from lazyten.autodiff import hooks
 from lazyten.capture.captured import HostInput
 from lazyten.capture.environment import Environment
 from lazyten.capture.recording import Before, Recording
-from lazyten.execution.placeholder import Placeholder
 from lazyten.execution.realization import computed, realize
 from lazyten.frontend.core.handle import leaves
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import unshaped
 from lazyten.ir.ops import Op
+from lazyten.storage.placeholder import Placeholder
 from lazyten.storage.storage import Buffer, Storage
 from lazyten.support.errors import JitError
 from lazyten.support.trees import flatten, unflatten

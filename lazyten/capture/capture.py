@@ -26,11 +26,11 @@ from lazyten.capture.environment import Environment
 from lazyten.capture.purity import pure
 from lazyten.capture.recording import Before, Recording, Used
 from lazyten.execution.lineage import Lineage
-from lazyten.execution.placeholder import Placeholder
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node
 from lazyten.storage import tracing
+from lazyten.storage.placeholder import Placeholder
 from lazyten.storage.storage import Buffer, Storage
 from lazyten.storage.tracing import listening
 from lazyten.support.errors import JitError

@@ -11,10 +11,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from lazyten.capture.places import Place, Same, snapshot
-from lazyten.execution.placeholder import Placeholder
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node
+from lazyten.storage.placeholder import Placeholder
 from lazyten.storage.storage import Storage
 from lazyten.support.errors import JitError
 from lazyten.support.trees import Branch, Leaf, flatten

@@ -14,9 +14,9 @@ import numpy as np
 from lazyten.capture.captured import Captured, TensorSource
 from lazyten.capture.environment import Environment
 from lazyten.capture.places import Change, Place
-from lazyten.execution.placeholder import Placeholder
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node
+from lazyten.storage.placeholder import Placeholder
 from lazyten.storage.shared_memory import SharedMemory
 from lazyten.storage.storage import Storage
 from lazyten.storage.tracing import Observer

@@ -22,7 +22,6 @@ from lazyten.capture.captured import (
 from lazyten.capture.changing import Tape
 from lazyten.capture.environment import Environment
 from lazyten.execution.lineage import Lineage
-from lazyten.execution.placeholder import Placeholder
 from lazyten.execution.realization import realize
 from lazyten.execution.segment import Root, Segment
 from lazyten.frontend.tensor import Tensor
@@ -30,6 +29,8 @@ from lazyten.ir.node import Node
 from lazyten.ir.ops import Op
 from lazyten.storage import tracing
 from lazyten.storage.device import executor
+from lazyten.storage.frames import Deferred
+from lazyten.storage.placeholder import Placeholder
 from lazyten.storage.storage import Buffer, Storage
 from lazyten.support.errors import JitError
 from lazyten.support.trees import Branch, Leaf, unflatten
@@ -247,6 +248,9 @@ def _buffers(storages: Sequence[Storage]) -> list[Buffer]:
     for storage in storages:
         if storage.shared is not None:
             storage.refresh()
+        if storage.__class__ is Deferred:
+            realize(storages)
+            return [s.buffer for s in storages]  # type: ignore[misc]  # realized
         node = storage._node
         if node.op is shaped:
             node = node.src[0]

@@ -6,14 +6,14 @@ takes (schedule/), and a function's recorded launches (capture/).
 Files, in reading order:
 
 - realization.py: Computing values: from lazy storages to filled buffers.
+- frame_runs.py: Computing what was recorded in a frame: programs that are found by what they
+  compute.
 - segment.py: The part of a call that one device computes: its memory, its launches, its
   results.
 - homes.py: Memory for the results of a jitted function, which serves again once nobody reads it
   any more.
 - aliasing.py: Arrays that take the memory of others: what a step writes, that of what it is the
   last to read.
-- placeholder.py: What stands in a graph where memory will be, when the graph is computed with
-  other values.
 - checks.py: Checks of indices whose values are known only once they are computed.
 - watching.py: Who is told which kernels are launched: `testing.py` watches, realizing and jit
   report.

@@ -42,6 +42,11 @@ def paused() -> Iterator[None]:
         _pause.on = before
 
 
+def is_paused() -> bool:
+    """Whether this thread is within such a block."""
+    return _pause.on
+
+
 def made(storage: Storage) -> None:
     """An operation has made or written this storage.
 

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter, is_
 from sys import getrefcount
 
-from lazyten.execution.placeholder import Placeholder
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, Shape, unshaped
 from lazyten.ir.ops import Op
+from lazyten.storage.placeholder import Placeholder
 from lazyten.storage.storage import Buffer
 
 

@@ -27,6 +27,7 @@ from lazyten.schedule.deciding import read_again
 from lazyten.schedule.schedule import Schedule, schedule
 from lazyten.storage import history, tracing
 from lazyten.storage.device import Argument, Handle, Limit, Program, executor
+from lazyten.storage.frames import NeedsValue, here
 from lazyten.storage.storage import REALIZED, Buffer, Storage
 from lazyten.support import check_mode, launch_dump, matmul_precision, passes
 from lazyten.support.errors import DeviceError, LazytenError
@@ -97,8 +98,10 @@ def realize(storages: Iterable[Storage]) -> None:
     """
     if tracing.current() is not None:
         return
+    if here.first_serial is not None:
+        raise NeedsValue
     pending = [s for s in storages if s.buffer is None]
-    if not pending:
+    if not pending or compute_recorded is not None and compute_recorded(pending):
         return
     pending = _with_companions(pending)
     groups = [[s for s in pending if s.device == device]
@@ -107,6 +110,10 @@ def realize(storages: Iterable[Storage]) -> None:
     history.looked(pending)
     for group, besides in zip(groups, others, strict=True):
         realize_beside(group, besides)
+
+
+compute_recorded: Callable[[Sequence[Storage]], bool] | None = None
+"""Computes what a frame knows (frame_runs.py, which needs this module)."""
 
 
 def realize_beside(asked: Sequence[Storage], others: Sequence[Storage]) -> None:
@@ -176,6 +183,11 @@ def plan_of(device: str, graph: Graph) -> Plan:
 
 def _plan_key(device: str, graph: Graph) -> Hashable:
     return device, (graph.key, check_mode.active(), _tf32(device))
+
+
+def plan_options(device: str) -> Hashable:
+    """What a plan depends on besides its graph."""
+    return device, check_mode.active(), _tf32(device)
 
 
 def _tf32(device: str) -> bool:

@@ -7,6 +7,7 @@ to that, if the program allows it and nobody else can see that memory; other res
 """
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -14,7 +15,6 @@ from lazyten.execution import debug, watching
 from lazyten.execution.aliasing import first_launches, postponed, replacements, taken
 from lazyten.execution.checks import index_checks, is_outside, outside_error, reach
 from lazyten.execution.homes import Home, Homes, are_alone
-from lazyten.execution.placeholder import Placeholder
 from lazyten.execution.realization import (
     Graph,
     Plan,
@@ -29,6 +29,7 @@ from lazyten.ir.node import Node, make, reshape, substitute
 from lazyten.ir.ops import Op
 from lazyten.schedule.schedule import Schedule, replan
 from lazyten.storage.device import Handle
+from lazyten.storage.placeholder import Placeholder
 from lazyten.storage.storage import Buffer, Storage
 from lazyten.support import launch_dump
 from lazyten.support.errors import DeviceError, InternalError, JitError
@@ -69,7 +70,9 @@ class Segment:
         self.key = graph.key
         self.inputs: list[Placeholder | Buffer] = list(graph.buffers)
         self.shapes = [node.shape for node in looked_at]
+        start = time.perf_counter()
         self.planned = plan_of(device, graph)
+        self.spent = None if self.planned.runs else time.perf_counter() - start
         self.ready: Ready | None = None
 
     def run(self, sources: Sequence[Buffer], storages: Sequence[Storage]) -> list[Node]:
@@ -78,13 +81,22 @@ class Segment:
         ready = self.ready
         if ready is None or ready.compiled is not self.planned.programs:  # or compiled anew
             ready = self.ready = Ready(self)
-        detail = debug.level()
-        if not detail and not launch_dump.folder():
+        if not debug.level() and not launch_dump.folder():
             return ready.run(sources, storages)
+        return self._run_plan(ready.plan, sources)
+
+    def run_once(self, sources: Sequence[Buffer]) -> list[Node]:
+        """The same, with new memory for everything, which is nobody else's."""
+        spent, self.spent = self.spent, None
+        return self._run_plan(self.planned, sources, spent)
+
+    def _run_plan(self, plan: Plan, sources: Sequence[Buffer],
+                  spent: float | None = None) -> list[Node]:
+        detail = debug.level()
         inputs = self.inputs_of(sources)
         if detail:
-            show(self.device, ready.plan, None, detail)
-        buffers = run(self.device, ready.plan, inputs, detail)
+            show(self.device, plan, spent, detail)
+        buffers = run(self.device, plan, inputs, detail)
         nodes = [b.node(shape) for b, shape in zip(buffers, self.shapes, strict=True)]
         self.check(nodes, sources)
         return nodes[len(self.checks):]
@@ -223,7 +235,7 @@ class Ready:
         homes, segment = self._homes(), self.segment
         handles, written = self._memory_of_sources(sources, storages) if self.taken else ([], [])
         if watching.watchers:
-            watching.ran(self.device, self.plan)
+            watching.ran(self.device, segment.planned)
         table = (*[sources[n].handle for n in self.sources], *self.fixed, *homes.handles, *handles)
         within = self.launch(table)
         nodes = homes.nodes if self.is_homed else self._results([*homes.nodes, *written], sources)

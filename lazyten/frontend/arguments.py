@@ -11,6 +11,7 @@ from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
 from lazyten.frontend.core.keywords import aliases_of, parameters, renamed
+from lazyten.frontend.recorded.lookup import gives_tensors, recorded
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.support.errors import ArgumentError, DTypeError, GradientError
@@ -72,7 +73,8 @@ def takes_tensors(function: Callable[P, R]) -> Callable[P, R]:
         result = function(*args, **kwargs)
         return result if out is None else cast(R, written(result, out, operation))
 
-    return cast(Callable[P, R], checked)
+    whole = cast(Callable[P, R], checked)
+    return recorded(whole) if gives_tensors(function) else whole
 
 
 def takes_out(function: Callable[P, R]) -> Callable[P, R]:
@@ -86,7 +88,8 @@ def takes_out(function: Callable[P, R]) -> Callable[P, R]:
         result = function(*args, **renamed(kwargs, aliases))
         return result if out is None else cast(R, written(result, out, function.__name__))
 
-    return cast(Callable[P, R], named)
+    whole = cast(Callable[P, R], named)
+    return recorded(whole) if gives_tensors(function) else whole
 
 
 def _beside(number: Any, other: Any) -> Any:

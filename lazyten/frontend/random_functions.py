@@ -10,6 +10,7 @@ from typing import Any
 from lazyten import random
 from lazyten.frontend.arguments import takes_tensors
 from lazyten.frontend.core.keywords import making
+from lazyten.frontend.recorded.lookup import recorded
 from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
@@ -42,6 +43,7 @@ def _leaf(drawn: Tensor, requires_grad: bool) -> Tensor:
 
 
 @making
+@recorded
 def rand(*size: Any, dtype: DTypeLike | None = None, device: str | None = None,
          generator: Generator | None = None, requires_grad: bool = False) -> Tensor:
     """Numbers evenly spread over [0, 1)."""
@@ -49,6 +51,7 @@ def rand(*size: Any, dtype: DTypeLike | None = None, device: str | None = None,
 
 
 @making
+@recorded
 def randn(*size: Any, dtype: DTypeLike | None = None, device: str | None = None,
           generator: Generator | None = None, requires_grad: bool = False) -> Tensor:
     """Normally distributed numbers, mean 0 and variance 1."""
@@ -56,6 +59,7 @@ def randn(*size: Any, dtype: DTypeLike | None = None, device: str | None = None,
 
 
 @making
+@recorded
 def randint(low: int = 0, high: Any = None, size: Any = None, dtype: DTypeLike | None = None,
             device: str | None = None, generator: Generator | None = None,
             requires_grad: bool = False) -> Tensor:
@@ -116,6 +120,7 @@ def randint_like(input: Tensor, low: int, high: int | None = None, dtype: DTypeL
 
 
 @making
+@recorded
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, dtype: DTypeLike | None = None,
            device: str | None = None, generator: Generator | None = None) -> Tensor:
     """Normally distributed numbers. mean and std are numbers, with a size; or one or both are

@@ -28,6 +28,7 @@ from lazyten.frontend.methods.products import ProductMethods
 from lazyten.frontend.methods.random import RandomMethods
 from lazyten.frontend.methods.reductions import ReductionMethods
 from lazyten.frontend.methods.views import ViewMethods
+from lazyten.frontend.recorded.lookup import record_methods
 from lazyten.ir import dtype as dt
 from lazyten.ir.node import const
 from lazyten.operators.math import shapes
@@ -64,3 +65,6 @@ class Tensor(ArithmeticMethods["Tensor"], ComparisonMethods["Tensor"], Elementwi
             self._hold(Tensor._copy_of(given, wanted, device)._storage)
         if requires_grad:
             self.requires_grad_()
+
+
+record_methods(Tensor)

@@ -11,6 +11,7 @@ Files, in reading order:
 - changing_numbers.py: Numbers of a step that somebody has written in Python: kernel inputs where
   they change.
 - compiled.py: `CompiledOptimizer`: a step that is recorded as a whole and compiled once.
+- recorded_step.py: A step that was taken before: what it writes is looked up, as one operation.
 - step_numbers.py: Numbers of a compiled step that change between steps: kernel inputs, by name.
 - formulas.py: Functions of numbers and of zero-dim tensors alike.
 - sgd.py: SGD, ASGD.
@@ -19,7 +20,6 @@ Files, in reading order:
 - matrices.py: Adafactor, Muon.
 - beyond.py: Lion, Sophia, LAMB, which PyTorch does not have.
 - lbfgs.py: LBFGS.
-- line_search.py: A line search for the strong Wolfe conditions, for L-BFGS.
 - scheduler.py: `LRScheduler`: what sets the learning rates of an optimizer's groups.
 - swa_utils.py: Averages of a model's weights over the steps of training.
 

@@ -22,12 +22,15 @@ from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import reshape
 from lazyten.operators.math import shapes
+from lazyten.optim import recorded_step
 from lazyten.optim.optimizer import Optimizer, State
 from lazyten.optim.param_groups import Group
+from lazyten.optim.recorded_step import Step
 from lazyten.optim.step_numbers import Numbers, Place, numbers_of, scalar_type
 from lazyten.storage import tracing
 from lazyten.support.errors import ArgumentError, JitError
 from lazyten.support.grad_mode import enable_grad, no_grad
+from lazyten.support.remembered import Remembered
 
 Params = Iterable[Any]
 Key = tuple[str, int, int, DType, str]
@@ -52,12 +55,18 @@ class CompiledOptimizer(Optimizer):
         self._counted: list[State] = []
         self._ages: dict[tuple[int, int], int] = {}
         self._options: dict[Place, float] = {}
+        self._steps: Remembered[Step] = Remembered(8, 2)
         self._varying: frozenset[Place] = frozenset()
 
     def __getstate__(self) -> dict[str, Any]:
         left_out = {"_scalars", "_traced_scalars", "_skipped", "_written", "_counted", "_ages",
-                    "_options", "_varying"}
+                    "_steps", "_options", "_varying"}
         return {k: v for k, v in super().__getstate__().items() if k not in left_out}
+
+    @property
+    def _is_repeatable(self) -> bool:
+        """Whether a step does the same each time but for the numbers that `_update` asks for."""
+        return True
 
     # ---- what subclasses say ---------------------------------------------------------------------
 
@@ -111,6 +120,8 @@ class CompiledOptimizer(Optimizer):
             trace.action(self._check_rates)
         self._notice_options()
         self._written, self._counted, self._ages = [], [], {}
+        if trace is None and self._skipped is None and recorded_step.step(self):
+            return loss
         with no_grad(), background.paused():
             for number, group in enumerate(self.param_groups):
                 for p in group["params"]:

@@ -39,6 +39,10 @@ class SGD(CompiledOptimizer):
                                 f"dampening={group['dampening']}: it needs a momentum and no "
                                 f"dampening")
 
+    @property
+    def _is_repeatable(self) -> bool:
+        return not any(g["momentum"] and g["dampening"] for g in self.param_groups)
+
     def _step_of(self, p: Tensor, group: Group, number: int) -> None:
         trace = tracing.current()
         if group["momentum"] and group["dampening"]:

@@ -31,7 +31,7 @@ from lazyten.ir.node import Node, Shape, cast, expand, iota, move, reshape
 from lazyten.ir.ops import Op
 from lazyten.ir.unknown import unknown
 from lazyten.operators.math import elementwise as ew
-from lazyten.storage import levels, tracing
+from lazyten.storage import frames, levels, tracing
 from lazyten.storage.levels import Level
 from lazyten.storage.storage import Buffer
 from lazyten.support import forking
@@ -77,6 +77,7 @@ class Generator:
     def take(self, count: int) -> tuple[int, int]:
         """The seed, and the first of `count` counters that nobody else gets."""
         tracing.refuse("taking random numbers on the host", "do it outside")
+        frames.refuse_values()
         with self._lock:
             first = self.taken
             self.taken = (first + count) % (1 << 64)
@@ -190,6 +191,8 @@ def _drawn(make_array: Callable[[int], Array], dtype: DType, size: int, device: 
     trace = tracing.current()
     if trace is not None:
         return trace.host_input(make_now, dtype, examples * size, device)
+    if frames.here.first_serial is not None:
+        return frames.drawn(make_now, dtype, examples * size)
     return Buffer.from_numpy(make_now(), dtype, device).node((examples * size,))
 
 

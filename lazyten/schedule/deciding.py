@@ -27,7 +27,7 @@ from types import CellType
 from typing import Any, NamedTuple
 
 from lazyten.ir import dtype as dt
-from lazyten.ir.node import Node, Range, index, make
+from lazyten.ir.node import Node, Range, index, make, toposort
 from lazyten.ir.ops import IDENTITY_OPS, MOVEMENT, Op
 from lazyten.symbolic.index_moves import both, source_indices
 
@@ -84,6 +84,17 @@ def read_again(order: Sequence[Node], roots: Collection[Node],
     if not selected:
         return []
     held = _inexact_below(order, _known_outside(order, roots, (*references, selected)))
+    return [n for n in order if n in held and n in selected]
+
+
+def read_by(others: Iterable[Node], order: Sequence[Node], roots: Collection[Node]) -> list[Node]:
+    """The same where it is known what others know: these values."""
+    selected = _selected(order, roots)
+    if not selected:
+        return []
+    inside = set(order)
+    reached = toposort(others, lambda n: () if n in inside else n.src)
+    held = _inexact_below(order, inside.intersection(reached).difference(roots))
     return [n for n in order if n in held and n in selected]
 
 

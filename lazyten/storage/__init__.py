@@ -12,10 +12,14 @@ Files, in reading order:
   unseen.
 - storage.py: What a tensor's values live in: `Buffer` is device memory, `Storage` a value that
   may change.
+- placeholder.py: What stands in a graph where memory will be, when the graph is computed with other
+  values.
 - data.py: Python and NumPy values to buffers: what `lt.tensor(...)` accepts.
 - memory_use.py: How much memory tensors take: `lt.memory_stats`, `lt.reset_peak` and
   `lt.empty_cache`.
 - history.py: What has not been computed yet, and how much of it there is.
+- frames.py: What is recorded of a step in terms that hold for every step: graphs over numbered
+  sources.
 
 A storage may share memory with NumPy and other libraries, who write to it unseen
 (shared_memory.py, interop.py). Its value stays a buffer of its own, which nothing changes;

@@ -30,10 +30,11 @@ Array = np.ndarray[Any, Any]
 class Buffer:
     """A flat array of `size` elements in a device's memory, freed with this object."""
 
-    __slots__ = ("__weakref__", "device", "dtype", "handle", "size")
+    __slots__ = ("__weakref__", "device", "dtype", "handle", "serial", "size")
 
     def __init__(self, device: str, dtype: DType, size: int) -> None:
         self.device, self.dtype, self.size = device, dtype, size
+        self.serial = next(levels.serials)
         runtime = executor(device)
         self.handle = runtime.alloc(size * dtype.itemsize)
         finalize(self, runtime.free, self.handle).atexit = False
@@ -101,14 +102,18 @@ class Storage:
     together with this one so that they share its work. version counts in-place changes. serial: a
     storage made later has a larger one. shared: memory outside that has the value too, and may be
     changed there; such a storage is always computed. retaining: tensors that want the gradient of
-    this value though they are no leaves.
+    this value though they are no leaves. _mark: the number of the frame (frames.py) in which the
+    value is known, as `_template`; _frame: that frame, where it is known there alone.
     """
 
-    __slots__ = ("__weakref__", "_node", "companions", "device", "keeps_graph", "leaf_id",
-                 "retaining", "serial", "shared", "version", "was_freed")
+    __slots__ = ("__weakref__", "_frame", "_mark", "_node", "_template", "companions", "device",
+                 "keeps_graph", "leaf_id", "retaining", "serial", "shared", "version", "was_freed")
 
     def __init__(self, node: Node, device: str, keeps_graph: bool = False) -> None:
         self._node, self.device, self.keeps_graph = node, device, keeps_graph
+        self._frame: Any = None
+        self._mark = 0
+        self._template: Node | None = None
         self.leaf_id: int | None = None
         self.companions: tuple[ReferenceType[Storage], ...] = ()
         self.retaining: tuple[ReferenceType[Any], ...] = ()
@@ -137,6 +142,20 @@ class Storage:
         return self._node
 
     @property
+    def shape(self) -> Shape:
+        """The natural shape."""
+        if tracing.active is not None:
+            tracing.touched(self)
+        return self._node.shape
+
+    @property
+    def dtype(self) -> DType:
+        """The type of the elements."""
+        if tracing.active is not None:
+            tracing.touched(self)
+        return self._node.dtype
+
+    @property
     def requires_grad(self) -> bool:
         """Whether results computed from this value require gradients."""
         return self.leaf_id is not None or self.keeps_graph or self.was_freed
@@ -151,7 +170,7 @@ class Storage:
         """Change the value in place: every view sees it, and memory that is shared, for which the
         node must be computed. TransformError for a storage from outside of a function under a
         transform, ArgumentError for shared memory that cannot be written."""
-        levels.check_write(self.serial, self._node.shape)
+        levels.check_write(self.serial, self.shape)
         if self.shared is not None:
             self.shared.check_writable()
         if tracing.active is not None:
@@ -163,7 +182,7 @@ class Storage:
     def replace(self, node: Node, keeps_graph: bool = False) -> None:
         """`assign` where it is known that there is no trace, no transform and no shared memory."""
         self._node, self.keeps_graph, self.was_freed = node, keeps_graph, False
-        self.companions = ()
+        self._mark, self.companions = 0, ()
         self.version += 1
 
     def share(self, array: Array | None = None) -> bool:
@@ -174,6 +193,7 @@ class Storage:
             return False
         self.shared = SharedMemory(buffer.numpy().reshape(self._node.shape) if array is None
                                    else array)
+        self._mark = 0
         return True
 
     def refresh(self, part: Callable[[Array], Array] | None = None) -> None:
@@ -187,6 +207,7 @@ class Storage:
         if not shared.holds(self._contents(), None if is_private else part):
             buffer = Buffer.from_numpy(shared.array, self._node.dtype, self.device)
             stored = buffer.node(self._node.shape)
+            self._mark = 0
             if self.keeps_graph:
                 self._node = written_over(self._node, stored)
                 REALIZED[self.device][self._node] = stored
@@ -200,7 +221,7 @@ class Storage:
         buffer = self.buffer
         values = None if buffer is None else buffer.view()
         assert values is not None, "what is shared is computed, and in the host's memory"
-        return values.reshape(self._node.shape)
+        return values.reshape(self.shape)
 
     def occupy(self) -> None:
         """Put a number that is everywhere into memory, as what is going to change is: kernels that
@@ -231,6 +252,7 @@ class Storage:
         made of the very nodes of those: what REALIZED has for one would live as long as its plan.
         """
         stored = buffer.node(node.shape)
+        self._mark = 0  # there is memory to read, instead of computing it again
         if self.keeps_graph or reads_memory:
             inner = unshaped(node)  # what reshapes of it are made of
             for here in (node, inner):
@@ -259,4 +281,4 @@ class Storage:
             return np.array(ops.decode(view(buffer.numpy() if flat is None else flat),
                                        buffer.dtype))
         values: Array = ops.decode(buffer.numpy(), buffer.dtype)
-        return values.reshape(self._node.shape)
+        return values.reshape(self.shape)

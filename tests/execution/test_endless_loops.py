@@ -13,6 +13,7 @@ from hypothesis import settings
 import lazyten as lt
 from lazyten.execution import watching
 from lazyten.execution.watching import Planned
+from lazyten.frontend.recorded import lookup
 from lazyten.ir import node
 
 ROUNDS = 100_000
@@ -32,6 +33,7 @@ def test_a_loop_that_nobody_looks_at_repeats_its_plans_and_holds_few_nodes(name:
     run, before = LOOPS[name]
     rounds = ROUNDS if is_thorough() else 2 * before
     lt.manual_seed(0)
+    lookup.forget()
     start, most = len(node._interned), 0
     first: set[Planned] = set()
     others: set[Planned] = set()

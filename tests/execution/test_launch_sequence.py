@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import lazyten as lt
-from lazyten.execution import realization
+from lazyten.execution import frame_runs, realization
 from lazyten.ir import dtype as dt
 from lazyten.ir.kernel import Kernel, Slot
 from lazyten.ir.node import make
@@ -30,8 +30,8 @@ def test_a_plan_that_runs_often_gives_the_same_with_one_call_for_all_kernels(dev
 
     scales = [1 + k / 4 for k in range(realization.RUNS + 3)]
     results = [run(np.float32(s)) for s in scales]
-    joined = [p for (where, _), p in realization._plans.items()
-              if where == device and p.launch is not None and len(p.programs) >= 4]
+    joined = [p for p in frame_runs._with_memory if p.segment.device == device
+              and p.segment.ready is not None and len(p.segment.planned.programs) >= 4]
     assert joined
     for s, result in zip(scales, results, strict=True):
         scaled = a.astype(np.float64) * s

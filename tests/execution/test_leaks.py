@@ -15,11 +15,13 @@ import pytest
 
 import lazyten as lt
 from lazyten.capture import jitted
-from lazyten.execution import realization
+from lazyten.execution import frame_runs, realization
+from lazyten.frontend.recorded import gradients, lookup
 from lazyten.ir import node
 from lazyten.runtimes.contract import Runtime
 from lazyten.storage.device import executor
 from lazyten.storage.storage import REALIZED
+from lazyten.support.remembered import Remembered
 
 Act = Callable[[], object]
 OPTIMIZERS: list[Any] = [partial(lt.optim.SGD, lr=0.01, momentum=0.9),
@@ -27,7 +29,10 @@ OPTIMIZERS: list[Any] = [partial(lt.optim.SGD, lr=0.01, momentum=0.9),
 
 
 def counters(device: str) -> dict[str, int]:
-    """What a leak would make grow. Garbage that waits for the collector is none."""
+    """What a leak would make grow. Garbage that waits for the collector is none, nor is what is
+    remembered of operations: that is bounded."""
+    lookup.forget()
+    gradients.forget()
     gc.collect()
     return {"bytes in use": lt.memory_stats(device).in_use, "nodes": len(node._interned),
             "realized": sum(map(len, REALIZED.values())), "plans": len(realization._plans),
@@ -40,9 +45,10 @@ SLACK = {"objects": 60, "allocations": 1000}
 
 def growth(act: Act, times: int, device: str = "cpu", warm_up: int = 20) -> dict[str, int]:
     """The counters that grew by more than SLACK in so many calls, after some more."""
-    for _ in range(warm_up):
-        act()
-    before = counters(device)
+    for _ in range(2):  # what is forgotten comes again
+        for _ in range(warm_up):
+            act()
+        before = counters(device)
     for _ in range(times):
         act()
     after = counters(device)
@@ -123,7 +129,7 @@ def new_jitted_function(device: str) -> Act:
 
 def refused_calls(device: str) -> Act:
     """Mistakes, in plain calls and inside a trace."""
-    @lt.jit
+    @lt.jit(fullgraph=True)
     def reads(x: lt.Tensor) -> float:
         return (x + 1).sum().item()
 
@@ -154,14 +160,15 @@ def test_repeating_leaves_nothing_behind(use: Callable[[str], Act]) -> None:
 
 def test_a_graph_is_freed_with_its_last_tensor_without_being_computed() -> None:
     x = lt.rand(1000, device="cpu").realize()
+    y = x * 0.5
     before = counters("cpu")
-    y = x
     for i in range(200):
         y = y * 0.5 + i
     assert counters("cpu")["nodes"] >= before["nodes"] + 400
     del y
     after = counters("cpu")
-    assert (after["nodes"], after["bytes in use"]) == (before["nodes"], before["bytes in use"])
+    assert after["nodes"] <= before["nodes"]
+    assert after["bytes in use"] == before["bytes in use"]
 
 
 def test_a_jitted_function_keeps_none_of_its_arguments_alive() -> None:
@@ -215,6 +222,7 @@ def few_plans(monkeypatch: pytest.MonkeyPatch) -> None:
     """Caches so small that the oldest entries go all the time."""
     monkeypatch.setattr(realization, "PLAN_LIMIT", 4)
     monkeypatch.setattr(realization, "_plans", OrderedDict())
+    monkeypatch.setattr(frame_runs, "_programs", Remembered(4, 2))
     monkeypatch.setattr(jitted, "CACHE_LIMIT", 4)
 
 

@@ -134,8 +134,9 @@ def test_what_an_own_step_changes_is_not_used_after_it_in_a_jitted_function(use:
         plain.step()
         expected, found = use(plain), call()
         assert (found is None) == (expected is None)
-        assert found is None or found.tolist() == expected.tolist()
-        assert jitted.w.tolist() == plain.w.tolist()
+        # The same in other kernels: what goes on in Python after a trace is no part of one program.
+        assert found is None or found.tolist() == pytest.approx(expected.tolist(), rel=1e-5)
+        np.testing.assert_allclose(jitted.w.numpy(), plain.w.numpy(), rtol=1e-5)
 
 
 def test_a_jitted_function_sees_an_own_optimizers_new_attributes() -> None:

@@ -11,6 +11,7 @@ from torch_database.page import PAGE, page
 from torch_database.unsupported import why_not
 from torch_database.variants import variants
 
+pytestmark = pytest.mark.torch
 PARTS = 8
 
 

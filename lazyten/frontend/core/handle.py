@@ -35,15 +35,15 @@ until there each part says which methods it counts on."""
 
 leaves: WeakValueDictionary[int, Any] = WeakValueDictionary()
 """The tensor whose `.grad` a LEAF node's gradient goes to."""
-_results: type[Any]
+results: type[Any]
 """The class of what operations give: `Tensor`, whose module imports all parts."""
 
 
 def made_of_parts(owner: C) -> C:
     """A decorator: this class, made of the parts, is what operations give. Methods go by its name,
     in messages of Python, too."""
-    global _results
-    _results = owner
+    global results
+    results = owner
     named: dict[FunctionType, Any] = {}  # two names of one method stay names of one
     for part in owner.__mro__[1:]:
         for name, method in list(vars(part).items()):
@@ -58,24 +58,26 @@ def made_of_parts(owner: C) -> C:
 class Handle(Generic[Tensor]):
     """Storage, moves, lineage and gradient of a tensor; its shape, type and place."""
 
-    __slots__ = ("__weakref__", "_grad", "_hooked", "_lineage", "_moves", "_retains", "_storage")
+    __slots__ = ("__weakref__", "_grad", "_hooked", "_lineage", "_moves", "_retains", "_storage",
+                 "_value")
     _storage: Storage
     _moves: Moves
     _lineage: Lineage | None
     _grad: Tensor | None
     _hooked: tuple[Node, ...]
     _retains: RemovableHandle
+    _value: Any
 
     def _hold(self, storage: Storage, moves: Moves = ()) -> None:
         """Be a new handle of this storage."""
         self._storage, self._moves = storage, moves
-        self._lineage = self._grad = None
+        self._lineage = self._grad = self._value = None
 
     @staticmethod
     def _view(storage: Storage, moves: Moves, lineage: Lineage | None) -> Tensor:
-        result: Tensor = object.__new__(_results)
+        result: Tensor = object.__new__(results)
         result._storage, result._moves, result._lineage = storage, moves, lineage
-        result._grad = None
+        result._grad = result._value = None
         if lineage is not None and tracing.active is not None:
             tracing.made(result)
         return result
@@ -152,14 +154,14 @@ class Handle(Generic[Tensor]):
     @property
     def shape(self) -> Size:
         """The size of each axis."""
-        shape = self._storage.value.shape
+        shape = self._storage.shape
         for op, arg in self._moves:
             shape = out_shape(op, shape, arg)
         return Size(shape)
 
     @property
     def _tracker(self) -> ShapeTracker:
-        tracker = ShapeTracker.of(self._storage.value.shape)
+        tracker = ShapeTracker.of(self._storage.shape)
         for op, arg in self._moves:
             tracker = tracker.moved(op, arg)
         return tracker
@@ -167,7 +169,7 @@ class Handle(Generic[Tensor]):
     @property
     def dtype(self) -> DType:
         """The type of the elements."""
-        return self._storage.value.dtype
+        return self._storage.dtype
 
     @property
     def device(self) -> Device:
@@ -236,7 +238,7 @@ class Handle(Generic[Tensor]):
         if tracing.active is not None:
             tracing.touched(storage)
         gradients = storage if self._lineage is None else self._lineage
-        return gradients.requires_grad and storage._node.dtype.is_float
+        return gradients.requires_grad and storage.dtype.is_float
 
     @requires_grad.setter
     def requires_grad(self, wanted: bool) -> None:

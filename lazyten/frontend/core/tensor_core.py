@@ -40,7 +40,7 @@ class TensorCore(Gradients[Tensor]):
         lineage = self._lineage
         if lineage is None and self._storage.requires_grad and not is_grad_enabled():
             lineage = Lineage()
-        shape, all_moves = self._storage.value.shape, self._moves
+        shape, all_moves = self._storage.shape, self._moves
         for op, arg in moves:
             all_moves = chained(all_moves, shape, op, arg)
         return self._view(self._storage, all_moves, lineage)

@@ -12,6 +12,7 @@ from lazyten.autodiff.hooks import RemovableHandle
 from lazyten.execution import background
 from lazyten.frontend.core.handle import Handle, leaves
 from lazyten.frontend.core.tensor_core import Tensor, TensorCore
+from lazyten.frontend.recorded import gradients as recorded_gradients
 from lazyten.ir.node import Node, cast, const
 from lazyten.ir.ops import Op
 from lazyten.operators.arrays import indexing
@@ -32,6 +33,8 @@ class GradientMethods(TensorCore[Tensor]):
         retain_graph: keep what is needed to call backward() again. Nothing is computed yet: the
         gradients are tensors as lazy as any, through which no gradient flows; see autograd.grad().
         """
+        if gradient is None and inputs is None and recorded_gradients.backward(self, retain_graph):
+            return
         cotangent, node = self._cotangent(gradient), self.node
         wanted = None if inputs is None else {self._leaf_among(t) for t in inputs}
         touched = [self._storage]

@@ -2,6 +2,7 @@
 of it, and how other libraries see it."""
 from __future__ import annotations
 
+import math
 from typing import Any, NoReturn, Self
 
 import numpy as np
@@ -51,7 +52,7 @@ class UntypedStorage:
 
     def nbytes(self) -> int:
         """Bytes of the whole storage."""
-        return self._storage.value.numel * self._storage.value.dtype.itemsize
+        return math.prod(self._storage.shape) * self._storage.dtype.itemsize
 
     def __repr__(self) -> str:
         return f"UntypedStorage({self.nbytes()} bytes on {self._storage.device})"

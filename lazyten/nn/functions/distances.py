@@ -5,6 +5,7 @@ import math
 
 from lazyten.frontend.arguments import takes_tensors
 from lazyten.frontend.core.mixed_precision import WIDE, casting
+from lazyten.frontend.recorded.lookup import recorded
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node, cast
 from lazyten.operators.math import elementwise as ew
@@ -12,6 +13,7 @@ from lazyten.operators.math import reductions, shapes, special
 from lazyten.support.errors import ArgumentError, DTypeError
 
 
+@recorded
 def vector_norm(x: Tensor, p: float, dim: int, operation: str) -> Tensor:
     """The p-norm along an axis, which keeps size 1; its gradient at 0 is 0."""
     axis = shapes.axis(dim, x.ndim, operation)

@@ -2,9 +2,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from lazyten.frontend import functions
 from lazyten.frontend.core import mixed_precision
+from lazyten.frontend.recorded.lookup import recorded
 from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.nn import functional as F
 from lazyten.nn.module import Module
@@ -18,6 +20,16 @@ from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
 CELLS: dict[str, Cell] = {"RNN_TANH": recurrences.tanh_cell, "RNN_RELU": recurrences.relu_cell,
                           "LSTM": recurrences.lstm_cell, "GRU": recurrences.gru_cell}
 GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
+
+
+@recorded
+def _next_states(mode: str, x: Tensor, states: Sequence[Tensor], weight: Tensor,
+                 bias: Tensor | None) -> tuple[Tensor, ...]:
+    """The states after a step. See recurrences.step."""
+    nodes = recurrences.step(CELLS[mode], x.node, tuple(s.node for s in states), weight.T.node,
+                             None if bias is None else bias.node)
+    given = (x, *states, weight, *(() if bias is None else (bias,)))
+    return tuple(Tensor._result(n, *given) for n in nodes)
 
 
 def mode_of(nonlinearity: str, layer: str) -> str:
@@ -93,10 +105,7 @@ class RNNCellBase(Module):
         states = [s.reshape(-1, self.hidden_size) for s in states]
         x = F.linear(input.reshape(-1, self.input_size), self.weight_ih, self.bias_ih)
         x = x.to(dtype=weight.dtype)
-        nodes = recurrences.step(CELLS[mode], x.node, tuple(s.node for s in states),
-                                 weight.T.node, None if bias is None else bias.node)
-        given = (x, *states, weight, *(() if bias is None else (bias,)))
-        return tuple(Tensor._result(n, *given).reshape(shape) for n in nodes)
+        return tuple(s.reshape(shape) for s in _next_states(mode, x, states, weight, bias))
 
 
 def _check_tensors(name: str, input: object, hx: object, count: int) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from lazyten.frontend import functions
+from lazyten.frontend.recorded.lookup import recorded
 from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.nn import functional as F
 from lazyten.nn.functions.dropout import check_probability
@@ -20,6 +21,18 @@ from lazyten.operators.math import shapes
 from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
 
 States = tuple[Tensor, ...]
+
+
+@recorded
+def _scanned(mode: str, xs: Tensor, first: States, weights: Sequence[Tensor | None], reverse: bool,
+             there: Tensor | None) -> States:
+    """Hidden states (T, N, .), and each last state (N, .). See recurrences.recurrent."""
+    output, states = recurrences.recurrent(
+        CELLS[mode], xs.node, tuple(s.node for s in first),
+        [None if w is None else w.node for w in weights], reverse,
+        None if there is None else there.node)
+    given = (xs, *first, *(w for w in weights if w is not None))
+    return tuple(Tensor._result(s, *given) for s in (output, *states))
 
 
 class RNNBase(Module):
@@ -183,12 +196,8 @@ class RNNBase(Module):
         # The product for all steps is one; autocast may compute it in a low type.
         xs = F.linear(x, own["weight_ih"], own.get("bias_ih")).to(dtype=x.dtype)
         weights = [own.get(kind) for kind in ("weight_hh", "bias_hh", "weight_hr")]
-        output, states = recurrences.recurrent(
-            CELLS[self.mode], xs.node, tuple(s.node for s in first),
-            [None if w is None else w.node for w in weights], reverse,
-            None if there is None else there.node)
-        given = (xs, *first, *(w for w in weights if w is not None))
-        return Tensor._result(output, *given), tuple(Tensor._result(s, *given) for s in states)
+        output, *states = _scanned(self.mode, xs, first, weights, reverse, there)
+        return output, tuple(states)
 
     # ---- states, and checks ----------------------------------------------------------------------
 

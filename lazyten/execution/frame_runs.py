@@ -1,0 +1,216 @@
+"""Computing what was recorded in a frame: programs that are found by what they compute.
+
+In: a frame (storage/frames.py) and storages that somebody looks at. Out: the same, in memory. Which
+program that takes follows from their templates alone, so from the second step on it is looked up.
+What was written in place, and what came out of the same backward pass, is computed with it.
+"""
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from threading import get_ident
+from typing import Any
+from weakref import WeakSet, ref
+
+from lazyten.execution import background, debug, realization
+from lazyten.execution.realization import plan_options
+from lazyten.execution.segment import Root, Segment
+from lazyten.ir.node import Node, substitute, toposort
+from lazyten.schedule.deciding import read_by
+from lazyten.storage.frames import Deferred, Frame, here, known_template, settle
+from lazyten.storage.storage import Buffer, Storage
+from lazyten.support.errors import LazytenError
+from lazyten.support.remembered import Remembered
+
+WITH_MEMORY = 8
+"""So many programs keep memory for their results, once they were run TRIALS times."""
+TRIALS = 3
+SHORTEST = Frame.usual_limit
+BATCH = 256
+"""So many values are computed by one program, where nobody asks for them."""
+
+
+class Program:
+    """A segment; which of its results are wanted again, and how often it was run."""
+
+    __slots__ = ("again", "runs", "segment")
+
+    def __init__(self, segment: Segment, again: Sequence[Node]) -> None:
+        self.segment, self.again, self.runs = segment, again, 0
+
+
+_programs: Remembered[Program] = Remembered(realization.PLAN_LIMIT, 16)
+_wanted: WeakSet[Node] = WeakSet()
+"""Templates of values that were read after the step in which they were not asked for, such as a
+model's output: the next time they are computed with the step, and not once more."""
+_with_memory: OrderedDict[Program, None] = OrderedDict()
+
+
+def realize(storages: Sequence[Storage]) -> bool:
+    """Compute these storages, if a frame of this thread knows them all."""
+    frame: Frame | None = None
+    for storage in storages:
+        if storage.__class__ is not Deferred or frame not in (None, storage._frame):
+            return False
+        frame = storage._frame
+    if frame is None or frame.thread != get_ident():
+        return False
+    if any(s.companions or s.leaf_id is not None for s in storages):  # a step of training
+        note_step(frame)
+    compute(frame, storages)
+    return True
+
+
+def compute(frame: Frame, asked: Sequence[Storage]) -> None:
+    """Compute storages that are known in a frame, and what is due with them; if that is not
+    possible, them alone: what is wrong with the others comes up where they are asked for."""
+    roots, due = _pending(frame, asked), _pending(frame, [*asked, *_due(frame, asked)])
+    try:
+        _compute(frame, due)
+    except LazytenError:
+        if len(roots) == len(due):
+            raise
+        _compute(frame, roots)
+    for storage in asked:
+        storage.companions = ()
+    frame.made = [ref(s) for s in frame.known_storages()]
+    frame.is_resumed = True
+    if here.current() is frame:
+        here.current = _nothing
+
+
+def _compute(frame: Frame, roots: Sequence[Storage]) -> None:
+    if not roots:
+        return
+    templates, asked_for = tuple(map(known_template, roots)), set(roots)
+    others = [known_template(s) for s in frame.known_storages() if s not in asked_for]
+    program = _program(frame, templates, tuple(others))
+    nodes = _run(frame, program)
+    for storage, template, node in zip(roots, templates, nodes, strict=False):
+        if storage.__class__ is not Deferred or storage._template is not template:
+            continue  # another thread has changed or revealed it meanwhile
+        if storage.keeps_graph or others:  # what is made of it reads these bits
+            frame.realize(template, _memory(node))
+        if not storage.keeps_graph:
+            settle(storage, node)
+    for template, node in zip(program.again, nodes[len(roots):], strict=True):
+        frame.realize(template, _memory(node))
+
+
+def bound(frame: Frame) -> None:
+    """Compute what a long frame has made, so that memory and the work to come stay bounded; but if
+    something of it keeps its graph, gradients of all of it may be asked for."""
+    frame.limit += Frame.usual_limit
+    if background.is_paused():
+        return
+    pending = frame.known_storages()
+    if any(s.keeps_graph for s in pending):
+        return
+    for first in range(0, len(pending), BATCH):
+        compute(frame, pending[first:first + BATCH])
+    if here.current() is frame:
+        here.current = _nothing
+
+
+def note_step(frame: Frame) -> None:
+    """A step of training is one unit, however long: from now on only what is twice as long is cut
+    where nobody looks."""
+    Frame.usual_limit = max(SHORTEST, 2 * frame.recorded)
+
+
+def forget() -> None:
+    """Forget all programs."""
+    Frame.usual_limit = SHORTEST
+    _wanted.clear()
+    _programs.clear()
+    _with_memory.clear()
+
+
+def _nothing() -> None:
+    return None
+
+
+def _memory(node: Node) -> Buffer:
+    while node.src:
+        node = node.src[0]
+    buffer: Buffer = node.arg
+    return buffer
+
+
+def _due(frame: Frame, asked: Iterable[Storage]) -> list[Storage]:
+    """What came out of the same backward passes as what is asked for, what was written in place,
+    and what is wanted after the step."""
+    references = [r for s in asked for r in s.companions]
+    found = [s for s in (r() for r in references) if s is not None]
+    made = [s for s in (r() for r in frame.made) if s is not None]
+    return found + [s for s in made if s.version or s._template in _wanted]
+
+
+def _pending(frame: Frame, storages: Iterable[Storage]) -> list[Storage]:
+    """Those that are to be computed in this frame, each once."""
+    pending: list[Storage] = []
+    for storage in dict.fromkeys(storages):
+        if storage.__class__ is Deferred and storage._frame is frame:
+            buffer = storage.buffer
+            if buffer is None:
+                pending.append(storage)
+            elif not storage.keeps_graph:  # the value of another
+                settle(storage, buffer.node(storage.shape))
+    return pending
+
+
+def _program(frame: Frame, templates: tuple[Node, ...], others: tuple[Node, ...]) -> Program:
+    """The program that computes these templates, and what others that are known depend on."""
+    known = (len(frame.sources), *frame.realized) if frame.realized else ()
+    key = (templates, others, known, plan_options(frame.device))
+    found = _programs.get(key)
+    if found is None:
+        found = _programs.add(key, _made(frame, templates, others))
+    return found
+
+
+def _made(frame: Frame, templates: Sequence[Node], others: Sequence[Node]) -> Program:
+    """A new program; what is realized already is read from memory."""
+    known: dict[Node, Node] = {}
+    for number, (template, buffer) in enumerate(frame.realized.items()):
+        known[template] = frame.read_again(number, buffer, template)
+    order = toposort(templates, lambda n: () if n in known else n.src)
+    again = [n for n in read_by(others, order, templates) if n not in known]
+    roots = substitute([*templates, *again], known) if known else [*templates, *again]
+    segment = Segment(frame.device, [Root(None, node, frame.device) for node in roots], (), (),
+                      in_place=False)
+    return Program(segment, again)
+
+
+def _run(frame: Frame, program: Program) -> list[Node]:
+    """The nodes that read the results of a program, and nobody else's memory."""
+    segment = program.segment
+    sources = [*frame.sources, *frame.realized.values()]
+    program.runs += 1
+    if program.runs > TRIALS and not debug.level():
+        _with_memory[program] = None
+        _with_memory.move_to_end(program)
+        if len(_with_memory) > WITH_MEMORY:
+            _with_memory.popitem(last=False)[0].segment.ready = None
+        return segment.run(sources, ())
+    return segment.run_once(sources)
+
+
+def bring_up_to_date(storage: Storage, frame: Frame, is_read_as_leaf: bool) -> bool:
+    """Compute what an operation that is recorded in `frame` is to read from memory: a parameter
+    that was updated, so that no step's graph holds the step before, and what another frame knows.
+    Gives whether another frame begins with that."""
+    own: Any = storage._frame
+    if own is frame:
+        if storage.leaf_id is None or not is_read_as_leaf:
+            if frame.is_resumed and storage.keeps_graph:
+                _wanted.add(known_template(storage))
+            return False
+        compute(frame, [storage])
+        return True
+    if own.thread == frame.thread and not storage.keeps_graph and storage.leaf_id is None:
+        compute(own, [storage])
+    return False
+
+
+realization.compute_recorded = realize

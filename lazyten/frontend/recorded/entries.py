@@ -1,0 +1,116 @@
+"""What an operation did, in terms that hold whenever it comes again; and doing it again."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lazyten.execution import frame_runs
+from lazyten.execution.lineage import Lineage
+from lazyten.frontend.core import handle
+from lazyten.frontend.core.handle import Handle
+from lazyten.frontend.recorded.keys import Value
+from lazyten.ir.dtype import DType
+from lazyten.ir.node import Node
+from lazyten.storage.frames import Frame, defer, deferred
+from lazyten.storage.storage import Buffer, Storage
+
+_new = object.__new__
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """A result with a storage of its own, or that of an earlier fresh result of the operation."""
+
+    value: Value
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A result that is a view of an operand's storage. shares: whether gradients flow through it as
+    through the operand; else it is detached, or attached, on its own."""
+
+    operand: int
+    moves: Any
+    detached: bool
+    shares: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Same:
+    """A result that is an operand itself."""
+
+    operand: int
+
+
+Result = Fresh | View | Same
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What an operation did.
+
+    results: what it gave, as a `kind` if that is not None. single: the value, if it gave one fresh
+    tensor and did nothing else. writes: (operand, its storage's new template, whether that keeps
+    its graph). draws: what the host computes for it, as sources from number `first` on. weight: how
+    much of a step it is.
+    """
+
+    results: tuple[Result, ...]
+    kind: Callable[..., Any] | None
+    single: Value | None
+    writes: tuple[tuple[int, Node, bool], ...]
+    draws: tuple[tuple[Callable[[], Any], DType], ...]
+    first: int
+    weight: int
+
+
+DIRECT = Entry((), None, None, (), (), 0, 0)
+"""Of an operation that is always run on the tensors themselves."""
+
+
+def fresh_tensor(frame: Frame, value: Value) -> Any:
+    """A new tensor of this value."""
+    result: Any = _new(handle.results)
+    result._storage = deferred(frame, value.template, value.keeps_graph)
+    result._moves = ()
+    result._lineage = result._grad = None
+    result._value = value
+    if frame.recorded >= frame.limit:
+        frame_runs.bound(frame)
+    return result
+
+
+def tensor_of(frame: Frame, template: Node) -> Any:
+    """A new tensor with a template's value, through which no gradient flows."""
+    result: Any = Handle._view(deferred(frame, template, False), (), None)
+    frame.recorded += 1
+    return result
+
+
+def repeated(frame: Frame, entry: Entry, operands: Sequence[Handle[Any]]) -> Any:
+    """Do what an operation did, with these operands."""
+    frame.recorded += entry.weight
+    for make_array, dtype in entry.draws:
+        frame.sources.append(Buffer.from_numpy(make_array(), dtype, frame.device))
+    for number, template, keeps_graph in entry.writes:
+        defer(operands[number]._storage, frame, template, keeps_graph)
+    made: list[Any] = []
+    fresh: list[Storage] = []
+    for result in entry.results:
+        if type(result) is Same:
+            made.append(operands[result.operand])
+        elif type(result) is View:
+            x = operands[result.operand]
+            made.append(Handle._view(x._storage, result.moves, x._lineage if result.shares else
+                                     Lineage() if result.detached else None))
+        else:
+            assert type(result) is Fresh
+            value = result.value
+            if result.number == len(fresh):
+                fresh.append(deferred(frame, value.template, value.keeps_graph))
+            made.append(Handle._view(fresh[result.number], value.moves, None))
+    if frame.recorded >= frame.limit:
+        frame_runs.bound(frame)
+    return made[0] if entry.kind is None else entry.kind(made)

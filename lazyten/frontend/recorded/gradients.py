@@ -1,0 +1,118 @@
+"""backward() that was done before: the gradients of a template are looked up."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from weakref import ref
+
+from lazyten.autodiff import gradient, hooks
+from lazyten.execution import frame_runs
+from lazyten.frontend.core.handle import Handle, leaves
+from lazyten.frontend.recorded.entries import tensor_of
+from lazyten.frontend.recorded.keys import goes_on_in, is_on, value_of
+from lazyten.frontend.recorded.recording import are_sayable, is_clean
+from lazyten.ir.node import Node, const, elementwise, make
+from lazyten.ir.ops import Op
+from lazyten.operators.arrays import indexing
+from lazyten.storage.frames import Deferred, Frame, NeedsValue, defer, here, known_template
+from lazyten.storage.storage import Storage
+from lazyten.support.remembered import Remembered
+
+Parts = Sequence[tuple[int, Node]]
+_parts: Remembered[Parts] = Remembered(256, 8)
+
+
+def backward(root: Handle[Any], retain_graph: bool) -> bool:
+    """Do what backward() of a tensor of one element does, if a frame knows all that it takes."""
+    storage = root._storage
+    if storage.__class__ is not Deferred or not storage.keeps_graph or root._lineage is not None \
+            or not is_on() or hooks.are_registered() or gradient.observer is not None \
+            or storage.retaining or root.numel() != 1:
+        return False
+    frame = storage._frame
+    if not goes_on_in(frame):
+        return False
+    parts = _gradients(frame, known_template(storage), root._moves)
+    owners = [] if parts is None else _owners(parts)
+    if parts is None or owners is None:
+        return False
+    if any(x is not None and x._grad is not None and x._grad._storage.__class__ is Deferred
+           for x in owners):
+        _compute_gradients(owners)
+        if not goes_on_in(frame):
+            return False
+    _collect(frame, root._storage, parts, owners)
+    if not retain_graph:
+        storage.free_graph()
+    return True
+
+
+def forget() -> None:
+    """Forget all gradients."""
+    _parts.clear()
+
+
+def _gradients(frame: Frame, template: Node, moves: Any) -> Parts | None:
+    """For each leaf its id and its gradient, through which none flows."""
+    found = _parts.get((template, moves))
+    if found is not None:
+        return found
+    if not is_clean(template):
+        return None
+    here.first_serial, here.frame = frame.number, frame
+    try:
+        node = indexing.apply(moves, template)
+        pairs = gradient.leaf_gradients(node, const(1.0, node.dtype, node.shape))
+        found = [(leaf.arg, make(Op.DETACH, part.dtype, (part,))) for leaf, part in pairs]
+    except NeedsValue:
+        return None
+    finally:
+        here.first_serial = here.frame = None
+    if not are_sayable([part for _, part in found]):
+        return None
+    return _parts.add((template, moves), found)
+
+
+def _owners(parts: Parts) -> list[Any] | None:
+    """The tensors whose gradients these are; None if one is a view, or has a gradient that no frame
+    could know."""
+    owners = [leaves.get(leaf_id) for leaf_id, _ in parts]
+    for owner in owners:
+        if owner is not None and (owner._moves or owner._grad is not None
+                                  and not _is_plain(owner._grad)):
+            return None
+    return owners
+
+
+def _is_plain(grad: Handle[Any]) -> bool:
+    storage = grad._storage
+    return not (grad._moves or grad._lineage is not None or storage.shared is not None
+                or storage.requires_grad or storage.retaining)
+
+
+def _compute_gradients(owners: Sequence[Any]) -> None:
+    """Compute gradients that were collected and not looked at, before others are added."""
+    for owner in owners:
+        if owner is not None and owner._grad is not None:
+            storage = owner._grad._storage
+            if storage.__class__ is Deferred:
+                frame_runs.compute(storage._frame, [storage])
+
+
+def _collect(frame: Frame, root: Storage, parts: Parts, owners: Sequence[Any]) -> None:
+    """Add the gradients to `.grad` of the leaves."""
+    touched = [root]
+    for (_, part), owner in zip(parts, owners, strict=True):
+        if owner is None:
+            continue
+        if owner._grad is None:
+            owner._grad = tensor_of(frame, part)
+        else:
+            storage = owner._grad._storage
+            known = value_of(owner._grad, frame)
+            before = storage._node if known is None else known.template
+            defer(storage, frame, elementwise(Op.ADD, before, part), False)
+        touched.append(owner._grad._storage)
+    group = tuple(map(ref, touched))
+    for storage in touched:
+        storage.companions = group

@@ -1,0 +1,171 @@
+"""What an operation is looked up by: its arguments, tensors as the templates that they have.
+
+In: the arguments of an operation, and the frame that it is recorded in. Out: a key that is equal
+for what the same step does another time, and the tensors among the arguments in their order.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import get_ident
+from typing import Any
+from weakref import WeakValueDictionary, ref
+
+from lazyten.execution import frame_runs
+from lazyten.frontend.core.handle import Handle
+from lazyten.frontend.core.memory_format import MemoryFormat
+from lazyten.ir.dtype import DType
+from lazyten.ir.node import Node
+from lazyten.ir.ops import Op
+from lazyten.storage import frames, levels, tracing
+from lazyten.storage.frames import Deferred, Frame, here, known_template
+from lazyten.storage.placement import Device, default_device
+from lazyten.storage.storage import Storage
+from lazyten.support import grad_mode
+
+LONGEST = 64
+"""A longer list among the arguments is not looked up."""
+DEEPEST = 4
+"""Nor is one that is nested deeper."""
+
+_stack, _grad = levels._stack, grad_mode._mode
+_PLAIN = frozenset({int, bool, str, type(None), DType, MemoryFormat, type(...), Op, type, Device})
+
+
+class Value:
+    """A tensor as an operation sees it: its storage's template, the moves that make it a view, and
+    how gradients flow. Equal ones are one."""
+
+    __slots__ = ("__weakref__", "detached", "keeps_graph", "leaf_id", "moves", "template",
+                 "was_freed")
+    template: Node
+    moves: Any
+    detached: bool
+    leaf_id: int | None
+    keeps_graph: bool
+    was_freed: bool
+
+
+_values: WeakValueDictionary[tuple[Any, ...], Value] = WeakValueDictionary()
+
+
+def is_on() -> bool:
+    """Whether operations of this thread are recorded in frames: not in a trace, nor under a
+    transform, nor within an operation that is being recorded."""
+    return here.first_serial is None and tracing.active is None and not _stack.levels
+
+
+def goes_on_in(frame: Frame) -> bool:
+    """Whether operations are recorded in this frame: from now on, if there is no other."""
+    current = here.current()
+    if current is None and frame.thread == get_ident():
+        here.current = ref(frame)
+        return True
+    return current is frame
+
+
+def frame_for(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Frame:
+    """The frame for an operation where there is none under way: that of an operand that keeps its
+    graph, or a new one."""
+    first: Handle[Any] | None = None
+    for x in (*args, *kwargs.values()):
+        for one in x if type(x) in (list, tuple) else (x,):
+            if isinstance(one, Handle):
+                storage = one._storage
+                first = one if first is None else first
+                if storage.__class__ is Deferred and storage.keeps_graph \
+                        and goes_on_in(storage._frame):
+                    return storage._frame  # type: ignore[no-any-return]
+    return begun(default_device() if first is None else first._storage.device)
+
+
+def begun(device: str) -> Frame:
+    """The frame under way, or a new one."""
+    frame = here.current()
+    if frame is None:
+        frame = Frame(device)
+        here.current = ref(frame)
+    return frame
+
+
+def add_to_key(args: Sequence[Any], key: list[Any], operands: list[Handle[Any]],
+               frame: Frame, depth: int = 0) -> bool:
+    """Add arguments to a key; False if one of them cannot be part of one."""
+    for x in args:
+        kind = type(x)
+        if isinstance(x, Handle):
+            value = x._value
+            s = x._storage
+            if value is None or s._mark != frame.number or value.template is not s._template \
+                    or value.moves is not x._moves or value.leaf_id != s.leaf_id \
+                    or value.keeps_graph is not s.keeps_graph or x._lineage is not None \
+                    or value.was_freed is not s.was_freed \
+                    or value.leaf_id is not None and s.__class__ is Deferred:
+                value = value_of(x, frame)
+                if value is None:
+                    return False
+            key.append(value)
+            operands.append(x)
+        elif kind in _PLAIN:
+            key.append(kind)
+            key.append(x)
+        elif kind is float:
+            key.append(kind)
+            key.append(x if x and x == x else x.hex())
+        elif kind is slice:
+            if not add_to_key((kind, x.start, x.stop, x.step), key, operands, frame, depth):
+                return False
+        elif (kind is tuple or kind is list or issubclass(kind, tuple)) and len(x) <= LONGEST \
+                and depth < DEEPEST:
+            key.append(kind)
+            key.append(len(x))
+            if not add_to_key(x, key, operands, frame, depth + 1):
+                return False
+        else:
+            return False
+    return True
+
+
+def add_by_name(kwargs: dict[str, Any], key: list[Any], operands: list[Handle[Any]],
+                frame: Frame) -> bool:
+    """The same of arguments that are given by name."""
+    for name, x in kwargs.items():
+        key.append(name)
+        if not add_to_key((x,), key, operands, frame):
+            return False
+    return True
+
+
+def add_aliases(operands: Sequence[Handle[Any]], key: list[Any]) -> None:
+    """Add which operands are one tensor, or share a storage."""
+    storages = [x._storage for x in operands]
+    if len(set(storages)) < len(storages):
+        places, tensors = list(map(storages.index, storages)), list(map(id, operands))
+        key += [*places, *map(tensors.index, tensors)]
+
+
+def value_of(x: Handle[Any], frame: Frame) -> Value | None:
+    """What a tensor is in a frame; None if it has no part in it."""
+    storage, lineage = x._storage, x._lineage
+    if lineage is not None and (lineage.carrier is not None or lineage.was_freed) \
+            or storage.retaining:
+        return None
+    if storage.__class__ is Deferred and frame_runs.bring_up_to_date(
+            storage, frame, lineage is None and _grad.enabled):
+        return None
+    if not frames.is_known(storage, frame):
+        return None
+    value = interned(known_template(storage), x._moves, lineage is not None, storage)
+    x._value, x._moves = value, value.moves
+    return value
+
+
+def interned(template: Node, moves: Any, detached: bool, storage: Storage) -> Value:
+    """The value with these fields, and the flags of a storage."""
+    key = (template, moves, detached, storage.leaf_id, storage.keeps_graph, storage.was_freed)
+    found = _values.get(key)
+    if found is None:
+        found = _values[key] = Value()
+        found.template, found.moves, found.detached = template, moves, detached
+        found.leaf_id, found.keeps_graph = storage.leaf_id, storage.keeps_graph
+        found.was_freed = storage.was_freed
+    return found

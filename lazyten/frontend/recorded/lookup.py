@@ -1,0 +1,130 @@
+"""Looking up operations: what methods and functions that give tensors are wrapped in."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from types import FunctionType
+from typing import Any, ParamSpec, TypeVar, cast
+
+from lazyten.execution import frame_runs
+from lazyten.frontend.core import mixed_precision
+from lazyten.frontend.core.handle import Handle
+from lazyten.frontend.recorded.entries import DIRECT, Entry, fresh_tensor, repeated
+from lazyten.frontend.recorded.keys import add_aliases, add_by_name, add_to_key, frame_for
+from lazyten.frontend.recorded.recording import record
+from lazyten.ir import dtype as dt
+from lazyten.storage import levels, tracing
+from lazyten.storage.frames import Frame, here
+from lazyten.storage.placement import default_device
+from lazyten.support import grad_mode
+from lazyten.support.remembered import Remembered
+
+P = ParamSpec("P")
+R = TypeVar("R")
+LIMIT, FRESH = 20_000, 1_000
+"""So many operations that came again are remembered; and of those that did not, up to this weight,
+or that of the longest step twice."""
+
+_stack = levels._stack
+_grad, _casts = grad_mode._mode, mixed_precision._mode
+_known: Remembered[Entry] = Remembered(LIMIT, FRESH)
+_come_again = _known.again
+
+
+def forget() -> None:
+    """Forget all operations, and the programs that computed them."""
+    _known.clear()
+    _known.fresh = FRESH
+    frame_runs.forget()
+
+
+def recorded(function: Callable[P, R]) -> Callable[P, R]:
+    """The function, which is looked up before it is run."""
+    @wraps(function)
+    def found(*args: Any, **kwargs: Any) -> Any:
+        if here.first_serial is None and tracing.active is None and not _stack.levels:
+            return _found(function, args, kwargs)
+        return function(*args, **kwargs)
+    return cast(Callable[P, R], found)
+
+
+def _found(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    frame = here.current()
+    if frame is None:
+        frame = frame_for(args, kwargs)
+    operands: list[Handle[Any]] = []
+    key: list[Any] = [function, frame.device, _grad.enabled, _casts.types, dt.default_float]
+    if not add_to_key(args, key, operands, frame) \
+            or kwargs and not add_by_name(kwargs, key, operands, frame):
+        if here.current() is frame:
+            return function(*args, **kwargs)
+        return _found(function, args, kwargs)  # an operand was computed, which begins a frame
+    if len(operands) > 1:
+        add_aliases(operands, key)
+    elif not operands:
+        key.append(default_device())
+    name = tuple(key)
+    entry = _come_again.get(name) or _known.get(name)
+    if entry is None:
+        return _recorded(frame, function, args, kwargs, operands, name)
+    value = entry.single
+    if value is not None:
+        frame.recorded += entry.weight
+        return fresh_tensor(frame, value)
+    if entry is DIRECT or entry.writes and _are_shared(entry, operands):
+        return function(*args, **kwargs)
+    if entry.draws and len(frame.sources) != entry.first:  # sources have other numbers
+        entry = _known.get((*name, len(frame.sources)))
+        if entry is None:
+            return _recorded(frame, function, args, kwargs, operands, name)
+    return repeated(frame, entry, operands)
+
+
+def _recorded(frame: Frame, function: Callable[..., Any], args: tuple[Any, ...],
+              kwargs: dict[str, Any], operands: list[Handle[Any]], name: tuple[Any, ...]) -> Any:
+    """Record an operation, remember what it did, and do it."""
+    entry, is_clean = record(frame, function, args, kwargs, operands)
+    if entry is None:
+        if is_clean:
+            _known.add(name, DIRECT)
+        return function(*args, **kwargs)
+    if _are_shared(entry, operands):
+        return function(*args, **kwargs)
+    if is_clean:
+        _known.fresh = max(FRESH, 2 * frame.recorded, _known.fresh)
+        _known.add((*name, entry.first) if entry.draws and _known.get(name) else name, entry,
+                   entry.weight)
+    if entry.single is not None:
+        frame.recorded += entry.weight
+        return fresh_tensor(frame, entry.single)
+    return repeated(frame, entry, operands)
+
+
+def _are_shared(entry: Entry, operands: list[Handle[Any]]) -> bool:
+    """Whether an operation writes to memory that others see."""
+    return any(operands[number]._storage.shared is not None for number, _, _ in entry.writes)
+
+
+# ---- which functions -----------------------------------------------------------------------------
+
+_GIVES_TENSORS = ("Tensor", "Self", "tuple[Tensor", "ValuesAndIndices", "list[Tensor", "Any")
+_NOT = frozenset({"__copy__", "__deepcopy__", "__pos__", "requires_grad_", "realize",
+                  "share_memory_", "pin_memory", "detach"})
+
+
+def gives_tensors(function: Callable[..., Any]) -> bool:
+    """Whether a function says that it gives tensors, or perhaps."""
+    given = getattr(function, "__annotations__", {}).get("return")
+    return isinstance(given, str) and given.startswith(_GIVES_TENSORS)
+
+
+def record_methods(owner: type[Any]) -> None:
+    """Have all methods of the class of tensors, made of parts, looked up."""
+    made: dict[Any, Any] = {}
+    for part in owner.__mro__[1:-1]:
+        for name, method in list(vars(part).items()):
+            is_special = name.startswith("__") and name.endswith("__")
+            if name in _NOT or name.startswith("_") and not is_special:
+                continue
+            if isinstance(method, FunctionType) and gives_tensors(method):
+                setattr(part, name, made.setdefault(method, recorded(method)))

@@ -1,0 +1,237 @@
+"""Recording an operation: it is run once, on stand-ins for its operands that are over templates.
+
+In: an operation that a frame has not met. Out: an `Entry` that says what it did, if one can: it
+must give tensors, or write to its operands, and what these are must follow from templates alone. It
+must not look at values, nor keep anything of one step, such as a tensor in a rule for gradients.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import fields, is_dataclass
+from functools import partial
+from inspect import unwrap
+from types import FunctionType, MethodType
+from typing import Any
+from weakref import WeakSet
+
+from lazyten.execution.lineage import Lineage
+from lazyten.frontend.core import handle
+from lazyten.frontend.core.handle import Handle
+from lazyten.frontend.recorded.entries import Entry, Fresh, Result, Same, View
+from lazyten.frontend.recorded.keys import interned
+from lazyten.ir.dtype import DType
+from lazyten.ir.node import Node, toposort, unshaped
+from lazyten.ir.ops import Op
+from lazyten.storage import levels
+from lazyten.storage.frames import Frame, NeedsValue, Source, here, known_template
+from lazyten.storage.history import HEAVY
+from lazyten.storage.storage import Buffer, Storage
+
+_clean: WeakSet[Node] = WeakSet()
+"""Nodes that stand over sources and constants alone, so that they are met again."""
+
+
+class Unsayable(Exception):
+    """An operation did what an Entry cannot say."""
+
+
+def record(frame: Frame, function: Callable[..., Any], args: tuple[Any, ...],
+           kwargs: dict[str, Any], operands: Sequence[Handle[Any]]) -> tuple[Entry | None, bool]:
+    """What an operation does, None if no entry can say it; and whether it does so in each step."""
+    stand_ins = StandIns(frame, operands)
+    count = len(frame.sources)
+    here.first_serial, here.draws, here.frame = next(levels.serials), [], frame
+    try:
+        given = function(*[stand_ins.of(x) for x in args],
+                         **{key: stand_ins.of(x) for key, x in kwargs.items()})
+        return stand_ins.entry(given, count, here.draws), stand_ins.is_clean(here.first_serial)
+    except (NeedsValue, Unsayable):
+        return None, stand_ins.are_clean
+    finally:
+        here.first_serial = here.frame = None
+        del frame.sources[count:]  # those of draws, which are to be made
+
+
+class StandIns:
+    """What an operation is run on to be recorded: tensors over templates. made: the templates of
+    what it gave and wrote."""
+
+    def __init__(self, frame: Frame, operands: Sequence[Handle[Any]]) -> None:
+        self.frame, self.operands = frame, operands
+        self.made: list[Node] = []
+        self.storages: dict[Storage, Storage] = {}
+        self.tensors: dict[int, Any] = {}
+        self.numbers: dict[Storage, int] = {}
+        for number, x in enumerate(operands):
+            real = x._storage
+            stand_in = self.storages.get(real)
+            if stand_in is None:
+                template = known_template(real)
+                stand_in = self.storages[real] = Storage(template, real.device, real.keeps_graph)
+                stand_in.leaf_id, stand_in.was_freed = real.leaf_id, real.was_freed
+                self.numbers[stand_in] = number
+                flat = unshaped(template)
+                if flat.op is Op.BUFFER and isinstance(flat.arg, Source) or not flat.src:
+                    _clean.update((template, flat))
+            if id(x) not in self.tensors:
+                self.tensors[id(x)] = Handle._view(stand_in, x._moves,
+                                                   None if x._lineage is None else Lineage())
+        self.flags = [(s.leaf_id, s.was_freed) for s in self.storages.values()]
+        self.templates = [s._node for s in self.storages.values()]
+
+    @property
+    def are_clean(self) -> bool:
+        """Whether it is known that all operands stand over sources and constants alone."""
+        return _clean.issuperset(self.templates)
+
+    def of(self, x: Any) -> Any:
+        """An argument, with tensors replaced."""
+        if isinstance(x, Handle):
+            return self.tensors[id(x)]
+        if type(x) in (list, tuple):
+            return type(x)([self.of(one) for one in x])
+        if isinstance(x, slice):
+            return slice(self.of(x.start), self.of(x.stop), self.of(x.step))
+        return x
+
+    def entry(self, given: Any, first: int, draws: Sequence[Any]) -> Entry:
+        """What was done, in terms that hold for other operands."""
+        self._check()
+        kind: Callable[..., Any] | None = None
+        several = [given]
+        if isinstance(given, tuple | list):
+            several = list(given)
+            kind = getattr(type(given), "_make", type(given))
+        fresh: dict[Storage, int] = {}
+        results = tuple([self._result(x, fresh) for x in several])
+        writes = self.writes()
+        single = None
+        if kind is None and type(results[0]) is Fresh and not (writes or draws):
+            single = None if results[0].value.moves else results[0].value
+        self.made = [r.value.template for r in results if type(r) is Fresh]
+        self.made += [template for _, template, _ in writes]
+        return Entry(results, kind, single, tuple(writes), tuple(draws), first, self._weight())
+
+    def _weight(self) -> int:
+        given = {*self.templates}
+        made = toposort(self.made, lambda n: () if n in given else n.src)
+        return 1 + sum([HEAVY.get(n.op, 1) for n in made]) // 4
+
+    def writes(self) -> list[tuple[int, Node, bool]]:
+        """For what was written: (operand, its storage's template, whether it keeps its graph)."""
+        found = []
+        for (real, stand_in), before in zip(self.storages.items(), self.templates, strict=True):
+            if stand_in.version:
+                found.append((self.numbers[stand_in], stand_in._node, stand_in.keeps_graph))
+            elif stand_in._node is not before or stand_in.keeps_graph is not real.keeps_graph:
+                raise Unsayable
+        return found
+
+    def added(self, x: Handle[Any]) -> Any:
+        """A stand-in for a tensor that turns up while the operation is recorded, and is only read:
+        not for one of the operands."""
+        found = self.tensors.get(id(x))
+        if found is None:
+            template = known_template(x._storage)
+            _clean.update((template, unshaped(template)))
+            found = self.tensors[id(x)] = Handle._view(Storage(template, self.frame.device),
+                                                       x._moves, None)
+        return found
+
+    def _check(self) -> None:
+        """Unsayable if a stand-in, or its storage, was changed in a way that is not a write."""
+        if [(s.leaf_id, s.was_freed) for s in self.storages.values()] != self.flags:
+            raise Unsayable
+        for x in self.operands:
+            stand_in = self.tensors[id(x)]
+            lineage = stand_in._lineage
+            if stand_in._storage is not self.storages[x._storage] \
+                    or stand_in._moves is not x._moves or stand_in._grad is not None \
+                    or lineage is not None and (lineage.carrier is not None or lineage.was_freed) \
+                    or (lineage is None) is not (x._lineage is None):
+                raise Unsayable
+
+    def _result(self, x: Any, fresh: dict[Storage, int]) -> Result:
+        if not isinstance(x, Handle) or type(x) is not handle.results:
+            raise Unsayable
+        for number, operand in enumerate(self.operands):
+            if x is self.tensors[id(operand)]:
+                return Same(number)
+        storage, lineage = x._storage, x._lineage
+        if lineage is not None and (lineage.carrier is not None or lineage.was_freed):
+            raise Unsayable
+        if storage in self.numbers:
+            for number, operand in enumerate(self.operands):
+                stand_in = self.tensors[id(operand)]
+                if stand_in._storage is storage and stand_in._lineage is lineage:
+                    return View(number, x._moves, lineage is not None, True)
+            return View(self.numbers[storage], x._moves, lineage is not None, False)
+        if lineage is not None:
+            raise Unsayable
+        if storage.__class__ is not Storage or storage.leaf_id is not None or storage.shared \
+                or storage.device != self.frame.device or storage.retaining or storage.was_freed:
+            raise Unsayable
+        number = fresh.setdefault(storage, len(fresh))
+        return Fresh(interned(storage._node, x._moves, False, storage), number)
+
+    def is_clean(self, first_serial: int) -> bool:
+        """Whether all that was made stands over sources and constants alone. Unsayable for what a
+        rule for gradients holds that belongs to this step."""
+        return are_clean(self.made, first_serial)
+
+
+def are_clean(roots: Sequence[Node], first_serial: int) -> bool:
+    """Whether nodes stand over sources and constants alone, or memory that was made since.
+    Unsayable for a copy from another device, and a rule for gradients that belongs to one step."""
+    order = toposort(roots, lambda n: () if n in _clean else n.src)
+    good = True
+    for node in order:
+        if node.op is Op.COPY or node.op is Op.CUSTOM_GRADIENT and not holds_no_value(node.arg):
+            raise Unsayable
+        if node.op is Op.BUFFER and not isinstance(node.arg, Source):
+            made_now = isinstance(node.arg, Buffer) and node.arg.serial >= first_serial
+            good = good and made_now  # it is made each time
+    if good:
+        _clean.update(order)
+    return good
+
+
+def are_sayable(roots: Sequence[Node]) -> bool:
+    """Whether nodes stand over sources and constants alone."""
+    try:
+        return are_clean(roots, 1 << 62)
+    except Unsayable:
+        return False
+
+
+def is_clean(node: Node) -> bool:
+    """Whether it is known that a node stands over sources and constants alone."""
+    return node in _clean
+
+
+def holds_no_value(rule: Any) -> bool:
+    """Whether a function has nothing of one step in it: no node, tensor or object of the user's."""
+    if isinstance(rule, partial):
+        return holds_no_value(rule.func) and not rule.keywords and all(map(_is_fixed, rule.args))
+    if isinstance(rule, MethodType) or not isinstance(rule, FunctionType):
+        return _is_record(rule)
+    rule = unwrap(rule)
+    cells = [c.cell_contents for c in rule.__closure__ or ()]
+    values = [*cells, *(rule.__defaults__ or ()), *(rule.__kwdefaults__ or {}).values()]
+    return rule.__module__.startswith("lazyten.") and all(map(_is_fixed, values))
+
+
+def _is_fixed(x: Any) -> bool:
+    if isinstance(x, int | float | str | None | DType | Op | type):
+        return True
+    if isinstance(x, tuple | list | frozenset):
+        return all(map(_is_fixed, x))
+    return holds_no_value(x) if isinstance(x, FunctionType | partial) else _is_record(x)
+
+
+def _is_record(x: Any) -> bool:
+    """Whether it is a frozen dataclass of lazyten's whose fields hold no value."""
+    kind = type(x)
+    return is_dataclass(kind) and kind.__module__.startswith("lazyten.") \
+        and kind.__hash__ is not object.__hash__ \
+        and all(_is_fixed(getattr(x, f.name)) for f in fields(kind))

@@ -1,0 +1,237 @@
+"""A step that was taken before: what it writes is looked up, as one operation (see
+frontend/recorded/).
+
+What a step of a CompiledOptimizer writes depends on its parameters, gradients and states as
+templates, on its options, and on numbers that are inputs of its kernels: the same that a jitted
+function depends on. These numbers are computed anew for each step.
+"""
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from lazyten.execution import frame_runs
+from lazyten.frontend.recorded import keys, recording
+from lazyten.frontend.recorded.keys import Value
+from lazyten.frontend.recorded.recording import StandIns, Unsayable
+from lazyten.frontend.tensor import Tensor
+from lazyten.ir.node import Node
+from lazyten.optim.optimizer import State
+from lazyten.optim.param_groups import Group
+from lazyten.optim.step_numbers import Numbers, Owner
+from lazyten.storage import levels
+from lazyten.storage.frames import Deferred, Frame, NeedsValue, defer, here
+from lazyten.support.grad_mode import no_grad
+from lazyten.support.remembered import Remembered
+
+Compute = Callable[[], float]
+
+
+class Repeatable(Owner, Protocol):
+    """What this needs to know of an optimizer (`CompiledOptimizer`)."""
+
+    param_groups: list[Group]
+    state: defaultdict[Tensor, State]
+    _steps: Remembered[Step]
+
+    @property
+    def _is_repeatable(self) -> bool: ...
+    def _new_state(self, p: Tensor, group: Group) -> State: ...
+    def _update(self, p: Tensor, grad: Tensor, state: State, group: Group,
+                numbers: Numbers) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A parameter that has a gradient, with its state, and the tensors of it."""
+
+    p: Tensor
+    grad: Tensor
+    state: State
+    group: Group
+    number: int
+
+    @property
+    def tensors(self) -> list[Tensor]:
+        return [self.p, self.grad, *[v for v in self.state.values() if isinstance(v, Tensor)]]
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number that is computed for each step, and the source that it was."""
+
+    name: str
+    group: int
+    age: int
+    like: Tensor
+    compute: Compute
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a step did: operand -> its storage's new template. states: those it was taken with."""
+
+    states: Sequence[State]
+    numbers: Sequence[Number]
+    writes: Sequence[tuple[int, Node]]
+
+
+def step(optimizer: Repeatable) -> bool:
+    """Take a step, and compute it, if a frame knows all that it takes."""
+    if not keys.is_on() or not optimizer._is_repeatable:
+        return False
+    parts = _parts(optimizer)
+    if not parts:
+        return False
+    operands = [x for part in parts for x in part.tensors]
+    with no_grad():
+        frame = _frame_of(parts)
+        values = None if frame is None else _values(operands, frame)
+        if frame is None or values is None:
+            return False
+        key = (tuple(values), _options(optimizer, parts))
+        states = [part.state for part in parts]
+        known = optimizer._steps.get(key)
+        writes = None
+        if known is not None and all(map(_is, known.states, states)):
+            writes = _again(optimizer, known, frame)
+        if writes is None:
+            writes = _record(optimizer, parts, operands, frame, key)
+    if writes is None:
+        return False
+    for operand, template in writes:
+        defer(operands[operand]._storage, frame, template, False)
+    frame.recorded += 1
+    frame_runs.note_step(frame)
+    frame_runs.compute(frame, [x._storage for x in operands])
+    return True
+
+
+def _is(a: object, b: object) -> bool:
+    return a is b
+
+
+def _parts(optimizer: Repeatable) -> list[Part]:
+    """What the step is about; nothing if it is not one of numbers and tensors as they are here."""
+    found = []
+    for number, group in enumerate(optimizer.param_groups):
+        if isinstance(group["lr"], Tensor):
+            return []
+        for p in group["params"]:
+            grad = p._grad
+            if grad is not None:
+                state = optimizer.state.get(p) or optimizer._new_state(p, group)
+                if isinstance(state.get("step"), Tensor):
+                    return []
+                found.append(Part(p, grad, state, group, number))
+    return found
+
+
+def _frame_of(parts: Sequence[Part]) -> Frame | None:
+    """The frame that knows the gradients, or a new one."""
+    for part in parts:
+        storage = part.grad._storage
+        if storage.__class__ is Deferred:
+            frame: Frame = storage._frame
+            return frame if keys.goes_on_in(frame) else None
+    return keys.begun(parts[0].p._storage.device)
+
+
+def _values(operands: Sequence[Tensor], frame: Frame) -> list[Value] | None:
+    found = []
+    for x in operands:
+        value = keys.value_of(x, frame)
+        if value is None or x._storage.shared is not None:  # others see what is written
+            return None
+        found.append(value)
+    return found
+
+
+def _options(optimizer: Repeatable, parts: Sequence[Part]) -> Hashable:
+    """What a step depends on besides tensors, and numbers that are inputs."""
+    varying, found = optimizer._varying, []
+    for number, group in enumerate(optimizer.param_groups):
+        for name, value in group.items():
+            if name not in ("lr", "params"):
+                listed = value if isinstance(value, list | tuple) else (value,)
+                found.append((name, *[(type(v), bool(v) if (number, name, i) in varying else v)
+                                      for i, v in enumerate(listed)]))
+    first = parts[0].state.get("step", 0)
+    ages = [part.state.get("step", first) - first for part in parts]
+    return varying, tuple(found), tuple(ages), tuple([part.number for part in parts])
+
+
+def _again(optimizer: Repeatable, known: Step,
+           frame: Frame) -> Sequence[tuple[int, Node]] | None:
+    """Count a step; what it writes, if its numbers are the sources that they were."""
+    _count(known.states, 1)
+    for number in known.numbers:
+        given = optimizer._input(number.name, number.group, number.age, number.like, number.compute)
+        if keys.value_of(given, frame) is not number.value:
+            _count(known.states, -1)
+            return None
+    return known.writes
+
+
+def _count(states: Sequence[State], by: int) -> None:
+    for state in states:
+        if "step" in state:
+            state["step"] += by
+
+
+def _record(optimizer: Repeatable, parts: Sequence[Part], operands: Sequence[Tensor],
+            frame: Frame, key: Hashable) -> Sequence[tuple[int, Node]] | None:
+    """Take a step with stand-ins, and remember it."""
+    stand_ins = StandIns(frame, operands)
+    numbers: list[Number] = []
+    before = [part.state.get("step") for part in parts]
+    usual = optimizer._input
+
+    def given(name: str, number: int, age: int, like: Tensor, compute: Compute) -> Tensor:
+        real = usual(name, number, age, like, compute)
+        value = keys.value_of(real, frame)
+        if value is None:
+            raise Unsayable
+        if not any((n.name, n.group, n.age, n.value) == (name, number, age, value)
+                   for n in numbers):
+            numbers.append(Number(name, number, age, like, compute, value))
+        result: Tensor = stand_ins.added(real)
+        return result
+
+    first_serial = here.first_serial = next(levels.serials)
+    here.draws, here.frame = [], frame
+    optimizer._input = given  # type: ignore[method-assign]
+    try:
+        for part in parts:
+            _update(optimizer, part, stand_ins)
+        writes = stand_ins.writes()
+        is_clean = recording.are_clean([template for _, template, _ in writes], first_serial)
+        if here.draws or any(keeps for _, _, keeps in writes):
+            raise Unsayable
+    except (NeedsValue, Unsayable):
+        for part, count in zip(parts, before, strict=True):
+            if count is not None:
+                part.state["step"] = count
+        return None
+    finally:
+        del optimizer._input
+        here.first_serial = here.frame = None
+    made = Step([part.state for part in parts], numbers, [(n, t) for n, t, _ in writes])
+    if is_clean:
+        optimizer._steps.add(key, made)
+    return made.writes
+
+
+def _update(optimizer: Repeatable, part: Part, stand_ins: StandIns) -> None:
+    """Do with stand-ins what a step does with one parameter."""
+    state = {name: stand_ins.of(value) for name, value in part.state.items()}
+    names = list(state.items())
+    grad = stand_ins.of(part.grad)
+    value = -grad if part.group.get("maximize") else grad
+    numbers = Numbers(optimizer, part.p, part.state, part.group, part.number)
+    optimizer._update(stand_ins.of(part.p), value, state, part.group, numbers)
+    if list(state.items()) != names:
+        raise Unsayable

@@ -1,0 +1,307 @@
+"""What is recorded of a step in terms that hold for every step: graphs over numbered sources.
+
+A `Frame` numbers the memory that operations read, in the order in which they first read it. What
+is recorded in it is a graph over `Source`s, a template: nodes are interned, so the next step, which
+does the same, meets the very same nodes, and all that was worked out for them is found by looking
+them up (frontend/recorded/: what an operation gives; execution/frame_runs.py: the program of a
+step). A storage whose value is known in a frame alone is `Deferred`. Whoever asks for its node gets
+the graph over real memory, as it would have been recorded without frames, so nothing else needs to
+know of them.
+
+A frame lives as long as something was recorded in it and not computed; the next operation after
+that begins another. Templates of frames that begin at other lines are other nodes, so that a node
+belongs to a line of the user's.
+"""
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from threading import get_ident, local
+from typing import Any, Final, NoReturn, cast
+from weakref import ReferenceType, WeakKeyDictionary, WeakValueDictionary, ref
+
+from lazyten.ir.dtype import DType
+from lazyten.ir.node import Node, Shape, make, rebuild, reshape, set_history, toposort, unshaped
+from lazyten.ir.ops import Op
+from lazyten.storage import history, levels, tracing
+from lazyten.storage.placeholder import Placeholder
+from lazyten.storage.storage import COMPUTED, NEVER, REALIZED, Buffer, Storage
+from lazyten.support.forking import lock, undivided
+from lazyten.support.location import user_place
+
+
+class NeedsValue(BaseException):
+    """An operation that is being recorded asks for a value, which a template has not."""
+
+
+class Source(Placeholder):
+    """Number `number` of the memory that a frame reads."""
+
+    __slots__ = ()
+
+    @property
+    def handle(self) -> NoReturn:
+        """A kernel is to read it."""
+        raise NeedsValue
+
+    def numpy(self) -> NoReturn:
+        """Python is to read it."""
+        raise NeedsValue
+
+    view = numpy
+
+
+_sources: WeakValueDictionary[tuple[object, int, DType, int], Source] = WeakValueDictionary()
+_numbers = itertools.count(1)
+_revealing: Final = lock()
+
+
+class Frame:
+    """The memory that templates stand over, and what is known of them.
+
+    sources: buffers by number. made: storages that got a value in it. realized: templates of values
+    that keep their graph, and are in memory. recorded: how many operations; limit: how many until
+    what it made is computed. is_resumed: whether something of it was computed before.
+    """
+
+    __slots__ = ("__weakref__", "_real", "_shared", "base", "device", "is_resumed", "limit", "made",
+                 "number", "realized", "recorded", "sources", "thread")
+
+    usual_limit = 600
+
+    def __init__(self, device: str) -> None:
+        self.device, self.number, self.thread = device, next(_numbers), get_ident()
+        self.base = user_place(2)
+        self.sources: list[Buffer] = []
+        self.made: list[ReferenceType[Storage]] = []
+        self.realized: dict[Node, Buffer] = {}
+        self.recorded, self.limit, self.is_resumed = 0, self.usual_limit, False
+        self._real: dict[Node, Node] = {}
+        self._shared: WeakKeyDictionary[Storage, tuple[Buffer, Node]] = WeakKeyDictionary()
+
+    def source(self, buffer: Buffer, shape: Shape) -> Node:
+        """The template of a new source."""
+        self.sources.append(buffer)
+        return self._template(len(self.sources) - 1, buffer, shape)
+
+    def shared(self, storage: Storage, buffer: Buffer) -> Node:
+        """The template of what memory that others see has now."""
+        found = self._shared.get(storage)
+        if found is None or found[0] is not buffer:
+            found = self._shared[storage] = buffer, self.source(buffer, storage._node.shape)
+        return found[1]
+
+    def read_again(self, number: int, buffer: Buffer, template: Node) -> Node:
+        """What reads number `number` of what is realized, after all sources."""
+        return self._template(len(self.sources) + number, buffer, template.shape)
+
+    def _template(self, number: int, buffer: Buffer, shape: Shape) -> Node:
+        key = (self.base, number, buffer.dtype, buffer.size)
+        found = _sources.get(key)
+        if found is None:
+            found = _sources[key] = Source("source", number, buffer.dtype, buffer.size)
+        return reshape(make(Op.BUFFER, found.dtype, (), found), shape)
+
+    def buffer_of(self, template: Node) -> Buffer | None:
+        """The memory that has a template's value, if any has."""
+        found = self.realized.get(template)
+        if found is None:
+            flat = unshaped(template)
+            if flat.op is Op.BUFFER:
+                arg = flat.arg
+                return self.sources[arg.number] if isinstance(arg, Source) else arg
+        return found
+
+    def real(self, template: Node) -> Node:
+        """The graph over real memory."""
+        known = self._real
+        for node in toposort([template], lambda n: () if n in known else n.src):
+            if node in known:
+                continue
+            if node.op is Op.BUFFER and isinstance(node.arg, Source):
+                known[node] = make(Op.BUFFER, node.dtype, (), self.sources[node.arg.number])
+            else:
+                sources = tuple([known[s] for s in node.src])
+                known[node] = node if sources == node.src else rebuild(node, sources)
+            if node in self.realized:
+                self._register(known[node], self.realized[node])
+        return known[template]
+
+    def realize(self, template: Node, buffer: Buffer) -> None:
+        """A value that keeps its graph, or is read again, is in this memory."""
+        self.realized[template] = buffer
+        if template in self._real:
+            self._register(self._real[template], buffer)
+
+    def _register(self, node: Node, stored: Buffer) -> None:
+        """A value that keeps its graph, or is read again, is in memory."""
+        for seen in (node, unshaped(node)):
+            REALIZED[self.device][seen] = stored.node(seen.shape)
+            set_history(seen, COMPUTED)
+
+    def known_storages(self) -> list[Storage]:
+        """Those that got a value in this frame which is not computed."""
+        found = dict.fromkeys([r() for r in self.made])
+        return [s for s in found if s is not None and s._mark == self.number and s.buffer is None]
+
+
+class _Here(local):
+    """Of each thread. current: the frame that is recorded in. first_serial: while an operation is
+    recorded, that of the first storage which it made."""
+
+    def __init__(self) -> None:
+        self.current: Callable[[], Frame | None] = _none
+        self.first_serial: int | None = None
+        self.draws: list[Any] = []
+        self.frame: Frame | None = None
+
+
+def _none() -> None:
+    return None
+
+
+here = _Here()
+
+
+def refuse_values() -> None:
+    """Have an operation that is being recorded run on the tensors themselves instead."""
+    if here.first_serial is not None:
+        raise NeedsValue
+
+
+class _Reserved:
+    """Stands in a frame where a buffer will be."""
+
+    def __init__(self, dtype: DType, size: int) -> None:
+        self.dtype, self.size = dtype, size
+
+
+def drawn(make_array: Callable[[], Any], dtype: DType, size: int) -> Node:
+    """A source for what the host computes, once the operation under way is recorded."""
+    frame = here.frame
+    assert frame is not None
+    here.draws.append((make_array, dtype))
+    return frame.source(cast(Buffer, _Reserved(dtype, size)), (size,))
+
+
+class Deferred(Storage):
+    """A storage whose value is known in a frame: `_frame`, `_template`."""
+
+    __slots__ = ()
+
+    @property
+    def _node(self) -> Node:
+        return reveal(self)
+
+    @_node.setter
+    def _node(self, node: Node) -> None:
+        settle(self, node)
+
+    @property
+    def shape(self) -> Shape:
+        """The natural shape."""
+        if tracing.active is not None:
+            tracing.touched(self)
+        template = self._template
+        return self._node.shape if template is None else template.shape
+
+    @property
+    def dtype(self) -> DType:
+        """The type of the elements."""
+        if tracing.active is not None:
+            tracing.touched(self)
+        template = self._template
+        return self._node.dtype if template is None else template.dtype
+
+    @property
+    def buffer(self) -> Buffer | None:
+        """The memory that holds the value, or None if it is not computed yet."""
+        frame, template = self._frame, self._template
+        if frame is None or template is None:
+            return super().buffer
+        found: Buffer | None = frame.buffer_of(template)
+        return found
+
+
+_stored_node = vars(Storage)["_node"]
+_new = object.__new__
+_serials = levels.serials
+
+
+def deferred(frame: Frame, template: Node, keeps_graph: bool) -> Deferred:
+    """A storage with this value."""
+    storage = _new(Deferred)
+    storage._frame, storage._template, storage._mark = frame, template, frame.number
+    storage.device, storage.keeps_graph = frame.device, keeps_graph
+    storage.leaf_id = storage.shared = None
+    storage.companions = storage.retaining = ()
+    storage.was_freed = False
+    storage.version = 0
+    storage.serial = next(_serials)
+    frame.made.append(ref(storage))
+    return storage
+
+
+def defer(storage: Storage, frame: Frame, template: Node, keeps_graph: bool) -> None:
+    """Change a storage's value in place, to what is recorded in a frame."""
+    if storage.__class__ is Storage:
+        storage.__class__ = Deferred
+        _stored_node.__set__(storage, None)
+    storage._frame, storage._template, storage._mark = frame, template, frame.number
+    storage.keeps_graph, storage.was_freed, storage.companions = keeps_graph, False, ()
+    storage.version += 1
+    frame.made.append(ref(storage))
+
+
+def settle(storage: Storage, node: Node) -> None:
+    """The value is what this node reads; no frame has a say in it any more."""
+    _stored_node.__set__(storage, node)
+    storage.__class__ = Storage
+    storage._frame, storage._mark = None, 0
+
+
+@undivided
+def reveal(storage: Storage) -> Node:
+    """The value as a graph over real memory, which it is from now on; it is still known in its
+    frame."""
+    with _revealing:
+        if storage.__class__ is Storage:  # another thread was quicker
+            return storage._node
+        frame, template = storage._frame, storage._template
+        assert frame is not None and template is not None
+        node: Node = frame.real(template)
+        _stored_node.__set__(storage, node)
+        storage.__class__ = Storage
+        storage._frame = None
+    history.note(storage)  # if it is not computed
+    return node
+
+
+def known_template(storage: Storage) -> Node:
+    """The template of a storage that is known in the frame under way."""
+    template = storage._template
+    assert template is not None
+    return template
+
+
+def is_known(storage: Storage, frame: Frame) -> bool:
+    """Whether `storage._template` is its value in this frame; made known to it if that can be."""
+    if storage._mark == frame.number:
+        return True
+    if storage.__class__ is not Storage or storage.keeps_graph or storage.device != frame.device:
+        return False
+    if storage.shared is not None:
+        storage.refresh()
+    flat = unshaped(storage._node)
+    if storage.shared is not None:  # it may be another the next time
+        storage._template = frame.shared(storage, flat.arg)
+        return True
+    if flat.op is Op.BUFFER and isinstance(flat.arg, Buffer):
+        template = frame.source(flat.arg, storage._node.shape)
+    else:
+        past = history.history_of(flat)
+        if past.since != NEVER or past.depth < 0 or storage.version:
+            return False
+        template = storage._node  # of constants alone
+    storage._template, storage._mark = template, frame.number
+    return True
