@@ -53,19 +53,22 @@ class Source(Placeholder):
 
 _sources: WeakValueDictionary[tuple[object, int, DType, int], Source] = WeakValueDictionary()
 _numbers = itertools.count(1)
+ROOM = 32
+"""A list of storages that is no longer is not gone through."""
 _revealing: Final = lock()
 
 
 class Frame:
     """The memory that templates stand over, and what is known of them.
 
-    sources: buffers by number. made: storages that got a value in it. realized: templates of values
-    that keep their graph, and are in memory. recorded: how many operations; limit: how many until
-    what it made is computed. is_resumed: whether something of it was computed before.
+    sources: buffers by number. made: storages that got a value in it, up to `room` until those that
+    are gone are left out. realized: templates of values that keep their graph, or that others are
+    made of, and are in memory. recorded: how many operations; limit: how many until what it made is
+    computed. is_resumed: whether something of it was computed before.
     """
 
     __slots__ = ("__weakref__", "_real", "_shared", "base", "device", "is_resumed", "limit", "made",
-                 "number", "realized", "recorded", "sources", "thread")
+                 "number", "realized", "recorded", "room", "sources", "thread")
 
     usual_limit = 600
 
@@ -74,6 +77,7 @@ class Frame:
         self.base = user_place(2)
         self.sources: list[Buffer] = []
         self.made: list[ReferenceType[Storage]] = []
+        self.room = ROOM
         self.realized: dict[Node, Buffer] = {}
         self.recorded, self.limit, self.is_resumed = 0, self.usual_limit, False
         self._real: dict[Node, Node] = {}
@@ -138,6 +142,11 @@ class Frame:
         for seen in (node, unshaped(node)):
             REALIZED[self.device][seen] = stored.node(seen.shape)
             set_history(seen, COMPUTED)
+
+    def tidy(self) -> None:
+        """Forget storages that are gone, each time that half of those which were made may be."""
+        self.made = [r for r in self.made if r() is not None]
+        self.room = max(ROOM, 2 * len(self.made))
 
     def known_storages(self) -> list[Storage]:
         """Those that got a value in this frame which is not computed."""
@@ -239,6 +248,8 @@ def deferred(frame: Frame, template: Node, keeps_graph: bool) -> Deferred:
     storage.version = 0
     storage.serial = next(_serials)
     frame.made.append(ref(storage))
+    if len(frame.made) > frame.room:
+        frame.tidy()
     return storage
 
 
@@ -251,6 +262,8 @@ def defer(storage: Storage, frame: Frame, template: Node, keeps_graph: bool) -> 
     storage.keeps_graph, storage.was_freed, storage.companions = keeps_graph, False, ()
     storage.version += 1
     frame.made.append(ref(storage))
+    if len(frame.made) > frame.room:
+        frame.tidy()
 
 
 def settle(storage: Storage, node: Node) -> None:
@@ -273,7 +286,8 @@ def reveal(storage: Storage) -> Node:
         _stored_node.__set__(storage, node)
         storage.__class__ = Storage
         storage._frame = None
-    history.note(storage)  # if it is not computed
+    if history.note(storage) is not None and history.is_full():
+        history.pending()  # forgets those that are gone
     return node
 
 
