@@ -48,6 +48,21 @@ class Who(Dataset[Any]):
                 float(np.random.rand()))
 
 
+class Lingering:
+    """Takes its time to be forgotten."""
+
+    def __del__(self) -> None:
+        time.sleep(0.1)
+
+
+class Finalizing(Who):
+    """Is nearly always within a finalizer."""
+
+    def __getitem__(self, i: int) -> Any:
+        Lingering()
+        return super().__getitem__(i)
+
+
 class Broken(Who):
     """Fails at one example, in a way."""
 

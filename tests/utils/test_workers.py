@@ -177,10 +177,10 @@ def test_a_loader_in_use_may_be_forked() -> None:
 PROGRAM = """
 import sys
 sys.path.insert(0, {support!r})
-from worker_programs import Who
+from worker_programs import Finalizing
 from lazyten.utils.data import DataLoader
 pids = set()
-for number, row in enumerate(DataLoader(Who(10**6), batch_size=None, num_workers=2)):
+for number, row in enumerate(DataLoader(Finalizing(10**6), batch_size=None, num_workers=2)):
     pids.add(row[1])
     if number == 5:
         print(*pids, flush=True)

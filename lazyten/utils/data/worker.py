@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import queue
 import random
+import signal
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -146,6 +147,8 @@ class _Worker:
 def work(order: Order, pipe: Connection, inherited: Sequence[Connection]) -> None:
     """What a worker process does. inherited: the parent's ends of pipes that a fork has copied: as
     long as they are open nobody can tell that the parent has closed its own."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # finalizers swallow exceptions
     with suppress(KeyboardInterrupt, EOFError, OSError):
         for other in inherited:
             other.close()
