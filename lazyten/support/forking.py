@@ -5,9 +5,13 @@ back in the child: our locks, those of modules that are being imported, a compil
 first waits until all other threads are outside of what they guard, holds them while the process is
 copied, and gives them back in both. All locks in lazyten are made by `lock`; what takes locks of
 others, as importing and compiling do, is `undivided`.
+
+logging, which compilers import, has something done at forks, too: if it were imported while a fork
+waits, that fork would give back a lock of its that it has not taken.
 """
 from __future__ import annotations
 
+import logging  # noqa: F401
 import os
 from collections.abc import Callable
 from functools import wraps

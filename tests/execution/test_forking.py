@@ -65,6 +65,15 @@ print(right())
 """) == "True 0\nTrue"
 
 
+def test_nothing_that_a_first_kernel_imports_gives_back_a_lock_at_forks() -> None:
+    assert run("""
+hooks = []
+os.register_at_fork = lambda **given: hooks.append(given)
+right()
+print([given for given in hooks if "after_in_parent" in given])
+""") == "[]"
+
+
 @pytest.mark.parametrize("milliseconds", [0, 60, 150, 300, 600])
 def test_a_fork_at_any_moment_of_another_threads_first_kernels(milliseconds: int) -> None:
     assert run(f"""
