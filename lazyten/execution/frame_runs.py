@@ -10,14 +10,14 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from threading import get_ident
 from typing import Any
-from weakref import WeakSet, ref
+from weakref import WeakSet
 
 from lazyten.execution import background, debug, realization
 from lazyten.execution.realization import plan_options
 from lazyten.execution.segment import Root, Segment
 from lazyten.ir.node import Node, substitute, toposort
 from lazyten.schedule.deciding import read_by
-from lazyten.storage.frames import Deferred, Frame, here, known_template, settle
+from lazyten.storage.frames import Deferred, Frame, end, known_template, settle
 from lazyten.storage.storage import Buffer, Storage
 from lazyten.support.errors import LazytenError
 from lazyten.support.remembered import Remembered
@@ -64,19 +64,19 @@ def realize(storages: Sequence[Storage]) -> bool:
 def compute(frame: Frame, asked: Sequence[Storage]) -> None:
     """Compute storages that are known in a frame, and what is due with them; if that is not
     possible, them alone: what is wrong with the others comes up where they are asked for."""
-    roots, due = _pending(frame, asked), _pending(frame, [*asked, *_due(frame, asked)])
+    due = _pending(frame, [*asked, *_due(frame, asked)])
     try:
         _compute(frame, due)
     except LazytenError:
-        if len(roots) == len(due):
+        alone = _pending(frame, asked)
+        if len(alone) == len(due):
             raise
-        _compute(frame, roots)
+        _compute(frame, alone)
     for storage in asked:
         storage.companions = ()
-    frame.made = [ref(s) for s in frame.known_storages()]
+    frame.tidy()
     frame.is_resumed = True
-    if here.current() is frame:
-        here.current = _nothing
+    end(frame)
 
 
 def _compute(frame: Frame, roots: Sequence[Storage]) -> None:
@@ -108,8 +108,7 @@ def bound(frame: Frame) -> None:
         return
     for first in range(0, len(pending), BATCH):
         compute(frame, pending[first:first + BATCH])
-    if here.current() is frame:
-        here.current = _nothing
+    end(frame)
 
 
 def note_step(frame: Frame) -> None:
@@ -124,10 +123,6 @@ def forget() -> None:
     _wanted.clear()
     _programs.clear()
     _with_memory.clear()
-
-
-def _nothing() -> None:
-    return None
 
 
 def _memory(node: Node) -> Buffer:

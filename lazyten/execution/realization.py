@@ -25,9 +25,8 @@ from lazyten.ir.ops import IDENTITY_OPS, Op
 from lazyten.ir.scan import plain
 from lazyten.schedule.deciding import read_again
 from lazyten.schedule.schedule import Schedule, schedule
-from lazyten.storage import history, tracing
+from lazyten.storage import frames, history, tracing
 from lazyten.storage.device import Argument, Handle, Limit, Program, executor
-from lazyten.storage.frames import NeedsValue, here
 from lazyten.storage.storage import REALIZED, Buffer, Storage
 from lazyten.support import check_mode, launch_dump, matmul_precision, passes
 from lazyten.support.errors import DeviceError, LazytenError
@@ -98,8 +97,7 @@ def realize(storages: Iterable[Storage]) -> None:
     """
     if tracing.current() is not None:
         return
-    if here.first_serial is not None:
-        raise NeedsValue
+    frames.refuse_values()
     pending = [s for s in storages if s.buffer is None]
     if not pending or compute_recorded is not None and compute_recorded(pending):
         return

@@ -32,6 +32,7 @@ Compute = Callable[[], float]
 class Repeatable(Owner, Protocol):
     """What this needs to know of an optimizer (`CompiledOptimizer`)."""
 
+    defaults: Group
     param_groups: list[Group]
     state: defaultdict[Tensor, State]
     _steps: Remembered[Step]
@@ -92,7 +93,10 @@ def step(optimizer: Repeatable) -> bool:
         values = None if frame is None else _values(operands, frame)
         if frame is None or values is None:
             return False
-        key = (tuple(values), _options(optimizer, parts))
+        options = _options(optimizer, parts)
+        if options is None:
+            return False
+        key = (tuple(values), options)
         states = [part.state for part in parts]
         known = optimizer._steps.get(key)
         writes = None
@@ -141,22 +145,25 @@ def _frame_of(parts: Sequence[Part]) -> Frame | None:
 
 
 def _values(operands: Sequence[Tensor], frame: Frame) -> list[Value] | None:
-    found = []
-    for x in operands:
-        value = keys.value_of(x, frame)
-        if value is None or x._storage.shared is not None:  # others see what is written
-            return None
-        found.append(value)
+    found: list[Value] = []
+    if not keys.add_to_key(operands, found, [], frame) \
+            or any(x._storage.shared is not None for x in operands):  # others see what is written
+        return None
     return found
 
 
-def _options(optimizer: Repeatable, parts: Sequence[Part]) -> Hashable:
-    """What a step depends on besides tensors, and numbers that are inputs."""
+def _options(optimizer: Repeatable, parts: Sequence[Part]) -> Hashable | None:
+    """What a step depends on besides tensors, and numbers that are inputs: the options that an
+    optimizer has, and nothing that a user keeps beside them. None if one is a tensor or the
+    like."""
     varying, found = optimizer._varying, []
     for number, group in enumerate(optimizer.param_groups):
-        for name, value in group.items():
-            if name not in ("lr", "params"):
+        for name in (*optimizer.defaults, "maximize"):
+            if name != "lr":
+                value = group.get(name)
                 listed = value if isinstance(value, list | tuple) else (value,)
+                if not all(isinstance(v, int | float | str | None) for v in listed):
+                    return None
                 found.append((name, *[(type(v), bool(v) if (number, name, i) in varying else v)
                                       for i, v in enumerate(listed)]))
     first = parts[0].state.get("step", 0)

@@ -9,8 +9,8 @@ the graph over real memory, as it would have been recorded without frames, so no
 know of them.
 
 A frame lives as long as something was recorded in it and not computed; the next operation after
-that begins another. Templates of frames that begin at other lines are other nodes, so that a node
-belongs to a line of the user's.
+that begins another. Each device has its own. Templates of frames that begin at other lines are
+other nodes, so that a node belongs to a line of the user's.
 """
 from __future__ import annotations
 
@@ -144,8 +144,8 @@ class Frame:
             set_history(seen, COMPUTED)
 
     def tidy(self) -> None:
-        """Forget storages that are gone, each time that half of those which were made may be."""
-        self.made = [r for r in self.made if r() is not None]
+        """Forget storages that are gone, or known by other means."""
+        self.made = [ref(s) for s in self.known_storages()]
         self.room = max(ROOM, 2 * len(self.made))
 
     def known_storages(self) -> list[Storage]:
@@ -155,21 +155,48 @@ class Frame:
 
 
 class _Here(local):
-    """Of each thread. current: the frame that is recorded in. first_serial: while an operation is
-    recorded, that of the first storage which it made."""
+    """Of each thread. current: the frame that is recorded in; others: those that other devices go
+    on with. first_serial: while an operation is recorded, that of the first storage which it
+    made."""
 
     def __init__(self) -> None:
-        self.current: Callable[[], Frame | None] = _none
+        self.current: Callable[[], Frame | None] = _nothing
+        self.others: dict[str, Callable[[], Frame | None]] = {}
         self.first_serial: int | None = None
         self.draws: list[Any] = []
         self.frame: Frame | None = None
 
 
-def _none() -> None:
+def _nothing() -> None:
     return None
 
 
 here = _Here()
+
+
+def under_way(device: str) -> Frame | None:
+    """The frame that a device's operations are recorded in."""
+    frame = here.current()
+    return frame if frame is not None and frame.device == device \
+        else here.others.get(device, _nothing)()
+
+
+def go_on(frame: Frame) -> None:
+    """Record in this frame from now on; that of another device waits."""
+    current = here.current()
+    if current is not frame:
+        if current is not None and current.device != frame.device:
+            here.others[current.device] = here.current
+        here.others.pop(frame.device, None)
+        here.current = ref(frame)
+
+
+def end(frame: Frame) -> None:
+    """Record no more in this frame, if that was so."""
+    if here.current() is frame:
+        here.current = _nothing
+    elif here.others.get(frame.device, _nothing)() is frame:
+        del here.others[frame.device]
 
 
 def refuse_values() -> None:
@@ -211,28 +238,28 @@ class Deferred(Storage):
         """The natural shape."""
         if tracing.active is not None:
             tracing.touched(self)
-        template = self._template
-        return self._node.shape if template is None else template.shape
+        return known_template(self).shape
 
     @property
     def dtype(self) -> DType:
         """The type of the elements."""
         if tracing.active is not None:
             tracing.touched(self)
-        template = self._template
-        return self._node.dtype if template is None else template.dtype
+        return known_template(self).dtype
 
     @property
     def buffer(self) -> Buffer | None:
         """The memory that holds the value, or None if it is not computed yet."""
-        frame, template = self._frame, self._template
-        if frame is None or template is None:
-            return super().buffer
-        found: Buffer | None = frame.buffer_of(template)
+        frame = self._frame
+        found: Buffer | None
+        if frame is None:  # another thread has asked for its node meanwhile
+            found = _stored_buffer.__get__(self)
+        else:
+            found = frame.buffer_of(known_template(self))
         return found
 
 
-_stored_node = vars(Storage)["_node"]
+_stored_node, _stored_buffer = vars(Storage)["_node"], vars(Storage)["buffer"]
 _new = object.__new__
 _serials = levels.serials
 

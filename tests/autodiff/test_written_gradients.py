@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tensor_values import assert_alike
 from torch_if_there import torch
 
 import lazyten as lt
@@ -221,17 +222,6 @@ def test_writes_give_pytorchs_gradients(name: str, device: str) -> None:
             x = lt.tensor([1.0, 2.0, 3.0], device=device, requires_grad=True)
         results.append((plain(CHECKS[name](_On(m, device), x)), plain(x.grad)))
     assert_alike(results[1], results[0])
-
-
-def assert_alike(found: Any, expected: Any) -> None:
-    """Equal, floats to a few units in the last place."""
-    if isinstance(expected, list | tuple):
-        assert len(found) == len(expected)
-        for mine, other in zip(found, expected, strict=True):
-            assert_alike(mine, other)
-    else:
-        assert type(found) is type(expected)
-        assert found == (pytest.approx(expected) if isinstance(expected, float) else expected)
 
 
 class _On:

@@ -73,3 +73,15 @@ def counted_plans() -> Iterator[list[object]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(realization, "_make_plan", make_plan)
         yield made
+
+
+def assert_alike(found: Any, expected: Any, rel: float = 1e-6, abs: float = 1e-12) -> None:
+    """Equal in form and types, floats to these tolerances."""
+    if isinstance(expected, list | tuple):
+        assert len(found) == len(expected)
+        for mine, other in zip(found, expected, strict=True):
+            assert_alike(mine, other, rel, abs)
+    else:
+        assert type(found) is type(expected)
+        assert found == (pytest.approx(expected, rel=rel, abs=abs, nan_ok=True)
+                         if isinstance(expected, float) else expected)

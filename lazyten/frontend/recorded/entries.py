@@ -82,13 +82,6 @@ def fresh_tensor(frame: Frame, value: Value) -> Any:
     return result
 
 
-def tensor_of(frame: Frame, template: Node) -> Any:
-    """A new tensor with a template's value, through which no gradient flows."""
-    result: Any = Handle._view(deferred(frame, template, False), (), None)
-    frame.recorded += 1
-    return result
-
-
 def repeated(frame: Frame, entry: Entry, operands: Sequence[Handle[Any]]) -> Any:
     """Do what an operation did, with these operands."""
     frame.recorded += entry.weight

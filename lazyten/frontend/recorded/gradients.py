@@ -8,13 +8,20 @@ from weakref import ref
 from lazyten.autodiff import gradient, hooks
 from lazyten.execution import frame_runs
 from lazyten.frontend.core.handle import Handle, leaves
-from lazyten.frontend.recorded.entries import tensor_of
 from lazyten.frontend.recorded.keys import goes_on_in, is_on, value_of
 from lazyten.frontend.recorded.recording import are_sayable, is_clean
 from lazyten.ir.node import Node, const, elementwise, make
 from lazyten.ir.ops import Op
 from lazyten.operators.arrays import indexing
-from lazyten.storage.frames import Deferred, Frame, NeedsValue, defer, here, known_template
+from lazyten.storage.frames import (
+    Deferred,
+    Frame,
+    NeedsValue,
+    defer,
+    deferred,
+    here,
+    known_template,
+)
 from lazyten.storage.storage import Storage
 from lazyten.support.remembered import Remembered
 
@@ -106,7 +113,8 @@ def _collect(frame: Frame, root: Storage, parts: Parts, owners: Sequence[Any]) -
         if owner is None:
             continue
         if owner._grad is None:
-            owner._grad = tensor_of(frame, part)
+            owner._grad = Handle._view(deferred(frame, part, False), (), None)
+            frame.recorded += 1
         else:
             storage = owner._grad._storage
             known = value_of(owner._grad, frame)

@@ -5,10 +5,10 @@ for what the same step does another time, and the tensors among the arguments in
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from threading import get_ident
 from typing import Any
-from weakref import WeakValueDictionary, ref
+from weakref import WeakValueDictionary
 
 from lazyten.execution import frame_runs
 from lazyten.frontend.core.handle import Handle
@@ -17,7 +17,7 @@ from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node
 from lazyten.ir.ops import Op
 from lazyten.storage import frames, levels, tracing
-from lazyten.storage.frames import Deferred, Frame, here, known_template
+from lazyten.storage.frames import Deferred, Frame, go_on, here, known_template, under_way
 from lazyten.storage.placement import Device, default_device
 from lazyten.storage.storage import Storage
 from lazyten.support import grad_mode
@@ -55,35 +55,40 @@ def is_on() -> bool:
 
 
 def goes_on_in(frame: Frame) -> bool:
-    """Whether operations are recorded in this frame: from now on, if there is no other."""
-    current = here.current()
-    if current is None and frame.thread == get_ident():
-        here.current = ref(frame)
-        return True
-    return current is frame
+    """Whether operations are recorded in this frame: from now on, if its device has no other."""
+    found = under_way(frame.device)
+    if found is not frame and (found is not None or frame.thread != get_ident()):
+        return False
+    go_on(frame)
+    return True
 
 
 def frame_for(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Frame:
     """The frame for an operation where there is none under way: that of an operand that keeps its
     graph, or a new one."""
-    first: Handle[Any] | None = None
+    for storage in _storages(args, kwargs):
+        if storage.__class__ is Deferred and storage.keeps_graph and goes_on_in(storage._frame):
+            return storage._frame  # type: ignore[no-any-return]
+    return begun(device_of(args, kwargs) or default_device())
+
+
+def device_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+    """The device of the first tensor among arguments."""
+    first = next(_storages(args, kwargs), None)
+    return None if first is None else first.device
+
+
+def _storages(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Storage]:
     for x in (*args, *kwargs.values()):
         for one in x if type(x) in (list, tuple) else (x,):
             if isinstance(one, Handle):
-                storage = one._storage
-                first = one if first is None else first
-                if storage.__class__ is Deferred and storage.keeps_graph \
-                        and goes_on_in(storage._frame):
-                    return storage._frame  # type: ignore[no-any-return]
-    return begun(default_device() if first is None else first._storage.device)
+                yield one._storage
 
 
 def begun(device: str) -> Frame:
-    """The frame under way, or a new one."""
-    frame = here.current()
-    if frame is None:
-        frame = Frame(device)
-        here.current = ref(frame)
+    """The frame of a device that is under way, or a new one."""
+    frame = under_way(device) or Frame(device)
+    go_on(frame)
     return frame
 
 

@@ -10,7 +10,14 @@ from lazyten.execution import frame_runs
 from lazyten.frontend.core import mixed_precision
 from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.recorded.entries import DIRECT, Entry, fresh_tensor, repeated
-from lazyten.frontend.recorded.keys import add_aliases, add_by_name, add_to_key, frame_for
+from lazyten.frontend.recorded.keys import (
+    add_aliases,
+    add_by_name,
+    add_to_key,
+    begun,
+    device_of,
+    frame_for,
+)
 from lazyten.frontend.recorded.recording import record
 from lazyten.ir import dtype as dt
 from lazyten.storage import levels, tracing
@@ -57,7 +64,10 @@ def _found(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     if not add_to_key(args, key, operands, frame) \
             or kwargs and not add_by_name(kwargs, key, operands, frame):
         if here.current() is frame:
-            return function(*args, **kwargs)
+            device = device_of(args, kwargs)
+            if device is None or device == frame.device:
+                return function(*args, **kwargs)
+            begun(device)
         return _found(function, args, kwargs)  # an operand was computed, which begins a frame
     if len(operands) > 1:
         add_aliases(operands, key)

@@ -3,217 +3,22 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pytest
+from changing_programs import ACTS, Program, Values, anew, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tensor_values import assert_alike
 
 import lazyten as lt
 import lazyten.nn.functional as F
 from lazyten import nn
-from lazyten.frontend.recorded import gradients, keys, lookup
 from lazyten.ir import node
 from lazyten.storage import frames
 
-Values = list[Any]
-COUNT = 4
-
-
-@contextmanager
-def anew() -> Iterator[None]:
-    """Within this block nothing is looked up."""
-    before = lookup._found, keys.is_on, gradients.is_on
-    lookup._found = lambda function, args, kwargs: function(*args, **kwargs)
-    keys.is_on = gradients.is_on = lambda: False
-    try:
-        yield
-    finally:
-        lookup._found, keys.is_on, gradients.is_on = before
-
-
 # ---- programs that change their course -----------------------------------------------------------
-
-class Program:
-    """Tensors that acts work on: `w` requires gradients, `s` is written, `x` is new each step."""
-
-    def __init__(self, seed: int) -> None:
-        self.rng = np.random.default_rng(seed)
-        lt.manual_seed(seed)
-        self.w = lt.tensor(self.rng.normal(size=(COUNT, COUNT)), requires_grad=True)
-        self.b = lt.nn.Parameter(lt.tensor(self.rng.normal(size=COUNT)))
-        self.s = lt.tensor(self.rng.normal(size=(COUNT, COUNT)))
-        self.optimizer = lt.optim.Adam([self.w, self.b], lr=0.01)
-        self.kept: list[lt.Tensor] = []
-        self.array = self.rng.normal(size=(COUNT, COUNT))
-        self.outside = lt.from_numpy(self.array)
-        self.seen: Values = []
-        self.begin()
-
-    def begin(self) -> None:
-        self.x = lt.tensor(self.rng.normal(size=(COUNT, COUNT)))
-        self.y = self.x
-
-    def look(self, x: lt.Tensor) -> None:
-        self.seen.append((tuple(x.shape), x.requires_grad, x.detach().numpy().tolist()))
-
-
-def _product(p: Program) -> None:
-    p.y = (p.y @ p.w + p.b).tanh()
-
-
-def _sum(p: Program) -> None:
-    p.y = p.y + p.x * 0.5
-
-
-def _views(p: Program) -> None:
-    p.y = lt.cat([p.y[1:], p.y[:1]]).transpose(0, 1)
-
-
-def _write(p: Program) -> None:
-    p.s.mul_(0.5).add_(p.y.detach())
-
-
-def _write_view(p: Program) -> None:
-    p.s[1:, ::2] = p.y.detach()[:-1, ::2] * 2
-
-
-def _write_result(p: Program) -> None:
-    p.y = p.y * 1.5
-    p.y[0] = p.s[0]
-
-
-def _use_state(p: Program) -> None:
-    p.y = p.y - p.s
-
-
-def _dropout(p: Program) -> None:
-    p.y = F.dropout(p.y, 0.5) + lt.rand(COUNT, dtype=lt.float64)
-
-
-def _norm(p: Program) -> None:
-    p.y = F.layer_norm(p.y, (COUNT,)) + F.softmax(p.s, 0)
-
-
-def _branch(p: Program) -> None:
-    p.y = p.y * 2 if p.y.sum().item() > 0 else p.y.sin()
-
-
-def _number(p: Program) -> None:
-    p.y = p.y * float(p.rng.normal())
-
-
-def _positions(p: Program) -> None:
-    p.y = p.y[:, p.y.argmax(0)] + p.y.sort(1)[0]
-
-
-def _split(p: Program) -> None:
-    first, second = p.y.chunk(2, 1)
-    p.y = lt.cat([second * 2, first], 1)
-
-
-def _keep(p: Program) -> None:
-    p.kept = [*p.kept[-2:], p.y.mean().detach(), p.y]
-
-
-def _read_kept(p: Program) -> None:
-    for x in p.kept:
-        p.look(x)
-
-
-def _backward(p: Program) -> None:
-    if p.y.requires_grad:
-        (p.y ** 2).mean().backward()
-
-
-def _loss_first(p: Program) -> None:
-    if p.y.requires_grad:
-        loss = (p.y ** 2).mean()
-        p.seen.append(loss.item())
-        loss.backward()
-
-
-def _step(p: Program) -> None:
-    p.optimizer.step()
-
-
-def _by_hand(p: Program) -> None:
-    with lt.no_grad():
-        for q in (p.w, p.b):
-            if q.grad is not None:
-                q -= 0.01 * q.grad
-
-
-def _clear(p: Program) -> None:
-    p.optimizer.zero_grad()
-
-
-def _zero(p: Program) -> None:
-    p.optimizer.zero_grad(set_to_none=False)
-
-
-def _no_grad(p: Program) -> None:
-    with lt.no_grad():
-        p.seen.append((p.y @ p.w).sum().item())
-
-
-def _alias(p: Program) -> None:
-    z = p.s.detach()
-    z += 1
-    p.look(p.s)
-    p.s = p.s.clone()
-
-
-def _hook(p: Program) -> None:
-    if p.y.requires_grad:
-        p.y = p.y * 1
-        p.y.register_hook(lambda g: g * 0.5)
-
-
-def _double(p: Program) -> None:
-    p.y = p.y.double().float().double()
-
-
-def _shared(p: Program) -> None:
-    p.y = p.y + lt.from_numpy(p.array)
-    p.array += 1
-    p.y = p.y * lt.from_numpy(p.array)
-    p.outside.add_(0.5)
-
-
-def _look(p: Program) -> None:
-    p.look(p.y)
-
-
-ACTS: list[Callable[[Program], None]] = [
-    _product, _sum, _views, _write, _write_view, _write_result, _use_state, _dropout, _norm,
-    _branch, _number, _positions, _split, _keep, _read_kept, _backward, _loss_first, _step,
-    _by_hand, _clear, _zero, _no_grad, _alias, _hook, _double, _shared, _look]
-
-
-def run(courses: list[list[Callable[[Program], None]]], order: list[int]) -> Values:
-    """All that is seen in some steps, each of one of these courses."""
-    p = Program(0)
-    for number in order:
-        p.begin()
-        for act in courses[number % len(courses)]:
-            act(p)
-    for x in (p.y, p.w, p.b, p.s, *p.kept, *(q.grad for q in (p.w, p.b) if q.grad is not None)):
-        p.look(x)
-    return p.seen
-
-
-def assert_alike(found: Any, expected: Any) -> None:
-    if isinstance(expected, list | tuple):
-        assert len(found) == len(expected)
-        for a, b in zip(found, expected, strict=True):
-            assert_alike(a, b)
-    else:
-        assert type(found) is type(expected)
-        assert found == pytest.approx(expected, rel=1e-8, abs=1e-9, nan_ok=True)
-
 
 @settings(max_examples=25, deadline=None)
 @given(courses=st.lists(st.lists(st.sampled_from(ACTS), min_size=1, max_size=8), min_size=1,
@@ -223,7 +28,7 @@ def test_programs_that_change_their_course_see_what_they_see_without(
         courses: list[list[Callable[[Program], None]]], order: list[int]) -> None:
     with anew():
         expected = run(courses, order)
-    assert_alike(run(courses, order), expected)
+    assert_alike(run(courses, order), expected, rel=1e-8, abs=1e-9)
 
 
 # ---- what a known step does, and does not --------------------------------------------------------
@@ -260,6 +65,41 @@ def test_a_step_that_came_before_works_out_no_node(monkeypatch: pytest.MonkeyPat
     assert counts[0] > 200
     # The nodes that read the data, and results in memory: none of an operation.
     assert max(counts[6:]) <= 8
+
+
+def test_each_device_has_a_frame_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    work_out = node._shape_of
+    monkeypatch.setattr(node, "_shape_of", lambda *args: made.append(1) or work_out(*args))
+    w = lt.ones(3, device="interpreter", requires_grad=True)
+    x = lt.tensor([1.0, 2.0, 3.0], device="interpreter")
+    total, counts = lt.zeros(2, device="cpu").realize(), []
+    optimizer = lt.optim.SGD([w], lr=0.01)
+    for _ in range(8):
+        made.clear()
+        optimizer.zero_grad()
+        total = total + 1  # is not computed before the end
+        loss = ((x * w).tanh() ** 2).sum()
+        loss.backward()
+        total = total * 2
+        optimizer.step()
+        counts.append(len(made))
+    assert counts[0] > 20
+    assert max(counts[3:]) <= 8
+    assert total.tolist() == [510.0] * 2
+    assert not (w == 1).any().item()
+
+
+def test_what_a_user_keeps_in_a_group_is_no_option() -> None:
+    w = lt.ones(2, requires_grad=True)
+    optimizer = lt.optim.SGD([{"params": [w], "notes": {"seen": [1]}, "count": 0}], lr=0.5)
+    for number in range(4):
+        (w * lt.tensor([1.0, 2.0])).sum().backward()
+        optimizer.param_groups[0]["count"] = number
+        optimizer.step()
+        optimizer.zero_grad()
+    assert w.tolist() == [-1, -3]
+    assert len(optimizer._steps.again) == 1
 
 
 def test_training_gives_the_same_losses() -> None:

@@ -1,0 +1,197 @@
+"""Programs that change their course, to be run with steps that are looked up and without."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+import lazyten as lt
+import lazyten.nn.functional as F
+from lazyten.frontend.recorded import gradients, keys, lookup
+
+Values = list[Any]
+COUNT = 4
+"""Rows and columns."""
+
+
+@contextmanager
+def anew() -> Iterator[None]:
+    """Within this block nothing is looked up."""
+    before = lookup._found, keys.is_on, gradients.is_on
+    lookup._found = lambda function, args, kwargs: function(*args, **kwargs)
+    keys.is_on = gradients.is_on = lambda: False
+    try:
+        yield
+    finally:
+        lookup._found, keys.is_on, gradients.is_on = before
+
+
+class Program:
+    """Tensors that acts work on: `w` requires gradients, `s` is written, `x` is new each step."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+        lt.manual_seed(seed)
+        self.w = lt.tensor(self.rng.normal(size=(COUNT, COUNT)), requires_grad=True)
+        self.b = lt.nn.Parameter(lt.tensor(self.rng.normal(size=COUNT)))
+        self.s = lt.tensor(self.rng.normal(size=(COUNT, COUNT)))
+        self.optimizer = lt.optim.Adam([self.w, self.b], lr=0.01)
+        self.kept: list[lt.Tensor] = []
+        self.array = self.rng.normal(size=(COUNT, COUNT))
+        self.outside = lt.from_numpy(self.array)
+        self.seen: Values = []
+        self.begin()
+
+    def begin(self) -> None:
+        self.x = lt.tensor(self.rng.normal(size=(COUNT, COUNT)))
+        self.y = self.x
+
+    def look(self, x: lt.Tensor) -> None:
+        self.seen.append((tuple(x.shape), x.requires_grad, x.detach().numpy().tolist()))
+
+
+def _product(p: Program) -> None:
+    p.y = (p.y @ p.w + p.b).tanh()
+
+
+def _sum(p: Program) -> None:
+    p.y = p.y + p.x * 0.5
+
+
+def _views(p: Program) -> None:
+    p.y = lt.cat([p.y[1:], p.y[:1]]).transpose(0, 1)
+
+
+def _write(p: Program) -> None:
+    p.s.mul_(0.5).add_(p.y.detach())
+
+
+def _write_view(p: Program) -> None:
+    p.s[1:, ::2] = p.y.detach()[:-1, ::2] * 2
+
+
+def _write_result(p: Program) -> None:
+    p.y = p.y * 1.5
+    p.y[0] = p.s[0]
+
+
+def _use_state(p: Program) -> None:
+    p.y = p.y - p.s
+
+
+def _dropout(p: Program) -> None:
+    p.y = F.dropout(p.y, 0.5) + lt.rand(COUNT, dtype=lt.float64)
+
+
+def _norm(p: Program) -> None:
+    p.y = F.layer_norm(p.y, (COUNT,)) + F.softmax(p.s, 0)
+
+
+def _branch(p: Program) -> None:
+    p.y = p.y * 2 if p.y.sum().item() > 0 else p.y.sin()
+
+
+def _number(p: Program) -> None:
+    p.y = p.y * float(p.rng.normal())
+
+
+def _positions(p: Program) -> None:
+    p.y = p.y[:, p.y.argmax(0)] + p.y.sort(1)[0]
+
+
+def _split(p: Program) -> None:
+    first, second = p.y.chunk(2, 1)
+    p.y = lt.cat([second * 2, first], 1)
+
+
+def _keep(p: Program) -> None:
+    p.kept = [*p.kept[-2:], p.y.mean().detach(), p.y]
+
+
+def _read_kept(p: Program) -> None:
+    for x in p.kept:
+        p.look(x)
+
+
+def _backward(p: Program) -> None:
+    if p.y.requires_grad:
+        (p.y ** 2).mean().backward()
+
+
+def _loss_first(p: Program) -> None:
+    if p.y.requires_grad:
+        loss = (p.y ** 2).mean()
+        p.seen.append(loss.item())
+        loss.backward()
+
+
+def _step(p: Program) -> None:
+    p.optimizer.step()
+
+
+def _by_hand(p: Program) -> None:
+    with lt.no_grad():
+        for q in (p.w, p.b):
+            if q.grad is not None:
+                q -= 0.01 * q.grad
+
+
+def _clear(p: Program) -> None:
+    p.optimizer.zero_grad()
+
+
+def _zero(p: Program) -> None:
+    p.optimizer.zero_grad(set_to_none=False)
+
+
+def _no_grad(p: Program) -> None:
+    with lt.no_grad():
+        p.seen.append((p.y @ p.w).sum().item())
+
+
+def _alias(p: Program) -> None:
+    z = p.s.detach()
+    z += 1
+    p.look(p.s)
+    p.s = p.s.clone()
+
+
+def _hook(p: Program) -> None:
+    if p.y.requires_grad:
+        p.y = p.y * 1
+        p.y.register_hook(lambda g: g * 0.5)
+
+
+def _double(p: Program) -> None:
+    p.y = p.y.double().float().double()
+
+
+def _shared(p: Program) -> None:
+    p.y = p.y + lt.from_numpy(p.array)
+    p.array += 1
+    p.y = p.y * lt.from_numpy(p.array)
+    p.outside.add_(0.5)
+
+
+def _look(p: Program) -> None:
+    p.look(p.y)
+
+
+ACTS: list[Callable[[Program], None]] = [
+    _product, _sum, _views, _write, _write_view, _write_result, _use_state, _dropout, _norm,
+    _branch, _number, _positions, _split, _keep, _read_kept, _backward, _loss_first, _step,
+    _by_hand, _clear, _zero, _no_grad, _alias, _hook, _double, _shared, _look]
+
+
+def run(courses: list[list[Callable[[Program], None]]], order: list[int]) -> Values:
+    """All that is seen in some steps, each of one of these courses."""
+    p = Program(0)
+    for number in order:
+        p.begin()
+        for act in courses[number % len(courses)]:
+            act(p)
+    for x in (p.y, p.w, p.b, p.s, *p.kept, *(q.grad for q in (p.w, p.b) if q.grad is not None)):
+        p.look(x)
+    return p.seen
