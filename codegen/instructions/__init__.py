@@ -14,6 +14,8 @@ Files, in reading order:
   aligned.
 - congruence.py: Congruences: what integers leave when divided by a power of two, whatever loops
   count to.
+- division.py: Floor division and its remainder become what machines have: QUOTIENT, REMAINDER and
+  FLOOR.
 - aliasing.py: Which arguments of a kernel may be one memory: an output and an input that it
   replaces.
 

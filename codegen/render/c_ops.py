@@ -90,9 +90,6 @@ class Emitter(Protocol):
     def let(self, kind: str, text: str) -> str:
         """Append `kind new = text;`; gives the new name."""
 
-    def constant(self, operand: str) -> Scalar | None:
-        """The value of an operand that is a literal; None if it is not."""
-
     def mulacc(self, a: str, b: str, c: str) -> str:
         """a * b + c of floats."""
 
@@ -196,88 +193,17 @@ def _mulacc(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> st
     return f"{_promoted(a, dtype, lanes)} * {b} + {c}"
 
 
-def _int_division(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...],
-                  modulo: bool) -> str:
-    """Floor division or its remainder. By 0: 0. The least integer by -1 wraps."""
-    a, b = args
-    kind, mask = type_name(dtype, lanes), mask_type(dtype, lanes)
-    zero, one = literal(0, dtype, lanes), literal(1, dtype, lanes)
-    divisor = out.constant(b)
-    constant = divisor is not None and divisor > 0  # not 0, nor -1, whose quotient may overflow
-    if dtype.kind == "u":
-        safe = b if constant else out.let(kind, f"({b} == {zero}) ? {one} : {b}")
-        result = out.let(kind, f"{a} {'%' if modulo else '/'} {safe}")
-        return result if constant else f"({b} == {zero}) ? {zero} : {result}"
-    minus, safe = literal(-1, dtype, lanes), b
-    if not constant:
-        safe = out.let(kind, f"(({b} == {zero}) | ({b} == {minus})) ? {one} : {b}")
-    top, bottom = signed(a, dtype, lanes), signed(safe, dtype, lanes)
-    rest = out.let(kind, _unsigned(f"{top} % {bottom}", dtype, lanes))
-    signs = out.let(kind, f"{rest} ^ {safe}")
-    low = signed(zero, dtype, lanes)
-    crossed = out.let(mask, f"({rest} != {zero}) & ({signed(signs, dtype, lanes)} < {low})")
-    if modulo:
-        result = out.let(kind, f"{rest} + {safe}")
-        result = out.let(kind, f"{crossed} ? {result} : {rest}")
-    else:
-        quotient = out.let(kind, _unsigned(f"{top} / {bottom}", dtype, lanes))
-        lower = out.let(kind, f"{quotient} - {one}")
-        result = out.let(kind, f"{crossed} ? {lower} : {quotient}")
-    if constant:
-        return result
-    negated = zero if modulo else out.let(kind, f"{zero} - {a}")
-    result = out.let(kind, f"({b} == {minus}) ? {negated} : {result}")
-    return f"({b} == {zero}) ? {zero} : {result}"
+def _truncating(symbol: str) -> Row:
+    def row(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
+        if dtype.is_float:
+            return out.call("fmod", dtype, lanes, *args)
+        result = f" {symbol} ".join(signed(x, dtype, lanes) for x in args)
+        return _unsigned(result, dtype, lanes) if dtype.kind == "i" else result
+    return row
 
 
-def _float_modulo(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> tuple[str, str]:
-    """C's remainder, and whether it must move by one divisor to get the divisor's sign."""
-    a, b = args
-    zero = literal(0.0, dtype, lanes)
-    rest = out.let(type_name(dtype, lanes), out.call("fmod", dtype, lanes, a, b))
-    return rest, out.let(mask_type(dtype, lanes),
-                         f"({rest} != {zero}) & (({b} < {zero}) ^ ({rest} < {zero}))")
-
-
-def _float_mod(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
-    kind, zero = type_name(dtype, lanes), literal(0.0, dtype, lanes)
-    rest, crossed = _float_modulo(out, dtype, lanes, args)
-    moved = out.let(kind, f"{rest} + {args[1]}")
-    moved = out.let(kind, f"{crossed} ? {moved} : {rest}")
-    signed_zero = out.call("copysign", dtype, lanes, zero, args[1])
-    return f"({rest} == {zero}) ? {signed_zero} : {moved}"
-
-
-def _float_floor_division(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
-    """NumPy's: from the remainder, so that it agrees with `%`, rounded to the nearest integer."""
-    a, b = args
-    kind = type_name(dtype, lanes)
-    zero, one = literal(0.0, dtype, lanes), literal(1.0, dtype, lanes)
-    if b == one:  # a floor, which is NaN for infinite a
-        none = out.let(kind, f"{a} - {a}")
-        return f"({none} != {none}) ? {none} : {out.call('floor', dtype, lanes, a)}"
-    rest, crossed = _float_modulo(out, dtype, lanes, args)
-    quotient = out.let(kind, f"({a} - {rest}) / {b}")
-    quotient = out.let(kind, f"{crossed} ? {quotient} - {one} : {quotient}")
-    floor = out.let(kind, out.call("floor", dtype, lanes, quotient))
-    half = literal(0.5, dtype, lanes)
-    floor = out.let(kind, f"({quotient} - {floor} > {half}) ? {floor} + {one} : {floor}")
-    exact = out.let(kind, f"{a} / {b}")
-    signed_zero = out.call("copysign", dtype, lanes, zero, exact)
-    floor = out.let(kind, f"({quotient} == {zero}) ? {signed_zero} : {floor}")
-    return f"({b} == {zero}) ? {exact} : {floor}"
-
-
-def _idiv(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
-    if dtype.is_float:
-        return _float_floor_division(out, dtype, lanes, args)
-    return _int_division(out, dtype, lanes, args, modulo=False)
-
-
-def _mod(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
-    if dtype.is_float:
-        return _float_mod(out, dtype, lanes, args)
-    return _int_division(out, dtype, lanes, args, modulo=True)
+def _floor(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
+    return out.call("floor", dtype, lanes, args[0])
 
 
 def convert(out: Emitter, source: DType, target: DType, lanes: int, x: str) -> str:
@@ -304,7 +230,8 @@ def convert(out: Emitter, source: DType, target: DType, lanes: int, x: str) -> s
 ROWS: dict[Op, Row] = {
     Op.NEG: _neg, Op.NOT: _not, Op.SQRT: _sqrt,
     Op.RECIPROCAL: _reciprocal, Op.ADD: _infix("+"), Op.SUB: _infix("-"), Op.MUL: _infix("*"),
-    Op.DIV: _infix("/"), Op.IDIV: _idiv, Op.MOD: _mod, Op.MAX: _max, Op.CMPLT: _less,
-    Op.CMPNE: _unequal, Op.AND: _infix("&"), Op.OR: _infix("|"), Op.XOR: _infix("^"),
-    Op.SHL: _infix("<<"), Op.SHR: _shift_right, Op.WHERE: _where, Op.MULACC: _mulacc,
+    Op.DIV: _infix("/"), Op.QUOTIENT: _truncating("/"), Op.REMAINDER: _truncating("%"),
+    Op.FLOOR: _floor, Op.MAX: _max, Op.CMPLT: _less, Op.CMPNE: _unequal, Op.AND: _infix("&"),
+    Op.OR: _infix("|"), Op.XOR: _infix("^"), Op.SHL: _infix("<<"), Op.SHR: _shift_right,
+    Op.WHERE: _where, Op.MULACC: _mulacc,
 }

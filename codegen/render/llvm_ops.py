@@ -116,7 +116,8 @@ def _max(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
 
 
 def _where(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
-    return _select(out, lanes, type_name(dtype, lanes), *args)
+    kind, mask = type_name(dtype, lanes), type_name(dt.bool_, lanes)
+    return out.line(f"select {mask} {args[0]}, {kind} {args[1]}, {kind} {args[2]}")
 
 
 def _mulacc(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
@@ -127,115 +128,9 @@ def _mulacc(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> st
     return out.line(f"add {kind} {out.line(f'mul {kind} {args[0]}, {args[1]}')}, {args[2]}")
 
 
-def _select(out: Emitter, lanes: int, kind: str, condition: str, a: str, b: str) -> str:
-    return out.line(f"select {type_name(dt.bool_, lanes)} {condition}, {kind} {a}, {kind} {b}")
-
-
-def _is_positive_constant(operand: str) -> bool:
-    """A literal divisor that needs no guard: not 0, and not -1, whose quotient may overflow."""
-    text = operand.rstrip(")").split()[-1]
-    return text.isdigit() and int(text) > 0
-
-
-def _int_division(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...],
-                  modulo: bool) -> str:
-    """Floor division or its remainder. By 0: 0. The least integer by -1 wraps."""
-    a, b = args
-    kind, mask = type_name(dtype, lanes), type_name(dt.bool_, lanes)
-    zero, one = literal(0, dtype, lanes), literal(1, dtype, lanes)
-    constant = _is_positive_constant(b)
-    safe, is_zero, is_minus = b, "", ""
-    if not constant:
-        is_zero = out.line(f"icmp eq {kind} {b}, {zero}")
-        safe = _select(out, lanes, kind, is_zero, one, b)
-        if dtype.kind == "i":
-            is_minus = out.line(f"icmp eq {kind} {b}, {literal(-1, dtype, lanes)}")
-            safe = _select(out, lanes, kind, is_minus, one, safe)
-    sign = "s" if dtype.kind == "i" else "u"
-    result = out.line(f"{sign}rem {kind} {a}, {safe}")
-    if sign == "s":
-        nonzero = out.line(f"icmp ne {kind} {result}, {zero}")
-        signs = out.line(f"xor {kind} {result}, {safe}")
-        opposite = out.line(f"icmp slt {kind} {signs}, {zero}")
-        crossed = out.line(f"and {mask} {nonzero}, {opposite}")
-        if modulo:
-            moved = out.line(f"add {kind} {result}, {safe}")
-            result = _select(out, lanes, kind, crossed, moved, result)
-        else:
-            quotient = out.line(f"sdiv {kind} {a}, {safe}")
-            lower = out.line(f"sub {kind} {quotient}, {one}")
-            result = _select(out, lanes, kind, crossed, lower, quotient)
-    elif not modulo:
-        result = out.line(f"udiv {kind} {a}, {safe}")
-    if is_minus:
-        negated = zero if modulo else out.line(f"sub {kind} {zero}, {a}")
-        result = _select(out, lanes, kind, is_minus, negated, result)
-    return result if constant else _select(out, lanes, kind, is_zero, zero, result)
-
-
-def _float_modulo(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> tuple[str, str]:
-    """C's remainder, and whether it must move by one divisor to get the divisor's sign."""
-    a, b = args
-    kind, mask = type_name(dtype, lanes), type_name(dt.bool_, lanes)
-    zero = literal(0.0, dtype, lanes)
-    remainder = out.line(f"frem {kind} {a}, {b}")
-    nonzero = out.line(f"fcmp une {kind} {remainder}, {zero}")
-    signs = out.line(f"xor {mask} {out.line(f'fcmp olt {kind} {b}, {zero}')}, "
-                     + out.line(f"fcmp olt {kind} {remainder}, {zero}"))
-    return remainder, out.line(f"and {mask} {nonzero}, {signs}")
-
-
-def _float_mod(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
+def _floor(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
     kind = type_name(dtype, lanes)
-    remainder, crossed = _float_modulo(out, dtype, lanes, args)
-    moved = out.line(f"fadd {kind} {remainder}, {args[1]}")
-    moved = _select(out, lanes, kind, crossed, moved, remainder)
-    signed = out.intrinsic(f"llvm.copysign.{suffix(dtype, lanes)}", kind,
-                           (kind, literal(0.0, dtype, lanes)), (kind, args[1]))
-    is_zero = out.line(f"fcmp oeq {kind} {remainder}, {literal(0.0, dtype, lanes)}")
-    return _select(out, lanes, kind, is_zero, signed, moved)
-
-
-def _float_floor_division(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
-    """NumPy's: from the remainder, so that it agrees with `%`, rounded to the nearest integer."""
-    a, b = args
-    kind, name = type_name(dtype, lanes), suffix(dtype, lanes)
-    if b == literal(1.0, dtype, lanes):
-        return _floor(out, kind, name, lanes, a)
-    zero, one = literal(0.0, dtype, lanes), literal(1.0, dtype, lanes)
-    remainder, crossed = _float_modulo(out, dtype, lanes, args)
-    quotient = out.line(f"fdiv {kind} {out.line(f'fsub {kind} {a}, {remainder}')}, {b}")
-    lower = out.line(f"fsub {kind} {quotient}, {one}")
-    quotient = _select(out, lanes, kind, crossed, lower, quotient)
-    floor = out.intrinsic(f"llvm.floor.{name}", kind, (kind, quotient))
-    rest = out.line(f"fsub {kind} {quotient}, {floor}")
-    low = out.line(f"fcmp ogt {kind} {rest}, {literal(0.5, dtype, lanes)}")
-    floor = _select(out, lanes, kind, low, out.line(f"fadd {kind} {floor}, {one}"), floor)
-    exact = out.line(f"fdiv {kind} {a}, {b}")
-    signed = out.intrinsic(f"llvm.copysign.{name}", kind, (kind, zero), (kind, exact))
-    is_zero = out.line(f"fcmp oeq {kind} {quotient}, {zero}")
-    floor = _select(out, lanes, kind, is_zero, signed, floor)
-    return _select(out, lanes, kind, out.line(f"fcmp oeq {kind} {b}, {zero}"), exact, floor)
-
-
-def _floor(out: Emitter, kind: str, name: str, lanes: int, x: str) -> str:
-    """Floor division by 1, which is NaN for an infinite x."""
-    floor = out.intrinsic(f"llvm.floor.{name}", kind, (kind, x))
-    none = out.line(f"fsub {kind} {x}, {x}")
-    infinite = out.line(f"fcmp uno {kind} {none}, {none}")
-    return _select(out, lanes, kind, infinite, none, floor)
-
-
-def _idiv(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
-    if dtype.is_float:
-        return _float_floor_division(out, dtype, lanes, args)
-    return _int_division(out, dtype, lanes, args, modulo=False)
-
-
-def _mod(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
-    if dtype.is_float:
-        return _float_mod(out, dtype, lanes, args)
-    return _int_division(out, dtype, lanes, args, modulo=True)
+    return out.intrinsic(f"llvm.floor.{suffix(dtype, lanes)}", kind, (kind, args[0]))
 
 
 def suffix(dtype: DType, lanes: int) -> str:
@@ -267,7 +162,8 @@ def convert(out: Emitter, source: DType, target: DType, lanes: int, x: str) -> s
 ROWS: dict[Op, Row] = {
     Op.NEG: _neg, Op.NOT: _not, Op.SQRT: _sqrt, Op.RECIPROCAL: _reciprocal,
     Op.ADD: _pick("fadd", "add"), Op.SUB: _pick("fsub", "sub"), Op.MUL: _pick("fmul", "mul"),
-    Op.DIV: _pick("fdiv", "sdiv"), Op.IDIV: _idiv, Op.MOD: _mod, Op.MAX: _max,
+    Op.DIV: _pick("fdiv", "sdiv"), Op.QUOTIENT: _pick("", "sdiv", "udiv"),
+    Op.REMAINDER: _pick("frem", "srem", "urem"), Op.FLOOR: _floor, Op.MAX: _max,
     Op.CMPLT: _pick("fcmp olt", "icmp slt", "icmp ult"), Op.CMPNE: _pick("fcmp une", "icmp ne"),
     Op.AND: _pick("", "and"), Op.OR: _pick("", "or"), Op.XOR: _pick("", "xor"),
     Op.SHL: _pick("", "shl"), Op.SHR: _pick("", "ashr", "lshr"),

@@ -112,9 +112,6 @@ class _Renderer:
         self.line(f"{kind} {name} = {text};")
         return name
 
-    def constant(self, operand: str) -> Scalar | None:
-        return self.constants.get(operand)
-
     def mulacc(self, a: str, b: str, c: str) -> str:
         return self.dialect.mulacc.format(a=a, b=b, c=c)
 

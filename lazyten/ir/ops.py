@@ -119,6 +119,11 @@ class Op(metaclass=_Ops):
                                    # the sum of the products of small matrices that a warp holds
     SINK: ClassVar[Op]             # src: stores
 
+    # INSTRUCTIONS: what machines have in place of IDIV and MOD; see division.py
+    QUOTIENT: ClassVar[Op]         # of integers, truncated; not by 0, nor the least one by -1
+    REMAINDER: ClassVar[Op]        # what that leaves, with the dividend's sign; C's fmod of floats
+    FLOOR: ClassVar[Op]            # of floats
+
 
 for _value, _name in enumerate((n for n in Op.__annotations__ if n.isupper()), 1):
     _op = Op()
@@ -130,7 +135,8 @@ IDENTITY_OPS = frozenset({Op.LEAF, Op.DETACH, Op.CUSTOM_GRADIENT, Op.CHECKED})
 """Graph ops that steer gradients and checks only: their value is src[0]."""
 COMBINERS = frozenset({Op.ADD, Op.MUL, Op.MAX})
 LOOP_ONLY = frozenset({Op.PARAM, Op.RANGE, Op.LOAD, Op.STORE, Op.ACCUMULATE, Op.STAGE,
-                       Op.MATRIX, Op.SINK})
+                       Op.MATRIX, Op.SINK,
+                       Op.QUOTIENT, Op.REMAINDER, Op.FLOOR})
 
 Array = Any  # np.ndarray or np.generic: the table's functions take and give both
 

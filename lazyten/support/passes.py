@@ -56,6 +56,7 @@ NAMES = {
     "check_accesses": "compares of each position with its array are added",
     "narrow": "index arithmetic is done in 32 bits where it fits",
     "vectorize": "neighbours in memory are loaded and stored at once",
+    "divide": "floor division becomes the truncating one of machines",
     "render": "instructions become text",
 }
 """All passes in the order in which they run, and what each does."""

@@ -1,0 +1,172 @@
+"""Floor division and its remainder become what machines have: QUOTIENT, REMAINDER and FLOOR.
+
+In: a Function with nothing but its text left to make; the passes before look for IDIV and MOD in
+index arithmetic. Out: the same without IDIV and MOD. Machines truncate towards zero, and fail where
+a divisor is 0 or the least integer is divided by -1.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from itertools import count
+
+from lazyten.codegen.instructions.instructions import (
+    Block,
+    Compute,
+    Constant,
+    Function,
+    Instruction,
+    Loop,
+    Splat,
+    Value,
+    instructions_of,
+)
+from lazyten.codegen.numerics.expression import (
+    add,
+    bitcast,
+    bits_of,
+    both,
+    differ,
+    divide,
+    less,
+    mul,
+    sub,
+    where,
+    xor,
+)
+from lazyten.ir.dtype import DType, Scalar
+from lazyten.ir.node import Node, Param, make, toposort
+from lazyten.ir.ops import Op
+
+DIVISIONS = (Op.IDIV, Op.MOD)
+
+
+def divides(function: Function) -> bool:
+    """Whether there is a floor division or a remainder of one."""
+    return any(isinstance(item, Compute) and item.op in DIVISIONS
+               for item in instructions_of(function.body))
+
+
+def expand_divisions(function: Function) -> Function:
+    """The function in what machines have."""
+    return replace(function, body=_block(function.body, {}, count(-1, -1)))
+
+
+def _block(block: Block, known: dict[Value, Scalar], ids: Iterator[int]) -> Block:
+    """known: values that are constants. ids: numbers that no value has."""
+    out = Block(block.depth)
+    for item in block.items:
+        if isinstance(item, Compute) and item.op in DIVISIONS:
+            out.items += _instructions(item, known.get(item.args[1], 0), ids)
+            continue
+        if isinstance(item, Constant):
+            known[item.out] = item.value
+        elif isinstance(item, Splat | Compute) and (source := _copied(item)) in known:
+            known[item.out] = known[source]
+        elif isinstance(item, Loop):
+            item = replace(item, body=_block(item.body, known, ids))
+        out.items.append(item)
+    return out
+
+
+def _copied(item: Splat | Compute) -> Value | None:
+    """What a splat, or a cast from one integer type to another as wide, has the bits of."""
+    if isinstance(item, Splat):
+        return item.source
+    x, out = item.args[0], item.out
+    is_same = item.op is Op.CAST and x.dtype.is_int and out.dtype.is_int
+    return x if is_same and x.dtype.bits == out.dtype.bits else None
+
+
+def _instructions(item: Compute, divisor: Scalar, ids: Iterator[int]) -> Iterator[Instruction]:
+    """What a division by a constant, or else 0, is made of."""
+    dtype = item.out.dtype
+    formula = _formula(item.op, dtype, divisor == 1 if dtype.is_float else divisor > 0)
+    values = dict(zip(_operands(dtype), item.args, strict=True))
+    for node in formula:
+        if node in values:
+            continue
+        last = node is formula[-1]
+        values[node] = item.out if last else Value(next(ids), node.dtype, item.out.lanes)
+        yield Constant(values[node], node.value) if node.op is Op.CONST else \
+            Compute(values[node], node.op, tuple(values[s] for s in node.src))
+
+
+def _operands(dtype: DType) -> tuple[Node, Node]:
+    """What stands for dividend and divisor in a formula."""
+    return make(Op.PARAM, dtype, (), Param(0, 1)), make(Op.PARAM, dtype, (), Param(1, 1))
+
+
+@cache
+def _formula(op: Op, dtype: DType, is_simple: bool) -> tuple[Node, ...]:
+    """The nodes of a division, operands first. is_simple: by a float of 1, by a positive integer"""
+    a, b = _operands(dtype)
+    rule = _FLOATS[op] if dtype.is_float else _signed if dtype.kind == "i" else _unsigned
+    return tuple(toposort([rule(op, a, b, is_simple)]))
+
+
+# ---- integers: divided by 0 they give 0, and the least one by -1 wraps ---------------------------
+
+def _unsigned(op: Op, a: Node, b: Node, is_positive: bool) -> Node:
+    if is_positive:
+        return _machine(op, a, b)
+    nonzero = differ(b, 0)
+    result = _machine(op, a, where(nonzero, b, 1))  # by 1 nothing remains
+    return result if op is Op.MOD else where(nonzero, result, 0)
+
+
+def _signed(op: Op, a: Node, b: Node, is_positive: bool) -> Node:
+    usual = both(differ(b, 0), differ(b, -1))
+    safe = b if is_positive else where(usual, b, 1)
+    rest = _machine(Op.MOD, a, safe)
+    crossed = both(differ(rest, 0), less(xor(rest, safe), 0))
+    if op is Op.MOD:
+        return where(crossed, add(rest, safe), rest)
+    quotient = _machine(Op.IDIV, a, safe)
+    result = where(crossed, sub(quotient, 1), quotient)
+    return result if is_positive else where(usual, result, mul(a, b))
+
+
+def _machine(op: Op, a: Node, b: Node) -> Node:
+    return make(Op.REMAINDER if op is Op.MOD else Op.QUOTIENT, a.dtype, (a, b))
+
+
+# ---- floats --------------------------------------------------------------------------------------
+
+def _remainder(a: Node, b: Node) -> tuple[Node, Node]:
+    """C's remainder, and whether it must move by one divisor to get the divisor's sign."""
+    rest = _machine(Op.MOD, a, b)
+    return rest, both(differ(rest, 0.0), xor(less(b, 0.0), less(rest, 0.0)))
+
+
+def _modulo(op: Op, a: Node, b: Node, is_one: bool) -> Node:
+    rest, crossed = _remainder(a, b)
+    return where(differ(rest, 0.0), where(crossed, add(rest, b), rest), _zero(b))
+
+
+def _floor_division(op: Op, a: Node, b: Node, is_one: bool) -> Node:
+    """NumPy's: from the remainder, so that it agrees with `%`, rounded to the nearest integer. By 1
+    it is a floor, which is NaN for infinities."""
+    if is_one:
+        none = sub(a, a)
+        return where(differ(none, none), none, _floor(a))
+    rest, crossed = _remainder(a, b)
+    quotient = divide(sub(a, rest), b)
+    quotient = where(crossed, sub(quotient, 1.0), quotient)
+    floor, exact = _floor(quotient), divide(a, b)
+    floor = where(less(0.5, sub(quotient, floor)), add(floor, 1.0), floor)
+    floor = where(differ(quotient, 0.0), floor, _zero(exact))
+    return where(differ(b, 0.0), floor, exact)
+
+
+def _floor(x: Node) -> Node:
+    return make(Op.FLOOR, x.dtype, (x,))
+
+
+def _zero(sign: Node) -> Node:
+    """0 with the sign of a float."""
+    return bitcast(both(bits_of(sign), 1 << sign.dtype.bits - 1), sign.dtype)
+
+
+_FLOATS = {Op.MOD: _modulo, Op.IDIV: _floor_division}
