@@ -326,10 +326,11 @@ def known_template(storage: Storage) -> Node:
 
 
 def is_known(storage: Storage, frame: Frame) -> bool:
-    """Whether `storage._template` is its value in this frame; made known to it if that can be."""
+    """Whether `storage._template` is its value in this frame, which is of its device; made known to
+    it if that can be."""
     if storage._mark == frame.number:
         return True
-    if storage.__class__ is not Storage or storage.keeps_graph or storage.device != frame.device:
+    if storage.__class__ is not Storage or storage.keeps_graph:
         return False
     if storage.shared is not None:
         storage.refresh()

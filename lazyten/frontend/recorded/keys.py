@@ -152,7 +152,7 @@ def value_of(x: Handle[Any], frame: Frame) -> Value | None:
     """What a tensor is in a frame; None if it has no part in it."""
     storage, lineage = x._storage, x._lineage
     if lineage is not None and (lineage.carrier is not None or lineage.was_freed) \
-            or storage.retaining:
+            or storage.retaining or storage.device != frame.device:
         return None
     if storage.__class__ is Deferred and frame_runs.bring_up_to_date(
             storage, frame, lineage is None and _grad.enabled):

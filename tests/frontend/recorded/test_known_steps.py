@@ -1,8 +1,10 @@
 """Steps that are looked up (frontend/recorded/) do what they do where all is recorded anew."""
 from __future__ import annotations
 
+import inspect
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,9 @@ from tensor_values import assert_alike
 import lazyten as lt
 import lazyten.nn.functional as F
 from lazyten import nn
+from lazyten.frontend.recorded import keys, recording
 from lazyten.ir import node
+from lazyten.ir.ops import Op
 from lazyten.storage import frames
 
 # ---- programs that change their course -----------------------------------------------------------
@@ -73,7 +77,7 @@ def test_each_device_has_a_frame_of_its_own(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(node, "_shape_of", lambda *args: made.append(1) or work_out(*args))
     w = lt.ones(3, device="interpreter", requires_grad=True)
     x = lt.tensor([1.0, 2.0, 3.0], device="interpreter")
-    total, counts = lt.zeros(2, device="cpu").realize(), []
+    total, counts, used = lt.zeros(2, device="cpu").realize(), [], set()
     optimizer = lt.optim.SGD([w], lr=0.01)
     for _ in range(8):
         made.clear()
@@ -84,8 +88,10 @@ def test_each_device_has_a_frame_of_its_own(monkeypatch: pytest.MonkeyPatch) -> 
         total = total * 2
         optimizer.step()
         counts.append(len(made))
+        used.add(total._storage._frame)
     assert counts[0] > 20
     assert max(counts[3:]) <= 8
+    assert len(used) == 1 and None not in used
     assert total.tolist() == [510.0] * 2
     assert not (w == 1).any().item()
 
@@ -100,6 +106,31 @@ def test_what_a_user_keeps_in_a_group_is_no_option() -> None:
         optimizer.zero_grad()
     assert w.tolist() == [-1, -3]
     assert len(optimizer._steps.again) == 1
+
+
+def test_gradients_of_several_passes_are_added() -> None:
+    w, x = lt.tensor([1.0, 2.0], requires_grad=True), lt.tensor([3.0, 4.0])
+    for _ in range(4):
+        w.grad = None
+        losses = [(w * x).sum(), (w * w).sum()]
+        for loss in losses:
+            loss.backward()  # the second finds a gradient that is not computed
+        assert w.grad is not None
+        assert w.grad.tolist() == [5, 8]
+        w.grad.add_(1)
+        (w * x).sum().backward()
+        assert w.grad.tolist() == [9, 13]
+
+
+def test_memory_that_others_write_to_is_read_when_an_operation_is_called() -> None:
+    values = np.ones(3, np.float32)
+    x = lt.from_numpy(values)
+    for k in range(4):
+        y = x * 2
+        values += 1
+        z = x * 3
+        assert y.tolist() == [2 * (k + 1)] * 3
+        assert z.tolist() == [3 * (k + 2)] * 3
 
 
 def test_training_gives_the_same_losses() -> None:
@@ -129,8 +160,8 @@ def test_two_tensors_of_one_value_are_not_taken_for_one() -> None:
     for _ in range(3):
         a = x * 2
         b = a.clone()
-        second = lt.broadcast_tensors(a, b)[1]
         again = lt.broadcast_tensors(a, a)[1]
+        second = lt.broadcast_tensors(a, b)[1]
         second += 1
         assert a.tolist() == again.tolist() == [2, 2, 2]
         assert b.tolist() == [3, 3, 3]
@@ -140,7 +171,10 @@ def test_a_line_that_fails_is_named_though_the_same_was_done_elsewhere() -> None
     x = lt.tensor([1.0, 2.0, 3.0])
     for _ in range(3):
         x[lt.tensor([0, 2])].tolist()
-    with pytest.raises(lt.IndexingError, match=r"index 5 is outside axis 0.*test_known_steps"):
+    here = inspect.currentframe()
+    assert here is not None
+    line = here.f_lineno + 2
+    with pytest.raises(lt.IndexingError, match=rf"index 5 is .* at test_known_steps\.py:{line}$"):
         x[lt.tensor([0, 5])].tolist()
 
 
@@ -228,10 +262,28 @@ def test_what_an_operation_depends_on_besides_its_arguments() -> None:
         with lt.autocast("cpu", dtype=lt.bfloat16):
             low = (lt.ones(2, 2, device="cpu") @ lt.ones(2, 2, device="cpu")).dtype
         assert (low, (lt.ones(2, 2) @ lt.ones(2, 2)).dtype) == (lt.bfloat16, lt.float32)
-        w = lt.ones(2, requires_grad=True)
+        w = lt.tensor([1.0, 2.0], requires_grad=True)
         with lt.no_grad():
             assert not (w * 2).requires_grad
         assert (w * 2).requires_grad
+
+
+def test_what_holds_a_value_of_one_step_is_not_remembered() -> None:
+    def rule(x: object) -> Callable[[], object]:
+        return lambda: x
+
+    x = lt.tensor([1.0]).realize()
+    memory = x._storage.buffer
+    assert memory is not None
+    of_one_step, of_all = x._storage._node, keys.begun("cpu").source(memory, (1,))
+    assert recording.are_sayable([of_all]) and not recording.are_sayable([of_one_step])
+    for value in (2, "a", lt.float32, (1.5, None), partial(keys.begun, 3), recording.is_clean):
+        assert recording.holds_no_value(partial(keys.begun, value))
+    for value in (x, of_one_step, [x], object(), partial(keys.begun, x), rule(1)):
+        assert not recording.holds_no_value(partial(keys.begun, value))
+    held = node.make(Op.CUSTOM_GRADIENT, lt.float32, (of_all, of_all), rule(x))
+    with pytest.raises(recording.Unsayable):
+        recording.are_clean([held], 1 << 62)
 
 
 def test_random_numbers_go_on() -> None:
