@@ -13,6 +13,7 @@ from types import ModuleType as _ModuleType
 
 from lazyten import nn as nn
 from lazyten.autograd.checkpointing import checkpoint as checkpoint
+from lazyten.execution.launch_dump import dump_kernels as dump_kernels
 from lazyten.frontend.arguments import takes_tensors as _takes_tensors
 from lazyten.frontend.array_functions import atleast_1d as atleast_1d
 from lazyten.frontend.array_functions import atleast_2d as atleast_2d
@@ -190,7 +191,6 @@ from lazyten.support.grad_mode import inference_mode as inference_mode
 from lazyten.support.grad_mode import is_grad_enabled as is_grad_enabled
 from lazyten.support.grad_mode import no_grad as no_grad
 from lazyten.support.grad_mode import set_grad_enabled as set_grad_enabled
-from lazyten.support.launch_dump import dump_kernels as dump_kernels
 from lazyten.support.matmul_precision import (
     get_float32_matmul_precision as get_float32_matmul_precision,
 )
@@ -224,6 +224,7 @@ if _typing.TYPE_CHECKING:  # what not every program uses is loaded when it is fi
     from lazyten.frontend.serialization import load_safetensors as load_safetensors
     from lazyten.frontend.serialization import save_safetensors as save_safetensors
     from lazyten.func import vmap as vmap
+    from lazyten.seeing.profile import profile as profile
     from lazyten.tuning.tuning import load_decisions as load_decisions
     from lazyten.tuning.tuning import tune as tune
 
@@ -234,7 +235,7 @@ _LATER = {
     "grad": "autograd", "vmap": "func", "jit": "capture.jitted", "load": "frontend.saving",
     "save": "frontend.saving", "load_safetensors": "frontend.serialization",
     "save_safetensors": "frontend.serialization", "load_decisions": "tuning.tuning",
-    "tune": "tuning.tuning", **dict.fromkeys((
+    "tune": "tuning.tuning", "profile": "seeing.profile", **dict.fromkeys((
         "adaptive_avg_pool1d", "alpha_dropout", "avg_pool1d", "bilinear", "celu",
         "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
         "conv_transpose3d", "cosine_similarity", "dropout", "group_norm", "layer_norm",

@@ -5,8 +5,8 @@ from lazyten.support.refusals import refused
 
 globals().update(refused(
     "profiler", "operations run fused and later than they are called, so times of calls say "
-    "nothing; DEBUG=2 in the environment prints each kernel with its speed (docs/debug.md), "
-    "lazyten.explain(x) what will run, lazyten.testing.watch_kernels() counts",
+    "nothing; lazyten.profile() says what ran by kernel and by line, and writes a trace "
+    "(docs/seeing.md), lazyten.explain(x) what will run",
     "DeviceType", "ExecutionTraceObserver", "ProfilerAction", "ProfilerActivity",
     "kineto_available", "profile", "record_function", "schedule", "supported_activities",
     "tensorboard_trace_handler"))

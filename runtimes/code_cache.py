@@ -23,7 +23,7 @@ import numpy as np
 from lazyten.codegen.targets.generated import Generated
 from lazyten.ir.kernel import Kernel
 from lazyten.runtimes.overlap import overlapped
-from lazyten.support import passes
+from lazyten.support import observers
 from lazyten.support.disk_cache import DiskCache, default_folder
 
 IMPORTED = time.time()
@@ -54,7 +54,8 @@ class CodeCache:
         found = {key: entry for key, kernel in kernels.items()
                  if (entry := self._find(key, kernel)) is not None}
         missing = [key for key in kernels if key not in found]
-        made = overlapped(generate, compile, [[kernels[key]] for key in missing])
+        made = overlapped(generate, observers.compiling(compile),
+                          [[kernels[key]] for key in missing])
         for key, ((text,), (code,)) in zip(missing, made, strict=True):
             found[key] = text, code
             self._write(key, [text], code)
@@ -68,7 +69,7 @@ class CodeCache:
         if parts is not None:
             return list(map(_from_text, parts[:-1], kernels.values())), parts[-1]
         generated = generate(list(kernels.values()))
-        code = compile(generated)
+        code = observers.compiling(compile)(generated)
         self._write(key, generated, code)
         return generated, code
 
@@ -86,7 +87,7 @@ class CodeCache:
         return None if parts is None else (_from_text(parts[0], kernel), parts[1])
 
     def _read(self, key: str, kernels: int) -> list[bytes] | None:
-        if self.disk is None or kernels and passes.is_asked():  # a kernel found has no passes
+        if self.disk is None or kernels and observers.any_needs_passes():
             return None
         parts = self.disk.get(f"{self.context}\n{key}")
         return parts if parts is not None and len(parts) == kernels + 1 else None

@@ -35,6 +35,7 @@ from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Kernel, structure
 from lazyten.ir.node import toposort
 from lazyten.storage.device import Executor, Handle, Program
+from lazyten.support import observers
 from lazyten.support.errors import CompileError, DeviceError, DTypeError
 from lazyten.support.forking import undivided
 from lazyten.tuning.records import given_for
@@ -196,7 +197,7 @@ class Runtime(Executor):
         """Generate and compile kernels, given by their structure. A runtime may override this to
         find what was made before; see `code_cache`."""
         generated = self.generate(list(kernels.values()))
-        return generated, self.compile(generated)
+        return generated, observers.compiling(self.compile)(generated)
 
     def generate(self, kernels: Sequence[Kernel]) -> list[Generated]:
         """The kernels' texts for this device."""

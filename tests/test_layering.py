@@ -42,7 +42,7 @@ ROOMS = [
     "testing", "nn", "nn.modules", "nn.sequence", "nn.utils", "nn.__init__",
     "optim", "optim.lr_scheduler", "optim.__init__", "distributions", "amp", "func",
     "autograd.functional",
-    "capture", "utils.data", "utils", "tuning", "backends", "linalg", "special",
+    "capture", "utils.data", "utils", "tuning", "seeing", "backends", "linalg", "special",
     "signal", "fft", "masked", "cuda", "hub", "multiprocessing", "profiler",
     "lazyten", "einops_backend",
     "codegen.targets", "codegen.numerics", "codegen.loops", "codegen.instructions",

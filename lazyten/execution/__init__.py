@@ -15,10 +15,10 @@ Files, in reading order:
 - aliasing.py: Arrays that take the memory of others: what a step writes, that of what it is the
   last to read.
 - checks.py: Checks of indices whose values are known only once they are computed.
-- watching.py: Who is told which kernels are launched: `testing.py` watches, realizing and jit
-  report.
 - debug.py: What DEBUG=1..5 prints while computing: schedules, kernels, loops, machine code,
   passes.
+- launch_dump.py: Launches kept in files: the environment variable LAZYTEN_DUMP, and
+  `lt.dump_kernels`.
 - launch_file.py: Files of launches: what a kernel was given, to be run again.
 - trial.py: Timing decisions for one kernel, on buffers of its own, once their results are known
   to be right.

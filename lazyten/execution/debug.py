@@ -1,14 +1,15 @@
 """What DEBUG=1..5 prints while computing: schedules, kernels, loops, machine code, passes.
 
-The environment variable is read anew each time, so a program may change it. realization.py calls
-this, and passes.py prints what level 5 adds; docs/debug.md explains a dump line by line. Everything
-goes to standard output.
+The environment variable is read anew each time, so a program may change it. Who prints is one of
+those who look on (observers.py), as is who prints what level 5 adds (passes.py); docs/debug.md
+explains a dump line by line. Everything goes to standard output.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from textwrap import fill
+from weakref import WeakSet
 
 from lazyten.ir.kernel import Kernel
 from lazyten.ir.node import Node, dump, toposort
@@ -16,6 +17,7 @@ from lazyten.ir.ops import ELEMENTWISE, Op
 from lazyten.schedule.schedule import Schedule
 from lazyten.storage.device import Program
 from lazyten.support.errors import ArgumentError
+from lazyten.support.observers import Launch, Observer, Plan, Span
 from lazyten.support.passes import NAMES
 from lazyten.support.variables import Variable
 
@@ -43,18 +45,56 @@ def level() -> int:
     return int(text)
 
 
+class Printer(Observer):
+    """Prints what a level of DEBUG asks for."""
+
+    def __init__(self, level: int) -> None:
+        self.level, self.needs_launches = level, level >= 2
+
+    def runs(self, device: str, plan: Plan, spent: float | None) -> None:
+        show_schedule(plan.schedule, device, spent)
+        if self.level >= 3 and spent is not None:
+            show_passes(plan.seconds)
+        if self.level >= 2:
+            self._show_programs(plan)
+
+    def _show_programs(self, plan: Plan) -> None:
+        """The kernels of a plan that were not printed before, and the header of the rows."""
+        for step, program in zip(plan.schedule.steps, plan.programs, strict=True):
+            if program not in _shown:
+                _shown.add(program)
+                show_program(step.kernel, program, self.level)
+        if plan.programs:
+            print(_HEADER)
+
+    def launched(self, launch: Launch, spans: Sequence[Span]) -> None:
+        if self.level >= 2:
+            show_launch([kernel for kernel, _, _ in launch.kernels], sum(s.seconds for s in spans))
+
+
+_shown: WeakSet[Program] = WeakSet()
+
+
+def asked() -> Printer | None:
+    """Who prints what DEBUG asks for, if it asks for anything."""
+    detail = level()
+    return Printer(detail) if detail else None
+
+
 def flops(kernel: Kernel) -> int:
-    """Arithmetic operations of a kernel as its expression says: one an element and op, and one for
-    each element combined. Comparisons, selections and conversions count as none."""
-    total = 0
-    for node in toposort(kernel.outputs):
-        if node.op is Op.REDUCE:
-            total += node.src[0].numel
-        elif node.op is Op.MULACC:
-            total += 2 * node.numel
-        elif node.op in ELEMENTWISE and node.op not in _FREE and node.dtype.is_float:
-            total += node.numel
-    return total
+    """Arithmetic operations of a kernel as its expression says."""
+    return sum(map(node_flops, toposort(kernel.outputs)))
+
+
+def node_flops(node: Node) -> int:
+    """Arithmetic operations of a node: one an element, and one for each element combined.
+    Comparisons, selections and conversions count as none."""
+    if node.op is Op.REDUCE:
+        return node.src[0].numel
+    if node.op is Op.MULACC:
+        return 2 * node.numel
+    is_counted = node.op in ELEMENTWISE and node.op not in _FREE and node.dtype.is_float
+    return node.numel if is_counted else 0
 
 
 def traffic(kernel: Kernel) -> int:
@@ -105,18 +145,9 @@ def _types(outputs: Sequence[Node]) -> str:
     return ", ".join(name if count == 1 else f"{count} {name}" for count, name in counts)
 
 
-def show_header() -> None:
-    """DEBUG=2: the titles and units of the rows to come."""
-    print(_HEADER)
-
-
-def show_launch(kernels: Sequence[Kernel], programs: Sequence[Callable[[], None]],
-                seconds_of: Callable[[Callable[[], None]], float]) -> None:
-    """DEBUG=2: run the programs of a launch, wait for them, and print its row."""
-    def launch_all() -> None:
-        for launch in programs:
-            launch()
-    seconds = max(seconds_of(launch_all), 1e-9)
+def show_launch(kernels: Sequence[Kernel], seconds: float) -> None:
+    """DEBUG=2: the row of a launch."""
+    seconds = max(seconds, 1e-9)
     made = [output for kernel in kernels for output in kernel.outputs]
     print(f"{launch_name(kernels):<28} {_types(made):<24} {seconds * 1e6:>9.1f} "
           f"{sum(map(flops, kernels)) / seconds / 1e9:>8.2f} "

@@ -10,13 +10,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
-from typing import Any
-from weakref import WeakKeyDictionary, WeakSet
+from itertools import chain, islice
+from weakref import WeakKeyDictionary
 
-import numpy as np
-
-from lazyten.execution import debug, watching
+from lazyten.execution import debug, launch_dump
 from lazyten.execution.checks import index_checks, is_outside, outside_error, reach
 from lazyten.ir import dtype as dt
 from lazyten.ir.kernel import Kernel, Slot
@@ -28,10 +25,10 @@ from lazyten.schedule.schedule import Schedule, schedule
 from lazyten.storage import frames, history, tracing
 from lazyten.storage.device import Argument, Handle, Limit, Program, executor
 from lazyten.storage.storage import REALIZED, Buffer, Storage
-from lazyten.support import check_mode, launch_dump, matmul_precision, passes
+from lazyten.support import check_mode, matmul_precision, observers, passes
 from lazyten.support.errors import DeviceError, LazytenError
-from lazyten.support.forking import undivided
 from lazyten.support.location import user_location
+from lazyten.support.observers import Launch, Observer, Span
 
 
 @dataclass(slots=True, weakref_slot=True, eq=False)
@@ -84,9 +81,10 @@ RUNS = 4
 
 _plans: OrderedDict[Hashable, Plan] = OrderedDict()
 PLAN_LIMIT = 1024
+observers.on_request(debug.asked)
+observers.on_request(launch_dump.asked)
 _live: WeakKeyDictionary[Plan, str] = WeakKeyDictionary()
 """Every plan in use, jitted functions' too, and its device."""
-_shown: WeakSet[Program] = WeakSet()
 
 
 def realize(storages: Iterable[Storage]) -> None:
@@ -204,10 +202,7 @@ def _realize_on(device: str, storages: Sequence[Storage]) -> None:
     start = time.perf_counter()
     plan = plan_of(device, graph)
     spent = None if known else time.perf_counter() - start
-    detail = debug.level()
-    if detail:
-        show(device, plan, spent, detail)
-    buffers = run(device, plan, graph.buffers, detail)
+    buffers = run(device, plan, graph.buffers, spent)
     for check, buffer in zip(graph.checks, buffers[len(storages):], strict=True):
         if is_outside(check, buffer.numpy()):
             _refuse_index(check, device)
@@ -220,25 +215,6 @@ def _refuse_index(check: Node, device: str) -> None:
     index = Storage(check.src[0], device, keeps_graph=True)
     realize([index])
     raise outside_error(check, index.read())
-
-
-def show(device: str, plan: Plan, spent: float | None, detail: int) -> None:
-    """What DEBUG prints of a plan before it is run. spent: seconds that making it took."""
-    debug.show_schedule(plan.schedule, device, spent)
-    if detail >= 3 and spent is not None:
-        debug.show_passes(plan.seconds)
-    if detail >= 2:
-        _show_programs(plan, detail)
-
-
-def _show_programs(plan: Plan, detail: int) -> None:
-    """Print the kernels of a plan that were not printed before, and the header of the rows."""
-    for step, program in zip(plan.schedule.steps, plan.programs, strict=True):
-        if program not in _shown:
-            _shown.add(program)
-            debug.show_program(step.kernel, program, detail)
-    if plan.programs:
-        debug.show_header()
 
 
 class Graph:
@@ -329,11 +305,14 @@ class Graph:
 def _make_plan(device: str, graph: Graph) -> Plan:
     checks = check_mode.active()
     tf32 = _tf32(device)
+    start = time.perf_counter()
     with passes.timed() as seconds:
         made = scheduled(device, graph)
         programs = _programs(device, made, checks, tf32)
     plan = Plan(made, programs, checks, tf32, seconds=seconds)
     _live[plan] = device
+    for observer in observers.present():
+        observer.made(device, plan, Span(start, time.perf_counter() - start))
     return plan
 
 
@@ -364,65 +343,53 @@ def rebuild_plans() -> None:
             plan.programs, plan.launch = programs, None
 
 
-def run(device: str, plan: Plan, inputs: Sequence[Buffer], detail: int = 0) -> list[Buffer]:
-    """Run a plan's steps on these inputs; gives the output buffers. detail: the level of DEBUG."""
+def run(device: str, plan: Plan, inputs: Sequence[Buffer],
+        spent: float | None = None) -> list[Buffer]:
+    """Run a plan's steps on these inputs; gives the output buffers. spent: seconds that making it
+    took, if that was now."""
+    looking = observers.present()
+    for observer in looking:
+        observer.runs(device, plan, spent)
     made = plan.schedule
     blocks = reserve_blocks(device, made)
     outputs = reserve_outputs(device, made, blocks)
     handles = {a: b.handle for a, b in enumerate(inputs)}
     handles |= {a: blocks[b].handle for a, b in made.blocks.items()}
     handles |= {a: b.handle for a, b in outputs.items()}
-    if watching.watchers:
-        watching.ran(device, plan)
     plan.runs += 1
+    start = time.perf_counter()
     try:
-        if plan.runs > RUNS and detail < 2 and not launch_dump.folder():
+        if any(o.needs_launches for o in looking):
+            _launch_each(device, plan, handles, looking)
+        elif plan.runs > RUNS:
             plan.launch_all(device, handles)
         else:
-            _launch_each(device, plan, handles, detail)
+            for _, program, at in chain.from_iterable(plan.launches()):
+                program.launch(executor(device).located(handles, at))
     except DeviceError:  # whoever keeps it keeps this frame
         blocks.clear()
         outputs.clear()
         raise
+    for observer in looking:
+        observer.ran(device, plan, Span(start, time.perf_counter() - start))
     return [outputs[a] if a in outputs else inputs[a] for a in made.outputs]
 
 
-def _launch_each(device: str, plan: Plan, handles: Mapping[int, Handle], detail: int) -> None:
-    runtime = executor(device)
-    for launch in plan.launches():
-        if launch_dump.folder():
-            _keep(device, plan, launch, handles)
-        ready = [partial(p.launch, runtime.located(handles, at)) for _, p, at in launch]
-        if detail >= 2:
-            debug.show_launch([kernel for kernel, _, _ in launch], ready, runtime.seconds)
-        else:
-            for run_one in ready:
-                run_one()
-
-
-@undivided
-def _keep(device: str, plan: Plan, launch: Sequence[tuple[Kernel, Program, Sequence[Argument]]],
-          handles: Mapping[int, Handle]) -> None:
-    """Write what is about to be launched to files."""
-    from lazyten.execution import launch_file
-    for kernel, program, at in launch:
-        inputs = _inputs_of(device, plan.schedule, kernel, at, handles)
-        kernel = replace(kernel, checks=plan.checks)
-        launch_file.dump(launch_dump.folder(), device, kernel, program, inputs)
-
-
-def _inputs_of(device: str, made: Schedule, kernel: Kernel, at: Sequence[Argument],
-               handles: Mapping[int, Handle]) -> list[np.ndarray[Any, Any]]:
-    """The inputs of a launch as they are stored; 0 past the end of memory, which is not read."""
-    runtime = executor(device)
-    inputs = []
-    for argument, (dtype, size) in zip(at[len(kernel.outputs):], kernel.inputs, strict=True):
-        stored, count = made.arrays[argument.number]
-        there = (stored.itemsize * count - argument.offset) // dtype.itemsize
-        values = np.zeros(size, dtype.numpy)
-        runtime.copy_out(values[:there], runtime.located(handles, [argument])[0])
-        inputs.append(values)
-    return inputs
+def _launch_each(device: str, plan: Plan, handles: Mapping[int, Handle],
+                 looking: Sequence[Observer]) -> None:
+    """Launch kernels one by one, waiting for each."""
+    runtime, first = executor(device), 0
+    for kernels in plan.launches():
+        launch = Launch(device, plan, first, kernels)
+        first += len(kernels)
+        for observer in looking:
+            observer.launching(launch, handles)
+        spans = []
+        for _, program, at in kernels:
+            ready = partial(program.launch, runtime.located(handles, at))
+            spans.append(Span(time.perf_counter(), runtime.seconds(ready)))
+        for observer in looking:
+            observer.launched(launch, spans)
 
 
 # ---- memory --------------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from lazyten.execution import debug, watching
 from lazyten.execution.aliasing import first_launches, postponed, replacements, taken
 from lazyten.execution.checks import index_checks, is_outside, outside_error, reach
 from lazyten.execution.homes import Home, Homes, are_alone
@@ -23,7 +22,6 @@ from lazyten.execution.realization import (
     realize,
     reserve_blocks,
     run,
-    show,
 )
 from lazyten.ir.node import Node, make, reshape, substitute
 from lazyten.ir.ops import Op
@@ -31,8 +29,9 @@ from lazyten.schedule.schedule import Schedule, replan
 from lazyten.storage.device import Handle
 from lazyten.storage.placeholder import Placeholder
 from lazyten.storage.storage import Buffer, Storage
-from lazyten.support import launch_dump
+from lazyten.support import observers
 from lazyten.support.errors import DeviceError, InternalError, JitError
+from lazyten.support.observers import Observer, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +80,10 @@ class Segment:
         ready = self.ready
         if ready is None or ready.compiled is not self.planned.programs:  # or compiled anew
             ready = self.ready = Ready(self)
-        if not debug.level() and not launch_dump.folder():
-            return ready.run(sources, storages)
-        return self._run_plan(ready.plan, sources)
+        looking = observers.present()
+        if any(o.needs_launches for o in looking):
+            return self._run_plan(ready.plan, sources)
+        return ready.run(sources, storages, looking)
 
     def run_once(self, sources: Sequence[Buffer]) -> list[Node]:
         """The same, with new memory for everything, which is nobody else's."""
@@ -92,11 +92,7 @@ class Segment:
 
     def _run_plan(self, plan: Plan, sources: Sequence[Buffer],
                   spent: float | None = None) -> list[Node]:
-        detail = debug.level()
-        inputs = self.inputs_of(sources)
-        if detail:
-            show(self.device, plan, spent, detail)
-        buffers = run(self.device, plan, inputs, detail)
+        buffers = run(self.device, plan, self.inputs_of(sources), spent)
         nodes = [b.node(shape) for b, shape in zip(buffers, self.shapes, strict=True)]
         self.check(nodes, sources)
         return nodes[len(self.checks):]
@@ -230,14 +226,18 @@ class Ready:
                 nodes[n] = buffers[n].node(self.taken_shapes[n])
         return handles, nodes
 
-    def run(self, sources: Sequence[Buffer], storages: Sequence[Storage]) -> list[Node]:
+    def run(self, sources: Sequence[Buffer], storages: Sequence[Storage],
+            looking: Sequence[Observer]) -> list[Node]:
         """See Segment.run."""
         homes, segment = self._homes(), self.segment
         handles, written = self._memory_of_sources(sources, storages) if self.taken else ([], [])
-        if watching.watchers:
-            watching.ran(self.device, segment.planned)
+        for observer in looking:
+            observer.runs(self.device, self.plan, None)
         table = (*[sources[n].handle for n in self.sources], *self.fixed, *homes.handles, *handles)
+        start = time.perf_counter()
         within = self.launch(table)
+        for observer in looking:
+            observer.ran(self.device, self.plan, Span(start, time.perf_counter() - start))
         nodes = homes.nodes if self.is_homed else self._results([*homes.nodes, *written], sources)
         if segment.checks:
             if not within:

@@ -18,14 +18,13 @@ Files, in reading order:
 - grad_mode.py: Whether operations are recorded for gradients: `no_grad()`, `enable_grad()`.
 - check_mode.py: Which checks kernels are compiled with: the environment variable CHECK, and
   `lt.check`.
-- launch_dump.py: Launches kept in files: the environment variable LAZYTEN_DUMP, and
-  `lt.dump_kernels`.
 - threads.py: How many threads a kernel may run on: `lt.set_num_threads`, `lt.get_num_threads`.
 - matmul_precision.py: `set_float32_matmul_precision`: whether products of float32 may round their
   factors to tf32.
 - paths.py: The check of what users give as the path of a file or a folder.
 - forking.py: What a child of fork() must find: no lock that is held by a thread it does not have.
 - refusals.py: Names of PyTorch that lazyten refuses: using one says why.
+- observers.py: Who is told what the compiler makes and what runs: one list for all who look on.
 - passes.py: Passes by name: what each does, in order, and the driver that runs them.
 
 fork() copies one thread, and what another holds at that moment nobody gives back in the child. So

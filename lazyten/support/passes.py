@@ -3,13 +3,13 @@
 A pass is a function from an old state to a new one, under a name. schedule.py has a table of those
 from a graph to kernels, codegen/pipeline.py of those from a kernel to target text; NAMES is the
 contents of both. The driver runs those of a table that a state needs, has each result proven where
-LAZYTEN_VERIFY is set, times it, and prints it if that is asked for:
+LAZYTEN_VERIFY is set, times it, and tells who looks on (observers.py). Who prints is one of them:
 
     DEBUG=5                            after every pass
     LAZYTEN_PRINT_AFTER=fuse,split     after these
 
 Printing changes no result. What comes from a cache was made by no pass, so while it is asked for
-nothing is read from disk (see `is_asked`).
+nothing is read from disk (`Observer.needs_passes`).
 """
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Generic, TypeVar
 
+from lazyten.support import observers
 from lazyten.support.errors import ArgumentError
+from lazyten.support.observers import Observer, Span
 from lazyten.support.variables import Variable
 
 S = TypeVar("S")
@@ -89,17 +91,17 @@ class Driver(Generic[S]):
 
     def run(self, passes: Sequence[Pass[S]], state: S) -> S:
         """What the passes that it needs make of a state, one after the other."""
-        printed = asked()
+        looking = observers.present()
         for step in passes:
             if not step.when(state):
                 continue
             old = state
-            state, seconds = _timed(step, old)
+            state, span, own = _timed(step, old)
             if is_verifying():
                 self.verify(old, state)
-            if step.name in printed:
-                print(f"; after {step.name}, {seconds * 1e3:.2f} ms: {self.title(state)}\n"
-                      f"{self.text(state)}\n")
+            for observer in looking:
+                observer.passed(step.name, partial(self.title, state), partial(self.text, state),
+                                span, own)
         return state
 
 
@@ -115,16 +117,32 @@ def always(state: object) -> bool:
 
 # ---- what is printed -----------------------------------------------------------------------------
 
-def asked() -> frozenset[str]:
-    """The passes after which to print. ArgumentError for a name that no pass has."""
-    names = _names(_PRINT_AFTER.text) if _PRINT_AFTER.is_set() else frozenset[str]()
-    level = _DEBUG.text if _DEBUG.is_set() else ""
-    return frozenset(NAMES) if level.isdecimal() and int(level) >= _ALL_FROM else names
+class Printer(Observer):
+    """Prints what passes of these names make."""
+
+    needs_passes = True
+
+    def __init__(self, names: frozenset[str]) -> None:
+        self.names = names
+
+    def passed(self, name: str, title: Callable[[], str], text: Callable[[], str], span: Span,
+               own: float) -> None:
+        if name in self.names:
+            print(f"; after {name}, {own * 1e3:.2f} ms: {title()}\n{text()}\n")
 
 
-def is_asked() -> bool:
-    """Whether anything is printed, so that caches on disk, which have no passes, are not read."""
-    return bool(asked())
+def asked() -> Printer | None:
+    """Who prints what is asked for, if anything is. ArgumentError for a name that no pass has."""
+    if not _PRINT_AFTER.is_set() and not _DEBUG.is_set():
+        return None
+    names = _names(_PRINT_AFTER.text)
+    level = _DEBUG.text
+    if level.isdecimal() and int(level) >= _ALL_FROM:
+        names = frozenset(NAMES)
+    return Printer(names) if names else None
+
+
+observers.on_request(asked)
 
 
 @lru_cache(maxsize=8)
@@ -150,8 +168,9 @@ class _Clock(threading.local):
 _clock = _Clock()
 
 
-def _timed(step: Pass[S], state: S) -> tuple[S, float]:
-    """The new state, and the seconds that took, without those of passes that the pass has run."""
+def _timed(step: Pass[S], state: S) -> tuple[S, Span, float]:
+    """The new state, when it was made, and the seconds without those of passes that the pass has
+    run."""
     outside, _clock.inside = _clock.inside, 0.0
     start = time.perf_counter()
     state = step.run(state)
@@ -159,7 +178,7 @@ def _timed(step: Pass[S], state: S) -> tuple[S, float]:
     own = whole - _clock.inside
     _clock.inside = outside + whole
     _clock.seconds[step.name] = _clock.seconds.get(step.name, 0.0) + own
-    return state, own
+    return state, Span(start, whole), own
 
 
 @contextmanager

@@ -12,24 +12,28 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from lazyten.diagnostics.explanation import explain_schedule
-from lazyten.execution import watching
 from lazyten.execution.realization import realize
 from lazyten.frontend.tensor import Tensor
 from lazyten.schedule.schedule import Schedule
 from lazyten.storage import tracing
 from lazyten.storage.device import executor
 from lazyten.storage.placement import placed
+from lazyten.support import observers
 from lazyten.support.errors import ArgumentError
+from lazyten.support.observers import Observer, Plan
 from lazyten.support.trees import flatten
 
 R = TypeVar("R")
 
 
-class Kernels:
+class Kernels(Observer):
     """The kernels that were launched inside a `watch_kernels` block, so far."""
 
     def __init__(self) -> None:
         self.schedules: list[tuple[str, Schedule]] = []
+
+    def runs(self, device: str, plan: Plan, spent: float | None) -> None:
+        self.schedules.append((device, plan.schedule))
 
     def __len__(self) -> int:
         return sum(len(schedule.steps) for _, schedule in self.schedules)
@@ -61,7 +65,7 @@ def watch_kernels() -> Iterator[Kernels]:
     """
     _refuse_in_jit()
     kernels = Kernels()
-    with watching.told(lambda device, plan: kernels.schedules.append((device, plan.schedule))):
+    with observers.told(kernels):
         yield kernels
 
 

@@ -15,12 +15,12 @@ from typing import Any, TextIO
 
 from lazyten.execution.realization import realize, rebuild_plans
 from lazyten.execution.trial import Bench
-from lazyten.execution.watching import Planned, told
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.kernel import Given, Kernel
 from lazyten.storage import tracing
 from lazyten.storage.device import Program, executor
 from lazyten.support.errors import ArgumentError
+from lazyten.support.observers import OnRun, Plan, told
 from lazyten.support.trees import flatten
 from lazyten.tuning import records
 from lazyten.tuning.tuning_process import Worker
@@ -122,8 +122,8 @@ class Launched:
 
 def launches_of(fn: Callable[[], Any]) -> list[Launched]:
     """The kernels that one call launches and that a device has decisions for, each once."""
-    plans: Counter[tuple[str, Planned]] = Counter()
-    with told(lambda device, plan: plans.update([(device, plan)])):
+    plans: Counter[tuple[str, Plan]] = Counter()
+    with told(OnRun(lambda device, plan: plans.update([(device, plan)]))):
         leaves, _ = flatten(fn())
         realize([x._storage for x in leaves if isinstance(x, Tensor)])
     found: dict[tuple[str, str], Launched] = {}

@@ -11,10 +11,11 @@ from example_counts import QUICK
 from hypothesis import settings
 
 import lazyten as lt
-from lazyten.execution import watching
-from lazyten.execution.watching import Planned
 from lazyten.frontend.recorded import lookup
 from lazyten.ir import node
+from lazyten.storage.device import Program
+from lazyten.support import observers
+from lazyten.support.observers import OnRun
 
 ROUNDS = 100_000
 """In a thorough run; in others twice as many as a loop takes to repeat itself."""
@@ -35,9 +36,9 @@ def test_a_loop_that_nobody_looks_at_repeats_its_plans_and_holds_few_nodes(name:
     lt.manual_seed(0)
     lookup.forget()
     start, most = len(node._interned), 0
-    first: set[Planned] = set()
-    others: set[Planned] = set()
-    with watching.told(lambda _, plan: seen.add(plan)):
+    first: set[tuple[Program, ...]] = set()
+    others: set[tuple[Program, ...]] = set()
+    with observers.told(OnRun(lambda _, plan: seen.add(plan.programs))):
         seen = first
         for i, _ in enumerate(run(rounds)):
             if i == before:
@@ -78,7 +79,7 @@ def test_a_step_by_hand_is_one_plan_with_the_update_as_that_of_an_optimizer_is()
     step()
     step()
     plans = []
-    with watching.told(lambda _, plan: plans.append(plan)):
+    with observers.told(OnRun(lambda _, plan: plans.append(plan))):
         step()
         step()
         assert len(plans) == 2
@@ -91,7 +92,7 @@ def test_several_gradients_and_updates_by_hand_are_computed_together() -> None:
     x = lt.ones(8, 3).contiguous().realize()
     a, b = lt.ones(3, 4, requires_grad=True), lt.ones(4, 1, requires_grad=True)
     plans = []
-    with watching.told(lambda _, plan: plans.append(plan)):
+    with observers.told(OnRun(lambda _, plan: plans.append(plan))):
         for _ in range(5):
             gradients = lt.autograd.grad(((x @ a).tanh() @ b).sum(), [a, b])
             with lt.no_grad():

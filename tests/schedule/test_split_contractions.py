@@ -18,12 +18,12 @@ from opencl_grid import GROUPS
 import lazyten as lt
 from lazyten.execution import realization
 from lazyten.execution.realization import Graph
-from lazyten.execution.watching import told
 from lazyten.ir import dtype as dt
 from lazyten.nn import functional as F
 from lazyten.schedule import split_reductions as partial
 from lazyten.schedule.schedule import Schedule, schedule
 from lazyten.storage.device import executor
+from lazyten.support.observers import OnRun, told
 
 Array = np.ndarray[Any, Any]
 BUSY = 1 << 16
@@ -94,7 +94,7 @@ def everything_cut(device: str, items: int | None = None) -> Iterator[list[int]]
         patch.setattr(realization, "_plans", OrderedDict())
         if items is not None:
             patch.setattr(type(executor(device)), "items", items)
-        with told(lambda _, plan: counts.append(len(plan.schedule.steps))):
+        with told(OnRun(lambda _, plan: counts.append(len(plan.schedule.steps)))):
             yield counts
 
 

@@ -13,8 +13,8 @@ what LAZYTEN_TARGET=x86-64-v3 gives, so that it does not depend on the machine. 
 lines to be typed by a reader go into plain or ```sh fences, which are not looked at.
 
 Two outputs are the same if they differ only in white space and in measurements: numbers with a
-unit of UNITS, or numbers under a column header that is such a unit. A line `...` in a page stands
-for any lines.
+unit of UNITS, or numbers under a column header that is such a unit or %. A line `...` in a page
+stands for any lines.
 """
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ UNITS = ("ns", "us", "µs", "ms", "s", "GFLOP/s", "GB/s", "MB/s", "images/s", "i
 _UNIT = "|".join(re.escape(u) for u in UNITS)
 _NUMBER = r"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?"
 _MEASURED = re.compile(rf"(?<![\w.]){_NUMBER} ?({_UNIT})(?![\w/])")
-_HEADER = re.compile(rf"(?<![\w/])(?:{_UNIT})(?![\w/])")
+_HEADER = re.compile(rf"(?<![\w/])(?:{_UNIT}|%)(?![\w/])")
 _ENVIRONMENT = re.compile(r"<!-- environment: (.*?) -->")
 TIMEOUT = 120
 TARGET = "x86-64-v3"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import lazyten as lt
-from lazyten.execution import watching
+from lazyten.support import observers
 from lazyten.support.errors import ArgumentError, DeviceError, JitError
 from lazyten.testing import (
     assert_kernels,
@@ -145,7 +145,7 @@ def test_no_kernels_are_explained_too() -> None:
 def test_watching_ends_with_its_block_even_after_an_error() -> None:
     with pytest.raises(ZeroDivisionError):
         count_kernels(lambda: 1 / 0)
-    assert watching.watchers == []
+    assert observers.nobody()
 
 
 def test_blocks_inside_one_another_each_count(device: str) -> None:

@@ -23,10 +23,11 @@ from lazyten.codegen.optimize.decision_text import parse
 from lazyten.codegen.optimize.optimize import decide
 from lazyten.codegen.pipeline import generate
 from lazyten.codegen.targets.target import AVX2
-from lazyten.execution import realization, watching
+from lazyten.execution import realization
 from lazyten.ir.kernel import Given, Kernel
 from lazyten.storage.device import executor
 from lazyten.storage.storage import Buffer
+from lazyten.support import observers
 from lazyten.tuning import records
 
 
@@ -155,7 +156,7 @@ def test_what_was_compiled_before_is_compiled_anew(fresh: None, tmp_path: Path) 
     expected = [step(a, b).numpy() for _ in range(3)][-1]
     seen: list[str] = []
 
-    def look(device: str, plan: watching.Planned) -> None:
+    def look(device: str, plan: observers.Plan) -> None:
         seen.extend(p.describe() for p in plan.programs)
 
     r = re.search(r"r0\.\d", generate(kernel, AVX2).loops)
@@ -165,7 +166,7 @@ def test_what_was_compiled_before_is_compiled_anew(fresh: None, tmp_path: Path) 
     got = step(a, b).numpy()
     np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
     assert got.tobytes() == (a @ b).numpy().tobytes() != expected.tobytes()
-    with watching.told(look):
+    with observers.told(observers.OnRun(look)):
         step(a, b).numpy()
     assert [s.split("\n")[0] for s in seen] == [f"{line} (given)"]
 

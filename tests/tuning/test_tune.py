@@ -19,11 +19,12 @@ import pytest
 from decided_kernels import LINE, kernels, kernels_of, product, some
 
 import lazyten as lt
-from lazyten.execution import realization, trial, watching
+from lazyten.execution import realization, trial
 from lazyten.execution.trial import GUARD, Bench, Trial, agree, tolerance
 from lazyten.ir.kernel import Given, Kernel, from_plain, structure, to_plain
 from lazyten.ir.node import Node
 from lazyten.storage.device import executor
+from lazyten.support import observers
 from lazyten.tuning import records, tuning, tuning_search
 from lazyten.tuning.tuning_process import Worker, WorkerError
 from lazyten.tuning.tuning_search import Found, Search
@@ -236,7 +237,8 @@ def test_winners_are_written_and_used(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert (tuned.kernel.name, tuned.launches, tuned.found.decisions) == (kernel.name, 1, LINE)
     assert LINE in str(report).splitlines()[1] and str(report).startswith("kernel ")
     seen: list[str] = []
-    with watching.told(lambda _, plan: seen.extend(p.describe() for p in plan.programs)):
+    with observers.told(observers.OnRun(
+            lambda _, plan: seen.extend(p.describe() for p in plan.programs))):
         np.testing.assert_allclose((a @ b).numpy(), expected, rtol=1e-4, atol=1e-4)
     assert [s.split("\n")[0] for s in seen] == [f"{LINE} (given)"]
 
@@ -304,7 +306,7 @@ def test_a_hanging_worker_costs_no_more_than_the_budget(monkeypatch: pytest.Monk
 def test_an_error_of_the_function_comes_through() -> None:
     with pytest.raises(ZeroDivisionError):
         lt.tune(lambda: 1 // 0, seconds=1)
-    assert watching.watchers == []
+    assert observers.nobody()
 
 
 @pytest.mark.parametrize(("arguments", "message"), [

@@ -1,0 +1,14 @@
+"""Seeing where time goes: what ran and how long it took.
+
+In: what the compiler and the runtimes tell who looks on (support/observers.py). Out: tables and a
+trace file. docs/seeing.md shows them. Not here: what DEBUG prints (execution/debug.py), and who is
+told (support/observers.py).
+
+Files, in reading order:
+
+- program.py: Which values of a graph each kernel of a schedule computes, and for which lines.
+- profile.py: `lt.profile`: what runs within a block, and how long that takes.
+- limits.py: What a device can do at most, measured: operations a second, and bytes a second.
+- tables.py: A profile as text: by kernel, by the user's line, and what is no kernel.
+- trace.py: A profile as a file of trace events, for Perfetto and Chrome.
+"""
