@@ -7,8 +7,10 @@ told (support/observers.py).
 Files, in reading order:
 
 - program.py: Which values of a graph each kernel of a schedule computes, and for which lines.
-- profile.py: `lt.profile`: what runs within a block, and how long that takes.
 - limits.py: What a device can do at most, measured: operations a second, and bytes a second.
+- record.py: What ran within a block, and how long that took, as data.
 - tables.py: A profile as text: by kernel, by the user's line, and what is no kernel.
 - trace.py: A profile as a file of trace events, for Perfetto and Chrome.
+- profile.py: `lt.profile`: what runs within a block, and how long that takes, as tables and as a
+  trace.
 """

@@ -109,7 +109,8 @@ def _rate(runs: Executor, kernel: Kernel, count: Callable[[Kernel], int]) -> flo
         def launch() -> None:
             for _ in range(times):
                 program.launch(handles)
-        times, taken, start = 1, [], time.perf_counter()
+        taken: list[float] = []
+        times, start = 1, time.perf_counter()
         while len(taken) < FEWEST or time.perf_counter() - start < SECONDS:
             taken.append(max(runs.seconds(launch), 1e-9) / times)
             times = max(1, int(BATCH_SECONDS / taken[-1]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 import linecache
 from collections.abc import Sequence
 
-from lazyten.seeing.profile import KernelTime, LineTime, Profile
+from lazyten.seeing.record import KernelTime, LineTime, Record
 from lazyten.support.location import Location
 
 KERNELS = (f"{'kernel':<28} {'runs':>6} {'ms':>9} {'%':>5} {'us':>9} {'GFLOP/s':>8} "
@@ -14,7 +14,7 @@ MOST_TEXT = 44
 """Characters of a source line."""
 
 
-def table(profile: Profile, limit: int) -> str:
+def table(profile: Record, limit: int) -> str:
     """See Profile.table."""
     total, rows, lines = profile.kernel_seconds, profile.kernels, profile.lines
     parts = [_summary(profile)]
@@ -25,7 +25,7 @@ def table(profile: Profile, limit: int) -> str:
     return "\n\n".join(parts)
 
 
-def _summary(profile: Profile) -> str:
+def _summary(profile: Record) -> str:
     """What the time of the block went to."""
     whole = max(profile.seconds, 1e-9)
     kernels = profile.kernels
@@ -69,7 +69,7 @@ def source_line(where: Location | None) -> str:
     return text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT - 3]}..."
 
 
-def _limits(device: str, profile: Profile) -> str:
+def _limits(device: str, profile: Record) -> str:
     found = profile.limits[device]
     most = max(found.bandwidth)
     return (f"roof: of what {device} reaches, measured: {found.flops[4] / 1e9:,.0f} GFLOP/s of "

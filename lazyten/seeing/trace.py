@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lazyten.execution.debug import flops, traffic
-from lazyten.seeing.profile import Event
+from lazyten.seeing.record import Event
 from lazyten.support.errors import ArgumentError
 
 PROGRAM, DEVICES = 1, 2
