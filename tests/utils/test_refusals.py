@@ -15,7 +15,7 @@ from lazyten.utils.tensorboard import SummaryWriter
 
 @pytest.mark.parametrize(("use", "message"), [
     (lambda: lt.hub.load("pytorch/vision", "resnet18"), r"^hub\.load: .*load_safetensors\(path\)"),
-    (lambda: profile(record_shapes=True), r"^profiler\.profile: .*DEBUG=2"),
+    (lambda: profile(record_shapes=True), r"^profiler\.profile: .*lazyten.profile"),
     (lambda: lt.profiler.ProfilerActivity.CPU, r"^profiler\.ProfilerActivity: "),
     (lambda: SummaryWriter("runs"), r"^utils\.tensorboard\.SummaryWriter: .*tensorboardX"),
     (lambda: lt.multiprocessing.spawn(print, nprocs=2), r"^multiprocessing\.spawn: .*x\.numpy\(\)"),
