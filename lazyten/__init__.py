@@ -107,6 +107,7 @@ from lazyten.frontend.settings import (
 )
 from lazyten.frontend.settings import compile as compile
 from lazyten.frontend.settings import get_num_interop_threads as get_num_interop_threads
+from lazyten.frontend.settings import set_default_tensor_type as set_default_tensor_type
 from lazyten.frontend.settings import set_flush_denormal as set_flush_denormal
 from lazyten.frontend.settings import set_num_interop_threads as set_num_interop_threads
 from lazyten.frontend.settings import use_deterministic_algorithms as use_deterministic_algorithms
@@ -156,6 +157,7 @@ from lazyten.ir.dtype import uint8 as uint8
 from lazyten.ir.dtype import uint16 as uint16
 from lazyten.ir.dtype import uint32 as uint32
 from lazyten.ir.dtype import uint64 as uint64
+from lazyten.pytorch import modules as _modules
 from lazyten.random import Generator as Generator
 from lazyten.random import get_rng_state as get_rng_state
 from lazyten.random import initial_seed as initial_seed
@@ -348,6 +350,10 @@ device, dtype = Device, DType
 get_default_device = _default_device
 
 
+_modules.install()
+_elsewhere = _modules.later("lazyten")
+
+
 @_undivided
 def __getattr__(name: str) -> _typing.Any:
     """Loads what not every program uses."""
@@ -357,7 +363,7 @@ def __getattr__(name: str) -> _typing.Any:
         return getattr(_import_module(f"lazyten.{_LATER[name]}"), name)
     if name in _TWINS:
         return _takes_tensors(_TWINS[name])
-    raise AttributeError(f"module 'lazyten' has no attribute {name!r}")
+    return _elsewhere(name)
 
 
 def __dir__() -> list[str]:

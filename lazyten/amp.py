@@ -26,6 +26,7 @@ from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import Scalar
 from lazyten.operators.math import shapes
 from lazyten.optim import Optimizer
+from lazyten.pytorch.modules import later as _later
 from lazyten.storage import tracing
 from lazyten.storage.placement import placed
 from lazyten.storage.tracing import Observer
@@ -257,4 +258,6 @@ def _name(optimizer: Optimizer) -> str:
     return type(optimizer).__name__
 
 
+__path__: list[str] = []  # so that PyTorch's modules below it can be imported
+__getattr__ = _later("lazyten.amp")
 __all__ = ["GradScaler", "autocast", "is_autocast_enabled"]

@@ -5,21 +5,49 @@ depend on the device, so there is one generator for all.
 """
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from lazyten import amp
-from lazyten.random import manual_seed
+from lazyten.frontend.tensor import KINDS
+from lazyten.frontend.tensor_types import TensorType
+from lazyten.pytorch.modules import later as _later
+from lazyten.pytorch.refusals import refused
+from lazyten.random import get_rng_state as _state
+from lazyten.random import initial_seed, manual_seed, seed
+from lazyten.random import set_rng_state as _set_state
 from lazyten.storage.device import executor, missing, runtime_class
 from lazyten.storage.memory_use import empty_cache as _empty_cache
 from lazyten.storage.memory_use import memory_stats, reset_peak
 from lazyten.storage.placement import Device, gpu
 from lazyten.support.errors import DeviceError
 
+__getattr__ = _later("lazyten.cuda")
 __all__ = [
-    "amp", "current_device", "device_count", "empty_cache", "get_device_name", "is_available",
-    "is_bf16_supported", "manual_seed", "manual_seed_all", "max_memory_allocated",
-    "memory_allocated", "memory_reserved", "reset_peak_memory_stats", "synchronize",
+    "amp", "current_device", "device", "device_count", "empty_cache", "get_device_name",
+    "get_rng_state", "get_rng_state_all", "init", "initial_seed", "ipc_collect", "is_available",
+    "is_bf16_supported", "is_initialized", "manual_seed", "manual_seed_all", "max_memory_allocated",
+    "max_memory_reserved", "memory_allocated", "memory_reserved", "reset_max_memory_allocated",
+    "reset_peak_memory_stats", "seed", "seed_all", "set_device", "set_rng_state",
+    "set_rng_state_all", "synchronize",
 ]
+__path__: list[str] = []  # so that cuda.amp can be imported, which is lazyten.amp
+globals().update(refused(
+    "cuda", "launches are in the order of the program, on one stream, and may be later than they "
+    "are called; time with time.perf_counter() around lazyten.realize(x), and let lazyten.jit make "
+    "one call of a whole step",
+    "CUDAGraph", "Event", "ExternalStream", "Stream", "StreamContext", "current_stream",
+    "default_stream", "graph", "graph_pool_handle", "make_graphed_callables", "set_stream",
+    "stream"))
+globals().update(refused(
+    "cuda", "`python -m lazyten doctor` and cuda.get_device_name() tell what there is",
+    "get_arch_list", "get_device_capability", "get_device_properties", "mem_get_info",
+    "memory_stats", "memory_summary", "nvtx", "set_per_process_memory_fraction", "utilization"))
 
 manual_seed_all = manual_seed
+seed_all = seed
+globals().update({f"{kind}Tensor": TensorType(kind, "cuda") for kind in KINDS})
+State = tuple[int, int]
+"""Of a generator: its seed, and how many numbers it has drawn."""
 
 
 def _names() -> list[str]:
@@ -55,6 +83,55 @@ def _device(device: str | int | None) -> Device:
 def get_device_name(device: str | int | None = None) -> str:
     """What a GPU is called. DeviceError if there is none."""
     return runtime_class("cuda").devices()[_device(device).index or 0]
+
+
+def set_device(device: str | int) -> None:
+    """Nothing, if 'cuda' means this GPU already, or for a number below 0. DeviceError for another.
+    """
+    if isinstance(device, int) and device < 0:
+        return
+    if (_device(device).index or 0) != current_device():
+        raise DeviceError(f"cuda.set_device({device!r}): 'cuda' means GPU {current_device()}; name "
+                          f"another where it is used, as in device='cuda:1'")
+
+
+def device(device: str | int | None) -> Device:
+    """A GPU, for `with`: new tensors of the block are made on it."""
+    return _device(device)
+
+
+def is_initialized() -> bool:
+    """Whether a GPU can be used: there is nothing to initialize."""
+    return is_available()
+
+
+def init() -> None:
+    """Nothing: a device is initialized when it is first used."""
+
+
+def ipc_collect() -> None:
+    """Nothing: memory is not shared between processes."""
+
+
+def get_rng_state(device: str | int | None = None) -> State:
+    """`lt.get_rng_state`: the generator is the same on all devices."""
+    return _state()
+
+
+def set_rng_state(new_state: State, device: str | int | None = None) -> None:
+    """`lt.set_rng_state`: the generator is the same on all devices."""
+    _set_state(new_state)
+
+
+def get_rng_state_all() -> list[State]:
+    """A state for each GPU, all the same."""
+    return [_state()] * device_count()
+
+
+def set_rng_state_all(new_states: Iterable[State]) -> None:
+    """What `get_rng_state_all` gave."""
+    for state in new_states:
+        _set_state(state)
 
 
 def is_bf16_supported() -> bool:
@@ -93,3 +170,6 @@ def reset_peak_memory_stats(device: str | int | None = None) -> None:
     """Count the most bytes anew from now on."""
     if is_available():
         reset_peak(_device(device))
+
+
+max_memory_reserved, reset_max_memory_allocated = memory_reserved, reset_peak_memory_stats

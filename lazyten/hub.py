@@ -1,7 +1,7 @@
 """`lt.hub`: PyTorch's downloads of models and their code, which lazyten refuses."""
 from __future__ import annotations
 
-from lazyten.support.refusals import refused
+from lazyten.pytorch.refusals import refused
 
 globals().update(refused(
     "hub", "lazyten downloads nothing and runs no code that it fetched; download a model's weights "

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import multiprocessing as _python
 
-from lazyten.support.refusals import refused
+from lazyten.pytorch.refusals import refused
 
 globals().update({name: getattr(_python, name) for name in _python.__all__})
 globals().update(refused(

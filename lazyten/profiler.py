@@ -1,7 +1,7 @@
 """`lt.profiler`: PyTorch's record of what ran, which lazyten refuses: it has its own."""
 from __future__ import annotations
 
-from lazyten.support.refusals import refused
+from lazyten.pytorch.refusals import refused
 
 globals().update(refused(
     "profiler", "operations run fused and later than they are called, so times of calls say "

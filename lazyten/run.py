@@ -18,6 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from lazyten.pytorch.names import reason
 from lazyten.support.errors import ArgumentError
 
 PYTORCH = "2.13.0"
@@ -100,7 +101,8 @@ class _StandIn(ModuleType):
             if not name.startswith("__"):
                 frame = sys._getframe(1)
                 self._missed[whole] = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
-            raise AttributeError(f"lazyten has no {whole}")
+            why = reason(name)
+            raise AttributeError(f"lazyten has no {whole}" + (f": {why}" if why else ""))
         return value
 
     def __dir__(self) -> list[str]:

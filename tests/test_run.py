@@ -43,7 +43,7 @@ print(torch.__version__.split("+")[1], torch.optim.__name__, sys.argv[1:])
 """
 ENDING = """
 if steps > 9:
-    torch.sparse.mm(net, net)
+    torch.nowhere.mm(net, net)
 torch.compiled_with_cxx11_abi()
 """
 HELPER = "import torch\ndef double(x): return torch.add(x, x)\n"
@@ -69,12 +69,20 @@ def test_what_is_missing_is_listed_at_the_end(tmp_path: Path) -> None:
     assert "AttributeError: lazyten has no torch.compiled_with_cxx11_abi" in done.stderr
     line = SCRIPT.count("\n") + 3
     assert f"  torch.compiled_with_cxx11_abi  (script.py:{line + 1})\n" in done.stderr
-    assert f"  torch.sparse  (script.py:{line})\n" in done.stderr and (before or listed)
+    assert f"  torch.nowhere  (script.py:{line})\n" in done.stderr and (before or listed)
 
 
 def test_an_import_of_what_is_missing_says_so(tmp_path: Path) -> None:
-    done = run(tmp_path, "try:\n    import torch.onnx\nexcept ImportError as e:\n    print(e)")
-    assert done.stdout == "lazyten has no torch.onnx\n" and "torch.onnx  (" in done.stderr
+    done = run(tmp_path, "try:\n    import torch._dynamo\nexcept ImportError as e:\n    print(e)")
+    assert done.stdout == "lazyten has no torch._dynamo\n" and "torch._dynamo  (" in done.stderr
+
+
+def test_what_is_refused_can_be_imported_and_says_why_when_it_is_used(tmp_path: Path) -> None:
+    done = run(tmp_path, "import torch.onnx\nfrom torch.autograd.function import Function\n"
+               "try:\n    torch.onnx.export()\nexcept NotImplementedError as e:\n    print(e)\n"
+               "try:\n    torch.polar\nexcept AttributeError as e:\n    print(e)")
+    assert done.stdout.startswith("onnx.export: models are not exported; save weights with")
+    assert "lazyten has no torch.polar: there are no complex numbers" in done.stdout
 
 
 def test_a_script_that_is_not_there(tmp_path: Path) -> None:

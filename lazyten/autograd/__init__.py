@@ -23,6 +23,7 @@ from lazyten.frontend.functions import stack
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node, const, make
 from lazyten.ir.ops import Op
+from lazyten.pytorch.modules import later
 from lazyten.support.errors import ArgumentError, DTypeError, GradientError
 from lazyten.support.grad_mode import (
     enable_grad,
@@ -131,7 +132,10 @@ def _weights(given: Tensor | Sequence[Tensor | None] | None,
     return weights
 
 
+_elsewhere = later("lazyten.autograd")
+
+
 def __getattr__(name: str) -> Any:
     if name == "functional":  # made of what stands above this room, so not imported with it
         return import_module("lazyten.autograd.functional")
-    raise AttributeError(f"module 'lazyten.autograd' has no attribute {name!r}")
+    return _elsewhere(name)

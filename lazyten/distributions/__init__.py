@@ -106,7 +106,9 @@ from lazyten.distributions.transforms import (
     identity_transform,
     transform_to,
 )
+from lazyten.pytorch.modules import later as _later
 
+__getattr__ = _later("lazyten.distributions")
 __all__ = [
     "AbsTransform",
     "AffineTransform",

@@ -24,6 +24,7 @@ from lazyten.support.errors import ArgumentError
 from lazyten.support.paths import path_of
 
 File: TypeAlias = str | os.PathLike[str] | BinaryIO
+MapLocation: TypeAlias = str | Mapping[str, str] | Callable[..., Any] | None
 STRUCTURE = "lazyten.structure"
 """Where in the header the text is."""
 ZIP, PICKLE = b"PK\x03\x04", b"\x80"
@@ -55,27 +56,42 @@ def save(obj: Any, f: File) -> None:
         serialization.write(content, path_of(f, "save"), "save")
 
 
-def load(f: File, map_location: str | None = None, *, weights_only: bool = True,
+def load(f: File, map_location: MapLocation = None, *, weights_only: bool = True,
          mmap: bool = False) -> Any:
     """What `save` wrote, or the named tensors of any safetensors file.
 
-    map_location: the device of the tensors; the default device if None. weights_only and mmap
-    change nothing: a file never has code in it. ArgumentError for files of another format, such as
-    PyTorch's.
+    map_location: the device of the tensors; the default device if None. A file does not say where
+    its tensors were, so a function, or a dict of devices, is asked about 'cpu'. weights_only and
+    mmap change nothing: a file never has code in it. ArgumentError for files of another format,
+    such as PyTorch's.
     """
-    if map_location is not None and not isinstance(map_location, str):
-        raise ArgumentError(f"load: map_location={map_location!r:.60}: give the name of a device; "
-                            f"tensors that belong elsewhere are moved with .to()")
+    device = _device(map_location)
     source, content = _content(f)
     if content.startswith((ZIP, PICKLE)) and content[8:9] != b"{":  # after the header's length
         raise ArgumentError(f"load: {source} was written by PyTorch or as a pickle, which runs "
                             f"whatever code is in it; write it there with "
                             f"safetensors.torch.save_file(state_dict, path)")
-    tensors = serialization.unpacked(content, "load", source, map_location)
+    tensors = serialization.unpacked(content, "load", source, device)
     about = serialization.header(content, "load", source).get("__metadata__", {})
     if STRUCTURE not in about:
         return tensors
     return _built(json.loads(about[STRUCTURE]), tensors)
+
+
+def _device(map_location: MapLocation) -> str | None:
+    """The device that is meant; None for the default device. ArgumentError for what is none."""
+    asked: object = map_location
+    if isinstance(asked, Mapping):
+        asked = asked.get("cpu", "cpu")
+    elif callable(asked):
+        somewhere = object()  # PyTorch's function is given what the values live in, and may give it
+        asked = asked(somewhere, "cpu")
+        asked = "cpu" if asked is somewhere else asked
+    if asked is not None and not isinstance(asked, str):
+        raise ArgumentError(f"load: map_location={map_location!r:.60}: give the name of a device, "
+                            f"or a function or a dict that says one for 'cpu'; tensors that belong "
+                            f"elsewhere are moved with .to()")
+    return asked
 
 
 @contextmanager

@@ -1,7 +1,12 @@
-"""PyTorch's settings of how it computes, for programs that set them: here they change nothing."""
+"""PyTorch's settings of how it computes, for programs that set them: here most change nothing."""
 from __future__ import annotations
 
 from typing import Any
+
+from lazyten.frontend.limits import set_default_dtype
+from lazyten.frontend.methods.conversion import kind_of
+from lazyten.storage.placement import set_default_device
+from lazyten.support.errors import DTypeError
 
 _deterministic = False
 
@@ -15,6 +20,17 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
 def are_deterministic_algorithms_enabled() -> bool:
     """What was set; False if nothing was."""
     return _deterministic
+
+
+def set_default_tensor_type(t: Any) -> None:
+    """`lt.set_default_dtype` and, for 'torch.cuda.FloatTensor' and its kind,
+    `lt.set_default_device`. DTypeError for what names no kind of tensors."""
+    found = kind_of(t)
+    if found is None:
+        raise DTypeError(f"set_default_tensor_type({t!r:.60}): give a name such as "
+                         f"'torch.FloatTensor', or lazyten.FloatTensor")
+    set_default_dtype(found[0])
+    set_default_device(found[1])
 
 
 def get_num_interop_threads() -> int:

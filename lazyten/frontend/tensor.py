@@ -32,6 +32,7 @@ from lazyten.frontend.recorded.lookup import record_methods
 from lazyten.ir import dtype as dt
 from lazyten.ir.node import const
 from lazyten.operators.math import shapes
+from lazyten.pytorch.names import TENSOR_METHODS, mark_absent
 from lazyten.storage import data as _data
 from lazyten.storage.placement import placed
 from lazyten.storage.storage import Storage
@@ -68,3 +69,4 @@ class Tensor(ArithmeticMethods["Tensor"], ComparisonMethods["Tensor"], Elementwi
 
 
 record_methods(Tensor)
+mark_absent(Tensor, TENSOR_METHODS)

@@ -8,19 +8,20 @@ from lazyten.frontend.tensor import KINDS, Tensor
 
 class TensorType:
     """Makes tensors of one element type, by their sizes or of data as `Tensor` does, and is what
-    such tensors are instances of."""
+    such tensors are instances of. device: the kind of device they are on; any if None."""
 
-    def __init__(self, kind: str) -> None:
-        self.__name__, self.dtype = f"{kind}Tensor", KINDS[kind]
+    def __init__(self, kind: str, device: str | None = None) -> None:
+        self.__name__, self.dtype, self.device = f"{kind}Tensor", KINDS[kind], device
 
     def __call__(self, *data: Any, device: str | None = None) -> Tensor:
-        return Tensor(*data, dtype=self.dtype, device=device)
+        return Tensor(*data, dtype=self.dtype, device=device or self.device)
 
     def __instancecheck__(self, x: object) -> bool:
-        return isinstance(x, Tensor) and x.dtype is self.dtype
+        return isinstance(x, Tensor) and x.dtype is self.dtype \
+            and (self.device is None or x.device.type == self.device)
 
     def __repr__(self) -> str:
-        return f"lazyten.{self.__name__}"
+        return f"lazyten.{self.device + '.' if self.device else ''}{self.__name__}"
 
 
 HalfTensor = TensorType("Half")

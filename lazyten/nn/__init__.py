@@ -17,6 +17,8 @@ Files, in reading order:
 - parameter_containers.py: Modules that hold parameters: in a list, by name.
 - parallel.py: Modules on several devices, under PyTorch's name: for programs that make them of
   one, too.
+- attention.py: PyTorch's choice among implementations of attention, which changes nothing.
+- tuples.py: Sizes as tuples, for layers of one's own.
 - init.py: Initial values of parameters, written in place; each function gives the tensor back.
 """
 import typing as _typing
@@ -28,10 +30,11 @@ from lazyten.nn.module import Module
 from lazyten.nn.modules import *  # noqa: F403
 from lazyten.nn.parameter import Buffer, Parameter, UninitializedParameter
 from lazyten.nn.parameter_containers import ParameterDict, ParameterList
+from lazyten.pytorch.modules import later as _later
 from lazyten.support.forking import undivided as _undivided
 
 if _typing.TYPE_CHECKING:
-    from lazyten.nn import parallel, utils
+    from lazyten.nn import attention, parallel, utils
     from lazyten.nn.parallel import DataParallel
     from lazyten.nn.sequence.attention import MultiheadAttention
     from lazyten.nn.sequence.cells import GRUCell, LSTMCell, RNNCell, RNNCellBase
@@ -50,7 +53,8 @@ _LATER = {"DataParallel": "parallel", "MultiheadAttention": "sequence.attention"
     ("Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
      "TransformerEncoderLayer"), "sequence.transformer")}
 """Where to find what not every program uses."""
-_LATER_MODULES = ("parallel", "utils")
+_LATER_MODULES = ("attention", "parallel", "utils")
+_elsewhere = _later("lazyten.nn")
 
 
 @_undivided
@@ -60,7 +64,7 @@ def __getattr__(name: str) -> _typing.Any:
         return _import_module(f"lazyten.nn.{name}")
     if name in _LATER:
         return getattr(_import_module(f"lazyten.nn.{_LATER[name]}"), name)
-    raise AttributeError(f"module 'lazyten.nn' has no attribute {name!r}")
+    return _elsewhere(name)
 
 
 def __dir__() -> list[str]:
@@ -72,6 +76,6 @@ __all__ = [
     "ModuleList", "MultiheadAttention", "Parameter", "ParameterDict", "ParameterList", "RNNBase",
     "RNNCell", "RNNCellBase", "Sequential", "Transformer", "TransformerDecoder",
     "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer",
-    "UninitializedParameter", "functional", "init", "modules", "parallel", "utils",
+    "UninitializedParameter", "attention", "functional", "init", "modules", "parallel", "utils",
 ]
 __all__ += modules.__all__

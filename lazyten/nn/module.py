@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Self
 
+from lazyten.frontend.core.memory_format import MemoryFormat, preserve_format
 from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import as_dtype
@@ -153,10 +154,12 @@ class Module(StateMethods):
         return self
 
     def to(self, *args: Any, device: str | None = None, dtype: DTypeLike | None = None,
-           non_blocking: bool = False) -> Self:
+           non_blocking: bool = False, memory_format: MemoryFormat = preserve_format) -> Self:
         """Move all parameters and buffers to a device, and those of floats to a dtype: to('cpu'),
-        to(lt.float64), to('cpu', lt.float64), to(other_tensor). In place; gives this module."""
-        for arg in args:
+        to(lt.float64), to('cpu', lt.float64), to(other_tensor), each with non_blocking after it.
+        memory_format changes nothing: a kernel reads weights in the order that suits it. In place;
+        gives this module."""
+        for arg in args[:len(args) - (type(args[-1]) is bool)] if args else ():
             if isinstance(arg, Tensor):
                 device, dtype = arg.device, arg.dtype
             elif isinstance(arg, str) and arg not in dt.BY_NAME:
@@ -167,6 +170,9 @@ class Module(StateMethods):
             raise DTypeError(f"to of {type(self).__name__}: parameters cannot be "
                              f"{as_dtype(dtype).name}; use a float type")
         device = None if device is None else canonical(device)
+        if not isinstance(memory_format, MemoryFormat):
+            raise ArgumentError(f"to of {type(self).__name__}: memory_format="
+                                f"{memory_format!r:.60} is none, such as lazyten.channels_last")
         return self._apply(lambda t: t.to(device=device, dtype=dtype if t.dtype.is_float else None))
 
     def type(self, dst_type: DTypeLike) -> Self:

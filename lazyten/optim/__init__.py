@@ -39,7 +39,9 @@ from lazyten.optim.lbfgs import LBFGS
 from lazyten.optim.matrices import Adafactor, Muon
 from lazyten.optim.optimizer import Optimizer
 from lazyten.optim.sgd import ASGD, SGD
+from lazyten.pytorch.modules import later as _later
 
+__getattr__ = _later("lazyten.optim")
 __all__ = [
     "ASGD",
     "LAMB",

@@ -10,6 +10,8 @@ The room data/ has data sets and loaders: `lazyten.utils.data`.
 """
 from __future__ import annotations
 
+from lazyten.pytorch.modules import later as _later
 from lazyten.utils import checkpoint, data, tensorboard
 
+__getattr__ = _later("lazyten.utils")
 __all__ = ["checkpoint", "data", "tensorboard"]

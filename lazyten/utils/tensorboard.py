@@ -1,7 +1,7 @@
 """`lt.utils.tensorboard`: PyTorch's writer for TensorBoard, which lazyten refuses."""
 from __future__ import annotations
 
-from lazyten.support.refusals import refused
+from lazyten.pytorch.refusals import refused
 
 globals().update(refused(
     "utils.tensorboard", "lazyten writes no event files; tensorboardX.SummaryWriter does, of "

@@ -68,6 +68,15 @@ def test_what_surrounds_tensors_comes_back_as_what_it_was() -> None:
     assert leaf.requires_grad and not plain.requires_grad and view.tolist() == [5, 3, 1]
 
 
+def test_a_place_may_be_said_by_a_function_or_a_dict(tmp_path: Path) -> None:
+    lt.save({"w": lt.ones(2)}, tmp_path / "file")
+    for place, device in (
+            (lambda storage, location: storage, "cpu"), ({"cuda:0": "cpu"}, "cpu"),
+            ({"cpu": "interpreter"}, "interpreter"), (lt.device("interpreter"), "interpreter"),
+            (lambda storage, location: "interpreter", "interpreter")):
+        assert lt.load(tmp_path / "file", map_location=place)["w"].device == device
+
+
 def test_a_safetensors_file_of_others_is_its_named_tensors(tmp_path: Path) -> None:
     lt.save_safetensors({"w": lt.ones(2)}, tmp_path / "file")
     assert lt.load(tmp_path / "file")["w"].tolist() == [1, 1]
@@ -93,4 +102,4 @@ def test_pickles_are_refused_unread(tmp_path: Path) -> None:
     with pytest.raises(lt.ArgumentError, match="open for writing"):
         lt.save(1, text)  # type: ignore[arg-type]
     with pytest.raises(lt.ArgumentError, match="map_location"):
-        lt.load(tmp_path / "model.pt", map_location={"cuda": "cpu"})
+        lt.load(tmp_path / "model.pt", map_location=3)  # type: ignore[arg-type]

@@ -124,7 +124,7 @@ def test_what_pytorch_lacks_is_known() -> None:
 @pytest.mark.torch
 def test_methods_that_pytorch_has_as_functions_too_are_functions_here() -> None:
     """But for those that write in place, and some that are known."""
-    methods = {n for n in dir(lt.Tensor) if callable(getattr(lt.Tensor, n)) and n[0] != "_"}
+    methods = {n for n in dir(lt.Tensor) if callable(getattr(lt.Tensor, n, None)) and n[0] != "_"}
     lacking = {n for n in methods - set(lt.__all__) if callable(getattr(torch, n, None))}
     assert {n for n in lacking if not n.endswith("_")} == {
         "get_device", "is_same_size", "is_signed", "put"}

@@ -23,7 +23,7 @@ def functions() -> dict[str, Callable[..., Any]]:
     """The public functions by name, and methods of tensors that are no functions, too."""
     found = {f"lt.{n}": f for n in lt.__all__ if (f := getattr(lt, n)) is not getattr(F, n, None)}
     found |= {f"F.{n}": f for n, f in vars(F).items() if not n.startswith("_")}
-    found |= {f"Tensor.{n}": getattr(lt.Tensor, n) for n in dir(lt.Tensor) if not n.startswith("_")
+    found |= {f"Tensor.{n}": getattr(lt.Tensor, n, None) for n in dir(lt.Tensor) if n[0] != "_"
               and f"lt.{n}" not in found}
     return {name: f for name, f in found.items() if inspect.isfunction(f)}
 
@@ -40,8 +40,8 @@ OUTSIDE = named("lt", """
     profile promote_types reset_peak result_type save_safetensors seed set_default_dtype
     set_float32_matmul_precision set_num_threads set_rng_state tune vmap
     are_deterministic_algorithms_enabled compile get_default_device get_num_interop_threads load
-    save set_default_device set_flush_denormal set_num_interop_threads set_printoptions
-    use_deterministic_algorithms
+    save set_default_device set_default_tensor_type set_flush_denormal
+    set_num_interop_threads set_printoptions use_deterministic_algorithms
 
     nonzero_static""") | named("Tensor", """
     backward data_ptr register_hook register_post_accumulate_grad_hook retain_grad""")

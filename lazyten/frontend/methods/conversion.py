@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any, TypeAlias, overload
 
 from lazyten.frontend.core.handle import DTypeLike, Handle
@@ -21,6 +22,15 @@ KINDS = {"Half": dt.float16, "BFloat16": dt.bfloat16, "Float": dt.float32, "Doub
          "Byte": dt.uint8, "Char": dt.int8, "Short": dt.int16, "Int": dt.int32, "Long": dt.int64,
          "Bool": dt.bool_}
 """Element types by PyTorch's names of tensors of them."""
+
+
+def kind_of(tensor_type: object) -> tuple[DType, str | None] | None:
+    """The element type, and the device if it says one, of PyTorch's name of a kind of tensors, or
+    of what has such a name; None if it is none."""
+    if isinstance(tensor_type, DType):
+        return None
+    named = re.fullmatch(r"(?:torch|lazyten)\.(cuda)?\.?([A-Z]\w*)Tensor", str(tensor_type))
+    return None if named is None or named[2] not in KINDS else (KINDS[named[2]], named[1])
 
 
 class ConversionMethods(TensorCore[Tensor]):
@@ -70,9 +80,12 @@ class ConversionMethods(TensorCore[Tensor]):
 
     def type(self, dtype: DTypeLike | None = None) -> Tensor | str:
         """This tensor in another dtype; without one, the name of its kind: 'lazyten.FloatTensor'.
-        """
+
+        dtype may be PyTorch's name of such a kind, too, or the kind itself: 'torch.FloatTensor',
+        lazyten.FloatTensor, lazyten.cuda.FloatTensor."""
         if dtype is not None:
-            return self.to(dtype=dtype)
+            kind, device = kind_of(dtype) or (dtype, None)
+            return self.to(dtype=kind, device=device)
         names = [name for name, kind in KINDS.items() if kind is self.dtype]
         return f"lazyten.{(names or [self.dtype.name.capitalize()])[0]}Tensor"
 

@@ -169,7 +169,9 @@ from lazyten.nn.modules.pooling import (
     MaxUnpool3d,
 )
 from lazyten.nn.modules.sparse import Embedding, EmbeddingBag
+from lazyten.pytorch.modules import later as _later
 
+__getattr__ = _later("lazyten.nn.modules")
 __all__ = [
     "CELU",
     "ELU",

@@ -36,7 +36,9 @@ from lazyten.nn.utils.fusion import (
 from lazyten.nn.utils.init import skip_init
 from lazyten.nn.utils.spectral_norm import remove_spectral_norm, spectral_norm
 from lazyten.nn.utils.weight_norm import remove_weight_norm, weight_norm
+from lazyten.pytorch.modules import later as _later
 
+__getattr__ = _later("lazyten.nn.utils")
 __all__ = [
     "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_",
     "fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights",

@@ -22,6 +22,7 @@ parent does, and at Ctrl-C.
 """
 from __future__ import annotations
 
+from lazyten.pytorch.modules import later as _later
 from lazyten.utils.data.collate import default_collate, default_convert
 from lazyten.utils.data.dataloader import DataLoader
 from lazyten.utils.data.dataset import (
@@ -45,6 +46,7 @@ from lazyten.utils.data.sampler import (
 )
 from lazyten.utils.data.worker import get_worker_info
 
+__getattr__ = _later("lazyten.utils.data")
 __all__ = [
     "BatchSampler",
     "ChainDataset",

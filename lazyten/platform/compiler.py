@@ -1,0 +1,57 @@
+"""`lt.compiler`: marks of what is to be compiled, which change nothing: `lt.compile` gives the
+function itself, as everything is compiled as it is."""
+from __future__ import annotations
+
+from typing import Any
+
+from lazyten.frontend.settings import compile as compile
+
+__all__ = ["allow_in_graph", "assume_constant_result", "compile",
+           "cudagraph_mark_step_begin", "disable", "is_compiling", "is_dynamo_compiling",
+           "is_exporting", "list_backends", "reset", "set_stance"]
+
+
+def is_compiling() -> bool:
+    """False: functions run as Python while they are recorded."""
+    return False
+
+
+is_dynamo_compiling = is_exporting = is_compiling
+
+
+def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
+    """The function itself, or a decorator that gives it."""
+    return (lambda given: given) if fn is None else fn
+
+
+def allow_in_graph(fn: Any) -> Any:
+    """The function itself."""
+    return fn
+
+
+assume_constant_result = allow_in_graph
+
+
+def reset() -> None:
+    """Nothing: `lt.compile` keeps nothing."""
+
+
+cudagraph_mark_step_begin = reset
+
+
+def list_backends(exclude_tags: Any = ()) -> list[str]:
+    """What `lt.compile` may be asked for by backend=; it means nothing."""
+    return []
+
+
+class set_stance:
+    """Nothing: there is nothing to compile later, or not at all. A call, or `with`."""
+
+    def __init__(self, stance: str = "default", **options: Any) -> None:
+        self.stance = stance
+
+    def __enter__(self) -> None:
+        """Nothing."""
+
+    def __exit__(self, *raised: object) -> None:
+        """Nothing."""

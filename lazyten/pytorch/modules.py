@@ -1,0 +1,165 @@
+"""PyTorch's modules that have no file here: other names of what is elsewhere, and refused ones.
+
+In: the name of a module below `lazyten`. Out: a module that gives the names of another one, such as
+`lazyten.autograd.function` those of `lazyten.autograd`, or one whose names say when they are used
+why they are not there, such as `lazyten.onnx`. Python asks here once it has found no such file;
+`later` is the `__getattr__` of packages that have such modules below them.
+"""
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+from lazyten.pytorch.names import no_attribute
+from lazyten.pytorch.refusals import Refused
+from lazyten.support.forking import undivided
+
+
+def _below(package: str, names: str, home: str | None = None) -> dict[str, str]:
+    return {f"{package}.{name}": home or package for name in names.split()}
+
+
+SAME: dict[str, str] = {
+    "accelerator": "platform.accelerator", "compiler": "platform.compiler",
+    "cpu": "platform.processor", "distributed": "platform.distributed",
+    "mps": "platform.no_device", "xpu": "platform.no_device",
+    **_below("amp", "autocast_mode grad_scaler"),
+    **_below("autograd", "anomaly_mode function grad_mode variable"),
+    **_below("cuda", "memory random"), "cuda.amp": "amp",
+    **_below("cuda.amp", "autocast_mode grad_scaler", "amp"),
+    **_below("distributions", """
+        bernoulli beta binomial cauchy chi2 continuous_bernoulli dirichlet exp_family exponential
+        fishersnedecor generalized_pareto geometric gumbel half_cauchy half_normal independent
+        inverse_gamma kumaraswamy laplace lkj_cholesky log_normal logistic_normal
+        lowrank_multivariate_normal mixture_same_family multinomial multivariate_normal
+        negative_binomial normal one_hot_categorical pareto poisson relaxed_bernoulli
+        relaxed_categorical studentT transformed_distribution uniform von_mises weibull wishart"""),
+    "distributions.constraint_registry": "distributions.transforms",
+    "distributions.utils": "distributions.distribution",
+    **_below("nn.modules", """adaptive channelshuffle container fold module pixelshuffle rnn
+        transformer upsampling""", "nn"), "nn.modules.utils": "nn.tuples",
+    **_below("nn.parallel", "data_parallel distributed"),
+    "nn.utils.stateless": "func",
+    **_below("optim", """adadelta adagrad adamax adamw asgd nadam radam rmsprop rprop sgd"""),
+    "serialization": "frontend.saving", "utils.data._utils": "utils.data",
+}
+"""A module, by its name below `lazyten`, to that which has its names."""
+
+_SPARSE = ("sparse tensors are not there; keep positions and values as tensors, and combine them "
+           "with index_add, scatter_add or functional.embedding_bag")
+_GRAPHS = ("lazyten records operations itself, whatever Python does in between; lazyten.explain(x) "
+           "shows what it has recorded, and module.named_modules() what a model is made of")
+_PROFILER = ("operations run fused and later than they are called; DEBUG=2 in the environment "
+             "prints each kernel with its speed (docs/debug.md)")
+_INTEGERS = ("models are not quantized to integers; lazyten.autocast computes in 16 bits, and "
+             "float8 types store numbers in 8 (docs/mixed_precision.md)")
+_PROCESSES = ("training is of one process and one device; accumulate gradients for larger batches, "
+              "and let lazyten.utils.data.DataLoader(num_workers=...) make them in others")
+_NATIVE = "lazyten compiles its kernels itself; write the function in Python, of its operations"
+REFUSED: dict[str, str] = {
+    "ao": _INTEGERS, "ao.quantization": _INTEGERS, "quantization": _INTEGERS,
+    "autograd.forward_ad": "forward mode is that of functions: lazyten.func.jvp",
+    "autograd.graph": "what is kept for a gradient cannot be replaced while it is recorded; "
+                      "lazyten.checkpoint(function, ...) computes it again instead",
+    "autograd.profiler": _PROFILER,
+    "utils.flop_counter": "operations run fused; lazyten.testing.watch_kernels() has what ran",
+    "utils.benchmark": "time with time.perf_counter() around lazyten.realize(x), which waits for "
+                       "what x needs",
+    "distributed.algorithms": _PROCESSES, "distributed.elastic": _PROCESSES,
+    "distributed.fsdp": _PROCESSES, "distributed.optim": _PROCESSES, "distributed.rpc": _PROCESSES,
+    "export": _GRAPHS, "fx": _GRAPHS,
+    "nested": "sequences of different lengths are padded: nn.utils.rnn.pad_sequence and "
+              "pack_padded_sequence",
+    "nn.attention.flex_attention": "give functional.scaled_dot_product_attention a mask or a "
+                                   "bias; what makes it fuses with the rest",
+    "nn.utils.prune": "multiply a weight by a mask in a parametrization: "
+                      "nn.utils.parametrize.register_parametrization",
+    "onnx": "models are not exported; save weights with lazyten.save_safetensors("
+            "model.state_dict(), path), which other frameworks read",
+    "package": "save weights with lazyten.save(model.state_dict(), path), and keep the program",
+    "sparse": _SPARSE, "library": _NATIVE, "utils.cpp_extension": _NATIVE,
+    "utils.mobile_optimizer": _GRAPHS,
+    "utils.model_zoo": "lazyten downloads nothing; fetch the weights yourself, and read them with "
+                       "lazyten.load_safetensors(path)",
+}
+"""A module that is refused, by its name below `lazyten`, and why, with what to use instead."""
+
+
+class OtherName(ModuleType):
+    """A module with the names of another."""
+
+    _home: str
+
+    def __init__(self, name: str, home: str) -> None:
+        super().__init__(name, f"`{name}`: another name of `{home}`, as in PyTorch.")
+        self.__dict__.update(_home=home, __path__=[])
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name != "__all__":
+            raise AttributeError(name)
+        return getattr(import_module(self._home), name)
+
+    def __dir__(self) -> list[str]:
+        return dir(import_module(self._home))
+
+
+class RefusedModule(ModuleType):
+    """A module all of whose names are refused when they are used, not when they are imported."""
+
+    _reason: str
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(name, reason)
+        self.__dict__.update(_reason=reason, __path__=[])
+
+    def __getattr__(self, name: str) -> Refused:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Refused(f"{self.__name__.partition('.')[2]}.{name}", self._reason)
+
+
+class _Finder(MetaPathFinder, Loader):
+    """Finds the modules of SAME and REFUSED."""
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        if not is_module(fullname):
+            return None
+        return ModuleSpec(fullname, self, is_package=True)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        name = spec.name.removeprefix("lazyten.")
+        if name in REFUSED:
+            return RefusedModule(spec.name, REFUSED[name])
+        return OtherName(spec.name, f"lazyten.{SAME[name]}")
+
+    def exec_module(self, module: ModuleType) -> None:
+        """There is nothing to run."""
+
+
+def is_module(name: str) -> bool:
+    """Whether a name such as 'lazyten.onnx' is that of a module which is made here."""
+    below = name.removeprefix("lazyten.")
+    return below != name and (below in SAME or below in REFUSED)
+
+
+def later(package: str) -> Callable[[str], Any]:
+    """The `__getattr__` of a package: modules below it that are made here. AttributeError, with a
+    reason where there is one, for others."""
+    @undivided
+    def found(name: str) -> Any:
+        whole = f"{package}.{name}"
+        if is_module(whole):
+            return import_module(whole)
+        raise no_attribute(package, name)
+    return found
+
+
+def install() -> None:
+    """Let Python ask here for what it finds no file of."""
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.append(_Finder())

@@ -1,0 +1,101 @@
+"""Why an attribute is not there, by patterns of names.
+
+In: the name of a module or a class, and an attribute that it does not have. Out: the AttributeError
+to raise: what lazyten does not have for a reason names it and what to use instead.
+"""
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NoReturn
+
+_COMPLEX = ("there are no complex numbers; keep the real and the imaginary part in two tensors, or "
+            "compute with NumPy, outside of gradients and lt.jit")
+_FACTORS = ("nothing factorizes a matrix, or solves with one; NumPy does, outside of gradients and "
+            "lt.jit")
+_SPARSE = ("there are no sparse tensors; keep positions and values as tensors, and combine them "
+           "with index_add, scatter_add or nn.functional.embedding_bag")
+_INTEGERS = ("nothing is quantized to integers; autocast computes in 16 bits, and float8 types "
+             "store numbers in 8 (docs/mixed_precision.md)")
+_STORAGES = ("what a tensor's values live in is not shown, as they may not be computed yet; "
+             "x.numpy() has the values, x.data_ptr() their address, x.untyped_storage() their size")
+_LIBRARY = ("it is the call of a library that lazyten does not use; the function of the same "
+            "purpose without the library's name is in lazyten or in lazyten.nn.functional")
+_SYMBOLS = "sizes are numbers of Python: what is compiled for one size is not used for another"
+_SCRIPT = ("it is a part of TorchScript, which is a language of its own; functions are compiled as "
+           "they are, by lt.jit")
+_PYTHON = "Python's own if, while and for do it: what they choose by is looked at as they run"
+
+REASONS: tuple[tuple[str, str], ...] = (
+    (r"complex\w*|c(float|double|half)|view_as_(complex|real)(_copy)?|polar|imag|i?stft|is_conj",
+     _COMPLEX),
+    (r"cholesky\w*|lu(_solve|_unpack)?|qr|svd(_lowrank)?|pca_lowrank|lobpcg|geqrf|or[gm]qr|inverse"
+     r"|p?inverse|det|s?logdet|lstsq|eig|symeig|triangular_solve|solve|matrix_(rank|exp)"
+     r"|nuclear_norm", _FACTORS),
+    (r"\w*sparse\w*|(to_|is_)?coalesced?|\w*(ccol|crow|col|row)_indices(_copy)?|(h|ss)?spmm|s?smm"
+     r"|[hd]smm|saddmm|sspaddmm|dense_dim|indices(_copy)?|values(_copy)?|to_dense", _SPARSE),
+    (r"(fake_)?quantize\w*|q(u?int)?\d+(x\d)?|quint\w+|q_\w+|dequantize|\w*_q?params\w*|int_repr"
+     r"|quantized_\w+|per_(tensor|channel)_\w+|qscheme|empty_quantized|fbgemm_\w+|fused_moving_\w+"
+     r"|u?int[1-7]|bits?(\d\w*)?|float[48]_e\w+", _INTEGERS),
+    (r"\w*Storage(Base)?|storage(_type)?|set_", _STORAGES),
+    (r"(cudnn|miopen|mkldnn|native|slow|legacy)_\w+", _LIBRARY),
+    (r"Sym(Int|Float|Bool)|sym_\w+", _SYMBOLS),
+    (r"cond|while_loop", _PYTHON),
+    (r"\w*Type|Script\w+|Graph\w*|Argument(Spec)?|CompilationUnit|FunctionSchema|(import|parse|merge)_\w+",
+     _SCRIPT),
+    (r"share_memory_|is_shared", "tensors are not shared between processes; send x.numpy()"),
+    (r"Stream|Event", "launches on other streams are not to be had; lazyten orders its own"),
+    (r"as_subclass", "write a subclass that holds a tensor; operations give plain tensors"),
+    (r"to_mkldnn", "lazyten lays tensors out for each kernel itself"),
+    (r"map_|map2_|apply_", "a function of Python for each number is not compiled; write it with "
+                           "operations on whole tensors, or use NumPy on x.numpy()"),
+)
+"""Patterns of whole names, and why none of them is there; the first that fits counts."""
+
+
+def reason(name: str) -> str | None:
+    """Why lazyten has no such name; None if nothing is known of it."""
+    return next((why for pattern, why in REASONS if re.fullmatch(pattern, name)), None)
+
+
+def no_attribute(owner: str, name: str) -> AttributeError:
+    """The error of a module or a class that has no such attribute."""
+    why = None if name.startswith("__") else reason(name)
+    text = f"module {owner!r} has no attribute {name!r}" if why is None else \
+        f"{owner} has no {name!r}: {why}"
+    return AttributeError(text, name=name)
+
+
+TENSOR_METHODS = (
+    "apply_", "as_subclass", "ccol_indices", "cdouble", "cfloat", "chalf", "cholesky",
+    "cholesky_inverse", "cholesky_solve", "coalesce", "col_indices", "crow_indices", "dense_dim",
+    "dequantize", "det", "eig", "geqrf", "imag", "indices", "int_repr", "inverse", "is_coalesced",
+    "is_conj", "is_shared", "istft", "logdet", "lstsq", "lu", "lu_solve", "map2_", "map_",
+    "matrix_exp", "orgqr", "ormqr", "pinverse", "q_per_channel_axis", "q_per_channel_scales",
+    "q_per_channel_zero_points", "q_scale", "q_zero_point", "qr", "qscheme", "resize_as_sparse_",
+    "row_indices", "set_", "share_memory_", "slogdet", "smm", "solve", "sparse_dim",
+    "sparse_mask", "sparse_resize_", "sparse_resize_and_clear_", "sspaddmm", "stft", "storage",
+    "storage_type", "svd", "symeig", "to_dense", "to_mkldnn", "to_sparse", "to_sparse_bsc",
+    "to_sparse_bsr", "to_sparse_coo", "to_sparse_csc", "to_sparse_csr", "triangular_solve",
+    "values")
+"""Methods of PyTorch's tensors that lazyten's lack for a reason."""
+
+
+class Absent:
+    """An attribute of a class that is not there: AttributeError, with the reason.
+
+    (A `__getattr__` of the class would slow each attribute that is there.)"""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.owner, self.name = owner.__name__, name
+
+    def __get__(self, instance: object, owner: type | None = None) -> NoReturn:
+        raise no_attribute(self.owner, self.name)
+
+
+def mark_absent(owner: type, names: Iterable[str]) -> None:
+    """Let a class say why it has no attributes of these names."""
+    for name in names:
+        absent = Absent()
+        absent.__set_name__(owner, name)
+        setattr(owner, name, absent)
