@@ -55,7 +55,7 @@ def generate(kernel: Kernel, target: Target) -> Generated:
             verify(kernel.outputs, "graph")
         if kernel.checks and target.work_group > 1:  # each work item has a record of its own
             target, kernel = replace(target, local_memory=0), replace(kernel, decisions=None)
-        return generated(DRIVER.run(PASSES, Job(kernel, replace(target, tf32=kernel.tf32))))
+        return generated(DRIVER.run(PASSES, Job(kernel, target)))
 
 
 DRIVER = Driver(verify_job, describe, lambda job: job.kernel.name)
@@ -125,7 +125,9 @@ def _decisions(job: Job, part: Part) -> Decisions:
     if given is not None and not part.packs:
         from lazyten.codegen.optimize.decision_text import parse
         return parse(given.text, part.sink, job.target, given.where)
-    return (decide_part if _in_blocks(job, part) else decide)(part.sink, job.target)
+    if _in_blocks(job, part):
+        return decide_part(part.sink, job.target)
+    return decide(part.sink, job.target, job.kernel.tf32)
 
 
 def _split(job: Job, part: Part) -> Part:

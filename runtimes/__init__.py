@@ -12,8 +12,8 @@ Files, in reading order:
   the next.
 
 `runtimes/contract.py` is what a new device implements: memory, compile, load, launch,
-synchronize, and a record of capabilities; `cpu.py` (llvmlite's MCJIT, memory_pool.py, host.py,
-processors.py, cache_sizes.py), `opencl.py` (pyopencl, devices.py, allocator.py), `cuda.py`
+synchronize, and its target, a record of what it can do; `cpu.py` (llvmlite's MCJIT, memory_pool.py,
+host.py, processors.py, cache_sizes.py), `opencl.py` (pyopencl, devices.py, allocator.py), `cuda.py`
 and `interpreter.py` (evaluation.py: NumPy over the op table, the oracle) are the present
 ones; `pooled.py` is how the first three allocate. A plan runs by `Executor.sequence`, a list of
 launches; on the cpu the list is data (sequence.py), and one piece of code that is compiled once

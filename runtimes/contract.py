@@ -5,7 +5,7 @@ A package makes its runtime known by an entry point; `DEVICE=toy` then finds it:
     [project.entry-points."lazyten.runtimes"]
     toy = "toy_package:ToyRuntime"
 
-Its class says `contract = 1`: the version (`lazyten.storage.device.CONTRACT`) that it was written
+Its class says `contract = 2`: the version (`lazyten.storage.device.CONTRACT`) that it was written
 for. docs/porting.md goes through all of this with an example, and through the kit that checks a
 runtime. Realizing (`lazyten.execution.realization`) calls `build` once for the kernels of a new
 graph, then launches programs on buffers in order. A runtime with an `__init__` calls that of
@@ -22,14 +22,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from weakref import WeakValueDictionary
 
-from lazyten.codegen.targets.dialect import Dialect
 from lazyten.codegen.targets.generated import Generated
-from lazyten.codegen.targets.native_half import SOFTWARE, NativeHalves
-from lazyten.codegen.targets.target import BUSY_WARPS, Target
+from lazyten.codegen.targets.target import Target
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Kernel, structure
@@ -42,42 +40,6 @@ from lazyten.tuning.records import given_for
 
 Compiled = Any  # whatever a runtime's compile gives
 Function = Any  # whatever a runtime's load gives for one kernel
-
-
-@dataclass(frozen=True, slots=True)
-class Capabilities:
-    """What a device can do; the defaults fit a CPU without vector unit, of usual caches.
-
-    name: as in messages. language: of the text that `compile` takes, see Target. vector_bytes,
-    vector_registers, l1_bytes, l1_ways, l2_bytes, threads: see Target. dtypes: element types that
-    kernels may use. local_memory: bytes that the work items of a group share, 0 where there is no
-    such memory. work_group: most work items of a group, 1 where each is a flow of control of its
-    own. most_lanes, tensor_cores, halves, async_copies: see Target.
-    """
-
-    name: str
-    language: str | Dialect = "llvm"
-    vector_bytes: int = 16
-    vector_registers: int = 16
-    l1_bytes: int = Target().l1_bytes
-    l1_ways: int = Target().l1_ways
-    l2_bytes: int = Target().l2_bytes
-    threads: bool = False
-    dtypes: frozenset[DType] = frozenset(dt.ALL)
-    local_memory: int = 0
-    work_group: int = 1
-    most_lanes: int = 64
-    tensor_cores: tuple[str, ...] = ()
-    halves: NativeHalves = SOFTWARE
-    async_copies: bool = False
-
-    @property
-    def target(self) -> Target:
-        """What the code generator needs of this."""
-        return Target(self.name, self.vector_bytes, self.vector_registers, self.l1_bytes,
-                      self.l1_ways, self.l2_bytes, self.threads, self.language, self.most_lanes,
-                      self.work_group, self.local_memory, tensor_cores=self.tensor_cores,
-                      halves=self.halves, async_copies=self.async_copies)
 
 
 class LoadedProgram(Program):
@@ -109,11 +71,11 @@ class LoadedProgram(Program):
 
 
 class Runtime(Executor):
-    """A device that runs generated code. A subclass sets `capabilities` and fills in the methods.
+    """A device that runs generated code. A subclass sets `target` and fills in the methods.
 
     Memory (alloc, free, copy_in, copy_out, described in `lazyten.storage.device.Executor`):
 
-    - Memory starts at a multiple of 64 bytes, or of `capabilities.vector_bytes` if that is more.
+    - Memory starts at a multiple of 64 bytes, or of `target.vector_bytes` if that is more.
       Kernels may read its first element whatever its size: an access that is masked off goes there.
     - A handle is any object; only this runtime looks inside. It lives until `free`, which comes
       once, in any thread and inside any garbage collection, so `free` must not wait for a lock; at
@@ -128,7 +90,7 @@ class Runtime(Executor):
     Launches run as if one after the other, in the order of the calls of one thread.
     """
 
-    capabilities: Capabilities
+    target: Target
 
     def __init__(self, index: int = 0) -> None:
         super().__init__(index)
@@ -136,26 +98,26 @@ class Runtime(Executor):
 
     @property
     def dtypes(self) -> frozenset[DType]:
-        return self.capabilities.dtypes
+        return self.target.dtypes
 
     @property
     @undivided
     def items(self) -> int:
-        target = self.capabilities.target
+        target = self.target
         if target.work_group == 1 or not target.local_memory:
             return 0
-        return BUSY_WARPS * target.warp
+        return target.busy_warps * target.warp
 
     @property
     @undivided
     def has_tf32(self) -> bool:
-        if not self.capabilities.tensor_cores:
+        if not self.target.tensor_cores:
             return False
         from lazyten.codegen.targets.tensor_cores import TABLE
-        return any(TABLE[name].takes is dt.float32 for name in self.capabilities.tensor_cores)
+        return any(TABLE[name].takes is dt.float32 for name in self.target.tensor_cores)
 
     def features(self) -> dict[str, str]:
-        has = self.capabilities
+        has = self.target
         language = has.language if isinstance(has.language, str) else has.language.name
         return {"name": has.name, "language": language,
                 "vectors": f"{has.vector_registers} of {has.vector_bytes} bytes",
@@ -204,7 +166,7 @@ class Runtime(Executor):
         if not kernels:
             return []
         from lazyten.codegen.pipeline import generate
-        return [generate(self._checked(k), self.capabilities.target) for k in kernels]
+        return [generate(self._checked(k), self.target) for k in kernels]
 
     @undivided
     def build(self, kernels: Sequence[Kernel]) -> list[Program]:
@@ -246,29 +208,28 @@ class Runtime(Executor):
         return handles
 
     @property
-    def target(self) -> str:
-        """The target's label, as files of decisions name it."""
-        return self.capabilities.target.label
+    def target_label(self) -> str:
+        return self.target.label
 
     @undivided
     def candidates(self, kernel: Kernel) -> list[str]:
         """Decisions worth trying on a kernel in place of those it has."""
         from lazyten.codegen.optimize.candidates import candidates
-        return candidates(self._with_decisions(kernel), self.capabilities.target)
+        return candidates(self._with_decisions(kernel), self.target)
 
     def _with_decisions(self, kernel: Kernel) -> Kernel:
         """The kernel with the decisions that the user gave for it, if there are any."""
         if kernel.decisions is not None:
             return kernel
-        given = given_for(kernel, self.target)
+        given = given_for(kernel, self.target_label)
         return kernel if given is None else replace(kernel, decisions=given)
 
     def _checked(self, kernel: Kernel) -> Kernel:
         """The kernel, if its element types are there; DTypeError with the user's line if not."""
-        missing = {n.dtype for n in toposort(kernel.outputs)} - self.capabilities.dtypes
+        missing = {n.dtype for n in toposort(kernel.outputs)} - self.target.dtypes
         if missing:
             names = ", ".join(sorted(d.name for d in missing))
-            raise DTypeError(f"device {self.capabilities.name!r} has no {names}, which kernel "
+            raise DTypeError(f"device {self.target.name!r} has no {names}, which kernel "
                              f"{kernel.name} ({kernel.where}) uses; cast to another type, or "
                              "compute it on another device")
         return kernel

@@ -15,7 +15,6 @@ from lazyten.codegen.instructions.vector_access import vector_widths
 from lazyten.codegen.model.cpu_model import Model
 from lazyten.codegen.model.decisions import Decisions
 from lazyten.codegen.model.loop_bodies import Body
-from lazyten.codegen.targets.target import BUSY_WARPS
 from lazyten.ir.node import Node, toposort
 from lazyten.ir.ops import Op
 from lazyten.symbolic.affine import affine
@@ -101,7 +100,7 @@ class GpuModel:
                 instances = body.results * math.prod(
                     plan.tile.get(r, 1) * plan.lanes.get(r, 1) for r in body.free)
                 each += outside * instances * (STEP_UNITS * math.log2(across) + BARRIER_UNITS)
-        total: float = each * max(plan.warps / BUSY_WARPS, 1.0)
+        total: float = each * max(plan.warps / self.model.target.busy_warps, 1.0)
         return total
 
     def _accesses(self, plan: _Plan) -> float:

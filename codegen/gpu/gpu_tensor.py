@@ -22,7 +22,6 @@ from lazyten.codegen.gpu.tensor_tiles import core_for, divides
 from lazyten.codegen.loops.packing import Staged
 from lazyten.codegen.model.cpu_model import Model
 from lazyten.codegen.model.decisions import Decisions, Sharing, Tensors
-from lazyten.codegen.targets.target import BUSY_WARPS
 from lazyten.codegen.targets.tensor_cores import TensorCore
 from lazyten.ir.node import Node, ranges_of, toposort
 from lazyten.ir.ops import Op
@@ -41,10 +40,10 @@ SECTORS = 2.0
 def tensor_candidates(model: Model, rows: Sequence[Node], numbers: dict[Node, int],
                       most_copies: int) -> Iterator[tuple[Decisions, float]]:
     """Decisions and their units. numbers: of the loads that local memory can hold. float32
-    would lose bits, and is given away only where the target says that it may."""
+    would lose bits, and is given away only where the kernel says that it may."""
     totals = [n for n in toposort([model.sink]) if n.op is Op.ACCUMULATE]
     core = core_for(totals[0], model.target.tensor_cores) if len(totals) == 1 else None
-    if core is None or not (core.takes.is_half or model.target.tf32):
+    if core is None or not (core.takes.is_half or model.tf32):
         return
     for row, column in permutations(rows, 2):
         for inner in totals[0].src[1:]:
@@ -108,5 +107,5 @@ def _units(model: Model, core: TensorCore, decisions: Decisions, blocks: dict[No
     each *= math.prod(-(-r.arg.extent // dict(decisions.group).get(r, 1)) for r in own)
     groups = math.prod(-(-r.arg.extent // blocks.get(r, 1)) for r in decisions.parallel.ranges)
     warps = groups * math.prod(n for _, n in decisions.local)
-    total: float = each * max(warps / BUSY_WARPS, 1.0)
+    total: float = each * max(warps / model.target.busy_warps, 1.0)
     return total

@@ -28,11 +28,11 @@ class Model:
 
     shared: 'parallel' ranges, around all others; outputs: the other ranges of the stores;
     shared_outputs: those of every store; reductions: bodies of ACCUMULATEs; touched: bytes of all
-    arrays.
+    arrays. tf32: whether tensor cores may round float32 unasked.
     """
 
-    def __init__(self, sink: Node, target: Target) -> None:
-        self.sink, self.target = sink, target
+    def __init__(self, sink: Node, target: Target, tf32: bool = False) -> None:
+        self.sink, self.target, self.tf32 = sink, target, tf32
         self.free = free_ranges(sink)
         around = sorted(self.free[sink], key=lambda r: r.arg.order)
         self.shared = [r for r in around if r.arg.kind == "parallel"]

@@ -40,10 +40,10 @@ def candidates(kernel: Kernel, target: Target) -> list[str]:
     or else near the model's and the model's favourites."""
     if held_values(kernel.outputs):
         return []  # there are decisions for each part
-    sink, target = merge_ranges(lower(kernel)), replace(target, tf32=kernel.tf32)
-    given = kernel.decisions
-    base = decide(sink, target) if given is None else parse(given.text, sink, target, given.where)
-    model = Model(sink, target)
+    sink, given = merge_ranges(lower(kernel)), kernel.decisions
+    base = decide(sink, target, kernel.tf32) if given is None else \
+        parse(given.text, sink, target, given.where)
+    model = Model(sink, target, kernel.tf32)
     near = sorted(_fitting(_neighbours(model, sink, base), sink, target), key=model.cycles)
     finished = [] if given else _far(model, sink, target)
     ordered = [d for pair in itertools.zip_longest(near, finished) for d in pair if d is not None]

@@ -89,9 +89,9 @@ def tensors_of_groups(decisions: Decisions) -> Tensors | None:
     return replace(tensors, inner=group_range(tensors.inner, parts[tensors.inner]))
 
 
-def decide(sink: Node, target: Target) -> Decisions:
-    """All decisions for a kernel whose ranges are merged."""
-    model = Model(sink, target)
+def decide(sink: Node, target: Target, tf32: bool = False) -> Decisions:
+    """All decisions for a kernel whose ranges are merged, and which may multiply in tf32."""
+    model = Model(sink, target, tf32)
     if target.work_group > 1:
         return decide_grid(model)
     return _numbered(sink, in_caches(model, choose(model)))

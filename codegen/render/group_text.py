@@ -10,7 +10,6 @@ from typing import Protocol
 from lazyten.codegen.instructions.instructions import Across, Item, Matrix, Value
 from lazyten.codegen.render.c_ops import ROWS, Emitter, element_type, type_name
 from lazyten.codegen.targets.dialect import Dialect
-from lazyten.codegen.targets.tensor_cores import definition
 from lazyten.ir.dtype import DType
 
 
@@ -101,18 +100,18 @@ def _lanes(group: int, dialect: Dialect) -> str:
 
 def matrix(out: GroupEmitter, item: Matrix) -> None:
     """Lines that call the function of a tensor core's instruction."""
-    out.helpers.add(definition(item.core))
+    out.helpers.add(item.core.function)
     for result, initial in zip(item.outs, item.c, strict=True):
         out.names[result] = out.let("float", out.names[initial])
-    words = [_words(out, [out.names[v] for v in values], item.core.takes.is_half)
+    words = [_words(out, [out.names[v] for v in values], item.core.in_word)
              for values in (item.a, item.b)]
     given = ", ".join([*(out.names[v] for v in item.outs), *words[0], *words[1]])
     out.line(f"lazyten_mma_{item.core.name}({given});")
 
 
-def _words(out: GroupEmitter, names: Sequence[str], are_half: bool) -> list[str]:
+def _words(out: GroupEmitter, names: Sequence[str], in_word: int) -> list[str]:
     """Elements as 32-bit words: two 16-bit patterns, the first in the low half, or a float."""
-    if not are_half:
+    if in_word == 1:
         return [out.let("uint", f"as_uint({name})") for name in names]
     return [out.let("uint", f"(uint){low} | (uint){high} << 16")
             for low, high in zip(names[::2], names[1::2], strict=True)]

@@ -1,22 +1,21 @@
-"""What the code generator must know of a processor: a `Target`.
+"""What a device can do: a `Target`.
 
-A runtime makes one from its capabilities; the optimizer's cost model reads it. Tests that compare
+A runtime has one; the code generator and the optimizer's cost model read it. Tests that compare
 generated text name a fixed one, so that they do not depend on the machine.
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lazyten.codegen.targets.dialect import Dialect
 from lazyten.codegen.targets.native_half import SOFTWARE, NativeHalves
-
-BUSY_WARPS = 2048
-"""So many warps keep a GPU busy; with fewer it is idle in part."""
+from lazyten.ir import dtype as dt
+from lazyten.ir.dtype import DType
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A processor's vector unit and caches.
+    """What a device can do; the defaults fit a processor without vector unit, of usual caches.
 
     name: for messages. vector_bytes: width of a vector register. vector_registers: how many there
     are; a register tile that needs more is spilled to memory. l1_bytes, l2_bytes: data caches of a
@@ -24,11 +23,12 @@ class Target:
     with which a large kernel runs on several threads (see render_llvm), or work items, which take
     the place of threads (see render_c). language: of the text, 'llvm', a key of dialect.DIALECTS or
     a record of its own. most_lanes: of a vector, whatever its elements. work_group: most work items
-    of a group, 1 where each has a core of its own. local_memory: bytes that the items of a group
-    share. warp: items that run in step. tensor_cores: names of instructions that it has, see
-    tensor_cores.py. tf32: whether those that round float32 may be used unasked. halves: what it
-    does with 16-bit floats; the others are computed in integers and float32. async_copies: whether
-    local memory is filled while work items compute.
+    of a group, 1 where each is a flow of control of its own. local_memory: bytes that the items of
+    a group share, 0 where there is no such memory. warp: items that run in step. busy_warps: so
+    many keep the device busy; with fewer it is idle in part. tensor_cores: names of instructions
+    that it has, see tensor_cores.py. halves: what it does with 16-bit floats; the others are
+    computed in integers and float32. async_copies: whether local memory is filled while work items
+    compute. dtypes: element types that kernels may use.
     """
 
     name: str = "generic"
@@ -43,10 +43,11 @@ class Target:
     work_group: int = 1
     local_memory: int = 0
     warp: int = 32
+    busy_warps: int = 2048
     tensor_cores: tuple[str, ...] = ()
-    tf32: bool = False
     halves: NativeHalves = SOFTWARE
     async_copies: bool = False
+    dtypes: frozenset[DType] = field(default=frozenset(dt.ALL), repr=False)  # in no fixed order
 
     @property
     def widest(self) -> int:

@@ -1,13 +1,13 @@
 """The tensor cores that there are: a row for each instruction.
 
 A row says how a warp's items hold the three matrices: `fragment` layouts, as digits of the row and
-of the column of each element, slowest first. The layouts are those of NVIDIA's PTX ISA, "Matrix
-multiply-accumulate operation using mma instruction". gpu/tensor_tiles.py puts one in the place
-of a tile.
+of the column of each element, slowest first, and the text of the instruction. NVIDIA's are those
+of its PTX ISA, "Matrix multiply-accumulate operation using mma instruction"; another maker's are
+other rows. gpu/tensor_tiles.py puts one in the place of a tile.
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
@@ -29,8 +29,9 @@ class TensorCore:
     sizes: of each digit. strides: of those of the item's number in its warp, 'g' and 't' for
     4 * g + t; the others number the elements that an item holds. rows, columns, inner: the digits
     of m, n and k in a and b; own_rows, own_columns: of m and n in c. a, b, c: the digits of an
-    item's elements, for c one of a row and one of a column. takes: the type of a and b. ptx: the
-    instruction.
+    item's elements, for c one of a row and one of a column. takes: the type of a and b. in_word:
+    how many of those a word of 32 bits has. function: the text of `lazyten_mma_NAME`, which takes
+    an item's elements of c, to write to, then its words of a, then of b.
     """
 
     name: str
@@ -45,7 +46,8 @@ class TensorCore:
     a: Digits
     b: Digits
     c: tuple[str, str]
-    ptx: str
+    in_word: int = 1
+    function: str = ""
 
     def __str__(self) -> str:
         return self.name
@@ -80,36 +82,30 @@ class TensorCore:
         return make(Op.RANGE, dt.INDEX, (), arg)
 
 
-_SIZES_16 = (("g", 8), ("t", 4), ("kh", 2), ("ah", 2), ("ch", 2), ("kl", 2), ("cl", 2))
-_STRIDES = (("g", 4), ("t", 1))
+# ---- NVIDIA's ------------------------------------------------------------------------------------
+
+def _mma(name: str, takes: DType, kind: str, inner: int) -> TensorCore:
+    """A warp's product of 16 rows and 8 columns, of as many elements a word as fit."""
+    low = ("kl",) if takes.is_half else ()
+    core = TensorCore(
+        name, takes, sizes=(("g", 8), ("t", 4), ("kh", 2), ("ah", 2), ("ch", 2), ("kl", 2),
+                            ("cl", 2)), strides=(("g", 4), ("t", 1)),
+        rows=("ah", "g"), columns=("g",), own_rows=("ch", "g"), own_columns=("t", "cl"),
+        inner=("kh", "t", *low), a=("kh", "ah", *low), b=("kh", *low), c=("ch", "cl"),
+        in_word=2 if takes.is_half else 1)
+    return replace(core, function=_function(
+        core, f"mma.sync.aligned.m16n8k{inner}.row.col.f32.{kind}.{kind}.f32"))
 
 
-def _of_halves(name: str, dtype: DType, kind: str) -> TensorCore:
-    return TensorCore(
-        name, dtype, _SIZES_16, _STRIDES, rows=("ah", "g"), columns=("g",), own_rows=("ch", "g"),
-        own_columns=("t", "cl"), inner=("kh", "t", "kl"), a=("kh", "ah", "kl"), b=("kh", "kl"),
-        c=("ch", "cl"),
-        ptx=f"mma.sync.aligned.m16n8k16.row.col.f32.{kind}.{kind}.f32")
-
-
-TABLE: dict[str, TensorCore] = {core.name: core for core in (
-    _of_halves("m16n8k16_f16", dt.float16, "f16"),
-    _of_halves("m16n8k16_bf16", dt.bfloat16, "bf16"),
-    TensorCore("m16n8k8_tf32", dt.float32, _SIZES_16, _STRIDES, rows=("ah", "g"),
-               columns=("g",), own_rows=("ch", "g"), own_columns=("t", "cl"), inner=("kh", "t"),
-               a=("kh", "ah"), b=("kh",), c=("ch", "cl"),
-               ptx="mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"))}
-"""By name. All give, and add to, float32: (m, n) with c as own_rows by own_columns."""
-
-
-def definition(core: TensorCore) -> str:
-    """The function of CUDA C++ that is the instruction; a test may define another."""
-    words = 2 if core.takes.is_half else 1
-    counts = [core.size(digits) // words for digits in (core.a, core.b)]
-    results = [f"c{i}" for i in range(4)]
+def _function(core: TensorCore, ptx: str) -> str:
+    """The text in CUDA C++; a test may define another."""
+    held = core.size(core.c)
+    counts = [core.size(digits) // core.in_word for digits in (core.a, core.b)]
+    results = [f"c{i}" for i in range(held)]
     inputs = [f"{x}{i}" for x, count in zip("ab", counts, strict=True) for i in range(count)]
-    places = [f"%{i}" for i in range(4 + len(inputs))]
-    groups = (places[:4], places[4:4 + counts[0]], places[4 + counts[0]:], places[:4])
+    places = [f"%{i}" for i in range(held + len(inputs))]
+    groups = (places[:held], places[held:held + counts[0]], places[held + counts[0]:],
+              places[:held])
     text = ", ".join("{" + ", ".join(g) + "}" for g in groups)
     params = ", ".join([*(f"float &{c}" for c in results), *(f"uint {x}" for x in inputs)])
     rounded = "" if core.takes.is_half else "".join(
@@ -117,5 +113,11 @@ def definition(core: TensorCore) -> str:
     outs, ins = (", ".join(f'"{kind}"({x})' for x in names)
                  for kind, names in (("+f", results), ("r", inputs)))
     return (f"#ifndef LAZYTEN_ON_CPU\nstatic __device__ inline void lazyten_mma_{core.name}("
-            f'{params}) {{\n{rounded}  asm volatile("{core.ptx} {text};" : {outs} : {ins});\n}}\n'
+            f'{params}) {{\n{rounded}  asm volatile("{ptx} {text};" : {outs} : {ins});\n}}\n'
             "#endif")
+
+
+TABLE: dict[str, TensorCore] = {core.name: core for core in (
+    _mma("m16n8k16_f16", dt.float16, "f16", 16), _mma("m16n8k16_bf16", dt.bfloat16, "bf16", 16),
+    _mma("m16n8k8_tf32", dt.float32, "tf32", 8))}
+"""By name. All give, and add to, float32: (m, n) with c as own_rows by own_columns."""

@@ -21,7 +21,8 @@ import numpy as np
 
 from lazyten.codegen.render.render_c import function_name
 from lazyten.codegen.targets.generated import Generated
-from lazyten.runtimes.contract import Capabilities, Runtime
+from lazyten.codegen.targets.target import Target
+from lazyten.runtimes.contract import Runtime
 from lazyten.storage.device import MemoryStats
 from lazyten.support.errors import CompileError, DeviceError
 
@@ -39,8 +40,8 @@ LIBC.free.argtypes = [ctypes.c_void_p]
 class CRuntime(Runtime):
     """A handle is an address; launches are done when they return."""
 
-    contract = 1
-    capabilities = Capabilities("c", language="c", vector_bytes=4, most_lanes=1)
+    contract = 2
+    target = Target("c", vector_bytes=4, language="c", most_lanes=1)
     has_offsets = True
     alignment = 1
 

@@ -44,7 +44,7 @@ def run(launch: Launch, device: str) -> list[Array]:
     """The outputs on a device, flat and as stored. The decisions are those that were kept if the
     device is of the same target."""
     kernel, runtime = launch.kernel, executor(device)
-    if runtime.target != launch.target:
+    if runtime.target_label != launch.target:
         kernel = replace(kernel, decisions=None)
     program, = runtime.build([kernel])
     outputs = [np.zeros(o.numel, o.dtype.numpy) for o in kernel.outputs]

@@ -48,7 +48,7 @@ def dump(path: str, device: str, kernel: Kernel, program: Program,
     decisions = _decisions(program)
     if decisions:
         kernel = replace(kernel, decisions=Given(decisions))
-    launch = Launch(kernel, tuple(inputs), device, executor(device).target, program.source)
+    launch = Launch(kernel, tuple(inputs), device, executor(device).target_label, program.source)
     content = _content(launch)
     try:
         Path(path).mkdir(parents=True, exist_ok=True)

@@ -54,7 +54,7 @@ def limits_of(device: str) -> Limits | None:
     """The limits of a device with this number of threads; None for one that generates no code. Each
     call measures for some tenths of a second, and the best of all so far counts."""
     runs = executor(device)
-    if not runs.target:
+    if not runs.target_label:
         return None
     best = _best.setdefault((device, get_num_threads()), {})
     dtypes = [dtype for dtype in (dt.float32, dt.float64) if dtype in runs.dtypes]

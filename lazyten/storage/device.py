@@ -29,7 +29,7 @@ BUILT_IN = {"cpu": "lazyten.runtimes.cpu.cpu:CpuRuntime",
 NEEDS = {"opencl": "pyopencl", "cuda": "cuda"}
 """The package that a built-in runtime needs besides lazyten's own requirements."""
 ENTRY_POINT_GROUP = "lazyten.runtimes"
-CONTRACT = 1
+CONTRACT = 2
 """The version of what runtimes implement: another one where a runtime written before would break.
 A runtime of another package says by its attribute `contract` which version it was written for."""
 
@@ -189,7 +189,7 @@ class Executor(ABC):
         """Compile kernels, each to one program."""
 
     @property
-    def target(self) -> str:
+    def target_label(self) -> str:
         """What kernels are optimized for, as files of decisions name it; empty if there is nothing
         to decide."""
         return ""

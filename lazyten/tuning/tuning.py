@@ -128,7 +128,7 @@ def launches_of(fn: Callable[[], Any]) -> list[Launched]:
         realize([x._storage for x in leaves if isinstance(x, Tensor)])
     found: dict[tuple[str, str], Launched] = {}
     for (device, plan), runs in plans.items():
-        target = executor(device).target
+        target = executor(device).target_label
         for step, program in zip(plan.schedule.steps, plan.programs, strict=True):
             if target:
                 given = records.given_for(step.kernel, target)
@@ -180,7 +180,7 @@ def _keep(tuned: Tuned, path: str | os.PathLike[str] | None) -> None:
     found = tuned.found
     if not found.decisions:
         return
-    target = executor(tuned.device).target
+    target = executor(tuned.device).target_label
     records.use(tuned.kernel, target, Given(found.decisions, "lt.tune"))
     if path is not None:
         records.append(path, tuned.kernel, target, found.decisions,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, cached_property, partial
 from itertools import chain, dropwhile, zip_longest
 from struct import Struct
@@ -21,7 +22,7 @@ from lazyten.codegen.targets.generated import Generated
 from lazyten.codegen.targets.target import Target
 from lazyten.ir.kernel import Kernel
 from lazyten.runtimes.code_cache import open_cache
-from lazyten.runtimes.contract import Capabilities, LoadedProgram
+from lazyten.runtimes.contract import LoadedProgram
 from lazyten.runtimes.cpu import own_code, thread_pool
 from lazyten.runtimes.cpu.sequence import SEQUENCE, Call, packed
 from lazyten.runtimes.host.host import compiler_version, host_machine, host_target
@@ -91,14 +92,10 @@ class CpuRuntime(PooledRuntime[int]):
 
     def __init__(self, index: int = 0, target: Target | None = None) -> None:
         super().__init__(index)
-        target = target or host_target()
-        self.capabilities = Capabilities(
-            "cpu", vector_bytes=target.vector_bytes, vector_registers=target.vector_registers,
-            l1_bytes=target.l1_bytes, l1_ways=target.l1_ways, l2_bytes=target.l2_bytes,
-            threads=True)
-        self.block_bytes = BLOCK_SHARE * target.l2_bytes
+        self.target = replace(target or host_target(), name="cpu", threads=True)
+        self.block_bytes = BLOCK_SHARE * self.target.l2_bytes
         self.pool = MemoryPool(HOST)
-        self.code = open_cache(f"{compiler_version(OPTIMIZATION)}\n{self.capabilities.target}")
+        self.code = open_cache(f"{compiler_version(OPTIMIZATION)}\n{self.target}")
 
     # ---- memory ----
 

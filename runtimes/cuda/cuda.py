@@ -19,10 +19,11 @@ import numpy as np
 from lazyten.codegen.render.render_c import function_name
 from lazyten.codegen.targets.generated import Generated
 from lazyten.codegen.targets.native_half import NativeHalves
+from lazyten.codegen.targets.target import Target
 from lazyten.codegen.targets.tensor_cores import TABLE
 from lazyten.ir.kernel import Kernel
 from lazyten.runtimes.code_cache import open_cache
-from lazyten.runtimes.contract import Capabilities, LoadedProgram, program_text, refusal
+from lazyten.runtimes.contract import LoadedProgram, program_text, refusal
 from lazyten.runtimes.cuda import compiler as cuda_compiler
 from lazyten.runtimes.cuda import driver as cuda_driver
 from lazyten.runtimes.cuda.copies import Staging
@@ -90,7 +91,7 @@ class CudaRuntime(PooledRuntime[int]):
         self.label = f"{self.kind}:{index}" if index else self.kind
         self.properties = cuda_driver.properties(index)
         self.architecture = self._architecture()
-        self.capabilities = capabilities_of(self.properties)
+        self.target = target_of(self.properties)
         self._lock = forking.lock()
         self._queued: deque[Sequence[Generated]] = deque(maxlen=1000)
         self._dead_modules: deque[Any] = deque()
@@ -104,7 +105,7 @@ class CudaRuntime(PooledRuntime[int]):
             lambda segment, offset, size: segment.address + offset,
             default_limit(self.properties.memory))
         self.staging = Staging(self.context)
-        self.code = open_cache(f"{self._compiler()}\n{self.capabilities.target}")
+        self.code = open_cache(f"{self._compiler()}\n{self.target}")
         self.waits = os.environ.get("CUDA_LAUNCH_BLOCKING", "0") not in ("", "0")
 
     def _architecture(self) -> int:
@@ -297,16 +298,14 @@ def _release(context: Context, address: int) -> None:
         context.release(address)
 
 
-def capabilities_of(device: Properties) -> Capabilities:
+def target_of(device: Properties) -> Target:
     """What kernels for a GPU may use, and how they are laid out."""
     halves = ("float16", "bfloat16") if device.architecture >= 80 else ("float16",)
-    return Capabilities(f"cuda-sm{device.architecture}", "cuda", vector_bytes=4,
-                        vector_registers=REGISTERS, threads=True, most_lanes=1,
-                        local_memory=device.local_memory,
-                        work_group=min(GROUP, device.most_threads),
-                        tensor_cores=tuple(TABLE) if device.architecture >= 80 else (),
-                        halves=NativeHalves(halves, halves),
-                        async_copies=device.architecture >= 80)
+    return Target(f"cuda-sm{device.architecture}", 4, REGISTERS, threads=True, language="cuda",
+                  most_lanes=1, work_group=min(GROUP, device.most_threads),
+                  local_memory=device.local_memory,
+                  tensor_cores=tuple(TABLE) if device.architecture >= 80 else (),
+                  halves=NativeHalves(halves, halves), async_copies=device.architecture >= 80)
 
 
 def _listed(names: Sequence[str]) -> str:

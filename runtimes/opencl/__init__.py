@@ -5,7 +5,7 @@ Files, in reading order:
 - opencl.py: The opencl runtime: OpenCL C to whatever device has a driver, through pyopencl.
 - devices.py: The OpenCL devices of this machine: which there are, and which one a number or a
   name means.
-- capabilities.py: What kernels may use of an OpenCL device.
+- targets.py: What kernels may use of an OpenCL device.
 - drivers.py: What is known of OpenCL's drivers: a row for each that was seen to work, with its
   limits.
 - trial.py: A driver is tried in a process of its own before the user's depends on it.
@@ -35,7 +35,7 @@ asks them for binaries, and programs.py makes programs of these. A compiler that
 of the kernel that it died of, which is found by compiling each alone. A process reads its
 requests in a thread of its own, so it ends when the program does, whatever the driver is doing.
 If none can be started, the user's process compiles. drivers.py is a table of drivers by name and
-version, with limits that capabilities.py puts into the target (vectors of 32 bytes and 4 lanes an
+version, with limits that targets.py puts into the target (vectors of 32 bytes and 4 lanes an
 argument on PoCL 3: with AVX-512 its functions of 64-byte vectors abort, never return, or compute
 wrong numbers). A driver without a row is tried first: trial.py starts a process that compiles and
 runs kernels of many kinds (trial_worker.py) and keeps on disk that it passed; if it does not, the

@@ -1,7 +1,7 @@
 """What is known of OpenCL's drivers: a row for each that was seen to work, with its limits.
 
 A driver's compiler runs inside the process, so that whatever it aborts on ends the process. A row
-keeps that from it, by limits that the device's capabilities take over; code generation knows no
+keeps that from it, by limits that the device's target takes over; code generation knows no
 driver. Called by opencl.py; a driver without a row is tried in a process of its own first
 (trial.py).
 """

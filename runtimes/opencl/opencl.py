@@ -27,7 +27,6 @@ from lazyten.runtimes.contract import LoadedProgram
 from lazyten.runtimes.memory.allocator import GRAIN, CachingAllocator
 from lazyten.runtimes.memory.memory_pool import Block, MemoryPool, Source
 from lazyten.runtimes.memory.pooled import PooledRuntime
-from lazyten.runtimes.opencl.capabilities import capabilities_of, divides_exactly
 from lazyten.runtimes.opencl.compiler import Compiler
 from lazyten.runtimes.opencl.devices import (
     describe,
@@ -40,6 +39,7 @@ from lazyten.runtimes.opencl.devices import (
 from lazyten.runtimes.opencl.drivers import UNKNOWN, check_usable, driver_of
 from lazyten.runtimes.opencl.intel import note
 from lazyten.runtimes.opencl.programs import ProgramBuilder, Programs
+from lazyten.runtimes.opencl.targets import divides_exactly, target_of
 from lazyten.runtimes.opencl.trial import failure
 from lazyten.storage.device import Launch
 from lazyten.support import forking
@@ -123,7 +123,7 @@ class OpenCLRuntime(PooledRuntime[ClBuffer]):
         if driver is UNKNOWN and not is_trial:
             self._check_trial(index)
         self.label = f"opencl:{index}" if index else "opencl"
-        self.capabilities = capabilities_of(self.device, driver)
+        self.target = target_of(self.device, driver)
         self.context = cl.Context([self.device])
         self.queue = cl.CommandQueue(self.context)
         source = Source(self.label, describe(self.device), lambda: self.device.global_mem_size,
@@ -133,7 +133,7 @@ class OpenCLRuntime(PooledRuntime[ClBuffer]):
             else MemoryPool(source))
         apart = None if is_trial or not driver.apart else Compiler(index, identity(self.device))
         self.builder = ProgramBuilder(self.context, self.options, apart, self._keep_context)
-        self.code = open_cache(f"{self._compiler()}\n{self.capabilities.target}")
+        self.code = open_cache(f"{self._compiler()}\n{self.target}")
         self._lock = forking.lock()
         self._launches: list[ref[OpenCLLaunch]] = []
         self._events: list[Any] | None = None
@@ -201,7 +201,7 @@ class OpenCLRuntime(PooledRuntime[ClBuffer]):
     def generate(self, kernels: Sequence[Kernel]) -> list[Generated]:
         self.builder.start(len(kernels))
         generated = super().generate(kernels)
-        if dt.float64 not in self.capabilities.dtypes:
+        if dt.float64 not in self.target.dtypes:
             for kernel in generated:
                 self._refuse_float64(kernel)
         return generated
@@ -242,7 +242,7 @@ class OpenCLRuntime(PooledRuntime[ClBuffer]):
 
     def _function(self, program: Any, name: str, items: int, group: int) -> OpenCLFunction:
         try:
-            return OpenCLFunction(program, name, items, group, self.capabilities.work_group)
+            return OpenCLFunction(program, name, items, group, self.target.work_group)
         except package().Error as error:
             self._keep_context()
             raise CompileError(f"the compiler of {describe(self.device)} made a program without "

@@ -60,7 +60,7 @@ def test_every_op_in_c_gives_the_bits_that_it_gives_on_the_cpu(example: str, dty
 def test_work_items_in_c_share_a_loop(example: str) -> None:
     """With threads a runtime calls a kernel once for each work item, by number."""
     runtime = executor(f"{example}:1")
-    runtime.capabilities = replace(runtime.capabilities, threads=True)  # type: ignore[attr-defined]
+    runtime.target = replace(runtime.target, threads=True)  # type: ignore[attr-defined]
     values = (np.arange(300 * 310, dtype=np.float32) % 5).reshape(300, 310)
     x = lt.tensor(values, device=f"{example}:1")
     np.testing.assert_array_equal((x @ x.T).numpy(), values @ values.T)

@@ -132,7 +132,7 @@ def test_a_file_says_what_ran_and_holds_no_code_to_run(tmp_path: Path) -> None:
         assert sorted(archive.namelist()) == ["input0.npy", "kernel.txt", "launch.json",
                                               "source.txt"]
     assert about["decisions"].startswith(("tile", "vector")) and about["device"] == "cpu"
-    assert about["target"] == executor("cpu").target
+    assert about["target"] == executor("cpu").target_label
     assert about["versions"]["lazyten"] == lt.__version__
 
 

@@ -87,10 +87,10 @@ def test_the_cpu_compiles_for_this_machines_caches_and_a_named_target_for_usual_
     mine = Caches(16 * KIB, 4, 3 * MIB)
     monkeypatch.setattr(host, "host_caches", lambda: mine)
     monkeypatch.delenv("LAZYTEN_TARGET", raising=False)
-    target = CpuRuntime().capabilities.target
+    target = CpuRuntime().target
     assert (target.l1_bytes, target.l1_ways, target.l2_bytes) == mine
     monkeypatch.setenv("LAZYTEN_TARGET", "avx2")
-    target = CpuRuntime().capabilities.target
+    target = CpuRuntime().target
     assert (target.l1_bytes, target.l1_ways, target.l2_bytes) == USUAL
 
 
@@ -102,7 +102,7 @@ def test_a_named_target_is_the_same_on_every_machine(
     monkeypatch.setenv("LAZYTEN_TARGET", name)
     monkeypatch.setattr(host, "host_caches", lambda: Caches(16 * KIB, 4, 3 * MIB))
     runtime = CpuRuntime()
-    target = runtime.capabilities.target
+    target = runtime.target
     assert target == Target("cpu", vector_bytes, registers, *USUAL, threads=True)
     x, y = (reshape(make(Op.BUFFER, dt.float32, (), Slot(i, 99)), (9, 11)) for i in (1, 2))
     program, = runtime.build([Kernel("sums", (reduce(make(Op.MUL, dt.float32, (x, y)), Op.ADD,
@@ -118,9 +118,9 @@ def test_a_named_target_is_the_same_on_every_machine(
 def test_the_machines_own_target_may_be_named_and_others_are_an_error(
         monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LAZYTEN_TARGET", raising=False)
-    mine = CpuRuntime().capabilities
+    mine = CpuRuntime().target
     monkeypatch.setenv("LAZYTEN_TARGET", "host")
-    assert CpuRuntime().capabilities == mine
+    assert CpuRuntime().target == mine
     monkeypatch.setenv("LAZYTEN_TARGET", "x86-64-v9")
     with pytest.raises(DeviceError, match=r"'x86-64-v9' is not a target; use one of x86-64-v2, .*"
                                           r"or host for this"):

@@ -37,8 +37,8 @@ from lazyten.ir.ops import Op
 from lazyten.runtimes.code_cache import CodeCache
 from lazyten.runtimes.contract import LoadedProgram
 from lazyten.runtimes.opencl import devices as opencl_devices
-from lazyten.runtimes.opencl.capabilities import gpu_capabilities
 from lazyten.runtimes.opencl.opencl import OpenCLFunction, OpenCLRuntime
+from lazyten.runtimes.opencl.targets import gpu_target
 from lazyten.storage.device import executor
 from lazyten.storage.placement import canonical
 from lazyten.storage.storage import Buffer
@@ -326,9 +326,9 @@ def test_a_device_without_float64_refuses_what_needs_it() -> None:
     class Single(OpenCLRuntime):
         def __init__(self) -> None:
             super().__init__()
-            made = gpu_capabilities(self.device)
+            made = gpu_target(self.device)
             object.__setattr__(made, "dtypes", made.dtypes - {dt.float64})
-            self.capabilities = made
+            self.target = made
     x = leaf(1, (4,), dt.float32)
     runtime = Single()
     with pytest.raises(DTypeError, match="has no float64"):
@@ -340,13 +340,13 @@ def test_a_device_without_float64_refuses_what_needs_it() -> None:
 
 
 def test_groups_are_as_large_as_the_device_lets_up_to_256() -> None:
-    def capabilities(most: int, along: int) -> tuple[int, int]:
-        made = gpu_capabilities(SimpleNamespace(
+    def target(most: int, along: int) -> tuple[int, int]:
+        made = gpu_target(SimpleNamespace(
             max_work_group_size=most, max_work_item_sizes=[along, 64, 64], local_mem_size=32 << 10,
             double_fp_config=0, extensions=""))
         return made.work_group, made.local_memory
-    assert capabilities(1024, 1024) == (256, 32 << 10)
-    assert capabilities(128, 1024)[0] == capabilities(1024, 128)[0] == 128
+    assert target(1024, 1024) == (256, 32 << 10)
+    assert target(128, 1024)[0] == target(1024, 128)[0] == 128
 
 
 def test_a_group_has_no_more_items_than_a_kernels_registers_let(

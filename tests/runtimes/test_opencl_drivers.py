@@ -33,8 +33,8 @@ from lazyten.runtimes.opencl import opencl
 from lazyten.runtimes.opencl import programs as opencl_programs
 from lazyten.runtimes.opencl import trial as opencl_trial
 from lazyten.runtimes.opencl import trial_worker as opencl_trial_worker
-from lazyten.runtimes.opencl.capabilities import cpu_capabilities
 from lazyten.runtimes.opencl.opencl import OpenCLRuntime
+from lazyten.runtimes.opencl.targets import cpu_target
 from lazyten.storage.device import executor
 from lazyten.support.disk_cache import DiskCache
 from lazyten.support.errors import CompileError, DeviceError
@@ -78,7 +78,7 @@ def test_what_drivers_read_from_the_environment_is_set_where_the_user_has_not(
 def test_kernels_keep_to_the_limits_of_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LAZYTEN_TARGET", raising=False)
     given = device("", "")
-    wide, limited = (cpu_capabilities(given, driver) for driver in (
+    wide, limited = (cpu_target(given, driver) for driver in (
         opencl_drivers.UNKNOWN, opencl_drivers.DRIVERS[0]))
     assert (wide.vector_bytes, limited.vector_bytes) == (64, 32)
     assert isinstance(limited.language, type(CLANG_OPENCL)) and limited.language.call_lanes == 4
@@ -87,7 +87,7 @@ def test_kernels_keep_to_the_limits_of_the_driver(monkeypatch: pytest.MonkeyPatc
 def test_a_named_target_is_that_of_the_device_too(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, found in {"x86-64-v2": (16, 16), "x86-64-v4": (64, 32)}.items():
         monkeypatch.setenv("LAZYTEN_TARGET", name)
-        made = cpu_capabilities(device("", "")).target
+        made = cpu_target(device("", "")).target
         assert (made.vector_bytes, made.vector_registers, made.l2_bytes) == (
             *found, Target().l2_bytes)
 
@@ -114,7 +114,7 @@ def test_signs_are_turned_over_where_the_driver_compares_them_wrongly(lanes: int
     kernel = Kernel("greater", (make(Op.MAX, dt.int32, (x, leaf(2, (8,), dt.int32))),),
                     ((dt.int32, 8),) * 2)
     for row in (opencl_drivers.DRIVERS[0], INTEL):
-        language = cpu_capabilities(device("", ""), row).language
+        language = cpu_target(device("", ""), row).language
         target = Target("opencl-cpu", 4 * lanes, 16, language=language, most_lanes=lanes)
         assert ("2147483648" in generate(kernel, target).source) == (row is INTEL)
 
@@ -177,7 +177,7 @@ def test_what_passed_is_not_tried_again(unknown: None, monkeypatch: pytest.Monke
     for command in (PASSES, ENDS_ITSELF):
         monkeypatch.setattr(opencl_trial, "COMMAND", command)
         opencl_trial.failure.cache_clear()  # as in the next process
-        assert OpenCLRuntime().capabilities.vector_bytes >= 16
+        assert OpenCLRuntime().target.vector_bytes >= 16
 
 
 def test_what_failed_is_tried_again_by_the_next_process(unknown: None,

@@ -16,13 +16,13 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from lazyten.codegen.targets.generated import Generated
-from lazyten.codegen.targets.target import AVX2
+from lazyten.codegen.targets.target import Target
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Kernel, Slot
 from lazyten.ir.node import Node, const, expand, make, reshape
 from lazyten.ir.ops import Op
-from lazyten.runtimes.contract import Capabilities, with_distinct_names
+from lazyten.runtimes.contract import with_distinct_names
 from lazyten.runtimes.cpu.cpu import CpuRuntime
 from lazyten.runtimes.host.host import target_of
 from lazyten.storage.device import Executor, Program, available, executor
@@ -187,7 +187,7 @@ def test_an_element_type_that_a_device_lacks_names_the_users_line() -> None:
     class Narrow(CpuRuntime):
         def __init__(self) -> None:
             super().__init__()
-            self.capabilities = Capabilities("narrow", dtypes=frozenset({dt.float32}))
+            self.target = Target("narrow", dtypes=frozenset({dt.float32}))
     runtime = Narrow()
     assert len(runtime.build([scale(2.0, 4)])) == 1
     with pytest.raises(DTypeError, match=r"'narrow' has no float64.*scale \(train.py:12\)"):
@@ -229,10 +229,6 @@ def test_the_vector_unit_follows_from_the_processors_features(
     assert (target.vector_bytes, target.vector_registers) == expected
 
 
-def test_capabilities_give_the_code_generators_target() -> None:
-    assert Capabilities("avx2", vector_bytes=32, vector_registers=16, threads=True).target == AVX2
-
-
 # ---- a runtime from another package --------------------------------------------------------------
 
 TOY = '''
@@ -240,15 +236,16 @@ TOY = '''
 import ctypes
 import llvmlite.binding as llvm
 import numpy as np
-from lazyten.runtimes.contract import Capabilities, Runtime
+from lazyten.codegen.targets.target import Target
+from lazyten.runtimes.contract import Runtime
 
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
 
 
 class ToyRuntime(Runtime):
-    contract = 1
-    capabilities = Capabilities("toy", vector_bytes=16, vector_registers=8)
+    contract = 2
+    target = Target("toy", vector_bytes=16, vector_registers=8)
     launches = 0
 
     def alloc(self, nbytes):

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from lazyten_c import CRuntime
 
-from lazyten.runtimes.contract import Capabilities
+from lazyten.codegen.targets.target import Target
 from lazyten.storage.device import Executor
 from lazyten.support.errors import DeviceError
 
@@ -145,7 +145,7 @@ class WrongOffset(Healthy):
 class RoundsDown(Healthy):
     """Work items in groups of 8, and the last group, which is not full, is left out."""
 
-    capabilities = Capabilities("c", language="c", vector_bytes=4, most_lanes=1, threads=True,
+    target = Target("c", language="c", vector_bytes=4, most_lanes=1, threads=True,
                                 work_group=8)
 
     def launch(self, function: Any, buffers: Sequence[int]) -> None:
@@ -222,7 +222,7 @@ class OnlyTheLast(Dirty):
 class LosesAnItem(Dirty):
     """Each seventh launch of a shared kernel goes without one work item."""
 
-    capabilities = replace(CRuntime.capabilities, threads=True)
+    target = replace(CRuntime.target, threads=True)
 
     def launch(self, function: Any, buffers: Sequence[int]) -> None:
         call, items = function

@@ -29,8 +29,8 @@ from lazyten.ir.kernel import Given, Kernel
 from lazyten.ir.node import Node, elementwise, expand, index, make, reduce, reshape, rewrite
 from lazyten.ir.ops import Op
 from lazyten.runtimes.checks.evaluation import evaluate
-from lazyten.runtimes.opencl.capabilities import cpu_capabilities
 from lazyten.runtimes.opencl.opencl import OpenCLRuntime
+from lazyten.runtimes.opencl.targets import cpu_target
 from lazyten.storage.device import executor
 from lazyten.storage.placement import canonical
 from lazyten.support.errors import CheckError
@@ -48,11 +48,11 @@ def started(mapping: str) -> OpenCLRuntime:
     runtime.builder.options = [*runtime.options, "-cl-opt-disable"]
     if mapping == "vectors":
         # It takes sums of the halves of 16 lanes, even written by hand, for uninitialized.
-        runtime.capabilities = replace(cpu_capabilities(runtime.device), vector_bytes=32,
+        runtime.target = replace(cpu_target(runtime.device), vector_bytes=32,
                                        most_lanes=8)
     if mapping == "groups":
         # Operands are copied ahead, though nothing copies by itself here.
-        runtime.capabilities = replace(runtime.capabilities, work_group=64,
+        runtime.target = replace(runtime.target, work_group=64,
                                        local_memory=16 << 10, async_copies=True)
     flags = pyopencl.mem_flags.READ_WRITE
     kept: list[Any] = []  # Oclgrind frees memory that queued kernels are going to use

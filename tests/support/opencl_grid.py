@@ -18,23 +18,23 @@ long as all else, has the text of the device `opencl`."""
 def runtime(index: int = 0) -> Any:
     """Every kernel in scalars, 8 work items a group."""
     from lazyten.codegen.targets.dialect import OPENCL
-    from lazyten.runtimes.opencl.capabilities import gpu_capabilities
     from lazyten.runtimes.opencl.drivers import driver_of
     from lazyten.runtimes.opencl.opencl import OpenCLRuntime
+    from lazyten.runtimes.opencl.targets import gpu_target
 
     made = OpenCLRuntime(index)
     made.builder.options = [*made.options, UNOPTIMIZED]
     made.builder.compiler = None  # it would make binaries, which PoCL takes long for
     driver = driver_of(made.device)
     language = replace(OPENCL, turns_signs=driver is not None and driver.turns_signs)
-    made.capabilities = replace(gpu_capabilities(made.device), work_group=8, language=language)
+    made.target = replace(gpu_target(made.device), work_group=8, language=language)
     return made
 
 
 def runtime_of_groups(index: int = 0) -> Any:
     """The same with 256 work items and 48 KiB a group."""
     made = runtime(index)
-    made.capabilities = replace(made.capabilities, work_group=256, local_memory=48 << 10)
+    made.target = replace(made.target, work_group=256, local_memory=48 << 10)
     return made
 
 

@@ -128,7 +128,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_a_file_decides_for_the_kernel_it_names(fresh: None, tmp_path: Path) -> None:
     a, b, kernel = product(37)
     path = tmp_path / "decisions.txt"
-    records.append(path, kernel, executor("cpu").target, LINE, "of a test")
+    records.append(path, kernel, executor("cpu").target_label, LINE, "of a test")
     before, = executor("cpu").build([kernel])
     expected = (a @ b).numpy()
     assert lt.load_decisions(path) == 1
@@ -142,7 +142,7 @@ def test_the_environment_names_files(fresh: None, tmp_path: Path,
                                      monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = product(38)[2]
     for number, line in enumerate(("plain loops", LINE)):
-        records.append(tmp_path / f"{number}.txt", kernel, executor("cpu").target, line, "-")
+        records.append(tmp_path / f"{number}.txt", kernel, executor("cpu").target_label, line, "-")
     for order, first in (("01", LINE), ("10", "plain loops")):
         paths = os.pathsep.join(str(tmp_path / f"{n}.txt") for n in order)
         monkeypatch.setenv("LAZYTEN_DECISIONS", paths)
@@ -161,7 +161,7 @@ def test_what_was_compiled_before_is_compiled_anew(fresh: None, tmp_path: Path) 
 
     r = re.search(r"r0\.\d", generate(kernel, AVX2).loops)
     line = f"vector({r[0] if r else '-'}:4)"  # adds in another order
-    records.append(tmp_path / "d.txt", kernel, executor("cpu").target, line, "-")
+    records.append(tmp_path / "d.txt", kernel, executor("cpu").target_label, line, "-")
     lt.load_decisions(tmp_path / "d.txt")
     got = step(a, b).numpy()
     np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
@@ -240,7 +240,7 @@ def test_a_given_decision_that_does_not_fit_names_file_and_line(fresh: None,
                                                                 tmp_path: Path) -> None:
     a, b, kernel = product(43)
     path = tmp_path / "d.txt"
-    records.append(path, kernel, executor("cpu").target, "tile(i0:99)", "-")
+    records.append(path, kernel, executor("cpu").target_label, "tile(i0:99)", "-")
     lt.load_decisions(path)
     with pytest.raises(lt.ArgumentError, match=r"d\.txt:3: i0: 99 times 1 lanes are more"):
         (a @ b).numpy()
@@ -249,7 +249,7 @@ def test_a_given_decision_that_does_not_fit_names_file_and_line(fresh: None,
 def test_a_file_that_breaks_what_is_in_use_is_not_loaded(fresh: None, tmp_path: Path) -> None:
     a, b, kernel = product(44)
     expected = (a @ b).numpy()
-    records.append(tmp_path / "d.txt", kernel, executor("cpu").target, "tile(i0:99)", "-")
+    records.append(tmp_path / "d.txt", kernel, executor("cpu").target_label, "tile(i0:99)", "-")
     with pytest.raises(lt.ArgumentError, match=r"d\.txt:3: i0: 99 times"):
         lt.load_decisions(tmp_path / "d.txt")
     np.testing.assert_array_equal((a @ b).numpy(), expected)

@@ -231,7 +231,7 @@ def test_winners_are_written_and_used(monkeypatch: pytest.MonkeyPatch, tmp_path:
     a, b, kernel = product(23)
     expected = (a @ b).numpy()
     report = lt.tune(lambda: a @ b, seconds=20, path=tmp_path / "d.txt")
-    key = f"{records.key_of(kernel)} {executor('cpu').target}: {LINE}"
+    key = f"{records.key_of(kernel)} {executor('cpu').target_label}: {LINE}"
     assert (tmp_path / "d.txt").read_text().splitlines()[2] == key
     tuned, = report.kernels
     assert (tuned.kernel.name, tuned.launches, tuned.found.decisions) == (kernel.name, 1, LINE)
@@ -246,7 +246,7 @@ def test_winners_are_written_and_used(monkeypatch: pytest.MonkeyPatch, tmp_path:
 def test_a_new_process_uses_the_file(tmp_path: Path) -> None:
     path = tmp_path / "d.txt"
     a, b, kernel = product(24)
-    records.append(path, kernel, executor("cpu").target, LINE, "-")
+    records.append(path, kernel, executor("cpu").target_label, LINE, "-")
     lt.load_decisions(path)
     np.save(tmp_path / "a.npy", a.numpy())
     np.save(tmp_path / "b.npy", b.numpy())

@@ -23,8 +23,8 @@ RACE = (
 @pytest.fixture(autouse=True)
 def _shared(runtime: Executor, card: Scorecard) -> None:
     """Only for devices that run one kernel on several threads."""
-    can = isinstance(runtime, Runtime) and (runtime.capabilities.threads
-                                            or runtime.capabilities.work_group > 1)
+    can = isinstance(runtime, Runtime) and (runtime.target.threads
+                                            or runtime.target.work_group > 1)
     if not can:
         card.note_unsupported("kernels shared by threads or work items")
         pytest.skip("a kernel is one flow of control here")

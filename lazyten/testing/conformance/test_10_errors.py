@@ -44,7 +44,7 @@ def test_a_text_that_the_compiler_refuses_is_a_compile_error(runtime: Executor) 
         raise Nonconformance("a text that is no program was compiled")
 
 
-@advice("capabilities.dtypes lists what kernels may use; what is not in it is refused by name.")
+@advice("target.dtypes lists what kernels may use; what is not in it is refused by name.")
 def test_a_dtype_that_is_not_claimed_is_refused(device: str, card: Scorecard) -> None:
     absent = [d for d in dt.ALL if d not in card.dtypes]
     if not absent:

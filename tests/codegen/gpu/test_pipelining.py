@@ -186,12 +186,12 @@ def test_gpus_without_such_copies_copy_on_the_spot() -> None:
 
 
 def test_what_a_gpu_has_follows_from_its_architecture() -> None:
-    from lazyten.runtimes.cuda.cuda import capabilities_of
+    from lazyten.runtimes.cuda.cuda import target_of
     from lazyten.runtimes.cuda.driver import Properties
 
     for architecture, halves, copies in ((75, ("float16",), False),
                                          (80, ("float16", "bfloat16"), True)):
-        found = capabilities_of(Properties("a GPU", architecture, 1 << 30, 48 << 10, 1024, 32,
-                                           1 << 16, 16, 1 << 22)).target
+        found = target_of(Properties("a GPU", architecture, 1 << 30, 48 << 10, 1024, 32,
+                                     1 << 16, 16, 1 << 22))
         assert found.halves == NativeHalves(halves, halves)
         assert found.async_copies == copies

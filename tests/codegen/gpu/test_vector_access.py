@@ -25,7 +25,6 @@ from work_group_cases import (
 )
 
 import lazyten as lt
-from lazyten.codegen.gpu import gpu_model
 from lazyten.codegen.instructions.congruence import congruence_of
 from lazyten.codegen.instructions.instructions import (
     Address,
@@ -46,12 +45,13 @@ from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Given, Kernel
 from lazyten.ir.node import Node, index
 from lazyten.ir.ops import Op
+from lazyten.runtimes.contract import Runtime
 from lazyten.schedule.schedule import schedule
+from lazyten.storage.device import executor
 
 Program = tuple[Array, int, int, int]
-CUDA = replace(GPU, language="cuda")
-BUSY = mock.patch.object(gpu_model, "BUSY_WARPS", 1)
-"""With this the model thinks that few work items keep a device busy, as large arrays' many do."""
+CUDA = replace(GPU, language="cuda", busy_warps=1)
+"""Few work items keep it busy, as large arrays' many do others."""
 on_cpu = pytest.mark.skipif(cuda_on_cpu.missing() is not None, reason=cuda_on_cpu.missing() or "")
 
 
@@ -114,10 +114,9 @@ def decided(kernel: Kernel, text: str) -> Kernel:
     ids=lambda v: getattr(v, "name", None))
 def test_a_large_map_reads_and_writes_neighbours_at_a_time(dtype: DType,
                                                            widths: list[int]) -> None:
-    with BUSY:
-        x = lt.zeros(1 << 12, dtype=dtype).contiguous().realize()
-        kernel = kernel_of(x.where(x != 0, x + x) if dtype is dt.bool_ else x + x)
-        assert accesses(kernel, 0) == accesses(kernel, 1) == widths
+    x = lt.zeros(1 << 12, dtype=dtype).contiguous().realize()
+    kernel = kernel_of(x.where(x != 0, x + x) if dtype is dt.bool_ else x + x)
+    assert accesses(kernel, 0) == accesses(kernel, 1) == widths
 
 
 def kernel_of(value: lt.Tensor) -> Kernel:
@@ -225,7 +224,9 @@ def values_of(drawn: list[Program], device: str) -> list[bytes]:
 @examples(2)
 def test_views_from_any_element_on_have_the_interpreters_bits(
         on: str, drawn: list[Program]) -> None:
-    with BUSY:
+    runtime = executor(on)
+    assert isinstance(runtime, Runtime)
+    with mock.patch.object(runtime, "target", replace(runtime.target, busy_warps=1)):
         assert values_of(drawn, on) == values_of(drawn, "interpreter")
 
 

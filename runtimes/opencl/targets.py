@@ -1,6 +1,6 @@
 """What kernels may use of an OpenCL device.
 
-In: what the device says of itself, and the limits of its driver. Out: a `Capabilities`. Called by
+In: what the device says of itself, and the limits of its driver. Out: a `Target`. Called by
 opencl.py.
 """
 from __future__ import annotations
@@ -12,7 +12,6 @@ from lazyten.codegen.targets.native_half import NativeHalves
 from lazyten.codegen.targets.target import Target
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
-from lazyten.runtimes.contract import Capabilities
 from lazyten.runtimes.host.cache_sizes import host_caches
 from lazyten.runtimes.host.host import named_target
 from lazyten.runtimes.opencl.devices import ClDevice, package
@@ -24,24 +23,22 @@ GPU_GROUP = 256
 """Work items of a group, where the device has room for so many."""
 
 
-def capabilities_of(device: ClDevice, driver: Driver) -> Capabilities:
+def target_of(device: ClDevice, driver: Driver) -> Target:
     """What kernels for a device may use, and how they are laid out."""
     cl = package()
     if device.type & ~cl.device_type.DEFAULT != cl.device_type.CPU:
-        return gpu_capabilities(device)
-    return cpu_capabilities(device, driver)
+        return gpu_target(device)
+    return cpu_target(device, driver)
 
 
-def cpu_capabilities(device: ClDevice, driver: Driver = UNKNOWN) -> Capabilities:
+def cpu_target(device: ClDevice, driver: Driver = UNKNOWN) -> Target:
     """For processors: vectors, and a work item for each chunk of the outer loop."""
     unit = named_target() or _vector_unit(device)
     language = replace(CLANG_OPENCL, call_lanes=driver.call_lanes, turns_signs=driver.turns_signs)
-    return Capabilities("opencl-cpu", language,
-                        vector_bytes=min(unit.vector_bytes, driver.vector_bytes),
-                        vector_registers=unit.vector_registers, l1_bytes=unit.l1_bytes,
-                        l1_ways=unit.l1_ways, l2_bytes=unit.l2_bytes, threads=True,
-                        dtypes=_dtypes(device), local_memory=device.local_mem_size,
-                        most_lanes=driver.most_lanes)
+    return replace(unit, name="opencl-cpu", language=language, threads=True,
+                   vector_bytes=min(unit.vector_bytes, driver.vector_bytes),
+                   most_lanes=driver.most_lanes, local_memory=device.local_mem_size,
+                   dtypes=_dtypes(device))
 
 
 def _vector_unit(device: ClDevice) -> Target:
@@ -50,13 +47,13 @@ def _vector_unit(device: ClDevice) -> Target:
     return Target("", width, 32 if width == 64 else 16, **host_caches()._asdict())
 
 
-def gpu_capabilities(device: ClDevice) -> Capabilities:
+def gpu_target(device: ClDevice) -> Target:
     """For devices that are no processors: scalars, and a work item for each output block."""
-    return Capabilities("opencl-gpu", "opencl", vector_bytes=4, vector_registers=GPU_REGISTERS,
-                        threads=True, dtypes=_dtypes(device), local_memory=device.local_mem_size,
-                        work_group=min(GPU_GROUP, device.max_work_group_size,
-                                       device.max_work_item_sizes[0]), most_lanes=1,
-                        halves=_halves(device))
+    return Target("opencl-gpu", 4, GPU_REGISTERS, threads=True, language="opencl", most_lanes=1,
+                  work_group=min(GPU_GROUP, device.max_work_group_size,
+                                 device.max_work_item_sizes[0]),
+                  local_memory=device.local_mem_size, halves=_halves(device),
+                  dtypes=_dtypes(device))
 
 
 def _dtypes(device: ClDevice) -> frozenset[DType]:
