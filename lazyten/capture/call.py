@@ -12,14 +12,11 @@ import numpy as np
 from lazyten.capture.captured import signature
 from lazyten.capture.places import snapshot
 from lazyten.capture.surroundings import is_users
-from lazyten.frontend.core import mixed_precision
+from lazyten.frontend.setting_table import trace_key
 from lazyten.frontend.tensor import Tensor
 from lazyten.storage import tracing
-from lazyten.storage.placement import default_device
 from lazyten.storage.storage import Storage
-from lazyten.support import check_mode, matmul_precision
 from lazyten.support.errors import JitError
-from lazyten.support.grad_mode import is_grad_enabled
 from lazyten.support.trees import Branch, flatten, unflatten
 
 
@@ -39,9 +36,7 @@ class Call:
         self.tensors: list[Tensor] = []
         storages: list[Storage] = []
         has_leaf = False
-        key: list[Hashable] = [is_grad_enabled(), default_device(), check_mode.active(),
-                               mixed_precision.state(), matmul_precision.allows_tf32(),
-                               len(leaves), self.structure]
+        key: list[Hashable] = [trace_key(), len(leaves), self.structure]
         assert len(key) == _BEFORE_LEAVES
         for x in leaves:
             if isinstance(x, Tensor):
@@ -118,7 +113,7 @@ class Call:
         return result
 
 
-_BEFORE_LEAVES = 7
+_BEFORE_LEAVES = 3
 """Where in a key the leaves begin."""
 _CONTAINERS = (list, tuple, dict)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from lazyten.execution.debug import count_text
-from lazyten.execution.realization import Graph, scheduled
+from lazyten.execution.realization import Graph, Options, scheduled
 from lazyten.ir.kernel import held_values
 from lazyten.ir.node import Node
 from lazyten.schedule.cost import Decision
@@ -23,7 +23,7 @@ def explain_storages(storages: Iterable[Storage]) -> str:
     graph = Graph([s.value for s in given], given[0].device)
     if again := graph.read_again():
         graph = Graph([*graph.roots, *again], given[0].device)
-    return explain_schedule(scheduled(given[0].device, graph))
+    return explain_schedule(scheduled(graph, Options.now(given[0].device)))
 
 
 def explain_schedule(made: Schedule) -> str:

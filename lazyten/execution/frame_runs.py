@@ -13,7 +13,7 @@ from typing import Any
 from weakref import WeakSet
 
 from lazyten.execution import background, realization
-from lazyten.execution.realization import plan_options
+from lazyten.execution.realization import Options
 from lazyten.execution.segment import Root, Segment
 from lazyten.ir.node import Node, substitute, toposort
 from lazyten.schedule.deciding import read_by
@@ -158,7 +158,7 @@ def _pending(frame: Frame, storages: Iterable[Storage]) -> list[Storage]:
 def _program(frame: Frame, templates: tuple[Node, ...], others: tuple[Node, ...]) -> Program:
     """The program that computes these templates, and what others that are known depend on."""
     known = (len(frame.sources), *frame.realized) if frame.realized else ()
-    key = (templates, others, known, plan_options(frame.device))
+    key = (templates, others, known, Options.now(frame.device))
     found = _programs.get(key)
     if found is None:
         found = _programs.add(key, _made(frame, templates, others))

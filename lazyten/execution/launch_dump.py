@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -39,8 +38,7 @@ class Dump(Observer):
         device, plan = launch.device, launch.plan
         for kernel, program, at in launch.kernels:
             inputs = _inputs_of(device, plan.schedule, kernel, at, handles)
-            kernel = replace(kernel, checks=plan.checks)
-            launch_file.dump(self.folder, device, kernel, program, inputs)
+            launch_file.dump(self.folder, device, plan.options.applied(kernel), program, inputs)
 
 
 class dump_kernels:

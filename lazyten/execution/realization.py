@@ -11,7 +11,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
-from weakref import WeakKeyDictionary
+from typing import NamedTuple
+from weakref import WeakSet
 
 from lazyten.execution import debug, launch_dump
 from lazyten.execution.checks import index_checks, is_outside, outside_error, reach
@@ -31,18 +32,36 @@ from lazyten.support.location import user_location
 from lazyten.support.observers import Launch, Observer, Span
 
 
+class Options(NamedTuple):
+    """What a plan depends on besides its graph: its device, and settings. checks, tf32: those of
+    its kernels, see Kernel."""
+
+    device: str
+    checks: check_mode.Kinds
+    tf32: bool
+
+    @classmethod
+    def now(cls, device: str) -> Options:
+        """For what is planned here and now."""
+        return cls(device, check_mode.active(),
+                   matmul_precision.allows_tf32() and executor(device).has_tf32)
+
+    def applied(self, kernel: Kernel) -> Kernel:
+        """A kernel as it is compiled."""
+        return replace(kernel, checks=self.checks, tf32=self.tf32) if any(self[1:]) else kernel
+
+
 @dataclass(slots=True, weakref_slot=True, eq=False)
 class Plan:
     """A schedule with its compiled programs, one a kernel step.
 
-    checks: what the programs look for. tf32: see Kernel. runs: how often it was run. launch: all
-    programs as one function, once that pays. seconds: that each pass took to make it.
+    runs: how often it was run. launch: all programs as one function, once that pays. seconds: that
+    each pass took to make it.
     """
 
     schedule: Schedule
     programs: tuple[Program, ...]
-    checks: check_mode.Kinds = ()
-    tf32: bool = False
+    options: Options
     runs: int = 0
     launch: Callable[[Sequence[Handle]], object] | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)
@@ -83,8 +102,8 @@ _plans: OrderedDict[Hashable, Plan] = OrderedDict()
 PLAN_LIMIT = 1024
 observers.on_request(debug.asked)
 observers.on_request(launch_dump.asked)
-_live: WeakKeyDictionary[Plan, str] = WeakKeyDictionary()
-"""Every plan in use, jitted functions' too, and its device."""
+_live: WeakSet[Plan] = WeakSet()
+"""Every plan in use, jitted functions' too."""
 
 
 def realize(storages: Iterable[Storage]) -> None:
@@ -168,26 +187,13 @@ def _checked_graph(roots: Sequence[Node], device: str) -> Graph:
 
 def plan_of(device: str, graph: Graph) -> Plan:
     """The plan for graphs of this structure, made if it is new."""
-    key = _plan_key(device, graph)
+    key = Options.now(device), graph.key
     plan = _plans.get(key)
     if plan is None:
-        plan = _plans[key] = _make_plan(device, graph)
+        plan = _plans[key] = _make_plan(graph, key[0])
         if len(_plans) > PLAN_LIMIT:
             _plans.popitem(last=False)
     return plan
-
-
-def _plan_key(device: str, graph: Graph) -> Hashable:
-    return device, (graph.key, check_mode.active(), _tf32(device))
-
-
-def plan_options(device: str) -> Hashable:
-    """What a plan depends on besides its graph."""
-    return device, check_mode.active(), _tf32(device)
-
-
-def _tf32(device: str) -> bool:
-    return matmul_precision.allows_tf32() and executor(device).has_tf32
 
 
 def _realize_on(device: str, storages: Sequence[Storage]) -> None:
@@ -198,7 +204,7 @@ def _realize_on(device: str, storages: Sequence[Storage]) -> None:
         storages = [*storages, *(Storage(n, device, keeps_graph=True) for n in again)]
         values += again
         graph = _checked_graph(values, device)
-    known = _plan_key(device, graph) in _plans
+    known = (Options.now(device), graph.key) in _plans
     start = time.perf_counter()
     plan = plan_of(device, graph)
     spent = None if known else time.perf_counter() - start
@@ -302,42 +308,38 @@ class Graph:
         return [memo[r] for r in self.roots]
 
 
-def _make_plan(device: str, graph: Graph) -> Plan:
-    checks = check_mode.active()
-    tf32 = _tf32(device)
+def _make_plan(graph: Graph, options: Options) -> Plan:
     start = time.perf_counter()
     with passes.timed() as seconds:
-        made = scheduled(device, graph)
-        programs = _programs(device, made, checks, tf32)
-    plan = Plan(made, programs, checks, tf32, seconds=seconds)
-    _live[plan] = device
+        made = scheduled(graph, options)
+        programs = _programs(made, options)
+    plan = Plan(made, programs, options, seconds=seconds)
+    _live.add(plan)
     for observer in observers.present():
-        observer.made(device, plan, Span(start, time.perf_counter() - start))
+        observer.made(options.device, plan, Span(start, time.perf_counter() - start))
     return plan
 
 
-def scheduled(device: str, graph: Graph) -> Schedule:
-    """The kernels that compute a graph on a device. Where they are checked, inputs start where
-    their memory does, and all values are stored: reports are about those."""
-    runs, plain = executor(device), not check_mode.active()
+def scheduled(graph: Graph, options: Options) -> Schedule:
+    """The kernels that compute a graph. Where they are checked, inputs start where their memory
+    does, and all values are stored: reports are about those."""
+    runs, plain = executor(options.device), not options.checks
     return schedule(graph.normalized(), [(b.dtype, b.size) for b in graph.buffers],
                     runs.has_offsets and plain, runs.block_bytes if plain else 0, runs.items,
                     runs.alignment)
 
 
-def _programs(device: str, made: Schedule, checks: check_mode.Kinds,
-              tf32: bool) -> tuple[Program, ...]:
+def _programs(made: Schedule, options: Options) -> tuple[Program, ...]:
     kernels = list(dict.fromkeys(step.kernel for step in made.steps))
-    asked = [replace(k, checks=checks, tf32=tf32) for k in kernels] if checks or tf32 else kernels
-    programs = dict(zip(kernels, executor(device).build(asked), strict=True))
+    built = executor(options.device).build(list(map(options.applied, kernels)))
+    programs = dict(zip(kernels, built, strict=True))
     return tuple(programs[step.kernel] for step in made.steps)
 
 
 def rebuild_plans() -> None:
     """Compile anew what is in use, for decisions that were given since; all of it or, where one
     does not fit, nothing."""
-    made = [(plan, _programs(device, plan.schedule, plan.checks, plan.tf32))
-            for plan, device in list(_live.items())]
+    made = [(plan, _programs(plan.schedule, plan.options)) for plan in list(_live)]
     for plan, programs in made:
         if programs != plan.programs:
             plan.programs, plan.launch = programs, None

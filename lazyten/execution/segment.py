@@ -133,7 +133,7 @@ class Ready:
         replacing = replacements(made, programs)
         last_check, taking = self._taking(made, found, replacing)
         made = replan(made, replacing, taking)
-        self.plan = Plan(made, programs)
+        self.plan = Plan(made, programs, segment.planned.options)
         self.workspace = reserve_blocks(self.device, made)
         fresh = [a for a in dict.fromkeys(made.outputs) if a >= made.inputs]
         first = {a: made.outputs.index(a) for a in fresh}

@@ -16,6 +16,7 @@ Files, in reading order:
 - random_functions.py: The functions of `lazyten` that make tensors of random numbers.
 - limits.py: Facts about element types: finfo, iinfo, the default float type, which casts are
   safe.
+- setting_table.py: Settings: all that there are, and what has to be made anew where one differs.
 - settings.py: PyTorch's settings of how it computes, for programs that set them: here they change
   nothing.
 - interop.py: Tensors that share the memory of NumPy arrays, and of other libraries by DLPack.

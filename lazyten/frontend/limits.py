@@ -60,7 +60,7 @@ def set_default_dtype(dtype: DTypeLike) -> None:
     kind = dt.as_dtype(dtype)
     if not kind.is_float:
         raise DTypeError(f"set_default_dtype({kind.name}): it must be a float type")
-    tracing.default_changed()
+    tracing.refuse("set_default_dtype", "call it before the jitted function")
     dt.default_float = kind
 
 

@@ -160,13 +160,6 @@ def storage_replaced() -> None:
     replacements += 1
 
 
-def default_changed() -> None:
-    """The default dtype is about to change: what was captured before is stale."""
-    global replacements
-    refuse("set_default_dtype", "call it before the jitted function")
-    replacements += 1
-
-
 def refuse(what: str, remedy: str) -> None:
     """End the trace under way in this thread, if there is one: with a JitError that names the
     user's line, or by going on for real."""

@@ -121,6 +121,10 @@ def test_the_environment_says_where_launches_of_a_jitted_function_go(
         assert step(x).tolist() == [3.0, 5.0]
     assert [f.name for f in files(tmp_path)] == [f"0000{i}_map_2.zip" for i in range(3)]
     assert_array_equal(load(files(tmp_path)[2]).inputs[0], [1.0, 2.0])
+    with lt.check("nan"):
+        for _ in range(3):
+            step(x)
+    assert [load(f).kernel.checks for f in files(tmp_path)] == [()] * 3 + [("nan",)] * 3
 
 
 def test_a_file_says_what_ran_and_holds_no_code_to_run(tmp_path: Path) -> None:
