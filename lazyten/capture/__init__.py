@@ -46,8 +46,8 @@ on the cpu is one native call for all kernels, or through `Executor.limited` if 
 look at before something is written (checks.py): on the cpu that is one call, too, as the list of
 launches may have limits in it at which it ends. `environment.py` compares the Python state a
 function can reach by name with that of the trace; purity.py refuses printing, clocks and foreign
-random numbers. `Homes` (homes.py) is memory for the results of a call, used again when its
-reference counts say that nothing reads it any more.
+random numbers. `ResultBuffers` (result_buffers.py) is memory for the results of a call, used again
+when its reference counts say that nothing reads it any more.
 
 What one device computes of a call is a `Segment` (segment.py). What a call updates it writes to
 the tensor's own memory, and results to that of donated arguments (donation.py), where three

@@ -31,7 +31,7 @@ def explain_schedule(made: Schedule) -> str:
     if not made.steps:
         return "nothing to compute: the values are in memory already"
     shared = sum(made.block_sizes)
-    between = (*made.blocks, *made.guests)
+    between = (*made.blocks, *made.aliases)
     alone = sum(made.arrays[a][0].itemsize * made.arrays[a][1] for a in between)
     decisions, saved = iter(made.decisions), iter(made.saved)
     steps = enumerate(made.steps)

@@ -10,8 +10,8 @@ Files, in reading order:
   compute.
 - segment.py: The part of a call that one device computes: its memory, its launches, its
   results.
-- homes.py: Memory for the results of a jitted function, which serves again once nobody reads it
-  any more.
+- result_buffers.py: Memory for the results of a jitted function, which serves again once nobody
+  reads it any more.
 - aliasing.py: Arrays that take the memory of others: what a step writes, that of what it is the
   last to read.
 - checks.py: Checks of indices whose values are known only once they are computed.

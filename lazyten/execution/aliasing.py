@@ -83,7 +83,7 @@ def _taken_apart(made: Schedule, programs: Sequence[Program]) -> list[list[_Part
     return [list(islice(parts, count)) for count in made.launches]
 
 
-def taken(made: Schedule, replacing: Replacing,
+def aliased_outputs(made: Schedule, replacing: Replacing,
           wanted: Iterable[tuple[int, Sequence[int]]]) -> dict[int, int]:
     """The outputs that live in the memory of an input, and in which.
 

@@ -16,7 +16,7 @@ from lazyten.storage.placeholder import Placeholder
 from lazyten.storage.storage import Buffer
 
 
-class Home:
+class ResultBuffer:
     """Memory for one result, with the node that reads it."""
 
     __slots__ = ("base", "buffer", "node")
@@ -27,20 +27,20 @@ class Home:
         self.base = unshaped(self.node)
 
 
-class Homes:
+class ResultBuffers:
     """Memory for each result of one call. It is free while nobody but this knows it: a tensor or a
     recorded operation that still reads it holds a reference."""
 
-    __slots__ = ("_counts", "_homes", "_known", "handles", "nodes")
+    __slots__ = ("_buffers", "_counts", "_known", "handles", "nodes")
 
-    def __init__(self, count: int, make: Callable[[int], Home]) -> None:
-        self._homes = [make(number) for number in range(count)]
+    def __init__(self, count: int, make: Callable[[int], ResultBuffer]) -> None:
+        self._buffers = [make(number) for number in range(count)]
         self._note()
 
     def _note(self) -> None:
-        self.nodes = [h.node for h in self._homes]
-        self.handles = tuple([h.buffer.handle for h in self._homes])
-        self._known = [x for h in self._homes for x in (h.node, h.base, h.buffer)]
+        self.nodes = [h.node for h in self._buffers]
+        self.handles = tuple([h.buffer.handle for h in self._buffers])
+        self._known = [x for h in self._buffers for x in (h.node, h.base, h.buffer)]
         self._counts = list(map(getrefcount, self._known))
 
     @property
@@ -48,14 +48,14 @@ class Homes:
         """Whether there are no more references than when they were made."""
         return list(map(getrefcount, self._known)) == self._counts
 
-    def renew(self, make: Callable[[int], Home]) -> None:
+    def renew(self, make: Callable[[int], ResultBuffer]) -> None:
         """Leave what is in use to its users, and take new memory in its place."""
         counts = list(map(getrefcount, self._known))
         if counts != self._counts:
-            for number in range(len(self._homes)):
+            for number in range(len(self._buffers)):
                 here = slice(3 * number, 3 * number + 3)
                 if counts[here] != self._counts[here]:
-                    self._homes[number] = make(number)
+                    self._buffers[number] = make(number)
             self._note()
 
 

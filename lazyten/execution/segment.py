@@ -2,8 +2,8 @@
 
 In: the values that a call computes, over Placeholders (captured.py). replay.py runs it. What a
 tensor is updated to is written to the tensor's own memory, and what is of a donated tensor's size
-to that, if the program allows it and nobody else can see that memory; other results have homes
-(homes.py).
+to that, if the program allows it and nobody else can see that memory; other results have buffers
+of their own (result_buffers.py).
 """
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from lazyten.execution.aliasing import first_launches, postponed, replacements, taken
+from lazyten.execution.aliasing import aliased_outputs, first_launches, postponed, replacements
 from lazyten.execution.checks import index_checks, is_outside, outside_error, reach
-from lazyten.execution.homes import Home, Homes, are_alone
 from lazyten.execution.realization import (
     Graph,
     Plan,
@@ -23,6 +22,7 @@ from lazyten.execution.realization import (
     reserve_blocks,
     run,
 )
+from lazyten.execution.result_buffers import ResultBuffer, ResultBuffers, are_alone
 from lazyten.ir.node import Node, make, reshape, substitute
 from lazyten.ir.ops import Op
 from lazyten.schedule.schedule import Schedule, replan
@@ -44,7 +44,7 @@ class Root:
     was_freed: bool = False
 
 
-TURNS = 2
+RESULTS = 2
 """Sets of memory for the results of a call. One is enough as long as nobody keeps them."""
 
 
@@ -117,7 +117,7 @@ class Segment:
 class Ready:
     """A segment with memory: made at the first call, and after lt.tune.
 
-    Arrays of the schedule that are results are `homed` or `taken`; taken ones come with the source
+    Arrays of the schedule that are results are `buffered`, or `aliased`: these come with the source
     whose memory they take if it is free.
     """
 
@@ -131,31 +131,31 @@ class Ready:
             updated = {r.written for r in segment.roots}.union(segment.donated)
             made, programs = postponed(made, programs, {found[n] for n in updated if n in found})
         replacing = replacements(made, programs)
-        last_check, taking = self._taking(made, found, replacing)
-        made = replan(made, replacing, taking)
+        last_check, aliased = self._aliased(made, found, replacing)
+        made = replan(made, replacing, aliased)
         self.plan = Plan(made, programs, segment.planned.options)
         self.workspace = reserve_blocks(self.device, made)
         fresh = [a for a in dict.fromkeys(made.outputs) if a >= made.inputs]
         first = {a: made.outputs.index(a) for a in fresh}
-        self.homed = [a for a in fresh if a not in taking]
+        self.buffered = [a for a in fresh if a not in aliased]
         self.kinds = {a: (*made.arrays[a], segment.shapes[first[a]]) for a in fresh}
         numbers = {a: number for number, a in found.items()}
-        self.taken = [(a, numbers[given]) for a, given in taking.items()]
-        self.taken_shapes = [self.kinds[a][2] for a in taking]
+        self.aliased = [(a, numbers[given]) for a, given in aliased.items()]
+        self.aliased_shapes = [self.kinds[a][2] for a in aliased]
         updates = zip(segment.roots, made.outputs[len(segment.checks):], strict=True)
-        self.alternates = any(r.written is not None and a not in taking for r, a in updates)
-        self.turns: list[Homes] = []
+        self.alternates = any(r.written is not None and a not in aliased for r, a in updates)
+        self.results: list[ResultBuffers] = []
         self._order_arrays(found)
-        results = [*self.homed, *taking]
+        results = [*self.buffered, *aliased]
         self.places = [results.index(a) if a >= made.inputs else ~a for a in made.outputs]
         self.is_plain = len(fresh) == len(made.outputs)
-        self.is_homed = self.is_plain and self.places == list(range(len(self.homed)))
+        self.is_buffered = self.is_plain and self.places == list(range(len(self.buffered)))
         sizes = [check.arg.size for check in segment.checks]
         limits = list(zip(made.outputs, sizes, strict=False))
-        count = last_check + 1 if taking else len(made.launches)
+        count = last_check + 1 if aliased else len(made.launches)
         self.launch = self.plan.joined(self.device, self.arrays, limits, count)
 
-    def _taking(self, made: Schedule, found: dict[int, int],
+    def _aliased(self, made: Schedule, found: dict[int, int],
                 replacing: frozenset[tuple[int, int]]) -> tuple[int, dict[int, int]]:
         """The last launch that computes what must be looked at before a source is written, and the
         results that are written to a source, each with that array."""
@@ -171,7 +171,7 @@ class Ready:
         given = [(array, [a for is_first in (True, False) for a in new
                           if ((a, array) in replacing) is is_first])
                  for array in (found[n] for n in segment.donated if n in found)]
-        return last_check, taken(made, replacing, [*own, *given])
+        return last_check, aliased_outputs(made, replacing, [*own, *given])
 
     def _order_arrays(self, found: dict[int, int]) -> None:
         """The arrays as a launch gets them: from sources, always the same, and results."""
@@ -184,26 +184,29 @@ class Ready:
                    for p in (inputs[a] for a in fixed)]
         self.fixed = (*[b.handle for b in buffers],
                       *[self.workspace[b].handle for b in made.blocks.values()])
-        self.arrays = (*found.values(), *fixed, *made.blocks, *self.homed,
-                       *[a for a, _ in self.taken])
+        self.arrays = (*found.values(), *fixed, *made.blocks, *self.buffered,
+                       *[a for a, _ in self.aliased])
 
-    def _homes(self) -> Homes:
-        """Memory for the results that nothing uses any more, or new memory. Two take turns; where
+    def _result_buffers(self) -> ResultBuffers:
+        """Memory for the results that nothing uses any more, or new memory. There are two; where
         the function updates tensors in other memory, what the last call wrote is in use by them."""
-        turns = self.turns
-        if turns and not self.alternates and turns[0].are_free:
-            return turns[0]
-        if len(turns) < TURNS:
-            turns.insert(0, Homes(len(self.homed), lambda number: self._home(self.homed[number])))
+        results = self.results
+        if results and not self.alternates and results[0].are_free:
+            return results[0]
+        if len(results) < RESULTS:
+            results.insert(0, ResultBuffers(len(self.buffered), self._result_buffer))
         else:
-            turns[-1].renew(lambda number: self._home(self.homed[number]))
-            turns.insert(0, turns.pop())
-        return turns[0]
+            results[-1].renew(self._result_buffer)
+            results.insert(0, results.pop())
+        return results[0]
 
-    def _home(self, array: int) -> Home:
-        """New memory for a result."""
+    def _result_buffer(self, number: int) -> ResultBuffer:
+        """New memory for a result that takes no source's, by its number among these."""
+        return self._new_buffer(self.buffered[number])
+
+    def _new_buffer(self, array: int) -> ResultBuffer:
         try:
-            return Home(self.device, *self.kinds[array])
+            return ResultBuffer(self.device, *self.kinds[array])
         except DeviceError as error:
             raise out_of_memory(self.plan.schedule, array, error) from error
 
@@ -211,34 +214,36 @@ class Ready:
             list[Handle], list[Node]]:
         """Memory for each result that takes a source's, and the node that reads it: new memory
         where a tensor, a recorded operation or another library still knows the source's."""
-        nodes = [storages[number]._node for _, number in self.taken]
-        buffers = [sources[number] for _, number in self.taken]
+        nodes = [storages[number]._node for _, number in self.aliased]
+        buffers = [sources[number] for _, number in self.aliased]
         handles = [b.handle for b in buffers]
         alone = are_alone(nodes, buffers)
-        if all(alone) and [node.shape for node in nodes] == self.taken_shapes:
+        if all(alone) and [node.shape for node in nodes] == self.aliased_shapes:
             return handles, nodes
         for n, is_free in enumerate(alone):
-            array, shape = self.taken[n][0], nodes[n].shape
+            array, shape = self.aliased[n][0], nodes[n].shape
             if not is_free:
-                home = self._home(array)
-                handles[n], nodes[n] = home.buffer.handle, home.node
-            elif shape != self.taken_shapes[n]:
-                nodes[n] = buffers[n].node(self.taken_shapes[n])
+                own = self._new_buffer(array)
+                handles[n], nodes[n] = own.buffer.handle, own.node
+            elif shape != self.aliased_shapes[n]:
+                nodes[n] = buffers[n].node(self.aliased_shapes[n])
         return handles, nodes
 
     def run(self, sources: Sequence[Buffer], storages: Sequence[Storage],
             looking: Sequence[Observer]) -> list[Node]:
         """See Segment.run."""
-        homes, segment = self._homes(), self.segment
-        handles, written = self._memory_of_sources(sources, storages) if self.taken else ([], [])
+        buffers, segment = self._result_buffers(), self.segment
+        handles, written = self._memory_of_sources(sources, storages) if self.aliased else ([], [])
         for observer in looking:
             observer.runs(self.device, self.plan, None)
-        table = (*[sources[n].handle for n in self.sources], *self.fixed, *homes.handles, *handles)
+        given = [sources[n].handle for n in self.sources]
+        table = (*given, *self.fixed, *buffers.handles, *handles)
         start = time.perf_counter()
         within = self.launch(table)
         for observer in looking:
             observer.ran(self.device, self.plan, Span(start, time.perf_counter() - start))
-        nodes = homes.nodes if self.is_homed else self._results([*homes.nodes, *written], sources)
+        nodes = buffers.nodes if self.is_buffered else \
+            self._results([*buffers.nodes, *written], sources)
         if segment.checks:
             if not within:
                 segment.check(nodes, sources)

@@ -31,7 +31,8 @@ class Setting:
 
 SETTINGS = (
     Setting("where new tensors live", ("DEVICE", "set_default_device", "device"), default_device),
-    Setting("the type of floats without one", ("set_default_dtype", "set_default_tensor_type"), get_default_dtype),
+    Setting("the type of floats without one", ("set_default_dtype", "set_default_tensor_type"),
+            get_default_dtype),
     Setting("whether gradients are recorded",
             ("no_grad", "enable_grad", "set_grad_enabled", "inference_mode"), is_grad_enabled),
     Setting("the type that products are computed in", ("autocast",), mixed_precision.state),

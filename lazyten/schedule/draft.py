@@ -26,7 +26,7 @@ class Limits(NamedTuple):
 class Memory(NamedTuple):
     """Where arrays live, as a Schedule has it."""
 
-    guests: dict[int, int]
+    aliases: dict[int, int]
     blocks: dict[int, int]
     block_sizes: tuple[int, ...]
 
@@ -102,15 +102,15 @@ def _verify_memory(draft: Draft, memory: Memory) -> None:
             lives[a] = lives.get(a, (number, 0))[0], number
     lives |= {a: (lives[a][0], len(draft.steps)) for a in draft.outputs if a in lives}
     nbytes = [dtype.itemsize * size for dtype, size in draft.arrays]
-    homes = {b: ("the memory of array", b, nbytes[b]) for b in memory.guests.values()}
-    homes |= {a: ("the memory of array", b, nbytes[b]) for a, b in memory.guests.items()}
-    homes |= {a: ("block", b, memory.block_sizes[b]) for a, b in memory.blocks.items()}
+    places = {b: ("the memory of array", b, nbytes[b]) for b in memory.aliases.values()}
+    places |= {a: ("the memory of array", b, nbytes[b]) for a, b in memory.aliases.items()}
+    places |= {a: ("block", b, memory.block_sizes[b]) for a, b in memory.blocks.items()}
     last: dict[tuple[str, int, int], int] = {}
-    for a, home in sorted(homes.items(), key=lambda item: lives[item[0]]):
-        if lives[a][0] <= last.get(home, -1) or nbytes[a] > home[2]:
-            raise InternalError(f"array {a} is not alone in {home[0]} {home[1]}, or larger:\n"
+    for a, place in sorted(places.items(), key=lambda item: lives[item[0]]):
+        if lives[a][0] <= last.get(place, -1) or nbytes[a] > place[2]:
+            raise InternalError(f"array {a} is not alone in {place[0]} {place[1]}, or larger:\n"
                                 f"{describe(draft)}")
-        last[home] = lives[a][1]
+        last[place] = lives[a][1]
 
 
 # ---- text ----------------------------------------------------------------------------------------
@@ -144,11 +144,11 @@ def _group(group: Group) -> str:
 
 def _step(draft: Draft, step: Step) -> str:
     """A kernel, and the arrays that it writes and reads, each with its memory if that is known."""
-    guests, blocks, _ = draft.memory
+    aliases, blocks, _ = draft.memory
 
     def array(a: int) -> str:
         where = f" (block {blocks[a]})" if a in blocks else \
-            f" (of {guests[a]})" if a in guests else ""
+            f" (of {aliases[a]})" if a in aliases else ""
         return f"{a}{where}"
     return (f"{step.kernel.name} writes {', '.join(map(array, step.writes))}, reads "
             f"{', '.join(map(array, step.reads)) or 'nothing'}")

@@ -15,24 +15,24 @@ class Lifetime(NamedTuple):
     last: int
 
 
-def share(lifetimes: Sequence[Lifetime], given: Sequence[Lifetime] = (),
+def share(lifetimes: Sequence[Lifetime], owners: Sequence[Lifetime] = (),
           replacing: Collection[tuple[int, int]] = ()) -> tuple[list[int], list[int]]:
     """Give each array a block: (block of each array, bytes of each block).
 
-    given: arrays that have memory of their own, which makes the first blocks. Greedy by size, the
+    owners: arrays that have memory of their own, which makes the first blocks. Greedy by size, the
     largest first (of equals the last one, as outputs come last): an array takes the smallest block
     that nothing alive at the same time has taken, else a new one. Arrays that one step reads and
     writes are alive together, so a kernel never writes to memory that it reads; but for pairs
-    `replacing`, of which the first may have the memory of the second (numbers, given ones first).
+    `replacing`, of which the first may have the memory of the second (numbers, owners first).
     """
-    sizes = [array.nbytes for array in given]
-    taken = [[(array.first, array.last, number)] for number, array in enumerate(given)]
+    sizes = [array.nbytes for array in owners]
+    taken = [[(array.first, array.last, number)] for number, array in enumerate(owners)]
     smallest = sorted((size, -block) for block, size in enumerate(sizes))
     pairs = frozenset(replacing)
     chosen = [0] * len(lifetimes)
     order = sorted(enumerate(lifetimes), key=lambda item: (-item[1].nbytes, -item[1].last))
     for i, mine in order:
-        number = len(given) + i
+        number = len(owners) + i
         for _, later in islice(smallest, bisect_left(smallest, (mine.nbytes,)), None):
             block = -later
             if _is_free(taken[block], number, mine, pairs):

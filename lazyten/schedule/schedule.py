@@ -35,7 +35,7 @@ from lazyten.support.passes import Driver, Pass, always, is_verifying
 class Schedule:
     """Arrays 0..inputs-1 are given; the steps make the rest, `outputs` among them.
 
-    guests: for each array that lives in the memory of an output, as it is gone before that is
+    aliases: for each array that lives in the memory of an output, as it is gone before that is
     written, the output. blocks: for each other array that is neither given nor an output, the
     number of the memory block it lives in; block_sizes: their bytes. launches: how many of the
     steps each launch runs; those of one need nothing of each other. For explain(), decisions: why
@@ -47,7 +47,7 @@ class Schedule:
     inputs: int
     steps: tuple[Step, ...]
     outputs: tuple[int, ...]
-    guests: dict[int, int]
+    aliases: dict[int, int]
     blocks: dict[int, int]
     block_sizes: tuple[int, ...]
     launches: tuple[int, ...]
@@ -68,8 +68,8 @@ class Schedule:
         return f"{dtype.name}[{size}]"
 
     def memory_of(self, step: Step) -> list[int]:
-        """For each argument of a step, the array whose memory it is: its own, or its host's."""
-        return [self.guests.get(a, a) for a in step.args]
+        """For each argument of a step, the array whose memory it is: its own, or its owner's."""
+        return [self.aliases.get(a, a) for a in step.args]
 
     def arguments_of(self, step: Step) -> list[Argument]:
         """What a step is launched on, by the numbers of the arrays whose memory it is."""
@@ -253,18 +253,18 @@ def _plan_memory(arrays: Sequence[tuple[DType, int]], inputs: int, steps: Sequen
             first.setdefault(array, number)
             last[array] = number
     between = [a for a in range(inputs, len(arrays)) if a not in outputs and a in first]
-    hosts = [a for a in dict.fromkeys(outputs) if a >= inputs and a in first]
-    last |= dict.fromkeys(hosts, len(counts))  # for ever
+    owners = [a for a in dict.fromkeys(outputs) if a >= inputs and a in first]
+    last |= dict.fromkeys(owners, len(counts))  # for ever
     first |= dict.fromkeys(taken, 0)
     lifetimes = [Lifetime(arrays[a][0].itemsize * arrays[a][1], first[a], last[a])
-                 for a in (*hosts, *between)]
-    places = {a: n for n, a in enumerate((*hosts, *between))}
+                 for a in (*owners, *between)]
+    places = {a: n for n, a in enumerate((*owners, *between))}
     pairs = [(places[a], places[b]) for a, b in replacing
              if a in places and b in places and a not in taken]
-    chosen, sizes = share(lifetimes[len(hosts):], lifetimes[:len(hosts)], pairs)
+    chosen, sizes = share(lifetimes[len(owners):], lifetimes[:len(owners)], pairs)
     places = dict(zip(between, chosen, strict=True))
-    guests = {a: hosts[b] for a, b in places.items() if b < len(hosts)}
-    blocks = {a: b - len(hosts) for a, b in places.items() if b >= len(hosts)}
-    return Memory(guests, blocks, tuple(sizes[len(hosts):]))
+    aliases = {a: owners[b] for a, b in places.items() if b < len(owners)}
+    blocks = {a: b - len(owners) for a, b in places.items() if b >= len(owners)}
+    return Memory(aliases, blocks, tuple(sizes[len(owners):]))
 
 

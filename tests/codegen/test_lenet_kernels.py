@@ -66,11 +66,11 @@ def test_lenet_step_kernels(step: Schedule, golden: Golden) -> None:
 def test_lenet_step_memory_is_shared_by_lifetime(step: Schedule) -> None:
     alone = sum(step.arrays[a][0].itemsize * step.arrays[a][1] for a in step.blocks)
     assert sum(step.block_sizes) < 0.9 * alone
-    homes = {a: ("output", a) for a in step.outputs if a >= step.inputs}
-    homes |= {a: ("output", host) for a, host in step.guests.items()}
-    homes |= {a: ("block", block) for a, block in step.blocks.items()}
-    lives = [(min(at), max(at) if a not in step.outputs else len(step.steps), home)
-             for a, home in homes.items()
+    places = {a: ("output", a) for a in step.outputs if a >= step.inputs}
+    places |= {a: ("output", owner) for a, owner in step.aliases.items()}
+    places |= {a: ("block", block) for a, block in step.blocks.items()}
+    lives = [(min(at), max(at) if a not in step.outputs else len(step.steps), place)
+             for a, place in places.items()
              if (at := [i for i, s in enumerate(step.steps) if a in s.args])]
     for i, (first, last, block) in enumerate(lives):
         for start, stop, other in lives[:i]:

@@ -178,10 +178,10 @@ def test_a_step_before_what_it_reads_is_refused() -> None:
 
 def test_arrays_in_one_memory_at_a_time_are_refused() -> None:
     made = chain()
-    guests, blocks, sizes = made.memory
-    assert {*blocks.values()} == {0, 1} or guests
+    aliases, blocks, sizes = made.memory
+    assert {*blocks.values()} == {0, 1} or aliases
     with pytest.raises(InternalError, match="is not alone in block 0"):
-        verify_draft(made, replace(made, memory=Memory({}, dict.fromkeys((*blocks, *guests), 0),
+        verify_draft(made, replace(made, memory=Memory({}, dict.fromkeys((*blocks, *aliases), 0),
                                                        sizes or (1 << 20,))))
     with pytest.raises(InternalError, match="or larger"):
-        verify_draft(made, replace(made, memory=Memory(guests, blocks, (4,) * len(sizes))))
+        verify_draft(made, replace(made, memory=Memory(aliases, blocks, (4,) * len(sizes))))

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazyten.execution.aliasing import postponed, replacements, taken
+from lazyten.execution.aliasing import aliased_outputs, postponed, replacements
 from lazyten.ir import dtype as dt
 from lazyten.schedule.schedule import Schedule, replan
 from lazyten.schedule.steps import Step
@@ -85,13 +85,13 @@ def test_sharing_and_taking_memory_changes_no_result(
     moved, ordered = postponed(made, programs, gone)
     assert sorted(moved.steps, key=lambda s: s.args) == sorted(made.steps, key=lambda s: s.args)
     replacing = replacements(moved, ordered)
-    taking = taken(moved, replacing, [(g, list(moved.outputs)) for g in gone])
+    taking = aliased_outputs(moved, replacing, [(g, list(moved.outputs)) for g in gone])
     planned = replan(moved, replacing, taking)
 
     place: dict[int, Any] = {a: a for a in range(planned.inputs)}
     for a in {*planned.outputs} - {*place}:
         place[a] = taking.get(a, ("home", a))
-    place |= {a: place[host] for a, host in planned.guests.items()}
+    place |= {a: place[owner] for a, owner in planned.aliases.items()}
     place |= {a: ("block", block) for a, block in planned.blocks.items()}
     for step in planned.steps:  # what nobody reads has memory too
         assert all(a in place for a in step.args)

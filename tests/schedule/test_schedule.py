@@ -121,7 +121,7 @@ def test_intermediate_values_share_memory() -> None:
         x = matmul(x, array(1, 64, 64))
     made = plan(x)
     assert len(made.steps) == 10
-    assert len(made.blocks) + len(made.guests) == 9 and len(made.block_sizes) == 1
+    assert len(made.blocks) + len(made.aliases) == 9 and len(made.block_sizes) == 1
 
 
 def test_a_value_that_is_gone_when_an_output_is_written_lives_in_its_memory() -> None:
@@ -129,7 +129,7 @@ def test_a_value_that_is_gone_when_an_output_is_written_lives_in_its_memory() ->
     b = matmul(a, array(1, 64, 64))
     made = plan(matmul(b, array(1, 64, 64)))
     first, second, third = (step.args[0] for step in made.steps)
-    assert made.guests == {first: third}
+    assert made.aliases == {first: third}
     assert made.blocks == {second: 0}
     assert [made.memory_of(step)[0] for step in made.steps] == [third, second, third]
 
@@ -138,7 +138,7 @@ def test_a_value_larger_than_the_output_has_a_block() -> None:
     a = matmul(array(0, 64, 64), array(1, 64, 64))
     b = matmul(a, array(1, 64, 64))
     made = plan(matmul(b, array(2, 64, 8)))
-    assert made.guests == {} and len(made.block_sizes) == 2
+    assert made.aliases == {} and len(made.block_sizes) == 2
 
 
 def test_an_output_that_later_steps_read_has_no_guest_meanwhile() -> None:
@@ -159,16 +159,16 @@ lifetimes = st.builds(lambda n, first, more: Lifetime(n, first, first + more),
 
 @given(st.lists(lifetimes, max_size=30), st.lists(lifetimes, max_size=4))
 def test_arrays_that_live_together_never_share_a_block(arrays: list[Lifetime],
-                                                       hosts: list[Lifetime]) -> None:
-    blocks, sizes = share(arrays, hosts)
-    assert sizes[:len(hosts)] == [host.nbytes for host in hosts]
-    placed = [*zip(hosts, range(len(hosts)), strict=True), *zip(arrays, blocks, strict=True)]
+                                                       owners: list[Lifetime]) -> None:
+    blocks, sizes = share(arrays, owners)
+    assert sizes[:len(owners)] == [owner.nbytes for owner in owners]
+    placed = [*zip(owners, range(len(owners)), strict=True), *zip(arrays, blocks, strict=True)]
     for i, (a, block) in enumerate(placed):
         assert sizes[block] >= a.nbytes
         for b, other in placed[:i]:
             if block == other:
                 assert a.last < b.first or b.last < a.first
-    assert sum(sizes[len(hosts):]) <= sum(a.nbytes for a in arrays)
+    assert sum(sizes[len(owners):]) <= sum(a.nbytes for a in arrays)
 
 
 def test_a_value_read_in_two_places_is_right(device: str) -> None:
