@@ -227,6 +227,7 @@ if _typing.TYPE_CHECKING:  # what not every program uses is loaded when it is fi
     from lazyten.frontend.serialization import save_safetensors as save_safetensors
     from lazyten.func import vmap as vmap
     from lazyten.seeing.profile import profile as profile
+    from lazyten.seeing.view import view as view
     from lazyten.tuning.tuning import load_decisions as load_decisions
     from lazyten.tuning.tuning import tune as tune
 
@@ -237,7 +238,8 @@ _LATER = {
     "grad": "autograd", "vmap": "func", "jit": "capture.jitted", "load": "frontend.saving",
     "save": "frontend.saving", "load_safetensors": "frontend.serialization",
     "save_safetensors": "frontend.serialization", "load_decisions": "tuning.tuning",
-    "tune": "tuning.tuning", "profile": "seeing.profile", **dict.fromkeys((
+    "tune": "tuning.tuning", "profile": "seeing.profile",
+    "view": "seeing.view", **dict.fromkeys((
         "adaptive_avg_pool1d", "alpha_dropout", "avg_pool1d", "bilinear", "celu",
         "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
         "conv_transpose3d", "cosine_similarity", "dropout", "group_norm", "layer_norm",

@@ -217,6 +217,11 @@ class Runtime(Executor):
         from lazyten.codegen.optimize.candidates import candidates
         return candidates(self._with_decisions(kernel), self.target)
 
+    @undivided
+    def estimates(self, kernel: Kernel) -> list[tuple[str, float]]:
+        from lazyten.codegen.optimize.candidates import estimates
+        return estimates(self._with_decisions(kernel), self.target)
+
     def _with_decisions(self, kernel: Kernel) -> Kernel:
         """The kernel with the decisions that the user gave for it, if there are any."""
         if kernel.decisions is not None:

@@ -74,7 +74,8 @@ def test_the_wheel_holds_exactly_the_package(wheel: Path) -> None:
     modules = {f"{FOLDERS[path.relative_to(CHECKOUT).parts[0]].replace('.', '/')}/"
                f"{'/'.join(path.relative_to(CHECKOUT).parts[1:])}"
                for path in source_files().values()}
-    assert names == modules | {"lazyten/py.typed"}
+    page = {f"lazyten/seeing/page.{kind}" for kind in ("html", "css", "js")}
+    assert names == modules | {"lazyten/py.typed"} | page
     assert licensed
 
 

@@ -50,6 +50,18 @@ def candidates(kernel: Kernel, target: Target) -> list[str]:
     return [text for text in dict.fromkeys(map(str, ordered)) if text != str(base)]
 
 
+def estimates(kernel: Kernel, target: Target) -> list[tuple[str, float]]:
+    """The kernel's decisions and its candidates, each with the cycles that the model of processors
+    expects of it on one core. Empty for devices that it is not of, and for kernels in parts."""
+    if held_values(kernel.outputs) or target.work_group > 1:
+        return []
+    sink, given = merge_ranges(lower(kernel)), kernel.decisions
+    own = str(decide(sink, target)) if given is None else given.text
+    model = Model(sink, target)
+    return [(text, model.least_time(parse(text, sink, target, "estimate")) / 2)
+            for text in (own, *candidates(kernel, target))]
+
+
 def _far(model: Model, sink: Node, target: Target) -> list[Decisions]:
     """The model's favourites, whatever the kernel has."""
     if target.work_group > 1:

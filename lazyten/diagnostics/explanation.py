@@ -23,7 +23,8 @@ def explain_storages(storages: Iterable[Storage]) -> str:
     graph = Graph([s.value for s in given], given[0].device)
     if again := graph.read_again():
         graph = Graph([*graph.roots, *again], given[0].device)
-    return explain_schedule(scheduled(graph, Options.now(given[0].device)))
+    options = Options.now(given[0].device)
+    return explain_schedule(scheduled(graph.normalized(), graph.inputs, options))
 
 
 def explain_schedule(made: Schedule) -> str:

@@ -17,6 +17,7 @@ from weakref import WeakSet
 from lazyten.execution import debug, launch_dump
 from lazyten.execution.checks import index_checks, is_outside, outside_error, reach
 from lazyten.ir import dtype as dt
+from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Kernel, Slot
 from lazyten.ir.node import Node, make, rebuild, toposort
 from lazyten.ir.ops import IDENTITY_OPS, Op
@@ -56,7 +57,7 @@ class Plan:
     """A schedule with its compiled programs, one a kernel step.
 
     runs: how often it was run. launch: all programs as one function, once that pays. seconds: that
-    each pass took to make it.
+    each pass took to make it. roots: the graph that was scheduled.
     """
 
     schedule: Schedule
@@ -65,6 +66,7 @@ class Plan:
     runs: int = 0
     launch: Callable[[Sequence[Handle]], object] | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)
+    roots: tuple[Node, ...] = ()
 
     def launch_all(self, device: str, handles: Mapping[int, Handle]) -> None:
         """Run on these arrays, all in one call; they come in the same order each time."""
@@ -290,6 +292,11 @@ class Graph:
         return read_again(self.order, self.roots,
                           (self.passed, self.passed.values(), self.reading, self.checks))
 
+    @property
+    def inputs(self) -> list[tuple[DType, int]]:
+        """The type and size of each buffer."""
+        return [(b.dtype, b.size) for b in self.buffers]
+
     def normalized(self) -> list[Node]:
         """The roots over BUFFER(Slot) leaves, without the nodes that were passed over."""
         memo: dict[Node, Node] = {}
@@ -311,22 +318,23 @@ class Graph:
 def _make_plan(graph: Graph, options: Options) -> Plan:
     start = time.perf_counter()
     with passes.timed() as seconds:
-        made = scheduled(graph, options)
+        roots = graph.normalized()
+        made = scheduled(roots, graph.inputs, options)
         programs = _programs(made, options)
-    plan = Plan(made, programs, options, seconds=seconds)
+    plan = Plan(made, programs, options, seconds=seconds, roots=tuple(roots))
     _live.add(plan)
     for observer in observers.present():
         observer.made(options.device, plan, Span(start, time.perf_counter() - start))
     return plan
 
 
-def scheduled(graph: Graph, options: Options) -> Schedule:
-    """The kernels that compute a graph. Where they are checked, inputs start where their memory
-    does, and all values are stored: reports are about those."""
+def scheduled(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]],
+              options: Options) -> Schedule:
+    """The kernels that compute a normalized graph. Where they are checked, inputs start where their
+    memory does, and all values are stored: reports are about those."""
     runs, plain = executor(options.device), not options.checks
-    return schedule(graph.normalized(), [(b.dtype, b.size) for b in graph.buffers],
-                    runs.has_offsets and plain, runs.block_bytes if plain else 0, runs.items,
-                    runs.alignment)
+    return schedule(roots, inputs, runs.has_offsets and plain, runs.block_bytes if plain else 0,
+                    runs.items, runs.alignment)
 
 
 def _programs(made: Schedule, options: Options) -> tuple[Program, ...]:
@@ -361,7 +369,7 @@ def run(device: str, plan: Plan, inputs: Sequence[Buffer],
     plan.runs += 1
     start = time.perf_counter()
     try:
-        if any(o.needs_launches for o in looking):
+        if observers.needs_launches(looking):
             _launch_each(device, plan, handles, looking)
         elif plan.runs > RUNS:
             plan.launch_all(device, handles)

@@ -81,7 +81,7 @@ class Segment:
         if ready is None or ready.compiled is not self.planned.programs:  # or compiled anew
             ready = self.ready = Ready(self)
         looking = observers.present()
-        if any(o.needs_launches for o in looking):
+        if observers.needs_launches(looking):
             return self._run_plan(ready.plan, sources)
         return ready.run(sources, storages, looking)
 
@@ -133,7 +133,7 @@ class Ready:
         replacing = replacements(made, programs)
         last_check, aliased = self._aliased(made, found, replacing)
         made = replan(made, replacing, aliased)
-        self.plan = Plan(made, programs, segment.planned.options)
+        self.plan = Plan(made, programs, segment.planned.options, roots=segment.planned.roots)
         self.workspace = reserve_blocks(self.device, made)
         fresh = [a for a in dict.fromkeys(made.outputs) if a >= made.inputs]
         first = {a: made.outputs.index(a) for a in fresh}

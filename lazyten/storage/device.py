@@ -198,6 +198,16 @@ class Executor(ABC):
         """Decisions that may make this kernel faster than those it has, the likeliest first."""
         return []
 
+    def estimates(self, kernel: Kernel) -> list[tuple[str, float]]:
+        """Decisions with the cycles of one core that are expected of each: the kernel's own first,
+        then others. Empty where nothing is decided, or there is no such estimate."""
+        return []
+
+    def generate(self, kernels: Sequence[Kernel]) -> Sequence[Any]:
+        """The kernels' texts for this device, made anew, pass by pass; none where kernels stay
+        graphs."""
+        return ()
+
     def later(self, handle: Handle, nbytes: int) -> Handle:
         """The same memory from byte `nbytes` on, a multiple of the size of its elements, for the
         arguments of a launch; good as long as `handle` is."""

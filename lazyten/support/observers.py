@@ -123,7 +123,12 @@ def any_needs_passes() -> bool:
 
 def any_needs_launches() -> bool:
     """Whether somebody wants each kernel by itself."""
-    return any(o.needs_launches for o in present())
+    return needs_launches(present())
+
+
+def needs_launches(looking: Sequence[Observer]) -> bool:
+    """Whether one of these wants each kernel by itself."""
+    return bool(looking) and any(o.needs_launches for o in looking)  # mostly there is nobody
 
 
 def compiling(compile: Callable[[Sequence[T]], R]) -> Callable[[Sequence[T]], R]:
