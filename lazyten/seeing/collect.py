@@ -38,15 +38,15 @@ class Passes(Observer):
     needs_passes = True
 
     def __init__(self) -> None:
-        self.made: list[Data] = []
+        self.kept: list[Data] = []
         self._starts: list[float] = []
 
     def passed(self, name: str, title: Callable[[], str], text: Callable[[], str], span: Span,
                own: float) -> None:
-        for start, earlier in zip(self._starts, self.made, strict=True):
+        for start, earlier in zip(self._starts, self.kept, strict=True):
             if start >= span.start:
                 earlier["within"] = earlier["within"] or name
-        self.made.append({"name": name, "about": NAMES[name], "ms": own * 1e3, "text": text(),
+        self.kept.append({"name": name, "about": NAMES[name], "ms": own * 1e3, "text": text(),
                           "within": None})
         self._starts.append(span.start)
 
@@ -94,7 +94,7 @@ class Collector:
                 "us": [s * 1e6 for s in times]})
         self.plans.append({
             "device": device, "runs": runs, "inputs": made.inputs, "nodes": nodes,
-            "first": first, "launches": list(made.launches), "passes": passes.made,
+            "first": first, "launches": list(made.launches), "passes": passes.kept,
             "arrays": [[d.name, n, d.itemsize * n] for d, n in made.arrays],
             "outputs": sorted(set(made.outputs)), "blocks": list(made.block_sizes),
             "memory": list(memory_of(made))})
@@ -126,7 +126,7 @@ class Collector:
         estimates = runs.estimates(asked)
         described = program.describe()
         self.details.append({
-            "expression": dump(kernel.outputs), "passes": passes.made, "source": program.source,
+            "expression": dump(kernel.outputs), "passes": passes.kept, "source": program.source,
             "assembly": program.assembly(), "loops": described,
             "candidates": [list(e) for e in estimates[:MOST_CANDIDATES + 1]]})
         return {"name": kernel.name, "device": device, "detail": len(self.details) - 1,
