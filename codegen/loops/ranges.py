@@ -52,7 +52,10 @@ def free_ranges(root: Node) -> dict[Node, frozenset[Node]]:
             free[node] = (empty.union(*(free[s] for s in node.src[:filled]))
                           - frozenset(node.src[filled:]))
         else:
-            free[node] = empty.union(*(free[s] for s in node.src)) if node.src else empty
+            free[node] = empty
+            for s in node.src:
+                if not free[s] <= free[node]:  # mostly they are: one set serves many nodes
+                    free[node] = free[s] if free[node] <= free[s] else free[node] | free[s]
     return free
 
 

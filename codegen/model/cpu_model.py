@@ -162,7 +162,13 @@ class Model:
         if copies and self._instructions * math.prod([n for _, n in copies]) > MOST_INSTRUCTIONS \
                 and sum([body.instructions(copies) for body in bodies]) > MOST_INSTRUCTIONS:
             return math.inf
-        return sum([body.cycles(copies, trips, registers, limit) for body in bodies])
+        found, room = [], limit
+        for body in reversed(bodies):  # reductions take longest
+            found.append(body.cycles(copies, trips, registers, room))
+            room -= found[-1]
+            if room < 0.0:
+                return math.inf
+        return sum(reversed(found))
 
     def least_time(self, choice: Decisions) -> float:
         """Half cycles, or those that memory takes where the second cache cannot hold the arrays."""

@@ -63,7 +63,8 @@ class VectorItem:
     far apart but have neighbours along another range, units a use directly, and of missing the
     cache. lanes: of the vector. tail: (range, extent, lanes) of the reduction's ranges that it
     depends on. in_lines: accesses of which several iterations of the innermost loop read the same
-    line.
+    line. free: the item's. is_plain: whether `fixed` is all that a use costs, where no range of the
+    reduction has copies.
     """
 
     item: Item
@@ -75,6 +76,15 @@ class VectorItem:
     lanes: int
     tail: list[tuple[Node, int, int]]
     in_lines: list[Access]
+    free: frozenset[Node]
+    is_plain: bool
+
+    def all_units(self, times: int, instances: int, copies: Chosen, target: Target) -> float:
+        """Units of so many instances, each of which is used so many times."""
+        units = instances * self.units(times * instances, copies)
+        crowded = [a for a in self.in_lines if a.crowds(copies, target)]
+        units += instances * MISS_UNITS * len(crowded)
+        return units + self.tail_units(copies, instances) if self.tail else units
 
     def units(self, uses: int, copies: Chosen) -> float:
         """Units a use, if operands are packed where that pays for so many uses."""
@@ -154,6 +164,7 @@ class VectorBody:
         """`body` with the vector axes `lanes`."""
         inner = body.own[-1] if body.own else None
         items = [_vector_item(body, item, inner, lanes, target) for item in body.items.values()]
+        items.sort(key=lambda item: item.depths, reverse=True)  # the innermost soon exceed a limit
         width = max((lanes.get(r, 1) for r in body.own), default=1)
         windows = [(item, a) for item in items for a in item.item.accesses
                    if body.results and a.is_window()]
@@ -174,15 +185,18 @@ class VectorBody:
         around = self.around(trips)
         iterations = around[-1]
         beyond = limit / iterations
+        whole = self.body.ranges.isdisjoint([r for r, _ in copies])
         total, innermost, most, operands = 0.0, 0.0, 1, []
         for item in self.items:
-            instances = copied(copies, item.item.free)
+            instances = 1
+            for r, n in copies:  # as `copied`, which would be called a million times
+                if r in item.free:
+                    instances *= n
             times = item.times(around)
-            units = instances * item.units(times * instances, copies)
-            crowded = [a for a in item.in_lines if a.crowds(copies, self.target)]
-            units += instances * MISS_UNITS * len(crowded)
-            if item.tail:
-                units += item.tail_units(copies, instances)
+            if item.is_plain and (whole or not item.tail):
+                units = instances * item.fixed
+            else:
+                units = item.all_units(times, instances, copies, self.target)
             if times == iterations:
                 innermost += units
                 if innermost > beyond:
@@ -201,7 +215,10 @@ class VectorBody:
             if outside == iterations:  # no loops: one accumulator takes all elements in turn
                 parts = 1
             innermost = max(innermost, LATENCY_UNITS) if iterations > 1 else innermost
-            total += outside * self.window_units(copies)
+            if total + iterations * innermost > limit:
+                return math.inf
+            if self.windows:
+                total += outside * self.window_units(copies)
             over = tile * parts + min(operands, default=0) + 1 - registers
             if over > 0 and tile * parts > 1:
                 innermost += over * SPILL_UNITS
@@ -258,7 +275,8 @@ def _vector_item(body: Body, item: Item, inner: Node | None, lanes: dict[Node, i
     step = lanes.get(inner, 1) if inner is not None else 0
     in_lines = [a for a in item.accesses if inner in a.strides
                 and 0 < abs(a.strides[inner] or 0) * step * a.itemsize < LINE]
-    return VectorItem(item, vector, depths, fixed, packable, far, width, tail, in_lines)
+    return VectorItem(item, vector, depths, fixed, packable, far, width, tail, in_lines, item.free,
+                      not (packable or far or in_lines or any(n % by for _, n, by in tail)))
 
 
 def _in_place(access: Access, direct: float, missed: float, sharing: int, copies: Chosen) -> float:

@@ -1,6 +1,7 @@
 """Two steps of a build at once: order, errors, and that Python switches threads as before."""
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 from collections.abc import Iterator
@@ -44,6 +45,21 @@ def test_the_second_step_runs_beside_the_first_of_later_items() -> None:
             assert sys.getswitchinterval() == pytest.approx(SWITCH_SECONDS)
         return item
     overlapped(first, lambda made: begun.set(), [0, 1])
+
+
+@pytest.mark.parametrize("usual", [True, False])
+def test_garbage_is_collected_after_a_build_if_it_was_before(usual: bool) -> None:
+    seen = []
+    was = gc.isenabled()
+    (gc.enable if usual else gc.disable)()
+    try:
+        overlapped(lambda i: i, lambda i: seen.append(gc.isenabled()), [0, 1])
+        with pytest.raises(ZeroDivisionError):
+            overlapped(lambda i: i, lambda i: 1 // 0, [0, 1])
+        assert seen == [False, False]
+        assert gc.isenabled() is usual
+    finally:
+        (gc.enable if was else gc.disable)()
 
 
 def test_one_item_needs_no_thread() -> None:
