@@ -134,8 +134,8 @@ class _Candidates:
 
     def _is_vector(self, r: Node, n: int) -> bool:
         """Whether some operand can be read by `n` neighbours along `r` at a time."""
-        return any(touch.node.op is Op.LOAD and touch.together({r: n}) > 1
-                   for touch in self.estimate.touches)
+        return any(access.node.op is Op.LOAD and access.together({r: n}) > 1
+                   for access in self.estimate.accesses)
 
     def _is_nested(self, body: Body) -> bool:
         """Whether a reduction is inside another, or has another inside."""
@@ -144,7 +144,7 @@ class _Candidates:
 
     def _is_dense(self, r: Node) -> bool:
         """Whether some operand has neighbours along `r`."""
-        return any(touch.strides.get(r) == 1 for touch in self.estimate.touches)
+        return any(access.strides.get(r) == 1 for access in self.estimate.accesses)
 
     # ---- register tiles and local memory ----
 
@@ -217,13 +217,13 @@ class _Candidates:
         block = {r: n * dict(tile).get(r, 1) for r, n in local}
         size = math.prod(n for _, n in local)
         staged = []
-        for touch in self.estimate.touches:
-            if touch.node not in self.numbers:
+        for access in self.estimate.accesses:
+            if access.node not in self.numbers:
                 continue
-            inside = math.prod(block.get(r, 1) * dict(group).get(r, 1) for r in touch.strides)
-            again = any(r not in touch.strides for r in block)
+            inside = math.prod(block.get(r, 1) * dict(group).get(r, 1) for r in access.strides)
+            again = any(r not in access.strides for r in block)
             if (again or not self.model.reductions) and 1 < inside <= MOST_COPIES * size:
-                staged.append(Staged(touch.node, None, self.numbers[touch.node], True))
+                staged.append(Staged(access.node, None, self.numbers[access.node], True))
         return replace(plain, staged=tuple(staged)) if staged else replace(plain, group=())
 
     def _together(self) -> Chosen:

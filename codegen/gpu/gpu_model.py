@@ -36,7 +36,7 @@ MOST_ACCUMULATORS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Touch:
+class MemoryAccess:
     """A LOAD or STORE. strides: elements a step of the ranges that it depends on, None where the
     position is not affine in one. offset: elements before the first."""
 
@@ -47,13 +47,13 @@ class Touch:
     offset: int
 
     @staticmethod
-    def of(node: Node, model: Model) -> Touch:
+    def of(node: Node, model: Model) -> MemoryAccess:
         """What the model knows of an access."""
         free = model.free[node]
         terms, offset = affine(node.src[1])
         divided = {r for t in terms if t not in free for r in model.free[t]}
         strides = {r: None if r in divided else terms.get(r, 0) for r in free}
-        return Touch(node, model.body_of(free), strides, node.src[0].dtype.itemsize, offset)
+        return MemoryAccess(node, model.body_of(free), strides, node.src[0].dtype.itemsize, offset)
 
     def together(self, lanes: Mapping[Node, int]) -> int:
         """How many of these neighbours one access has: those of a range in whole vectors, where
@@ -72,7 +72,7 @@ class GpuModel:
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        self.touches = [Touch.of(n, model) for n in toposort([model.sink])
+        self.accesses = [MemoryAccess.of(n, model) for n in toposort([model.sink])
                         if n.op in (Op.LOAD, Op.STORE)]
         self._sectors: dict[object, float] = {}
         self._units: dict[Decisions, float] = {}
@@ -92,8 +92,8 @@ class GpuModel:
             loops = [r for r in body.chain if r not in plan.shared]
             times = math.prod(plan.trips[r] for r in loops)
             each += times * LOOP_UNITS if loops else 0.0
-            each += sum(plan.times(loops, item.free) * item.arithmetic
-                        for item in body.items.values())
+            each += sum(plan.times(loops, term.free) * term.arithmetic
+                        for term in body.terms.values())
             across = math.prod(plan.local.get(r, 1) for r in body.own)
             if across > 1:
                 outside = math.prod(plan.trips[r] for r in loops if r not in body.own)
@@ -105,56 +105,56 @@ class GpuModel:
 
     def _accesses(self, plan: _Plan) -> float:
         total, bytes_staged = 0.0, 8 * plan.size
-        for touch in self.touches:
-            loops = [r for r in touch.body.chain if r not in plan.shared]
-            times = plan.times(loops, frozenset(touch.strides))
-            if touch.node not in plan.staged:
-                masked = any(plan.is_uneven(r) for r in touch.body.own if r in touch.strides)
-                width = 1 if masked else touch.together(plan.lanes)
-                total += times / width * (ACCESS_UNITS + self._touched(touch, plan)
+        for access in self.accesses:
+            loops = [r for r in access.body.chain if r not in plan.shared]
+            times = plan.times(loops, frozenset(access.strides))
+            if access.node not in plan.staged:
+                masked = any(plan.is_uneven(r) for r in access.body.own if r in access.strides)
+                width = 1 if masked else access.together(plan.lanes)
+                total += times / width * (ACCESS_UNITS + self._touched(access, plan)
                                           + MASK_UNITS * masked)
                 continue
-            tile = math.prod(plan.inside(r) for r in touch.strides)
-            buffers = plan.staged[touch.node]
-            bytes_staged += buffers * tile * touch.itemsize * 5 // 4
-            inside = math.prod(plan.group.get(r, 1) for r in touch.body.own)
+            tile = math.prod(plan.inside(r) for r in access.strides)
+            buffers = plan.staged[access.node]
+            bytes_staged += buffers * tile * access.itemsize * 5 // 4
+            inside = math.prod(plan.group.get(r, 1) for r in access.body.own)
             fills = math.prod(plan.trips[r] for r in loops) / inside
             copies = -(-tile // plan.size)
-            is_vector = any(r in plan.lanes for r in touch.strides)
+            is_vector = any(r in plan.lanes for r in access.strides)
             total += times * (VECTOR_LOCAL_UNITS if is_vector else LOCAL_UNITS)
             each, barriers = ((ACCESS_UNITS + LOCAL_UNITS, BARRIER_UNITS) if buffers == 1 else
                               (ASYNC_UNITS, BARRIER_UNITS / 2))
-            total += fills * (barriers + copies * (each + self._filled(touch, plan)))
+            total += fills * (barriers + copies * (each + self._filled(access, plan)))
         return total if bytes_staged <= self.model.target.local_memory else math.inf
 
-    def _touched(self, touch: Touch, plan: _Plan) -> float:
+    def _touched(self, access: MemoryAccess, plan: _Plan) -> float:
         """Units for the memory that the items of a warp touch at once."""
         digits = tuple((r, stride, n, plan.lanes.get(r, 1)) for r, stride, n in plan.digits
-                       if r in touch.strides)
-        key = touch.node, digits
+                       if r in access.strides)
+        key = access.node, digits
         if key not in self._sectors:
-            self._sectors[key] = SECTOR_UNITS * self._count(touch, digits)
+            self._sectors[key] = SECTOR_UNITS * self._count(access, digits)
         return self._sectors[key]
 
-    def _count(self, touch: Touch, digits: tuple[tuple[Node, int, int, int], ...]) -> int:
-        if any(touch.strides[r] is None for r, *_ in digits):
+    def _count(self, access: MemoryAccess, digits: tuple[tuple[Node, int, int, int], ...]) -> int:
+        if any(access.strides[r] is None for r, *_ in digits):
             return self.model.target.warp
         found = set()
         for item in range(self.model.target.warp):
-            at = sum((touch.strides[r] or 0) * step * (item // stride % n)
+            at = sum((access.strides[r] or 0) * step * (item // stride % n)
                      for r, stride, n, step in digits)
-            found.add(at * touch.itemsize // SECTOR)
+            found.add(at * access.itemsize // SECTOR)
         return len(found)
 
-    def _filled(self, touch: Touch, plan: _Plan) -> float:
+    def _filled(self, access: MemoryAccess, plan: _Plan) -> float:
         """The same for a copy to local memory, in the order of the operand."""
         run = 1
-        sizes = {r: plan.inside(r) for r in touch.strides}
-        for r, stride in sorted(touch.strides.items(), key=lambda s: abs(s[1] or 0)):
+        sizes = {r: plan.inside(r) for r in access.strides}
+        for r, stride in sorted(access.strides.items(), key=lambda s: abs(s[1] or 0)):
             if stride is not None and abs(stride) == run:
                 run *= sizes[r]
         warp = self.model.target.warp
-        return SECTOR_UNITS * max(warp / run, warp * touch.itemsize / SECTOR)
+        return SECTOR_UNITS * max(warp / run, warp * access.itemsize / SECTOR)
 
 
 class _Plan:

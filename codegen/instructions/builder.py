@@ -15,7 +15,6 @@ from lazyten.codegen.instructions.instructions import (
     Compute,
     Constant,
     Horizontal,
-    Item,
     Lanes,
     Load,
     Matrix,
@@ -23,6 +22,7 @@ from lazyten.codegen.instructions.instructions import (
     Splat,
     Store,
     Value,
+    WorkItem,
 )
 from lazyten.codegen.targets.tensor_cores import TensorCore
 from lazyten.ir import dtype as dt
@@ -97,11 +97,11 @@ class Builder:
         return len(self.arrays) - 1
 
     def item(self, stride: int, extent: int) -> Value:
-        """A digit of the work item's number in its group; see Item."""
+        """A digit of the work item's number in its group; see WorkItem."""
         key = ("item", stride, extent)
         if key not in self._made:
             out = self._made[key] = self.value(dt.INDEX, 1, self.root)
-            self.root.items.append(Item(out, stride, extent))
+            self.root.items.append(WorkItem(out, stride, extent))
         return self._made[key]
 
     def load(self, dtype: DType, lanes: int, address: Address, mask: Value | None,

@@ -131,7 +131,7 @@ class Horizontal:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class WorkItem:
     """out = a digit of the work item's number in its group: number // stride % extent."""
 
     out: Value
@@ -239,7 +239,7 @@ class Loop:
 
 
 Instruction = (Constant | Lanes | Splat | Compute | Load | Store | VectorLoad | VectorStore
-               | Horizontal | Item | Across | Matrix | Barrier | Copy | Commit | Wait | Shuffle
+               | Horizontal | WorkItem | Across | Matrix | Barrier | Copy | Commit | Wait | Shuffle
                | Loop)
 
 

@@ -21,7 +21,6 @@ from lazyten.codegen.instructions.instructions import (
     Copy,
     Function,
     Instruction,
-    Item,
     Load,
     Loop,
     Matrix,
@@ -30,6 +29,7 @@ from lazyten.codegen.instructions.instructions import (
     VectorLoad,
     VectorStore,
     Wait,
+    WorkItem,
 )
 from lazyten.ir import dtype as dt
 from lazyten.ir.ops import Op
@@ -73,7 +73,7 @@ class _Narrowing:
                            value=self._whole(item.value, out), mask=mask)
         if isinstance(item, Load):
             return replace(item, address=self._address(item.address, out))
-        if isinstance(item, Constant | Item):
+        if isinstance(item, Constant | WorkItem):
             return replace(item, out=self._defined(item.out, _own_bounds(item)))
         if isinstance(item, Compute):
             return self._compute(item, out)
@@ -145,8 +145,8 @@ def _narrowed(value: Value) -> Value:
     return value._replace(dtype=_NARROW[value.dtype])
 
 
-def _own_bounds(item: Constant | Item) -> Bounds | None:
-    if isinstance(item, Item):
+def _own_bounds(item: Constant | WorkItem) -> Bounds | None:
+    if isinstance(item, WorkItem):
         return 0, item.extent - 1
     return (int(item.value), int(item.value)) if item.out.dtype in _NARROW else None
 

@@ -185,7 +185,7 @@ class Access:
 
 
 @dataclass(slots=True)
-class Item:
+class Term:
     """Work done once for each value of `free`: arithmetic, and accesses with their strides."""
 
     free: frozenset[Node]

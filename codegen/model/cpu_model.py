@@ -1,7 +1,7 @@
 """The static model behind optimize: how many cycles a kernel would take with given decisions.
 
 The unit is half a cycle: the time of one vector multiply-add on a core that issues two a cycle. A
-kernel is summed up once as a few groups of equal trip count ("items"), and that once more for each
+kernel is summed up once as a few groups of equal trip count ("terms"), and that once more for each
 choice of vector axes, so one candidate costs microseconds.
 """
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 
 from lazyten.codegen.loops.packing import Staged
 from lazyten.codegen.loops.ranges import AFFINE, free_ranges
-from lazyten.codegen.model.accesses import LINE, Access, Item
+from lazyten.codegen.model.accesses import LINE, Access, Term
 from lazyten.codegen.model.decisions import Decisions
 from lazyten.codegen.model.loop_bodies import MOST_INSTRUCTIONS, Body, Chosen, VectorBody, copied
 from lazyten.codegen.targets.target import Target
@@ -51,8 +51,8 @@ class Model:
         self.shared_outputs = [r for r in self.outputs if r in every]
         self.reused_outputs = [r for r in self.outputs if self._is_reused(r)]
         self.repeating_outputs = [r for r in self.outputs if self._is_repeating(r)]
-        self._instructions = sum(item.instructions for body in (self.stores, *self.reductions)
-                                 for item in body.items.values())
+        self._instructions = sum(term.instructions for body in (self.stores, *self.reductions)
+                                 for term in body.terms.values())
         self._known: dict[Chosen, tuple[list[VectorBody], dict[Node, int]]] = {}
 
     # ---- summing the kernel up ----
@@ -96,40 +96,40 @@ class Model:
                 sizes[r] = max(sizes.get(r, 1), size)
         return sizes
 
-    def _item(self, free: frozenset[Node]) -> Item:
-        items = self.body_of(free).items
-        if free not in items:
-            items[free] = Item(free)
-        return items[free]
+    def _term(self, free: frozenset[Node]) -> Term:
+        terms = self.body_of(free).terms
+        if free not in terms:
+            terms[free] = Term(free)
+        return terms[free]
 
     def _count(self, node: Node, fused: set[Node]) -> None:
         free = self.free[node]
         if node.op in (Op.LOAD, Op.STORE):
-            self._item(free).accesses.append(Access.of(node, self.free))
+            self._term(free).accesses.append(Access.of(node, self.free))
         elif node.op is Op.ACCUMULATE:
-            self._item(self.free[node.src[0]]).arithmetic += 3.0 if node.arg is Op.MAX else 1.0
+            self._term(self.free[node.src[0]]).arithmetic += 3.0 if node.arg is Op.MAX else 1.0
         elif node.op in ELEMENTWISE and node not in fused:
             if node.dtype is dt.INDEX and node.op in AFFINE:
                 return
             if node.dtype is dt.INDEX and node.op in (Op.IDIV, Op.MOD):
                 by = node.src[1]
-                self._item(free).divisions.append(int(by.value) if by.op is Op.CONST else 0)
+                self._term(free).divisions.append(int(by.value) if by.op is Op.CONST else 0)
                 return
             slower = 3.0 if node.op in (Op.IDIV, Op.MOD, Op.POW) else 1.0
-            self._item(free).arithmetic += OP_WORK.get(node.op, 1.0) * slower
+            self._term(free).arithmetic += OP_WORK.get(node.op, 1.0) * slower
 
     def _is_reused(self, r: Node) -> bool:
         """Whether some reduction reads an operand again for every value of `r`."""
-        return any(r in body.free and any(item.accesses and r not in item.free
-                                          for item in body.items.values())
+        return any(r in body.free and any(term.accesses and r not in term.free
+                                          for term in body.terms.values())
                    for body in self.reductions)
 
     def _is_repeating(self, r: Node) -> bool:
         """Whether a loop inside that of `r` computes what does not depend on `r`, again for every
         value of it."""
         inside = self.outputs[self.outputs.index(r) + 1:]
-        return any((item.arithmetic or item.divisions) and r not in item.free
-                   and not item.free.isdisjoint(inside) for item in self.stores.items.values())
+        return any((term.arithmetic or term.divisions) and r not in term.free
+                   and not term.free.isdisjoint(inside) for term in self.stores.terms.values())
 
     def lane_counts(self, r: Node) -> list[int]:
         """Vector lengths worth trying on a range."""
@@ -143,10 +143,10 @@ class Model:
         lanes are far apart."""
         found = set()
         for body in (self.stores, *self.reductions):
-            for item in body.items.values():
-                vector = next((r for r in item.free if r in lanes), None)
+            for term in body.terms.values():
+                vector = next((r for r in term.free if r in lanes), None)
                 width = 1 if vector is None else lanes[vector]
-                for access in item.accesses:
+                for access in term.accesses:
                     line = max(LINE // access.itemsize, width)
                     found |= {(r, n) for r in self.outputs for n in (width, line)
                               if r.arg.extent >= n and access.is_neighbour(r, vector, width)}
@@ -213,8 +213,8 @@ class Model:
         found: dict[Node, Staged] = {}
         for body in bodies:
             around = body.around(trips)
-            for item in body.items:
-                uses = item.times(around) * copied(copies, item.item.free)
-                for load in item.staged(uses, copies):
-                    found[load] = Staged(load, item.vector)
+            for term in body.terms:
+                uses = term.times(around) * copied(copies, term.term.free)
+                for load in term.staged(uses, copies):
+                    found[load] = Staged(load, term.vector)
         return list(found.values())

@@ -16,7 +16,7 @@ from lazyten.codegen.model.accesses import (
     MASK_UNITS,
     MISS_UNITS,
     Access,
-    Item,
+    Term,
 )
 from lazyten.codegen.targets.target import Target
 from lazyten.ir.node import Node
@@ -49,13 +49,13 @@ class Body:
     own: list[Node]
     free: frozenset[Node]
     chain: list[Node]
-    items: dict[frozenset[Node], Item]
+    terms: dict[frozenset[Node], Term]
     ranges: frozenset[Node]
 
 
 @dataclass(slots=True)
-class VectorItem:
-    """An item whose vector axis (or None) is chosen.
+class VectorTerm:
+    """A term whose vector axis (or None) is chosen.
 
     depths: where its ranges are in the body's chain, innermost first. fixed: units a use, but for
     what may be packed or transposed. packable: accesses that may be packed, units a use directly
@@ -63,11 +63,11 @@ class VectorItem:
     far apart but have neighbours along another range, units a use directly, and of missing the
     cache. lanes: of the vector. tail: (range, extent, lanes) of the reduction's ranges that it
     depends on. in_lines: accesses of which several iterations of the innermost loop read the same
-    line. free: the item's. is_plain: whether `fixed` is all that a use costs, where no range of the
+    line. free: the term's. is_plain: whether `fixed` is all that a use costs, where no range of the
     reduction has copies.
     """
 
-    item: Item
+    term: Term
     vector: Node | None
     depths: tuple[int, ...]
     fixed: float
@@ -137,7 +137,7 @@ class VectorItem:
         if not uneven:
             return 0.0
         masks = sum(self._masked_units(a) if self.vector in uneven else MASK_UNITS
-                    for a in self.item.accesses)
+                    for a in self.term.accesses)
         return TAIL_UNITS * copied(copies, uneven) + masks * instances
 
     def _masked_units(self, access: Access) -> float:
@@ -153,9 +153,9 @@ class VectorBody:
     """
 
     body: Body
-    items: list[VectorItem]
+    terms: list[VectorTerm]
     combining: float
-    windows: list[tuple[VectorItem, Access]]
+    windows: list[tuple[VectorTerm, Access]]
     lanes: dict[Node, int]
     target: Target
 
@@ -163,13 +163,13 @@ class VectorBody:
     def of(body: Body, lanes: dict[Node, int], target: Target) -> VectorBody:
         """`body` with the vector axes `lanes`."""
         inner = body.own[-1] if body.own else None
-        items = [_vector_item(body, item, inner, lanes, target) for item in body.items.values()]
-        items.sort(key=lambda item: item.depths, reverse=True)  # the innermost soon exceed a limit
+        terms = [_vector_term(body, term, inner, lanes, target) for term in body.terms.values()]
+        terms.sort(key=lambda term: term.depths, reverse=True)  # the innermost soon exceed a limit
         width = max((lanes.get(r, 1) for r in body.own), default=1)
-        windows = [(item, a) for item in items for a in item.item.accesses
+        windows = [(term, a) for term in terms for a in term.term.accesses
                    if body.results and a.is_window()]
         outputs = {r: n for r, n in lanes.items() if r not in body.ranges}
-        return VectorBody(body, items, 3.0 * math.log2(width), windows, outputs, target)
+        return VectorBody(body, terms, 3.0 * math.log2(width), windows, outputs, target)
 
     def around(self, trips: dict[Node, int]) -> list[int]:
         """At each depth of the chain, how often the loops around it run in all."""
@@ -187,16 +187,16 @@ class VectorBody:
         beyond = limit / iterations
         whole = self.body.ranges.isdisjoint([r for r, _ in copies])
         total, innermost, most, operands = 0.0, 0.0, 1, []
-        for item in self.items:
+        for term in self.terms:
             instances = 1
             for r, n in copies:  # as `copied`, which would be called a million times
-                if r in item.free:
+                if r in term.free:
                     instances *= n
-            times = item.times(around)
-            if item.is_plain and (whole or not item.tail):
-                units = instances * item.fixed
+            times = term.times(around)
+            if term.is_plain and (whole or not term.tail):
+                units = instances * term.fixed
             else:
-                units = item.all_units(times, instances, copies, self.target)
+                units = term.all_units(times, instances, copies, self.target)
             if times == iterations:
                 innermost += units
                 if innermost > beyond:
@@ -204,7 +204,7 @@ class VectorBody:
             else:
                 total += times * units
             most = max(most, instances)
-            if item.item.accesses:
+            if term.term.accesses:
                 operands.append(instances)
         if most > MOST_INSTANCES:
             return math.inf
@@ -228,8 +228,8 @@ class VectorBody:
 
     def instructions(self, copies: Chosen) -> float:
         """About how many they are with copies of ranges, in vectors or not."""
-        return sum([copied(copies, free) * item.instructions
-                    for free, item in self.body.items.items()])
+        return sum([copied(copies, free) * term.instructions
+                    for free, term in self.body.terms.items()])
 
     def window_units(self, copies: Chosen) -> float:
         """Units of reading, for one register tile, what windows cover: where that is a large part
@@ -237,29 +237,29 @@ class VectorBody:
         total = 0.0
         steps = {r: r.arg.extent for r in self.body.own} | self.lanes
         steps |= {r: n * self.lanes.get(r, 1) for r, n in copies if r not in self.body.ranges}
-        for item, access in self.windows:
-            lines = access.lines({r: n for r, n in steps.items() if r in item.item.free})
+        for term, access in self.windows:
+            lines = access.lines({r: n for r, n in steps.items() if r in term.term.free})
             if lines * LINE * WINDOW_SHARE > self.target.l1_bytes:
                 total += lines * LINE_UNITS
         return total
 
     def least_cycles(self, trips: dict[Node, int]) -> float:
-        """No copies of ranges take fewer: each item is done once for each value of its ranges."""
+        """No copies of ranges take fewer: each term is done once for each value of its ranges."""
         total = 0.0
-        for item in self.items:
-            uses = math.prod([trips[self.body.chain[depth]] for depth in item.depths])
-            total += uses * item.least_units(uses)
+        for term in self.terms:
+            uses = math.prod([trips[self.body.chain[depth]] for depth in term.depths])
+            total += uses * term.least_units(uses)
         return total
 
 
-def _vector_item(body: Body, item: Item, inner: Node | None, lanes: dict[Node, int],
-                 target: Target) -> VectorItem:
-    vector = next((r for r in item.free if r in lanes), None)
+def _vector_term(body: Body, term: Term, inner: Node | None, lanes: dict[Node, int],
+                 target: Target) -> VectorTerm:
+    vector = next((r for r in term.free if r in lanes), None)
     width = 1 if vector is None else lanes[vector]
-    fixed = item.arithmetic + item.division_units(vector, width)
+    fixed = term.arithmetic + term.division_units(vector, width)
     packable: list[tuple[Access, float, float, int]] = []
     far: list[tuple[Access, float, float]] = []
-    for access in item.accesses:
+    for access in term.accesses:
         direct = access.direct_units(inner, target, vector, width)
         if body.results:
             fixed += access.streaming_units(target, width)
@@ -270,12 +270,12 @@ def _vector_item(body: Body, item: Item, inner: Node | None, lanes: dict[Node, i
             packable.append((access, own, direct - own, access.sharing(target, vector)))
         else:
             fixed += direct
-    depths = tuple(i for i in reversed(range(len(body.chain))) if body.chain[i] in item.free)
-    tail = [(r, r.arg.extent, lanes.get(r, 1)) for r in body.own if r in item.free]
+    depths = tuple(i for i in reversed(range(len(body.chain))) if body.chain[i] in term.free)
+    tail = [(r, r.arg.extent, lanes.get(r, 1)) for r in body.own if r in term.free]
     step = lanes.get(inner, 1) if inner is not None else 0
-    in_lines = [a for a in item.accesses if inner in a.strides
+    in_lines = [a for a in term.accesses if inner in a.strides
                 and 0 < abs(a.strides[inner] or 0) * step * a.itemsize < LINE]
-    return VectorItem(item, vector, depths, fixed, packable, far, width, tail, in_lines, item.free,
+    return VectorTerm(term, vector, depths, fixed, packable, far, width, tail, in_lines, term.free,
                       not (packable or far or in_lines or any(n % by for _, n, by in tail)))
 
 

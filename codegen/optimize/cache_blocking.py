@@ -52,8 +52,8 @@ class Operand:
 
 def operands(model: Model) -> list[Operand]:
     """What the reductions of a kernel read."""
-    return [Operand(item.free, access) for body in model.reductions
-            for item in body.items.values() for access in item.accesses]
+    return [Operand(term.free, access) for body in model.reductions
+            for term in body.terms.values() for access in term.accesses]
 
 
 def outermost(model: Model, choice: Decisions) -> Node | None:
@@ -116,8 +116,8 @@ def blocks(model: Model, choice: Decisions) -> Chosen:
 
 def tile_bytes(body: VectorBody, copies: Chosen) -> int:
     """Bytes that an iteration of the innermost loop reads."""
-    return sum(item.lanes * copied(copies, item.item.free) * access.itemsize
-               for item in body.items for access in item.item.accesses)
+    return sum(term.lanes * copied(copies, term.term.free) * access.itemsize
+               for term in body.terms for access in term.term.accesses)
 
 
 def chunks(model: Model, choice: Decisions, block: Chosen, sharing: Sharing) -> Sharing | None:

@@ -1,13 +1,14 @@
 """How C spells what the work items of a group do together: local arrays, barriers, combining.
 
-In: the instructions Item, Barrier and Across. Out: lines through a `GroupEmitter`, the renderer.
+In: the instructions WorkItem, Barrier and Across. Out: lines through a `GroupEmitter`, the
+renderer.
 """
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Protocol
 
-from lazyten.codegen.instructions.instructions import Across, Item, Matrix, Value
+from lazyten.codegen.instructions.instructions import Across, Matrix, Value, WorkItem
 from lazyten.codegen.render.c_ops import ROWS, Emitter, element_type, type_name
 from lazyten.codegen.targets.dialect import Dialect
 from lazyten.ir.dtype import DType
@@ -30,7 +31,7 @@ def declared(arrays: Sequence[tuple[DType, int]], dialect: Dialect) -> list[str]
             for number, (dtype, size) in enumerate(arrays)]
 
 
-def item_digit(item: Item, group: int, dialect: Dialect) -> str:
+def item_digit(item: WorkItem, group: int, dialect: Dialect) -> str:
     """A digit of the work item's number in its group."""
     text = f"(uint){dialect.local_item}"
     if item.stride > 1:

@@ -25,7 +25,6 @@ from lazyten.codegen.instructions.instructions import (
     Function,
     Horizontal,
     Instruction,
-    Item,
     Lanes,
     Load,
     Loop,
@@ -37,6 +36,7 @@ from lazyten.codegen.instructions.instructions import (
     VectorLoad,
     VectorStore,
     Wait,
+    WorkItem,
     instructions_of,
 )
 from lazyten.codegen.render.async_copy import asynchronous
@@ -222,7 +222,7 @@ class _Renderer:
             return self._load(item)
         if isinstance(item, Horizontal):
             return self._horizontal(item)
-        if isinstance(item, Item):
+        if isinstance(item, WorkItem):
             return item_digit(item, self.function.group, self.dialect)
         if isinstance(item, Across):
             return across(self, item, self.function.group)

@@ -19,11 +19,11 @@ from lazyten.codegen.instructions.instructions import (
     Function,
     Horizontal,
     Instruction,
-    Item,
     Lanes,
     Loop,
     Splat,
     Value,
+    WorkItem,
     instructions_of,
 )
 from lazyten.codegen.loops.coverage import grid, values
@@ -73,7 +73,8 @@ class Reader:
                 self.nodes[item.counter] = counter
                 self.finals.update((c.final, (c, counter)) for c in item.carried)
                 self.phis.update(c.phi for c in item.carried)
-            elif isinstance(item, Compute | Constant | Lanes | Splat | Item | Horizontal | Across):
+            elif isinstance(item, Compute | Constant | Lanes | Splat | WorkItem | Horizontal
+                            | Across):
                 self.makers[item.out] = item
 
     def node(self, value: Value) -> Node:
@@ -103,7 +104,7 @@ class Reader:
         item = self.makers.get(value)
         if isinstance(item, Splat):
             return self.nodes[item.source]
-        if isinstance(item, Item):
+        if isinstance(item, WorkItem):
             return _digit(item)
         if isinstance(item, Lanes):
             return lanes(item.values)
@@ -222,7 +223,7 @@ def _lane(count: int) -> Node:
     return _range((LANE, count), count)
 
 
-def _digit(item: Item | Across) -> Node:
+def _digit(item: WorkItem | Across) -> Node:
     return _range((DIGIT, item.stride, item.extent), item.extent)
 
 

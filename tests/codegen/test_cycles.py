@@ -126,7 +126,7 @@ def test_rows_that_share_a_mask_are_computed_together() -> None:
 def test_a_register_tile_and_its_operands_fit_the_registers(output: Node) -> None:
     model = Model(merge_ranges(lower(Kernel("k", (output,), ()))), AVX2)
     copies, (_, body), _ = model.loops(choose(model))
-    factors = min(copied(copies, item.item.free) for item in body.items if item.item.accesses)
+    factors = min(copied(copies, term.term.free) for term in body.terms if term.term.accesses)
     assert copied(copies, body.body.free) + factors + 1 <= AVX2.vector_registers
 
 
