@@ -182,11 +182,11 @@ class Runtime(Executor):
             functions = dict(zip(names, self.load(compiled, names), strict=True))
             for key, text in zip(missing, generated, strict=True):
                 loaded = LoadedProgram(self, text, [functions[e] for e in text.entries])
-                program = self._looked_at(keyed[key], loaded)
+                program = self._with_report_check(keyed[key], loaded)
                 programs[key] = self._programs[key] = program
         return [programs[key] for key in keyed]
 
-    def _looked_at(self, kernel: Kernel, program: LoadedProgram) -> Program:
+    def _with_report_check(self, kernel: Kernel, program: LoadedProgram) -> Program:
         """The program; of a kernel with checks, one that looks at the report of each launch."""
         records = program.generated.records
         if not records:

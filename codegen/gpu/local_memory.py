@@ -22,7 +22,7 @@ from lazyten.codegen.loops.packing import Staged
 from lazyten.codegen.loops.ranges import free_ranges, minimum
 from lazyten.ir import dtype as dt
 from lazyten.ir.node import (
-    Array,
+    LocalArray,
     Node,
     Param,
     Range,
@@ -164,7 +164,7 @@ def in_turns(stage: Node, place: Node, ahead: Node, buffers: int) -> tuple[Node,
         return [simplify(node) for node in pair]
     first = [node for i in range(buffers - 1) for node in at(index(i))]
     later = at(elementwise(Op.ADD, ahead, index(buffers - 1)))
-    arg = Array(stage.arg.number, buffers * size, buffers)
+    arg = LocalArray(stage.arg.number, buffers * size, buffers)
     made = make(Op.STAGE, stage.dtype, (*first, *later, *own), arg)
     return made, simplify(elementwise(Op.ADD, place, turn(ahead)))
 
@@ -252,7 +252,7 @@ class _Layout:
             element = simplify(elementwise(Op.IDIV, element, index(r.arg.extent)))
         value, place = substitute([source, self.place()], digits)
         last, = substitute([self.place()], {r: index(r.arg.extent - 1) for r in self.dims})
-        arg = Array(number, int(simplify(last).value) + 1)
+        arg = LocalArray(number, int(simplify(last).value) + 1)
         sources = (simplify(value), simplify(place), *own)
         return make(Op.STAGE, value.dtype, sources, arg), item
 

@@ -90,7 +90,7 @@ class Lowering:
         indices = tuple(output_range(FIRST_UPDATE + a, n, "serial")
                         for a, n in enumerate(values.shape))
         position = self.value((positions, indices, None))
-        clamped, valid = _held_inside(position, base.shape[axis])
+        clamped, valid = _clamped(position, base.shape[axis])
         place = flatten(base.shape, (*indices[:axis], clamped, *indices[axis + 1:]))
         value = self.value((values, indices, None))
         place, value, *gate = simplify_all((place, value, *(() if valid is None else (valid,))))
@@ -137,7 +137,7 @@ class Lowering:
         node, indices, valid = reading
         axis = node.arg
         position = self.values[node.src[1], indices, valid]
-        clamped, within = _held_inside(position, node.src[0].shape[axis])
+        clamped, within = _clamped(position, node.src[0].shape[axis])
         below = (*indices[:axis], clamped, *indices[axis + 1:])
         return [(node.src[0], below, valid)], within
 
@@ -176,7 +176,7 @@ class Lowering:
         raise InternalError(f"{node.op.name} cannot be lowered")
 
 
-def _held_inside(position: Node, n: int) -> tuple[Node, Node | None]:
+def _clamped(position: Node, n: int) -> tuple[Node, Node | None]:
     """A computed position on an axis of size `n` as an index that is always inside, and whether it
     was (None: always)."""
     position = simplify(cast(position, dt.INDEX))

@@ -99,7 +99,7 @@ class CRuntime(Runtime):
     def copy_out(self, target: Array, handle: int) -> None:
         ctypes.memmove(target.ctypes.data, handle, target.nbytes)
 
-    def later(self, handle: int, nbytes: int) -> int:
+    def with_offset(self, handle: int, nbytes: int) -> int:
         return handle + nbytes
 
     # ---- code ----

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from lazyten.ir import dtype as dt
-from lazyten.ir.node import Node, Within, cast, const, elementwise, reduce, reshape
+from lazyten.ir.node import IndexBound, Node, cast, const, elementwise, reduce, reshape
 from lazyten.ir.ops import Array, Op
 from lazyten.support.errors import IndexingError
 
@@ -29,7 +29,7 @@ def reach(check: Node) -> Node:
     """The greatest of the index's values, as int64 of shape (1,): what is inside an axis of size n
     is from 0 to n - 1. A negative i counts as -1 - i, or if none may be negative, as n."""
     index = check.src[0]
-    within: Within = check.arg
+    within: IndexBound = check.arg
     if index.dtype.kind == "i":
         negative = elementwise(Op.CMPLT, index, const(0, index.dtype, index.shape))
         if within.from_end:
@@ -43,13 +43,13 @@ def reach(check: Node) -> Node:
 
 def is_outside(check: Node, reached: Array) -> bool:
     """Whether the value of `reach` says that an index is outside."""
-    within: Within = check.arg
+    within: IndexBound = check.arg
     return not 0 <= int(reached[0]) < within.size
 
 
 def outside_error(check: Node, values: Array) -> IndexingError:
     """The error for the first of these index values that is outside."""
-    within: Within = check.arg
+    within: IndexBound = check.arg
     size, low = within.size, -within.size if within.from_end else 0
     flat = [int(v) for v in np.asarray(values).reshape(-1)]
     first = next(v for v in flat if not low <= v < size)

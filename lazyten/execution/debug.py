@@ -19,7 +19,7 @@ from lazyten.storage.device import Program
 from lazyten.support.errors import ArgumentError
 from lazyten.support.observers import Launch, Observer, Plan, Span
 from lazyten.support.passes import NAMES
-from lazyten.support.variables import Variable
+from lazyten.support.variables import EnvVar
 
 _FREE = frozenset({
     Op.CAST, Op.BITCAST, Op.WHERE, Op.NOT, Op.AND, Op.OR, Op.XOR, Op.CMPLT, Op.CMPNE,
@@ -32,7 +32,7 @@ MOST_TYPES = 8
 _HEADER = f"{'kernel':<28} {'output':<24} {'us':>9} {'GFLOP/s':>8} {'GB/s':>7}  line"
 
 
-_DEBUG = Variable("DEBUG")
+_DEBUG = EnvVar("DEBUG")
 
 
 def level() -> int:

@@ -19,9 +19,9 @@ from lazyten.support import observers
 from lazyten.support.forking import undivided
 from lazyten.support.observers import Launch, Observer
 from lazyten.support.paths import path_of
-from lazyten.support.variables import Variable
+from lazyten.support.variables import EnvVar
 
-_DUMP = Variable("LAZYTEN_DUMP")
+_DUMP = EnvVar("LAZYTEN_DUMP")
 
 
 class Dump(Observer):
@@ -71,6 +71,6 @@ def _inputs_of(device: str, made: Schedule, kernel: Kernel, at: Sequence[Argumen
         stored, count = made.arrays[argument.number]
         there = (stored.itemsize * count - argument.offset) // dtype.itemsize
         values = np.zeros(size, dtype.numpy)
-        runtime.copy_out(values[:there], runtime.located(handles, [argument])[0])
+        runtime.copy_out(values[:there], runtime.resolved(handles, [argument])[0])
         inputs.append(values)
     return inputs

@@ -86,7 +86,7 @@ class Plan:
         if not limits:
             return executor(device).sequence(launches)
         found = [Limit(Argument(position[a]), limit) for a, limit in limits]
-        return executor(device).limited(launches[:count], found, launches[count:])
+        return executor(device).guarded(launches[:count], found, launches[count:])
 
     def launches(self) -> Iterator[list[tuple[Kernel, Program, list[Argument]]]]:
         """What each launch runs: kernels with their programs, and on what memory."""
@@ -375,7 +375,7 @@ def run(device: str, plan: Plan, inputs: Sequence[Buffer],
             plan.launch_all(device, handles)
         else:
             for _, program, at in chain.from_iterable(plan.launches()):
-                program.launch(executor(device).located(handles, at))
+                program.launch(executor(device).resolved(handles, at))
     except DeviceError:  # whoever keeps it keeps this frame
         blocks.clear()
         outputs.clear()
@@ -396,7 +396,7 @@ def _launch_each(device: str, plan: Plan, handles: Mapping[int, Handle],
             observer.launching(launch, handles)
         spans = []
         for _, program, at in kernels:
-            ready = partial(program.launch, runtime.located(handles, at))
+            ready = partial(program.launch, runtime.resolved(handles, at))
             spans.append(Span(time.perf_counter(), runtime.seconds(ready)))
         for observer in looking:
             observer.launched(launch, spans)

@@ -49,7 +49,7 @@ class Param(NamedTuple):
     held: bool = False
 
 
-class Within(NamedTuple):
+class IndexBound(NamedTuple):
     """CHECKED's argument: 0 <= index < size, or -size <= index where it may count `from_end`.
 
     The others tell what the user knows it as: an index or a label, on an axis, for an operation.
@@ -62,7 +62,7 @@ class Within(NamedTuple):
     called: str = "index"
 
 
-class Array(NamedTuple):
+class LocalArray(NamedTuple):
     """STAGE's argument: array `number` of a group, of `size` elements in all its `buffers`."""
 
     number: int
@@ -489,7 +489,7 @@ def _format_arg(node: Node) -> str:
         return f" {node.arg.name}"
     if isinstance(node.arg, Range):
         return f" {node.arg.kind}{'.'.join(map(str, node.arg.order))} < {node.arg.extent}"
-    if isinstance(node.arg, Param | Array):
+    if isinstance(node.arg, Param | LocalArray):
         return f" {node.arg[0]} size={node.arg.size}"
     return f" {getattr(node.arg, '__name__', node.arg)}"
 

@@ -57,7 +57,7 @@ class Op(metaclass=_Ops):
     DETACH: ClassVar[Op]           # the same values, where gradients stop
     CUSTOM_GRADIENT: ClassVar[Op]  # src: value, inputs...; arg: vjp rule; the value, its own
                                    # gradient
-    CHECKED: ClassVar[Op]          # arg: Within; an index, checked when it is realized
+    CHECKED: ClassVar[Op]          # arg: IndexBound; an index, checked when it is realized
     REDUCE: ClassVar[Op]           # arg: (combiner, axes); reduced axes keep size 1
     RESHAPE: ClassVar[Op]          # arg: new shape
     PERMUTE: ClassVar[Op]          # arg: order; out.shape[i] == in.shape[order[i]]
@@ -111,8 +111,8 @@ class Op(metaclass=_Ops):
     STORE: ClassVar[Op]            # src: param, index, value[, valid]; arg: combiner with what is
                                    # there
     ACCUMULATE: ClassVar[Op]       # src: value, range...; arg: combiner
-    STAGE: ClassVar[Op]            # src: value, index, range...; arg: Array; an array in a group's
-                                   # local memory, filled as the ranges run. With n buffers there
+    STAGE: ClassVar[Op]            # src: value, index, range...; arg: LocalArray, in local memory,
+                                   # filled as the ranges run. With n buffers there
                                    # are n values, each with its index: of the first n - 1 times
                                    # that it is filled, and of n - 1 iterations later
     MATRIX: ClassVar[Op]           # src: a, b, two ranges of the result, range...; arg: TensorCore;

@@ -93,7 +93,7 @@ class Executor(ABC):
     """The version of the contract that a runtime of another package was written for."""
 
     has_offsets = False
-    """Whether there is `later`: kernels that differ only in where their inputs start are then
+    """Whether there is `with_offset`: kernels that differ only in where their inputs start are then
     one."""
 
     block_bytes = 0
@@ -101,7 +101,8 @@ class Executor(ABC):
     as one, a block of rows after the other; 0 where kernels cannot do that."""
 
     alignment = 16
-    """Bytes: with `later`, kernels differ, too, in which inputs start at no multiple of this."""
+    """Bytes: where there are offsets, kernels differ, too, in which inputs start at no multiple of
+    this."""
 
     @property
     def items(self) -> int:
@@ -208,15 +209,16 @@ class Executor(ABC):
         graphs."""
         return ()
 
-    def later(self, handle: Handle, nbytes: int) -> Handle:
+    def with_offset(self, handle: Handle, nbytes: int) -> Handle:
         """The same memory from byte `nbytes` on, a multiple of the size of its elements, for the
         arguments of a launch; good as long as `handle` is."""
         raise NotImplementedError
 
-    def located(self, buffers: Sequence[Handle] | Mapping[int, Handle],
+    def resolved(self, buffers: Sequence[Handle] | Mapping[int, Handle],
                 arguments: Sequence[Argument]) -> list[Handle]:
         """The arguments of a launch as handles."""
-        return [self.later(buffers[n], offset) if offset else buffers[n] for n, offset in arguments]
+        return [self.with_offset(buffers[n], offset) if offset else buffers[n]
+                for n, offset in arguments]
 
     def sequence(self, launches: Sequence[Launch]) -> Callable[[Sequence[Handle]], object]:
         """One function that makes these launches in order, on these of its buffers.
@@ -226,10 +228,10 @@ class Executor(ABC):
         """
         def launch_all(buffers: Sequence[Handle]) -> None:
             for program, arguments in chain.from_iterable(launches):
-                program.launch(self.located(buffers, arguments))
+                program.launch(self.resolved(buffers, arguments))
         return launch_all
 
-    def limited(self, before: Sequence[Launch], limits: Sequence[Limit],
+    def guarded(self, before: Sequence[Launch], limits: Sequence[Limit],
                 after: Sequence[Launch]) -> Callable[[Sequence[Handle]], bool]:
         """One function for the launches `before` and, if all numbers are within their limits then,
         those `after`; it says whether they are."""
@@ -240,7 +242,7 @@ class Executor(ABC):
                 first(buffers)
             found = np.empty(1, np.int64)
             for memory, below in limits:
-                self.copy_out(found, self.located(buffers, [memory])[0])
+                self.copy_out(found, self.resolved(buffers, [memory])[0])
                 if not 0 <= found[0] < below:
                     return False
             if rest is not None:

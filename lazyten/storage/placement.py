@@ -7,9 +7,9 @@ from typing import Any
 
 from lazyten.storage.device import BUILT_IN, ENTRY_POINT_GROUP, available, runtime_class
 from lazyten.support.errors import DeviceError
-from lazyten.support.variables import Variable
+from lazyten.support.variables import EnvVar
 
-_DEVICE = Variable("DEVICE")
+_DEVICE = EnvVar("DEVICE")
 
 
 class Device(str):

@@ -9,14 +9,14 @@ import threading
 from functools import cache
 
 from lazyten.support.errors import ArgumentError, DTypeError
-from lazyten.support.variables import Variable
+from lazyten.support.variables import EnvVar
 
 KINDS = ("bounds", "overflow", "nan", "inf")
 """In the order in which they are looked at: of two findings, the first kind is reported."""
 
 Kinds = tuple[str, ...]
 
-_CHECK = Variable("CHECK")
+_CHECK = EnvVar("CHECK")
 
 
 class _Given(threading.local):

@@ -24,7 +24,7 @@ from typing import Generic, TypeVar
 from lazyten.support import observers
 from lazyten.support.errors import ArgumentError
 from lazyten.support.observers import Observer, Span
-from lazyten.support.variables import Variable
+from lazyten.support.variables import EnvVar
 
 S = TypeVar("S")
 
@@ -63,7 +63,7 @@ NAMES = {
 }
 """All passes in the order in which they run, and what each does."""
 
-_VERIFY, _PRINT_AFTER, _DEBUG = map(Variable, ("LAZYTEN_VERIFY", "LAZYTEN_PRINT_AFTER", "DEBUG"))
+_VERIFY, _PRINT_AFTER, _DEBUG = map(EnvVar, ("LAZYTEN_VERIFY", "LAZYTEN_PRINT_AFTER", "DEBUG"))
 _ALL_FROM = 5
 """The level of DEBUG from which on every pass is printed."""
 

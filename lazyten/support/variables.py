@@ -8,7 +8,7 @@ from operator import contains
 from typing import Any
 
 
-class Variable:
+class EnvVar:
     """One environment variable, read at its present value.
 
     is_set: whether it has one, which is quicker to ask than what it is.

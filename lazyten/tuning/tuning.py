@@ -24,7 +24,7 @@ from lazyten.support.observers import OnRun, Plan, told
 from lazyten.support.trees import flatten
 from lazyten.tuning import records
 from lazyten.tuning.tuning_process import Worker
-from lazyten.tuning.tuning_search import Asked, Found, Search
+from lazyten.tuning.tuning_search import CandidateRunner, Found, Search
 
 try:
     from tqdm import tqdm
@@ -138,7 +138,7 @@ def launches_of(fn: Callable[[], Any]) -> list[Launched]:
     return list(found.values())
 
 
-def search_all(worker: Asked, launched: Sequence[Launched], deadline: float,
+def search_all(worker: CandidateRunner, launched: Sequence[Launched], deadline: float,
                path: str | os.PathLike[str] | None, progress: Progress) -> TuningReport:
     """Search for each kernel, as long as its share of the time that is left; those that take most
     time first."""

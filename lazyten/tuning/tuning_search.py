@@ -29,7 +29,7 @@ MOST_FAILURES = 3
 """After so many candidates that ended the worker, a kernel is left alone."""
 
 
-class Asked(Protocol):
+class CandidateRunner(Protocol):
     """What answers requests: a Worker, or a stand-in for one in tests."""
 
     starts: int
@@ -59,8 +59,8 @@ class Search:
     stop trying; deadline: when to have stopped, as time.perf_counter() gives it. progress: called
     before each trial."""
 
-    def __init__(self, worker: Asked, device: str, kernel: Kernel, seconds: float, enough: float,
-                 deadline: float, progress: Callable[[], None]) -> None:
+    def __init__(self, worker: CandidateRunner, device: str, kernel: Kernel, seconds: float,
+                 enough: float, deadline: float, progress: Callable[[], None]) -> None:
         self.worker, self.device, self.kernel = worker, device, kernel
         self.enough, self.deadline, self.progress = enough, deadline, progress
         self.opened = -1

@@ -137,15 +137,15 @@ class CpuRuntime(PooledRuntime[int]):
     def launch(self, function: CpuFunction, buffers: Sequence[int]) -> None:
         function.call(packer(len(buffers))(*buffers))
 
-    def later(self, handle: int, nbytes: int) -> int:
+    def with_offset(self, handle: int, nbytes: int) -> int:
         return handle + nbytes
 
     def sequence(self, launches: Sequence[Launch]) -> Callable[[Sequence[int]], object]:
         return self._steps(launches, (), ()) or super().sequence(launches)
 
-    def limited(self, before: Sequence[Launch], limits: Sequence[Limit],
+    def guarded(self, before: Sequence[Launch], limits: Sequence[Limit],
                 after: Sequence[Launch]) -> Callable[[Sequence[int]], bool]:
-        return self._steps(before, limits, after) or super().limited(before, limits, after)
+        return self._steps(before, limits, after) or super().guarded(before, limits, after)
 
     def _steps(self, before: Sequence[Launch], limits: Sequence[Limit],
                after: Sequence[Launch]) -> Callable[[Sequence[int]], bool] | None:

@@ -143,7 +143,7 @@ class CudaRuntime(PooledRuntime[int]):
         finalize(memory, _release, self.context, address).atexit = False
         return Block(address, size, memory)
 
-    def later(self, handle: int, nbytes: int) -> int:
+    def with_offset(self, handle: int, nbytes: int) -> int:
         return handle + nbytes
 
     def copy_in(self, handle: int, source: Array) -> None:

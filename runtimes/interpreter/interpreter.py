@@ -107,7 +107,7 @@ class InterpreterRuntime(Executor):
     def view(self, handle: Array, nbytes: int) -> Array:
         return handle[:nbytes]
 
-    def later(self, handle: Array, nbytes: int) -> Array:
+    def with_offset(self, handle: Array, nbytes: int) -> Array:
         return handle[nbytes:]
 
     def build(self, kernels: Sequence[Kernel]) -> list[Program]:

@@ -18,7 +18,7 @@ from lazyten.autodiff.gradient import vjp
 from lazyten.autodiff.vmap_rules import SAME_FOR_ALL, VMAP
 from lazyten.ir import dtype as dt
 from lazyten.ir.kernel import Slot
-from lazyten.ir.node import Node, Within, const, make, reshape, toposort, unshaped, verify
+from lazyten.ir.node import IndexBound, Node, const, make, reshape, toposort, unshaped, verify
 from lazyten.ir.ops import LOOP_ONLY, Op
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import scans, special
@@ -109,7 +109,7 @@ def test_each_row_is_used_by_an_op_of_its_name(op: Op) -> None:
         Op.NOT: lambda: make(Op.NOT, a.dtype, (a,)),
         Op.BITCAST: lambda: make(Op.BITCAST, dt.float64, (a,)),
         Op.DETACH: lambda: make(Op.DETACH, a.dtype, (a,)),
-        Op.CHECKED: lambda: make(Op.CHECKED, a.dtype, (a,), Within("gather", 0, 9)),
+        Op.CHECKED: lambda: make(Op.CHECKED, a.dtype, (a,), IndexBound("gather", 0, 9)),
         **{o: lambda o=o: make(o, a.dtype, (a, b)) for o in (
             Op.IDIV, Op.AND, Op.OR, Op.XOR, Op.SHL, Op.SHR)},
         **{o: lambda o=o: make(o, dt.bool_, (a, b)) for o in (Op.CMPLT, Op.CMPNE)},

@@ -57,7 +57,7 @@ def test_launches_after_a_number_beyond_its_limit_are_left_out(
         return Buffer.from_numpy(array, dt.int64, device)
 
     x, y, z, first, second = memory(1, 2), memory(0, 0), memory(0, 0), *map(memory, found)
-    launch = runtime.limited([[(program, [Argument(1), Argument(0)])]],
+    launch = runtime.guarded([[(program, [Argument(1), Argument(0)])]],
                              [Limit(Argument(3), 7), Limit(Argument(4), 3)],
                              [[(program, [Argument(2), Argument(1)])]])
     assert launch([b.handle for b in (x, y, z, first, second)]) is goes_on

@@ -49,9 +49,9 @@ traced = pytest.mark.parametrize("setting", [s for s in SETTINGS if s.now is not
 def test_every_variable_and_setter_is_in_the_record() -> None:
     sources = "\n".join(path.read_text("utf8") for room in ("lazyten", "codegen", "runtimes")
                         for path in (ROOT / room).rglob("*.py"))
-    read = re.findall(r'(?:environ(?:\.get)?[(\[]|Variable\(|^(?:VARIABLE|FIRST)\w* = )\(?'
+    read = re.findall(r'(?:environ(?:\.get)?[(\[]|EnvVar\(|^(?:VARIABLE|FIRST)\w* = )\(?'
                       r'"([A-Z_]+)"', sources, re.MULTILINE)
-    listed = re.search(r"map\(Variable, \(([^)]*)\)", sources)
+    listed = re.search(r"map\(EnvVar, \(([^)]*)\)", sources)
     assert listed is not None
     variables = {*read, *re.findall(r"[A-Z_]+", listed[1])} - OF_OTHERS
     names = [name for setting in SETTINGS for name in setting.names]

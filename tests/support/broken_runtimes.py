@@ -138,7 +138,7 @@ class Swaps(Healthy):
 class WrongOffset(Healthy):
     """Takes bytes for elements."""
 
-    def later(self, handle: int, nbytes: int) -> int:
+    def with_offset(self, handle: int, nbytes: int) -> int:
         return handle + nbytes // 4
 
 
@@ -234,7 +234,7 @@ class LosesAnItem(Dirty):
 class ForgetsOffsets(Healthy):
     """In a sequence all arguments start where their memory does."""
 
-    def located(self, buffers: Any, arguments: Any) -> Any:
+    def resolved(self, buffers: Any, arguments: Any) -> Any:
         return [buffers[number] for number, _ in arguments]
 
 

@@ -16,8 +16,8 @@ from typing import NamedTuple
 from lazyten.ir import dtype as dt
 from lazyten.ir.movement import Shape, inverse_order
 from lazyten.ir.node import (
+    IndexBound,
     Node,
-    Within,
     cast,
     const,
     elementwise,
@@ -41,7 +41,7 @@ def positions(index: Node, operation: str, axis: int, size: int) -> Node:
     if not index.dtype.is_int:
         raise DTypeError(f"{operation}: the index is {index.dtype.name}; indices are integers or "
                          f"bools; convert with .long()")
-    checked = make(Op.CHECKED, index.dtype, (index,), Within(operation, axis, size))
+    checked = make(Op.CHECKED, index.dtype, (index,), IndexBound(operation, axis, size))
     if index.dtype.kind == "u":
         return checked
     whole = cast(checked, dt.int64)

@@ -5,7 +5,7 @@ In and out: GRAPH nodes. 16-bit floats are computed in float32 and rounded once.
 from __future__ import annotations
 
 from lazyten.ir import dtype as dt
-from lazyten.ir.node import Node, Within, cast, const, make, move, reshape
+from lazyten.ir.node import IndexBound, Node, cast, const, make, move, reshape
 from lazyten.ir.ops import Op
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import reductions, shapes, special
@@ -55,7 +55,7 @@ def checked_labels(labels: Node, operation: str, axis: int, classes: int) -> Nod
     if labels.numel and not classes:
         raise IndexingError(f"{operation}: there are {labels.numel} labels, but axis {axis}, of "
                             f"classes, has size 0; no label is inside")
-    within = Within(operation, axis, classes, from_end=False, called="label")
+    within = IndexBound(operation, axis, classes, from_end=False, called="label")
     return make(Op.CHECKED, labels.dtype, (labels,), within)
 
 
