@@ -8,7 +8,7 @@ from lazyten.execution.debug import count_text
 from lazyten.execution.realization import Graph, Options, scheduled
 from lazyten.ir.kernel import held_values
 from lazyten.ir.node import Node
-from lazyten.schedule.cost import Decision
+from lazyten.schedule.cost import StoredValue
 from lazyten.schedule.schedule import Schedule
 from lazyten.schedule.steps import Step
 from lazyten.storage.storage import Storage
@@ -34,12 +34,12 @@ def explain_schedule(made: Schedule) -> str:
     shared = sum(made.block_sizes)
     between = (*made.blocks, *made.aliases)
     alone = sum(made.arrays[a][0].itemsize * made.arrays[a][1] for a in between)
-    decisions, saved = iter(made.decisions), iter(made.saved)
+    values, saved = iter(made.stored), iter(made.saved)
     steps = enumerate(made.steps)
     lines: list[str] = []
     for count in made.launches:
         for number, step in islice(steps, count):
-            own = list(islice(decisions, len(step.kernel.outputs)))
+            own = list(islice(values, len(step.kernel.outputs)))
             lines.append(_paragraph(number, step, own, next(saved)))
         if count > 1:
             lines.append(f"   one launch for the last {count} kernels, which need nothing of each "
@@ -49,12 +49,12 @@ def explain_schedule(made: Schedule) -> str:
     return "\n".join(lines)
 
 
-def _paragraph(number: int, step: Step, decisions: Sequence[Decision], saved: float) -> str:
+def _paragraph(number: int, step: Step, values: Sequence[StoredValue], saved: float) -> str:
     """What one kernel stores. saved: what it spares against a kernel for each value."""
     text = f"{number}: {step.kernel.name} stores " + "\n   and ".join(
-        _value(d, step.kernel.where) for d in decisions)
-    if len(decisions) > 1:
-        text += f"\n   one kernel for these {len(decisions)} saves {saved:,.0f}"
+        _value(d, step.kernel.where) for d in values)
+    if len(values) > 1:
+        text += f"\n   one kernel for these {len(values)} saves {saved:,.0f}"
     elif saved:
         text += f"\n   and what only it reads stays in registers, which saves {saved:,.0f}"
     return "\n   ".join([text, *map(_held, held_values(step.kernel.outputs))])
@@ -67,14 +67,14 @@ def _held(value: Node) -> str:
             f"it reads them, and {nbytes:,} bytes are never stored")
 
 
-def _value(decision: Decision, line: Location | None) -> str:
+def _value(value: StoredValue, line: Location | None) -> str:
     """Why a value is stored, and its line: the kernel's, of a step of a scan."""
-    node = decision.node
+    node = value.node
     at = node.where or line
     where = f"  ({at})" if at else ""
     text = (f"{node.dtype.name}{list(node.shape)}, {node.numel * node.dtype.itemsize:,} bytes: "
-            f"{decision.reason}{where}")
-    if decision.was_weighed:
-        text += (f"\n   stored costs {decision.stored_cost:,.0f}; computed again at each read "
-                 f"{decision.inline_cost:,.0f}")
+            f"{value.reason}{where}")
+    if value.was_weighed:
+        text += (f"\n   stored costs {value.stored_cost:,.0f}; computed again at each read "
+                 f"{value.inline_cost:,.0f}")
     return text

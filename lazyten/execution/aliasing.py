@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
-from lazyten.schedule.cost import Decision
+from lazyten.schedule.cost import StoredValue
 from lazyten.schedule.schedule import Schedule
 from lazyten.schedule.steps import Step
 from lazyten.storage.device import Program
@@ -61,7 +61,7 @@ def postponed(made: Schedule, programs: Sequence[Program],
     parts = [part for n in moved for part in launches[n]]
     made = replace(made, steps=tuple(p.step for p in parts),
                    launches=tuple(len(launches[n]) for n in moved),
-                   decisions=tuple(d for p in parts for d in p.decisions),
+                   stored=tuple(d for p in parts for d in p.stored),
                    saved=tuple(p.saved for p in parts))
     return made, tuple(p.program for p in parts)
 
@@ -71,14 +71,14 @@ class _Part(NamedTuple):
 
     step: Step
     program: Program
-    decisions: tuple[Decision, ...]
+    stored: tuple[StoredValue, ...]
     saved: float
 
 
 def _taken_apart(made: Schedule, programs: Sequence[Program]) -> list[list[_Part]]:
     """The steps of each launch."""
-    decisions = iter(made.decisions)
-    parts = (_Part(step, program, tuple(islice(decisions, len(step.kernel.outputs))), saved)
+    stored = iter(made.stored)
+    parts = (_Part(step, program, tuple(islice(stored, len(step.kernel.outputs))), saved)
              for step, program, saved in zip(made.steps, programs, made.saved, strict=True))
     return [list(islice(parts, count)) for count in made.launches]
 

@@ -48,7 +48,7 @@ AXIS_KEEPING = frozenset({Op.REDUCE, Op.EXPAND, Op.PAD, Op.SHRINK, Op.FLIP}) | E
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class StoredValue:
     """Why a value is stored, and what the alternative would have cost (in the model's units)."""
 
     node: Node
@@ -69,7 +69,7 @@ class Decision:
 
 
 def stored_values(roots: Sequence[Node], groups: bool = False,
-                  needed: Collection[Node] = ()) -> list[Decision]:
+                  needed: Collection[Node] = ()) -> list[StoredValue]:
     """The values to store, in the order to compute them: the roots, and what is cheaper stored.
 
     First top-down, as if nothing but the values decided so far were stored; then bottom-up, taking
@@ -90,7 +90,7 @@ def stored_values(roots: Sequence[Node], groups: bool = False,
     for node in needed:
         model.stored.add(node)
         model.forced[node] = "something is decided by it, and it is read in several places"
-    return [model.decision(n) for n in model.order if n in model.stored]
+    return [model.stored_value(n) for n in model.order if n in model.stored]
 
 
 class _Context:
@@ -235,10 +235,10 @@ class _Model:
     def stored_cost(self, node: Node) -> float:
         return node.numel * (self.work[node] + STORE) + self.reads[node].total * LOAD + LAUNCH
 
-    def decision(self, node: Node) -> Decision:
+    def stored_value(self, node: Node) -> StoredValue:
         reads = self.reads[node].total
         reason = self.forced.get(node, f"read {_times(reads / max(node.numel, 1))} an element")
-        return Decision(node, reason, reads, self.stored_cost(node), self.inline_cost(node))
+        return StoredValue(node, reason, reads, self.stored_cost(node), self.inline_cost(node))
 
 
 def _times(count: float) -> str:

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, dump, verify
-from lazyten.schedule.cost import Decision
-from lazyten.schedule.fusion import Group
+from lazyten.schedule.cost import StoredValue
+from lazyten.schedule.fusion import FusedKernel
 from lazyten.schedule.steps import Step
 from lazyten.support.errors import InternalError
 
@@ -39,7 +39,7 @@ class Draft:
     """A graph on its way to a schedule, whose fields have their values from some pass on.
 
     arrays: the inputs, then what is stored. loose: inputs that may start at any element. needed:
-    what is stored in any case. stored: by value without its shape, the decisions to store it, which
+    what is stored in any case. stored: by value without its shape, why it is stored, which
     need one array. groups: kernels to be. place: the array of each stored value. steps: one for
     each of the groups. launches: how many steps each runs.
     """
@@ -50,8 +50,8 @@ class Draft:
     arrays: tuple[tuple[DType, int], ...]
     loose: frozenset[int] = frozenset()
     needed: tuple[Node, ...] = ()
-    stored: Mapping[Node, Sequence[Decision]] = field(default_factory=dict)
-    groups: tuple[Group, ...] = ()
+    stored: Mapping[Node, Sequence[StoredValue]] = field(default_factory=dict)
+    groups: tuple[FusedKernel, ...] = ()
     place: Mapping[Node, int] = field(default_factory=dict)
     outputs: tuple[int, ...] = ()
     steps: tuple[Step, ...] = ()
@@ -123,23 +123,23 @@ def describe(draft: Draft) -> str:
     if draft.groups:
         return "\n".join(f"kernel {n}: {_group(g)}" for n, g in enumerate(draft.groups))
     if draft.stored:
-        return "\n".join(map(_decision, (same[0] for same in draft.stored.values())))
+        return "\n".join(map(_stored_value, (same[0] for same in draft.stored.values())))
     return dump(draft.roots)
 
 
-def _decision(decision: Decision) -> str:
-    node = decision.node
-    text = f"{node.op.name} {node.dtype.name}{list(node.shape)}: {decision.reason}"
-    if decision.was_weighed:
-        text += (f"; stored costs {decision.stored_cost:,.0f}, computed again at each read "
-                 f"{decision.inline_cost:,.0f}")
+def _stored_value(value: StoredValue) -> str:
+    node = value.node
+    text = f"{node.op.name} {node.dtype.name}{list(node.shape)}: {value.reason}"
+    if value.was_weighed:
+        text += (f"; stored costs {value.stored_cost:,.0f}, computed again at each read "
+                 f"{value.inline_cost:,.0f}")
     return text
 
 
-def _group(group: Group) -> str:
+def _group(group: FusedKernel) -> str:
     held = "".join(f"\n  holds {d.node.dtype.name}{list(d.node.shape)}, {group.block[1]} rows of "
                    f"axis {group.block[0] - 1} at a time" for d in group.held)
-    return "\n  and ".join(map(_decision, group.decisions)) + held
+    return "\n  and ".join(map(_stored_value, group.stored)) + held
 
 
 def _step(draft: Draft, step: Step) -> str:

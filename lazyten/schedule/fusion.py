@@ -1,7 +1,7 @@
 """Which stored values one kernel computes together: kernels with several outputs.
 
-In: the scheduler's decisions, one a stored value, in an order to compute them. Out: groups of them,
-each one kernel, again in an order to compute them. schedule.py calls this after cost.py.
+In: the values that are stored, in an order to compute them. Out: kernels that store them, again in
+an order to compute them. schedule.py calls this after cost.py.
 
 Two kernels of equal output shapes may become one where they read the same values, or one reads what
 the other makes at its own positions only: it then has that value at hand. In the cost model's units
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from lazyten.ir.node import Node, Shape, toposort
 from lazyten.ir.ops import ELEMENTWISE, IDENTITY_OPS, MOVEMENT, Op
-from lazyten.schedule.cost import LAUNCH, LOAD, Decision
+from lazyten.schedule.cost import LAUNCH, LOAD, StoredValue
 
 CROWDED = 1 / 16
 """How much slower reductions with equal loops run beside each other: each has its own operands in
@@ -44,25 +44,25 @@ SEVERAL = -2
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class FusedKernel:
     """What one kernel stores, in an order to compute it. saved: by the model, against a kernel for
     each value. held, block: values that it holds, in an order to compute them, `block[1]` rows of
     the last of `block[0]` axes at a time; see tile_fusion.py."""
 
-    decisions: tuple[Decision, ...]
+    stored: tuple[StoredValue, ...]
     saved: float
-    held: tuple[Decision, ...] = ()
+    held: tuple[StoredValue, ...] = ()
     block: tuple[int, int] = (0, 0)
 
 
-def merge_kernels(decisions: Sequence[Decision], roots: Collection[Node]) -> list[Group]:
+def merge_kernels(values: Sequence[StoredValue], roots: Collection[Node]) -> list[FusedKernel]:
     """The kernels to run. What nobody but its own kernel reads, and is no root, is not stored."""
-    stored = frozenset(d.node for d in decisions)
+    stored = frozenset(d.node for d in values)
     merger = _Merger()
-    for position, decision in enumerate(decisions):
-        merger.add(_kernel(position, decision, stored))
+    for position, value in enumerate(values):
+        merger.add(_kernel(position, value, stored))
     needed = {*roots, *(n for k in merger.kernels for n in k.values if n not in k.members)}
-    return [Group(tuple(d for d in k.decisions if d.node in needed), k.saved)
+    return [FusedKernel(tuple(d for d in k.stored if d.node in needed), k.saved)
             for k in merger.in_order()]
 
 
@@ -80,7 +80,7 @@ class _Kernel:
     """
 
     position: int
-    decisions: list[Decision]
+    stored: list[StoredValue]
     members: set[Node]
     values: dict[Node, bool]
     readings: dict[Node, int]
@@ -92,12 +92,12 @@ class _Kernel:
 
     @property
     def shape(self) -> Shape:
-        return without_ones(self.decisions[0].node.shape)
+        return without_ones(self.stored[0].node.shape)
 
     def take(self, other: _Kernel, saved: float) -> None:
         """Compute what `other` does, too."""
         self.position = min(self.position, other.position)
-        self.decisions += other.decisions
+        self.stored += other.stored
         self.members |= other.members
         for value, own in other.values.items():
             self.values[value] = self.values.get(value, True) and own
@@ -109,9 +109,9 @@ class _Kernel:
         self.saved += other.saved + saved
 
 
-def _kernel(position: int, decision: Decision, stored: Collection[Node]) -> _Kernel:
+def _kernel(position: int, value: StoredValue, stored: Collection[Node]) -> _Kernel:
     """The kernel that computes one stored value."""
-    root = decision.node
+    root = value.node
 
     def sources(n: Node) -> tuple[Node, ...]:
         return n.src if n is root or n not in stored else ()
@@ -136,7 +136,7 @@ def _kernel(position: int, decision: Decision, stored: Collection[Node]) -> _Ker
                     s = s.src[0]
                 readings[s] = min(s.numel, leaf_of[s].numel)
     reduces = {(n, labels[n]) for n in order if n.op is Op.REDUCE and n not in values}
-    return _Kernel(position, [decision], {root}, values, readings, set(order), reduces,
+    return _Kernel(position, [value], {root}, values, readings, set(order), reduces,
                    1 << position)
 
 
@@ -202,7 +202,7 @@ class _Merger:
 
     def add(self, kernel: _Kernel) -> None:
         """One more kernel; those that it reads from were added before."""
-        node = kernel.decisions[0].node
+        node = kernel.stored[0].node
         candidates = self._candidates(kernel) if node.numel else []
         for reading in kernel.readings:
             self.readers.setdefault((kernel.shape, reading), []).append(node)
@@ -284,7 +284,7 @@ def _saving(a: _Kernel, b: _Kernel) -> float:
     again = sum(n for r, n in a.readings.items() if r in b.readings)
     again += sum(n.numel for n in a.members if n in b.values)
     again += sum(n.numel for n in b.members if n in a.values)
-    numel = a.decisions[0].node.numel
+    numel = a.stored[0].node.numel
     if again < numel:
         return 0.0
     shared = {(n, labels) for n, labels in a.reduces & b.reduces if labels is not None}

@@ -31,7 +31,7 @@ from lazyten.ir.node import (
 )
 from lazyten.ir.ops import MOVEMENT, Op
 from lazyten.ir.scan import ALIGNED, Body, unrolled
-from lazyten.schedule.cost import Decision
+from lazyten.schedule.cost import StoredValue
 from lazyten.schedule.deciding import is_deciding, is_inexact
 from lazyten.schedule.steps import Step
 from lazyten.support.location import Location, of_no_line
@@ -53,7 +53,7 @@ class Scheduled(Protocol):
     @property
     def launches(self) -> tuple[int, ...]: ...
     @property
-    def decisions(self) -> tuple[Decision, ...]: ...
+    def stored(self) -> tuple[StoredValue, ...]: ...
     @property
     def saved(self) -> tuple[float, ...]: ...
 
@@ -92,7 +92,7 @@ class Sections:
     kernels: dict[Hashable, Kernel] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
     launches: list[int] = field(default_factory=list)
-    decisions: list[Decision] = field(default_factory=list)
+    stored: list[StoredValue] = field(default_factory=list)
     saved: list[float] = field(default_factory=list)
 
     def run(self, roots: Sequence[Node]) -> tuple[int, ...]:
@@ -170,7 +170,7 @@ class Sections:
             tuple([o + later.get(a, 0) for a, o in zip(s.args, s.offsets, strict=True)]))
             for s in steps]
         self.launches += made.launches
-        self.decisions += made.decisions
+        self.stored += made.stored
         self.saved += made.saved
 
     def _scan(self, node: Node) -> None:

@@ -2,7 +2,7 @@
 
 In: a graph whose BUFFER leaves have Slot arguments (realization.py numbers them). Out: a
 `Schedule`, whose steps are kernels over numbered arrays. Which values are stored is the cost
-model's decision (cost.py), as is which of them one kernel computes (fusion.py). Everything is
+model's choice (cost.py), as is which of them one kernel computes (fusion.py). Everything is
 deterministic: same graph, same steps, same names. PASSES is the whole way, and
 lazyten/support/passes.py says in a line what each pass is for.
 """
@@ -16,10 +16,10 @@ from itertools import islice
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, toposort, unshaped
 from lazyten.ir.ops import Op
-from lazyten.schedule.cost import Decision, stored_values
+from lazyten.schedule.cost import StoredValue, stored_values
 from lazyten.schedule.deciding import in_several_places
 from lazyten.schedule.draft import Draft, Limits, Memory, describe, verify_draft
-from lazyten.schedule.fusion import Group, merge_kernels
+from lazyten.schedule.fusion import FusedKernel, merge_kernels
 from lazyten.schedule.launches import Work, launches
 from lazyten.schedule.memory import Lifetime, share
 from lazyten.schedule.memory_order import Use, ordered
@@ -38,7 +38,7 @@ class Schedule:
     aliases: for each array that lives in the memory of an output, as it is gone before that is
     written, the output. blocks: for each other array that is neither given nor an output, the
     number of the memory block it lives in; block_sizes: their bytes. launches: how many of the
-    steps each launch runs; those of one need nothing of each other. For explain(), decisions: why
+    steps each launch runs; those of one need nothing of each other. For explain(), stored: why
     each of the steps' values is stored; saved: what each step saves against a kernel for each of
     its values.
     """
@@ -51,18 +51,18 @@ class Schedule:
     blocks: dict[int, int]
     block_sizes: tuple[int, ...]
     launches: tuple[int, ...]
-    decisions: tuple[Decision, ...]
+    stored: tuple[StoredValue, ...]
     saved: tuple[float, ...]
 
     def describe(self, array: int) -> str:
         """An array in words: its type, shape and bytes, and the kernel that computes it."""
         dtype, size = self.arrays[array]
-        stored = iter(self.decisions)
+        stored = iter(self.stored)
         for step in self.steps:
             count = len(step.kernel.outputs)
-            for number, decision in zip(step.args[:count], islice(stored, count), strict=True):
+            for number, value in zip(step.args[:count], islice(stored, count), strict=True):
                 if number == array:
-                    shape, nbytes = list(decision.node.shape), dtype.itemsize * size
+                    shape, nbytes = list(value.node.shape), dtype.itemsize * size
                     return (f"{dtype.name}{shape}, {nbytes:,} bytes, "
                             f"which kernel {step.kernel.name} computes")
         return f"{dtype.name}[{size}]"
@@ -103,7 +103,7 @@ def schedule(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]],
     if is_verifying():
         verify_draft(replace(made, steps=()), replace(made, memory=memory))
     return Schedule(made.arrays, made.inputs, made.steps, outputs, *memory, made.launches,
-                    tuple(sections.decisions), tuple(sections.saved))
+                    tuple(sections.stored), tuple(sections.saved))
 
 
 def _plain(limits: Limits, roots: Sequence[Node], inputs: Sequence[tuple[DType, int]], *,
@@ -112,7 +112,7 @@ def _plain(limits: Limits, roots: Sequence[Node], inputs: Sequence[tuple[DType, 
     made = DRIVER.run(PASSES, Draft(tuple(roots), len(inputs), limits, tuple(inputs), loose,
                                     needed))
     return Schedule(made.arrays, made.inputs, made.steps, made.outputs, *made.memory, made.launches,
-                    tuple(d for g in made.groups for d in g.decisions),
+                    tuple(d for g in made.groups for d in g.stored),
                     tuple(g.saved for g in made.groups))
 
 
@@ -138,7 +138,7 @@ def _settle(draft: Draft) -> Draft:
     """The same, or what the passes before make of it if more is stored: until nothing that decides
     is computed in two places."""
     kernels = {same.node: number for number, group in enumerate(draft.groups)
-               for d in group.decisions for same in draft.stored[unshaped(d.node)]}
+               for d in group.stored for same in draft.stored[unshaped(d.node)]}
     several = [n for n in in_several_places(toposort(draft.roots), kernels)
                if n not in draft.needed]
     if not several:
@@ -150,12 +150,12 @@ def _number(draft: Draft) -> Draft:
     """An array for each stored value; kernels of no elements are left out."""
     arrays = list(draft.arrays)
     place: dict[Node, int] = {}
-    for decision in (d for g in draft.groups for d in g.decisions):
-        same = draft.stored[unshaped(decision.node)]
+    for value in (d for g in draft.groups for d in g.stored):
+        same = draft.stored[unshaped(value.node)]
         place |= dict.fromkeys((d.node for d in same), len(arrays))
-        arrays.append((decision.node.dtype, decision.node.numel))
+        arrays.append((value.node.dtype, value.node.numel))
     return replace(draft, arrays=tuple(arrays), place=place,
-                   groups=tuple(g for g in draft.groups if g.decisions[0].node.numel),
+                   groups=tuple(g for g in draft.groups if g.stored[0].node.numel),
                    outputs=tuple(place[r] if r in place else _leaf_slot(r) for r in draft.roots))
 
 
@@ -183,10 +183,10 @@ def _launch(draft: Draft) -> Draft:
                    launches=tuple(map(len, together)))
 
 
-def _work(group: Group, step: Step) -> Work:
+def _work(group: FusedKernel, step: Step) -> Work:
     """What launches.py wants to know of a kernel."""
-    elements = sum(d.node.numel for d in group.decisions) + sum(n for _, n in step.kernel.inputs)
-    return Work(step.writes, step.reads, elements, sum(d.own_cost for d in group.decisions))
+    elements = sum(d.node.numel for d in group.stored) + sum(n for _, n in step.kernel.inputs)
+    return Work(step.writes, step.reads, elements, sum(d.own_cost for d in group.stored))
 
 
 def _share_memory(draft: Draft) -> Draft:
@@ -217,11 +217,11 @@ DRIVER = Driver(verify_draft, describe, lambda draft:
                 f"{len(draft.roots)} results of {draft.inputs} inputs")
 
 
-def _distinct(decisions: Sequence[Decision]) -> dict[Node, list[Decision]]:
+def _distinct(values: Sequence[StoredValue]) -> dict[Node, list[StoredValue]]:
     """Decisions to store the same elements in the same order: they need one array."""
-    found: dict[Node, list[Decision]] = {}
-    for decision in decisions:
-        found.setdefault(unshaped(decision.node), []).append(decision)
+    found: dict[Node, list[StoredValue]] = {}
+    for value in values:
+        found.setdefault(unshaped(value.node), []).append(value)
     return found
 
 

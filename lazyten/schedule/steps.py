@@ -12,7 +12,7 @@ from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Kernel, Slot
 from lazyten.ir.node import Node, make, reshape, rewrite, toposort
 from lazyten.ir.ops import Op
-from lazyten.schedule.fusion import Group
+from lazyten.schedule.fusion import FusedKernel
 from lazyten.schedule.offsets import without_offsets
 from lazyten.support.location import Location
 
@@ -63,7 +63,7 @@ class Names:
         return self.kernels[key]
 
 
-def make_step(group: Group, place: Mapping[Node, int], names: Names, offsets: bool,
+def make_step(group: FusedKernel, place: Mapping[Node, int], names: Names, offsets: bool,
               alignment: int, loose: Collection[int] = ()) -> Step:
     """The step that computes some stored nodes from inputs and other stored nodes. loose: arrays
     that may start at any element.
@@ -71,7 +71,7 @@ def make_step(group: Group, place: Mapping[Node, int], names: Names, offsets: bo
     What one of them reads of another is that one's expression, so no kernel reads what it writes.
     What it holds is a CONTIGUOUS in its expression.
     """
-    nodes = [d.node for d in group.decisions]
+    nodes = [d.node for d in group.stored]
     slots: dict[int, int] = {}
     types: list[tuple[DType, int]] = []
 

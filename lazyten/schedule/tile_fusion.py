@@ -18,8 +18,8 @@ from math import prod
 
 from lazyten.ir.node import Node, toposort
 from lazyten.ir.ops import Op
-from lazyten.schedule.cost import Decision, is_leaf
-from lazyten.schedule.fusion import Group, Labels, axes_of, labels_of, without_ones
+from lazyten.schedule.cost import StoredValue, is_leaf
+from lazyten.schedule.fusion import FusedKernel, Labels, axes_of, labels_of, without_ones
 
 TRAFFIC = 3.0
 """What is stored is read from memory to be overwritten, written, and read."""
@@ -36,17 +36,17 @@ class _Chain:
     """Kernels that run as one. axes: how many first axes all have in common, at most. reads: of
     each leaf, its bytes and by which axes of the outputs it is indexed (None: unknown)."""
 
-    group: Group
+    group: FusedKernel
     axes: int
     reads: dict[Node, tuple[int, Labels | None]]
 
     @property
     def members(self) -> list[Node]:
-        return [d.node for d in (*self.group.held, *self.group.decisions)]
+        return [d.node for d in (*self.group.held, *self.group.stored)]
 
 
-def hold_blocks(groups: Sequence[Group], place: Mapping[Node, int], kept: Collection[int],
-                room: int) -> list[Group]:
+def hold_blocks(groups: Sequence[FusedKernel], place: Mapping[Node, int], kept: Collection[int],
+                room: int) -> list[FusedKernel]:
     """The kernels to run, in the same order.
 
     place: the number of each stored value's array. kept: arrays that are results. room: bytes that
@@ -62,7 +62,7 @@ def hold_blocks(groups: Sequence[Group], place: Mapping[Node, int], kept: Collec
         order.append(chain)
         for array in {place[n] for n in chain.reads if n in place}:
             readers.setdefault(array, []).append(chain)
-        chains |= dict.fromkeys((place[d.node] for d in group.decisions), chain)
+        chains |= dict.fromkeys((place[d.node] for d in group.stored), chain)
     gone: set[_Chain] = set()
     for chain in order:
         for array in dict.fromkeys(place[n] for n in chain.reads if n in place):
@@ -78,9 +78,9 @@ def hold_blocks(groups: Sequence[Group], place: Mapping[Node, int], kept: Collec
     return [c.group for c in order if c not in gone]
 
 
-def _chain(group: Group, place: Mapping[Node, int]) -> _Chain:
+def _chain(group: FusedKernel, place: Mapping[Node, int]) -> _Chain:
     """A kernel alone."""
-    own = {place[d.node] for d in group.decisions}
+    own = {place[d.node] for d in group.stored}
 
     def is_read(n: Node) -> bool:
         return is_leaf(n) or n in place and place[n] not in own
@@ -89,22 +89,22 @@ def _chain(group: Group, place: Mapping[Node, int]) -> _Chain:
         return () if is_read(n) else n.src
 
     reads: dict[Node, tuple[int, Labels | None]] = {}
-    for root in (d.node for d in group.decisions):
+    for root in (d.node for d in group.stored):
         nodes = toposort([root], sources)
         labels = labels_of(nodes, sources, by_axis=True)
         for n in filter(is_read, nodes):
             found = labels[n]
             by = None if found is None else axes_of(found, n.shape)
             reads[n] = (n.numel * n.dtype.itemsize, by if reads.get(n, (0, by))[1] == by else None)
-    return _Chain(group, len(without_ones(group.decisions[0].node.shape)), reads)
+    return _Chain(group, len(without_ones(group.stored[0].node.shape)), reads)
 
 
 def _joined(first: _Chain, second: _Chain, place: Mapping[Node, int],
             room: int) -> _Chain | None:
     """One kernel for both, which holds what `first` makes, if that is possible and better."""
-    made = first.group.decisions[0]
+    made = first.group.stored[0]
     values = [n for n in second.reads if place.get(n) == place[made.node]]
-    if len(first.group.decisions) > 1 or _stays(first) or _stays(second) \
+    if len(first.group.stored) > 1 or _stays(first) or _stays(second) \
             or any(without_ones(n.shape) != without_ones(made.node.shape) for n in values):
         return None
     axes = min([first.axes, second.axes, *(_leading(second.reads[n][1]) for n in values)])
@@ -114,7 +114,7 @@ def _joined(first: _Chain, second: _Chain, place: Mapping[Node, int],
         reads[n] = (size, None if n in reads and reads[n][1] != by else by)
     rows = 0
     while axes and not rows:
-        rows = _rows(without_ones(second.group.decisions[0].node.shape), held, axes, room)
+        rows = _rows(without_ones(second.group.stored[0].node.shape), held, axes, room)
         axes -= not rows
     if not rows:
         return None
@@ -135,10 +135,10 @@ def _leading(labels: Labels | None) -> int:
 def _stays(chain: _Chain) -> bool:
     """Whether a kernel must be one of its own: the loops of a SCATTER are none of an output, and a
     value that was asked to be in memory is."""
-    return any(d.node.op in (Op.SCATTER, Op.CONTIGUOUS) for d in chain.group.decisions)
+    return any(d.node.op in (Op.SCATTER, Op.CONTIGUOUS) for d in chain.group.stored)
 
 
-def _rows(shape: Sequence[int], held: Sequence[Decision], axes: int, room: int) -> int:
+def _rows(shape: Sequence[int], held: Sequence[StoredValue], axes: int, room: int) -> int:
     """How many rows of the last of `axes` axes make a block: a divisor of it if there is one near.
     0 where there is room for too few, or one block would be all."""
     width = sum(d.node.dtype.itemsize * prod(without_ones(d.node.shape)[axes:]) for d in held)
@@ -148,5 +148,5 @@ def _rows(shape: Sequence[int], held: Sequence[Decision], axes: int, room: int) 
     return next((n for n in range(most, most // 2, -1) if shape[axes - 1] % n == 0), most)
 
 
-def _nbytes(decision: Decision) -> int:
-    return decision.node.numel * decision.node.dtype.itemsize
+def _nbytes(value: StoredValue) -> int:
+    return value.node.numel * value.node.dtype.itemsize

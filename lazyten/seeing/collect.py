@@ -15,10 +15,10 @@ from lazyten.execution.realization import Plan, scheduled
 from lazyten.ir.kernel import Kernel, held_values
 from lazyten.ir.node import Node, dump, toposort
 from lazyten.ir.ops import Op
-from lazyten.schedule.cost import Decision
+from lazyten.schedule.cost import StoredValue
 from lazyten.schedule.schedule import Schedule
 from lazyten.schedule.steps import Step
-from lazyten.seeing.program import decisions_of, lines_of, values_of
+from lazyten.seeing.program import lines_of, stored_by_step, values_of
 from lazyten.storage.device import Program, executor
 from lazyten.support import observers
 from lazyten.support.location import Location
@@ -80,7 +80,7 @@ class Collector:
         first = len(self.kernels)
         launch_of = [n for n, count in enumerate(made.launches) for _ in range(count)]
         for number, (step, program, own, values) in enumerate(zip(
-                made.steps, plan.programs, decisions_of(made), values_of(made), strict=True)):
+                made.steps, plan.programs, stored_by_step(made), values_of(made), strict=True)):
             kernel = self._kernel(device, plan, step, program)
             times = (seconds or {}).get(number, ())
             self.kernels.append(kernel | {
@@ -101,7 +101,7 @@ class Collector:
 
     def _graph(self, made: Schedule) -> tuple[list[Data], dict[Node, int]]:
         """The nodes of what was scheduled, and their numbers."""
-        order = toposort([d.node for d in made.decisions])
+        order = toposort([d.node for d in made.stored])
         numbers = {node: number for number, node in enumerate(order)}
         return [{"op": n.op.name, "type": n.dtype.name, "shape": list(n.shape),
                  "arg": _argument(n), "src": [numbers[s] for s in n.src],
@@ -137,12 +137,12 @@ class Collector:
                 "held": [f"{v.dtype.name}{list(v.shape)}, {v.arg[1]} rows at a time"
                          for v in held_values(kernel.outputs)]}
 
-    def _stored(self, decision: Decision, own: Location | None) -> Data:
-        node = decision.node
-        return {"type": f"{node.dtype.name}{list(node.shape)}", "reason": decision.reason,
+    def _stored(self, value: StoredValue, own: Location | None) -> Data:
+        node = value.node
+        return {"type": f"{node.dtype.name}{list(node.shape)}", "reason": value.reason,
                 "bytes": node.numel * node.dtype.itemsize, "where": self.place(node.where or own),
-                "costs": [decision.stored_cost, decision.inline_cost]
-                if decision.was_weighed else None}
+                "costs": [value.stored_cost, value.inline_cost]
+                if value.was_weighed else None}
 
 
 def _argument(node: Node) -> str:

@@ -7,25 +7,25 @@ from itertools import islice
 from lazyten.execution.debug import node_flops
 from lazyten.ir.node import Node, toposort, unshaped
 from lazyten.ir.ops import Op
-from lazyten.schedule.cost import Decision
+from lazyten.schedule.cost import StoredValue
 from lazyten.schedule.schedule import Schedule
 from lazyten.support.location import Location
 
 
-def decisions_of(made: Schedule) -> Iterator[list[Decision]]:
+def stored_by_step(made: Schedule) -> Iterator[list[StoredValue]]:
     """Why each of its values is stored, for each step."""
-    decisions = iter(made.decisions)
+    stored = iter(made.stored)
     for step in made.steps:
-        yield list(islice(decisions, len(step.kernel.outputs)))
+        yield list(islice(stored, len(step.kernel.outputs)))
 
 
 def values_of(made: Schedule) -> list[list[Node]]:
     """The values that each step computes, of the graph as it was scheduled: those that it stores,
     last, and those in between. (The expression of a kernel has the lines of the first kernel that
     was equal to it.)"""
-    stored = {unshaped(d.node) for d in made.decisions}
+    stored = {unshaped(d.node) for d in made.stored}
     found = []
-    for own in decisions_of(made):
+    for own in stored_by_step(made):
         roots = [d.node for d in own]
         whole = {unshaped(n) for n in roots}
 

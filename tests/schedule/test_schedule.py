@@ -72,8 +72,8 @@ def test_bias_and_activation_join_their_matmul() -> None:
 
 def test_a_matmul_that_another_matmul_reads_is_stored() -> None:
     made = plan(matmul(relu(matmul(array(0, 32, 64), array(1, 64, 48))), array(2, 48, 16)))
-    assert [len(made.steps), made.decisions[0].reason] == [2, "read 16 times an element"]
-    assert made.decisions[0].stored_cost < made.decisions[0].inline_cost
+    assert [len(made.steps), made.stored[0].reason] == [2, "read 16 times an element"]
+    assert made.stored[0].stored_cost < made.stored[0].inline_cost
 
 
 def test_a_cheap_value_is_computed_again_instead_of_stored() -> None:
