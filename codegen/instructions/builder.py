@@ -29,6 +29,9 @@ from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType, Scalar
 from lazyten.ir.ops import Op
 
+GROUP = 16
+"""Bytes within which lanes of a vector change places most easily; wider vectors have several."""
+
 
 class Builder:
     """Makes values; `root` is the function's body."""
@@ -154,17 +157,40 @@ class Builder:
     def transpose(self, rows: Sequence[Value]) -> list[Value]:
         """Vector i of lane j from vector j of lane i; as many vectors as lanes, a power of two.
 
-        Blocks of 1 x 1, then of 2 x 2, 4 x 4, ... change places with those across the diagonal.
+        Within groups of 16 bytes lanes of two vectors take turns; then the groups are sorted. Each
+        step is one instruction where vectors are one or several such groups.
         """
-        rows, n, size = list(rows), len(rows), 1
-        while size < n:
-            low = tuple(i if not i & size else i - size + n for i in range(n))
-            high = tuple(i + size if not i & size else i + n for i in range(n))
-            for i in (i for i in range(n) if not i & size):
-                a, b = rows[i], rows[i + size]
-                rows[i], rows[i + size] = self.shuffle(a, b, low), self.shuffle(a, b, high)
-            size *= 2
-        return rows
+        n = len(rows)
+        size = min(max(GROUP // rows[0].dtype.itemsize, 1), n)
+        blocks = [self._zipped(rows[i:i + size], 1, size) for i in range(0, n, size)]
+        columns = [self._sorted(column, size) for column in zip(*blocks, strict=True)]
+        return [column[i] for i in range(n // size) for column in columns]
+
+    def _zipped(self, rows: Sequence[Value], unit: int, size: int) -> list[Value]:
+        """For each lane of a group of `size`: that lane of all rows, group by group. `unit` lanes
+        are there for each row."""
+        if len(rows) == 1:
+            return list(rows)
+        n = rows[0].lanes
+        low = [group + i // 2 * unit + lane + i % 2 * n for group in range(0, n, size)
+               for i in range(size // unit) for lane in range(unit)]
+        high = [i + size // 2 for i in low]
+        return [lane for order in (low, high)
+                for lane in self._zipped(self._of_pairs(rows, order), 2 * unit, size)]
+
+    def _sorted(self, rows: Sequence[Value], size: int) -> list[Value]:
+        """Vector i of group j from vector j of group i; groups have `size` lanes."""
+        if len(rows) == 1:
+            return list(rows)
+        even = [i + lane for i in range(0, 2 * rows[0].lanes, 2 * size) for lane in range(size)]
+        odd = [i + size for i in even]
+        halves = [self._sorted(self._of_pairs(rows, order), size) for order in (even, odd)]
+        return [row for both in zip(*halves, strict=True) for row in both]
+
+    def _of_pairs(self, rows: Sequence[Value], order: Sequence[int]) -> list[Value]:
+        """A shuffle of each two that follow each other."""
+        return [self.shuffle(a, b, tuple(order))
+                for a, b in zip(rows[::2], rows[1::2], strict=True)]
 
     def add(self, a: Value | None, b: Value) -> Value:
         """Index addition where None is 0."""

@@ -176,8 +176,8 @@ class _Renderer:
             self.names[item.out] = self._horizontal(item)
         elif isinstance(item, Shuffle):
             first, second = self.names[item.first], self.names[item.second]
-            self.names[item.out] = self._shuffle(item.first.dtype, item.first.lanes, first,
-                                                 item.order, second)
+            made = self._shuffle(item.first.dtype, item.first.lanes, first, item.order, second)
+            self.names[item.out] = self._apart(item.out, made)
 
     def _splat(self, item: Splat) -> str:
         dtype, lanes, source = item.out.dtype, item.out.lanes, self.names[item.source]
@@ -209,6 +209,15 @@ class _Renderer:
                              for i in (0, half))
             name, lanes = ROWS[item.combiner](self, dtype, half, (low, high)), half
         return name
+
+    def _apart(self, out: Value, name: str) -> str:
+        """A shuffle as it is. LLVM would spend half of a transpose's time on looking for fewer
+        instructions that do what several after each other do, and there are none."""
+        if out.dtype not in (dt.float32, dt.float64):
+            return name
+        kind = type_name(out.dtype, out.lanes)
+        fence = f"llvm.arithmetic.fence.{suffix(out.dtype, out.lanes)}"
+        return self.intrinsic(fence, kind, (kind, name))
 
     # ---- memory ----
 
