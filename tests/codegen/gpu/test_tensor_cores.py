@@ -1,6 +1,7 @@
 """Products by tensor cores: fragments' layouts, run on the processor, and NVIDIA's compiler."""
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import cuda_on_cpu
@@ -12,6 +13,7 @@ from example_counts import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from kernel_checks import run_all
+from loop_values import evaluate_at
 from numpy.testing import assert_array_equal
 from tensor_core_kernels import CORES, GPU, product
 
@@ -21,6 +23,7 @@ from lazyten.codegen.loops.ranges import merge_ranges
 from lazyten.codegen.model.cpu_model import Model
 from lazyten.codegen.optimize.decision_text import parse
 from lazyten.codegen.pipeline import generate
+from lazyten.codegen.targets.tensor_cores import TABLE, TensorCore
 from lazyten.ir import dtype as dt
 from lazyten.ir import ops
 from lazyten.ir.kernel import Given
@@ -116,3 +119,32 @@ def test_what_tensor_cores_cannot_do_says_why(text: str, message: str) -> None:
         parse(text, sink, GPU)
     with pytest.raises(ArgumentError, match="this target has no tensor cores"):
         parse("tensor(i0, i1, r0.2: m16n8k16_f16)", sink, replace(GPU, tensor_cores=()))
+
+
+MFMA = TensorCore(
+    "mfma_16x16x16_f16", dt.float16, sizes=(("q", 4), ("g", 16), ("i", 4), ("one", 1)),
+    strides=(("q", 16), ("g", 1)), rows=("g",), columns=("g",), own_rows=("q", "i"),
+    own_columns=("g", "one"), inner=("q", "i"), a=("i",), b=("i",), c=("i", "one"), in_word=2,
+    function="// v_mfma_f32_16x16x16f16")
+"""AMD's, by 64 items: item l has row l % 16 of a and column l % 16 of b at k = 4 * (l // 16) + i,
+and of the result row 4 * (l // 16) + i at column l % 16."""
+
+
+def test_another_makers_instruction_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    lane, i = np.arange(64)[:, None], np.arange(4)[None]
+    digits = {"q": lane // 16, "g": lane % 16, "i": i, "one": 0 * i}
+    at = {MFMA.range(digit): value + 0 * (lane + i) for digit, value in digits.items()}
+    for axis, position in ((MFMA.rows, lane % 16), (MFMA.columns, lane % 16),
+                           (MFMA.inner, lane // 16 * 4 + i), (MFMA.own_rows, lane // 16 * 4 + i),
+                           (MFMA.own_columns, lane % 16)):
+        assert_array_equal(evaluate_at(MFMA.at(axis), at), position + 0 * (lane + i))
+    assert (MFMA.warp, MFMA.shape) == (64, (16, 16, 16))
+    monkeypatch.setitem(TABLE, MFMA.name, MFMA)
+    target = replace(GPU, warp=64, tensor_cores=(MFMA.name,))
+    text = f"tensor(i0, i1, r0.2: {MFMA.name}) parallel(i0*i1:1)"
+    made = generate(replace(product(dt.float16, 64, 64, 64), decisions=Given(text)), target)
+    assert made.groups == (64,) and MFMA.function in made.declares
+    words = r"(x\d+, ){7}x\d+"  # four elements of the result, two words of each operand
+    assert re.search(rf"lazyten_mma_{MFMA.name}\({words}\);", made.source)
+    found = decide_grid(Model(merge_ranges(lower(product(dt.float16, 512, 512, 512))), target))
+    assert found.tensor is not None and found.tensor.core is MFMA
