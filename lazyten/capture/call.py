@@ -12,7 +12,7 @@ import numpy as np
 from lazyten.capture.captured import signature
 from lazyten.capture.places import snapshot
 from lazyten.capture.surroundings import is_users
-from lazyten.frontend.setting_table import trace_key
+from lazyten.frontend.setting_table import TRACED, trace_key
 from lazyten.frontend.tensor import Tensor
 from lazyten.storage import tracing
 from lazyten.storage.storage import Storage
@@ -36,7 +36,7 @@ class Call:
         self.tensors: list[Tensor] = []
         storages: list[Storage] = []
         has_leaf = False
-        key: list[Hashable] = [trace_key(), len(leaves), self.structure]
+        key: list[Hashable] = [*trace_key(), len(leaves), self.structure]
         assert len(key) == _BEFORE_LEAVES
         for x in leaves:
             if isinstance(x, Tensor):
@@ -113,7 +113,7 @@ class Call:
         return result
 
 
-_BEFORE_LEAVES = 3
+_BEFORE_LEAVES = len(TRACED) + 2
 """Where in a key the leaves begin."""
 _CONTAINERS = (list, tuple, dict)
 

@@ -1,7 +1,7 @@
 """Settings: all that there are, and what has to be made anew where one differs.
 
-A captured call of a jitted function (a trace) is kept by `trace_key`, what SETTINGS says it depends
-on; plans and kernels by `lazyten.execution.realization.Options`.
+A captured call of a jitted function (a trace) is kept by `trace_key`, the values of what SETTINGS
+says it depends on; plans and kernels by `lazyten.execution.realization.Options`.
 """
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ SETTINGS = (
 )
 """All of them."""
 
-_TRACED = tuple(setting.now for setting in SETTINGS if setting.now is not None)
+TRACED = {f"now{i}": setting.now for i, setting in enumerate(SETTINGS) if setting.now is not None}
+"""What gives the present value of each that a trace depends on."""
 
-
-def trace_key() -> tuple[Hashable, ...]:
-    """The present values of what a trace depends on."""
-    return tuple([now() for now in _TRACED])
+trace_key: Callable[[], tuple[Hashable, ...]] = eval(
+    f"lambda: ({''.join(f'{name}(), ' for name in TRACED)})", dict(TRACED))
+"""All these values. Each jitted call asks: a loop over the functions takes half as long again."""
