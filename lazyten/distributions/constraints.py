@@ -4,7 +4,8 @@ A constraint's check(value) tells for each element, or each event, whether it is
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from lazyten.frontend.functions import cat as joined
 from lazyten.frontend.functions import stack as stacked
@@ -26,14 +27,41 @@ class Constraint:
 
     def __repr__(self) -> str:
         held = ", ".join(f"{k}={v}" for k, v in vars(self).items())
-        return f"{type(self).__name__.strip('_')}({held})"
+        words = type(self).__name__.strip("_").split("_")
+        return f"{''.join(word[:1].upper() + word[1:] for word in words)}({held})"
 
 
 class _Dependent(Constraint):
-    """Depends on other parameters, and is not checked."""
+    """Depends on other parameters, and is not checked. dependent(is_discrete=.., event_dim=..) says
+    what is known of it."""
+
+    def __init__(self, *, is_discrete: bool = False, event_dim: int = 0) -> None:
+        self.is_discrete, self.event_dim = is_discrete, event_dim
+
+    def __call__(self, *, is_discrete: bool | None = None,
+                 event_dim: int | None = None) -> _Dependent:
+        return _Dependent(
+            is_discrete=self.is_discrete if is_discrete is None else is_discrete,
+            event_dim=self.event_dim if event_dim is None else event_dim)
 
     def check(self, value: Tensor) -> Tensor:
         return value == value
+
+    def __repr__(self) -> str:
+        return "Dependent()"
+
+
+class dependent_property(property, _Dependent):  # PyTorch's name
+    """A property that gives a set of values which depends on the parameters, as a distribution's
+    support: a decorator, or dependent_property(is_discrete=.., event_dim=..) makes one."""
+
+    def __init__(self, fn: Callable[[Any], Constraint] | None = None, *, is_discrete: bool = False,
+                 event_dim: int = 0) -> None:
+        super().__init__(fn)
+        self.is_discrete, self.event_dim = is_discrete, event_dim
+
+    def __call__(self, fn: Callable[[Any], Constraint]) -> dependent_property:  # type: ignore[override]
+        return dependent_property(fn, is_discrete=self.is_discrete, event_dim=self.event_dim)
 
 
 class _Boolean(Constraint):
@@ -109,6 +137,19 @@ class half_open_interval(interval):
 
     def check(self, value: Tensor) -> Tensor:
         return (value >= self.lower_bound) & (value < self.upper_bound)
+
+
+class multinomial(Constraint):
+    """Counts of at most upper_bound altogether, as PyTorch has it."""
+
+    is_discrete = True
+    event_dim = 1
+
+    def __init__(self, upper_bound: int) -> None:
+        self.upper_bound = upper_bound
+
+    def check(self, value: Tensor) -> Tensor:
+        return (value >= 0).all(-1) & (value.sum(-1) <= self.upper_bound)
 
 
 class _NonnegativeInteger(Constraint):

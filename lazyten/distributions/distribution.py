@@ -108,6 +108,12 @@ class Distribution:
         return self._drawn(self._extended_shape(sample_shape))
 
     def _drawn(self, shape: Size) -> Tensor:
+        """Values of this whole shape. (A user's own distribution defines rsample or sample.)"""
+        mine, count = type(self), len(shape) - len(self._extended_shape())
+        if mine.rsample is not Distribution.rsample:
+            return self.rsample(shape[:count])
+        if mine.sample is not Distribution.sample:
+            return self.sample(shape[:count])
         raise NotImplementedError(f"{type(self).__name__} cannot be sampled from")
 
     def sample_n(self, n: int) -> Tensor:

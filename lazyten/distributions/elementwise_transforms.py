@@ -41,7 +41,10 @@ class Transform:
 
     def __call__(self, x: Tensor) -> Tensor:
         """y."""
-        raise NotImplementedError(f"{type(self).__name__} does not define __call__()")
+        return self._call(x)
+
+    def _call(self, x: Tensor) -> Tensor:
+        raise NotImplementedError(f"{type(self).__name__} does not define _call()")
 
     def _inverse(self, y: Tensor) -> Tensor:
         raise NotImplementedError(f"{type(self).__name__} has no inverse")
@@ -79,7 +82,7 @@ class _Inverse(Transform):
     def inv(self) -> Transform:
         return self.base
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def _call(self, x: Tensor) -> Tensor:
         return self.base._inverse(x)
 
     def _inverse(self, y: Tensor) -> Tensor:
@@ -112,8 +115,7 @@ class ComposeTransform(Transform):
             self.codomain = _of_axes(self.parts[-1].codomain, axes)
         self.bijective = all(p.bijective for p in self.parts)
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """y."""
+    def _call(self, x: Tensor) -> Tensor:
         for part in self.parts:
             x = part(x)
         return x
@@ -161,8 +163,7 @@ class ExpTransform(Transform):
 
     codomain = constraints.positive
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """y."""
+    def _call(self, x: Tensor) -> Tensor:
         return x.exp()
 
     def _inverse(self, y: Tensor) -> Tensor:
@@ -182,8 +183,7 @@ class PowerTransform(Transform):
         super().__init__(cache_size)
         self.exponent = exponent
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """y."""
+    def _call(self, x: Tensor) -> Tensor:
         return x**self.exponent
 
     def _inverse(self, y: Tensor) -> Tensor:
@@ -199,8 +199,7 @@ class SigmoidTransform(Transform):
 
     codomain = constraints.unit_interval
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """y."""
+    def _call(self, x: Tensor) -> Tensor:
         return x.sigmoid()
 
     def _inverse(self, y: Tensor) -> Tensor:
@@ -216,8 +215,7 @@ class SoftplusTransform(Transform):
 
     codomain = constraints.positive
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """y."""
+    def _call(self, x: Tensor) -> Tensor:
         return softplus(x)
 
     def _inverse(self, y: Tensor) -> Tensor:
@@ -233,8 +231,7 @@ class TanhTransform(Transform):
 
     codomain = constraints.interval(-1.0, 1.0)
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """y."""
+    def _call(self, x: Tensor) -> Tensor:
         return x.tanh()
 
     def _inverse(self, y: Tensor) -> Tensor:
@@ -251,8 +248,7 @@ class AbsTransform(Transform):
     bijective = False
     codomain = constraints.positive
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """y."""
+    def _call(self, x: Tensor) -> Tensor:
         return x.abs()
 
     def _inverse(self, y: Tensor) -> Tensor:
@@ -279,8 +275,7 @@ class AffineTransform(Transform):
         """The sign of scale."""
         return self.scale.sign() if isinstance(self.scale, Tensor) else math.copysign(1, self.scale)
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """y."""
+    def _call(self, x: Tensor) -> Tensor:
         return self.loc + self.scale * x
 
     def _inverse(self, y: Tensor) -> Tensor:
@@ -300,8 +295,7 @@ class SoftmaxTransform(Transform):
     domain = constraints.real_vector
     codomain = constraints.simplex
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """y."""
+    def _call(self, x: Tensor) -> Tensor:
         return x.softmax(-1)
 
     def _inverse(self, y: Tensor) -> Tensor:
@@ -322,8 +316,7 @@ class IndependentTransform(Transform):
         self.codomain = constraints.independent(base_transform.codomain, self.count)
         self.bijective = base_transform.bijective
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """y."""
+    def _call(self, x: Tensor) -> Tensor:
         return self.base_transform(x)
 
     def _inverse(self, y: Tensor) -> Tensor:

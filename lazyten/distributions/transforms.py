@@ -43,8 +43,7 @@ class StickBreakingTransform(Transform):
     domain = constraints.real_vector
     codomain = constraints.simplex
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """y."""
+    def _call(self, x: Tensor) -> Tensor:
         limits = finfo(x.dtype)
         part = (x - self._even(x)).sigmoid().clamp(min=limits.tiny, max=1 - limits.eps)
         return pad(part, (0, 1), value=1.0) * pad((1 - part).cumprod(-1), (1, 0), value=1.0)
@@ -81,8 +80,7 @@ class CorrCholeskyTransform(Transform):
     domain = constraints.real_vector
     codomain = constraints.corr_cholesky
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """y."""
+    def _call(self, x: Tensor) -> Tensor:
         limit = 1 - finfo(x.dtype).eps
         size = self.forward_shape(x.shape)[-1]
         below = _placed(x.tanh().clamp(min=-limit, max=limit), size)
@@ -135,8 +133,7 @@ class LowerCholeskyTransform(Transform):
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.lower_cholesky
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """y."""
+    def _call(self, x: Tensor) -> Tensor:
         return x.tril(-1) + x.diagonal(dim1=-2, dim2=-1).exp().diag_embed()
 
     def _inverse(self, y: Tensor) -> Tensor:
@@ -149,8 +146,7 @@ class PositiveDefiniteTransform(Transform):
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.positive_definite
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """y."""
+    def _call(self, x: Tensor) -> Tensor:
         lower = LowerCholeskyTransform()(x)
         return lower @ lower.mT
 
@@ -171,8 +167,7 @@ class ReshapeTransform(Transform):
         self.domain = constraints.independent(constraints.real, len(self.in_shape))
         self.codomain = constraints.independent(constraints.real, len(self.out_shape))
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """y."""
+    def _call(self, x: Tensor) -> Tensor:
         return x.reshape(*self.forward_shape(x.shape))
 
     def _inverse(self, y: Tensor) -> Tensor:
@@ -217,8 +212,7 @@ class _SideBySide(Transform):
     def _joined(self, parts: list[Tensor]) -> Tensor:
         raise NotImplementedError
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """y."""
+    def _call(self, x: Tensor) -> Tensor:
         return self._joined([t(part) for t, part in zip(self.transforms, self._parts(x),
                                                         strict=True)])
 
@@ -305,8 +299,7 @@ class CumulativeDistributionTransform(Transform):
         self.distribution = distribution
         self.domain = distribution.support
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """y."""
+    def _call(self, x: Tensor) -> Tensor:
         return self.distribution.cdf(x)
 
     def _inverse(self, y: Tensor) -> Tensor:

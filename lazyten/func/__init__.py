@@ -35,6 +35,7 @@ from lazyten.autodiff.gradient import vjp_of_all
 from lazyten.frontend.tensor import Tensor
 from lazyten.func.differentiation import ArgNums, Call, all_of, called, matching
 from lazyten.func.functional_call import functional_call as functional_call
+from lazyten.func.functional_call import stack_module_state as stack_module_state
 from lazyten.func.mapping import vmap as vmap
 from lazyten.func.transforms import Function, Transformed, check_function, results
 from lazyten.ir.node import Node, cast, const, expand, iota, move, reshape, substitute
@@ -44,7 +45,7 @@ from lazyten.support.errors import ArgumentError, GradientError
 from lazyten.support.trees import unflatten
 
 __all__ = ["functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp",
-           "linearize", "value_and_grad", "vjp", "vmap"]
+           "linearize", "stack_module_state", "value_and_grad", "vjp", "vmap"]
 
 
 # ---- reverse mode --------------------------------------------------------------------------------

@@ -1,36 +1,88 @@
 """Calling a module with other tensors in place of its parameters: a function of these."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from lazyten.frontend.functions import stack
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.module import Module
 from lazyten.support.errors import ArgumentError, DTypeError, StateError
 
+Tensors = Mapping[str, Tensor]
 
-def functional_call(module: Module, parameter_and_buffer_dicts: Mapping[str, Tensor], args: Any,
-                    kwargs: Mapping[str, Any] | None = None) -> Any:
-    """module(*args, **kwargs) with some of its parameters and buffers replaced, by dotted name.
 
-    args: a tuple of arguments, or the only one. The module itself stays as it is. Raises StateError
-    for a name that the module does not have.
+def functional_call(module: Module, parameter_and_buffer_dicts: Tensors | Sequence[Tensors],
+                    args: Any = None, kwargs: Mapping[str, Any] | None = None, *,
+                    tie_weights: bool = True, strict: bool = False) -> Any:
+    """module(*args, **kwargs) with some of its parameters and buffers replaced, by dotted name, in
+    one dict or several.
+
+    args: a tuple of arguments, or the only one. tie_weights: a tensor that has several names in
+    the module is replaced under all of them. strict: each name of the module is to be given. The
+    module itself stays as it is. Raises StateError for a name that the module does not have, one
+    that is given twice, and one that `strict` misses.
     """
     if not isinstance(module, Module):
         raise ArgumentError(f"functional_call of {type(module).__name__} {module!r:.40}: it calls "
                             f"a Module; give a layer or a model")
-    if not isinstance(parameter_and_buffer_dicts, Mapping):
-        raise DTypeError(f"functional_call: the parameters are "
-                         f"{type(parameter_and_buffer_dicts).__name__}, not a dict of tensors by "
-                         f"name; use dict(module.named_parameters())")
-    with _replaced(module, parameter_and_buffer_dicts):
-        given = args if isinstance(args, tuple) else (args,)
+    tensors = _one_dict(parameter_and_buffer_dicts)
+    known = {n: t for named in (module.named_parameters, module.named_buffers)
+             for n, t in named(remove_duplicate=False)}
+    if tie_weights:
+        replaced = {id(known[n]): t for n, t in tensors.items() if n in known}
+        tensors = {n: replaced[id(t)] for n, t in known.items() if id(t) in replaced} | tensors
+    left_out = known.keys() - tensors.keys() if strict else None
+    if left_out:
+        raise StateError(f"functional_call: strict, and {', '.join(sorted(left_out))} of "
+                         f"{type(module).__name__} are not given")
+    with _replaced(module, tensors):
+        given = () if args is None else args if isinstance(args, tuple) else (args,)
         return module(*given, **(kwargs or {}))
 
 
+def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """The parameters of some modules, and their buffers, by name: of each name one tensor, with the
+    modules along its first axis, for `vmap` over `functional_call`. ArgumentError unless they are
+    of one class, and all train or none does."""
+    models = list(models)
+    if not models:
+        raise ArgumentError("stack_module_state of no modules: give one or more")
+    if len({(type(model), model.training) for model in models}) > 1:
+        raise ArgumentError("stack_module_state: the modules must be of one class, and all in "
+                            "train() or all in eval()")
+    parameters = [dict(model.named_parameters()) for model in models]
+    buffers = [dict(model.named_buffers()) for model in models]
+    return ({name: _stacked([p[name] for p in parameters]) for name in parameters[0]},
+            {name: _stacked([b[name] for b in buffers]) for name in buffers[0]})
+
+
+def _stacked(tensors: Sequence[Tensor]) -> Tensor:
+    """A leaf that requires gradients if they do."""
+    if len({t.requires_grad for t in tensors}) > 1:
+        raise ArgumentError("stack_module_state: a parameter requires gradients in some modules "
+                            "and not in others; call requires_grad_() on all")
+    joined: Tensor = stack([t.detach() for t in tensors])
+    return joined.requires_grad_(tensors[0].requires_grad)
+
+
+def _one_dict(given: Tensors | Sequence[Tensors]) -> dict[str, Tensor]:
+    """One dict of tensors by name. DTypeError for what is none, StateError for a name twice."""
+    whole: dict[str, Tensor] = {}
+    for each in given if isinstance(given, list | tuple) else [given]:
+        if not isinstance(each, Mapping):
+            raise DTypeError(f"functional_call: the parameters are {type(each).__name__}, not a "
+                             f"dict of tensors by name; use dict(module.named_parameters())")
+        twice = whole.keys() & each.keys()
+        if twice:
+            raise StateError(f"functional_call: {min(twice)!r} is in two of the dicts")
+        whole |= each
+    return whole
+
+
 @contextmanager
-def _replaced(module: Module, tensors: Mapping[str, Tensor]) -> Iterator[None]:
+def _replaced(module: Module, tensors: Tensors) -> Iterator[None]:
     """Within this block the module has these tensors. (Past __setattr__, which jit watches: in the
     end nothing has changed.)"""
     places = [_place(module, name, tensor) for name, tensor in tensors.items()]

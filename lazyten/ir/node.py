@@ -311,6 +311,20 @@ def _no_elements(g: Node, node: Node) -> tuple[Node]:
     return (const(0, x.dtype, x.shape),)
 
 
+def with_gradients_of_none(x: Node, others: Iterable[Node]) -> Node:
+    """x, which others without elements are a part of: they have a gradient, of no elements, and so
+    has what they come from."""
+    floats = [other for other in others if other.dtype.is_float]
+    if not (floats and x.dtype.is_float):
+        return x
+    return make(Op.CUSTOM_GRADIENT, x.dtype, (x, x, *floats), _of_the_first)
+
+
+def _of_the_first(g: Node, node: Node) -> tuple[Node, ...]:
+    """The gradient of a value is that of the first input, and of the others there is none of."""
+    return (g, *(const(0, other.dtype, other.shape) for other in node.src[2:]))
+
+
 def move(op: Op, x: Node, arg: Any, place: Place | None = None) -> Node:
     """A movement node, or something simpler with the same values. place: as in `make`.
 
@@ -371,7 +385,7 @@ def scatter(base: Node, axis: int, positions: Node, values: Node, combiner: Op |
     float32, and rounded once.
     """
     if not values.numel:
-        return base
+        return with_gradients_of_none(base, [values])
     if combiner is not None and base.dtype.is_half:
         wide = scatter(cast(base, dt.float32), axis, positions, cast(values, dt.float32), combiner)
         return cast(wide, base.dtype)

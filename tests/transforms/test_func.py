@@ -603,6 +603,34 @@ def test_functional_call_uses_other_parameters_and_leaves_the_module_alone() -> 
     assert model[0].weight is before["0.weight"]
 
 
+def test_functional_call_takes_several_dicts_and_ties_weights() -> None:
+    model = lt.nn.ModuleDict({"a": lt.nn.Linear(2, 2), "b": lt.nn.Linear(2, 2)})
+    model["b"].weight = model["a"].weight
+    model.forward = lambda x: model["b"](model["a"](x))  # type: ignore[method-assign]
+    twos = {"a.weight": 2 * lt.eye(2)}
+    zeros = {"a.bias": lt.zeros(2), "b.bias": lt.zeros(2)}
+    x = lt.ones(1, 2)
+    assert func.functional_call(model, (twos, zeros), x).tolist() == [[4, 4]]
+    one = func.functional_call(model, [twos, zeros, {"b.weight": lt.eye(2)}], (x,))
+    assert one.tolist() == [[2, 2]]
+    with pytest.raises(lt.StateError, match="in two of the dicts"):
+        func.functional_call(model, (twos, twos), x)
+    with pytest.raises(lt.StateError, match=r"strict, and a\.bias, b\.bias of ModuleDict"):
+        func.functional_call(model, twos, x, strict=True)
+
+
+def test_states_that_do_not_fit_are_not_stacked() -> None:
+    params, buffers = func.stack_module_state([lt.nn.BatchNorm1d(2) for _ in range(3)])
+    assert params["weight"].shape == (3, 2) and params["weight"].requires_grad
+    assert buffers["num_batches_tracked"].shape == (3,)
+    for wrong, models in (("no modules", []), ("one class", [lt.nn.ReLU(), lt.nn.Tanh()]),
+                          ("one class", [lt.nn.ReLU(), lt.nn.ReLU().eval()]),
+                          ("requires gradients in some",
+                           [lt.nn.Linear(1, 1), lt.nn.Linear(1, 1).requires_grad_(False)])):
+        with pytest.raises(lt.ArgumentError, match=wrong):
+            func.stack_module_state(models)
+
+
 def per_example(model: lt.nn.Module) -> Callable[..., Any]:
     def loss(parameters: dict[str, lt.Tensor], image: lt.Tensor, label: lt.Tensor) -> lt.Tensor:
         logits = func.functional_call(model, parameters, image.unsqueeze(0))

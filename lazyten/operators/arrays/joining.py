@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lazyten.ir import dtype as dt
-from lazyten.ir.node import Node, const, elementwise, move, reshape
+from lazyten.ir.node import Node, const, elementwise, move, reshape, with_gradients_of_none
 from lazyten.ir.ops import Op
 from lazyten.operators.math import reductions
 from lazyten.support.errors import ShapeError
@@ -20,7 +20,8 @@ def cat(parts: Sequence[Node], axis: int) -> Node:
             at = f"axis {wrong[0]}" if wrong else "the number of axes"
             raise ShapeError(f"cat along axis {axis}: tensor {number} has shape {part.shape} and "
                              f"tensor 0 {first.shape}; {at} must be equal")
-    parts = [p for p in parts if p.shape[axis]] or [first]
+    without = [p for p in parts if not p.shape[axis]]
+    parts = [p for p in parts if p.shape[axis]] or [without.pop(0)]
     total = sum(p.shape[axis] for p in parts)
     end = total
     shape = tuple(total if a == axis else n for a, n in enumerate(first.shape))
@@ -34,7 +35,7 @@ def cat(parts: Sequence[Node], axis: int) -> Node:
         result = wide if result is None else elementwise(Op.WHERE, before, wide, result)
         end = start
     assert result is not None
-    return result
+    return with_gradients_of_none(result, without)
 
 
 def stack(parts: Sequence[Node], axis: int) -> Node:

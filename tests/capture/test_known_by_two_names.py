@@ -1,0 +1,45 @@
+"""An argument that the jitted function knows by another way, too: an optimizer's parameter."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import lazyten as lt
+
+Made = tuple[Callable[..., lt.Tensor], tuple[Any, ...]]
+
+
+def train(s: lt.optim.Optimizer, w: lt.Tensor) -> lt.Tensor:
+    loss = (w * w * 3).sum()
+    s.zero_grad()
+    loss.backward()
+    s.step()
+    return loss.detach()
+
+
+FORMS: dict[str, Callable[[lt.optim.Optimizer, lt.Tensor], Made]] = {
+    "both given": lambda s, w: (train, (s, w)),
+    "in a dict": lambda s, w: (lambda s, p: train(s, p["w"]), (s, {"w": w})),
+    "in a tuple": lambda s, w: (lambda both: train(*both), ((s, w),)),
+    "a closure's optimizer": lambda s, w: (lambda w: train(s, w), (w,)),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_an_optimizer_trains_the_parameter_that_the_function_is_given(name: str) -> None:
+    def losses(wrap: Callable[[Any], Any]) -> list[float]:
+        w = lt.ones(2, requires_grad=True)
+        function, given = FORMS[name](lt.optim.SGD([w], lr=0.1), w)
+        wrapped = wrap(function)
+        return [wrapped(*given).item() for _ in range(3)]
+
+    assert losses(lt.jit) == losses(lambda function: function)
+
+
+def test_with_a_whole_graph_it_is_refused() -> None:
+    w = lt.ones(2, requires_grad=True)
+    s = lt.optim.SGD([w], lr=0.1)
+    with pytest.raises(lt.JitError, match="in two ways"):
+        lt.jit(lambda w: train(s, w), fullgraph=True)(w)
