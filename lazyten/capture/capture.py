@@ -120,14 +120,16 @@ class Capture(Recording):
         self._replace(storage, StorageSource(storage, None, False, flags_of(storage)))
         return self.before[storage]
 
-    def _refuse_if_given(self, used: Tensor) -> None:
-        """JitError for the gradient of an argument itself, where the trace has something else in
-        its place, whose gradient is another."""
-        if any(used is given for given in self.arguments):
-            self.refused(JitError(
-                f"{user_location()} uses the gradient of a tensor of shape {used.shape} which the "
-                f"jitted function reaches in two ways: as an argument, and for example as a "
-                f"parameter of an optimizer; give it one way alone"))
+    def _is_given(self, used: Tensor) -> bool:
+        """Whether it is an argument itself, where the trace has something else in its place, whose
+        gradient is another: then the trace ends."""
+        if not any(used is given for given in self.arguments):
+            return False
+        self.refused(JitError(
+            f"{user_location()} uses the gradient of a tensor of shape {used.shape} which the "
+            f"jitted function reaches in two ways: as an argument, and for example as a "
+            f"parameter of an optimizer; give it one way alone"))
+        return True
 
     def to_be_written(self, storage: Storage) -> None:
         if storage in self.sharing:
@@ -143,8 +145,7 @@ class Capture(Recording):
             return
         number = self.numbers.get(id(tensor))
         if number is None:
-            self._refuse_if_given(tensor)
-            if self.ended is not None:
+            if self._is_given(tensor):
                 return
             source, real = TensorSource(tensor), tensor
         else:

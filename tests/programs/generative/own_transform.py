@@ -34,7 +34,7 @@ class Leaky(Transform):
 
 
 class Logistic(Distribution):
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}  # noqa: RUF012
     has_rsample = True
 
     def __init__(self, loc, scale, validate_args=None):
@@ -45,7 +45,7 @@ class Logistic(Distribution):
     def support(self):
         return constraints.real
 
-    def rsample(self, sample_shape=torch.Size()):
+    def rsample(self, sample_shape=()):
         u = torch.rand(self._extended_shape(sample_shape)).clamp(1e-4, 1 - 1e-4)
         return self.loc + self.scale * (u.log() - (-u).log1p())
 
