@@ -41,13 +41,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     cache.add_argument("--clear", action="store_true", help="remove them")
     runner = commands.add_parser("run", help="run a script written for PyTorch with lazyten in its "
                                  "place, and list what lazyten lacks")
+    runner.add_argument("--profile", action="store_true", help="say where the time went")
     runner.add_argument("script", metavar="SCRIPT")
     runner.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...",
                         help="the script's own arguments")
     given = parser.parse_args(arguments)
     try:
         if given.command == "run":
-            run(given.script, given.arguments)
+            run(given.script, given.arguments, given.profile)
             return 0
         if given.command == "cache":
             print(cache_line(given.clear))

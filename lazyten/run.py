@@ -10,7 +10,7 @@ import ast
 import runpy
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -26,9 +26,10 @@ PYTORCH = "2.13.0"
 _NOTHING = object()
 
 
-def run(script: str, arguments: Sequence[str]) -> None:
+def run(script: str, arguments: Sequence[str], profiled: bool = False) -> None:
     """Run a script with these command-line arguments. ArgumentError if it cannot be read; what the
-    script raises; at the end, whatever it is, the names that lazyten lacks go to stderr."""
+    script raises; at the end, whatever it is, the names that lazyten lacks go to stderr, and where
+    the time went if it is `profiled`."""
     try:
         source = Path(script).read_text("utf8")
     except (OSError, UnicodeDecodeError) as error:
@@ -38,7 +39,7 @@ def run(script: str, arguments: Sequence[str]) -> None:
     before = sys.argv, sys.path.copy()
     sys.argv, sys.path[0:0] = [script, *arguments], [str(Path(script).resolve().parent)]
     try:
-        with standing_in(missed):
+        with standing_in(missed), _profile() if profiled else nullcontext():
             runpy.run_path(script, run_name="__main__")
     finally:
         sys.argv, sys.path[:] = before
@@ -47,6 +48,18 @@ def run(script: str, arguments: Sequence[str]) -> None:
             print("lazyten lacks what this program uses:", file=sys.stderr)
             for name, where in sorted(report.items()):
                 print(f"  {name}  ({where})", file=sys.stderr)
+
+
+@contextmanager
+def _profile() -> Iterator[None]:
+    """Print to stderr what this block's time went to."""
+    from lazyten.seeing.profile import profile
+    profiled = profile()
+    try:
+        with profiled:
+            yield
+    finally:
+        print(profiled.table(), file=sys.stderr)
 
 
 @contextmanager

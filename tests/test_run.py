@@ -62,6 +62,16 @@ def test_a_script_runs_with_its_arguments_and_its_neighbours(tmp_path: Path) -> 
     assert done.stdout == "True True __main__\nlazyten torch.optim ['--steps', '2']\n"
 
 
+def test_a_script_is_profiled_whatever_it_ends_with(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text("import torch\nx = torch.rand(9, 9)\n"
+                                        "print(x.shape)\n(x @ x).tolist()\nraise OSError")
+    done = subprocess.run([sys.executable, "-m", "lazyten", "run", "--profile",
+                           str(tmp_path / "script.py")], capture_output=True, text=True)
+    assert done.returncode == 1 and done.stdout == "(9, 9)\n"
+    assert "Python and copies" in done.stderr and "script.py:4" in done.stderr
+    assert "(x @ x).tolist()" in done.stderr and "OSError" in done.stderr
+
+
 def test_what_is_missing_is_listed_at_the_end(tmp_path: Path) -> None:
     done = run(tmp_path, SCRIPT + ENDING, "--steps", "2")
     assert done.returncode == 1 and done.stdout.count("\n") == 2

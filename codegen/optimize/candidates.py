@@ -40,26 +40,33 @@ def candidates(kernel: Kernel, target: Target) -> list[str]:
     or else near the model's and the model's favourites."""
     if held_values(kernel.outputs):
         return []  # there are decisions for each part
-    sink, given = merge_ranges(lower(kernel)), kernel.decisions
-    base = decide(sink, target, kernel.tf32) if given is None else \
-        parse(given.text, sink, target, given.where)
-    model = Model(sink, target, kernel.tf32)
-    near = sorted(_fitting(_neighbours(model, sink, base), sink, target), key=model.cycles)
-    finished = [] if given else _far(model, sink, target)
+    model, base = _own(kernel, target)
+    near = sorted(_near(model, base), key=model.cycles)
+    finished = [] if kernel.decisions else _far(model, model.sink, target)
     ordered = [d for pair in itertools.zip_longest(near, finished) for d in pair if d is not None]
     return [text for text in dict.fromkeys(map(str, ordered)) if text != str(base)]
 
 
 def estimates(kernel: Kernel, target: Target) -> list[tuple[str, float]]:
-    """The kernel's decisions and its candidates, each with the cycles that the model of processors
+    """The kernel's decisions and those near them, each with the cycles that the model of processors
     expects of it on one core. Empty for devices that it is not of, and for kernels in parts."""
     if held_values(kernel.outputs) or target.work_group > 1:
         return []
+    model, base = _own(kernel, target)
+    near = sorted(_near(model, base), key=model.least_time)
+    return list({str(d): model.least_time(d) / 2 for d in (base, *near)}.items())
+
+
+def _own(kernel: Kernel, target: Target) -> tuple[Model, Decisions]:
+    """The model of a kernel, and its decisions: those that were given for it, or the model's."""
     sink, given = merge_ranges(lower(kernel)), kernel.decisions
-    own = str(decide(sink, target)) if given is None else given.text
-    model = Model(sink, target)
-    return [(text, model.least_time(parse(text, sink, target, "estimate")) / 2)
-            for text in (own, *candidates(kernel, target))]
+    base = decide(sink, target, kernel.tf32) if given is None else \
+        parse(given.text, sink, target, given.where)
+    return Model(sink, target, kernel.tf32), base
+
+
+def _near(model: Model, base: Decisions) -> Iterator[Decisions]:
+    return _fitting(_neighbours(model, model.sink, base), model.sink, model.target)
 
 
 def _far(model: Model, sink: Node, target: Target) -> list[Decisions]:

@@ -17,9 +17,10 @@ from lazyten import nn, optim
 from lazyten.codegen.optimize.candidates import estimates
 from lazyten.codegen.targets.target import AVX2
 from lazyten.nn import functional as F
+from lazyten.seeing.collect import Passes
 from lazyten.support import observers
 from lazyten.support.errors import ArgumentError, JitError
-from lazyten.support.passes import NAMES
+from lazyten.support.passes import NAMES, Driver, Pass, always
 from lazyten.testing import watch_kernels
 
 VOID = {"meta", "link", "input", "br"}
@@ -128,6 +129,7 @@ def test_lines_operations_and_kernels_belong_together(tmp_path: Path) -> None:
     first, second = (set(k["values"]) for k in program["kernels"])
     assert {nodes[v]["op"] for v in first & second} <= {"RESHAPE", "EXPAND", "PERMUTE"}  # views
     assert {s for v in second for s in nodes[v]["src"]} & first  # it reads what the first stores
+    assert program["plans"][0]["memory"] == [[4096, 4096, 4096], [4096, 8192, 4096]]
     shares = [sum(share for _, share in k["lines"]) for k in program["kernels"]]
     assert shares == pytest.approx([1, 1])
 
@@ -183,6 +185,17 @@ def test_estimates_begin_with_the_decisions_of_the_kernel_itself() -> None:
     (own, cycles), *others = estimates(step.kernel, AVX2)
     assert own.startswith("tile") and 64**3 / 16 <= cycles < 64**3
     assert others and own not in dict(others)
+
+
+def test_passes_that_a_pass_has_run_belong_to_it() -> None:
+    driver: Driver[int] = Driver(lambda old, new: None, str, str)
+    split: Pass[int] = Pass("split", always, lambda n: n + 1)
+    pack: Pass[int] = Pass("pack", always, lambda n: driver.run([split, split], n))
+    with observers.told(passes := Passes()):
+        driver.run([split, pack, split], 0)
+    assert [(p["name"], p["within"], p["text"]) for p in passes.kept] == [
+        ("split", None, "1"), ("split", "pack", "2"), ("split", "pack", "3"), ("pack", None, "3"),
+        ("split", None, "4")]
 
 
 @pytest.mark.parametrize(("what", "arguments", "words"), [
