@@ -14,14 +14,18 @@ from lazyten.distributions.continuous import (
 )
 from lazyten.distributions.discrete import (
     Bernoulli,
+    Binomial,
     Geometric,
     Poisson,
 )
 from lazyten.distributions.distribution import Distribution, choose, sum_rightmost
 from lazyten.distributions.gamma import Beta, Dirichlet, Gamma
-from lazyten.distributions.location_scale import Cauchy, Laplace, Normal
+from lazyten.distributions.location_scale import Cauchy, Gumbel, Laplace, Normal
+from lazyten.distributions.matrices import LowRankMultivariateNormal
 from lazyten.distributions.multivariate import MultivariateNormal, solve_lower, squared_length
-from lazyten.distributions.transformed import LogNormal, TransformedDistribution
+from lazyten.distributions.relaxed import ContinuousBernoulli
+from lazyten.distributions.transformed import LogNormal, Pareto, TransformedDistribution
+from lazyten.frontend.array_functions import broadcast_shapes
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.functional import softplus
 from lazyten.support.errors import ArgumentError
@@ -84,14 +88,6 @@ def _one_hots(p: OneHotCategorical, q: OneHotCategorical) -> Tensor:
 def _uniforms(p: Uniform, q: Uniform) -> Tensor:
     found = ((q.high - q.low) / (p.high - p.low)).log()
     return choose((q.low > p.low) | (q.high < p.high), math.inf, found)
-
-
-@register_kl(Uniform, Normal)
-def _uniform_normal(p: Uniform, q: Normal) -> Tensor:
-    width = p.high - p.low
-    gap = ((p.high + p.low - 2 * q.loc) / 2)**2
-    return (math.sqrt(2 * math.pi) * q.scale / width).log() + (width**2 / 12 + gap) / (
-        2 * q.scale**2)
 
 
 @register_kl(Exponential, Exponential)
@@ -171,3 +167,168 @@ def _transformed(p: TransformedDistribution, q: TransformedDistribution) -> Tens
 @register_kl(LogNormal, LogNormal)
 def _log_normals(p: LogNormal, q: LogNormal) -> Tensor:
     return kl_divergence(p.base_dist, q.base_dist)
+
+
+@register_kl(Binomial, Binomial)
+def _binomials(p: Binomial, q: Binomial) -> Tensor:
+    if bool((p.total_count < q.total_count).any()):
+        raise NotImplementedError("kl_divergence of Binomials, the second of more trials: no "
+                                  "formula is known")
+    one = p.probs * (p.logits - q.logits) + (-p.probs).log1p() - (-q.probs).log1p()
+    found = p.total_count * one
+    return choose((p.total_count > q.total_count).expand(found.shape), math.inf, found)
+
+
+def _low_ranks(p: Any, q: Any) -> Tensor:
+    return _multivariate_normals(*(MultivariateNormal(
+        d.loc, scale_tril=d.scale_tril, validate_args=False) for d in (p, q)))
+
+
+for _pair in ((LowRankMultivariateNormal, LowRankMultivariateNormal),
+              (LowRankMultivariateNormal, MultivariateNormal),
+              (MultivariateNormal, LowRankMultivariateNormal)):
+    register_kl(*_pair)(_low_ranks)
+
+
+# ---- of two kinds: the entropy of p, and the mean of the log density of q ------------------------
+
+def _mean_log(p: Any) -> Tensor:
+    """The mean of log x, for positive x."""
+    if isinstance(p, Beta):
+        a = p.concentration1
+        return a.digamma() - (a + p.concentration0).digamma()
+    if isinstance(p, Gamma):
+        return p.concentration.digamma() - p.rate.log()
+    if isinstance(p, Exponential):
+        return -p.rate.log() - _EULER
+    if isinstance(p, Pareto):
+        return p.scale.log() + 1 / p.alpha
+    found: Tensor = (p.high.xlogy(p.high) - p.low.xlogy(p.low)) / (p.high - p.low) - 1
+    return found
+
+
+def _mean_exp(p: Any, rate: Tensor) -> Tensor:
+    """The mean of exp(-rate x)."""
+    if isinstance(p, Exponential):
+        return p.rate / (p.rate + rate)
+    if isinstance(p, Gamma):
+        return (1 + rate / p.rate)**-p.concentration
+    if isinstance(p, Normal):
+        return (0.5 * (rate * p.scale)**2 - rate * p.loc).exp()
+    if isinstance(p, Gumbel):
+        return (-rate * p.loc + (1 + p.scale * rate).lgamma()).exp()
+    found: Tensor = ((-rate * p.low).exp() - (-rate * p.high).exp()) / (rate * (p.high - p.low))
+    return found
+
+
+def _of_normal(p: Distribution, q: Normal) -> Tensor:
+    return -q.scale.log() - 0.5 * math.log(2 * math.pi) - 0.5 * (
+        p.variance + (p.mean - q.loc)**2) / q.scale**2
+
+
+def _of_exponential(p: Distribution, q: Exponential) -> Tensor:
+    return q.rate.log() - q.rate * p.mean
+
+
+def _of_gamma(p: Distribution, q: Gamma) -> Tensor:
+    a = q.concentration
+    return a * q.rate.log() - a.lgamma() + (a - 1) * _mean_log(p) - q.rate * p.mean
+
+
+def _of_gumbel(p: Distribution, q: Gumbel) -> Tensor:
+    return -q.scale.log() - (p.mean - q.loc) / q.scale \
+        - _mean_exp(p, 1 / q.scale) * (q.loc / q.scale).exp()
+
+
+def _of_laplace(p: Normal, q: Laplace) -> Tensor:
+    gap = p.loc - q.loc
+    away = p.scale * math.sqrt(2 / math.pi) * (-0.5 * (gap / p.scale)**2).exp() \
+        + gap * (gap / (p.scale * math.sqrt(2))).erf()
+    return -(2 * q.scale).log() - away / q.scale
+
+
+def _of_uniform(p: Distribution, q: Uniform) -> Tensor:
+    inside = (q.low <= 0) & (q.high >= 1)
+    return choose(inside, -(q.high - q.low).log(), -math.inf)
+
+
+def _of_pareto(p: Any, q: Pareto) -> Tensor:
+    found = q.alpha.log() + q.alpha * q.scale.log() - (q.alpha + 1) * _mean_log(p)
+    return choose(_least(p) >= q.scale, found, -math.inf)
+
+
+def _of_continuous_bernoulli(p: Distribution, q: ContinuousBernoulli) -> Tensor:
+    return p.mean * q.logits - q._log_size
+
+
+def _of_beta(p: Uniform, q: Beta) -> Tensor:
+    a, b = q.concentration1, q.concentration0
+    rest = Uniform(1 - p.high, 1 - p.low, validate_args=False)
+    return (a + b).lgamma() - a.lgamma() - b.lgamma() \
+        + (a - 1) * _mean_log(p) + (b - 1) * _mean_log(rest)
+
+
+def _of_poisson(p: Bernoulli, q: Poisson) -> Tensor:
+    return p.probs * q.rate.log() - q.rate
+
+
+def _least(p: Any) -> Tensor:
+    return p.low if isinstance(p, Uniform) else p.scale
+
+
+def _outside(p: Any, q: Any) -> Tensor | None:
+    """Where p has values that q cannot have, if it depends on the parameters."""
+    if isinstance(p, Uniform):
+        if isinstance(q, Exponential | Gamma):
+            return p.low < 0
+        if isinstance(q, Beta | ContinuousBernoulli):
+            return (p.low < 0) | (p.high > 1)
+    return None
+
+
+_CROSSED: tuple[tuple[type[Any], Callable[[Any, Any], Tensor], tuple[type[Any], ...]], ...] = (
+    (Normal, _of_normal, (Beta, ContinuousBernoulli, Exponential, Gamma, Gumbel, Laplace, Pareto,
+                          Uniform)),
+    (Exponential, _of_exponential, (Beta, ContinuousBernoulli, Gamma, Pareto, Uniform)),
+    (Gamma, _of_gamma, (Beta, Exponential, Pareto, Uniform)),
+    (Gumbel, _of_gumbel, (Exponential, Gamma, Normal, Uniform, Gumbel)),
+    (Laplace, _of_laplace, (Normal,)), (Uniform, _of_uniform, (Beta, ContinuousBernoulli)),
+    (Pareto, _of_pareto, (Uniform, Pareto)),
+    (ContinuousBernoulli, _of_continuous_bernoulli, (Beta, ContinuousBernoulli, Uniform)),
+    (Beta, _of_beta, (Uniform,)), (Poisson, _of_poisson, (Bernoulli,)),
+)
+"""The mean of q's log density under p, for each class of q, and the classes of p that it takes."""
+_INFINITE: tuple[tuple[type[Any], tuple[type[Any], ...]], ...] = (
+    (Uniform, (Exponential, Gamma, Gumbel, Laplace, Normal, Pareto)),
+    (Pareto, (Beta, ContinuousBernoulli, Exponential, Gamma, Gumbel, Laplace, Normal)),
+    (ContinuousBernoulli, (Exponential, Gamma, Gumbel, Laplace, Normal, Pareto)),
+    (Beta, (Exponential, Gamma, Gumbel, Laplace, Normal, Pareto)),
+    (Gamma, (Gumbel, Laplace, Normal)), (Exponential, (Gumbel, Laplace, Normal)),
+    (Bernoulli, (Poisson,)), (Binomial, (Poisson,)),
+)
+"""Of each class of q the classes of p that have values which q cannot have."""
+_EULER = 0.5772156649015329
+
+
+def _crossed(mean_log_density: Callable[[Any, Any], Tensor]) -> Rule:
+    def rule(p: Any, q: Any) -> Tensor:
+        found = -p.entropy() - mean_log_density(p, q)
+        outside = _outside(p, q)
+        if isinstance(p, Pareto) and not isinstance(q, Pareto):
+            outside = p.alpha <= (2 if isinstance(q, Normal) else 1)  # means are infinite
+        return found if outside is None else choose(outside.expand(found.shape), math.inf, found)
+    return rule
+
+
+def _infinite(p: Any, q: Any) -> Tensor:
+    shape = broadcast_shapes(p.batch_shape, q.batch_shape)
+    like: Tensor = next(v for v in vars(p).values() if isinstance(v, Tensor))
+    return like.new_full(shape, math.inf)
+
+
+for _q, _mean, _ps in _CROSSED:
+    for _p in _ps:
+        register_kl(_p, _q)(_crossed(_mean))
+for _q, _ps in _INFINITE:
+    for _p in _ps:
+        register_kl(_p, _q)(_infinite)
