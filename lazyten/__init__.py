@@ -219,6 +219,7 @@ if _typing.TYPE_CHECKING:  # what not every program uses is loaded when it is fi
     from lazyten import testing as testing
     from lazyten import utils as utils
     from lazyten import version as version
+    from lazyten.amp import GradScaler as GradScaler
     from lazyten.autograd import grad as grad
     from lazyten.capture.jitted import jit as jit
     from lazyten.frontend.saving import load as load
@@ -235,6 +236,7 @@ if _typing.TYPE_CHECKING:
     from lazyten import optim as optim
 
 _LATER = {
+    "GradScaler": "amp",
     "grad": "autograd", "vmap": "func", "jit": "capture.jitted", "load": "frontend.saving",
     "save": "frontend.saving", "load_safetensors": "frontend.serialization",
     "save_safetensors": "frontend.serialization", "load_decisions": "tuning.tuning",

@@ -5,6 +5,7 @@ runtime (docs/porting.md):
 
 Files, in reading order:
 
+- comparison.py: `assert_close`: tensors that are equal but for rounding.
 - diagnosis.py: What is wrong with an array, and what in a runtime is the likely cause, in plain
   words.
 - kit.py: How the conformance kit runs: its options, the order of its stages, and the scorecard at
@@ -23,6 +24,7 @@ they may import all of it, and nothing imports them.
 """
 from __future__ import annotations
 
+from lazyten.testing.comparison import assert_close
 from lazyten.testing.performance import (
     Kernels,
     PeakMemory,
@@ -34,5 +36,5 @@ from lazyten.testing.performance import (
     watch_memory,
 )
 
-__all__ = ["Kernels", "PeakMemory", "assert_kernels", "assert_peak_bytes", "count_kernels",
-           "peak_bytes", "watch_kernels", "watch_memory"]
+__all__ = ["Kernels", "PeakMemory", "assert_close", "assert_kernels", "assert_peak_bytes",
+           "count_kernels", "peak_bytes", "watch_kernels", "watch_memory"]
