@@ -66,9 +66,9 @@ def counted_plans() -> Iterator[list[object]]:
     made: list[object] = []
     original = realization._make_plan
 
-    def make_plan(device: str, graph: realization.Graph) -> realization.Plan:
+    def make_plan(graph: realization.Graph, options: realization.Options) -> realization.Plan:
         made.append(graph.key)
-        return original(device, graph)
+        return original(graph, options)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(realization, "_make_plan", make_plan)
