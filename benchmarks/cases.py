@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from benchmarks import lenet as lenet_model
-from benchmarks import models
+from benchmarks import models, programs
 from benchmarks.case import Case, Input, expression
 from benchmarks.frameworks import Framework, Tensor
 
@@ -206,4 +206,5 @@ CASES = (
     *overheads(),
     model("gpt", "GPT 4x128, 8x64 tokens,"),
     model("resnet", "ResNet-18 of quarter width, 16 images,"),
+    *programs.rows(),
 )
