@@ -17,7 +17,7 @@ from lazyten.execution.realization import Options
 from lazyten.execution.segment import Root, Segment
 from lazyten.ir.node import Node, substitute, toposort
 from lazyten.schedule.deciding import read_by
-from lazyten.storage.frames import Deferred, Frame, end, known_template, settle
+from lazyten.storage.frames import Deferred, Frame, end, known_template, memory_of, settle
 from lazyten.storage.storage import Buffer, Storage
 from lazyten.support import observers
 from lazyten.support.errors import LazytenError
@@ -91,11 +91,11 @@ def _compute(frame: Frame, roots: Sequence[Storage]) -> None:
         if storage.__class__ is not Deferred or storage._template is not template:
             continue  # another thread has changed or revealed it meanwhile
         if storage.keeps_graph or others:  # what is made of it reads these bits
-            frame.realize(template, _memory(node))
+            frame.realize(template, memory_of(node))
         if not storage.keeps_graph:
             settle(storage, node)
     for template, node in zip(program.again, nodes[len(roots):], strict=True):
-        frame.realize(template, _memory(node))
+        frame.realize(template, memory_of(node))
 
 
 def bound(frame: Frame) -> None:
@@ -124,13 +124,6 @@ def forget() -> None:
     _wanted.clear()
     _programs.clear()
     _with_memory.clear()
-
-
-def _memory(node: Node) -> Buffer:
-    while node.src:
-        node = node.src[0]
-    buffer: Buffer = node.arg
-    return buffer
 
 
 def _due(frame: Frame, asked: Iterable[Storage]) -> list[Storage]:
@@ -190,6 +183,16 @@ def _run(frame: Frame, program: Program) -> list[Node]:
             _with_memory.popitem(last=False)[0].segment.ready = None
         return segment.run(sources, ())
     return segment.run_once(sources)
+
+
+def looked_at(storage: Storage) -> Buffer | None:
+    """The memory of a value that another frame knows and whose graph is not asked for; it is
+    computed if that is this thread's. None if it is not in memory."""
+    if storage.buffer is None and storage.__class__ is Deferred \
+            and storage._frame.thread == get_ident():
+        _wanted.add(known_template(storage))
+        compute(storage._frame, [storage])
+    return storage.buffer
 
 
 def bring_up_to_date(storage: Storage, frame: Frame, is_read_as_leaf: bool) -> bool:

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from lazyten.execution import frame_runs
-from lazyten.frontend.recorded import keys, recording
+from lazyten.frontend.recorded import keys
 from lazyten.frontend.recorded.keys import Value
-from lazyten.frontend.recorded.recording import StandIns, Unsayable
+from lazyten.frontend.recorded.recording import StandIns
+from lazyten.frontend.recorded.sayable import Unsayable, are_clean
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node
 from lazyten.optim.optimizer import State
@@ -146,8 +147,7 @@ def _frame_of(parts: Sequence[Part]) -> Frame | None:
 
 def _values(operands: Sequence[Tensor], frame: Frame) -> list[Value] | None:
     found: list[Value] = []
-    if not keys.add_to_key(operands, found, [], frame) \
-            or any(x._storage.shared is not None for x in operands):  # others see what is written
+    if not keys.add_to_key(operands, found, [], frame) or keys.are_read_alone(operands):
         return None
     return found
 
@@ -215,7 +215,7 @@ def _record(optimizer: Repeatable, parts: Sequence[Part], operands: Sequence[Ten
         for part in parts:
             _update(optimizer, part, stand_ins)
         writes = stand_ins.writes()
-        is_clean = recording.are_clean([template for _, template, _ in writes], first_serial)
+        is_clean = are_clean([template for _, template, _ in writes], first_serial)
         if here.draws or any(keeps for _, _, keeps in writes):
             raise Unsayable
     except (NeedsValue, Unsayable):

@@ -63,12 +63,13 @@ class Frame:
 
     sources: buffers by number. made: storages that got a value in it, up to `room` until those that
     are gone are left out. realized: templates of values that keep their graph, or that others are
-    made of, and are in memory. recorded: how many operations; limit: how many until what it made is
-    computed. is_resumed: whether something of it was computed before.
+    made of, and are in memory. lifted: graphs over real memory and their templates. recorded: how
+    many operations; limit: how many until what it made is computed. is_resumed: whether something
+    of it was computed before.
     """
 
-    __slots__ = ("__weakref__", "_real", "_shared", "base", "device", "is_resumed", "limit", "made",
-                 "number", "realized", "recorded", "room", "sources", "thread")
+    __slots__ = ("__weakref__", "_memory", "_real", "base", "device", "is_resumed", "lifted",
+                 "limit", "made", "number", "realized", "recorded", "room", "sources", "thread")
 
     usual_limit = 600
 
@@ -80,19 +81,21 @@ class Frame:
         self.room = ROOM
         self.realized: dict[Node, Buffer] = {}
         self.recorded, self.limit, self.is_resumed = 0, self.usual_limit, False
+        self.lifted: dict[Node, Node] = {}
         self._real: dict[Node, Node] = {}
-        self._shared: WeakKeyDictionary[Storage, tuple[Buffer, Node]] = WeakKeyDictionary()
+        self._memory: WeakKeyDictionary[Storage, tuple[Buffer, Node]] = WeakKeyDictionary()
 
     def source(self, buffer: Buffer, shape: Shape) -> Node:
         """The template of a new source."""
         self.sources.append(buffer)
         return self._template(len(self.sources) - 1, buffer, shape)
 
-    def shared(self, storage: Storage, buffer: Buffer) -> Node:
-        """The template of what memory that others see has now."""
-        found = self._shared.get(storage)
+    def memory(self, storage: Storage, buffer: Buffer) -> Node:
+        """The template of what a storage's memory has now, where it may have another the next time,
+        or a graph that is of no interest."""
+        found = self._memory.get(storage)
         if found is None or found[0] is not buffer:
-            found = self._shared[storage] = buffer, self.source(buffer, storage._node.shape)
+            found = self._memory[storage] = buffer, self.source(buffer, storage.shape)
         return found[1]
 
     def read_again(self, number: int, buffer: Buffer, template: Node) -> Node:
@@ -127,6 +130,7 @@ class Frame:
             else:
                 sources = tuple([known[s] for s in node.src])
                 known[node] = node if sources == node.src else rebuild(node, sources)
+            self.lifted[known[node]] = node
             if node in self.realized:
                 self._register(known[node], self.realized[node])
         return known[template]
@@ -169,6 +173,14 @@ class _Here(local):
 
 def _nothing() -> None:
     return None
+
+
+def memory_of(node: Node) -> Buffer:
+    """The memory that a node over a single source reads."""
+    while node.src:
+        node = node.src[0]
+    buffer: Buffer = node.arg
+    return buffer
 
 
 here = _Here()
@@ -301,6 +313,18 @@ def settle(storage: Storage, node: Node) -> None:
 
 
 @undivided
+def adopt(storage: Storage, frame: Frame, template: Node) -> None:
+    """A storage's value is known in a frame, too, which computes it from now on."""
+    with _revealing:
+        frame._real[template] = storage._node
+        if storage.__class__ is Storage:
+            storage.__class__ = Deferred
+            _stored_node.__set__(storage, None)
+        storage._frame, storage._template, storage._mark = frame, template, frame.number
+        frame.made.append(ref(storage))
+
+
+@undivided
 def reveal(storage: Storage) -> Node:
     """The value as a graph over real memory, which it is from now on; it is still known in its
     frame."""
@@ -336,7 +360,7 @@ def is_known(storage: Storage, frame: Frame) -> bool:
         storage.refresh()
     flat = unshaped(storage._node)
     if storage.shared is not None:  # it may be another the next time
-        storage._template = frame.shared(storage, flat.arg)
+        storage._template = frame.memory(storage, flat.arg)
         return True
     if flat.op is Op.BUFFER and isinstance(flat.arg, Buffer):
         template = frame.source(flat.arg, storage._node.shape)

@@ -9,9 +9,13 @@ Files, in reading order:
 - lookup.py: Looking up operations: what methods and functions that give tensors are wrapped in.
 - keys.py: What an operation is looked up by: its arguments, tensors as the templates that they
   have.
+- lifting.py: Values that came about outside of a frame are made known in it: their graphs over real
+  memory are written again over its sources, as if they had been recorded there.
 - entries.py: What an operation did, in terms that hold whenever it comes again; and doing it again.
 - recording.py: Recording an operation: it is run once, on stand-ins for its operands that are over
   templates.
+- sayable.py: What a template can say: graphs over sources and constants alone, whose rules for
+  gradients hold no value of one step.
 - gradients.py: backward() that was done before: the gradients of a template are looked up.
 
 A frame numbers the memory that a step reads, so a step that does what the step before did stands
@@ -20,8 +24,9 @@ templates, with what else it depends on: gradients on or off, autocast, the devi
 an `Entry`: new templates, views of its operands, writes to them. An operation that is not known is
 run once on stand-ins over templates. If it looks at a value there, or does anything that an entry
 cannot say, it is run on the tensors themselves, now and always: they give their graphs over real
-memory, as if there were no frames. So whatever is not known to be repeatable is as it would be
-without this room, and a program that takes another course finds other entries, or makes them.
+memory, as if there were no frames; what comes after lifts these graphs. So whatever is not known to
+be repeatable is as it would be without this room, and a program that takes another course finds
+other entries, or makes them.
 
 Of backward() the gradients are looked up by the loss's template, and an optimizer's step is one
 operation (optim/recorded_step.py). What is remembered is bounded: operations that did not come

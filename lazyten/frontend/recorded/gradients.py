@@ -9,7 +9,7 @@ from lazyten.autodiff import gradient, hooks
 from lazyten.execution import frame_runs
 from lazyten.frontend.core.handle import Handle, leaves
 from lazyten.frontend.recorded.keys import goes_on_in, is_on, value_of
-from lazyten.frontend.recorded.recording import are_sayable, is_clean
+from lazyten.frontend.recorded.sayable import are_sayable, is_clean
 from lazyten.ir.node import Node, const, elementwise, make
 from lazyten.ir.ops import Op
 from lazyten.operators.arrays import indexing

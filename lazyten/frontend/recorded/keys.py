@@ -5,7 +5,7 @@ for what the same step does another time, and the tensors among the arguments in
 """
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from threading import get_ident
 from typing import Any
 from weakref import WeakValueDictionary
@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 from lazyten.execution import frame_runs
 from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.core.memory_format import MemoryFormat
+from lazyten.frontend.recorded.lifting import lift
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node
 from lazyten.ir.ops import Op
@@ -157,20 +158,36 @@ def value_of(x: Handle[Any], frame: Frame) -> Value | None:
     if storage.__class__ is Deferred and frame_runs.bring_up_to_date(
             storage, frame, lineage is None and _grad.enabled):
         return None
-    if not frames.is_known(storage, frame):
+    keeps_graph = storage.keeps_graph
+    if frames.is_known(storage, frame):
+        template = known_template(storage)
+    elif keeps_graph and (lineage is not None or not _grad.enabled) \
+            and (buffer := frame_runs.looked_at(storage)) is not None:
+        template, keeps_graph = frame.memory(storage, buffer), False
+    elif lift(storage, frame):
+        template = known_template(storage)
+    else:
         return None
-    value = interned(known_template(storage), x._moves, lineage is not None, storage)
+    value = interned(template, x._moves, lineage is not None, storage.leaf_id, keeps_graph,
+                     storage.was_freed)
     x._value, x._moves = value, value.moves
     return value
 
 
-def interned(template: Node, moves: Any, detached: bool, storage: Storage) -> Value:
-    """The value with these fields, and the flags of a storage."""
-    key = (template, moves, detached, storage.leaf_id, storage.keeps_graph, storage.was_freed)
+def are_read_alone(operands: Iterable[Handle[Any]]) -> bool:
+    """Whether one of these is not to be written in a frame: others see its memory, or it is read
+    from memory though it keeps its graph."""
+    return any(x._storage.shared is not None or x._value.template is not x._storage._template
+               for x in operands)
+
+
+def interned(template: Node, moves: Any, detached: bool, leaf_id: int | None, keeps_graph: bool,
+             was_freed: bool) -> Value:
+    """The value with these fields."""
+    key = (template, moves, detached, leaf_id, keeps_graph, was_freed)
     found = _values.get(key)
     if found is None:
         found = _values[key] = Value()
-        found.template, found.moves, found.detached = template, moves, detached
-        found.leaf_id, found.keeps_graph = storage.leaf_id, storage.keeps_graph
-        found.was_freed = storage.was_freed
+        found.template, found.moves, found.detached, found.leaf_id = key[:4]
+        found.keeps_graph, found.was_freed = keeps_graph, was_freed
     return found

@@ -14,6 +14,7 @@ from lazyten.frontend.recorded.keys import (
     add_aliases,
     add_by_name,
     add_to_key,
+    are_read_alone,
     begun,
     device_of,
     frame_for,
@@ -81,7 +82,7 @@ def _found(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     if value is not None:
         frame.recorded += entry.weight
         return fresh_tensor(frame, value)
-    if entry is DIRECT or entry.writes and _are_shared(entry, operands):
+    if entry is DIRECT or entry.writes and are_read_alone(_written(entry, operands)):
         return function(*args, **kwargs)
     if entry.draws and len(frame.sources) != entry.first:  # sources have other numbers
         entry = _known.get((*name, len(frame.sources)))
@@ -98,7 +99,7 @@ def _recorded(frame: Frame, function: Callable[..., Any], args: tuple[Any, ...],
         if is_clean:
             _known.add(name, DIRECT)
         return function(*args, **kwargs)
-    if _are_shared(entry, operands):
+    if are_read_alone(_written(entry, operands)):
         return function(*args, **kwargs)
     if is_clean:
         _known.fresh = max(FRESH, 2 * frame.recorded, _known.fresh)
@@ -110,9 +111,8 @@ def _recorded(frame: Frame, function: Callable[..., Any], args: tuple[Any, ...],
     return repeated(frame, entry, operands)
 
 
-def _are_shared(entry: Entry, operands: list[Handle[Any]]) -> bool:
-    """Whether an operation writes to memory that others see."""
-    return any(operands[number]._storage.shared is not None for number, _, _ in entry.writes)
+def _written(entry: Entry, operands: list[Handle[Any]]) -> list[Handle[Any]]:
+    return [operands[number] for number, _, _ in entry.writes]
 
 
 # ---- which functions -----------------------------------------------------------------------------

@@ -7,38 +7,29 @@ must not look at values, nor keep anything of one step, such as a tensor in a ru
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields, is_dataclass
-from functools import partial
-from inspect import unwrap
-from types import FunctionType, MethodType
 from typing import Any
-from weakref import WeakSet
 
 from lazyten.execution.lineage import Lineage
 from lazyten.frontend.core import handle
 from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.recorded.entries import Entry, Fresh, Result, Same, View
-from lazyten.frontend.recorded.keys import interned
-from lazyten.ir.dtype import DType
+from lazyten.frontend.recorded.keys import Value, interned
+from lazyten.frontend.recorded.sayable import Unsayable, are_clean, clean
 from lazyten.ir.node import Node, toposort, unshaped
 from lazyten.ir.ops import Op
 from lazyten.storage import levels
-from lazyten.storage.frames import Frame, NeedsValue, Source, here, known_template
+from lazyten.storage.frames import Frame, NeedsValue, Source, here
 from lazyten.storage.history import HEAVY
-from lazyten.storage.storage import Buffer, Storage
-
-_clean: WeakSet[Node] = WeakSet()
-"""Nodes that stand over sources and constants alone, so that they are met again."""
-
-
-class Unsayable(Exception):
-    """An operation did what an Entry cannot say."""
+from lazyten.storage.storage import Storage
 
 
 def record(frame: Frame, function: Callable[..., Any], args: tuple[Any, ...],
            kwargs: dict[str, Any], operands: Sequence[Handle[Any]]) -> tuple[Entry | None, bool]:
     """What an operation does, None if no entry can say it; and whether it does so in each step."""
-    stand_ins = StandIns(frame, operands)
+    try:
+        stand_ins = StandIns(frame, operands)
+    except Unsayable:
+        return None, False
     count = len(frame.sources)
     here.first_serial, here.draws, here.frame = next(levels.serials), [], frame
     try:
@@ -50,6 +41,12 @@ def record(frame: Frame, function: Callable[..., Any], args: tuple[Any, ...],
     finally:
         here.first_serial = here.frame = None
         del frame.sources[count:]  # those of draws, which are to be made
+
+
+def _value(x: Handle[Any]) -> Value:
+    """What an operand was found to be when the key was made."""
+    value: Value = x._value
+    return value
 
 
 class StandIns:
@@ -66,23 +63,27 @@ class StandIns:
             real = x._storage
             stand_in = self.storages.get(real)
             if stand_in is None:
-                template = known_template(real)
-                stand_in = self.storages[real] = Storage(template, real.device, real.keeps_graph)
+                value = _value(x)
+                template = value.template
+                stand_in = self.storages[real] = Storage(template, real.device, value.keeps_graph)
                 stand_in.leaf_id, stand_in.was_freed = real.leaf_id, real.was_freed
                 self.numbers[stand_in] = number
                 flat = unshaped(template)
                 if flat.op is Op.BUFFER and isinstance(flat.arg, Source) or not flat.src:
-                    _clean.update((template, flat))
+                    clean.update((template, flat))
+            elif stand_in._node is not _value(x).template:  # here its graph, there its memory
+                raise Unsayable
             if id(x) not in self.tensors:
                 self.tensors[id(x)] = Handle._view(stand_in, x._moves,
                                                    None if x._lineage is None else Lineage())
         self.flags = [(s.leaf_id, s.was_freed) for s in self.storages.values()]
+        self.keep_graphs = [s.keeps_graph for s in self.storages.values()]
         self.templates = [s._node for s in self.storages.values()]
 
     @property
     def are_clean(self) -> bool:
         """Whether it is known that all operands stand over sources and constants alone."""
-        return _clean.issuperset(self.templates)
+        return clean.issuperset(self.templates)
 
     def of(self, x: Any) -> Any:
         """An argument, with tensors replaced."""
@@ -120,10 +121,11 @@ class StandIns:
     def writes(self) -> list[tuple[int, Node, bool]]:
         """For what was written: (operand, its storage's template, whether it keeps its graph)."""
         found = []
-        for (real, stand_in), before in zip(self.storages.items(), self.templates, strict=True):
+        for stand_in, before, kept in zip(self.storages.values(), self.templates, self.keep_graphs,
+                                          strict=True):
             if stand_in.version:
                 found.append((self.numbers[stand_in], stand_in._node, stand_in.keeps_graph))
-            elif stand_in._node is not before or stand_in.keeps_graph is not real.keeps_graph:
+            elif stand_in._node is not before or stand_in.keeps_graph is not kept:
                 raise Unsayable
         return found
 
@@ -132,8 +134,8 @@ class StandIns:
         not for one of the operands."""
         found = self.tensors.get(id(x))
         if found is None:
-            template = known_template(x._storage)
-            _clean.update((template, unshaped(template)))
+            template = _value(x).template
+            clean.update((template, unshaped(template)))
             found = self.tensors[id(x)] = Handle._view(Storage(template, self.frame.device),
                                                        x._moves, None)
         return found
@@ -172,66 +174,10 @@ class StandIns:
                 or storage.device != self.frame.device or storage.retaining or storage.was_freed:
             raise Unsayable
         number = fresh.setdefault(storage, len(fresh))
-        return Fresh(interned(storage._node, x._moves, False, storage), number)
+        return Fresh(interned(storage._node, x._moves, False, None, storage.keeps_graph, False),
+                     number)
 
     def is_clean(self, first_serial: int) -> bool:
         """Whether all that was made stands over sources and constants alone. Unsayable for what a
         rule for gradients holds that belongs to this step."""
         return are_clean(self.made, first_serial)
-
-
-def are_clean(roots: Sequence[Node], first_serial: int) -> bool:
-    """Whether nodes stand over sources and constants alone, or memory that was made since.
-    Unsayable for a copy from another device, and a rule for gradients that belongs to one step."""
-    order = toposort(roots, lambda n: () if n in _clean else n.src)
-    good = True
-    for node in order:
-        if node.op is Op.COPY or node.op is Op.CUSTOM_GRADIENT and not holds_no_value(node.arg):
-            raise Unsayable
-        if node.op is Op.BUFFER and not isinstance(node.arg, Source):
-            made_now = isinstance(node.arg, Buffer) and node.arg.serial >= first_serial
-            good = good and made_now  # it is made each time
-    if good:
-        _clean.update(order)
-    return good
-
-
-def are_sayable(roots: Sequence[Node]) -> bool:
-    """Whether nodes stand over sources and constants alone."""
-    try:
-        return are_clean(roots, 1 << 62)
-    except Unsayable:
-        return False
-
-
-def is_clean(node: Node) -> bool:
-    """Whether it is known that a node stands over sources and constants alone."""
-    return node in _clean
-
-
-def holds_no_value(rule: Any) -> bool:
-    """Whether a function has nothing of one step in it: no node, tensor or object of the user's."""
-    if isinstance(rule, partial):
-        return holds_no_value(rule.func) and not rule.keywords and all(map(_is_fixed, rule.args))
-    if isinstance(rule, MethodType) or not isinstance(rule, FunctionType):
-        return _is_record(rule)
-    rule = unwrap(rule)
-    cells = [c.cell_contents for c in rule.__closure__ or ()]
-    values = [*cells, *(rule.__defaults__ or ()), *(rule.__kwdefaults__ or {}).values()]
-    return rule.__module__.startswith("lazyten.") and all(map(_is_fixed, values))
-
-
-def _is_fixed(x: Any) -> bool:
-    if isinstance(x, int | float | str | None | DType | Op | type):
-        return True
-    if isinstance(x, tuple | list | frozenset):
-        return all(map(_is_fixed, x))
-    return holds_no_value(x) if isinstance(x, FunctionType | partial) else _is_record(x)
-
-
-def _is_record(x: Any) -> bool:
-    """Whether it is a frozen dataclass of lazyten's whose fields hold no value."""
-    kind = type(x)
-    return is_dataclass(kind) and kind.__module__.startswith("lazyten.") \
-        and kind.__hash__ is not object.__hash__ \
-        and all(_is_fixed(getattr(x, f.name)) for f in fields(kind))

@@ -17,7 +17,7 @@ from tensor_values import assert_alike
 import lazyten as lt
 import lazyten.nn.functional as F
 from lazyten import nn
-from lazyten.frontend.recorded import keys, recording
+from lazyten.frontend.recorded import keys, sayable
 from lazyten.ir import node
 from lazyten.ir.ops import Op
 from lazyten.storage import frames
@@ -276,14 +276,14 @@ def test_what_holds_a_value_of_one_step_is_not_remembered() -> None:
     memory = x._storage.buffer
     assert memory is not None
     of_one_step, of_all = x._storage._node, keys.begun("cpu").source(memory, (1,))
-    assert recording.are_sayable([of_all]) and not recording.are_sayable([of_one_step])
-    for value in (2, "a", lt.float32, (1.5, None), partial(keys.begun, 3), recording.is_clean):
-        assert recording.holds_no_value(partial(keys.begun, value))
+    assert sayable.are_sayable([of_all]) and not sayable.are_sayable([of_one_step])
+    for value in (2, "a", lt.float32, (1.5, None), partial(keys.begun, 3), sayable.is_clean):
+        assert sayable.holds_no_value(partial(keys.begun, value))
     for value in (x, of_one_step, [x], object(), partial(keys.begun, x), rule(1)):
-        assert not recording.holds_no_value(partial(keys.begun, value))
+        assert not sayable.holds_no_value(partial(keys.begun, value))
     held = node.make(Op.CUSTOM_GRADIENT, lt.float32, (of_all, of_all), rule(x))
-    with pytest.raises(recording.Unsayable):
-        recording.are_clean([held], 1 << 62)
+    with pytest.raises(sayable.Unsayable):
+        sayable.are_clean([held], 1 << 62)
 
 
 def test_random_numbers_go_on() -> None:

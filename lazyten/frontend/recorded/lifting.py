@@ -1,0 +1,90 @@
+"""Values that came about outside of a frame are made known in it: their graphs over real memory are
+written again over its sources, as if they had been recorded there.
+
+In: a frame, and a storage that it does not know: what an operation gave that no entry can say, or
+what another frame computed and keeps its graph. Out: whether the frame knows it now.
+"""
+from __future__ import annotations
+
+from collections.abc import Hashable
+from functools import partial
+from threading import get_ident
+from types import FunctionType
+from typing import Any
+from weakref import WeakSet
+
+from lazyten.frontend.recorded import sayable
+from lazyten.ir.node import Node, make, rebuild, toposort
+from lazyten.ir.ops import Op
+from lazyten.storage.frames import Deferred, Frame, adopt, memory_of
+from lazyten.storage.storage import REALIZED, Buffer, Storage
+
+RULES = 10_000
+"""So many rules for gradients are remembered."""
+_rules: dict[Hashable, Any] = {}
+_unsayable: WeakSet[Node] = WeakSet()
+"""Graphs that hold what no template can."""
+
+
+def lift(storage: Storage, frame: Frame) -> bool:
+    """Make a value known in a frame of this thread and of its device, if a template can say it."""
+    if storage.shared is not None or storage.leaf_id is not None \
+            or storage.__class__ is Deferred and storage._frame.thread != get_ident():
+        return False
+    template = lifted(storage._node, frame)
+    if template is None:
+        return False
+    adopt(storage, frame, template)
+    return True
+
+
+def lifted(root: Node, frame: Frame) -> Node | None:
+    """The template of a graph over real memory; None if it holds what no template can."""
+    known = frame.lifted
+    for node in toposort([root], lambda n: () if n in known or n in _unsayable else n.src):
+        if node in known:
+            continue
+        if node in _unsayable or not _is_sayable(node):
+            _unsayable.update((node, root))
+            return None
+        template = known[node] = _lifted(node, frame)
+        stored = REALIZED[frame.device].get(node)
+        if stored is not None and template not in frame.realized:
+            frame.realized[template] = memory_of(stored)
+    return known[root] if sayable.are_sayable([known[root]]) else None
+
+
+def _is_sayable(node: Node) -> bool:
+    if node.op is Op.BUFFER:
+        return isinstance(node.arg, Buffer)
+    return node.op is not Op.COPY and (node.op is not Op.CUSTOM_GRADIENT
+                                       or sayable.holds_no_value(node.arg))
+
+
+def _lifted(node: Node, frame: Frame) -> Node:
+    if node.op is Op.BUFFER:
+        return frame.source(node.arg, node.shape)
+    sources = tuple([frame.lifted[s] for s in node.src])
+    if node.op is Op.CUSTOM_GRADIENT:
+        return make(node.op, node.dtype, sources, _equal_rule(node.arg), node.place)
+    return rebuild(node, sources)
+
+
+def _equal_rule(rule: Any) -> Any:
+    """The first rule that did the same, so that the same graph is the same template."""
+    if len(_rules) > RULES:
+        _rules.clear()
+    return _rules.setdefault(_key(rule), rule)
+
+
+def _key(x: Any) -> Hashable:
+    """What a rule's doings follow from."""
+    if isinstance(x, partial):
+        return partial, _key(x.func), tuple(map(_key, x.args))
+    if isinstance(x, FunctionType):
+        cells = tuple([_key(c.cell_contents) for c in x.__closure__ or ()])
+        by_name = tuple([(name, _key(v)) for name, v in (x.__kwdefaults__ or {}).items()])
+        return x.__code__, cells, _key(x.__defaults__), by_name
+    if isinstance(x, tuple | list):
+        return type(x), tuple(map(_key, x))
+    return type(x), x.hex() if isinstance(x, float) else x
