@@ -25,7 +25,7 @@ from lazyten.ir.node import Node, Shape, make, rebuild, reshape, set_history, to
 from lazyten.ir.ops import Op
 from lazyten.storage import history, levels, tracing
 from lazyten.storage.placeholder import Placeholder
-from lazyten.storage.storage import COMPUTED, NEVER, REALIZED, Buffer, Storage
+from lazyten.storage.storage import COMPUTED, FRAMES, NEVER, REALIZED, Buffer, Storage
 from lazyten.support.forking import lock, undivided
 from lazyten.support.location import user_place
 
@@ -61,26 +61,30 @@ _revealing: Final = lock()
 class Frame:
     """The memory that templates stand over, and what is known of them.
 
-    sources: buffers by number. made: storages that got a value in it, up to `room` until those that
-    are gone are left out. realized: templates of values that keep their graph, or that others are
-    made of, and are in memory. lifted: graphs over real memory and their templates. recorded: how
-    many operations; limit: how many until what it made is computed. is_resumed: whether something
-    of it was computed before.
+    sources: buffers by number. leaf_numbers: those of leaves, by their ids. made: storages that got
+    a value in it, up to `room` until those that are gone are left out. realized: templates of
+    values that keep their graph, or that others are made of, and are in memory. lifted: graphs over
+    real memory and their templates. recorded: how many operations; limit: how many until what it
+    made is computed. is_resumed: whether something of it was computed before.
     """
 
-    __slots__ = ("__weakref__", "_memory", "_real", "base", "device", "is_resumed", "lifted",
-                 "limit", "made", "number", "realized", "recorded", "room", "sources", "thread")
+    __slots__ = ("__weakref__", "_leaf_ids", "_memory", "_real", "base", "device", "is_resumed",
+                 "leaf_numbers", "lifted", "limit", "made", "number", "realized", "recorded",
+                 "room", "sources", "thread")
 
     usual_limit = 600
 
     def __init__(self, device: str) -> None:
         self.device, self.number, self.thread = device, next(_numbers), get_ident()
+        FRAMES[self.number] = self
         self.base = user_place(2)
         self.sources: list[Buffer] = []
         self.made: list[ReferenceType[Storage]] = []
         self.room = ROOM
         self.realized: dict[Node, Buffer] = {}
         self.recorded, self.limit, self.is_resumed = 0, self.usual_limit, False
+        self.leaf_numbers: dict[Any, int | None] = {None: None}
+        self._leaf_ids: list[int] = []
         self.lifted: dict[Node, Node] = {}
         self._real: dict[Node, Node] = {}
         self._memory: WeakKeyDictionary[Storage, tuple[Buffer, Node]] = WeakKeyDictionary()
@@ -97,6 +101,18 @@ class Frame:
         if found is None or found[0] is not buffer:
             found = self._memory[storage] = buffer, self.source(buffer, storage.shape)
         return found[1]
+
+    def leaf_number(self, leaf_id: int | None) -> int | None:
+        """What LEAF has in a template, below 0: one that is made anew for each step has another id
+        then."""
+        if leaf_id not in self.leaf_numbers:
+            self._leaf_ids.append(cast(int, leaf_id))
+            self.leaf_numbers[leaf_id] = -len(self._leaf_ids)
+        return self.leaf_numbers[leaf_id]
+
+    def leaf_id(self, number: int) -> int:
+        """The id of a leaf."""
+        return self._leaf_ids[-1 - number]
 
     def read_again(self, number: int, buffer: Buffer, template: Node) -> Node:
         """What reads number `number` of what is realized, after all sources."""
@@ -129,7 +145,8 @@ class Frame:
                 known[node] = make(Op.BUFFER, node.dtype, (), self.sources[node.arg.number])
             else:
                 sources = tuple([known[s] for s in node.src])
-                known[node] = node if sources == node.src else rebuild(node, sources)
+                known[node] = rebuild(node, sources) if not is_leaf(node) or node.arg >= 0 else \
+                    make(Op.LEAF, node.dtype, sources, self.leaf_id(node.arg), node.place)
             self.lifted[known[node]] = node
             if node in self.realized:
                 self._register(known[node], self.realized[node])
@@ -173,6 +190,11 @@ class _Here(local):
 
 def _nothing() -> None:
     return None
+
+
+def is_leaf(node: Node) -> bool:
+    """Whether it is the LEAF of a tensor, and not one that a rule for gradients has made."""
+    return node.op is Op.LEAF and isinstance(node.arg, int)
 
 
 def memory_of(node: Node) -> Buffer:

@@ -9,7 +9,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
-from weakref import ReferenceType, WeakKeyDictionary, finalize
+from weakref import ReferenceType, WeakKeyDictionary, WeakValueDictionary, finalize
 
 import numpy as np
 
@@ -71,6 +71,9 @@ class Buffer:
 REALIZED: defaultdict[str, WeakKeyDictionary[Node, Node]] = defaultdict(WeakKeyDictionary)
 """For each device: nodes whose values are in its memory, and the node that reads them there. (A
 node that reads no buffer is the same node on every device.)"""
+
+FRAMES: WeakValueDictionary[int, Any] = WeakValueDictionary()
+"""Frames (frames.py) by their numbers."""
 
 READING = ("reading a tensor's value (print, item(), numpy(), bool() or a branch)",
            "return the tensor and read it outside, or use where() for a choice")
@@ -252,6 +255,9 @@ class Storage:
         made of the very nodes of those: what REALIZED has for one would live as long as its plan.
         """
         stored = buffer.node(node.shape)
+        frame = FRAMES.get(self._mark)
+        if frame is not None and self._node is node:
+            frame.realized.setdefault(self._template, buffer)
         self._mark = 0  # there is memory to read, instead of computing it again
         if self.keeps_graph or reads_memory:
             inner = unshaped(node)  # what reshapes of it are made of

@@ -9,6 +9,7 @@ import numpy as np
 
 import lazyten as lt
 import lazyten.nn.functional as F
+from lazyten.autograd.checkpointing import checkpoint
 from lazyten.frontend.recorded import gradients, keys, lookup
 
 Values = list[Any]
@@ -39,6 +40,7 @@ class Program:
         self.s = lt.tensor(self.rng.normal(size=(COUNT, COUNT)))
         self.optimizer = lt.optim.Adam([self.w, self.b], lr=0.01)
         self.kept: list[lt.Tensor] = []
+        self.carried = self.s.detach().clone()
         self.array = self.rng.normal(size=(COUNT, COUNT))
         self.outside = lt.from_numpy(self.array)
         self.seen: Values = []
@@ -179,10 +181,57 @@ def _look(p: Program) -> None:
     p.look(p.y)
 
 
+def _masked_write(p: Program) -> None:
+    z = p.y.detach() * 2
+    z[z > 0.5] = 0
+    p.y = p.y * z[z.argmax(0)]
+
+
+def _einsum(p: Program) -> None:
+    p.y = lt.einsum("ij,kj->ik", p.y, p.w) + lt.einsum("ij->i", p.s)
+
+
+def _carry(p: Program) -> None:
+    p.y = (p.y + p.carried.detach()).tanh()
+    p.carried = p.y
+
+
+def _input_gradient(p: Program) -> None:
+    z = p.y.detach().clone().requires_grad_()
+    found, = lt.autograd.grad(((z @ p.w) ** 2).sum(), [z], create_graph=True)
+    p.y = p.y + found
+
+
+class _Doubled(lt.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: lt.Tensor) -> lt.Tensor:
+        ctx.save_for_backward(x)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, g: lt.Tensor) -> lt.Tensor:
+        x, = ctx.saved_tensors
+        return 2 * g + 0 * x
+
+
+def _function(p: Program) -> None:
+    p.y = _Doubled.apply(p.y)
+
+
+def _checkpoint(p: Program) -> None:
+    p.y = checkpoint(lambda y: (y @ p.w).sin(), p.y, use_reentrant=False)
+
+
+def _no_graph(p: Program) -> None:
+    with lt.no_grad():
+        p.kept = [*p.kept[-2:], p.y.argmax(1), p.carried * 2]
+
+
 ACTS: list[Callable[[Program], None]] = [
     _product, _sum, _views, _write, _write_view, _write_result, _use_state, _dropout, _norm,
     _branch, _number, _positions, _split, _keep, _read_kept, _backward, _loss_first, _step,
-    _by_hand, _clear, _zero, _no_grad, _alias, _hook, _double, _shared, _look]
+    _by_hand, _clear, _zero, _no_grad, _alias, _hook, _double, _shared, _look, _masked_write,
+    _einsum, _carry, _input_gradient, _function, _checkpoint, _no_graph]
 
 
 def run(courses: list[list[Callable[[Program], None]]], order: list[int]) -> Values:

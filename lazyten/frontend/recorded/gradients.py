@@ -40,7 +40,7 @@ def backward(root: Handle[Any], retain_graph: bool) -> bool:
     if not goes_on_in(frame):
         return False
     parts = _gradients(frame, known_template(storage), root._moves)
-    owners = [] if parts is None else _owners(parts)
+    owners = [] if parts is None else _owners(frame, parts)
     if parts is None or owners is None:
         return False
     if any(x is not None and x._grad is not None and x._grad._storage.__class__ is Deferred
@@ -60,7 +60,7 @@ def forget() -> None:
 
 
 def _gradients(frame: Frame, template: Node, moves: Any) -> Parts | None:
-    """For each leaf its id and its gradient, through which none flows."""
+    """For each leaf its number and its gradient, through which none flows."""
     found = _parts.get((template, moves))
     if found is not None:
         return found
@@ -80,10 +80,10 @@ def _gradients(frame: Frame, template: Node, moves: Any) -> Parts | None:
     return _parts.add((template, moves), found)
 
 
-def _owners(parts: Parts) -> list[Any] | None:
+def _owners(frame: Frame, parts: Parts) -> list[Any] | None:
     """The tensors whose gradients these are; None if one is a view, or has a gradient that no frame
     could know."""
-    owners = [leaves.get(leaf_id) for leaf_id, _ in parts]
+    owners = [leaves.get(frame.leaf_id(number)) for number, _ in parts]
     for owner in owners:
         if owner is not None and (owner._moves or owner._grad is not None
                                   and not _is_plain(owner._grad)):

@@ -36,12 +36,12 @@ class Value:
     """A tensor as an operation sees it: its storage's template, the moves that make it a view, and
     how gradients flow. Equal ones are one."""
 
-    __slots__ = ("__weakref__", "detached", "keeps_graph", "leaf_id", "moves", "template",
+    __slots__ = ("__weakref__", "detached", "keeps_graph", "leaf_number", "moves", "template",
                  "was_freed")
     template: Node
     moves: Any
     detached: bool
-    leaf_id: int | None
+    leaf_number: int | None
     keeps_graph: bool
     was_freed: bool
 
@@ -102,10 +102,11 @@ def add_to_key(args: Sequence[Any], key: list[Any], operands: list[Handle[Any]],
             value = x._value
             s = x._storage
             if value is None or s._mark != frame.number or value.template is not s._template \
-                    or value.moves is not x._moves or value.leaf_id != s.leaf_id \
+                    or value.moves is not x._moves \
+                    or value.leaf_number != frame.leaf_numbers.get(s.leaf_id, -1) \
                     or value.keeps_graph is not s.keeps_graph or x._lineage is not None \
                     or value.was_freed is not s.was_freed \
-                    or value.leaf_id is not None and s.__class__ is Deferred:
+                    or s.leaf_id is not None and s.__class__ is Deferred:
                 value = value_of(x, frame)
                 if value is None:
                     return False
@@ -168,8 +169,8 @@ def value_of(x: Handle[Any], frame: Frame) -> Value | None:
         template = known_template(storage)
     else:
         return None
-    value = interned(template, x._moves, lineage is not None, storage.leaf_id, keeps_graph,
-                     storage.was_freed)
+    value = interned(template, x._moves, lineage is not None,
+                     frame.leaf_number(storage.leaf_id), keeps_graph, storage.was_freed)
     x._value, x._moves = value, value.moves
     return value
 
@@ -181,13 +182,13 @@ def are_read_alone(operands: Iterable[Handle[Any]]) -> bool:
                for x in operands)
 
 
-def interned(template: Node, moves: Any, detached: bool, leaf_id: int | None, keeps_graph: bool,
-             was_freed: bool) -> Value:
+def interned(template: Node, moves: Any, detached: bool, leaf_number: int | None,
+             keeps_graph: bool, was_freed: bool) -> Value:
     """The value with these fields."""
-    key = (template, moves, detached, leaf_id, keeps_graph, was_freed)
+    key = (template, moves, detached, leaf_number, keeps_graph, was_freed)
     found = _values.get(key)
     if found is None:
         found = _values[key] = Value()
-        found.template, found.moves, found.detached, found.leaf_id = key[:4]
+        found.template, found.moves, found.detached, found.leaf_number = key[:4]
         found.keeps_graph, found.was_freed = keeps_graph, was_freed
     return found

@@ -16,7 +16,7 @@ from weakref import WeakSet
 from lazyten.frontend.recorded import sayable
 from lazyten.ir.node import Node, make, rebuild, toposort
 from lazyten.ir.ops import Op
-from lazyten.storage.frames import Deferred, Frame, adopt, memory_of
+from lazyten.storage.frames import Deferred, Frame, adopt, is_leaf, memory_of
 from lazyten.storage.storage import REALIZED, Buffer, Storage
 
 RULES = 10_000
@@ -67,6 +67,8 @@ def _lifted(node: Node, frame: Frame) -> Node:
     sources = tuple([frame.lifted[s] for s in node.src])
     if node.op is Op.CUSTOM_GRADIENT:
         return make(node.op, node.dtype, sources, _equal_rule(node.arg), node.place)
+    if is_leaf(node):
+        return make(node.op, node.dtype, sources, frame.leaf_number(node.arg), node.place)
     return rebuild(node, sources)
 
 

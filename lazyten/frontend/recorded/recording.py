@@ -66,7 +66,7 @@ class StandIns:
                 value = _value(x)
                 template = value.template
                 stand_in = self.storages[real] = Storage(template, real.device, value.keeps_graph)
-                stand_in.leaf_id, stand_in.was_freed = real.leaf_id, real.was_freed
+                stand_in.leaf_id, stand_in.was_freed = value.leaf_number, value.was_freed
                 self.numbers[stand_in] = number
                 flat = unshaped(template)
                 if flat.op is Op.BUFFER and isinstance(flat.arg, Source) or not flat.src:
