@@ -150,24 +150,26 @@ def _merged(sink: Node) -> Node:
 def _join_reductions(sink: Node) -> Node:
     """Let ACCUMULATEs share ranges, and so loops, where neither needs the other and one reads
     nothing that the other does not."""
-    joined = True
-    while joined:
-        joined = False
-        for a, b in _alike(sink):
-            values = dict(zip(_own(b), _own(a), strict=True))
-            value, = substitute([b.src[0]], dict(values))
-            left, right = _loads(a.src[0], a), _loads(value, a)
-            if left and right and (left <= right or right <= left):
-                bound: dict[Node, tuple[Node, ...]] = {b: (a,) for b, a in values.items()}
-                sink = replace_ranges(sink, values, bound)
-                joined = True
-                break
-    return sink
+    while True:
+        values: dict[Node, Node] = {}
+        kept: set[Node] = set()
+        for group in _alike(sink):
+            loads = [_loads_at(n, _own(group[0])) for n in group]
+            for (a, left), (b, right) in combinations(zip(group, loads, strict=True), 2):
+                mine, others = _own(a), _own(b)
+                if mine != others and left and right and (left <= right or right <= left) \
+                        and values.keys().isdisjoint((*mine, *others)) \
+                        and kept.isdisjoint(others):  # nothing is replaced twice at a time
+                    values |= zip(others, mine, strict=True)
+                    kept.update(mine)
+        if not values:
+            return sink
+        sink = replace_ranges(sink, values, {b: (a,) for b, a in values.items()})
 
 
-def _alike(sink: Node) -> Iterator[tuple[Node, Node]]:
-    """Pairs of ACCUMULATEs over different ranges of equal extents, within the same loops, with
-    equally many others below them: so none needs the other, nor do others stand between."""
+def _alike(sink: Node) -> list[list[Node]]:
+    """ACCUMULATEs over ranges of equal extents, within the same loops, with equally many others
+    below them: so none needs another, nor do others stand between."""
     free = free_ranges(sink)
     depth: dict[Node, int] = {}
     groups: dict[Hashable, list[Node]] = {}
@@ -176,8 +178,7 @@ def _alike(sink: Node) -> Iterator[tuple[Node, Node]]:
         if n.op is Op.ACCUMULATE:
             key = depth[n], free[n], tuple(r.arg.extent for r in _own(n))
             groups.setdefault(key, []).append(n)
-    for group in groups.values():
-        yield from ((a, b) for a, b in combinations(group, 2) if _own(a) != _own(b))
+    return [group for group in groups.values() if len(group) > 1]
 
 
 def _own(node: Node) -> list[Node]:
@@ -185,11 +186,11 @@ def _own(node: Node) -> list[Node]:
     return sorted(node.src[1:], key=lambda r: r.arg.order)
 
 
-def _loads(value: Node, node: Node) -> set[Node]:
-    """What is read for each element that `node` combines."""
-    own = {*node.src[1:]}
+def _loads_at(node: Node, ranges: Sequence[Node]) -> set[Node]:
+    """What is read for each element that `node` combines, as if these were its ranges."""
+    value, = substitute([node.src[0]], dict(zip(_own(node), ranges, strict=True)))
     free = free_ranges(value)
-    return {n for n in free if n.op is Op.LOAD and free[n] & own}
+    return {n for n in free if n.op is Op.LOAD and not free[n].isdisjoint(ranges)}
 
 
 def _merge(sink: Node, outer: Node, inner: Node, roots: list[Node]) -> Node:

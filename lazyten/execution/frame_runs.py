@@ -149,9 +149,10 @@ def _pending(frame: Frame, storages: Iterable[Storage]) -> list[Storage]:
 
 
 def _program(frame: Frame, templates: tuple[Node, ...], others: tuple[Node, ...]) -> Program:
-    """The program that computes these templates, and what others that are known depend on."""
+    """The program that computes these templates, and what others that are known depend on: one of
+    this thread's, as it may have memory of its own."""
     known = (len(frame.sources), *frame.realized) if frame.realized else ()
-    key = (templates, others, known, Options.now(frame.device))
+    key = (templates, others, known, Options.now(frame.device), get_ident())
     found = _programs.get(key)
     if found is None:
         found = _programs.add(key, _made(frame, templates, others))

@@ -104,7 +104,7 @@ def step(optimizer: Repeatable) -> bool:
         if known is not None and all(map(_is, known.states, states)):
             writes = _again(optimizer, known, frame)
         if writes is None:
-            writes = _record(optimizer, parts, operands, frame, key)
+            writes = _record(optimizer, parts, operands, values, frame, key)
     if writes is None:
         return False
     for operand, template in writes:
@@ -147,7 +147,7 @@ def _frame_of(parts: Sequence[Part]) -> Frame | None:
 
 def _values(operands: Sequence[Tensor], frame: Frame) -> list[Value] | None:
     found: list[Value] = []
-    if not keys.add_to_key(operands, found, [], frame) or keys.are_read_alone(operands):
+    if not keys.add_to_key(operands, found, [], frame) or keys.are_read_alone(operands, found):
         return None
     return found
 
@@ -190,9 +190,10 @@ def _count(states: Sequence[State], by: int) -> None:
 
 
 def _record(optimizer: Repeatable, parts: Sequence[Part], operands: Sequence[Tensor],
-            frame: Frame, key: Hashable) -> Sequence[tuple[int, Node]] | None:
+            values: Sequence[Value], frame: Frame,
+            key: Hashable) -> Sequence[tuple[int, Node]] | None:
     """Take a step with stand-ins, and remember it."""
-    stand_ins = StandIns(frame, operands)
+    stand_ins = StandIns(frame, operands, values)
     numbers: list[Number] = []
     before = [part.state.get("step") for part in parts]
     usual = optimizer._input
@@ -205,7 +206,7 @@ def _record(optimizer: Repeatable, parts: Sequence[Part], operands: Sequence[Ten
         if not any((n.name, n.group, n.age, n.value) == (name, number, age, value)
                    for n in numbers):
             numbers.append(Number(name, number, age, like, compute, value))
-        result: Tensor = stand_ins.added(real)
+        result: Tensor = stand_ins.added(real, value)
         return result
 
     first_serial = here.first_serial = next(levels.serials)

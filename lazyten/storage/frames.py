@@ -152,6 +152,10 @@ class Frame:
                 self._register(known[node], self.realized[node])
         return known[template]
 
+    def of_memory(self, template: Node, node: Node) -> None:
+        """This is a template's graph over real memory."""
+        self._real.setdefault(template, node)
+
     def realize(self, template: Node, buffer: Buffer) -> None:
         """A value that keeps its graph, or is read again, is in this memory."""
         self.realized[template] = buffer
@@ -334,16 +338,13 @@ def settle(storage: Storage, node: Node) -> None:
     storage._frame, storage._mark = None, 0
 
 
-@undivided
-def adopt(storage: Storage, frame: Frame, template: Node) -> None:
-    """A storage's value is known in a frame, too, which computes it from now on."""
-    with _revealing:
-        frame._real[template] = storage._node
-        if storage.__class__ is Storage:
-            storage.__class__ = Deferred
-            _stored_node.__set__(storage, None)
-        storage._frame, storage._template, storage._mark = frame, template, frame.number
-        frame.made.append(ref(storage))
+def know(storage: Storage, frame: Frame, node: Node, template: Node) -> bool:
+    """A storage with this value is known in a frame, too; False if another thread has changed it
+    meanwhile. (Python changes threads at calls alone: there is none between look and change.)"""
+    if storage.__class__ is not Storage or storage._node is not node:
+        return False
+    storage._template, storage._mark = template, frame.number
+    return True
 
 
 @undivided
@@ -380,16 +381,16 @@ def is_known(storage: Storage, frame: Frame) -> bool:
         return False
     if storage.shared is not None:
         storage.refresh()
-    flat = unshaped(storage._node)
+    node = storage._node
+    flat = unshaped(node)
     if storage.shared is not None:  # it may be another the next time
         storage._template = frame.memory(storage, flat.arg)
         return True
     if flat.op is Op.BUFFER and isinstance(flat.arg, Buffer):
-        template = frame.source(flat.arg, storage._node.shape)
+        template = frame.source(flat.arg, node.shape)
     else:
         past = history.history_of(flat)
         if past.since != NEVER or past.depth < 0 or storage.version:
             return False
-        template = storage._node  # of constants alone
-    storage._template, storage._mark = template, frame.number
-    return True
+        template = node  # of constants alone
+    return know(storage, frame, node, template)

@@ -175,11 +175,11 @@ def value_of(x: Handle[Any], frame: Frame) -> Value | None:
     return value
 
 
-def are_read_alone(operands: Iterable[Handle[Any]]) -> bool:
+def are_read_alone(operands: Iterable[Handle[Any]], values: Iterable[Value]) -> bool:
     """Whether one of these is not to be written in a frame: others see its memory, or it is read
     from memory though it keeps its graph."""
-    return any(x._storage.shared is not None or x._value.template is not x._storage._template
-               for x in operands)
+    return any(x._storage.shared is not None or value.template is not x._storage._template
+               for x, value in zip(operands, values, strict=True))
 
 
 def interned(template: Node, moves: Any, detached: bool, leaf_number: int | None,

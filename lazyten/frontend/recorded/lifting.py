@@ -11,12 +11,13 @@ from functools import partial
 from threading import get_ident
 from types import FunctionType
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakSet, ref
 
+from lazyten.execution import background, realization
 from lazyten.frontend.recorded import sayable
 from lazyten.ir.node import Node, make, rebuild, toposort
 from lazyten.ir.ops import Op
-from lazyten.storage.frames import Deferred, Frame, adopt, is_leaf, memory_of
+from lazyten.storage.frames import Deferred, Frame, is_known, is_leaf, know, memory_of
 from lazyten.storage.storage import REALIZED, Buffer, Storage
 
 RULES = 10_000
@@ -31,10 +32,18 @@ def lift(storage: Storage, frame: Frame) -> bool:
     if storage.shared is not None or storage.leaf_id is not None \
             or storage.__class__ is Deferred and storage._frame.thread != get_ident():
         return False
-    template = lifted(storage._node, frame)
-    if template is None:
+    if not storage.keeps_graph:
+        if storage._mark:  # another frame knew it
+            realization.realize([storage])
+        else:
+            background.made(storage)  # a graph that has grown long is computed
+        if storage.buffer is not None:
+            return is_known(storage, frame)
+    node = storage._node
+    template = lifted(node, frame)
+    if template is None or not know(storage, frame, node, template):
         return False
-    adopt(storage, frame, template)
+    frame.made.append(ref(storage))
     return True
 
 
@@ -48,6 +57,7 @@ def lifted(root: Node, frame: Frame) -> Node | None:
             _unsayable.update((node, root))
             return None
         template = known[node] = _lifted(node, frame)
+        frame.of_memory(template, node)
         stored = REALIZED[frame.device].get(node)
         if stored is not None and template not in frame.realized:
             frame.realized[template] = memory_of(stored)

@@ -11,6 +11,7 @@ from lazyten.frontend.core import mixed_precision
 from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.recorded.entries import DIRECT, Entry, fresh_tensor, repeated
 from lazyten.frontend.recorded.keys import (
+    Value,
     add_aliases,
     add_by_name,
     add_to_key,
@@ -82,7 +83,7 @@ def _found(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     if value is not None:
         frame.recorded += entry.weight
         return fresh_tensor(frame, value)
-    if entry is DIRECT or entry.writes and are_read_alone(_written(entry, operands)):
+    if entry is DIRECT or entry.writes and _is_read_alone(entry, operands, name):
         return function(*args, **kwargs)
     if entry.draws and len(frame.sources) != entry.first:  # sources have other numbers
         entry = _known.get((*name, len(frame.sources)))
@@ -94,12 +95,12 @@ def _found(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
 def _recorded(frame: Frame, function: Callable[..., Any], args: tuple[Any, ...],
               kwargs: dict[str, Any], operands: list[Handle[Any]], name: tuple[Any, ...]) -> Any:
     """Record an operation, remember what it did, and do it."""
-    entry, is_clean = record(frame, function, args, kwargs, operands)
+    entry, is_clean = record(frame, function, args, kwargs, operands, _values_of(name))
     if entry is None:
         if is_clean:
             _known.add(name, DIRECT)
         return function(*args, **kwargs)
-    if are_read_alone(_written(entry, operands)):
+    if _is_read_alone(entry, operands, name):
         return function(*args, **kwargs)
     if is_clean:
         _known.fresh = max(FRESH, 2 * frame.recorded, _known.fresh)
@@ -111,8 +112,16 @@ def _recorded(frame: Frame, function: Callable[..., Any], args: tuple[Any, ...],
     return repeated(frame, entry, operands)
 
 
-def _written(entry: Entry, operands: list[Handle[Any]]) -> list[Handle[Any]]:
-    return [operands[number] for number, _, _ in entry.writes]
+def _is_read_alone(entry: Entry, operands: list[Handle[Any]], name: tuple[Any, ...]) -> bool:
+    """Whether an operation writes to what is only to be read in a frame."""
+    values = _values_of(name)
+    written = [number for number, _, _ in entry.writes]
+    return are_read_alone([operands[n] for n in written], [values[n] for n in written])
+
+
+def _values_of(name: tuple[Any, ...]) -> list[Value]:
+    """What the operands are in a key."""
+    return [part for part in name if part.__class__ is Value]
 
 
 # ---- which functions -----------------------------------------------------------------------------
@@ -136,5 +145,6 @@ def record_methods(owner: type[Any]) -> None:
             is_special = name.startswith("__") and name.endswith("__")
             if name in _NOT or name.startswith("_") and not is_special:
                 continue
-            if isinstance(method, FunctionType) and gives_tensors(method):
+            if isinstance(method, FunctionType) and (gives_tensors(method)
+                                                     or name == "__setitem__"):
                 setattr(part, name, made.setdefault(method, recorded(method)))

@@ -24,10 +24,11 @@ from lazyten.storage.storage import Storage
 
 
 def record(frame: Frame, function: Callable[..., Any], args: tuple[Any, ...],
-           kwargs: dict[str, Any], operands: Sequence[Handle[Any]]) -> tuple[Entry | None, bool]:
+           kwargs: dict[str, Any], operands: Sequence[Handle[Any]],
+           values: Sequence[Value]) -> tuple[Entry | None, bool]:
     """What an operation does, None if no entry can say it; and whether it does so in each step."""
     try:
-        stand_ins = StandIns(frame, operands)
+        stand_ins = StandIns(frame, operands, values)
     except Unsayable:
         return None, False
     count = len(frame.sources)
@@ -43,27 +44,25 @@ def record(frame: Frame, function: Callable[..., Any], args: tuple[Any, ...],
         del frame.sources[count:]  # those of draws, which are to be made
 
 
-def _value(x: Handle[Any]) -> Value:
-    """What an operand was found to be when the key was made."""
-    value: Value = x._value
-    return value
+def _nothing(made: Sequence[Any]) -> None:
+    """What an operation gives that only writes."""
 
 
 class StandIns:
-    """What an operation is run on to be recorded: tensors over templates. made: the templates of
-    what it gave and wrote."""
+    """What an operation is run on to be recorded: tensors over templates. values: what the operands
+    are in the key; made: the templates of what the operation gave and wrote."""
 
-    def __init__(self, frame: Frame, operands: Sequence[Handle[Any]]) -> None:
+    def __init__(self, frame: Frame, operands: Sequence[Handle[Any]],
+                 values: Sequence[Value]) -> None:
         self.frame, self.operands = frame, operands
         self.made: list[Node] = []
         self.storages: dict[Storage, Storage] = {}
         self.tensors: dict[int, Any] = {}
         self.numbers: dict[Storage, int] = {}
-        for number, x in enumerate(operands):
+        for number, (x, value) in enumerate(zip(operands, values, strict=True)):
             real = x._storage
             stand_in = self.storages.get(real)
             if stand_in is None:
-                value = _value(x)
                 template = value.template
                 stand_in = self.storages[real] = Storage(template, real.device, value.keeps_graph)
                 stand_in.leaf_id, stand_in.was_freed = value.leaf_number, value.was_freed
@@ -71,7 +70,7 @@ class StandIns:
                 flat = unshaped(template)
                 if flat.op is Op.BUFFER and isinstance(flat.arg, Source) or not flat.src:
                     clean.update((template, flat))
-            elif stand_in._node is not _value(x).template:  # here its graph, there its memory
+            elif stand_in._node is not value.template:  # here its graph, there its memory
                 raise Unsayable
             if id(x) not in self.tensors:
                 self.tensors[id(x)] = Handle._view(stand_in, x._moves,
@@ -100,7 +99,9 @@ class StandIns:
         self._check()
         kind: Callable[..., Any] | None = None
         several = [given]
-        if isinstance(given, tuple | list):
+        if given is None:
+            several, kind = [], _nothing
+        elif isinstance(given, tuple | list):
             several = list(given)
             kind = getattr(type(given), "_make", type(given))
         fresh: dict[Storage, int] = {}
@@ -129,15 +130,15 @@ class StandIns:
                 raise Unsayable
         return found
 
-    def added(self, x: Handle[Any]) -> Any:
+    def added(self, x: Handle[Any], value: Value) -> Any:
         """A stand-in for a tensor that turns up while the operation is recorded, and is only read:
         not for one of the operands."""
         found = self.tensors.get(id(x))
         if found is None:
-            template = _value(x).template
+            template = value.template
             clean.update((template, unshaped(template)))
             found = self.tensors[id(x)] = Handle._view(Storage(template, self.frame.device),
-                                                       x._moves, None)
+                                                       value.moves, None)
         return found
 
     def _check(self) -> None:

@@ -235,6 +235,24 @@ def test_threads_train_side_by_side() -> None:
         assert together[n] == pytest.approx(found[n], rel=1e-9)
 
 
+def test_threads_that_do_the_same_with_values_of_their_own_have_memory_of_their_own() -> None:
+    wrong: list[int] = []
+
+    def run_one(number: int) -> None:
+        x = lt.full((40_000,), float(number)).contiguous().realize()
+        for _ in range(60):
+            y = (x * 2 + 1).sum()
+            if y.item() != 40_000 * (2 * number + 1):
+                wrong.append(number)
+
+    threads = [threading.Thread(target=run_one, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
 def test_a_frame_keeps_no_memory_alive_once_its_tensors_are_gone() -> None:
     x = lt.rand(100_000).realize()
     before = lt.memory_stats("cpu").in_use
