@@ -64,7 +64,7 @@ WITHOUT_A_ROW = named("lt", """
     isreal logspace mv nanquantile rsub scalar_tensor split_with_sizes unravel_index vdot
     alias_copy constant_pad_nd i0 mvlgamma polygamma empty_permuted empty_strided grid_sampler
     grid_sampler_2d
-    grid_sampler_3d histogramdd real unsafe_split_with_sizes split_with_sizes_copy
+    grid_sampler_3d histogramdd real unsafe_split_with_sizes split_with_sizes_copy view_copy
     as_strided_scatter bartlett_window blackman_window hamming_window hann_window kaiser_window
 
     bernoulli empty normal randint_like

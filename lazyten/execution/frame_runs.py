@@ -17,6 +17,7 @@ from lazyten.execution.realization import Options
 from lazyten.execution.segment import Root, Segment
 from lazyten.ir.node import Node, substitute, toposort
 from lazyten.schedule.deciding import read_by
+from lazyten.storage import history
 from lazyten.storage.frames import Deferred, Frame, end, known_template, memory_of, settle
 from lazyten.storage.storage import Buffer, Storage
 from lazyten.support import observers
@@ -121,6 +122,7 @@ def note_step(frame: Frame) -> None:
 def forget() -> None:
     """Forget all programs."""
     Frame.usual_limit = SHORTEST
+    history.forget_steps()
     _wanted.clear()
     _programs.clear()
     _with_memory.clear()

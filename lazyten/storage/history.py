@@ -157,6 +157,11 @@ def is_long(history: History) -> bool:
     return history.depth >= depth or _here.count - history.since >= span
 
 
+def forget_steps() -> None:
+    """What is long does not depend any more on the steps that were seen."""
+    _here.long = DEPTH, SPAN
+
+
 def looked(asked: Iterable[Storage]) -> None:
     """Count a look, at which these values are about to be computed. A step of training is one unit,
     however deep the model: after one, only what is twice as long is long."""

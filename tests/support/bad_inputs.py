@@ -1095,7 +1095,7 @@ TRANSFORMS = [
     Bad("functional_call of a function", lambda t: func.functional_call(squares, {}, t.f),
         A, "functional_call", ("squares",), "give a layer"),
     Bad("functional_call with a list", lambda t: func.functional_call(t.layer, [t.f], t.f),
-        D, "functional_call", ("list",), "named_parameters()"),
+        D, "functional_call", ("Tensor",), "named_parameters()"),
     Bad("functional_call with another name",
         lambda t: func.functional_call(t.layer, {"w": t.f}, t.f),
         W, "functional_call", ("'w'", "Linear"), "weight, bias"),
