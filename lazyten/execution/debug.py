@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from textwrap import fill
 from weakref import WeakSet
 
 from lazyten.ir.kernel import Kernel
@@ -28,6 +27,8 @@ _FREE = frozenset({
 
 MOST_TYPES = 8
 """A launch that stores more kinds of arrays says only how many they are."""
+A_ROW = 5
+"""So many passes are shown in a line."""
 
 _HEADER = f"{'kernel':<28} {'output':<24} {'us':>9} {'GFLOP/s':>8} {'GB/s':>7}  line"
 
@@ -118,8 +119,9 @@ def show_break(name: str, reason: str) -> None:
 
 def show_passes(seconds: Mapping[str, float]) -> None:
     """DEBUG=3: how long each pass took for a schedule and its kernels, in the order of passes."""
-    parts = (f"{name} {seconds[name] * 1e3:.2f} ms" for name in NAMES if name in seconds)
-    print(fill(f"passes: {', '.join(parts)}", 100, subsequent_indent="  "))
+    parts = [f"{name} {seconds[name] * 1e3:.2f} ms" for name in NAMES if name in seconds]
+    rows = [", ".join(parts[i:i + A_ROW]) for i in range(0, len(parts), A_ROW)]
+    print("passes: " + ",\n  ".join(rows))
 
 
 def show_program(kernel: Kernel, program: Program, detail: int) -> None:
