@@ -20,7 +20,6 @@ from lazyten.ir.ops import Op
 from lazyten.storage import frames, levels, tracing
 from lazyten.storage.frames import Deferred, Frame, go_on, here, known_template, under_way
 from lazyten.storage.placement import Device, default_device
-from lazyten.storage.storage import Storage
 from lazyten.support import grad_mode
 
 LONGEST = 64
@@ -65,25 +64,27 @@ def goes_on_in(frame: Frame) -> bool:
 
 
 def frame_for(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Frame:
-    """The frame for an operation where there is none under way: that of an operand that keeps its
-    graph, or a new one."""
-    for storage in _storages(args, kwargs):
-        if storage.__class__ is Deferred and storage.keeps_graph and goes_on_in(storage._frame):
+    """The frame for an operation where there is none under way: that of an operand whose graph goes
+    on, or a new one."""
+    for x in _tensors(args, kwargs):
+        storage = x._storage
+        if storage.__class__ is Deferred and storage.keeps_graph and x._lineage is None \
+                and _grad.enabled and goes_on_in(storage._frame):
             return storage._frame  # type: ignore[no-any-return]
     return begun(device_of(args, kwargs) or default_device())
 
 
 def device_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
     """The device of the first tensor among arguments."""
-    first = next(_storages(args, kwargs), None)
-    return None if first is None else first.device
+    first = next(_tensors(args, kwargs), None)
+    return None if first is None else first._storage.device
 
 
-def _storages(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Storage]:
+def _tensors(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Handle[Any]]:
     for x in (*args, *kwargs.values()):
         for one in x if type(x) in (list, tuple) else (x,):
             if isinstance(one, Handle):
-                yield one._storage
+                yield one
 
 
 def begun(device: str) -> Frame:
@@ -103,7 +104,7 @@ def add_to_key(args: Sequence[Any], key: list[Any], operands: list[Handle[Any]],
             s = x._storage
             if value is None or s._mark != frame.number or value.template is not s._template \
                     or value.moves is not x._moves \
-                    or value.leaf_number != frame.leaf_numbers.get(s.leaf_id, -1) \
+                    or value.leaf_number != frame.leaf_numbers.get(s.leaf_id, 0) \
                     or value.keeps_graph is not s.keeps_graph or x._lineage is not None \
                     or value.was_freed is not s.was_freed \
                     or s.leaf_id is not None and s.__class__ is Deferred:

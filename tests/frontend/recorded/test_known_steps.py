@@ -133,6 +133,97 @@ def test_memory_that_others_write_to_is_read_when_an_operation_is_called() -> No
         assert z.tolist() == [3 * (k + 2)] * 3
 
 
+def _gan() -> Iterator[None]:
+    first, second = nn.Linear(3, 4), nn.Linear(4, 1)
+    optimizers = [lt.optim.Adam(m.parameters(), lr=0.01) for m in (first, second)]
+    while True:
+        made = first(lt.tensor([[1.0, 2.0, 3.0]])).tanh()
+        optimizers[0].zero_grad()
+        (second(made) ** 2).mean().backward()
+        optimizers[0].step()
+        optimizers[1].zero_grad()
+        ((second(made.detach()) - 1) ** 2).mean().backward()  # of the step before this one
+        optimizers[1].step()
+        yield
+
+
+def _carried() -> Iterator[None]:
+    cell = nn.GRUCell(3, 4)
+    optimizer, h = lt.optim.SGD(cell.parameters(), lr=0.01), lt.zeros(1, 4)
+    while True:
+        optimizer.zero_grad()
+        h = cell(lt.tensor([[1.0, 2.0, 3.0]]), h.detach())
+        (h ** 2).mean().backward()
+        optimizer.step()
+        yield
+
+
+def _looked_at_without_gradients() -> Iterator[None]:
+    layer = nn.Linear(3, 4)
+    optimizer, total = lt.optim.SGD(layer.parameters(), lr=0.01), lt.zeros(())
+    while True:
+        out = layer(lt.tensor([[1.0, 2.0, 3.0]]))
+        loss = F.cross_entropy(out, lt.tensor([1]))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        with lt.no_grad():
+            total = total + loss
+            (out.argmax(1) == 1).sum().item()
+        yield
+
+
+def _written_masks() -> Iterator[None]:
+    w = lt.tensor([1.0, -2.0, 3.0], requires_grad=True)
+    optimizer = lt.optim.SGD([w], lr=0.01)
+    while True:
+        scale = lt.tensor([2.0, 0.5, -1.0]) ** 2
+        scale[scale > 1] = 0
+        optimizer.zero_grad()
+        lt.einsum("i,i->", w, scale).backward()
+        optimizer.step()
+        yield
+
+
+def _leaves_of_each_step() -> Iterator[None]:
+    layer = nn.Linear(3, 1)
+    optimizer = lt.optim.SGD(layer.parameters(), lr=0.01)
+    while True:
+        x = lt.tensor([[1.0, 2.0, 3.0]]).requires_grad_()
+        layer(x).sum().backward()
+        assert x.grad is not None
+        optimizer.zero_grad()
+        (layer(x.detach() + 0.1 * x.grad.sign()) ** 2).mean().backward()
+        optimizer.step()
+        yield
+
+
+@pytest.mark.parametrize(("steps", "most"), [
+    (_gan, 10), (_carried, 8), (_looked_at_without_gradients, 8), (_written_masks, 30),
+    (_leaves_of_each_step, 12)])
+def test_a_step_of_any_kind_is_known(steps: Callable[[], Iterator[None]], most: int,
+                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    work_out = node._shape_of
+    monkeypatch.setattr(node, "_shape_of", lambda *args: made.append(1) or work_out(*args))
+    counts = []
+    for _, _ in zip(range(12), steps(), strict=False):
+        counts.append(len(made))
+        made.clear()
+    assert max(counts[8:]) <= most, counts
+
+
+def test_what_was_recorded_of_a_value_reads_it_though_it_was_computed_apart() -> None:
+    x, w = lt.rand(40, 70).realize(), lt.rand(70, 30).realize()
+    y = x @ w
+    template, most = y._storage._template, y.max()
+    frame = most._storage._frame
+    assert y._storage._node.op is not Op.BUFFER  # asked for, it is a graph as without frames
+    y.realize()
+    assert template in frame.realized
+    assert (y == most).any().item()
+
+
 def test_training_gives_the_same_losses() -> None:
     found: Values = []
     expected: Values = []
