@@ -331,7 +331,7 @@ def test_threads_that_do_the_same_with_values_of_their_own_have_memory_of_their_
 
     def run_one(number: int) -> None:
         x = lt.full((40_000,), float(number)).contiguous().realize()
-        for _ in range(60):
+        for _ in range(200):
             y = (x * 2 + 1).sum()
             if y.item() != 40_000 * (2 * number + 1):
                 wrong.append(number)
