@@ -15,6 +15,8 @@ import reporting
 from golden_text import Golden
 from hypothesis import Phase, settings
 
+from lazyten.storage import frames
+
 os.environ.setdefault("LAZYTEN_VERIFY", "1")  # every pass checks what it is given
 os.environ["LAZYTEN_CACHE"] = "0"  # and runs: no test meets the code of an earlier run
 
@@ -112,7 +114,11 @@ def _needs(name: str) -> Sequence[pytest.MarkDecorator]:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skips tests that need an OpenCL device where none can be used."""
+    """Skips tests that need an OpenCL device where none can be used. No test computes what another
+    has left pending, which would be due with its own."""
+    for frame in (frames.here.current(), *[found() for found in frames.here.others.values()]):
+        if frame is not None:
+            frames.end(frame)
     reason = opencl_if_there.lacking() if item.get_closest_marker("opencl") else None
     if reason is not None:
         pytest.skip(reason)

@@ -64,6 +64,19 @@ def lifted(root: Node, frame: Frame) -> Node | None:
     return known[root] if sayable.are_sayable([known[root]]) else None
 
 
+def with_sources(template: Node, frame: Frame) -> Node:
+    """A template that holds memory of this step, such as a number that changes, over sources."""
+    known: dict[Node, Node] = {}
+    for node in toposort([template]):
+        if node.op is Op.BUFFER and isinstance(node.arg, Buffer):
+            if node not in frame.lifted:
+                frame.lifted[node] = frame.source(node.arg, node.shape)
+            known[node] = frame.lifted[node]
+        else:
+            known[node] = rebuild(node, tuple([known[s] for s in node.src]))
+    return known[template]
+
+
 def _is_sayable(node: Node) -> bool:
     if node.op is Op.BUFFER:
         return isinstance(node.arg, Buffer)

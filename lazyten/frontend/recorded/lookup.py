@@ -20,7 +20,7 @@ from lazyten.frontend.recorded.keys import (
     device_of,
     frame_for,
 )
-from lazyten.frontend.recorded.recording import record
+from lazyten.frontend.recorded.recording import over_sources, record
 from lazyten.ir import dtype as dt
 from lazyten.storage import levels, tracing
 from lazyten.storage.frames import Frame, here
@@ -106,6 +106,8 @@ def _recorded(frame: Frame, function: Callable[..., Any], args: tuple[Any, ...],
         _known.fresh = max(FRESH, 2 * frame.recorded, _known.fresh)
         _known.add((*name, entry.first) if entry.draws and _known.get(name) else name, entry,
                    entry.weight)
+    else:
+        entry = over_sources(entry, frame)
     if entry.single is not None:
         frame.recorded += entry.weight
         return fresh_tensor(frame, entry.single)

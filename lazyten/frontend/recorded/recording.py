@@ -7,6 +7,7 @@ must not look at values, nor keep anything of one step, such as a tensor in a ru
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from lazyten.execution.lineage import Lineage
@@ -14,6 +15,7 @@ from lazyten.frontend.core import handle
 from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.recorded.entries import Entry, Fresh, Result, Same, View
 from lazyten.frontend.recorded.keys import Value, interned
+from lazyten.frontend.recorded.lifting import with_sources
 from lazyten.frontend.recorded.sayable import Unsayable, are_clean, clean
 from lazyten.ir.node import Node, toposort, unshaped
 from lazyten.ir.ops import Op
@@ -42,6 +44,19 @@ def record(frame: Frame, function: Callable[..., Any], args: tuple[Any, ...],
     finally:
         here.first_serial = here.frame = None
         del frame.sources[count:]  # those of draws, which are to be made
+
+
+def over_sources(entry: Entry, frame: Frame) -> Entry:
+    """The same with sources for memory of this step: what is made of it comes again."""
+    def lifted(value: Value) -> Value:
+        template = with_sources(value.template, frame)
+        return interned(template, value.moves, value.detached, value.leaf_number,
+                        value.keeps_graph, value.was_freed)
+    made = [replace(r, value=lifted(r.value)) if type(r) is Fresh else r for r in entry.results]
+    writes = [(number, with_sources(template, frame), keeps)
+              for number, template, keeps in entry.writes]
+    return replace(entry, results=tuple(made), writes=tuple(writes),
+                   single=None if entry.single is None else lifted(entry.single))
 
 
 def _nothing(made: Sequence[Any]) -> None:
