@@ -110,9 +110,9 @@ class Frame:
             self.leaf_numbers[leaf_id] = -len(self._leaf_ids)
         return self.leaf_numbers[leaf_id]
 
-    def leaf_id(self, number: int) -> int:
-        """The id of a leaf."""
-        return self._leaf_ids[-1 - number]
+    def leaf_id(self, number: Any) -> Any:
+        """The id of a leaf; what else LEAF has, as rules for gradients make it, stays."""
+        return self._leaf_ids[-1 - number] if isinstance(number, int) and number < 0 else number
 
     def read_again(self, number: int, buffer: Buffer, template: Node) -> Node:
         """What reads number `number` of what is realized, after all sources."""
@@ -145,7 +145,7 @@ class Frame:
                 known[node] = make(Op.BUFFER, node.dtype, (), self.sources[node.arg.number])
             else:
                 sources = tuple([known[s] for s in node.src])
-                known[node] = rebuild(node, sources) if not is_leaf(node) or node.arg >= 0 else \
+                known[node] = rebuild(node, sources) if node.op is not Op.LEAF else \
                     make(Op.LEAF, node.dtype, sources, self.leaf_id(node.arg), node.place)
             self.lifted[known[node]] = node
             if node in self.realized:

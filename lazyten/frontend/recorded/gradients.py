@@ -8,7 +8,7 @@ from weakref import ref
 from lazyten.autodiff import gradient, hooks
 from lazyten.execution import frame_runs
 from lazyten.frontend.core.handle import Handle, leaves
-from lazyten.frontend.recorded.keys import goes_on_in, is_on, value_of
+from lazyten.frontend.recorded.keys import Value, goes_on_in, is_on, value_of
 from lazyten.frontend.recorded.sayable import are_sayable, is_clean
 from lazyten.ir.node import Node, const, elementwise, make
 from lazyten.ir.ops import Op
@@ -46,9 +46,11 @@ def backward(root: Handle[Any], retain_graph: bool) -> bool:
     if any(x is not None and x._grad is not None and x._grad._storage.__class__ is Deferred
            for x in owners):
         _compute_gradients(owners)
-        if not goes_on_in(frame):
-            return False
-    _collect(frame, root._storage, parts, owners)
+    before = [None if x is None or x._grad is None else value_of(x._grad, frame) for x in owners]
+    if not goes_on_in(frame) or any(x is not None and x._grad is not None and value is None
+                                    for x, value in zip(owners, before, strict=True)):
+        return False
+    _collect(frame, root._storage, parts, owners, before)
     if not retain_graph:
         storage.free_graph()
     return True
@@ -106,20 +108,18 @@ def _compute_gradients(owners: Sequence[Any]) -> None:
                 frame_runs.compute(storage._frame, [storage])
 
 
-def _collect(frame: Frame, root: Storage, parts: Parts, owners: Sequence[Any]) -> None:
-    """Add the gradients to `.grad` of the leaves."""
+def _collect(frame: Frame, root: Storage, parts: Parts, owners: Sequence[Any],
+             before: Sequence[Value | None]) -> None:
+    """Add the gradients to `.grad` of the leaves, which is `before` where there is one."""
     touched = [root]
-    for (_, part), owner in zip(parts, owners, strict=True):
+    for (_, part), owner, known in zip(parts, owners, before, strict=True):
         if owner is None:
             continue
-        if owner._grad is None:
+        if known is None:
             owner._grad = Handle._view(deferred(frame, part, False), (), None)
             frame.recorded += 1
         else:
-            storage = owner._grad._storage
-            known = value_of(owner._grad, frame)
-            before = storage._node if known is None else known.template
-            defer(storage, frame, elementwise(Op.ADD, before, part), False)
+            defer(owner._grad._storage, frame, elementwise(Op.ADD, known.template, part), False)
         touched.append(owner._grad._storage)
     group = tuple(map(ref, touched))
     for storage in touched:

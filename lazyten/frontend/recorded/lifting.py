@@ -68,25 +68,34 @@ def with_sources(template: Node, frame: Frame) -> Node:
     """A template that holds memory of this step, such as a number that changes, over sources."""
     known: dict[Node, Node] = {}
     for node in toposort([template]):
-        if node.op is Op.BUFFER and isinstance(node.arg, Buffer):
+        memory = _memory(node) if node.op is Op.BUFFER else None
+        if memory is not None:
             if node not in frame.lifted:
-                frame.lifted[node] = frame.source(node.arg, node.shape)
+                frame.lifted[node] = frame.source(memory, node.shape)
             known[node] = frame.lifted[node]
         else:
             known[node] = rebuild(node, tuple([known[s] for s in node.src]))
     return known[template]
 
 
+def _memory(node: Node) -> Buffer | None:
+    """What a BUFFER of this step reads; None for a source."""
+    found: Buffer | None = node.arg if isinstance(node.arg, Buffer) else node.arg.memory
+    return found
+
+
 def _is_sayable(node: Node) -> bool:
     if node.op is Op.BUFFER:
-        return isinstance(node.arg, Buffer)
+        return _memory(node) is not None
     return node.op is not Op.COPY and (node.op is not Op.CUSTOM_GRADIENT
                                        or sayable.holds_no_value(node.arg))
 
 
 def _lifted(node: Node, frame: Frame) -> Node:
     if node.op is Op.BUFFER:
-        return frame.source(node.arg, node.shape)
+        memory = _memory(node)
+        assert memory is not None
+        return frame.source(memory, node.shape)
     sources = tuple([frame.lifted[s] for s in node.src])
     if node.op is Op.CUSTOM_GRADIENT:
         return make(node.op, node.dtype, sources, _equal_rule(node.arg), node.place)
