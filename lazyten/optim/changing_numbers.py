@@ -17,6 +17,7 @@ from lazyten.frontend.tensor import Tensor
 from lazyten.ir.dtype import DType, Scalar
 from lazyten.ir.node import Node
 from lazyten.operators.math.elementwise import numbers
+from lazyten.storage import frames
 
 
 class ChangingNumbers:
@@ -63,6 +64,10 @@ class ChangingNumbers:
             return None
         last, changes = self._seen[place]
         changes = changes or last != value
+        if changes:
+            self._place = place
+            frames.refuse_values()  # an operation of one number is not looked up for the next
+            self._place = place + 1
         self._seen[place] = value, changes
         if not changes:
             return None
