@@ -65,8 +65,11 @@ def test_a_program_of_some_hundred_operations_computes_nothing_before_a_look() -
     assert x.tolist() == [41, 81, 81, 81]
 
 
-def test_a_step_by_hand_is_one_plan_with_the_update_as_that_of_an_optimizer_is() -> None:
+@pytest.mark.parametrize("hooked", [False, True])
+def test_a_step_by_hand_is_one_plan_with_the_update_as_that_of_an_optimizer_is(
+        hooked: bool) -> None:
     x, w = lt.ones(8, 3).contiguous().realize(), lt.zeros(3, 1, requires_grad=True)
+    handle = w.register_hook(lambda gradient: None) if hooked else None  # not looked up then
 
     def step() -> None:
         loss = ((x @ w - 1) ** 2).mean()
@@ -86,6 +89,8 @@ def test_a_step_by_hand_is_one_plan_with_the_update_as_that_of_an_optimizer_is()
         assert plans[0] is plans[1]
         w.numpy()
     assert len(plans) == 2
+    if handle is not None:
+        handle.remove()
 
 
 def test_several_gradients_and_updates_by_hand_are_computed_together() -> None:

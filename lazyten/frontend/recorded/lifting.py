@@ -28,8 +28,10 @@ _unsayable: WeakSet[Node] = WeakSet()
 
 
 def lift(storage: Storage, frame: Frame) -> bool:
-    """Make a value known in a frame of this thread and of its device, if a template can say it."""
-    if storage.shared is not None or storage.leaf_id is not None \
+    """Make a value known in a frame of this thread and of its device, if a template can say it. Not
+    a gradient that backward() has made outside of frames: it is computed with the loss and others,
+    once for all."""
+    if storage.shared is not None or storage.leaf_id is not None or storage.companions \
             or storage.__class__ is Deferred and storage._frame.thread != get_ident():
         return False
     if not storage.keeps_graph:
