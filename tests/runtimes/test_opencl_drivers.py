@@ -87,7 +87,7 @@ def test_kernels_keep_to_the_limits_of_the_driver(monkeypatch: pytest.MonkeyPatc
 def test_a_named_target_is_that_of_the_device_too(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, found in {"x86-64-v2": (16, 16), "x86-64-v4": (64, 32)}.items():
         monkeypatch.setenv("LAZYTEN_TARGET", name)
-        made = cpu_target(device("", "")).target
+        made = cpu_target(device("", ""))
         assert (made.vector_bytes, made.vector_registers, made.l2_bytes) == (
             *found, Target().l2_bytes)
 
