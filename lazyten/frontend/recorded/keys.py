@@ -166,7 +166,7 @@ def value_of(x: Handle[Any], frame: Frame) -> Value | None:
     elif keeps_graph and (lineage is not None or not _grad.enabled) \
             and (buffer := frame_runs.looked_at(storage)) is not None:
         template, keeps_graph = frame.memory(storage, buffer), False
-    elif lift(storage, frame):
+    elif not keeps_graph and lift(storage, frame):
         template = known_template(storage)
     else:
         return None
