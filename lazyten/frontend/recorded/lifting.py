@@ -1,8 +1,9 @@
 """Values that came about outside of a frame are made known in it: their graphs over real memory are
 written again over its sources, as if they had been recorded there.
 
-In: a frame, and a storage that it does not know: what an operation gave that no entry can say, or
-what another frame computed and keeps its graph. Out: whether the frame knows it now.
+In: a frame, and a storage that it does not know: what an operation gave that no entry can say. Out:
+whether the frame knows it now. A value that keeps its graph is not lifted: the operations that read
+it are run on the tensors themselves.
 """
 from __future__ import annotations
 
