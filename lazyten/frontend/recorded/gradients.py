@@ -8,7 +8,7 @@ from weakref import ref
 from lazyten.autodiff import gradient, hooks
 from lazyten.execution import frame_runs
 from lazyten.frontend.core.handle import Handle, leaves
-from lazyten.frontend.recorded.keys import Value, goes_on_in, is_on, value_of
+from lazyten.frontend.recorded.keys import goes_on_in, is_on, value_of
 from lazyten.frontend.recorded.sayable import are_sayable, is_clean
 from lazyten.ir.node import Node, const, elementwise, make
 from lazyten.ir.ops import Op
@@ -50,7 +50,7 @@ def backward(root: Handle[Any], retain_graph: bool) -> bool:
     if not goes_on_in(frame) or any(x is not None and x._grad is not None and value is None
                                     for x, value in zip(owners, before, strict=True)):
         return False
-    _collect(frame, root._storage, parts, owners, before)
+    _collect(frame, root._storage, parts, owners)
     if not retain_graph:
         storage.free_graph()
     return True
@@ -108,18 +108,19 @@ def _compute_gradients(owners: Sequence[Any]) -> None:
                 frame_runs.compute(storage._frame, [storage])
 
 
-def _collect(frame: Frame, root: Storage, parts: Parts, owners: Sequence[Any],
-             before: Sequence[Value | None]) -> None:
-    """Add the gradients to `.grad` of the leaves, which is `before` where there is one."""
+def _collect(frame: Frame, root: Storage, parts: Parts, owners: Sequence[Any]) -> None:
+    """Add the gradients to `.grad` of the leaves, which is known in the frame where there is one. A
+    leaf that was read twice, from other memory, has two."""
     touched = [root]
-    for (_, part), owner, known in zip(parts, owners, before, strict=True):
+    for (_, part), owner in zip(parts, owners, strict=True):
         if owner is None:
             continue
-        if known is None:
+        if owner._grad is None:
             owner._grad = Handle._view(deferred(frame, part, False), (), None)
             frame.recorded += 1
         else:
-            defer(owner._grad._storage, frame, elementwise(Op.ADD, known.template, part), False)
+            defer(owner._grad._storage, frame, elementwise(
+                Op.ADD, known_template(owner._grad._storage), part), False)
         touched.append(owner._grad._storage)
     group = tuple(map(ref, touched))
     for storage in touched:
