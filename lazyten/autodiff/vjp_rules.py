@@ -216,19 +216,44 @@ def _scatter_values(g: Node, node: Node) -> Node:
 
 
 def _scatter_factors(g: Node, node: Node) -> Node:
-    """g times the product of all else at a value's place; zeros as in `_reduce_mul`."""
+    """g times the product of all else at a value's place: that of what is not 0, divided by the
+    value, times that of the zeros, which is 0 but has gradients."""
     base, positions, values = node.src
     axis, _ = node.arg
-    no_base, no_value = equal(base, like(base, 0.0)), equal(values, like(values, 0.0))
-    nonzero = elementwise(Op.WHERE, no_value, like(values, 1.0), values)
-    product = scatter(elementwise(Op.WHERE, no_base, like(base, 1.0), base), axis, positions,
-                      nonzero, Op.MUL)
-    own = elementwise(Op.WHERE, no_value, like(values, 1.0), like(values, 0.0))
-    zeros = scatter(elementwise(Op.WHERE, no_base, like(base, 1.0), like(base, 0.0)), axis,
-                    positions, own, Op.ADD)
-    others = div(gather(mul(g, product), axis, positions), nonzero)
-    more = elementwise(Op.CMPNE, gather(zeros, axis, positions), own)
-    return elementwise(Op.WHERE, more, like(values, 0.0), others)
+    (base_left, base_zero), (left, zero) = _without_zeros(base), _without_zeros(values)
+    product = scatter(base_left, axis, positions, left, Op.MUL)
+    others = div(gather(mul(g, product), axis, positions), left)
+    return mul(others, _product_of_other_zeros(base, base_zero, axis, positions, values, zero))
+
+
+def _without_zeros(x: Node) -> tuple[Node, Node]:
+    """x with 1 for 0, and where it is 0."""
+    zero = equal(x, like(x, 0.0))
+    return elementwise(Op.WHERE, zero, like(x, 1.0), x), zero
+
+
+def _product_of_other_zeros(base: Node, base_zero: Node, axis: int, positions: Node, values: Node,
+                            zero: Node) -> Node:
+    """For each value the product of the others at its place that are 0, as sums of them and of
+    their squares, whose first two gradients are those of a product: 1 of none, s of one, and
+    (s * s - squares) / 2 of two; of more, all of these are 0."""
+    def of_others(power: int) -> Node:
+        at_base, own = (_masked_power(x, where, power)
+                        for x, where in ((base, base_zero), (values, zero)))
+        total = gather(scatter(at_base, axis, positions, own, Op.ADD), axis, positions)
+        return elementwise(Op.SUB, total, own)
+    count, total = of_others(0), of_others(1)
+    pair = scale(elementwise(Op.SUB, mul(total, total), of_others(2)), 0.5)
+    result = like(values, 0.0)
+    for number, product in ((2, pair), (1, total), (0, like(values, 1.0))):
+        result = elementwise(Op.WHERE, equal(count, like(count, number)), product, result)
+    return result
+
+
+def _masked_power(x: Node, where: Node, power: int) -> Node:
+    """x ** power where `where`, 0 elsewhere."""
+    full = like(x, 1.0) if power == 0 else x if power == 1 else mul(x, x)
+    return elementwise(Op.WHERE, where, full, like(x, 0.0))
 
 
 def scatter_ties(node: Node) -> Node:

@@ -41,6 +41,20 @@ class DType:
         return self.kind in "fs"
 
     @property
+    def is_floating_point(self) -> bool:
+        """PyTorch's word for it."""
+        return self.is_float
+
+    @property
+    def is_complex(self) -> bool:
+        """There are no complex numbers."""
+        return False
+
+    @property
+    def is_signed(self) -> bool:
+        return self.kind not in "ub"
+
+    @property
     def is_stored(self) -> bool:
         """An 8-bit float: it is moved and converted, and has no arithmetic."""
         return self.kind == "s"

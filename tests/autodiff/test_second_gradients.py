@@ -2,6 +2,7 @@
 own and of what is made of them."""
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -72,6 +73,12 @@ CASES: dict[str, tuple[Function, np.ndarray[Any, Any]]] = {
     "max_pool2d that overlaps": (activation("max_pool2d", 3, 2, 1), IMAGE),
     "max_pool1d": (lambda m, F, x: F.max_pool1d(x[0], 2), IMAGE),
     "adaptive_max_pool2d": (activation("adaptive_max_pool2d", 4), IMAGE),
+    **{f"avg_pool2d {options}": (activation("avg_pool2d", *options), IMAGE) for options in (
+        (2,), (3, 2, 1), (3, 2, 1, True, False), (2, None, 0, False, True, 3), ((2, 3), (1, 2)))},
+    "avg_pool1d": (lambda m, F, x: F.avg_pool1d(x[0], 2), IMAGE),
+    "avg_pool3d": (activation("avg_pool3d", 2), IMAGE),
+    **{f"adaptive_avg_pool2d {size}": (activation("adaptive_avg_pool2d", size), IMAGE)
+       for size in (2, 4, (1, None))},
     "bilinear": (lambda m, F, x: F.interpolate(x, (4, 9), mode="bilinear"), IMAGE),
     "conv2d": (lambda m, F, x: F.conv2d(x, x[:, :, :3, :3]), IMAGE),
     "conv_transpose2d": (lambda m, F, x: F.conv_transpose2d(
@@ -89,9 +96,23 @@ CASES: dict[str, tuple[Function, np.ndarray[Any, Any]]] = {
     "with a pos_weight": (lambda m, F, x: F.binary_cross_entropy_with_logits(
         x, target(m, x), reduction="none", pos_weight=target(m, x)), ROWS),
     "cross_entropy": (labelled("cross_entropy"), ROWS),
+    **{f"nll_loss {name}": (lambda m, F, x, options=options: F.nll_loss(
+        x, m.arange(3, device=x.device), **options), ROWS) for name, options in (
+            ("mean", {}), ("sum", {"reduction": "sum"}), ("none", {"reduction": "none"}),
+            ("ignoring", {"ignore_index": 1}))},
+    "nll_loss of weights": (lambda m, F, x: F.nll_loss(
+        x, m.arange(3, device=x.device), target(m, x)[0]), ROWS),
+    "threshold": (activation("threshold", 0.1, 0.3), ROWS),
+    "copysign": (lambda m, F, x: x[:2].copysign(x[1:]), ROWS),
     "scatter_add": (lambda m, F, x: x.scatter_add(1, index(m, x), x[:, :2] * 2), ROWS),
     "scatter_reduce": (
         lambda m, F, x: x.scatter_reduce(1, index(m, x), x[:, :2] * 2, "amax"), ROWS),
+    **{f"scatter_reduce prod {rest}": (
+        lambda m, F, x, with_base=rest == "with the base": x.scatter_reduce(
+            1, index(m, x), x[:, :2] * 2, "prod", include_self=with_base), ROWS)
+       for rest in ("with the base", "alone")},
+    "index_reduce prod": (
+        lambda m, F, x: x.index_reduce(1, index(m, x)[0], x[:, :2] * 2, "prod"), ROWS),
     "index_fill": (lambda m, F, x: x.index_fill(1, index(m, x)[0], x[0, 0]), ROWS),
     "written over": (lambda m, F, x: (x * 2).copy_(x * x), ROWS),
     "written into what is detached": (lambda m, F, x: (x * 2).detach().mul_(x * x), ROWS),
@@ -115,6 +136,7 @@ def gradients(m: Any, F: Any, x: Any, function: Function, squared: bool) -> list
 
 
 @pytest.mark.torch
+@pytest.mark.filterwarnings("ignore:index_reduce")
 @pytest.mark.parametrize("squared", [True, False], ids=["of a square", "of the sum"])
 @pytest.mark.parametrize("name", CASES)
 def test_higher_gradients_are_pytorchs(name: str, squared: bool) -> None:
@@ -130,7 +152,10 @@ def test_higher_gradients_are_pytorchs(name: str, squared: bool) -> None:
 
 
 @pytest.mark.parametrize("name", ["relu", "F.relu6", "F.hardtanh", "F.hardshrink", "F.softshrink",
-                                  "F.leaky_relu", "max_pool2d", "adaptive_max_pool2d"])
+                                  "F.leaky_relu", "max_pool2d", "adaptive_max_pool2d",
+                                  "avg_pool2d (3, 2, 1)", "avg_pool1d", "avg_pool3d",
+                                  "adaptive_avg_pool2d 4", "nll_loss mean", "nll_loss of weights",
+                                  "threshold", "copysign"])
 def test_a_second_gradient_that_is_0_is_no_error(name: str, device: str) -> None:
     function, values = CASES[name]
     x = lt.tensor(values, dtype="float32", device=device, requires_grad=True)
@@ -162,3 +187,40 @@ def test_a_quantile_has_a_gradient_for_its_share(device: str) -> None:
             getattr(x if name == "nanquantile" else x[:1], name)(q, 1).sum().backward()
             results.append(q.grad.numpy())
         np.testing.assert_allclose(*results)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("with_base", [True, False])
+def test_higher_gradients_of_products_with_zeros_are_those_of_plain_products(
+        with_base: bool, device: str) -> None:
+    """Where several zeros meet, PyTorch refuses scatter_reduce's second gradients, so its prod of
+    the same numbers tells them."""
+    rows = [np.array(row) for row in itertools.product([0.0, 1.5], repeat=4)]
+    base, given = np.tile([0.0, -2.0], 8), np.stack(rows)
+    both = np.concatenate([base[:, None], given], 1)
+
+    def scattered(m: Any, F: Any, x: Any) -> Any:
+        at = m.zeros(16, 4, dtype=m.int64, device=x.device)
+        return x[:, :1].scatter_reduce(1, at, x[:, 1:], "prod", include_self=with_base)
+    x = torch.tensor(both, requires_grad=True)
+    expected = gradients(torch, torch.nn.functional, x,
+                         lambda m, F, x: x[:, 1 - with_base:].prod(1), True)
+    own = lt.tensor(both, device=device, requires_grad=True)
+    for mine, theirs in zip(gradients(lt, functional, own, scattered, True), expected, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-9)
+
+
+def test_the_second_gradient_of_ctc_loss_reaches_the_scores(device: str) -> None:
+    rng = np.random.default_rng(0)
+    at, step, weights = rng.normal(size=(3, 4, 2, 3))
+
+    def first(values: np.ndarray[Any, Any]) -> tuple[lt.Tensor, lt.Tensor]:
+        scores = lt.tensor(values, device=device, requires_grad=True)
+        labels = lt.tensor([[1, 2], [2, 2]], device=device)
+        loss = functional.ctc_loss(scores.log_softmax(2), labels, [4, 3], [2, 1])
+        g, = lt.autograd.grad(loss * loss, scores, create_graph=True)
+        return scores, (g * lt.tensor(weights, device=device)).sum()
+    scores, total = first(at)
+    second, = lt.autograd.grad(total, scores)
+    near = (first(at + 1e-6 * step)[1] - first(at - 1e-6 * step)[1]).item() / 2e-6
+    assert (second.numpy() * step).sum() == pytest.approx(near, rel=1e-6)

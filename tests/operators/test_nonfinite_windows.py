@@ -80,6 +80,31 @@ def test_what_is_not_finite_spreads_as_in_pytorch(name: str, special: float, dev
             np.testing.assert_allclose(mine.grad.numpy(), other.grad.numpy(), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.torch
+@pytest.mark.parametrize(("place", "special"), [("weight", math.inf), ("gradient", math.nan)])
+@pytest.mark.parametrize("name", [name for name in CASES if name.startswith("conv")])
+def test_a_weight_that_is_not_finite_makes_nan_of_zeros_and_never_another_number(
+        name: str, place: str, special: float) -> None:
+    function, shape, kernel = CASES[name]
+    rng = np.random.default_rng(0)
+    given = [np.round(rng.normal(size=s), 2) for s in (shape, kernel)]
+    given.append(rng.normal(size=tuple(function(torch.nn.functional, *map(
+        torch.tensor, given)).shape)))
+    changed = given[1 if place == "weight" else 2]
+    changed[tuple(0 if place == "weight" else n // 2 for n in changed.shape)] = special
+    results = []
+    for m, F, where in ((lt, functional, {"device": "interpreter"}),
+                        (torch, torch.nn.functional, {})):
+        x, w, g = (m.tensor(v, requires_grad=i < 2, **where) for i, v in enumerate(given))
+        y = function(F, x, w)
+        y.backward(g)
+        results.append([t.detach().numpy() for t in (y, x.grad, w.grad)])
+    for mine, theirs in zip(*results, strict=True):
+        assert np.isnan(mine[np.isnan(theirs)]).all()
+        there = ~np.isnan(mine)
+        np.testing.assert_allclose(mine[there], theirs[there], rtol=1e-9, atol=1e-9)
+
+
 @pytest.mark.parametrize("mode", ["nearest", "bilinear", "bicubic"])
 def test_an_image_resized_to_its_own_size_is_itself(mode: str, device: str) -> None:
     values = np.arange(16.0).reshape(1, 1, 4, 4)

@@ -1,4 +1,5 @@
-"""Every public function beside PyTorch's of the same name: values in each element type, gradients.
+"""Every public function beside PyTorch's of the same name: values in each element type, gradients
+and second gradients.
 
 Nothing is said of a function here unless it differs: arguments come from `public_functions.py`.
 """
@@ -8,7 +9,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from public_functions import OUTSIDE, Arguments, arguments, called, functions, named, tensors
+from public_functions import (
+    OUTSIDE,
+    Arguments,
+    arguments,
+    called,
+    functions,
+    made,
+    named,
+    tensors,
+)
 from torch_if_there import torch
 
 import lazyten as lt
@@ -33,6 +43,9 @@ KEPT = {"Tensor.logical_and_", "Tensor.logical_or_", "Tensor.logical_xor_"}
 
 REVERSED = {"lt.as_strided_scatter"}
 """Whose gradient PyTorch has where values were written, in place of where they were not."""
+
+NO_SECOND = {"lt.logit", "Tensor.logit_"}
+"""Whose second gradients are NaN in PyTorch with an eps that leaves no numbers between."""
 
 APART = {"Tensor.get_device", "Tensor.pin_memory", "Tensor.type"}
 """What depends on the device, needs a GPU in PyTorch, or takes an element type of its own."""
@@ -79,25 +92,60 @@ def compare_values(name: str, given: Arguments, kind: str) -> None:
     assert_alike(found, expected, name, LOW.get(kind, 1e-5))
 
 
-def gradients(library: Any, name: str, given: Arguments) -> list[np.ndarray[Any, Any]]:
-    """Of a sum in which each element of the results counts differently, for each tensor of
-    floats; 0 where none flows."""
+def gradients(library: Any, name: str, given: Arguments) -> tuple[list[Any], list[Any]]:
+    """Of a sum in which each element of the results counts differently, for each tensor of floats,
+    which are given, too. None where none flows."""
     leaves: list[Any] = []
     result = called(library, name, given, "float64", leaves)
     total = sum((y.double() * y.double() + y.double()).sum() for y in tensors(result)
                 if y.requires_grad)
-    if not isinstance(total, int):
-        total.backward()
-    return [np.zeros(x.shape) if x.grad is None else x.grad.numpy() for x in leaves]
+    if isinstance(total, int):
+        return [None for _ in leaves], leaves
+    return library.autograd.grad(total, leaves, create_graph=True, allow_unused=True), leaves
+
+
+def second_gradients(library: Any, first: list[Any], leaves: list[Any]) -> list[Any]:
+    """Of a sum in which each element of the first ones counts differently."""
+    total = sum((g * (0.3 + library.arange(g.numel(), dtype=g.dtype).reshape(g.shape))).sum()
+                for g in first if g is not None and g.requires_grad)
+    if isinstance(total, int):
+        return [None for _ in leaves]
+    return list(library.autograd.grad(total, leaves, allow_unused=True))
+
+
+def assert_equal_gradients(found: list[Any], expected: list[Any]) -> None:
+    """None is as good as zeros."""
+    for mine, theirs in zip(found, expected, strict=True):
+        a = 0.0 if mine is None else mine.detach().numpy()
+        b = 0.0 if theirs is None else theirs.numpy(force=True)
+        np.testing.assert_allclose(a, b, 1e-6, 1e-9)
 
 
 def compare_gradients(name: str, given: Arguments) -> None:
+    """The first and the second; where PyTorch has no second ones, finite differences tell them."""
     try:
-        expected = gradients(torch, name, given)
+        first, leaves = gradients(torch, name, given)
     except (RuntimeError, TypeError, ValueError):
         return  # it takes no floats, or none that require gradients
-    for found, wanted in zip(gradients(lt, name, given), expected, strict=True):
-        np.testing.assert_allclose(found, wanted, 1e-6, 1e-9)
+    own_first, own_leaves = gradients(lt, name, given)
+    assert_equal_gradients(own_first, first)
+    if name in NO_SECOND:
+        return
+    try:
+        second = second_gradients(torch, first, leaves)
+    except (RuntimeError, TypeError, ValueError):
+        check_by_differences(name, given)
+    else:
+        assert_equal_gradients(second_gradients(lt, own_first, own_leaves), second)
+
+
+def check_by_differences(name: str, given: Arguments) -> None:
+    inputs = made(lt, list(given), "float64")
+    for x in inputs:
+        if isinstance(x, lt.Tensor) and x.is_floating_point():
+            x.requires_grad_()
+    assert lt.autograd.gradgradcheck(lambda *args: called(
+        lt, name, tuple(x * 1 if isinstance(x, lt.Tensor) else x for x in args), "float64"), inputs)
 
 
 @pytest.mark.torch

@@ -79,6 +79,8 @@ def error_of(call: Callable[[], Any]) -> str:
 METADATA: dict[str, Check] = {
     "nbytes counts the elements of a view": lambda m, t: t.c[0].nbytes,
     "itemsize and element_size": lambda m, t: (t.d.itemsize, t.d.element_size()),
+    "kinds of types": lambda m, t: [(k.is_floating_point, k.is_complex, k.is_signed) for k in (
+        m.float32, m.bfloat16, m.float8_e5m2, m.int8, m.int64, m.uint8, m.uint16, m.bool)],
     "nelement, ndimension, dim, numel": lambda m, t: (
         t.c.nelement(), t.c.ndimension(), t.c.dim(), t.c.numel()),
     "is_floating_point": lambda m, t: (t.f.is_floating_point(), t.i.is_floating_point()),

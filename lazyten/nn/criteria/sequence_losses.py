@@ -53,10 +53,9 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Lengths, target_
 
 def _to_logits(log_probs: Tensor, used: Tensor) -> Tensor:
     """0 for each example, whose gradient is the probabilities: with it the gradient of the loss is
-    that of the logits, which log_softmax passes on unchanged."""
-    chances: Tensor = functions.where(used.unsqueeze(2), log_probs.detach().exp(), 0.0)
-    finite: Tensor = functions.where(chances > 0, log_probs, 0.0)
-    return (chances * (finite - finite.detach())).sum((0, 2))
+    that of the logits, which log_softmax passes on unchanged, and so are later gradients."""
+    chances: Tensor = functions.where(used.unsqueeze(2), log_probs, -math.inf).exp()
+    return (chances - chances.detach()).sum((0, 2))
 
 
 def _checked(log_probs: Tensor, targets: Tensor, input_lengths: Lengths, target_lengths: Lengths,

@@ -86,7 +86,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     limit = shapes.as_number(threshold, "threshold", "threshold")
     other = shapes.as_element(value, input.dtype, "threshold")
     return placed(input, input._unary(
-        lambda x: ew.where(ew.less_equal(x, limit), other, x)), inplace)
+        lambda x: ew.where(ew.less_equal(x, limit), other, ew.flat_later(x))), inplace)
 
 
 # ---- exponential units ---------------------------------------------------------------------------

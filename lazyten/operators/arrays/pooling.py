@@ -110,7 +110,7 @@ def average_pool(x: Node, pooling: Pooling, count_padding: bool, divisor: int | 
     if not x.dtype.is_float:
         raise DTypeError(f"avg_pool of {x.dtype.name}: a mean is a float; convert first with "
                          f".float()")
-    geometry, wide = pooling.geometry, ew.wide(x)
+    geometry, wide = pooling.geometry, ew.wide(ew.flat_later(x))
     size = x.shape[-len(geometry.kernel):]
     total = _sums(pooling.taps(wide, 0.0))
     if divisor is not None:

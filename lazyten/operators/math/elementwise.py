@@ -171,6 +171,16 @@ def _flat(g: Node, node: Node) -> tuple[Node, Node]:
     return g, const(0.0, x.dtype, x.shape)
 
 
+def flat_later(x: Node) -> Node:
+    """x, for a function that is linear in it: its gradient, which x has no say in, has a gradient
+    for x itself, 0."""
+    return with_gradient(x, (x,), _passed_flat) if x.dtype.is_float else x
+
+
+def _passed_flat(g: Node, node: Node) -> tuple[Node]:
+    return (flat_in(node.src[1], g),)
+
+
 # ---- arithmetic ----------------------------------------------------------------------------------
 
 def scaled_sum(a: Operand, b: Operand, alpha: Scalar) -> Node:

@@ -199,7 +199,7 @@ def _copysign_gradient(g: Node, node: Node) -> tuple[Node, Node]:
     _, a, b = node.src
     kept = ew.where(ew.equal(signbit(a), signbit(b)), g, ew.negative(g))
     zero = const(0.0, g.dtype, g.shape)
-    return ew.where(ew.equal(a, 0.0), zero, kept), zero
+    return ew.flat_in(a, ew.where(ew.equal(a, 0.0), zero, kept)), zero
 
 
 # ---- of two numbers ------------------------------------------------------------------------------

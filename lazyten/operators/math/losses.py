@@ -103,7 +103,7 @@ def nll(scores: Node, target: Node, weight: Node | None, ignore: int, how: str) 
     once the values are computed.
     """
     _check_targets(scores, target, weight, how, "nll_loss")
-    last = _classes_last(scores, _class_axis(scores))
+    last = _classes_last(ew.flat_later(scores), _class_axis(scores))
     return _label_loss(last, target, weight, ignore, how, 0.0, "nll_loss")
 
 

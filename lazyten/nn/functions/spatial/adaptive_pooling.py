@@ -50,7 +50,7 @@ def _average(input: Tensor, output_size: OutputSize, name: str) -> Tensor:
         for axis, windows in counts.items():
             x = pooling.adaptive_average(x, axis, windows)
         return x
-    return input._unary(lambda x: cast(means(ew.wide(x)), x.dtype))
+    return input._unary(lambda x: cast(means(ew.wide(ew.flat_later(x))), x.dtype))
 
 
 @takes_tensors
