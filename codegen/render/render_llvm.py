@@ -49,6 +49,8 @@ MANY_USES = 4
 """A pointer that so many addresses are counted from is frozen. LLVM does not look through that for
 how each of them depends on the loop, which takes longer than all else and finds nothing: what is
 in a loop has to be there."""
+GATHERED = (4, 8)
+"""Bytes of elements that processors gather. It takes as long as lane by lane, and LLVM a tenth."""
 LONG = 512
 """Iterations beside which it does not count how lanes that are far apart are stored: then by one
 instruction, which LLVM compiles ten times as fast as one a lane, but some processors run slower."""
@@ -253,15 +255,20 @@ class _Renderer:
         if address.vector is None:
             base, first = None if address.base is None else self.names[address.base], address.offset
             return [self._pointer(dtype, address, base, first + i) for i in address.offsets]
-        positions, kind = self.names[address.vector], f"<{lanes} x i64>"
-        if mask is not None:
-            positions = self.line(f"select <{lanes} x i1> {mask}, {kind} {positions}, "
-                                  f"{kind} zeroinitializer")
-        pointers = []
+        positions, pointers = self._positions(address, lanes, mask), []
         for i in range(lanes):
-            position = self.line(f"extractelement {kind} {positions}, i64 {i}")
+            position = self.line(f"extractelement <{lanes} x i64> {positions}, i64 {i}")
             pointers.append(self._pointer(dtype, address, position, 0))
         return pointers
+
+    def _positions(self, address: Address, lanes: int, mask: str | None) -> str:
+        """The computed places of lanes; those that are masked off are element 0."""
+        assert address.vector is not None
+        positions, kind = self.names[address.vector], f"<{lanes} x i64>"
+        if mask is None:
+            return positions
+        return self.line(f"select <{lanes} x i1> {mask}, {kind} {positions}, "
+                         f"{kind} zeroinitializer")
 
     def _load(self, item: Load) -> str:
         dtype, lanes, address = item.out.dtype, item.out.lanes, item.address
@@ -272,13 +279,31 @@ class _Renderer:
             return self._vector_load(dtype, lanes, address, mask)
         if mask is None and address.vector is None and address.span <= MOST_SPAN * lanes:
             return self._spread_load(dtype, lanes, address)
+        kind = type_name(dtype, lanes)
+        name = self._gather(dtype, lanes, address, mask) \
+            if address.vector is not None and dtype.itemsize in GATHERED else \
+            self._lane_by_lane(dtype, lanes, address, mask)
+        if mask is None:
+            return name
+        return self.line(f"select <{lanes} x i1> {mask}, {kind} {name}, {kind} zeroinitializer")
+
+    def _lane_by_lane(self, dtype: DType, lanes: int, address: Address, mask: str | None) -> str:
         name, kind = "poison", type_name(dtype, lanes)
         for i, pointer in enumerate(self._lane_pointers(dtype, address, lanes, mask)):
             element = f"{scalar_type(dtype)} {self._element(dtype, pointer)}"
             name = self.line(f"insertelement {kind} {name}, {element}, i64 {i}")
-        if mask is None:
-            return name
-        return self.line(f"select <{lanes} x i1> {mask}, {kind} {name}, {kind} zeroinitializer")
+        return name
+
+    def _gather(self, dtype: DType, lanes: int, address: Address, mask: str | None) -> str:
+        """Lanes whose places are computed, by one instruction of all of them: where a processor has
+        none, LLVM writes out lanes without a condition, but would branch for each that has one."""
+        self.used.add(address.slot)
+        kind, bits = f"<{lanes} x {memory_type(dtype)}>", f"<{lanes} x i1>"
+        places = self.line(f"getelementptr {memory_type(dtype)}, ptr %p{address.slot}, "
+                           f"<{lanes} x i64> {self._positions(address, lanes, mask)}")
+        return self.intrinsic(f"llvm.masked.gather.{suffix(dtype, lanes)}.v{lanes}p0", kind,
+                              (f"<{lanes} x ptr>", places), ("i32", str(dtype.itemsize)),
+                              (bits, "splat (i1 true)"), (kind, "poison"))
 
     def _spread_load(self, dtype: DType, lanes: int, address: Address) -> str:
         """Lanes at places known in advance: of all elements from first to last, or, where those are

@@ -1,5 +1,6 @@
-"""Lanes that are stored far apart: by one instruction after a long loop, else one by one; and
-pointers that many addresses are counted from, which LLVM is kept from looking through."""
+"""Lanes that are far apart: stored by one instruction after a long loop, else one by one; read by
+one where their places are computed. And pointers that many addresses are counted from, which LLVM
+is kept from looking through."""
 from __future__ import annotations
 
 import re
@@ -46,6 +47,27 @@ def test_lanes_stored_far_apart_are_where_they_belong(long: int, dtype: DType) -
     result = computed(kernel, inputs)
     expected = inputs[0].reshape(ROWS, long) @ inputs[1].reshape(long, COLUMNS)
     np.testing.assert_array_equal(result.reshape(ROWS, COLUMNS), expected)
+
+
+def padded(dtype: DType) -> Kernel:
+    """A transposed matrix with zeros around its columns, with lanes along these."""
+    size = ROWS * COLUMNS
+    matrix = reshape(make(Op.BUFFER, dtype, (), Slot(1, size)), (ROWS, COLUMNS))
+    around = move(Op.PAD, move(Op.PERMUTE, matrix, (1, 0)), ((0, 0), (1, 2)))
+    return Kernel("padded", (around,), ((dtype, size),), decisions=Given("vector(i1:8)"))
+
+
+@pytest.mark.parametrize("dtype", [dt.float32, dt.float64, dt.int32, dt.int64, dt.uint8, dt.bool_],
+                         ids=lambda dtype: dtype.name)
+def test_lanes_that_are_masked_and_far_apart_are_read_by_one_instruction(dtype: DType) -> None:
+    kernel = padded(dtype)
+    text = generate(kernel, AVX2).source
+    assert ("call <8 x " in text and "@llvm.masked.gather" in text) is (dtype.itemsize >= 4)
+    assert ("extractelement <8 x i64>" in text) is (dtype.itemsize < 4)
+    given = np.random.default_rng(1).integers(1, 5, ROWS * COLUMNS).astype(dtype.numpy)
+    matrix = given.reshape(ROWS, COLUMNS).T
+    np.testing.assert_array_equal(computed(kernel, [given]).reshape(COLUMNS, ROWS + 3),
+                                  np.pad(matrix, ((0, 0), (1, 2))))
 
 
 def test_a_pointer_that_many_addresses_are_counted_from_is_made_once_and_frozen() -> None:
