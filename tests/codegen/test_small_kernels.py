@@ -78,6 +78,18 @@ def test_any_two_movements_of_a_computed_value_are_right_within_a_sum() -> None:
     check(outputs, values)
 
 
+# ---- one array under several masks ---------------------------------------------------------------
+
+def test_parts_of_an_array_with_zeros_around_are_told_apart_at_one_place() -> None:
+    n = 21
+    x = leaf(1, (n,), dt.int32)
+    parts = [move(Op.PAD, move(Op.SHRINK, x, ((start, end),)), ((start, n - end),))
+             for start, end in itertools.combinations((0, 1, 5, 20, 21), 2)]
+    sums = [elementwise(Op.ADD, elementwise(Op.MUL, a, const(100, dt.int32, (n,))), b)
+            for a, b in itertools.permutations(parts, 2)]
+    check(sums[::3] + [reduce(y, Op.ADD, [0]) for y in sums[1::3]], np.arange(1, n + 1))
+
+
 # ---- divided loops -------------------------------------------------------------------------------
 
 DIVIDED = [(n, m) for n in range(3, 11) for m in range(2, n)]

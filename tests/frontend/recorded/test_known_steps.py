@@ -402,3 +402,14 @@ def test_random_numbers_go_on() -> None:
     with anew():
         assert [lt.rand(2).tolist() for _ in range(4)] == found
     assert len({str(x) for x in found}) == 4
+
+
+def test_a_leaf_that_was_none_for_a_while_is_another_one(device: str) -> None:
+    x = lt.ones(2, device=device, requires_grad=True)
+    for _ in range(3):
+        before = (x * 2).sum()
+        x.requires_grad_(False)
+        x.requires_grad_(True)
+        found, = lt.autograd.grad((x * 3).sum(), x, allow_unused=True)
+        assert found is not None and found.tolist() == [3, 3]
+        del before
