@@ -7,7 +7,7 @@ What was written in place, and what came out of the same backward pass, is compu
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from threading import get_ident
 from typing import Any
 from weakref import WeakSet
@@ -18,7 +18,14 @@ from lazyten.execution.segment import Root, Segment
 from lazyten.ir.node import Node, substitute, toposort
 from lazyten.schedule.deciding import read_by
 from lazyten.storage import history
-from lazyten.storage.frames import Deferred, Frame, end, known_template, memory_of, settle
+from lazyten.storage.frames import (
+    Deferred,
+    Frame,
+    end,
+    memory_of,
+    settle_known,
+    template_in,
+)
 from lazyten.storage.storage import Buffer, Storage
 from lazyten.support import observers
 from lazyten.support.errors import LazytenError
@@ -30,6 +37,8 @@ TRIALS = 3
 SHORTEST = Frame.usual_limit
 BATCH = 256
 """So many values are computed by one program, where nobody asks for them."""
+PATIENCE = 4
+"""So many times longer a frame may get where something keeps its graph."""
 
 
 class Program:
@@ -81,36 +90,36 @@ def compute(frame: Frame, asked: Sequence[Storage]) -> None:
     end(frame)
 
 
-def _compute(frame: Frame, roots: Sequence[Storage]) -> None:
+def _compute(frame: Frame, roots: Mapping[Storage, Node]) -> None:
     if not roots:
         return
-    templates, asked_for = tuple(map(known_template, roots)), set(roots)
-    others = [known_template(s) for s in frame.known_storages() if s not in asked_for]
+    templates = tuple(roots.values())
+    others = [template for s, template in frame.known_storages().items() if s not in roots]
     program = _program(frame, templates, tuple(others))
     nodes = _run(frame, program)
-    for storage, template, node in zip(roots, templates, nodes, strict=False):
-        if storage.__class__ is not Deferred or storage._template is not template:
-            continue  # another thread has changed or revealed it meanwhile
+    for (storage, template), node in zip(roots.items(), nodes, strict=False):
         if storage.keeps_graph or others:  # what is made of it reads these bits
             frame.realize(template, memory_of(node))
         if not storage.keeps_graph:
-            settle(storage, node)
+            settle_known(storage, frame, template, node)
     for template, node in zip(program.again, nodes[len(roots):], strict=True):
         frame.realize(template, memory_of(node))
 
 
 def bound(frame: Frame) -> None:
-    """Compute what a long frame has made, so that memory and the work to come stay bounded; but if
-    something of it keeps its graph, gradients of all of it may be asked for."""
+    """Compute what a long frame has made, so that memory and the work to come stay bounded. What
+    keeps its graph stays, and the rest with it for longer: gradients of all of it may be asked for,
+    and it is to be one program with them."""
     frame.limit += Frame.usual_limit
-    if background.is_paused():
-        return
-    pending = frame.known_storages()
-    if any(s.keeps_graph for s in pending):
+    known = frame.known_storages()
+    pending = [s for s in known if not s.keeps_graph]
+    is_kept = len(pending) < len(known)
+    if background.is_paused() or is_kept and frame.recorded < PATIENCE * Frame.usual_limit:
         return
     for first in range(0, len(pending), BATCH):
         compute(frame, pending[first:first + BATCH])
-    end(frame)
+    if not is_kept:
+        end(frame)
 
 
 def note_step(frame: Frame) -> None:
@@ -137,16 +146,17 @@ def _due(frame: Frame, asked: Iterable[Storage]) -> list[Storage]:
     return found + [s for s in made if s.version or s._template in _wanted]
 
 
-def _pending(frame: Frame, storages: Iterable[Storage]) -> list[Storage]:
-    """Those that are to be computed in this frame, each once."""
-    pending: list[Storage] = []
-    for storage in dict.fromkeys(storages):
-        if storage.__class__ is Deferred and storage._frame is frame:
-            buffer = storage.buffer
+def _pending(frame: Frame, storages: Iterable[Storage]) -> dict[Storage, Node]:
+    """Those that are to be computed in this frame, and their templates."""
+    pending: dict[Storage, Node] = {}
+    for storage in storages:
+        template = template_in(storage, frame) if storage.__class__ is Deferred else None
+        if template is not None:
+            buffer = frame.buffer_of(template)
             if buffer is None:
-                pending.append(storage)
+                pending[storage] = template
             elif not storage.keeps_graph:  # the value of another
-                settle(storage, buffer.node(storage.shape))
+                settle_known(storage, frame, template, buffer.node(template.shape))
     return pending
 
 
@@ -192,10 +202,16 @@ def looked_at(storage: Storage) -> Buffer | None:
     """The memory of a value that another frame knows and whose graph is not asked for; it is
     computed if that is this thread's. None if it is not in memory."""
     if storage.buffer is None and storage.__class__ is Deferred \
-            and storage._frame.thread == get_ident():
-        _wanted.add(known_template(storage))
-        compute(storage._frame, [storage])
+            and (frame := storage._frame).thread == get_ident():
+        _want(storage, frame)
+        compute(frame, [storage])
     return storage.buffer
+
+
+def _want(storage: Storage, frame: Frame) -> None:
+    template = template_in(storage, frame)
+    if template is not None:
+        _wanted.add(template)
 
 
 def bring_up_to_date(storage: Storage, frame: Frame, is_read_as_leaf: bool) -> bool:
@@ -203,10 +219,12 @@ def bring_up_to_date(storage: Storage, frame: Frame, is_read_as_leaf: bool) -> b
     that was updated, so that no step's graph holds the step before, and what another frame knows.
     Gives whether another frame begins with that."""
     own: Any = storage._frame
+    if own is None:  # another thread has asked for its node meanwhile
+        return False
     if own is frame:
         if storage.leaf_id is None or not is_read_as_leaf:
             if frame.is_resumed and storage.keeps_graph:
-                _wanted.add(known_template(storage))
+                _want(storage, frame)
             return False
         compute(frame, [storage])
         return True

@@ -23,7 +23,7 @@ from lazyten.optim.optimizer import State
 from lazyten.optim.param_groups import Group
 from lazyten.optim.step_numbers import Numbers, Owner
 from lazyten.storage import levels
-from lazyten.storage.frames import Deferred, Frame, NeedsValue, defer, here
+from lazyten.storage.frames import Frame, NeedsValue, defer, here
 from lazyten.support.grad_mode import no_grad
 from lazyten.support.remembered import Remembered
 
@@ -138,9 +138,8 @@ def _parts(optimizer: Repeatable) -> list[Part]:
 def _frame_of(parts: Sequence[Part]) -> Frame | None:
     """The frame that knows the gradients, or a new one."""
     for part in parts:
-        storage = part.grad._storage
-        if storage.__class__ is Deferred:
-            frame: Frame = storage._frame
+        frame: Frame | None = part.grad._storage._frame
+        if frame is not None:
             return frame if keys.goes_on_in(frame) else None
     return keys.begun(parts[0].p._storage.device)
 

@@ -13,7 +13,6 @@ is how a softmax's row maximum and row sum stay inside one kernel.
 """
 from __future__ import annotations
 
-import heapq
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -84,8 +83,9 @@ def stored_values(roots: Sequence[Node], groups: bool = False,
     for node in model.order:
         model.work[node] = model.work_of(node)
         if node in model.stored and node not in model.forced and not model.prefers_store(node):
-            model.stored.discard(node)
-            model.recount(node)
+            model.stored.discard(node)  # reads of what is below change, which is decided already
+    for node in reversed(model.order):
+        model.count_reads(node)
     model.cut_deep_expressions()
     for node in needed:
         model.stored.add(node)
@@ -120,7 +120,6 @@ class _Model:
     def __init__(self, roots: Sequence[Node], groups: bool) -> None:
         self.groups = groups
         self.order = toposort(roots)
-        self.position = {n: i for i, n in enumerate(self.order)}
         self.users = consumers(self.order)
         self.work: dict[Node, float] = {}
         self.reads: dict[Node, _Context] = {}
@@ -170,19 +169,6 @@ class _Model:
         for user in self.users[node]:
             self._add(context, node, user)
         self.reads[node] = context
-
-    def recount(self, changed: Node) -> None:
-        """Count again what is read through `changed`, which has just stopped being stored."""
-        queue = [-self.position[s] for s in dict.fromkeys(changed.src)]
-        heapq.heapify(queue)
-        seen = set(queue)
-        while queue:
-            node = self.order[-heapq.heappop(queue)]
-            self.count_reads(node)
-            for s in () if node in self.stored else node.src:
-                if -self.position[s] not in seen:
-                    seen.add(-self.position[s])
-                    heapq.heappush(queue, -self.position[s])
 
     def _add(self, context: _Context, node: Node, user: Node) -> None:
         if user in self.stored:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from threading import get_ident, local
-from typing import Any, Final, NoReturn, cast
+from typing import Any, NoReturn, cast
 from weakref import ReferenceType, WeakKeyDictionary, WeakValueDictionary, ref
 
 from lazyten.ir.dtype import DType
@@ -25,8 +25,8 @@ from lazyten.ir.node import Node, Shape, make, rebuild, reshape, set_history, to
 from lazyten.ir.ops import Op
 from lazyten.storage import history, levels, tracing
 from lazyten.storage.placeholder import Placeholder
-from lazyten.storage.storage import COMPUTED, FRAMES, NEVER, REALIZED, Buffer, Storage
-from lazyten.support.forking import lock, undivided
+from lazyten.storage.storage import COMPUTED, FRAMES, NEVER, REALIZED, Buffer, Storage, changing
+from lazyten.support.forking import undivided
 from lazyten.support.location import user_place
 
 
@@ -55,7 +55,6 @@ _sources: WeakValueDictionary[tuple[object, int, DType, int], Source] = WeakValu
 _numbers = itertools.count(1)
 ROOM = 32
 """A list of storages that is no longer is not gone through."""
-_revealing: Final = lock()
 
 
 class Frame:
@@ -173,10 +172,15 @@ class Frame:
         self.made = [ref(s) for s in self.known_storages()]
         self.room = max(ROOM, 2 * len(self.made))
 
-    def known_storages(self) -> list[Storage]:
-        """Those that got a value in this frame which is not computed."""
-        found = dict.fromkeys([r() for r in self.made])
-        return [s for s in found if s is not None and s._mark == self.number and s.buffer is None]
+    def known_storages(self) -> dict[Storage, Node]:
+        """Those that got a value in this frame which is not computed, and its template."""
+        found: dict[Storage, Node] = {}
+        for storage in [r() for r in self.made]:
+            if storage is not None and storage.buffer is None:
+                template = template_in(storage, self)
+                if template is not None:
+                    found[storage] = template
+        return found
 
 
 class _Here(local):
@@ -194,11 +198,6 @@ class _Here(local):
 
 def _nothing() -> None:
     return None
-
-
-def is_leaf(node: Node) -> bool:
-    """Whether it is the LEAF of a tensor, and not one that a rule for gradients has made."""
-    return node.op is Op.LEAF and isinstance(node.arg, int)
 
 
 def memory_of(node: Node) -> Buffer:
@@ -276,30 +275,40 @@ class Deferred(Storage):
         """The natural shape."""
         if tracing.active is not None:
             tracing.touched(self)
-        return known_template(self).shape
+        return _like(self).shape
 
     @property
     def dtype(self) -> DType:
         """The type of the elements."""
         if tracing.active is not None:
             tracing.touched(self)
-        return known_template(self).dtype
+        return _like(self).dtype
 
     @property
     def buffer(self) -> Buffer | None:
         """The memory that holds the value, or None if it is not computed yet."""
-        frame = self._frame
+        frame, template = self._frame, self._template
         found: Buffer | None
         if frame is None:  # another thread has asked for its node meanwhile
             found = _stored_buffer.__get__(self)
         else:
-            found = frame.buffer_of(known_template(self))
+            assert template is not None
+            found = frame.buffer_of(template)
         return found
 
 
 _stored_node, _stored_buffer = vars(Storage)["_node"], vars(Storage)["buffer"]
 _new = object.__new__
 _serials = levels.serials
+
+
+def _like(storage: Storage) -> Node:
+    """What has the value's shape and type."""
+    frame, template = storage._frame, storage._template
+    if frame is None:  # another thread, or a trace, has asked for its node meanwhile
+        return storage._node
+    assert template is not None
+    return template
 
 
 def deferred(frame: Frame, template: Node, keeps_graph: bool) -> Deferred:
@@ -320,12 +329,13 @@ def deferred(frame: Frame, template: Node, keeps_graph: bool) -> Deferred:
 
 def defer(storage: Storage, frame: Frame, template: Node, keeps_graph: bool) -> None:
     """Change a storage's value in place, to what is recorded in a frame."""
-    if storage.__class__ is Storage:
-        storage.__class__ = Deferred
-        _stored_node.__set__(storage, None)
-    storage._frame, storage._template, storage._mark = frame, template, frame.number
-    storage.keeps_graph, storage.was_freed, storage.companions = keeps_graph, False, ()
-    storage.version += 1
+    with changing:
+        _set_known(storage, frame, frame, template)
+        storage.keeps_graph, storage.was_freed, storage.companions = keeps_graph, False, ()
+        storage.version += 1
+        if storage.__class__ is Storage:
+            storage.__class__ = Deferred
+            _stored_node.__set__(storage, None)
     frame.made.append(ref(storage))
     if len(frame.made) > frame.room:
         frame.tidy()
@@ -333,25 +343,53 @@ def defer(storage: Storage, frame: Frame, template: Node, keeps_graph: bool) -> 
 
 def settle(storage: Storage, node: Node) -> None:
     """The value is what this node reads; no frame has a say in it any more."""
-    _stored_node.__set__(storage, node)
-    storage.__class__ = Storage
-    storage._frame, storage._mark = None, 0
+    with changing:
+        storage._mark = 0
+        _stored_node.__set__(storage, node)
+        storage.__class__ = Storage
+        storage._frame = None
+
+
+def settle_known(storage: Storage, frame: Frame, template: Node, node: Node) -> None:
+    """The same, if the value is still what this template says: another thread may have changed it
+    meanwhile, or asked for its node."""
+    with changing:
+        if storage.__class__ is Deferred and storage._frame is frame \
+                and storage._template is template:
+            settle(storage, node)
 
 
 def know(storage: Storage, frame: Frame, node: Node, template: Node) -> bool:
     """A storage with this value is known in a frame, too; False if another thread has changed it
-    meanwhile. (Python changes threads at calls alone: there is none between look and change.)"""
-    if storage.__class__ is not Storage or storage._node is not node:
-        return False
-    storage._template, storage._mark = template, frame.number
+    meanwhile."""
+    with changing:
+        if storage.__class__ is not Storage or storage._node is not node:
+            return False
+        _set_known(storage, None, frame, template)
     return True
+
+
+def _set_known(storage: Storage, only: Frame | None, frame: Frame, template: Node) -> None:
+    """Set by what a storage is known, for others that look without a lock: Python changes threads
+    at calls alone, and where something is freed, so what was known before is held."""
+    before = storage._frame, storage._template
+    storage._frame = only
+    storage._template = template
+    storage._mark = frame.number
+    del before
+
+
+def template_in(storage: Storage, frame: Frame) -> Node | None:
+    """The template of a storage in a frame that knows it."""
+    template, mark = storage._template, storage._mark
+    return template if mark == frame.number else None
 
 
 @undivided
 def reveal(storage: Storage) -> Node:
     """The value as a graph over real memory, which it is from now on; it is still known in its
     frame."""
-    with _revealing:
+    with changing:
         if storage.__class__ is Storage:  # another thread was quicker
             return storage._node
         frame, template = storage._frame, storage._template
@@ -365,32 +403,23 @@ def reveal(storage: Storage) -> Node:
     return node
 
 
-def known_template(storage: Storage) -> Node:
-    """The template of a storage that is known in the frame under way."""
-    template = storage._template
-    assert template is not None
-    return template
-
-
-def is_known(storage: Storage, frame: Frame) -> bool:
-    """Whether `storage._template` is its value in this frame, which is of its device; made known to
-    it if that can be."""
-    if storage._mark == frame.number:
-        return True
-    if storage.__class__ is not Storage or storage.keeps_graph:
-        return False
+def known_template(storage: Storage, frame: Frame) -> Node | None:
+    """The template of a storage in a frame of its device, in which it is made known if that can
+    be."""
+    found = template_in(storage, frame)
+    if found is not None or storage.__class__ is not Storage or storage.keeps_graph:
+        return found
     if storage.shared is not None:
         storage.refresh()
     node = storage._node
     flat = unshaped(node)
     if storage.shared is not None:  # it may be another the next time
-        storage._template = frame.memory(storage, flat.arg)
-        return True
+        return frame.memory(storage, flat.arg)
     if flat.op is Op.BUFFER and isinstance(flat.arg, Buffer):
         template = frame.source(flat.arg, node.shape)
     else:
         past = history.history_of(flat)
         if past.since != NEVER or past.depth < 0 or storage.version:
-            return False
+            return None
         template = node  # of constants alone
-    return know(storage, frame, node, template)
+    return template if know(storage, frame, node, template) else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 from weakref import ReferenceType, WeakKeyDictionary, WeakValueDictionary, finalize
 
 import numpy as np
@@ -22,6 +22,7 @@ from lazyten.storage import levels, tracing
 from lazyten.storage.device import executor
 from lazyten.storage.shared_memory import SharedMemory
 from lazyten.support.errors import DeviceError
+from lazyten.support.forking import lock
 from lazyten.support.location import user_location
 
 Array = np.ndarray[Any, Any]
@@ -79,6 +80,10 @@ READING = ("reading a tensor's value (print, item(), numpy(), bool() or a branch
            "return the tensor and read it outside, or use where() for a choice")
 """What a trace cannot do, and what to do in its place; to be refused before the value is computed.
 """
+
+changing: Final = lock()
+"""Held while a storage gets another node, or another frame that knows it: what one thread computes
+of a value is not to undo what another has written meanwhile."""
 
 _leaf_ids = itertools.count()
 
@@ -184,9 +189,10 @@ class Storage:
 
     def replace(self, node: Node, keeps_graph: bool = False) -> None:
         """`assign` where it is known that there is no trace, no transform and no shared memory."""
-        self._node, self.keeps_graph, self.was_freed = node, keeps_graph, False
-        self._mark, self.companions = 0, ()
-        self.version += 1
+        with changing:
+            self._node, self.keeps_graph, self.was_freed = node, keeps_graph, False
+            self._mark, self.companions = 0, ()
+            self.version += 1
 
     def share(self, array: Array | None = None) -> bool:
         """Share memory from now on: that of `array`, which has the value, or new memory. False
@@ -210,12 +216,13 @@ class Storage:
         if not shared.holds(self._contents(), None if is_private else part):
             buffer = Buffer.from_numpy(shared.array, self._node.dtype, self.device)
             stored = buffer.node(self._node.shape)
-            self._mark = 0
-            if self.keeps_graph:
-                self._node = written_over(self._node, stored)
-                REALIZED[self.device][self._node] = stored
-            else:
-                self._node = stored
+            with changing:
+                self._mark = 0
+                if self.keeps_graph:
+                    self._node = written_over(self._node, stored)
+                    REALIZED[self.device][self._node] = stored
+                else:
+                    self._node = stored
         if is_private:
             self.shared = None
 
@@ -229,12 +236,15 @@ class Storage:
     def occupy(self) -> None:
         """Put a number that is everywhere into memory, as what is going to change is: kernels that
         were made for the number would be made again for the next value."""
-        node = self._node
+        before = node = self._node
         while node.op in ops.IDENTITY_OPS and not self.keeps_graph:
             node = node.src[0]
         if node.op is Op.CONST and node.numel and tracing.active is None:
             values = ops.encode(np.full(node.shape, node.value, node.dtype.compute), node.dtype)
-            self._node = Buffer.from_numpy(values, node.dtype, self.device).node(node.shape)
+            stored = Buffer.from_numpy(values, node.dtype, self.device).node(node.shape)
+            with changing:
+                if self._node is before:
+                    self._node = stored
 
     def become_leaf(self) -> None:
         """Want a gradient for this value from now on."""
@@ -255,17 +265,20 @@ class Storage:
         made of the very nodes of those: what REALIZED has for one would live as long as its plan.
         """
         stored = buffer.node(node.shape)
-        frame = FRAMES.get(self._mark)
-        if frame is not None and self._node is node:
-            frame.realized.setdefault(self._template, buffer)
-        self._mark = 0  # there is memory to read, instead of computing it again
         if self.keeps_graph or reads_memory:
             inner = unshaped(node)  # what reshapes of it are made of
             for here in (node, inner):
                 REALIZED[self.device][here] = buffer.node(here.shape)
                 set_history(here, COMPUTED)
-        if not self.keeps_graph and self._node is node:
-            self._node = stored
+        with changing:
+            if self.__class__ is not Storage or self._node is not node:
+                return
+            frame = FRAMES.get(self._mark)
+            if frame is not None:
+                frame.realized.setdefault(self._template, buffer)
+            self._mark = 0  # there is memory to read, instead of computing it again
+            if not self.keeps_graph:
+                self._node = stored
 
     @property
     def buffer(self) -> Buffer | None:

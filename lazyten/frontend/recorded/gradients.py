@@ -13,15 +13,7 @@ from lazyten.frontend.recorded.sayable import are_sayable, is_clean
 from lazyten.ir.node import Node, const, elementwise, make
 from lazyten.ir.ops import Op
 from lazyten.operators.arrays import indexing
-from lazyten.storage.frames import (
-    Deferred,
-    Frame,
-    NeedsValue,
-    defer,
-    deferred,
-    here,
-    known_template,
-)
+from lazyten.storage.frames import Frame, NeedsValue, defer, deferred, here, template_in
 from lazyten.storage.storage import Storage
 from lazyten.support.remembered import Remembered
 
@@ -32,23 +24,20 @@ _parts: Remembered[Parts] = Remembered(256, 8)
 def backward(root: Handle[Any], retain_graph: bool) -> bool:
     """Do what backward() of a tensor of one element does, if a frame knows all that it takes."""
     storage = root._storage
-    if storage.__class__ is not Deferred or not storage.keeps_graph or root._lineage is not None \
+    frame, template = storage._frame, storage._template
+    if frame is None or not storage.keeps_graph or root._lineage is not None \
             or not is_on() or hooks.are_registered() or gradient.observer is not None \
-            or storage.retaining or root.numel() != 1:
+            or storage.retaining or root.numel() != 1 or not goes_on_in(frame):
         return False
-    frame = storage._frame
-    if not goes_on_in(frame):
-        return False
-    parts = _gradients(frame, known_template(storage), root._moves)
+    assert template is not None
+    parts = _gradients(frame, template, root._moves)
     owners = [] if parts is None else _owners(frame, parts)
     if parts is None or owners is None:
         return False
-    if any(x is not None and x._grad is not None and x._grad._storage.__class__ is Deferred
-           for x in owners):
-        _compute_gradients(owners)
-    before = [None if x is None or x._grad is None else value_of(x._grad, frame) for x in owners]
-    if not goes_on_in(frame) or any(x is not None and x._grad is not None and value is None
-                                    for x, value in zip(owners, before, strict=True)):
+    _compute_gradients(owners)
+    are_known = all(value_of(x._grad, frame) is not None for x in owners
+                    if x is not None and x._grad is not None)
+    if not are_known or not goes_on_in(frame):
         return False
     _collect(frame, root._storage, parts, owners)
     if not retain_graph:
@@ -104,8 +93,9 @@ def _compute_gradients(owners: Sequence[Any]) -> None:
     for owner in owners:
         if owner is not None and owner._grad is not None:
             storage = owner._grad._storage
-            if storage.__class__ is Deferred:
-                frame_runs.compute(storage._frame, [storage])
+            frame = storage._frame
+            if frame is not None:
+                frame_runs.compute(frame, [storage])
 
 
 def _collect(frame: Frame, root: Storage, parts: Parts, owners: Sequence[Any]) -> None:
@@ -119,8 +109,9 @@ def _collect(frame: Frame, root: Storage, parts: Parts, owners: Sequence[Any]) -
             owner._grad = Handle._view(deferred(frame, part, False), (), None)
             frame.recorded += 1
         else:
-            defer(owner._grad._storage, frame, elementwise(
-                Op.ADD, known_template(owner._grad._storage), part), False)
+            before = template_in(owner._grad._storage, frame)
+            assert before is not None
+            defer(owner._grad._storage, frame, elementwise(Op.ADD, before, part), False)
         touched.append(owner._grad._storage)
     group = tuple(map(ref, touched))
     for storage in touched:

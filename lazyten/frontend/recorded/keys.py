@@ -17,7 +17,7 @@ from lazyten.frontend.recorded.lifting import lift
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node
 from lazyten.ir.ops import Op
-from lazyten.storage import frames, levels, tracing
+from lazyten.storage import levels, tracing
 from lazyten.storage.frames import Deferred, Frame, go_on, here, known_template, under_way
 from lazyten.storage.placement import Device, default_device
 from lazyten.support import grad_mode
@@ -68,9 +68,10 @@ def frame_for(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Frame:
     on, or a new one."""
     for x in _tensors(args, kwargs):
         storage = x._storage
-        if storage.__class__ is Deferred and storage.keeps_graph and x._lineage is None \
-                and _grad.enabled and goes_on_in(storage._frame):
-            return storage._frame  # type: ignore[no-any-return]
+        if storage.keeps_graph and x._lineage is None and _grad.enabled:
+            own: Frame | None = storage._frame
+            if own is not None and goes_on_in(own):
+                return own
     return begun(device_of(args, kwargs) or default_device())
 
 
@@ -161,14 +162,13 @@ def value_of(x: Handle[Any], frame: Frame) -> Value | None:
             storage, frame, lineage is None and _grad.enabled):
         return None
     keeps_graph = storage.keeps_graph
-    if frames.is_known(storage, frame):
-        template = known_template(storage)
-    elif keeps_graph and (lineage is not None or not _grad.enabled) \
+    template = known_template(storage, frame)
+    if template is None and keeps_graph and (lineage is not None or not _grad.enabled) \
             and (buffer := frame_runs.looked_at(storage)) is not None:
         template, keeps_graph = frame.memory(storage, buffer), False
-    elif not keeps_graph and lift(storage, frame):
-        template = known_template(storage)
-    else:
+    if template is None:
+        template = lift(storage, frame)
+    if template is None:
         return None
     value = interned(template, x._moves, lineage is not None,
                      frame.leaf_number(storage.leaf_id), keeps_graph, storage.was_freed)

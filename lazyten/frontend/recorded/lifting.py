@@ -2,8 +2,7 @@
 written again over its sources, as if they had been recorded there.
 
 In: a frame, and a storage that it does not know: what an operation gave that no entry can say. Out:
-whether the frame knows it now. A value that keeps its graph is not lifted: the operations that read
-it are run on the tensors themselves.
+its template, if the frame knows it now.
 """
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from lazyten.execution import background, realization
 from lazyten.frontend.recorded import sayable
 from lazyten.ir.node import Node, make, rebuild, toposort
 from lazyten.ir.ops import Op
-from lazyten.storage.frames import Deferred, Frame, is_known, is_leaf, know, memory_of
+from lazyten.storage.frames import Frame, know, known_template, memory_of
 from lazyten.storage.storage import REALIZED, Buffer, Storage
 
 RULES = 10_000
@@ -28,26 +27,27 @@ _unsayable: WeakSet[Node] = WeakSet()
 """Graphs that hold what no template can."""
 
 
-def lift(storage: Storage, frame: Frame) -> bool:
-    """Make a value known in a frame of this thread and of its device, if a template can say it. Not
-    a gradient that backward() has made outside of frames: it is computed with the loss and others,
-    once for all."""
+def lift(storage: Storage, frame: Frame) -> Node | None:
+    """The template of a value that is made known in a frame of this thread and of its device, if a
+    template can say it. Not a gradient that backward() has made outside of frames: it is computed
+    with the loss and others, once for all."""
+    own: Frame | None = storage._frame
     if storage.shared is not None or storage.leaf_id is not None or storage.companions \
-            or storage.__class__ is Deferred and storage._frame.thread != get_ident():
-        return False
+            or own is not None and own.thread != get_ident():
+        return None
     if not storage.keeps_graph:
         if storage._mark:  # another frame knew it
             realization.realize([storage])
         else:
             background.made(storage)  # a graph that has grown long is computed
         if storage.buffer is not None:
-            return is_known(storage, frame)
+            return known_template(storage, frame)
     node = storage._node
     template = lifted(node, frame)
     if template is None or not know(storage, frame, node, template):
-        return False
+        return None
     frame.made.append(ref(storage))
-    return True
+    return template
 
 
 def lifted(root: Node, frame: Frame) -> Node | None:
@@ -102,7 +102,7 @@ def _lifted(node: Node, frame: Frame) -> Node:
     sources = tuple([frame.lifted[s] for s in node.src])
     if node.op is Op.CUSTOM_GRADIENT:
         return make(node.op, node.dtype, sources, _equal_rule(node.arg), node.place)
-    if is_leaf(node):
+    if node.op is Op.LEAF and isinstance(node.arg, int):  # none that a rule for gradients has made
         return make(node.op, node.dtype, sources, frame.leaf_number(node.arg), node.place)
     return rebuild(node, sources)
 

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import inspect
-import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -12,11 +11,20 @@ import pytest
 from changing_programs import ACTS, Program, Values, anew, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from step_kinds import (
+    carried,
+    gan,
+    gradients_of_gradients,
+    leaves_of_each_step,
+    looked_at_without_gradients,
+    routed,
+    several_losses_of_one_graph,
+    trained,
+    written_masks,
+)
 from tensor_values import assert_alike
 
 import lazyten as lt
-import lazyten.nn.functional as F
-from lazyten import nn
 from lazyten.frontend.recorded import keys, lookup, sayable
 from lazyten.ir import node
 from lazyten.ir.ops import Op
@@ -36,21 +44,6 @@ def test_programs_that_change_their_course_see_what_they_see_without(
 
 
 # ---- what a known step does, and does not --------------------------------------------------------
-
-def trained(steps: int, look: Callable[[lt.Tensor], object]) -> Iterator[None]:
-    lt.manual_seed(1)
-    model = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.LayerNorm(8), nn.Linear(8, 3))
-    optimizer = lt.optim.AdamW(model.parameters(), lr=0.01)
-    rng = np.random.default_rng(0)
-    for _ in range(steps):
-        x, y = lt.tensor(rng.normal(size=(5, 6))), lt.tensor(rng.integers(0, 3, 5))
-        optimizer.zero_grad()
-        loss = F.cross_entropy(model(x.float()), y)
-        loss.backward()
-        optimizer.step()
-        look(loss)
-        yield
-
 
 def test_a_step_that_came_before_works_out_no_node(monkeypatch: pytest.MonkeyPatch) -> None:
     made = 0
@@ -133,74 +126,10 @@ def test_memory_that_others_write_to_is_read_when_an_operation_is_called() -> No
         assert z.tolist() == [3 * (k + 2)] * 3
 
 
-def _gan() -> Iterator[None]:
-    first, second = nn.Linear(3, 4), nn.Linear(4, 1)
-    optimizers = [lt.optim.Adam(m.parameters(), lr=0.01) for m in (first, second)]
-    while True:
-        made = first(lt.tensor([[1.0, 2.0, 3.0]])).tanh()
-        optimizers[0].zero_grad()
-        (second(made) ** 2).mean().backward()
-        optimizers[0].step()
-        optimizers[1].zero_grad()
-        ((second(made.detach()) - 1) ** 2).mean().backward()  # of the step before this one
-        optimizers[1].step()
-        yield
-
-
-def _carried() -> Iterator[None]:
-    cell = nn.GRUCell(3, 4)
-    optimizer, h = lt.optim.SGD(cell.parameters(), lr=0.01), lt.zeros(1, 4)
-    while True:
-        optimizer.zero_grad()
-        h = cell(lt.tensor([[1.0, 2.0, 3.0]]), h.detach())
-        (h ** 2).mean().backward()
-        optimizer.step()
-        yield
-
-
-def _looked_at_without_gradients() -> Iterator[None]:
-    layer = nn.Linear(3, 4)
-    optimizer, total = lt.optim.SGD(layer.parameters(), lr=0.01), lt.zeros(())
-    while True:
-        out = layer(lt.tensor([[1.0, 2.0, 3.0]]))
-        loss = F.cross_entropy(out, lt.tensor([1]))
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        with lt.no_grad():
-            total = total + loss
-            (out.argmax(1) == 1).sum().item()
-        yield
-
-
-def _written_masks() -> Iterator[None]:
-    w = lt.tensor([1.0, -2.0, 3.0], requires_grad=True)
-    optimizer = lt.optim.SGD([w], lr=0.01)
-    while True:
-        scale = lt.tensor([2.0, 0.5, -1.0]) ** 2
-        scale[scale > 1] = 0
-        optimizer.zero_grad()
-        lt.einsum("i,i->", w, scale).backward()
-        optimizer.step()
-        yield
-
-
-def _leaves_of_each_step() -> Iterator[None]:
-    layer = nn.Linear(3, 1)
-    optimizer = lt.optim.SGD(layer.parameters(), lr=0.01)
-    while True:
-        x = lt.tensor([[1.0, 2.0, 3.0]]).requires_grad_()
-        layer(x).sum().backward()
-        assert x.grad is not None
-        optimizer.zero_grad()
-        (layer(x.detach() + 0.1 * x.grad.sign()) ** 2).mean().backward()
-        optimizer.step()
-        yield
-
-
 @pytest.mark.parametrize(("steps", "most"), [
-    (_gan, 10), (_carried, 8), (_looked_at_without_gradients, 8), (_written_masks, 30),
-    (_leaves_of_each_step, 12)])
+    (gan, 10), (carried, 8), (looked_at_without_gradients, 8), (written_masks, 30),
+    (leaves_of_each_step, 12), (several_losses_of_one_graph, 4), (gradients_of_gradients, 24),
+    (routed, 30)])
 def test_a_step_of_any_kind_is_known(steps: Callable[[], Iterator[None]], most: int,
                                      monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
@@ -280,68 +209,6 @@ def test_an_index_outside_is_an_error_of_what_reads_it_alone() -> None:
                 s.tolist()
         else:
             assert s.tolist() == [1, 2]
-
-
-def test_what_was_recorded_in_one_thread_is_read_in_another() -> None:
-    x = lt.tensor([1.0, 2.0]).realize()
-    results: list[Any] = []
-    for _ in range(3):
-        y = x * 3 + 1
-
-        def read(given: lt.Tensor = y) -> None:
-            results.append((given * 2).tolist())
-
-        thread = threading.Thread(target=read)
-        thread.start()
-        thread.join()
-        assert y.tolist() == [4, 7]
-    assert results == [[8, 14]] * 3
-
-
-def test_threads_train_side_by_side() -> None:
-    found: dict[int, Values] = {}
-
-    def run_one(number: int) -> None:
-        rng = np.random.default_rng(number)
-        w = lt.tensor(rng.normal(size=(4, 4)), requires_grad=True)
-        optimizer = lt.optim.SGD([w], lr=0.1)
-        losses = found[number] = []
-        for _ in range(12):
-            optimizer.zero_grad()
-            loss = ((lt.tensor(rng.normal(size=(3, 4))) @ w) ** 2).mean()
-            loss.backward()
-            optimizer.step()
-            losses.append(loss.item())
-
-    threads = [threading.Thread(target=run_one, args=(n,)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    together = dict(found)
-    with anew():
-        for n in range(4):
-            run_one(n)
-    for n in range(4):
-        assert together[n] == pytest.approx(found[n], rel=1e-9)
-
-
-def test_threads_that_do_the_same_with_values_of_their_own_have_memory_of_their_own() -> None:
-    wrong: list[int] = []
-
-    def run_one(number: int) -> None:
-        x = lt.full((40_000,), float(number)).contiguous().realize()
-        for _ in range(200):
-            y = (x * 2 + 1).sum()
-            if y.item() != 40_000 * (2 * number + 1):
-                wrong.append(number)
-
-    threads = [threading.Thread(target=run_one, args=(n,)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
 
 
 def test_a_frame_keeps_no_memory_alive_once_its_tensors_are_gone() -> None:
