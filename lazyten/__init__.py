@@ -254,8 +254,8 @@ _LATER = {
 """The modules of what is loaded later; others that are loaded later are modules themselves."""
 _LATER_MODULES = (
     "amp", "autograd", "backends", "cuda", "distributions", "fft", "func", "hub", "linalg",
-    "masked", "multiprocessing", "optim", "profiler", "signal", "special", "testing", "utils",
-    "version")
+    "masked", "multiprocessing", "onnx", "optim", "profiler", "signal", "special", "testing",
+    "utils", "version")
 
 abs, absolute, acos, acosh, add = Tensor.abs, Tensor.absolute, Tensor.acos, Tensor.acosh, Tensor.add
 addbmm, addcdiv, addcmul, addmm = Tensor.addbmm, Tensor.addcdiv, Tensor.addcmul, Tensor.addmm

@@ -2,7 +2,7 @@
 
 In: the name of a module below `lazyten`. Out: a module that gives the names of another one, such as
 `lazyten.autograd.function` those of `lazyten.autograd`, or one whose names say when they are used
-why they are not there, such as `lazyten.onnx`. Python asks here once it has found no such file;
+why they are not there, such as `lazyten.fx`. Python asks here once it has found no such file;
 `later` is the `__getattr__` of packages that have such modules below them.
 """
 from __future__ import annotations
@@ -79,8 +79,6 @@ REFUSED: dict[str, str] = {
                                    "bias; what makes it fuses with the rest",
     "nn.utils.prune": "multiply a weight by a mask in a parametrization: "
                       "nn.utils.parametrize.register_parametrization",
-    "onnx": "models are not exported; save weights with lazyten.save_safetensors("
-            "model.state_dict(), path), which other frameworks read",
     "package": "save weights with lazyten.save(model.state_dict(), path), and keep the program",
     "sparse": _SPARSE, "library": _NATIVE, "utils.cpp_extension": _NATIVE,
     "utils.mobile_optimizer": _GRAPHS,
@@ -142,7 +140,7 @@ class _Finder(MetaPathFinder, Loader):
 
 
 def is_module(name: str) -> bool:
-    """Whether a name such as 'lazyten.onnx' is that of a module which is made here."""
+    """Whether a name such as 'lazyten.fx' is that of a module which is made here."""
     below = name.removeprefix("lazyten.")
     return below != name and (below in SAME or below in REFUSED)
 

@@ -1,0 +1,60 @@
+"""`lazyten.onnx`: models in the ONNX format, run by lazyten. It needs the package onnx.
+
+In: a file, bytes or a ModelProto. Out: a callable (`load`). Files, in reading order:
+
+- table.py: the table of operators, a function each.
+- values.py: what a value is while a model runs.
+- graph.py: a model as frozen records.
+- tensors.py: tensors of a file as arrays.
+- order.py: an order in which nodes can run.
+- schemas.py: what the standard says of operators.
+- reader.py: from a message to a graph, all of it checked.
+- expansions.py: functions in place of operators.
+- rewrites.py: rewrites of a graph.
+- evaluation.py: one node run.
+- segment.py: nodes that are compiled together.
+- program.py: a graph as steps: compiled segments, and what stands alone.
+- model.py: `load`, and the callable.
+
+The operators are in `operators/`. Importing this imports nothing of onnx: `load` does.
+"""
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from lazyten.pytorch.refusals import Refused
+from lazyten.support.errors import LazytenError
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+    from lazyten.onnx.model import Model
+
+__all__ = ["export", "load"]
+
+export = Refused("onnx.export", "models are read, not exported; save weights with "
+                 "lazyten.save_safetensors(model.state_dict(), path), which other frameworks read")
+
+
+def load(source: str | os.PathLike[str] | bytes | ModelProto, *,
+         device: str | None = None) -> Model:
+    """A model of an ONNX file, as a callable of NumPy arrays or lazyten tensors.
+
+    source: a path, a file's bytes, or an onnx.ModelProto. External data are read from the folder
+    that a path names, and from nowhere else. device: where it computes, lazyten's default if None.
+    The file is checked as a whole, and what follows from constants alone is computed, before this
+    returns; nothing in it is run as code. The result takes a dict or a list of inputs, and gives a
+    list of outputs: see `lazyten.onnx.model.Model`.
+    Raises ArgumentError for what is no model, an unknown operator, a graph that makes no sense;
+    LazytenError where the package onnx is not installed.
+    """
+    try:
+        import onnx as _  # noqa: F401
+    except ImportError as error:
+        raise LazytenError("lazyten.onnx needs the package onnx: pip install 'lazyten[onnx]'"
+                            ) from error
+    from lazyten.onnx import operators as _operators  # noqa: F401
+    from lazyten.onnx.model import load as read
+    from lazyten.onnx.operators import special as _special  # noqa: F401
+    return read(source, device)

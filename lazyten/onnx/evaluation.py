@@ -1,0 +1,172 @@
+"""One node run: its inputs as its operator wants them, its errors with its name.
+
+Three ways: `record` on tensors, with what is constant on the host, which is what a compiled program
+is made of; `fold` of constants alone, beforehand; and `run_alone`, between compiled programs, with
+any values.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+import lazyten as lt
+from lazyten.onnx.graph import Graph, Node
+from lazyten.onnx.table import Operator
+from lazyten.onnx.values import (
+    FOLD_LIMIT,
+    FOLDING,
+    Array,
+    Constant,
+    Value,
+    describe,
+    is_plain,
+    to_array,
+    to_host,
+    to_tensor,
+)
+from lazyten.support.errors import ArgumentError, InternalError, LazytenError
+
+Bind = Callable[[Graph, Sequence[Value]], Callable[..., list[Value]]]
+"""Makes a function of a subgraph and the values it captures."""
+
+
+class NeedsHost(Exception):
+    """An operator's function wants its inputs as arrays, as its result is of a type that lazyten
+    lacks."""
+
+
+@contextmanager
+def named(node: Node) -> Iterator[None]:
+    """Errors of an operator's function name the node, and are of lazyten's kinds."""
+    try:
+        yield
+    except LazytenError as error:
+        if node.title in str(error):
+            raise
+        raise type(error)(f"{node.title}: {error}") from error
+    except (ValueError, TypeError, IndexError, KeyError, ArithmeticError, MemoryError,
+            AttributeError, NotImplementedError, AssertionError) as error:
+        raise ArgumentError(f"{node.title}: {error or type(error).__name__}") from error
+
+
+def arguments(node: Node, values: Sequence[Value], device: str | None,
+              everything_on_host: bool = False) -> list[Value]:
+    """Values of a node's inputs as its operator takes them; without those left out at the end."""
+    row = node.meaning
+    assert isinstance(row, Operator)
+    found: list[Value] = []
+    for position, value in enumerate(values):
+        if value is None or node.inputs[position] == "":
+            found.append(None)
+        elif everything_on_host or row.is_host(position):
+            found.append(to_host(value))
+        elif row.raw:
+            found.append(value.array if isinstance(value, Constant) else value)
+        else:
+            found.append(to_tensor(value, device))
+            if not (row.foreign or isinstance(found[-1], lt.Tensor)):
+                raise lt.DTypeError(f"input {position + 1} is {describe(value)}, and lazyten "
+                                    f"computes with no such values")
+    while found and found[-1] is None and len(found) > row.required:
+        found.pop()
+    return found
+
+
+def options(node: Node) -> dict[str, Any]:
+    """Keyword arguments of a node's function."""
+    row = node.meaning
+    assert isinstance(row, Operator)
+    given = {"opset": node.opset, "outputs": len(node.outputs)}
+    return {**node.attributes, **{name: given[name] for name in row.given}}
+
+
+def results(node: Node, result: Any) -> list[Value]:
+    """What a function gave, a value an output."""
+    found = list(result) if isinstance(result, tuple) else [result]
+    if len(found) < len(node.outputs):
+        raise ArgumentError(f"it has {len(node.outputs)} outputs, and gives {len(found)} here")
+    return found[:len(node.outputs)]
+
+
+def record(node: Node, values: Sequence[Value], device: str | None) -> list[Value]:
+    """A node on tensors and constants: tensors that are not computed yet, or constants."""
+    row = node.meaning
+    assert isinstance(row, Operator)
+    with named(node):
+        found = results(node, row.function(*arguments(node, values, device), **options(node)))
+    if any(isinstance(x, np.ndarray) for x in found) and not row.shapes:
+        raise InternalError(f"{node.title} gives arrays for tensors")
+    return [Constant(x) if isinstance(x, np.ndarray) else x for x in found]
+
+
+def fold(node: Node, values: Sequence[Value]) -> list[Constant] | None:
+    """A node on constants: constants; None if its results are no arrays, or too large to keep."""
+    row = node.meaning
+    assert isinstance(row, Operator)
+    if not row.pure:
+        return None
+    with named(node):
+        try:
+            found = row.function(*arguments(node, values, FOLDING), **options(node))
+        except NeedsHost:
+            found = row.function(*arguments(node, values, FOLDING, True), **options(node))
+        found = results(node, found)
+        for x in found:
+            if not isinstance(x, lt.Tensor | np.ndarray):
+                return None
+            if isinstance(x, lt.Tensor) and x.numel() > FOLD_LIMIT:
+                return None
+        return [Constant(to_array(x)) for x in found]
+
+
+def run_alone(node: Node, values: Sequence[Value], device: str | None, bind: Bind) -> list[Value]:
+    """A node between programs, on any values, which it may look at. values: of its inputs, then of
+    what its subgraphs capture."""
+    row = node.meaning
+    assert isinstance(row, Operator)
+    inputs, rest = values[:len(node.inputs)], list(values[len(node.inputs):])
+    keywords = options(node)
+    for name in sorted(keywords):
+        if isinstance(keywords[name], Graph):
+            count = len(keywords[name].free)
+            keywords[name] = bind(keywords[name], rest[:count])
+            del rest[:count]
+    with named(node):
+        if row.moves and any(map(_is_moved, inputs)):
+            return _moved(node, inputs, keywords)
+        try:
+            found = row.function(*arguments(node, inputs, device), **keywords)
+        except NeedsHost:
+            found = row.function(*arguments(node, inputs, device, True), **keywords)
+        return [to_tensor(x, device) if not isinstance(x, list) else
+                [to_tensor(y, device) for y in x] for x in results(node, found)]
+
+
+def _is_moved(value: Value) -> bool:
+    return isinstance(value, np.ndarray | Constant) and not is_plain(value)
+
+
+def _moved(node: Node, values: Sequence[Value], keywords: Mapping[str, Any]) -> list[Value]:
+    """An operator that moves elements, on types that lazyten lacks: it moves their positions in a
+    list of all elements."""
+    row = node.meaning
+    assert isinstance(row, Operator)
+    elements: list[Array] = []
+    places, count = [], 0
+    for position, value in enumerate(values):
+        if value is not None and not row.is_host(position) and _is_moved(value):
+            array = to_array(value)
+            elements.append(array.ravel())
+            value = np.arange(count, count + array.size).reshape(array.shape)
+            count += array.size
+        places.append(value)
+    found = row.function(*arguments(node, places, FOLDING), **keywords)
+    table = np.concatenate(elements)
+    moved = [[to_array(y) for y in x] if isinstance(x, list) else to_array(x)
+             for x in results(node, found)]
+    return [[table[y] for y in x] if isinstance(x, list) else table[x] for x in moved]
+
+

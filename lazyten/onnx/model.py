@@ -1,0 +1,141 @@
+"""From a file to a callable."""
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from onnx import ModelProto
+
+import lazyten as lt
+from lazyten.onnx.graph import Graph, Input
+from lazyten.onnx.program import Program
+from lazyten.onnx.reader import Reader, parse
+from lazyten.onnx.rewrites import rewritten
+from lazyten.onnx.tensors import NAMES
+from lazyten.onnx.values import Constant, Value, describe, dtype_of, is_plain, make_tensor, shape_of
+from lazyten.onnx.values import to_array as _array
+from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
+
+
+class Model:
+    """A model of a file, called with its inputs: see `load`."""
+
+    def __init__(self, graph: Graph, device: str | None) -> None:
+        self._graph = graph
+        self._program = Program(graph, device)
+        self._device = device
+        self.inputs: tuple[Input, ...] = tuple(
+            x for x in graph.inputs if x.name not in graph.constants)
+        self.outputs: tuple[str, ...] = graph.outputs
+        self._known = {x.name: x for x in graph.inputs}
+
+    def __repr__(self) -> str:
+        names = ", ".join(f"{x.name}: {x.dtype.lower()} {list(x.shape or ())}" for x in self.inputs)
+        return f"Model({names} -> {', '.join(self.outputs)})"
+
+    def __call__(self, inputs: Mapping[str, Any] | Sequence[Any]) -> list[Any]:
+        """The outputs in the model's order.
+
+        inputs: a value for each input, by name or in order. A tensor is a NumPy array or a lazyten
+        tensor, a sequence a list of these, an absent optional value None.
+        Returns NumPy arrays, or tensors if a tensor is among the inputs.
+        Raises ArgumentError for missing or unknown names, DTypeError and ShapeError for values that
+        are not what the model says.
+        """
+        given = self._named(inputs)
+        wants_tensors = any(isinstance(x, lt.Tensor) for x in given.values())
+        feeds = {name: self._value(self._known[name], x) for name, x in given.items()}
+        found = self._program(feeds)
+        if wants_tensors:
+            return [x.tensor(self._device) if isinstance(x, Constant) and is_plain(x) else
+                    x.array if isinstance(x, Constant) else x for x in found]
+        lt.realize(*(x for x in found if isinstance(x, lt.Tensor)))
+        return [_result(x, given) for x in found]
+
+    def _named(self, inputs: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
+        names = [x.name for x in self.inputs]
+        if not isinstance(inputs, Mapping):
+            if not isinstance(inputs, list | tuple) or len(inputs) != len(names):
+                raise ArgumentError(f"a model with the inputs {names}: give a dict of these names, "
+                                    f"or a list of {len(names)}")
+            return dict(zip(names, inputs, strict=True))
+        missing = [name for name in names if name not in inputs]
+        unknown = [name for name in inputs if name not in self._known]
+        if missing or unknown:
+            raise ArgumentError(f"a model with the inputs {names}: {missing} are missing, "
+                                f"{unknown} are none of it")
+        return dict(inputs)
+
+    def _value(self, wanted: Input, value: Any) -> Value:
+        """A value that is given, as the program takes it; checked."""
+        if value is None or isinstance(value, list | tuple) and not wanted.is_tensor:
+            if wanted.is_tensor:
+                raise ArgumentError(f"input {wanted.name!r} is None, and must be a tensor")
+            return None if value is None else [self._tensor(x) for x in value]
+        found = self._tensor(value)
+        if not wanted.is_tensor or not wanted.dtype:
+            return found
+        dtype = dtype_of(found)
+        if NAMES.get(dtype, dtype.upper()) != wanted.dtype:
+            raise DTypeError(f"input {wanted.name!r} is {describe(found)}, and the model wants "
+                             f"{wanted.dtype.lower()}")
+        shape = shape_of(found)
+        if wanted.shape is not None and (len(shape) != len(wanted.shape) or any(
+                isinstance(m, int) and m > 0 and n != m
+                for n, m in zip(shape, wanted.shape, strict=True))):
+            raise ShapeError(f"input {wanted.name!r} has shape {shape}, and the model wants "
+                             f"{list(wanted.shape)}")
+        return found
+
+    def _tensor(self, value: Any) -> Value:
+        if isinstance(value, lt.Tensor):
+            return value
+        array = np.asarray(value)
+        if array.dtype.kind == "U":
+            array = array.astype(object)
+        if not is_plain(array):
+            return array
+        if array.flags.writeable and array.flags.c_contiguous and self._device is None \
+                and array.dtype != ml_dtypes.bfloat16:
+            return lt.from_numpy(array)
+        return make_tensor(array, self._device)
+
+
+def _result(value: Value, given: Mapping[str, Any]) -> Any:
+    """An output as arrays, which share no memory with what was given."""
+    if isinstance(value, list):
+        return [_result(x, given) for x in value]
+    if value is None:
+        return None
+    array = _array(value)
+    shared = isinstance(value, Constant) or any(
+        isinstance(x, np.ndarray) and np.may_share_memory(array, x) for x in given.values())
+    return array.copy() if shared else array
+
+
+def load(source: str | os.PathLike[str] | bytes | ModelProto, device: str | None) -> Model:
+    """See `lazyten.onnx.load`."""
+    folder = None
+    if isinstance(source, ModelProto):
+        model = source
+    elif isinstance(source, bytes | bytearray | memoryview):
+        model = parse(bytes(source))
+    elif isinstance(source, str | os.PathLike):
+        path = Path(source)
+        if not path.is_file():
+            raise ArgumentError(f"onnx.load({str(path)!r}): there is no such file")
+        model, folder = parse(path.read_bytes()), path.parent
+    else:
+        raise ArgumentError(f"onnx.load of {type(source).__name__}: give a path, bytes or a "
+                            f"ModelProto")
+    opsets: dict[str, int] = {}
+    for entry in model.opset_import:
+        domain = "" if entry.domain == "ai.onnx" else entry.domain
+        opsets[domain] = max(entry.version, opsets.get(domain, 0))
+    reader = Reader(model.functions, folder)
+    graph = reader.graph(model.graph, opsets, frozenset(), {})
+    return Model(rewritten(graph), device)

@@ -1,0 +1,286 @@
+"""Operators on images: padding, resizing, sampling, regions and boxes."""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+import lazyten as lt
+from lazyten.onnx.operators.resizing import matrices, sizes_of
+from lazyten.onnx.operators.windows import Ints
+from lazyten.onnx.table import operator
+from lazyten.onnx.values import Array, check_size
+from lazyten.support.errors import ArgumentError, ShapeError
+
+T = lt.Tensor
+F = lt.nn.functional
+
+
+def _positions(mode: str, length: int, before: int, behind: int) -> Array:
+    """Which element stands at each place of a padded axis."""
+    places = np.arange(-max(before, 0) + max(-before, 0), length + behind)
+    if mode == "edge":
+        return places.clip(0, length - 1)
+    if mode == "wrap":
+        return places % length
+    if mode != "reflect":
+        raise ArgumentError(f"mode {mode!r}: constant, edge, reflect and wrap are the ones there "
+                            f"are")
+    if length == 1:
+        return np.zeros_like(places)
+    places = places % (2 * length - 2)
+    return np.minimum(places, 2 * length - 2 - places)
+
+
+def _pad(data: T, pads: Sequence[int], value: T | float, axes: Sequence[int], mode: str) -> T:
+    count = len(axes)
+    if len(pads) != 2 * count:
+        raise ShapeError(f"pads {list(pads)} of {count} axes: two numbers an axis")
+    check_size([n + sum(map(abs, pads)) for n in data.shape], "pad")
+    if mode != "constant":
+        for i, axis in enumerate(axes):
+            index = _positions(mode, data.shape[axis], pads[i], pads[i + count])
+            data = data.index_select(axis, lt.tensor(index, device=data.device))
+        return data
+    around = {axis % data.ndim: (pads[i], pads[i + count]) for i, axis in enumerate(axes)}
+    flat = [n for i in reversed(range(data.ndim)) for n in around.get(i, (0, 0))]
+    if not isinstance(value, lt.Tensor):
+        return F.pad(data, flat, value=value)
+    inside = F.pad(lt.ones(data.shape, dtype=lt.bool_, device=data.device), flat)
+    found: T = lt.where(inside, F.pad(data, flat), value.reshape(()).to(data.dtype))
+    return found
+
+
+@operator("Pad", since=11, host="pads axes")
+def pad(data: T, pads: Array, value: T | None = None, axes: Array | None = None, *,
+        mode: str = "constant") -> T:
+    """More, or less, before and behind axes."""
+    chosen = range(data.ndim) if axes is None else axes.tolist()
+    return _pad(data, pads.tolist(), 0 if value is None else value, chosen, mode)
+
+
+@operator("Pad", since=2)
+def pad_2(data: T, *, pads: list[int], mode: str = "constant", value: float = 0.0) -> T:
+    """More, or less, before and behind axes."""
+    return _pad(data, pads, value, range(data.ndim), mode)
+
+
+@operator("Resize", since=11, host="roi scales sizes")
+def resize(x: T, roi: Array | None = None, scales: Array | None = None,
+           sizes: Array | None = None, *, antialias: int = 0, axes: Ints = None,
+           coordinate_transformation_mode: str = "half_pixel", cubic_coeff_a: float = -0.75,
+           exclude_outside: int = 0, extrapolation_value: float = 0.0,
+           keep_aspect_ratio_policy: str = "stretch", mode: str = "nearest",
+           nearest_mode: str = "round_prefer_floor") -> T:
+    """Larger or smaller along axes: each axis is multiplied by a matrix of weights."""
+    chosen = [axis % x.ndim for axis in (range(x.ndim) if axes is None else axes)]
+    plan = sizes_of(tuple(x.shape), chosen, scales, sizes, keep_aspect_ratio_policy)
+    regions = None if roi is None or not roi.size else roi.reshape(2, -1).T.tolist()
+    outside: T | None = None
+    for i, (axis, (scale, new)) in enumerate(zip(chosen, plan, strict=True)):
+        start, end = regions[i] if regions else (0.0, 1.0)
+        found = matrices(x.shape[axis], new, scale, mode, coordinate_transformation_mode,
+                         nearest_mode, cubic_coeff_a, exclude_outside, antialias, (start, end))
+        if isinstance(found[0], np.ndarray) and found[0].ndim == 1:
+            x = x.index_select(axis, lt.tensor(found[0], device=x.device))
+        elif found[0] is not None:
+            weights = lt.tensor(found[0].astype(np.float32), device=x.device).to(
+                x.dtype if x.is_floating_point() else lt.float32)
+            moved = x.movedim(axis, -1).to(weights.dtype) @ weights.mT
+            x = moved.movedim(-1, axis) if x.is_floating_point() else \
+                moved.movedim(-1, axis).round().to(x.dtype)
+        if coordinate_transformation_mode == "tf_crop_and_resize":
+            beyond = lt.tensor(found[1], device=x.device).reshape(
+                [-1 if j == axis else 1 for j in range(x.ndim)])
+            outside = beyond if outside is None else outside | beyond
+    return x if outside is None else lt.where(outside, extrapolation_value, x).to(x.dtype)
+
+
+@operator("Resize", since=10, host="scales")
+def resize_10(x: T, scales: Array, *, mode: str = "nearest") -> T:
+    """Larger or smaller along axes, of pixels that begin where they are counted."""
+    return resize(x, None, scales, mode=mode, nearest_mode="floor",  # type: ignore[no-any-return]
+                  coordinate_transformation_mode="asymmetric")
+
+
+@operator("Upsample", since=9, host="scales")
+def upsample(x: T, scales: Array, *, mode: str = "nearest") -> T:
+    """Larger along axes."""
+    return resize_10(x, scales, mode=mode)  # type: ignore[no-any-return]
+
+
+@operator("Upsample", since=7)
+def upsample_7(x: T, *, scales: list[float], mode: str = "nearest") -> T:
+    """Larger along axes."""
+    return resize_10(x, np.array(scales, np.float32), mode=mode)  # type: ignore[no-any-return]
+
+
+GRID_MODES = {"linear": "bilinear", "cubic": "bicubic", "nearest": "nearest",
+              "bilinear": "bilinear", "bicubic": "bicubic"}
+
+
+@operator("GridSample")
+def grid_sample(x: T, grid: T, *, align_corners: int = 0, mode: str = "linear",
+                padding_mode: str = "zeros") -> T:
+    """x at positions, each between -1 and 1."""
+    if mode not in GRID_MODES:
+        raise ArgumentError(f"mode {mode!r}: {sorted(GRID_MODES)} are there")
+    return F.grid_sample(x, grid, GRID_MODES[mode], padding_mode, bool(align_corners))
+
+
+@operator("AffineGrid", host="size")
+def affine_grid(theta: T, size: Array, *, align_corners: int = 0) -> T:
+    """Positions of an image's pixels, moved by matrices."""
+    return F.affine_grid(theta, check_size(size, "grid"), bool(align_corners))
+
+
+def _weights(places: T, size: int) -> T:
+    """Weights of linear interpolation: [..., size] for each position; 0 outside by a pixel."""
+    inside = (places >= -1) & (places <= size)
+    at = places.clamp(0, size - 1)
+    grid = lt.arange(size, device=places.device, dtype=places.dtype)
+    near = (1 - (at[..., None] - grid).abs()).clamp(min=0)
+    return near * inside[..., None].to(near.dtype)
+
+
+@operator("RoiAlign", since=10, host="rois batch_indices")
+def roi_align(x: T, rois: Array, batch_indices: Array, *, mode: str = "avg",
+              coordinate_transformation_mode: str = "half_pixel", output_height: int = 1,
+              output_width: int = 1, sampling_ratio: int = 0, spatial_scale: float = 1.0) -> T:
+    """Means (or extremes) of samples in each of some boxes, [box, channel, height, width]."""
+    half = 0.5 if coordinate_transformation_mode == "half_pixel" else 0.0
+    found = []
+    for box, batch in zip(rois.astype(np.float64), batch_indices.tolist(), strict=True):
+        x1, y1, x2, y2 = box * spatial_scale - half
+        height, width = y2 - y1, x2 - x1
+        if not half:
+            height, width = max(height, 1.0), max(width, 1.0)
+        parts = []
+        for start, extent, count, size in ((y1, height, output_height, x.shape[2]),
+                                           (x1, width, output_width, x.shape[3])):
+            each = sampling_ratio if sampling_ratio > 0 else math.ceil(extent / count)
+            each = max(each, 1)
+            check_size([each, count, size], "samples")
+            places = start + (np.arange(count * each) + 0.5) * extent / (count * each)
+            parts.append((_weights(lt.tensor(places.astype(np.float32), device=x.device), size)
+                          .to(x.dtype), each))
+        (rows, a), (columns, b) = parts
+        if mode == "avg":
+            whole = rows @ x[batch] @ columns.mT
+            found.append(whole.reshape(-1, output_height, a, output_width, b).mean((2, 4)))
+        else:
+            found.append(_roi_extremes(x[batch], rows, columns, a, b))
+    if not found:
+        return lt.zeros(0, x.shape[1], output_height, output_width, dtype=x.dtype, device=x.device)
+    return lt.stack(found)
+
+
+def _roi_extremes(image: T, rows: T, columns: T, a: int, b: int) -> T:
+    """The greatest weighted neighbour of all samples in a bin, as the standard has it."""
+    h, w = rows.shape[0] // a, columns.shape[0] // b
+    best: T | None = None
+    for i in range(a):
+        for j in range(b):
+            weights = rows[i::a][:, None, :, None] * columns[j::b][None, :, None, :]
+            values = (image[:, None, None] * weights).amax((-2, -1))
+            best = values if best is None else lt.maximum(best, values)
+    assert best is not None
+    return best.reshape(-1, h, w)
+
+
+@operator("MaxRoiPool", host="rois")
+def max_roi_pool(x: T, rois: Array, *, pooled_shape: list[int], spatial_scale: float = 1.0) -> T:
+    """The greatest element of each bin of some boxes."""
+    found = []
+    for box in rois:
+        batch, x1, y1, x2, y2 = (int(box[0]), *(round(float(v) * spatial_scale) for v in box[1:]))
+        rows, columns = (
+            [(start + math.floor(i * size / count), start + math.ceil((i + 1) * size / count))
+             for i in range(count)]
+            for start, size, count in ((y1, max(y2 - y1 + 1, 1), pooled_shape[0]),
+                                       (x1, max(x2 - x1 + 1, 1), pooled_shape[1])))
+        image = x[batch]
+        bins = [image[:, max(a, 0):max(b, 0), max(c, 0):max(d, 0)] for a, b in rows
+                for c, d in columns]
+        best = [part.amax((1, 2)) if part.numel() else image.new_zeros(image.shape[0])
+                for part in bins]
+        found.append(lt.stack(best, 1).reshape(-1, *pooled_shape))
+    return lt.stack(found)
+
+
+@operator("NonMaxSuppression", eager=True, host="*")
+def non_max_suppression(boxes: Array, scores: Array, count: Array | None = None,
+                        iou_threshold: Array | None = None, score_threshold: Array | None = None,
+                        *, center_point_box: int = 0) -> Array:
+    """Boxes by falling score, without those that cover a better one's place: rows of batch,
+    class and box."""
+    most = 0 if count is None else int(count.item())
+    limit = 0.0 if iou_threshold is None else float(iou_threshold.item())
+    if center_point_box:
+        centre, half = boxes[..., :2], boxes[..., 2:] / 2
+        low, high = centre - half, centre + half
+    else:
+        low = np.minimum(boxes[..., :2], boxes[..., 2:])
+        high = np.maximum(boxes[..., :2], boxes[..., 2:])
+    area = (high - low).prod(-1)
+    rows: list[tuple[int, int, int]] = []
+    for batch, kind in np.ndindex(*scores.shape[:2]):
+        score = scores[batch, kind]
+        order = np.argsort(-score, kind="stable")
+        if score_threshold is not None:
+            order = order[score[order] > float(score_threshold.item())]
+        taken: list[int] = []
+        while len(order) and len(taken) < most:
+            best, order = int(order[0]), order[1:]
+            taken.append(best)
+            side = (np.minimum(high[batch, best], high[batch, order])
+                    - np.maximum(low[batch, best], low[batch, order])).clip(0)
+            common = side.prod(-1)
+            union = area[batch, best] + area[batch, order] - common
+            order = order[~(common > limit * union)]
+        rows += [(batch, kind, box) for box in taken]
+    return np.array(rows, np.int64).reshape(-1, 3)
+
+
+def _bilinear(images: T, rows: T, columns: T, height: int, width: int) -> T:
+    """Images [n, channels, height * width] at places [n, 1, m] between pixels, 0 outside."""
+    top, left = rows.floor(), columns.floor()
+    found: T | None = None
+    for down in (0, 1):
+        for right in (0, 1):
+            i, j = top + down, left + right
+            weight = (1 - (rows - i).abs()) * (1 - (columns - j).abs())
+            inside = (i >= 0) & (i < height) & (j >= 0) & (j < width)
+            at = (i.clamp(0, height - 1) * width + j.clamp(0, width - 1)).to(lt.int64)
+            part = images.gather(2, at.expand(-1, images.shape[1], -1)) * lt.where(
+                inside, weight, 0.0)
+            found = part if found is None else found + part
+    assert found is not None
+    return found
+
+
+@operator("DeformConv")
+def deform_conv(x: T, w: T, offset: T, b: T | None = None, mask: T | None = None, *,
+                dilations: Ints = None, group: int = 1, kernel_shape: Ints = None,
+                offset_group: int = 1, pads: Ints = None, strides: Ints = None) -> T:
+    """A convolution whose window's places are moved by offsets, and weighted by a mask."""
+    n, channels, height, width = x.shape
+    kh, kw = w.shape[2:]
+    steps, spread, around = strides or [1, 1], dilations or [1, 1], pads or [0] * 4
+    oh, ow = offset.shape[2:]
+    base = np.empty((kh * kw, 2, oh, ow), np.float32)
+    for k, (i, j) in enumerate(np.ndindex(kh, kw)):
+        base[k, 0] = (np.arange(oh) * steps[0] - around[0] + i * spread[0])[:, None]
+        base[k, 1] = np.arange(ow) * steps[1] - around[1] + j * spread[1]
+    places = offset.reshape(n, offset_group, kh * kw, 2, oh, ow) + lt.tensor(
+        base, device=x.device).to(x.dtype)
+    images = x.reshape(n * offset_group, channels // offset_group, height * width)
+    flat = places.permute(0, 1, 3, 2, 4, 5).reshape(n * offset_group, 2, 1, -1)
+    seen = _bilinear(images, flat[:, 0], flat[:, 1], height, width).reshape(
+        n, offset_group, channels // offset_group, kh * kw, oh, ow)
+    if mask is not None:
+        seen = seen * mask.reshape(n, offset_group, 1, kh * kw, oh, ow)
+    columns = seen.reshape(n, group, channels // group * kh * kw, oh * ow)
+    found = (w.reshape(group, w.shape[0] // group, -1) @ columns).reshape(n, w.shape[0], oh, ow)
+    return found if b is None else found + b.reshape(-1, 1, 1)

@@ -1,0 +1,15 @@
+"""Operators of particular fields. Files, in reading order:
+
+- signals.py: Fourier transforms, windows, mel weights.
+- chance.py: random numbers.
+- integers.py: products and convolutions of quantized integers.
+- texts.py: strings.
+- learning.py: ai.onnx.ml.
+- training.py: ai.onnx.preview.training.
+"""
+from lazyten.onnx.operators.special import chance as chance
+from lazyten.onnx.operators.special import integers as integers
+from lazyten.onnx.operators.special import learning as learning
+from lazyten.onnx.operators.special import signals as signals
+from lazyten.onnx.operators.special import texts as texts
+from lazyten.onnx.operators.special import training as training

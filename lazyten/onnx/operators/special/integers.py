@@ -1,0 +1,69 @@
+"""Products and convolutions of quantized integers."""
+from __future__ import annotations
+
+from typing import Any
+
+import lazyten as lt
+from lazyten.onnx.operators.linear import matmul
+from lazyten.onnx.operators.types import quantize
+from lazyten.onnx.operators.windows import Ints, conv
+from lazyten.onnx.table import operator
+
+T = lt.Tensor
+
+
+def _centred(x: T, zero: T | None, axis: int | None = None) -> T:
+    """x - zero point, which is one or one for each place of an axis."""
+    whole = x.to(lt.int32)
+    if zero is None:
+        return whole
+    zero = zero.to(lt.int32)
+    if zero.ndim == 1 and zero.shape[0] > 1 and axis is not None:
+        zero = zero.reshape([-1 if i == axis % x.ndim else 1 for i in range(x.ndim)])
+    return whole - (zero.reshape(()) if zero.numel() == 1 else zero)
+
+
+@operator("MatMulInteger")
+def matmul_integer(a: T, b: T, a_zero: T | None = None, b_zero: T | None = None) -> T:
+    """Products of integers, less their zero points."""
+    return lt.matmul(_centred(a, a_zero, -2), _centred(b, b_zero, -1))
+
+
+@operator("ConvInteger")
+def conv_integer(x: T, w: T, x_zero: T | None = None, w_zero: T | None = None,
+                 *, auto_pad: str = "NOTSET", dilations: Ints = None, group: int = 1,
+                 kernel_shape: Ints = None, pads: Ints = None, strides: Ints = None) -> T:
+    """A convolution of integers, less their zero points."""
+    return _exact_conv(_centred(x, x_zero), _centred(w, w_zero, 0), auto_pad=auto_pad,
+                       dilations=dilations, group=group, kernel_shape=kernel_shape, pads=pads,
+                       strides=strides)
+
+
+def _exact_conv(x: T, w: T, **window: Any) -> T:
+    """A convolution of int32, in doubles, which hold its sums exactly."""
+    return conv(x.to(lt.float64), w.to(lt.float64), **window).to(lt.int32)  # type: ignore[no-any-return]
+
+
+@operator("QLinearMatMul")
+def qlinear_matmul(a: T, a_scale: T, a_zero: T, b: T, b_scale: T, b_zero: T, y_scale: T,
+                   y_zero: T) -> T:
+    """A product of quantized matrices, quantized."""
+    whole = matmul(_centred(a, a_zero, -2), _centred(b, b_zero, -1))
+    factor = a_scale.to(lt.float32) * b_scale.to(lt.float32)
+    return quantize(whole.to(lt.float32) * factor, y_scale.to(lt.float32), y_zero)  # type: ignore[no-any-return]
+
+
+@operator("QLinearConv")
+def qlinear_conv(x: T, x_scale: T, x_zero: T, w: T, w_scale: T, w_zero: T, y_scale: T, y_zero: T,
+                 b: T | None = None, *, auto_pad: str = "NOTSET", dilations: Ints = None,
+                 group: int = 1, kernel_shape: Ints = None, pads: Ints = None,
+                 strides: Ints = None) -> T:
+    """A convolution of quantized arrays, quantized."""
+    whole = _exact_conv(_centred(x, x_zero), _centred(w, w_zero, 0), auto_pad=auto_pad,
+                        dilations=dilations, group=group, kernel_shape=kernel_shape, pads=pads,
+                        strides=strides)
+    if b is not None:
+        whole = whole + b.reshape(-1, *[1] * (w.ndim - 2))
+    factor = (x_scale * w_scale).reshape(-1, *[1] * (w.ndim - 2))
+    return quantize(whole.to(lt.float32) * factor, y_scale, y_zero)  # type: ignore[no-any-return]
+

@@ -1,0 +1,214 @@
+"""A graph, ready to run: compiled programs, and between them what has to run by itself.
+
+The first call with inputs of some shapes goes through the nodes once. What follows from constants
+and shapes is computed on the spot; runs of the other nodes become segments, each one program by
+`lt.jit`; an operator whose result's shape depends on values, or that needs values on the host,
+stands alone between them. Later calls run these steps.
+"""
+from __future__ import annotations
+
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import lazyten as lt
+from lazyten.onnx.evaluation import NeedsHost, fold, record, run_alone
+from lazyten.onnx.expansions import renamed, typed_body
+from lazyten.onnx.graph import Expansion, Graph, Node
+from lazyten.onnx.segment import Environment, Segment
+from lazyten.onnx.table import Operator
+from lazyten.onnx.values import Constant, Value, is_foreign, key_of
+
+KEPT = 64
+"""Shapes of inputs that a graph keeps its steps for; the oldest go."""
+
+
+class Alone:
+    """A step that is one node, with the values it needs."""
+
+    def __init__(self, node: Node, program: Program) -> None:
+        self.node, self.program = node, program
+
+    def run(self, environment: Environment) -> None:
+        """Compute the node's outputs."""
+        program = self.program
+        values = [environment[name] if name else None
+                  for name in (*self.node.inputs, *self.node.captured)]
+        found = run_alone(self.node, values, program.device, program.bind)
+        environment.update(zip(self.node.outputs, found, strict=True))
+
+
+class Program:
+    """A graph that is called with values of its inputs."""
+
+    def __init__(self, graph: Graph, device: str | None) -> None:
+        self.graph, self.device = graph, device
+        self.constants, self.nodes = _folded(graph)
+        self._plans: OrderedDict[Any, list[Segment | Alone]] = OrderedDict()
+        self._bodies: dict[Graph, Program] = {}
+        for node in self.nodes:
+            for value in node.attributes.values():
+                if isinstance(value, Graph):
+                    self._bodies[value] = Program(value, device)
+
+    def __call__(self, feeds: Mapping[str, Value]) -> list[Value]:
+        """The outputs; `feeds` has the inputs and, of a subgraph, what it captures."""
+        environment: Environment = {**self.constants, **feeds}
+        key = tuple(sorted((name, _kind(value)) for name, value in feeds.items()))
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._plans[key] = _Planner(self, environment).plan()
+            if len(self._plans) > KEPT:
+                self._plans.popitem(last=False)
+        else:
+            for step in plan:
+                step.run(environment)
+        return [environment[name] for name in self.graph.outputs]
+
+    def bind(self, graph: Graph, captured: Sequence[Value]) -> Callable[..., list[Value]]:
+        """A function of a subgraph's inputs."""
+        if graph not in self._bodies:
+            self._bodies[graph] = Program(graph, self.device)
+        body = self._bodies[graph]
+        outside = dict(zip(graph.free, captured, strict=True))
+        names = [x.name for x in graph.inputs]
+
+        def call(*values: Value) -> list[Value]:
+            if len(values) != len(names):
+                raise lt.ArgumentError(f"the subgraph {graph.name!r} has {len(names)} inputs, and "
+                                       f"is given {len(values)}")
+            return body({**outside, **dict(zip(names, values, strict=True))})
+        return call
+
+
+def _kind(value: Value) -> Any:
+    """What steps depend on: a constant, which is known; a tensor's shape and type; of what else
+    there is, its kind."""
+    if isinstance(value, Constant):
+        return 0, value
+    if isinstance(value, lt.Tensor):
+        return 1, key_of(value)
+    return 2, type(value).__name__, str(getattr(value, "dtype", ""))
+
+
+class _Planner:
+    """Goes through the nodes of a program once, with the values of a call, and keeps the steps."""
+
+    def __init__(self, program: Program, environment: Environment) -> None:
+        self.program, self.environment = program, environment
+        self.steps: list[Segment | Alone] = []
+        self.recorded: list[Node] = []
+        self.found: Environment = {}
+        self.left = deque(program.nodes)
+        self.uses = Counter(name for node in program.nodes for name in node.reads)
+        self.uses.update(program.graph.outputs)
+        self.number = 0
+
+    def plan(self) -> list[Segment | Alone]:
+        """The steps; afterwards the environment has all values."""
+        while self.left:
+            node = self.left.popleft()
+            for name in node.reads:
+                self.uses[name] -= 1
+            values = [self._value(name) for name in (*node.inputs, *node.captured)]
+            body = self._inlined(node, values)
+            if body is not None:
+                self.uses.update(name for inner in body for name in inner.reads)
+                self.left.extendleft(reversed(body))
+            else:
+                self._step(node, values)
+        self._end_segment()
+        return self.steps
+
+    def _value(self, name: str) -> Value:
+        if not name:
+            return None
+        return self.found[name] if name in self.found else self.environment[name]
+
+    def _step(self, node: Node, values: Sequence[Value]) -> None:
+        """Record a node, or let it stand alone."""
+        row = node.meaning
+        assert isinstance(row, Operator)
+        given = [x for name, x in zip(node.inputs, values, strict=False) if name]
+        known = all(isinstance(x, Constant) for x in given) and not node.captured
+        folded = fold(node, values) if known else None
+        if folded is not None:
+            self._keep(node, folded)
+        elif row.eager or any(map(is_foreign, given)) or any(
+                row.is_host(i) and isinstance(x, lt.Tensor)
+                for i, x in enumerate(values[:len(node.inputs)])):
+            self._alone(node)
+        else:
+            try:
+                self._keep(node, record(node, values, self.program.device))
+            except NeedsHost:
+                self._alone(node)
+
+    def _keep(self, node: Node, values: Sequence[Value]) -> None:
+        self.recorded.append(node)
+        self.found.update(zip(node.outputs, values, strict=True))
+
+    def _alone(self, node: Node) -> None:
+        for name in node.reads:
+            self.uses[name] += 1
+        self._end_segment()
+        for name in node.reads:
+            self.uses[name] -= 1
+        step = Alone(node, self.program)
+        step.run(self.environment)
+        self.steps.append(step)
+
+    def _end_segment(self) -> None:
+        """Compile what was recorded, and run it."""
+        if self.recorded:
+            outputs = [name for name in self.found if name and self.uses[name] > 0]
+            segment = Segment(self.recorded, outputs, self.program)
+            segment.keep(self.environment, self.found)
+            segment.run(self.environment)
+            self.steps.append(segment)
+        self.recorded, self.found = [], {}
+
+    def _inlined(self, node: Node, values: Sequence[Value]) -> list[Node] | None:
+        """The nodes of a function, or of the branch that a constant chooses; None for others.
+
+        Behind a step that stands alone shapes may differ from call to call, so no branch is chosen
+        there once and for all.
+        """
+        self.number += 1
+        if isinstance(node.meaning, Expansion):
+            body = node.meaning.body or typed_body(node, values)
+            return renamed(body, node.inputs, node.outputs, f"{node.name}.{self.number}.")
+        condition = values[0] if node.kind == "If" and not node.domain else None
+        if not isinstance(condition, Constant) or any(isinstance(s, Alone) for s in self.steps):
+            return None
+        if condition.array.size != 1:
+            raise lt.ShapeError(f"{node.title}: the condition has shape {condition.shape}, and "
+                                f"must be one value")
+        names = ["else_branch", "then_branch"]
+        chosen = bool(condition.array)
+        graph = node.attributes[names[chosen]]
+        start = len(node.attributes["else_branch"].free) if chosen else 0
+        captured = dict(zip(graph.free, node.captured[start:], strict=False))
+        if graph.constants:
+            prefix = f"{node.name}.{self.number}."
+            for name, constant in graph.constants.items():
+                self.environment[prefix + name] = constant
+            captured.update({name: prefix + name for name in graph.constants})
+        return renamed(graph, (), node.outputs, f"{node.name}.{self.number}.", captured)
+
+
+def _folded(graph: Graph) -> tuple[dict[str, Constant], tuple[Node, ...]]:
+    """A graph's constants with all that follows from them, and the nodes that are left."""
+    overridable = {x.name for x in graph.inputs}
+    constants = dict(graph.constants)
+    left = []
+    for node in graph.nodes:
+        known = all(name in constants and name not in overridable for name in node.inputs if name)
+        row = node.meaning
+        if known and isinstance(row, Operator) and not node.captured and (
+                found := fold(node, [constants.get(name) for name in node.inputs])) is not None:
+            constants.update(zip(node.outputs, found, strict=True))
+        else:
+            left.append(node)
+    return constants, tuple(left)
+

@@ -1,0 +1,58 @@
+"""Rewrites of a graph: it gives the same, up to rounding, and takes less."""
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from lazyten.onnx.graph import Graph, Node
+from lazyten.onnx.values import Array, Constant
+
+
+def rewritten(graph: Graph) -> Graph:
+    """A graph whose batch normalizations behind convolutions are part of the weights of these."""
+    uses = Counter(name for node in graph.nodes for name in node.reads)
+    uses.update(graph.outputs)
+    fixed = {name: c for name, c in graph.constants.items()
+             if name not in {x.name for x in graph.inputs}}
+    makers = {node.outputs[0]: node for node in graph.nodes if _is(node, "Conv")}
+    constants = dict(graph.constants)
+    changed: dict[Node, Node | None] = {}
+    for node in graph.nodes:
+        conv = makers.get(node.inputs[0]) if _is(node, "BatchNormalization") else None
+        if conv is None or uses[node.inputs[0]] > 1 or not _is_fixed(node, conv, fixed):
+            continue
+        names = tuple(f"{part} of {node.name} ({node.outputs[0]})" for part in ("weight", "bias"))
+        constants.update(zip(names, map(Constant, _joined(node, conv, fixed)), strict=True))
+        changed[conv] = None
+        changed[node] = replace(conv, inputs=(conv.inputs[0], *names), outputs=node.outputs[:1])
+    nodes = tuple(new for node in graph.nodes if (new := changed.get(node, node)) is not None)
+    return replace(graph, nodes=nodes, constants=constants)
+
+
+def _is(node: Node, kind: str) -> bool:
+    return node.kind == kind and not node.domain
+
+
+def _is_fixed(norm: Node, conv: Node, fixed: Mapping[str, Constant]) -> bool:
+    """Whether all numbers are known, of one type that is wide enough, and nothing is trained."""
+    names = [name for name in (*conv.inputs[1:], *norm.inputs[1:]) if name]
+    if not all(name in fixed for name in names) or norm.attributes.get("training_mode", 0) \
+            or not norm.attributes.get("spatial", 1) or any(norm.outputs[1:]):
+        return False
+    arrays = [fixed[name].array for name in names]
+    channels = arrays[0].shape[:1]
+    return {x.dtype for x in arrays} in ({np.dtype(np.float32)}, {np.dtype(np.float64)}) \
+        and all(x.shape == channels for x in arrays[1:])
+
+
+def _joined(norm: Node, conv: Node, fixed: Mapping[str, Constant]) -> tuple[Array, Array]:
+    """Weights and biases of the convolution and the normalization in one."""
+    weight = fixed[conv.inputs[1]].array
+    scale, shift, mean, var = (fixed[name].array.astype(np.float64) for name in norm.inputs[1:5])
+    bias = fixed[conv.inputs[2]].array if len(conv.inputs) > 2 and conv.inputs[2] else 0.0
+    factor = scale / np.sqrt(var + norm.attributes.get("epsilon", 1e-5))
+    wide = weight * factor.reshape(-1, *[1] * (weight.ndim - 1))
+    return wide.astype(weight.dtype), ((bias - mean) * factor + shift).astype(weight.dtype)

@@ -1,0 +1,90 @@
+"""The table of operators: a function each, with the opset it holds from and how it takes inputs.
+
+In: functions of tensors, marked with `@operator`. Out: `find(domain, name, opset)`. A function's
+parameters are the inputs in ONNX's order, those with a default optional; its keyword parameters
+are the attributes, with ONNX's defaults. Two names are no attributes: `opset` is the version of the
+operator's domain that the model asks for, `outputs` how many outputs the node names.
+"""
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+Function = Callable[..., Any]
+GIVEN = ("opset", "outputs")
+"""Keyword parameters of an operator's function that are no attributes."""
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One meaning of an operator, from opset `since` to that of the next row.
+
+    inputs: names of its inputs; those from `required` on may be left out; `variadic` if the last
+    stands for any number. attributes: names. host: inputs that are needed as NumPy arrays, such as
+    a shape. eager: its output's shape depends on values, or it handles sequences or subgraphs, so
+    it runs by itself between compiled programs. raw: it passes values on whatever they are.
+    moves: its outputs are elements of its inputs, so it takes element types that lazyten lacks.
+    pure: the same inputs give the same outputs and it may be computed when the model is loaded.
+    shapes: its outputs follow from its inputs' shapes alone, and are arrays.
+    foreign: it takes, and its function handles, arrays of types that lazyten lacks.
+    """
+
+    domain: str
+    name: str
+    since: int
+    function: Function
+    inputs: tuple[str, ...]
+    required: int
+    variadic: bool
+    attributes: frozenset[str]
+    needed: frozenset[str]
+    given: frozenset[str]
+    host: frozenset[str]
+    eager: bool
+    raw: bool
+    moves: bool
+    pure: bool
+    shapes: bool
+    foreign: bool
+
+    def is_host(self, position: int) -> bool:
+        """Whether the input at a position is needed as an array."""
+        return self.inputs[min(position, len(self.inputs) - 1)] in self.host
+
+
+TABLE: dict[tuple[str, str], list[Operator]] = {}
+"""All rows of an operator, by domain and name, the newest first."""
+
+
+def operator(*names: str, since: int = 1, domain: str = "", host: str = "", eager: bool = False,
+             raw: bool = False, moves: bool = False, pure: bool = True, shapes: bool = False,
+             foreign: bool = False) -> Callable[[Function], Function]:
+    """Put a function into the table. host: names of inputs, apart by spaces; "*" for all."""
+    def enter(function: Function) -> Function:
+        parameters = list(inspect.signature(function).parameters.values())
+        places = [p for p in parameters if p.kind is not p.KEYWORD_ONLY]
+        options = {p.name: p for p in parameters if p.kind is p.KEYWORD_ONLY}
+        inputs = tuple(p.name for p in places)
+        fixed = frozenset(inputs if host == "*" else host.split())
+        for name in names:
+            row = Operator(
+                domain, name, since, function, inputs,
+                sum(p.default is p.empty and p.kind is not p.VAR_POSITIONAL for p in places),
+                any(p.kind is p.VAR_POSITIONAL for p in places),
+                frozenset(options) - {*GIVEN},
+                frozenset(n for n, p in options.items() if p.default is p.empty) - {*GIVEN},
+                frozenset(options) & {*GIVEN}, fixed, eager, raw, moves, pure,
+                shapes, foreign)
+            rows = TABLE.setdefault((domain, name), [])
+            rows.append(row)
+            rows.sort(key=lambda row: -row.since)
+        return function
+    return enter
+
+
+def find(domain: str, name: str, opset: int) -> Operator | None:
+    """The row of an operator that holds for an opset; None if there is none."""
+    rows = TABLE.get((domain, name), [])
+    return next((row for row in rows if row.since <= opset), None)

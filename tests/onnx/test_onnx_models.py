@@ -1,0 +1,191 @@
+"""Whole models: what is compiled, what runs by itself, and real ones beside onnxruntime."""
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lazyten as lt
+
+onnx = pytest.importorskip("onnx", reason="the package onnx is not installed")
+
+helper: Any = onnx.helper
+FLOAT, INT64, BOOL = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64, onnx.TensorProto.BOOL
+
+
+def value(name: str, shape: Any = None, kind: int = FLOAT) -> Any:
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+def array(name: str, values: Any, dtype: Any = None) -> Any:
+    return onnx.numpy_helper.from_array(np.array(values, dtype), name)
+
+
+def node(kind: str, inputs: str, outputs: str, **attributes: Any) -> Any:
+    return helper.make_node(kind, inputs.split(), outputs.split(), **attributes)
+
+
+def loaded(nodes: list[Any], inputs: list[Any], initializers: Any = (), outputs: str = "y",
+           opset: int = 20) -> Any:
+    graph = helper.make_graph(nodes, "g", inputs, [value(n) for n in outputs.split()],
+                              initializer=initializers)
+    return lt.onnx.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)]))
+
+
+def steps(model: Any) -> list[list[str]]:
+    """The kinds of steps that each shape's call takes."""
+    return [[type(step).__name__ for step in plan] for plan in model._program._plans.values()]
+
+
+def rand(*shape: int) -> Any:
+    return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
+
+
+def test_importing_lazyten_does_not_import_onnx() -> None:
+    import subprocess
+    import sys
+    code = ("import sys, lazyten; lazyten.onnx; "
+            "print([n for n in sys.modules if n.partition('.')[0] == 'onnx'])")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_arithmetic_on_shapes_is_done_beforehand_and_the_rest_is_one_program() -> None:
+    """Also where sizes differ from call to call."""
+    model = loaded([node("Shape", "x", "s"), node("Gather", "s zero", "n"), node(
+        "Unsqueeze", "n first", "n1"), node("Concat", "n1 rest", "shape", axis=0),
+        node("Reshape", "x shape", "u"), node("Range", "zero n one", "r"), node(
+            "Cast", "r", "f", to=FLOAT), node("Unsqueeze", "f first", "f1"), node(
+            "Transpose", "f1", "f2"), node("Add", "u f2", "y")], [value("x", ["n", 2, 3])],
+        [array("zero", 0), array("one", 1), array("first", [0]), array("rest", [-1])])
+    for n in (4, 4, 5, 4):
+        x = rand(n, 2, 3)
+        np.testing.assert_array_equal(
+            model([x])[0], x.reshape(n, 6) + np.arange(n, dtype=np.float32)[:, None])
+    assert steps(model) == [["Segment"], ["Segment"]]
+
+
+def test_what_hangs_on_values_runs_between_programs() -> None:
+    """Sizes behind it may differ in each call, and so may what follows from them."""
+    model = loaded([node("NonZero", "x", "i"), node("Shape", "i", "s"), node(
+        "Gather", "s one", "n"), node("Transpose", "i", "t"), node("GatherND", "x t", "v"),
+        node("Cast", "n", "f", to=FLOAT), node("Mul", "v f", "y")], [value("x", [2, 3])],
+        [array("one", 1)])
+    for x in ([[0, 1, 0], [2, 0, 3]], [[0, 0, 0], [0, 0, 5]], [[1, 2, 3], [4, 5, 6]],
+              [[0, 1, 0], [2, 0, 7]]):
+        given = np.array(x, np.float32)
+        kept = given[given != 0]
+        np.testing.assert_array_equal(model([given])[0], kept * len(kept))
+    assert steps(model) == [["Alone", "Segment"]]
+
+
+def test_a_branch_is_chosen_beforehand_where_shapes_decide_and_else_at_each_call() -> None:
+    relu = helper.make_graph([node("Relu", "x", "r")], "then", [], [value("r")])
+    twice = helper.make_graph([node("Add", "x x", "r")], "else", [], [value("r")])
+    by_shape = loaded([node("Size", "x", "n"), node("Greater", "n four", "c"), node(
+        "If", "c", "y", then_branch=relu, else_branch=twice)], [value("x", ["n"])],
+        [array("four", 4)])
+    by_value = loaded([node("ReduceSum", "x", "s", keepdims=0), node("Greater", "s zero", "c"),
+                       node("If", "c", "y", then_branch=relu, else_branch=twice)],
+                      [value("x", ["n"])], [array("zero", 0, np.float32)])
+    for x in (rand(3), rand(5), -np.abs(rand(3)), np.abs(rand(3))):
+        np.testing.assert_array_equal(by_shape([x])[0], x.clip(0) if x.size > 4 else x + x)
+        np.testing.assert_array_equal(by_value([x])[0], x.clip(0) if x.sum() > 0 else x + x)
+    assert steps(by_shape) == [["Segment"], ["Segment"]]
+    assert steps(by_value)[0] == ["Segment", "Alone"]
+
+
+def test_a_branch_behind_a_step_of_its_own_follows_the_shapes_of_each_call() -> None:
+    """The sizes there differ while the inputs' do not."""
+    relu = helper.make_graph([node("Neg", "v", "r")], "then", [], [value("r")])
+    twice = helper.make_graph([node("Add", "v v", "r")], "else", [], [value("r")])
+    model = loaded([node("Cast", "x", "b", to=BOOL), node("Compress", "x b", "v"), node(
+        "Size", "v", "n"), node("Greater", "n two", "c"), node(
+        "If", "c", "y", then_branch=relu, else_branch=twice)], [value("x", [4])],
+        [array("two", 2)])
+    for x in ([1, 0, 0, 2], [1, 2, 3, 4], [0, 0, 3, 0], [0, 1, 2, 3]):
+        given = np.array(x, np.float32)
+        kept = given[given != 0]
+        np.testing.assert_array_equal(model([given])[0], -kept if len(kept) > 2 else kept * 2)
+
+
+def test_a_loop_ends_where_its_values_say() -> None:
+    """It doubles until the sum is above a limit, and collects what it had."""
+    body = helper.make_graph(
+        [node("Add", "v v", "w"), node("ReduceSum", "w", "s", keepdims=0),
+         node("Less", "s limit", "go"), node("Identity", "w", "seen")], "body",
+        [value("i", [], INT64), value("c", [], BOOL), value("v")],
+        [value("go", [], BOOL), value("w"), value("seen")])
+    model = loaded([helper.make_node("Loop", ["", "", "x"], ["y", "z"], body=body)],
+                   [value("x", [2])], [array("limit", 100, np.float32)], "y z")
+    y, z = model([np.array([1, 2], np.float32)])
+    assert y.tolist() == [64, 128] and z.tolist() == [[2 ** i, 2 ** (i + 1)] for i in range(1, 7)]
+
+
+def test_batch_normalization_becomes_part_of_the_convolution() -> None:
+    weights = [array("w", rand(4, 3, 3, 3)), array("b", rand(4)), array("g", rand(4)),
+               array("h", rand(4)), array("m", rand(4)), array("v", np.abs(rand(4)) + 0.5)]
+    nodes = [node("Conv", "x w b", "c"), node("BatchNormalization", "c g h m v", "y")]
+    model = loaded(nodes, [value("x", [2, 3, 8, 8])], weights)
+    plain = loaded(nodes, [value("x", [2, 3, 8, 8])], weights, "y c")
+    assert [n.kind for n in model._program.nodes] == ["Conv"]
+    assert [n.kind for n in plain._program.nodes] == ["Conv", "BatchNormalization"]
+    x = rand(2, 3, 8, 8)
+    np.testing.assert_allclose(model([x])[0], plain([x])[0], rtol=1e-4, atol=1e-5)
+
+
+def test_weights_are_made_once_and_shared() -> None:
+    model = loaded([node("MatMul", "x w", "h"), node("MatMul", "h w", "y")],
+                   [value("x", ["n", 64])], [array("w", rand(64, 64))])
+    model([rand(2, 64)])
+    first = model._program.constants["w"]._tensor
+    model([rand(3, 64)])
+    assert model._program.constants["w"]._tensor is first
+    assert model._program.constants["w"]._array is None  # its elements are kept once
+
+
+def test_tensors_give_tensors_and_arrays_are_not_shared() -> None:
+    model = loaded([node("Identity", "x", "y"), node("Relu", "x", "z")], [value("x", [3])],
+                   outputs="y z")
+    x = rand(3)
+    y, z = model({"x": lt.tensor(x)})
+    assert isinstance(y, lt.Tensor) and z.tolist() == x.clip(0).tolist()
+    found = model({"x": x})[0]
+    found += 1
+    assert (found != x).all()
+
+
+def test_a_default_of_an_input_may_be_given_or_not() -> None:
+    model = loaded([node("Add", "x w", "y")], [value("x", [2]), value("w", [2])],
+                   [array("w", [1, 2], np.float32)])
+    x = np.zeros(2, np.float32)
+    assert model([x])[0].tolist() == [1, 2]
+    assert model({"x": x, "w": x + 5})[0].tolist() == [5, 5]
+
+
+REAL = {"magika": ("magika/models/standard_v3_3/model.onnx", ("bytes", (1, 2048), np.int32)),
+        "rapidocr_onnxruntime": ("rapidocr_onnxruntime/models/ch_ppocr_mobile_v2.0_cls_infer.onnx",
+                                 ("x", (1, 3, 48, 192), np.float32))}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("package", REAL)
+def test_a_real_model_gives_what_onnxruntime_gives(package: str) -> None:
+    runtime = pytest.importorskip("onnxruntime", reason="the package onnxruntime is not installed")
+    place = find_spec(package)
+    if place is None or place.origin is None:
+        pytest.skip(f"the package {package}, which has the model, is not installed")
+    inside, (name, shape, dtype) = REAL[package]
+    path = Path(place.origin).parent.parent / inside
+    generator = np.random.default_rng(0)
+    x = generator.integers(0, 257, shape).astype(dtype) if dtype is np.int32 else \
+        generator.standard_normal(shape).astype(dtype)
+    session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    model = lt.onnx.load(path)
+    for _ in range(2):
+        for found, wanted in zip(model({name: x}), session.run(None, {name: x}), strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-3)
+    assert steps(model) == [["Segment"]]
