@@ -106,10 +106,23 @@ from lazyten.frontend.settings import (
     are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled,
 )
 from lazyten.frontend.settings import compile as compile
+from lazyten.frontend.settings import get_autocast_cpu_dtype as get_autocast_cpu_dtype
+from lazyten.frontend.settings import get_autocast_dtype as get_autocast_dtype
+from lazyten.frontend.settings import get_autocast_gpu_dtype as get_autocast_gpu_dtype
+from lazyten.frontend.settings import get_deterministic_debug_mode as get_deterministic_debug_mode
 from lazyten.frontend.settings import get_num_interop_threads as get_num_interop_threads
+from lazyten.frontend.settings import is_autocast_cpu_enabled as is_autocast_cpu_enabled
+from lazyten.frontend.settings import (
+    is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled,
+)
+from lazyten.frontend.settings import is_inference_mode_enabled as is_inference_mode_enabled
+from lazyten.frontend.settings import is_warn_always_enabled as is_warn_always_enabled
 from lazyten.frontend.settings import set_default_tensor_type as set_default_tensor_type
+from lazyten.frontend.settings import set_deterministic_debug_mode as set_deterministic_debug_mode
 from lazyten.frontend.settings import set_flush_denormal as set_flush_denormal
 from lazyten.frontend.settings import set_num_interop_threads as set_num_interop_threads
+from lazyten.frontend.settings import set_warn_always as set_warn_always
+from lazyten.frontend.settings import typename as typename
 from lazyten.frontend.settings import use_deterministic_algorithms as use_deterministic_algorithms
 from lazyten.frontend.tensor import Tensor as Tensor
 from lazyten.frontend.tensor_types import BFloat16Tensor as BFloat16Tensor
@@ -159,6 +172,7 @@ from lazyten.ir.dtype import uint32 as uint32
 from lazyten.ir.dtype import uint64 as uint64
 from lazyten.pytorch import modules as _modules
 from lazyten.random import Generator as Generator
+from lazyten.random import default_generator as default_generator
 from lazyten.random import get_rng_state as get_rng_state
 from lazyten.random import initial_seed as initial_seed
 from lazyten.random import manual_seed as manual_seed
@@ -183,6 +197,7 @@ from lazyten.support.errors import InternalError as InternalError
 from lazyten.support.errors import JitError as JitError
 from lazyten.support.errors import LazytenError as LazytenError
 from lazyten.support.errors import ModuleAttributeError as ModuleAttributeError
+from lazyten.support.errors import OutOfMemoryError as OutOfMemoryError
 from lazyten.support.errors import ShapeError as ShapeError
 from lazyten.support.errors import StateError as StateError
 from lazyten.support.errors import TransformError as TransformError
@@ -246,16 +261,25 @@ _LATER = {
         "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
         "conv_transpose3d", "cosine_similarity", "dropout", "group_norm", "layer_norm",
         "max_pool1d", "max_pool2d", "max_pool3d", "pairwise_distance", "pdist", "pixel_shuffle",
-        "pixel_unshuffle", "prelu", "rms_norm", "rrelu", "selu", "threshold"), "nn.functional"),
+        "pixel_unshuffle", "prelu", "rms_norm", "rrelu", "selu", "threshold",
+        "celu_", "rrelu_", "selu_", "threshold_"), "nn.functional"),
     **dict.fromkeys(("grid_sampler", "grid_sampler_2d", "grid_sampler_3d"),
                     "nn.functions.spatial.sampling"),
     **dict.fromkeys(("bartlett_window", "blackman_window", "hamming_window", "hann_window",
-                     "kaiser_window"), "signal.windows"), "polygamma": "special"}
+                     "kaiser_window"), "signal.windows"), "polygamma": "special",
+    **dict.fromkeys(("binomial", "poisson"), "distributions.discrete"),
+    "chain_matmul": "linalg",
+    **dict.fromkeys(("is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_anomaly_enabled"),
+                    "autograd.anomaly")}
 """The modules of what is loaded later; others that are loaded later are modules themselves."""
 _LATER_MODULES = (
     "amp", "autograd", "backends", "cuda", "distributions", "fft", "func", "hub", "linalg",
     "masked", "multiprocessing", "onnx", "optim", "profiler", "signal", "special", "testing",
     "utils", "version")
+
+_IN_PLACE = ("arccos_", "arccosh_", "arcsin_", "arcsinh_", "arctan_", "arctanh_", "as_strided_",
+             "clip_", "detach_", "index_put_", "negative_")
+"""Methods that write, under PyTorch's second names, which are functions, too."""
 
 abs, absolute, acos, acosh, add = Tensor.abs, Tensor.absolute, Tensor.acos, Tensor.acosh, Tensor.add
 addbmm, addcdiv, addcmul, addmm = Tensor.addbmm, Tensor.addcdiv, Tensor.addcmul, Tensor.addmm
@@ -332,8 +356,11 @@ angle, conj = Tensor.angle, Tensor.conj
 fill_, frexp, gcd = Tensor.fill_, Tensor.frexp, Tensor.gcd
 histogramdd, index_reduce, lcm = Tensor.histogramdd, Tensor.index_reduce, Tensor.lcm
 i0, mvlgamma = Tensor.i0, Tensor.mvlgamma
+igamma, igammac = Tensor.igamma, Tensor.igammac
 nextafter, nonzero_static, renorm = Tensor.nextafter, Tensor.nonzero_static, Tensor.renorm
 resize_as_, zero_ = Tensor.resize_as_, Tensor.zero_
+get_device, is_same_size, is_signed = Tensor.get_device, Tensor.is_same_size, Tensor.is_signed
+is_conj, is_neg, put = Tensor.is_conj, Tensor.is_neg, Tensor.put
 clip, ger, moveaxis, swapdims = clamp, outer, movedim, swapaxes
 broadcast_to, conj_physical = Tensor.expand, conj
 resolve_conj, resolve_neg, unsafe_chunk = conj, conj, chunk
@@ -367,6 +394,8 @@ def __getattr__(name: str) -> _typing.Any:
         return getattr(_import_module(f"lazyten.{_LATER[name]}"), name)
     if name in _TWINS:
         return _takes_tensors(_TWINS[name])
+    if name in _IN_PLACE:
+        return _takes_tensors(getattr(Tensor, name))
     return _elsewhere(name)
 
 

@@ -13,11 +13,14 @@ multiplies the loss, so that small ones count, and finds out by which factor.
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any
 from weakref import ReferenceType, WeakKeyDictionary, ref
 
+from lazyten.autograd.mixed_precision import custom_bwd as custom_bwd
+from lazyten.autograd.mixed_precision import custom_fwd as custom_fwd
 from lazyten.frontend.core.mixed_precision import autocast as autocast
 from lazyten.frontend.core.mixed_precision import is_autocast_enabled as is_autocast_enabled
 from lazyten.frontend.functions import realize, where
@@ -28,9 +31,10 @@ from lazyten.operators.math import shapes
 from lazyten.optim import Optimizer
 from lazyten.pytorch.modules import later as _later
 from lazyten.storage import tracing
+from lazyten.storage.device import available, executor
 from lazyten.storage.placement import placed
 from lazyten.storage.tracing import Observer
-from lazyten.support.errors import ArgumentError, DTypeError, StateError
+from lazyten.support.errors import ArgumentError, DeviceError, DTypeError, StateError
 from lazyten.support.grad_mode import no_grad
 
 READY, UNSCALED, STEPPED = "ready", "unscaled", "stepped"
@@ -61,8 +65,8 @@ class GradScaler:
     def __init__(self, device: str | None = None, init_scale: float = 2.0**16,
                  growth_factor: float = 2.0, backoff_factor: float = 0.5,
                  growth_interval: int = 2000, enabled: bool = True) -> None:
-        where_ = placed(device)
-        self._enabled = bool(enabled)
+        self._enabled = bool(enabled) and not _lacking(device)
+        where_ = placed(device if self._enabled else None)
         self.set_growth_factor(growth_factor)
         self.set_backoff_factor(backoff_factor)
         self.set_growth_interval(growth_interval)
@@ -241,6 +245,23 @@ class GradScaler:
         realize(self._scale, self._tracker)
 
 
+def _lacking(device: str | None) -> bool:
+    """Whether this is a GPU that is not there: a scaler for it scales nothing, as in PyTorch."""
+    if device is None or placed(device).type != "cuda":
+        return False
+    try:
+        executor(placed(device))
+    except DeviceError as error:
+        warnings.warn(f"GradScaler({device!r}) scales nothing: {error}", stacklevel=3)
+        return True
+    return False
+
+
+def is_autocast_available(device_type: str) -> bool:
+    """Whether `autocast` takes a device of this type: one that lazyten can have."""
+    return device_type in available()
+
+
 def _on(value: Scalar | Tensor, like: Tensor) -> Tensor:
     """A zero-dim tensor in memory, like another."""
     number = shapes.as_number(value, "GradScaler", "the scale")
@@ -260,4 +281,5 @@ def _name(optimizer: Optimizer) -> str:
 
 __path__: list[str] = []  # so that PyTorch's modules below it can be imported
 __getattr__ = _later("lazyten.amp")
-__all__ = ["GradScaler", "autocast", "is_autocast_enabled"]
+__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_available",
+           "is_autocast_enabled"]

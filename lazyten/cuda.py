@@ -19,16 +19,47 @@ from lazyten.storage.device import executor, missing, runtime_class
 from lazyten.storage.memory_use import empty_cache as _empty_cache
 from lazyten.storage.memory_use import memory_stats, reset_peak
 from lazyten.storage.placement import Device, gpu
-from lazyten.support.errors import DeviceError
+from lazyten.support.errors import DeviceError, OutOfMemoryError
 
 __getattr__ = _later("lazyten.cuda")
 __all__ = [
-    "amp", "current_device", "device", "device_count", "empty_cache", "get_device_name",
-    "get_rng_state", "get_rng_state_all", "init", "initial_seed", "ipc_collect", "is_available",
-    "is_bf16_supported", "is_initialized", "manual_seed", "manual_seed_all", "max_memory_allocated",
-    "max_memory_reserved", "memory_allocated", "memory_reserved", "reset_max_memory_allocated",
-    "reset_peak_memory_stats", "seed", "seed_all", "set_device", "set_rng_state",
-    "set_rng_state_all", "synchronize",
+    "OutOfMemoryError",
+    "amp",
+    "can_device_access_peer",
+    "current_device",
+    "device",
+    "device_count",
+    "empty_cache",
+    "get_device_name",
+    "get_rng_state",
+    "get_rng_state_all",
+    "get_sync_debug_mode",
+    "init",
+    "initial_seed",
+    "ipc_collect",
+    "is_available",
+    "is_bf16_supported",
+    "is_current_stream_capturing",
+    "is_initialized",
+    "is_tf32_supported",
+    "manual_seed",
+    "manual_seed_all",
+    "max_memory_allocated",
+    "max_memory_cached",
+    "max_memory_reserved",
+    "memory_allocated",
+    "memory_cached",
+    "memory_reserved",
+    "reset_accumulated_memory_stats",
+    "reset_max_memory_allocated",
+    "reset_max_memory_cached",
+    "reset_peak_memory_stats",
+    "seed",
+    "seed_all",
+    "set_device",
+    "set_rng_state",
+    "set_rng_state_all",
+    "synchronize",
 ]
 __path__: list[str] = []  # so that cuda.amp can be imported, which is lazyten.amp
 globals().update(refused(
@@ -41,7 +72,18 @@ globals().update(refused(
 globals().update(refused(
     "cuda", "`python -m lazyten doctor` and cuda.get_device_name() tell what there is",
     "get_arch_list", "get_device_capability", "get_device_properties", "mem_get_info",
-    "memory_stats", "memory_summary", "nvtx", "set_per_process_memory_fraction", "utilization"))
+    "get_gencode_flags", "get_per_process_memory_fraction", "memory_snapshot", "memory_stats",
+    "memory_stats_as_nested_dict", "memory_summary", "nvtx", "set_per_process_memory_fraction",
+    "clock_rate", "device_memory_used", "list_gpu_processes", "memory_usage", "power_draw",
+    "temperature", "utilization"))
+globals().update(refused(
+    "cuda", "lazyten.memory_stats() and cuda.empty_cache() are what there is of its allocator",
+    "CUDAPluggableAllocator", "MemPool", "caching_allocator_alloc", "caching_allocator_delete",
+    "caching_allocator_enable", "change_current_allocator", "get_allocator_backend",
+    "host_memory_stats", "use_mem_pool"))
+globals().update(refused(
+    "cuda", "lazyten calls no library of the GPU's maker but its driver and its compiler",
+    "cudart", "current_blas_handle", "jiterator", "nccl", "sparse", "tunable"))
 
 manual_seed_all = manual_seed
 seed_all = seed
@@ -172,4 +214,27 @@ def reset_peak_memory_stats(device: str | int | None = None) -> None:
         reset_peak(_device(device))
 
 
+def is_current_stream_capturing() -> bool:
+    """False: nothing is captured into a graph of the driver."""
+    return False
+
+
+def can_device_access_peer(device: str | int, peer_device: str | int) -> bool:
+    """False: GPUs do not read each other's memory; tensors move through this machine's."""
+    return False
+
+
+def is_tf32_supported() -> bool:
+    """Whether products of float32 may be rounded to tf32, where there is a GPU."""
+    return is_available()
+
+
+def get_sync_debug_mode() -> int:
+    """0: nothing warns of waiting for the GPU."""
+    return 0
+
+
 max_memory_reserved, reset_max_memory_allocated = memory_reserved, reset_peak_memory_stats
+memory_cached, max_memory_cached = memory_reserved, max_memory_reserved
+reset_max_memory_cached = reset_accumulated_memory_stats = reset_peak_memory_stats
+has_half = True

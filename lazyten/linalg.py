@@ -26,6 +26,14 @@ def __getattr__(name: str) -> NoReturn:
                          f"that factorizes a matrix; NumPy has, outside of gradients and lt.jit")
 
 
+def chain_matmul(*matrices: Tensor) -> Tensor:
+    """multi_dot of matrices that are given one by one. (`lt.chain_matmul`.)"""
+    for x in matrices:
+        if not isinstance(x, Tensor) or x.ndim != 2:
+            raise ShapeError(f"chain_matmul: {x!r:.60} is not a matrix; give tensors of two axes")
+    return matrices[0].clone() if len(matrices) == 1 else multi_dot(matrices)
+
+
 @takes_tensors
 def vector_norm(x: Tensor, ord: float = 2, dim: Axes = None, keepdim: bool = False, *,
                 dtype: DTypeLike | None = None) -> Tensor:

@@ -27,6 +27,7 @@ expit, gammaln, logit = takes_tensors(Tensor.sigmoid), takes_tensors(Tensor.lgam
 log_softmax, softmax = takes_tensors(Tensor.log_softmax), takes_tensors(Tensor.softmax)
 logsumexp, round, sinc = takes_tensors(Tensor.logsumexp), takes_tensors(
     Tensor.round), takes_tensors(Tensor.sinc)
+gammainc, gammaincc = takes_tensors(Tensor.igamma), takes_tensors(Tensor.igammac)
 xlogy = takes_tensors(Tensor.xlogy)
 
 

@@ -67,10 +67,10 @@ WITHOUT_A_ROW = named("lt", """
     grid_sampler_3d histogramdd real unsafe_split_with_sizes split_with_sizes_copy view_copy
     as_strided_scatter bartlett_window blackman_window hamming_window hann_window kaiser_window
 
-    bernoulli empty normal randint_like
+    bernoulli binomial empty normal poisson randint_like chain_matmul
 
     allclose broadcast_shapes equal is_complex is_floating_point is_inference is_nonzero
-    is_tensor
+    is_tensor get_device is_conj is_neg is_same_size is_signed
     """) | named("F", """
     adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d conv_transpose3d cosine_embedding_loss
     affine_grid conv_tbc ctc_loss fractional_max_pool2d fractional_max_pool3d grid_sample
@@ -89,8 +89,8 @@ WITHOUT_A_ROW = named("lt", """
 
     new_empty new_empty_strided
 
-    describe element_size get_device is_contiguous is_pinned is_same_size is_set_to is_signed
-    ndimension nelement numpy pin_memory storage_offset untyped_storage""")
+    describe element_size is_contiguous is_pinned is_set_to new ndimension record_stream
+    nelement numpy pin_memory storage_offset untyped_storage""")
 """What random programs write as an operator; what they lack; what is random; what gives no
 tensor."""
 

@@ -4,6 +4,8 @@ Files, in reading order:
 
 - anomaly.py: Finding the operation whose gradient is the first to become NaN.
 - custom_function.py: Operations whose gradient the user writes: `autograd.Function`.
+- mixed_precision.py: Mixed precision in hand-written gradients: which types forward() and
+  backward() compute in.
 - gradcheck.py: Gradients compared with differences of values: tests for hand-written ones.
 - checkpointing.py: Checkpoints: what a function computes is not kept for the gradient, but
   computed again for it.

@@ -30,6 +30,19 @@ class set_detect_anomaly:
         gradient.observer = self._before
 
 
+def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
+    """set_detect_anomaly(mode and check_nan)."""
+    set_detect_anomaly(mode and check_nan)
+
+
+def is_anomaly_enabled() -> bool:
+    """Whether backward passes look for NaN."""
+    return gradient.observer is _check
+
+
+is_anomaly_check_nan_enabled = is_anomaly_enabled
+
+
 class detect_anomaly(set_detect_anomaly):
     """Within this block backward passes look for NaN, unless check_nan is False; see
     set_detect_anomaly."""

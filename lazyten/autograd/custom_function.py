@@ -149,8 +149,14 @@ class _Rule:
         return nodes
 
     def _checked(self, source: Node, part: Any) -> Node | None:
+        """A gradient as its argument needs it: floats are cast, and what the argument would be
+        repeated to is summed up, as in PyTorch. GradientError for others."""
         if part is None:
             return None
+        if isinstance(part, Tensor) and part.dtype.is_float:
+            part = part.to(dtype=source.dtype)
+            if part.shape != source.shape and _grown(source.shape, part.shape):
+                part = part.sum_to_size(source.shape)
         if not isinstance(part, Tensor) or part.shape != source.shape or (
                 part.dtype is not source.dtype):
             what = f"{part.dtype.name} {part.shape}" if isinstance(part, Tensor) else repr(part)
@@ -177,3 +183,9 @@ def once_differentiable(backward: F) -> F:
         return backward(*args)
     once._once = True  # type: ignore[attr-defined]
     return once  # type: ignore[return-value]
+
+
+def _grown(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+    """Whether a tensor of this shape would be repeated to have the other."""
+    extra = len(to) - len(shape)
+    return extra >= 0 and all(n in (1, m) for n, m in zip(shape, to[extra:], strict=True))

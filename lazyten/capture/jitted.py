@@ -24,6 +24,8 @@ from lazyten.capture.places import Place
 from lazyten.capture.replay import Replay, TwoWays
 from lazyten.execution import debug
 from lazyten.frontend.tensor import Tensor
+from lazyten.nn.module import Module
+from lazyten.pytorch.torchscript import TorchScript
 from lazyten.storage import levels, tracing
 from lazyten.storage.placement import default_device
 from lazyten.support import forking
@@ -31,7 +33,6 @@ from lazyten.support.errors import ArgumentError, JitError
 
 P = ParamSpec("P")
 R = TypeVar("R")
-T = TypeVar("T")
 
 _tracing = forking.lock()
 """One trace at a time: while one is under way, storages hold stand-ins."""
@@ -278,7 +279,11 @@ class _Kept:
     in_python: bool = False
 
 
-class _Jit:
+class ScriptModule(Module):
+    """A module that PyTorch would compile; here one as any other."""
+
+
+class _Jit(TorchScript):
     """The function, traced at its first call and then replayed without running its Python.
 
     Use it as a decorator, with or without options, or on a method or a module. It is traced again
@@ -296,6 +301,8 @@ class _Jit:
     it, is a JitError, unless the function gives it back or changes it in place.
     """
 
+    ScriptModule = ScriptModule
+
     @overload
     def __call__(self, function: Callable[P, R], *, check: bool = False, donate: Donate = (),
                  fullgraph: bool = False) -> Jitted[P, R]: ...
@@ -308,21 +315,6 @@ class _Jit:
         if function is None:
             return functools.partial(self, check=check, donate=donate, fullgraph=fullgraph)
         return Jitted(function, check, donate, fullgraph)
-
-    @staticmethod
-    def script(obj: T, *args: Any, **options: Any) -> T:
-        """The same object, for programs that have PyTorch compile parts of models: what is eager
-        here is fused and compiled as it is."""
-        return obj
-
-    trace = ignore = export = unused = script
-
-    @staticmethod
-    def is_scripting() -> bool:
-        """False: Python always runs as Python."""
-        return False
-
-    is_tracing = is_scripting
 
 
 jit = _Jit()

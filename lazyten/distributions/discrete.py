@@ -1,6 +1,7 @@
 """Distributions of whole numbers: Bernoulli, Geometric, Binomial, NegativeBinomial, Poisson."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from lazyten.distributions import constraints
@@ -16,11 +17,20 @@ from lazyten.distributions.distribution import (
     probs_to_logits,
     uniform_like,
 )
-from lazyten.distributions.sampling import poisson, standard_gamma
+from lazyten.distributions.sampling import poisson as poisson_variables
+from lazyten.distributions.sampling import standard_gamma
+from lazyten.frontend.arguments import takes_tensors
 from lazyten.frontend.core.size import Size
 from lazyten.frontend.functions import arange
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.functional import softplus
+from lazyten.random import (
+    Generator,
+    chosen,
+    default_generator,
+    get_rng_state,
+    set_rng_state,
+)
 from lazyten.support.errors import ArgumentError
 
 
@@ -150,6 +160,34 @@ class _Counted(OfTwo):
         Distribution.__init__(self, self._param.shape, validate_args=validate_args)
 
 
+
+def _drawn_by(generator: Generator | None, draw: Callable[[], Tensor]) -> Tensor:
+    """What `draw` gives, by a generator of one's own if there is one."""
+    if chosen(generator) is default_generator:
+        return draw()
+    before = get_rng_state()
+    set_rng_state(chosen(generator).get_state())
+    try:
+        return draw()
+    finally:
+        chosen(generator).set_state(get_rng_state())
+        set_rng_state(before)
+
+
+@takes_tensors
+def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
+    """How often 1 comes in `count` tries, each of them 1 with probability `prob`; without
+    gradients. (`lt.binomial`.)"""
+    tried = Binomial(count.detach(), prob.detach(), validate_args=False)
+    return _drawn_by(generator, tried.sample)
+
+
+@takes_tensors
+def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
+    """How many events there are where so many are expected; without gradients. (`lt.poisson`.)"""
+    return _drawn_by(generator, Poisson(input, validate_args=False).sample)
+
+
 class Binomial(_Counted):
     """How often 1 comes in total_count tries."""
 
@@ -233,7 +271,7 @@ class NegativeBinomial(_Counted):
 
     def _drawn(self, shape: Size) -> Tensor:
         rate = standard_gamma(self.total_count, shape) * self.logits.exp()
-        return poisson(choose(self.total_count > 0, rate, 0.0), shape)
+        return poisson_variables(choose(self.total_count > 0, rate, 0.0), shape)
 
     def log_prob(self, value: Tensor) -> Tensor:
         """See Distribution."""
@@ -271,7 +309,7 @@ class Poisson(ExponentialFamily):
         return self.rate
 
     def _drawn(self, shape: Size) -> Tensor:
-        return poisson(self.rate, shape)
+        return poisson_variables(self.rate, shape)
 
     def log_prob(self, value: Tensor) -> Tensor:
         """See Distribution."""

@@ -220,6 +220,9 @@ def _whole(step: Step, module: str) -> Step:
 
     @functools.wraps(step)
     def whole(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        if "_stepping" not in self.__dict__:  # its __init__ has not called that of Optimizer
+            self.__dict__.setdefault("state", {})
+            self._prepare()
         if self._stepping:  # by super().step()
             return step(self, *args, **kwargs)
         if not own and (args or kwargs):

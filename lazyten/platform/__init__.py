@@ -9,5 +9,7 @@ Files, in reading order:
 - processor.py: `lt.cpu`: the processor.
 - no_device.py: `lt.mps` and `lt.xpu`: devices that lazyten has no runtime for.
 - distributed.py: `lt.distributed`: one process, which says that it is the only one.
+- overrides.py: `lt.overrides` and `lt.types`: classes that stand for tensors, of which there are
+  none, and types of annotations.
 - compiler.py: `lt.compiler`: marks of what is to be compiled, which change nothing.
 """

@@ -27,7 +27,8 @@ def _below(package: str, names: str, home: str | None = None) -> dict[str, str]:
 SAME: dict[str, str] = {
     "accelerator": "platform.accelerator", "compiler": "platform.compiler",
     "cpu": "platform.processor", "distributed": "platform.distributed",
-    "mps": "platform.no_device", "xpu": "platform.no_device",
+    "mps": "platform.no_device", "overrides": "platform.overrides",
+    "types": "platform.overrides", "xpu": "platform.no_device",
     **_below("amp", "autocast_mode grad_scaler"),
     **_below("autograd", "anomaly_mode function grad_mode variable"),
     **_below("cuda", "memory random"), "cuda.amp": "amp",

@@ -21,13 +21,17 @@ _STORAGES = ("what a tensor's values live in is not shown, as they may not be co
              "x.numpy() has the values, x.data_ptr() their address, x.untyped_storage() their size")
 _LIBRARY = ("it is the call of a library that lazyten does not use; the function of the same "
             "purpose without the library's name is in lazyten or in lazyten.nn.functional")
+_ORDER = ("under this name its arguments are in an order of their own, and reductions are numbers; "
+          "use the function of nn.functional")
+_WEIGHTS = ("use nn.LSTM, nn.GRU, nn.RNN or their cells, which hold the weights that it is given "
+            "one by one")
 _SYMBOLS = "sizes are numbers of Python: what is compiled for one size is not used for another"
 _SCRIPT = ("it is a part of TorchScript, which is a language of its own; functions are compiled as "
            "they are, by lt.jit")
 _PYTHON = "Python's own if, while and for do it: what they choose by is looked at as they run"
 
 REASONS: tuple[tuple[str, str], ...] = (
-    (r"complex\w*|c(float|double|half)|view_as_(complex|real)(_copy)?|polar|imag|i?stft|is_conj",
+    (r"complex\w*|c(float|double|half)|view_as_(complex|real)(_copy)?|polar|imag|i?stft",
      _COMPLEX),
     (r"cholesky\w*|lu(_solve|_unpack)?|qr|svd(_lowrank)?|pca_lowrank|lobpcg|geqrf|or[gm]qr|inverse"
      r"|p?inverse|det|s?logdet|lstsq|eig|symeig|triangular_solve|solve|matrix_(rank|exp)"
@@ -39,6 +43,10 @@ REASONS: tuple[tuple[str, str], ...] = (
      r"|u?int[1-7]|bits?(\d\w*)?|float[48]_e\w+", _INTEGERS),
     (r"\w*Storage(Base)?|storage(_type)?|set_", _STORAGES),
     (r"(cudnn|miopen|mkldnn|native|slow|legacy)_\w+", _LIBRARY),
+    (r"batch_norm\w*|instance_norm|embedding(_bag|_renorm_)?|ctc_loss|kl_div|triplet_margin_loss"
+     r"|(margin_ranking|(cosine|hinge)_embedding|poisson_nll)_loss"
+     r"|binary_cross_entropy_with_logits", _ORDER),
+    (r"(lstm|gru|rnn_(tanh|relu))(_cell)?", _WEIGHTS),
     (r"Sym(Int|Float|Bool)|sym_\w+", _SYMBOLS),
     (r"cond|while_loop", _PYTHON),
     (r"\w*Type|Script\w+|Graph\w*|Argument(Spec)?|CompilationUnit|FunctionSchema|(import|parse|merge)_\w+",
@@ -70,7 +78,7 @@ TENSOR_METHODS = (
     "apply_", "as_subclass", "ccol_indices", "cdouble", "cfloat", "chalf", "cholesky",
     "cholesky_inverse", "cholesky_solve", "coalesce", "col_indices", "crow_indices", "dense_dim",
     "dequantize", "det", "eig", "geqrf", "imag", "indices", "int_repr", "inverse", "is_coalesced",
-    "is_conj", "is_shared", "istft", "logdet", "lstsq", "lu", "lu_solve", "map2_", "map_",
+    "is_shared", "istft", "logdet", "lstsq", "lu", "lu_solve", "map2_", "map_",
     "matrix_exp", "orgqr", "ormqr", "pinverse", "q_per_channel_axis", "q_per_channel_scales",
     "q_per_channel_zero_points", "q_scale", "q_zero_point", "qr", "qscheme", "resize_as_sparse_",
     "row_indices", "set_", "share_memory_", "slogdet", "smm", "solve", "sparse_dim",

@@ -25,6 +25,10 @@ class DeviceError(LazytenError, RuntimeError):
     """A device that is unknown or unusable, or tensors on different devices."""
 
 
+class OutOfMemoryError(DeviceError):
+    """A device that has no memory left for a tensor; also a RuntimeError."""
+
+
 class CompileError(LazytenError, RuntimeError):
     """A kernel that the device's compiler refused; names the kernel and the user's line."""
 

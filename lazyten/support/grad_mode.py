@@ -2,9 +2,10 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import threading
-from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Callable, Generator
+from typing import Any, ParamSpec, TypeVar, cast
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -37,10 +38,35 @@ class _GradMode:
         _mode.enabled = self._before.pop()
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
+        if inspect.isgeneratorfunction(function):
+            return cast(Callable[P, R], self._each_step(function))
+
         @functools.wraps(function)
         def inside(*args: P.args, **kwargs: P.kwargs) -> R:
             with _GradMode(self.enabled):
                 return function(*args, **kwargs)
+        return inside
+
+    def _each_step(self, function: Callable[..., Generator[Any, Any, Any]]) -> Any:
+        """A generator function whose body, and not what is between its values, is in the mode."""
+        @functools.wraps(function)
+        def inside(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+            steps = function(*args, **kwargs)
+            advance: Callable[[Any], Any] = steps.send
+            given: Any = None
+            while True:
+                try:
+                    with _GradMode(self.enabled):
+                        value = advance(given)
+                except StopIteration as end:
+                    return end.value
+                try:
+                    given, advance = (yield value), steps.send
+                except GeneratorExit:
+                    steps.close()
+                    raise
+                except BaseException as error:
+                    given, advance = error, steps.throw
         return inside
 
 
@@ -67,7 +93,11 @@ class enable_grad(_GradMode):
 
 
 class inference_mode(_GradMode):
-    """no_grad(), by another name; inference_mode(False) changes nothing."""
+    """no_grad(), by another name, also as @inference_mode; inference_mode(False) changes nothing.
+    """
+
+    def __new__(cls, mode: Any = True) -> Any:
+        return cls()(mode) if callable(mode) else super().__new__(cls)
 
     def __init__(self, mode: bool = True) -> None:
         super().__init__(is_grad_enabled() and not mode)

@@ -20,7 +20,7 @@ from lazyten.runtimes.checks.origins import findings
 from lazyten.runtimes.checks.violations import raise_first
 from lazyten.storage.device import Executor, MemoryStats, Program
 from lazyten.support import forking
-from lazyten.support.errors import DeviceError
+from lazyten.support.errors import OutOfMemoryError
 
 Array = np.ndarray[Any, Any]
 
@@ -71,9 +71,9 @@ class InterpreterRuntime(Executor):
         try:
             memory = np.empty(nbytes, np.uint8)
         except (MemoryError, ValueError) as error:  # ValueError: more than an address can say
-            raise DeviceError(f"interpreter: cannot allocate {nbytes:,} bytes, more than this "
-                              f"machine has; free some tensors, or work on smaller "
-                              f"pieces") from error
+            raise OutOfMemoryError(
+                f"interpreter: cannot allocate {nbytes:,} bytes, more than this machine has; free "
+                f"some tensors, or work on smaller pieces") from error
 
         with self._lock:
             self._count_freed()

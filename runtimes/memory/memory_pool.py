@@ -16,7 +16,7 @@ from typing import Generic, TypeVar
 from lazyten.runtimes.host.host import total_memory
 from lazyten.storage.device import MemoryStats
 from lazyten.support import forking
-from lazyten.support.errors import ArgumentError, DeviceError
+from lazyten.support.errors import ArgumentError, OutOfMemoryError
 
 ALIGNMENT = 64
 """Every block starts at a multiple of this: a cache line, and the widest vector register."""
@@ -95,7 +95,7 @@ class MemoryPool(Generic[H]):
     def alloc(self, nbytes: int) -> H:
         """The address of at least `nbytes` bytes, uninitialized.
 
-        Raises DeviceError, with the numbers, if there is no such memory.
+        Raises OutOfMemoryError, with the numbers, if there is no such memory.
         """
         size = self._rounded(nbytes)
         with self._lock:
@@ -179,9 +179,10 @@ class MemoryPool(Generic[H]):
                     self._evict(0)
         there = "an unknown amount of memory" if total is None else f"{total:,} bytes of memory"
         source = self.source
-        raise DeviceError(f"{source.device}: cannot allocate {nbytes:,} bytes: {source.machine} "
-                          f"has {there}, and tensors hold {self._in_use:,} bytes of it; free some "
-                          "tensors, or work on smaller pieces")
+        raise OutOfMemoryError(
+            f"{source.device}: cannot allocate {nbytes:,} bytes: {source.machine} has {there}, and "
+            f"tensors hold {self._in_use:,} bytes of it; free some tensors, or work on smaller "
+            f"pieces")
 
 
 def reserve(size: int) -> Block[int]:

@@ -37,7 +37,8 @@ def bad_values() -> list[Any]:
 
 OUTSIDE = named("lt", """checkpoint from_dlpack grad jit load_decisions load_safetensors manual_seed
     save_safetensors seed set_default_device set_default_dtype set_num_threads set_printoptions
-    set_rng_state tune use_deterministic_algorithms vmap""")
+    set_anomaly_enabled
+    set_deterministic_debug_mode set_rng_state tune use_deterministic_algorithms vmap""")
 """What changes the state of the process, or has rows of its own."""
 
 NAMES = sorted(set(functions()) - OUTSIDE)

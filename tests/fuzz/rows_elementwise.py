@@ -55,6 +55,8 @@ ARITHMETIC: list[Row] = [
     row("lt.addcdiv({x:f}, {y:f~x}, {z:f~x}, value={c:choice(1|2)})", ROUGH,
         when=lambda x, y, z: positive(z)),
     row("lt.lerp({x:f}, {y:f=x@x}, {c:choice(0.25|0.5|0.75)})", SUM),
+    row("lt.igamma({x:F}, {y:F~x})", ROUGH, when=positive),
+    row("lt.igammac({x:F}, {y:F~x})", ROUGH, when=positive),
     row("lt.xlogy({x:F}, {y:F~x})", ROUGH, when=lambda x, y: positive(y)),
 ]
 

@@ -298,6 +298,51 @@ def test_only_tensors_of_its_device_are_cast() -> None:
             assert (x.to("cpu") @ x.to("cpu")).dtype is lt.float16
 
 
+@pytest.mark.torch
+@pytest.mark.parametrize("cast_inputs", [False, True])
+@pytest.mark.parametrize("enabled", [False, True])
+def test_a_hand_written_gradient_computes_in_the_types_of_its_forward(cast_inputs: bool,
+                                                                      enabled: bool) -> None:
+    seen: dict[str, list[str]] = {"lazyten": [], "torch": []}
+    grads = []
+    for library in (lt, torch):
+        options = {"cast_inputs": library.float32} if cast_inputs else {}
+
+        class Product(library.autograd.Function):  # type: ignore[misc, name-defined]
+            @staticmethod
+            @library.amp.custom_fwd(device_type="cpu", **options)
+            def forward(ctx: Any, x: Any, w: Any) -> Any:
+                ctx.save_for_backward(x, w)
+                note(x @ w)
+                return x @ w
+
+            @staticmethod
+            @library.amp.custom_bwd(device_type="cpu")
+            def backward(ctx: Any, g: Any) -> Any:
+                x, w = ctx.saved_tensors
+                note(g @ w.mT)
+                return g @ w.mT, x.mT @ g
+
+        def note(x: Any, name: str = library.__name__) -> None:
+            seen[name].append(str(x.dtype).rpartition(".")[2])
+
+        w = library.tensor(B, requires_grad=True)
+        with library.autocast("cpu", library.bfloat16, enabled):
+            y = Product.apply(library.tensor(A) * 1, w)
+        y.sum().backward()
+        note(y)
+        grads.append(w.grad.float().numpy())
+    assert seen["lazyten"] == seen["torch"]
+    np.testing.assert_allclose(*grads, rtol=2e-2, atol=2e-2)
+
+
+def test_a_scaler_for_a_gpu_that_is_not_there_scales_nothing() -> None:
+    if lt.cuda.is_available():
+        pytest.skip("there is a GPU")
+    with pytest.warns(UserWarning, match="scales nothing"):
+        assert not lt.amp.GradScaler("cuda").is_enabled()
+
+
 def test_other_threads_are_left_alone() -> None:
     seen: list[bool] = []
     with lt.autocast():
@@ -309,9 +354,13 @@ def test_other_threads_are_left_alone() -> None:
 
 
 @pytest.mark.parametrize("wrong", [lt.float32, lt.float64, lt.int8, lt.float8_e5m2])
-def test_other_types_are_refused(wrong: lt.DType) -> None:
-    with pytest.raises(lt.DTypeError, match=f"autocast to {wrong.name}.*bfloat16 or float16"):
-        lt.autocast(dtype=wrong)
+def test_other_types_change_nothing_and_a_warning_says_so(wrong: lt.DType) -> None:
+    with pytest.warns(UserWarning, match=f"autocast to {wrong.name}.*bfloat16 or float16"):
+        off = lt.autocast(dtype=wrong)
+    with off:
+        assert (lt.ones(2, 2) @ lt.ones(2, 2)).dtype is lt.float32
+    with lt.autocast("cpu", wrong, False, cache_enabled=False):
+        assert not lt.is_autocast_enabled()
 
 
 def test_tensors_in_a_list_are_cast_and_other_arguments_are_left_as_they_are() -> None:

@@ -90,6 +90,35 @@ def test_derivatives_are_mpmaths() -> None:
         np.testing.assert_allclose(x.grad.numpy(), exact(name, points, True), 1e-11, 1e-13, name)
 
 
+def test_the_incomplete_gamma_functions_are_mpmaths() -> None:
+    a, x = (v.ravel() for v in np.meshgrid(
+        [1e-6, 0.01, 0.5, 1.0, 3.7, 19.9, 20.0, 33.3, 200.0, 1e4],
+        [1e-9, 0.01, 0.999, 1.0, 3.7, 20.0, 33.0, 130.0, 500.0, 1e4]))
+    below = np.vectorize(lambda a, x: float(mpmath.gammainc(a, 0, x, regularized=True)))(a, x)
+    above = np.vectorize(lambda a, x: float(mpmath.gammainc(a, x, regularized=True)))(a, x)
+    wide = lt.tensor(a), lt.tensor(x)
+    np.testing.assert_allclose(lt.special.gammainc(*wide).numpy(), below, 1e-11, 1e-300)
+    np.testing.assert_allclose(lt.igammac(*wide).numpy(), above, 1e-11, 3e-15)
+    single = [v.float() for v in wide]
+    np.testing.assert_allclose(lt.igamma(*single).numpy(), below, 1e-5, 1e-38)
+
+
+def test_the_ends_of_the_incomplete_gamma_functions() -> None:
+    inf, nan = np.inf, np.nan
+    a = lt.tensor([0.0, 0, 2, 2, inf, inf, -1, 2, nan, 2, 0])
+    x = lt.tensor([0.0, 1, 0, inf, 3, inf, 2, -1, 2, nan, inf])
+    below = np.array([nan, 1, 0, 1, 0, nan, nan, nan, nan, nan, 1])
+    np.testing.assert_array_equal(lt.special.gammainc(a, x).numpy(), below)
+    np.testing.assert_array_equal(lt.special.gammaincc(a, x).numpy(), 1 - below)
+
+
+def test_gradients_of_the_incomplete_gamma_functions_are_differences() -> None:
+    rng = np.random.default_rng(0)
+    for function in (lt.igamma, lt.igammac):
+        given = [lt.tensor(rng.uniform(0.1, 30, 12), requires_grad=True) for _ in range(2)]
+        assert lt.autograd.gradcheck(function, given)
+
+
 def test_zeta_of_all_kinds_of_arguments() -> None:
     x, q = np.meshgrid([1.01, 2.0, 3.0, 7.5, 30.0, 120.0], [1e-3, 0.5, 1.0, 2.25, 40.0])
     found = lt.special.zeta(lt.tensor(x), lt.tensor(q)).numpy()

@@ -190,6 +190,21 @@ def test_a_gradient_scaler_skips_own_steps() -> None:
     assert run.opt.state[run.w]["step"] == 1
 
 
+def test_an_optimizer_around_another_needs_no_init_of_its_base_class() -> None:
+    class Twice(lt.optim.Optimizer):
+        def __init__(self, inner: lt.optim.Optimizer) -> None:
+            self.inner, self.param_groups = inner, inner.param_groups
+
+        def step(self, closure: Any = None) -> None:
+            self.inner.step()
+            self.inner.step()
+
+    p = lt.ones(1, requires_grad=True)
+    (p * 2).sum().backward()
+    Twice(lt.optim.SGD([p], 0.1)).step()
+    assert p.item() == pytest.approx(0.6)
+
+
 def test_hooks_are_called_around_steps_and_states() -> None:
     run, called = Run(lt, "adam"), []
 

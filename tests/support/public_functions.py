@@ -43,6 +43,11 @@ OUTSIDE = named("lt", """
     save set_default_device set_default_tensor_type set_flush_denormal
     set_num_interop_threads set_printoptions use_deterministic_algorithms
 
+    get_autocast_cpu_dtype get_autocast_dtype get_autocast_gpu_dtype get_deterministic_debug_mode
+    is_anomaly_check_nan_enabled is_anomaly_enabled is_autocast_cpu_enabled
+    is_deterministic_algorithms_warn_only_enabled is_inference_mode_enabled is_warn_always_enabled
+    set_anomaly_enabled set_deterministic_debug_mode set_warn_always typename
+
     nonzero_static""") | named("Tensor", """
     backward data_ptr register_hook register_post_accumulate_grad_hook retain_grad""")
 """What is no function of tensors: it makes them of other things, or has to do with the process, a

@@ -491,3 +491,31 @@ def test_a_checkpoint_gives_what_its_function_gives(device: str) -> None:
     a, rest = lt.checkpoint(lambda v, k: (v * k, {"b": [v + 1, 5]}), x, k=2)
     (a.sum() + rest["b"][0].sum()).backward()
     assert x.grad is not None and x.grad.tolist() == [3.0] * 3 and rest["b"][1] == 5
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("shape", [(3,), (1, 3), (2, 1), (), (1, 1, 1)])
+def test_a_written_gradient_of_a_larger_shape_and_type_is_brought_to_its_arguments(
+        shape: tuple[int, ...]) -> None:
+    found = []
+    for library in (lt, torch):
+        class Scaled(library.autograd.Function):  # type: ignore[misc, name-defined]
+            @staticmethod
+            def forward(ctx: Any, x: Any, factor: Any) -> Any:
+                ctx.save_for_backward(x, factor)
+                return x * factor
+
+            @staticmethod
+            def backward(ctx: Any, g: Any) -> Any:
+                x, factor = ctx.saved_tensors
+                return (g * factor).double(), (g * x).half()
+
+        x = library.arange(6.0).reshape(2, 3).requires_grad_()
+        factor = library.ones(shape).requires_grad_()
+        if len(shape) > 2:
+            x = library.arange(6.0).reshape(1, 2, 3).requires_grad_()
+        Scaled.apply(x, factor).sum().backward()
+        assert str(factor.grad.dtype).endswith("float32") and factor.grad.shape == shape
+        found.append([x.grad.numpy(), factor.grad.numpy()])
+    for mine, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(mine, other)

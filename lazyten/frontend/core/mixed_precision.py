@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import functools
 import threading
+import warnings
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar, cast
 
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.storage.placement import placed
-from lazyten.support.errors import DTypeError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -49,22 +49,31 @@ def is_autocast_enabled(device_type: str | None = None) -> bool:
     return any(device == name for name, _ in _mode.types)
 
 
+def autocast_dtype(device_type: str | None = None) -> DType:
+    """What operations on tensors of a device (the default one) are cast to; bfloat16, which
+    autocast() without a type casts to, where they are not."""
+    device = placed(device_type)
+    return next((low for name, low in _mode.types if name == device), dt.bfloat16)
+
+
 class autocast:
     """Within this block, or within the function it decorates, operations on tensors of one device
     compute in the types that their rows say: products in `dtype`, bfloat16 or float16.
 
-    enabled=False: computes in the types of the operands, inside another autocast. backward() needs
-    none: it computes in the types that were used on the way forward.
+    enabled=False: computes in the types of the operands, inside another autocast; so does a type
+    that is neither, with a warning, as in PyTorch. backward() needs none: it computes in the types
+    that were used on the way forward. cache_enabled changes nothing: a weight is cast once.
     """
 
     def __init__(self, device_type: str | None = None, dtype: DType | str | None = None,
-                 enabled: bool = True) -> None:
+                 enabled: bool = True, cache_enabled: bool | None = None) -> None:
         self.device = placed(device_type)
         self.dtype = dt.bfloat16 if dtype is None else dt.as_dtype(dtype)
-        if not self.dtype.is_half:
-            raise DTypeError(f"autocast to {self.dtype.name}: products can be computed in bfloat16 "
-                             f"or float16; for other types convert the model with .to(...)")
-        self.enabled = enabled
+        self.enabled = enabled and self.dtype.is_half
+        if enabled and not self.enabled:
+            warnings.warn(f"autocast to {self.dtype.name}: products can be computed in bfloat16 or "
+                          f"float16, and this changes nothing; for other types convert the model "
+                          f"with .to(...)", stacklevel=2)
         self._before: list[State] = []
 
     def __enter__(self) -> None:

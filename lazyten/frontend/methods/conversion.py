@@ -7,6 +7,7 @@ from typing import Any, TypeAlias, overload
 
 from lazyten.frontend.core.handle import DTypeLike, Handle
 from lazyten.frontend.core.memory_format import MemoryFormat, preserve_format
+from lazyten.frontend.core.size import Size
 from lazyten.frontend.core.tensor_core import Tensor, TensorCore
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType, Scalar
@@ -172,6 +173,15 @@ class ConversionMethods(TensorCore[Tensor]):
         if given is None and not _data.has_numpy(data):
             given = self.dtype
         return self._fresh(_data.buffer_node(data, given, where), where)
+
+    def new(self, *data: Any, device: str | None = None) -> Tensor:
+        """PyTorch's old way to a tensor of this one's dtype: of these sizes, with zeros where
+        PyTorch has no values, or with the numbers of a list or another tensor."""
+        sizes = data[0] if len(data) == 1 and isinstance(data[0], Size) else data
+        if all(isinstance(n, int) for n in sizes):
+            made: Tensor = self.new_zeros(tuple(sizes) or (0,), device=device)
+            return made
+        return self.new_tensor(data[0], self.dtype, device)
 
     def type_as(self, other: Tensor) -> Tensor:
         """This tensor in another's dtype."""

@@ -15,6 +15,7 @@ from lazyten.ir.node import Node, const
 from lazyten.operators.math import (
     bessel,
     composites,
+    incomplete_gamma,
     number_parts,
     shapes,
     special,
@@ -149,6 +150,14 @@ class MathMethods(TensorCore[Tensor]):
         return self._special(lambda x: zeta_functions.polygamma(order, x))
 
     polygamma_ = in_place(polygamma)
+
+    igamma = binary("igamma", incomplete_gamma.gammainc,
+                    "The regularized lower incomplete gamma function of a, which this is, and x: "
+                    "gradients flow to both.")
+    igamma_ = in_place(igamma)
+    igammac = binary("igammac", incomplete_gamma.gammaincc,
+                     "The upper one: 1 - igamma, exact where that is small.")
+    igammac_ = in_place(igammac)
 
     def mvlgamma(self, p: int) -> Tensor:
         """The logarithm of the multivariate gamma function of dimension p: the sum over j < p of

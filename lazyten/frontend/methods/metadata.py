@@ -131,6 +131,26 @@ class MetadataMethods(TensorCore[Tensor]):
         """Whether the elements can be below 0."""
         return self.dtype.kind in "ifs"
 
+    def is_neg(self) -> bool:
+        """Whether it shows another's elements with the other sign, which nothing does: never."""
+        return False
+
+    def is_conj(self) -> bool:
+        """Whether it shows another's elements as their conjugates: never, as numbers are real."""
+        return False
+
+    def record_stream(self, stream: Any) -> None:
+        """Nothing: memory is used again once what reads it was launched, in one order."""
+
+    @property
+    def name(self) -> None:
+        """None: gradients' nodes have names, tensors have not."""
+
+    @property
+    def output_nr(self) -> int:
+        """0: operations that give several tensors are several operations."""
+        return 0
+
     def is_nonzero(self) -> bool:
         """Whether the one element is not 0. ShapeError for another number of elements."""
         return bool(self.item())

@@ -13,6 +13,7 @@ Files, in reading order:
 - statistical_functions.py: Functions of statistics: the error function's complement and inverse,
   and the gamma function's logarithm with its derivatives, as graphs of ops.
 - zeta_functions.py: Hurwitz's zeta function, and the derivatives of digamma, as graphs of ops.
+- incomplete_gamma.py: The incomplete gamma functions, as graphs of ops.
 - bessel_tables.py: Chebyshev series of Bessel's functions and Airy's, which bessel.py sums up.
 - bessel.py: Bessel's functions of orders 0 and 1, and Airy's, as graphs of ops.
 - composites.py: Small functions made of others, elementwise: interpolation, limits, comparisons

@@ -208,10 +208,14 @@ def _lgamma_near(x: Node) -> Node:
 
 
 def _stirling(x: Node) -> Node:
-    z = ew.true_divide(1.0, ew.mul(x, x))
     main = ew.sub(ew.mul(ew.sub(x, 0.5), special.log(x)), x)
-    rest = ew.true_divide(special.polynomial(z, _STIRLING), x)
-    return ew.add(ew.add(main, math.log(2 * math.pi) / 2), rest)
+    return ew.add(ew.add(main, math.log(2 * math.pi) / 2), stirling_rest(x))
+
+
+def stirling_rest(x: Node) -> Node:
+    """What lgamma(x) is above Stirling's formula, of 13 and more."""
+    z = ew.true_divide(1.0, ew.mul(x, x))
+    return ew.true_divide(special.polynomial(z, _STIRLING), x)
 
 
 def _sine_of_pi(x: Node) -> Node:
