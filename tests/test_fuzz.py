@@ -8,6 +8,7 @@ import re
 import signal
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -168,9 +169,9 @@ class Ending(Lazyten):
         return super().observe(programs)
 
 
-def ending_campaign(device: str, seed: int, longest: int, together: int) -> Campaign:
-    campaign = Campaign(device, seed, longest, together)
-    campaign.torch, campaign.device = None, Ending(device)
+def ending_campaign(*settings: Any) -> Campaign:
+    campaign = Campaign(*settings)
+    campaign.torch, campaign.device = None, Ending(campaign.device.name)
     return campaign
 
 

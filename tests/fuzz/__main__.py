@@ -24,6 +24,8 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--seed", type=int, default=0, help="another seed gives other programs")
     p.add_argument("--first", type=int, default=0, help="the number of the first program")
     p.add_argument("--longest", type=int, default=10, help="statements of a program at most")
+    p.add_argument("--small", type=float, default=0.85,
+                   help="the share of programs that are small, and take a fifth of the time")
     p.add_argument("--together", type=int, default=6, help="programs that are computed together")
     p.add_argument("--workers", type=int, default=1, help="processes")
     p.add_argument("--quiet", action="store_true", help="no progress bar")
@@ -44,7 +46,8 @@ def work(options: argparse.Namespace, worker: int) -> Report:
         bar.set_postfix(findings=len(total.findings))
         return bool(options.programs) or time.monotonic() < end
 
-    settings = Settings(options.device, options.seed, options.longest, options.together)
+    settings = Settings(options.device, options.seed, options.longest, options.together,
+                        options.small)
     told: set[tuple[str, ...]] = set()
     for finding in run(settings, range(first, first + (options.programs or PART)), goes_on):
         if finding.sort not in told:

@@ -89,9 +89,10 @@ class Report:
 class Campaign:
     """Runs programs of a seed on a device."""
 
-    def __init__(self, device: str, seed: int, longest: int = 10, together: int = 6) -> None:
+    def __init__(self, device: str, seed: int, longest: int = 10, together: int = 6,
+                 small: float = 0.0) -> None:
         os.environ["LAZYTEN_CACHE"] = "0"
-        self.generator = Generator(seed, longest)
+        self.generator = Generator(seed, longest, small)
         self.interpreter, self.device = Lazyten("interpreter"), Lazyten(device)
         self.torch = PyTorch() if has_torch() else None
         self.together = together

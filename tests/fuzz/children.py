@@ -32,16 +32,17 @@ SILENCE = 1800
 
 @dataclass(frozen=True)
 class Settings:
-    """What makes a campaign: `make(device, seed, longest, together)`, importable by name."""
+    """What makes a campaign: `make(device, seed, longest, together, small)`, importable by name."""
 
     device: str
     seed: int = 0
     longest: int = 10
     together: int = 6
-    make: Callable[[str, int, int, int], Campaign] = Campaign
+    small: float = 0.0
+    make: Callable[[str, int, int, int, float], Campaign] = Campaign
 
     def campaign(self, together: int) -> Campaign:
-        return self.make(self.device, self.seed, self.longest, together)
+        return self.make(self.device, self.seed, self.longest, together, self.small)
 
 
 def run(settings: Settings, numbers: Sequence[int],

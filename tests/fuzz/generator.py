@@ -44,6 +44,8 @@ IN_TRANSFORMS = IN_BODIES - {"writes", "in place", "creation", "modules"}
 LARGEST = 1500
 """Elements of a value at most."""
 SIZES = (1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 5, 6, 7, 8, 9, 12, 16, 17, 24, 33, 40)
+SMALL = 4
+"""Statements of a small program: in the time of one of ten there are five."""
 _ASSIGNS = re.compile(r"^\{\d+\} [-+*]= ")
 
 
@@ -57,12 +59,14 @@ class Profile:
     unsigned: bool
 
     @staticmethod
-    def drawn(draw: random.Random, longest: int) -> Profile:
+    def drawn(draw: random.Random, longest: int, small: float) -> Profile:
         chance = draw.random() < 0.1
         favoured = draw.sample(sorted(TABLES), 3)
         weights = {name: weight * (4 if name in favoured else 1)
                    for name, (weight, _) in TABLES.items() if chance or name not in ALONE}
-        return Profile(draw.randint(3, longest), weights, not chance, draw.random() < 0.08)
+        statements = draw.randint(2, SMALL) if small and draw.random() < small else \
+            draw.randint(3, longest)
+        return Profile(statements, weights, not chance, draw.random() < 0.08)
 
 
 class State:
@@ -259,8 +263,8 @@ def with_exactness(program: Program) -> Program:
 class Generator:
     """Programs by number: one seed and number always give the same program."""
 
-    def __init__(self, seed: int, longest: int = 10) -> None:
-        self.seed, self.longest = seed, longest
+    def __init__(self, seed: int, longest: int = 10, small: float = 0.0) -> None:
+        self.seed, self.longest, self.small = seed, longest, small
         self.library = Lazyten("interpreter")
         self.broken: list[tuple[Program, Exception]] = []
         self.foreign = True
@@ -270,7 +274,7 @@ class Generator:
         """The program of this number. What lazyten refuses is kept in `refused`, with what leads to
         it; what it fails at in any other way in `broken`."""
         draw = random.Random(f"{self.seed} {number}")
-        profile = Profile.drawn(draw, self.longest)
+        profile = Profile.drawn(draw, self.longest, self.small)
         self.foreign = profile.foreign
         seed = draw.randrange(1000)
         with default_device("interpreter"):

@@ -219,6 +219,9 @@ class Stirred(Lazyten):
 
     def start(self, program: Program) -> Names:
         self.random = np.random.default_rng(self.seed)
+        # Autocast may compute in float32 what is a float64 with its other operand.
+        mixed = any(row.startswith("autocast") for row in program.rows)
+        self.least = lt.finfo(lt.float32).eps if mixed else 0.0
         return {**super().start(program), "_stir": self.stir}
 
     def source(self, statement: Statement) -> str:
@@ -232,7 +235,8 @@ class Stirred(Lazyten):
             return tuple(map(self.stir, tensor))
         if not isinstance(tensor, lt.Tensor) or tensor.dtype.kind != "f":
             return tensor
-        noise = self.random.uniform(-2, 2, tensor.shape) * lt.finfo(tensor.dtype).eps
+        last_place = max(lt.finfo(tensor.dtype).eps, self.least)
+        noise = self.random.uniform(-2, 2, tensor.shape) * last_place
         factor = lt.tensor(noise, dtype=lt.float64)
         return (tensor.double() * (1 + factor)).to(tensor.dtype)
 
@@ -256,8 +260,8 @@ class PyTorch(Library):
         if statement.row in ("plain", "jit", "checkpoint"):  # what a function gives is row-major
             return "{}"
         if statement.row == "autograd.grad" or statement.operands and (
-                statement.operands[0].startswith("f")):
-            return "_new({})"  # what a transform gives is new, or need not be
+                statement.operands[0].startswith("f")) or "_scatter(" in statement.form:
+            return "_new({})"  # what a transform gives is new, or need not be; or has an offset
         return "_made({}" + "".join(f", {o}" for o in statement.operands) + ")"
 
     def execute(self, statement: Statement, names: Names) -> None:
