@@ -13,7 +13,7 @@ from lazyten.support.errors import ArgumentError
 
 def schema_of(node: Node) -> Any:
     """What the standard says of a node's operator. Raises ArgumentError if it has none such."""
-    if not node.opset:
+    if node.opset <= 0:
         raise ArgumentError(f"{node.title}: the model imports no opset of the domain "
                             f"{node.domain or 'ai.onnx'!r}")
     try:

@@ -80,6 +80,7 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: model([node("ImageDecoder", "x", "y")]), "lazyten does not have this operator"),
     "an opset of the future": (
         lambda: model([node("Relu", "x", "y")], opset=10 ** 6), "knows opsets up to"),
+    "an opset below 1": (lambda: model([node("Relu", "x", "y")], opset=-(1 << 63)), "no opset"),
     "a cycle": (
         lambda: model([node("Add", "x b", "a"), node("Mul", "a x", "b"), node("Relu", "b", "y")]),
         "need each other's outputs: 'the Add', 'the Mul'"),
@@ -237,14 +238,55 @@ def mutated(data: bytes, chance: random.Random) -> bytes:
     return bytes(found)
 
 
+NUMBERS = (0, 1, -1, 2, 3, 7, 127, -(1 << 31), 1 << 31, (1 << 63) - 1, -(1 << 63))
+
+
+def rearranged(data: bytes, chance: random.Random) -> bytes:
+    """A file whose messages have other numbers and names, or some twice, or some not."""
+    whole = onnx.ModelProto.FromString(data)
+    found: list[tuple[Any, Any]] = []
+
+    def walk(message: Any) -> None:
+        for field, given in message.ListFields():
+            found.append((message, field))
+            if field.message_type is not None:
+                for part in [given] if hasattr(given, "ListFields") else given:
+                    walk(part)
+    walk(whole)
+    names = ["x", "y", "s", "w", "c", ""]
+    for _ in range(chance.choice((1, 1, 2, 4))):
+        message, field = chance.choice(found)
+        given = getattr(message, field.name)
+        several = hasattr(given, "append") or hasattr(given, "add")
+        new: Any = chance.choice(names) if isinstance(given, str) else chance.choice(NUMBERS)
+        try:
+            if several and len(given) and chance.random() < 0.5:
+                del given[chance.randrange(len(given))]
+            elif several:
+                if not len(given):
+                    continue
+                given.extend([given[chance.randrange(len(given))]])
+                if isinstance(given[0], int | str):
+                    given[0] = chance.choice(names if isinstance(given[0], str) else NUMBERS)
+            elif field.message_type is not None or chance.random() < 0.1:
+                message.ClearField(field.name)
+            else:
+                setattr(message, field.name, chance.choice(names).encode()
+                        if isinstance(given, bytes) else new)
+        except (ValueError, TypeError):  # a number too large for its field
+            continue
+    return whole.SerializeToString()
+
+
 @pytest.mark.parametrize("part", range(8))
 def test_mutated_files_load_or_are_refused(part: int) -> None:
     """And what loads runs, or says why not."""
     chance = random.Random(part)
     x = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
     started = seeds()
-    for _ in range(60):
-        data = mutated(chance.choice(started), chance)
+    for number in range(60):
+        change = rearranged if number % 3 else mutated
+        data = change(chance.choice(started), chance)
         try:
             found = lt.onnx.load(data)
             found([x] * len(found.inputs))

@@ -86,25 +86,25 @@ def bit_shift(x: T, y: T, *, direction: str) -> T:
     return result
 
 
-@operator("Max", since=8)
+@operator("Max", since=6)
 def maximum(*inputs: T) -> T:
     """The greatest of the inputs."""
     return functools.reduce(lt.maximum, inputs)
 
 
-@operator("Min", since=8)
+@operator("Min", since=6)
 def minimum(*inputs: T) -> T:
     """The least of the inputs."""
     return functools.reduce(lt.minimum, inputs)
 
 
-@operator("Sum", since=8)
+@operator("Sum", since=6)
 def total(*inputs: T) -> T:
     """The sum of the inputs."""
     return functools.reduce(lt.add, inputs)
 
 
-@operator("Mean", since=8)
+@operator("Mean", since=6)
 def mean(*inputs: T) -> T:
     """The mean of the inputs."""
     return functools.reduce(lt.add, inputs) / len(inputs)

@@ -99,8 +99,9 @@ def resize(x: T, roi: Array | None = None, scales: Array | None = None,
 
 @operator("Resize", since=10, host="scales")
 def resize_10(x: T, scales: Array, *, mode: str = "nearest") -> T:
-    """Larger or smaller along axes, of pixels that begin where they are counted."""
-    return resize(x, None, scales, mode=mode, nearest_mode="floor",  # type: ignore[no-any-return]
+    """Larger or smaller along axes, of pixels that begin where they are counted; of the nearest
+    ones the one before, or behind where an axis gets smaller."""
+    return resize(x, None, scales, mode=mode, nearest_mode="",  # type: ignore[no-any-return]
                   coordinate_transformation_mode="asymmetric")
 
 
@@ -144,7 +145,7 @@ def _weights(places: T, size: int) -> T:
     return near * inside[..., None].to(near.dtype)
 
 
-@operator("RoiAlign", since=10, host="rois batch_indices")
+@operator("RoiAlign", since=16, host="rois batch_indices")
 def roi_align(x: T, rois: Array, batch_indices: Array, *, mode: str = "avg",
               coordinate_transformation_mode: str = "half_pixel", output_height: int = 1,
               output_width: int = 1, sampling_ratio: int = 0, spatial_scale: float = 1.0) -> T:
@@ -176,6 +177,17 @@ def roi_align(x: T, rois: Array, batch_indices: Array, *, mode: str = "avg",
     return lt.stack(found)
 
 
+@operator("RoiAlign", host="rois batch_indices")
+def roi_align_10(x: T, rois: Array, batch_indices: Array, *, mode: str = "avg",
+                 output_height: int = 1, output_width: int = 1, sampling_ratio: int = 0,
+                 spatial_scale: float = 1.0) -> T:
+    """The same, where the middle of the first pixel is 0."""
+    return roi_align(x, rois, batch_indices, mode=mode,  # type: ignore[no-any-return]
+                     coordinate_transformation_mode="output_half_pixel",
+                     output_height=output_height, output_width=output_width,
+                     sampling_ratio=sampling_ratio, spatial_scale=spatial_scale)
+
+
 def _roi_extremes(image: T, rows: T, columns: T, a: int, b: int) -> T:
     """The greatest weighted neighbour of all samples in a bin, as the standard has it."""
     h, w = rows.shape[0] // a, columns.shape[0] // b
@@ -194,7 +206,8 @@ def max_roi_pool(x: T, rois: Array, *, pooled_shape: list[int], spatial_scale: f
     """The greatest element of each bin of some boxes."""
     found = []
     for box in rois:
-        batch, x1, y1, x2, y2 = (int(box[0]), *(round(float(v) * spatial_scale) for v in box[1:]))
+        batch, x1, y1, x2, y2 = (int(box[0]), *(math.floor(float(v) * spatial_scale + 0.5)
+                                                for v in box[1:]))
         rows, columns = (
             [(start + math.floor(i * size / count), start + math.ceil((i + 1) * size / count))
              for i in range(count)]

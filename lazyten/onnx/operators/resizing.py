@@ -94,6 +94,7 @@ def matrices(old: int, new: int, scale: float, mode: str, transformation: str, n
     if old == new and scale == 1 and np.array_equal(places, np.arange(new)):
         return None, outside
     if mode == "nearest":
+        nearest_mode = nearest_mode or ("ceil" if scale < 1 else "floor")
         return _rounded(places, nearest_mode).clip(0, old - 1), outside
     if mode not in ("linear", "cubic"):
         raise ArgumentError(f"mode {mode!r}: nearest, linear and cubic are the ones there are")
