@@ -1,6 +1,7 @@
 """`lazyten.onnx`: models in the ONNX format, run by lazyten. It needs the package onnx.
 
-In: a file, bytes or a ModelProto. Out: a callable (`load`). Files, in reading order:
+In: a file, bytes or a ModelProto. Out: a callable (`load`); and a file of a
+function of tensors (`export`). Files, in reading order:
 
 - table.py: the table of operators, a function each.
 - values.py: what a value is while a model runs.
@@ -15,27 +16,27 @@ In: a file, bytes or a ModelProto. Out: a callable (`load`). Files, in reading o
 - segment.py: nodes that are compiled together.
 - program.py: a graph as steps: compiled segments, and what stands alone.
 - model.py: `load`, and the callable.
+- writer.py: lazyten's ops as ONNX's.
+- exporting.py: `export`.
 
 The operators are in `operators/`. Importing this imports nothing of onnx: `load` does.
 """
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
-from lazyten.pytorch.refusals import Refused
 from lazyten.support.errors import LazytenError
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
+    from lazyten.frontend.tensor import Tensor
     from lazyten.onnx.model import Model
 
 __all__ = ["export", "load"]
-
-export = Refused("onnx.export", "models are read, not exported; save weights with "
-                 "lazyten.save_safetensors(model.state_dict(), path), which other frameworks read")
-
 
 def load(source: str | os.PathLike[str] | bytes | ModelProto, *,
          device: str | None = None) -> Model:
@@ -49,12 +50,32 @@ def load(source: str | os.PathLike[str] | bytes | ModelProto, *,
     Raises ArgumentError for what is no model, an unknown operator, a graph that makes no sense;
     LazytenError where the package onnx is not installed.
     """
-    try:
-        import onnx as _  # noqa: F401
-    except ImportError as error:
-        raise LazytenError("lazyten.onnx needs the package onnx: pip install 'lazyten[onnx]'"
-                            ) from error
+    _needs_onnx()
     from lazyten.onnx import operators as _operators  # noqa: F401
     from lazyten.onnx.model import load as read
     from lazyten.onnx.operators import special as _special  # noqa: F401
     return read(source, device)
+
+
+def export(function: Callable[..., Any], inputs: Tensor | Sequence[Tensor],
+           path: str | os.PathLike[str] | None = None, *,
+           input_names: Sequence[str] | None = None,
+           output_names: Sequence[str] | None = None) -> ModelProto:
+    """Write a function of tensors, or a module, as a model of opset 18.
+
+    inputs: tensors of the shapes and types that the model will take; their values do not matter.
+    path: of the file, or None. input_names, output_names: one each, input_0, .. and output_0, .. if
+    left out; outputs are the tensors that the function returns, in their order. Returns the message
+    that was written. Parameters of a module keep their names where they are read as they are.
+    Raises ArgumentError for a function that looks at values, draws random numbers, or writes to
+    tensors that it has not made, and for types that the format lacks; LazytenError where the
+    package onnx is not installed.
+    """
+    _needs_onnx()
+    from lazyten.onnx.exporting import export as write
+    return write(function, inputs, path, input_names, output_names)
+
+
+def _needs_onnx() -> None:
+    if find_spec("onnx") is None:
+        raise LazytenError("lazyten.onnx needs the package onnx: pip install 'lazyten[onnx]'")

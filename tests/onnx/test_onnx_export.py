@@ -1,0 +1,161 @@
+"""Functions of tensors written as models: accepted by the checker, and equal in onnxruntime."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lazyten as lt
+from lazyten import nn
+from lazyten.nn import functional as F
+from lazyten.support.trees import flatten
+
+onnx = pytest.importorskip("onnx", reason="the package onnx is not installed")
+
+
+class LeNet(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.c1, self.c2 = nn.Conv2d(1, 6, 5, padding=2), nn.Conv2d(6, 16, 5)
+        self.f1, self.f2 = nn.Linear(400, 84), nn.Linear(84, 10)
+
+    def forward(self, x: lt.Tensor) -> lt.Tensor:
+        x = F.max_pool2d(F.relu(self.c1(x)), 2)
+        x = F.max_pool2d(F.relu(self.c2(x)), 2)
+        return self.f2(F.relu(self.f1(x.flatten(1))))  # type: ignore[no-any-return]
+
+
+class Block(nn.Module):
+    """A transformer of one layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.places = nn.Embedding(50, 32), nn.Embedding(16, 32)
+        self.n1, self.n2 = nn.LayerNorm(32), nn.LayerNorm(32)
+        self.q, self.o = nn.Linear(32, 96), nn.Linear(32, 32)
+        self.mlp = nn.Sequential(nn.Linear(32, 128), nn.GELU(), nn.Linear(128, 32))
+        self.head = nn.Linear(32, 50)
+
+    def forward(self, ids: lt.Tensor) -> lt.Tensor:
+        n, t = ids.shape
+        x = self.words(ids) + self.places(lt.arange(t))
+        q, k, v = (y.reshape(n, t, 4, 8).transpose(1, 2) for y in self.q(self.n1(x)).chunk(3, -1))
+        seen = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.o(seen.transpose(1, 2).reshape(n, t, 32))
+        return self.head(x + self.mlp(self.n2(x)))  # type: ignore[no-any-return]
+
+
+class ResNet(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.c0, self.b0 = nn.Conv2d(3, 8, 3, padding=1, stride=2), nn.BatchNorm2d(8)
+        self.c1, self.b1 = nn.Conv2d(8, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8)
+        self.c2, self.f = nn.Conv2d(8, 8, 3, padding=1, groups=2), nn.Linear(8, 5)
+
+    def forward(self, x: lt.Tensor) -> lt.Tensor:
+        x = F.relu(self.b0(self.c0(x)))
+        x = F.relu(x + self.c2(F.relu(self.b1(self.c1(x)))))
+        return self.f(F.adaptive_avg_pool2d(x, 1).flatten(1)).softmax(-1)  # type: ignore[no-any-return]
+
+
+def ints(*shape: int, high: int = 9, low: int = 0) -> lt.Tensor:
+    return lt.randint(low, high, shape)
+
+
+CASES: dict[str, tuple[Callable[[], Any], Callable[[], list[lt.Tensor]]]] = {
+    "LeNet": (LeNet, lambda: [lt.randn(2, 1, 28, 28)]),
+    "a GPT block": (Block, lambda: [ints(2, 16, high=50)]),
+    "ResNet": (lambda: ResNet().eval(), lambda: [lt.randn(2, 3, 16, 16)]),
+    "LSTM": (lambda: nn.LSTM(5, 7, batch_first=True), lambda: [lt.randn(2, 6, 5)]),
+    "GRU": (lambda: nn.GRU(5, 7, bidirectional=True), lambda: [lt.randn(4, 2, 5)]),
+    "integers": (lambda: lambda x, y: (x // y, x % y, (x * y) ** 2, x & y, x | y, x ^ y, ~x, -x,
+                                       x.to(lt.float32) // 3, x.to(lt.float32) % 3),
+                 lambda: [ints(4, 5, low=-9), ints(5, low=-2, high=3)]),
+    "comparisons": (lambda: lambda x, y: (x < y, (x >= y) & (x != 0), ~(x == y), x.maximum(y),
+                                          (x > 0).any(1), (x > 0).all(0), lt.where(x > y, x, 1)),
+                    lambda: [lt.randn(4, 5), lt.randn(5)]),
+    "views": (lambda: lambda x: (x.flip(0)[1:, ::2], x.unfold(1, 3, 2), F.pad(x, (1, 2, 0, 1)),
+                                 F.pad(x > 0, (1, 0)), x.T.roll(1, 0), x.diagonal(), x.triu(),
+                                 lt.stack([x, -x], 1), lt.cat([x, x[:1]])),
+              lambda: [lt.randn(5, 7)]),
+    "sums": (lambda: lambda x: (x.sum(0), x.mean(), x.prod(1), x.amax((0, 1)), x.cumsum(1),
+                                x.var(1), x.argmax(0), x.logsumexp(1), x.norm()),
+             lambda: [lt.randn(4, 5)]),
+    "indices": (lambda: lambda x, i: (
+        x[i], x.gather(0, i[:, None].expand(3, 5)), x.index_select(1, i),
+        x.scatter_add(0, i[:, None].expand(3, 5), x[:3]), x.index_fill(0, i, 2.0),
+        x.sort(1)[0], x.topk(2, 1)[1], F.one_hot(i, 6)), lambda: [lt.randn(4, 5), ints(3, high=4)]),
+    "functions": (lambda: lambda x: (x.exp(), x.abs().log(), x.sin(), x.cos(), x.tanh(), x.erf(),
+                                     x.sigmoid(), x.abs().sqrt(), x.exp2(), x.abs().pow(1.5),
+                                     F.gelu(x), F.silu(x), x.round(), x.floor()),
+                  lambda: [lt.randn(4, 5) * 2]),
+    "types": (lambda: lambda x: (x.to(lt.int32), x.to(lt.float64) * 2, (x > 0).to(lt.uint8),
+                                 x.to(lt.float16).sum(1)), lambda: [lt.randn(4, 5)]),
+    "products": (lambda: lambda x, y: (
+        x @ y, lt.einsum("bij,bjk->ik", x, y), F.conv1d(x, y[:1, :3, :4].reshape(2, 3, 2)),
+        F.conv_transpose1d(x, y[:1, :3].reshape(3, 2, 2), stride=2), F.max_pool1d(x, 2, 1),
+        F.avg_pool1d(x, 2)), lambda: [lt.randn(2, 3, 4), lt.randn(2, 4, 4)]),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_exported_function_gives_the_same_in_onnxruntime_and_here(name: str) -> None:
+    runtime = pytest.importorskip("onnxruntime", reason="the package onnxruntime is not installed")
+    lt.manual_seed(0)
+    make, examples = CASES[name]
+    function, inputs = make(), examples()
+    proto = lt.onnx.export(function, [lt.zeros_like(x) for x in inputs])
+    onnx.checker.check_model(proto, full_check=True)
+    feeds = {f"input_{i}": x.numpy() for i, x in enumerate(inputs)}
+    session = runtime.InferenceSession(proto.SerializeToString(),
+                                       providers=["CPUExecutionProvider"])
+    found, again = session.run(None, feeds), lt.onnx.load(proto)(feeds)
+    with lt.no_grad():
+        wanted = [x.numpy() for x in flatten(function(*inputs))[0]]
+    assert len(found) == len(wanted)
+    for one, other, here in zip(found, wanted, again, strict=True):
+        assert one.dtype == here.dtype == other.dtype and one.shape == here.shape == other.shape
+        tolerance = 1e-2 if one.dtype == np.float16 else 1e-5
+        np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance)
+        np.testing.assert_allclose(here, other, rtol=tolerance, atol=tolerance)
+
+
+def test_a_file_has_the_names_asked_for_and_those_of_parameters(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    model = nn.Linear(3, 2)
+    lt.onnx.export(model, lt.randn(4, 3), path, input_names=["x"], output_names=["y"])
+    proto = onnx.load(str(path))
+    assert [x.name for x in proto.graph.input] == ["x"]
+    assert [x.name for x in proto.graph.output] == ["y"]
+    assert {"weight", "bias"} <= {x.name for x in proto.graph.initializer}
+    assert not list(tmp_path.glob("*.part"))
+    x = np.ones((4, 3), np.float32)
+    np.testing.assert_allclose(lt.onnx.load(path)([x])[0], model(lt.tensor(x)).detach().numpy(),
+                               rtol=1e-6)
+
+
+@pytest.mark.parametrize(("function", "words"), [
+    (lambda x: x * x.sum().item(), "looks at a value"),
+    (lambda x: x if x.sum() > 0 else -x, "looks at a value"),
+    (lambda x: x + lt.rand(3), "random numbers"),
+    (lambda x: None, "returns no tensor"),
+    (lambda x: x.to(lt.float8_e5m2), "float8_e5m2 values are not exported"),
+    (lambda x: x.atan(), "BITCAST of float32 is not exported"), (3, "give a function")])
+def test_what_a_file_cannot_do_is_refused(function: Any, words: str) -> None:
+    with pytest.raises(lt.ArgumentError, match=words):
+        lt.onnx.export(function, lt.ones(3))
+
+
+def test_a_layer_that_trains_is_refused_and_stays_as_it_is() -> None:
+    model = nn.BatchNorm1d(3)
+    with pytest.raises(lt.ArgumentError, match=r"model\.eval"):
+        lt.onnx.export(model, lt.randn(4, 3))
+    assert model.running_mean.tolist() == [0, 0, 0] and model.running_var.tolist() == [1, 1, 1]
+
+
+def test_names_are_one_for_each() -> None:
+    with pytest.raises(lt.ArgumentError, match="each needs a name of its own"):
+        lt.onnx.export(lambda x: x + 1, lt.ones(2), input_names=["a", "b"])
