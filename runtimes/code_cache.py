@@ -30,6 +30,9 @@ IMPORTED = time.time()
 SETTLED_SECONDS = 2.0
 """A source file that changed less than this before IMPORTED may not be what was imported."""
 
+BATCHES = 4
+"""With fewer batches of kernels little would be compiled while others are generated."""
+
 PACKAGES = ("lazyten", "lazyten.codegen", "lazyten.runtimes")
 FOLDERS = tuple(Path(folder) for name in PACKAGES for folder in sys.modules[name].__path__)
 """Where lazyten's source is, with all folders below; in a checkout that is not one folder."""
@@ -45,20 +48,21 @@ class CodeCache:
     def __init__(self, context: str, disk: DiskCache | None) -> None:
         self.context, self.disk = context, disk
 
-    def translate(self, kernels: Mapping[str, Kernel], generate: Generate,
-                  compile: Compile) -> tuple[list[Generated], list[bytes]]:
+    def translate(self, kernels: Mapping[str, Kernel], generate: Generate, compile: Compile,
+                  most: int = 1) -> tuple[list[Generated], list[bytes]]:
         """Text and code of kernels, given by their structure; what is missing is made and kept.
 
-        A text is compiled while the next is generated, in another thread.
+        Texts are compiled, up to `most` at a time, while the next are generated, in another thread.
         """
         found = {key: entry for key, kernel in kernels.items()
                  if (entry := self._find(key, kernel)) is not None}
-        missing = [key for key in kernels if key not in found]
+        batches = _batches([key for key in kernels if key not in found], most)
         made = overlapped(generate, observers.compiling(compile),
-                          [[kernels[key]] for key in missing])
-        for key, ((text,), (code,)) in zip(missing, made, strict=True):
-            found[key] = text, code
-            self._write(key, [text], code)
+                          [[kernels[key] for key in batch] for batch in batches])
+        for batch, (texts, codes) in zip(batches, made, strict=True):
+            for key, text, code in zip(batch, texts, codes, strict=True):
+                found[key] = text, code
+                self._write(key, [text], code)
         return [found[key][0] for key in kernels], [found[key][1] for key in kernels]
 
     def translate_together(self, kernels: Mapping[str, Kernel], generate: Generate,
@@ -96,6 +100,12 @@ class CodeCache:
         if self.disk is not None:
             texts = [_text_of(kernel) for kernel in kernels]
             self.disk.put(f"{self.context}\n{key}", [*texts, code])
+
+
+def _batches(keys: Sequence[str], most: int) -> list[Sequence[str]]:
+    """Keys in their order, up to `most` at a time, and so few that there are some BATCHES."""
+    size = max(min(most, len(keys) // BATCHES), 1)
+    return [keys[first:first + size] for first in range(0, len(keys), size)]
 
 
 def _text_of(kernel: Generated) -> bytes:

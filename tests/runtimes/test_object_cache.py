@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,9 +59,11 @@ class Counting(CpuRuntime):
     def __init__(self) -> None:
         super().__init__()
         self.compiled: list[str] = []
+        self.batches: list[int] = []
 
     def compile(self, kernels: Any) -> list[bytes]:
         self.compiled += [kernel.name for kernel in kernels]
+        self.batches.append(len(kernels))
         return super().compile(kernels)
 
 
@@ -115,6 +118,38 @@ def test_structure_tells_signs_types_and_outputs_apart() -> None:
     kernels += [Kernel("k", outputs, ((dt.float32, 4),))
                 for outputs in ((x, negated), (negated, x), (negated,), (negated, negated))]
     assert len({structure(kernel) for kernel in kernels}) == len(kernels)
+
+
+def applied(programs: Sequence[Any]) -> list[float]:
+    """What programs of `scale` make of 1."""
+    found = []
+    for made in programs:
+        given, out = (made.runtime.alloc(4 * SIZE) for _ in "12")
+        made.runtime.copy_in(given, np.ones(SIZE, np.float32))
+        made.launch([out, given])
+        result = np.empty(SIZE, np.float32)
+        made.runtime.copy_out(result, out)
+        found.append(float(result[0]))
+    return found
+
+
+def test_several_kernels_are_compiled_together_and_found_one_by_one(folder: Path) -> None:
+    runtime = Counting()
+    names = [f"k{i}" for i in range(17)]
+    programs = runtime.build([scale(2.0 + i, name) for i, name in enumerate(names)])
+    assert runtime.batches == [4, 4, 4, 4, 1]
+    assert applied(programs) == [2.0 + i for i in range(17)]
+    for by, first in ((100.0, True), (200.0, False)):
+        again, order = Counting(), 1 if first else -1
+        programs = again.build([scale(by, "k1"), scale(2.0, "k0")][::order])
+        assert again.compiled == ["k1"], "k0 is on disk, in one piece with another k1"
+        assert applied(programs) == [by, 2.0][::order]
+
+
+def test_a_few_kernels_are_compiled_while_others_are_generated(folder: Path) -> None:
+    runtime = Counting()
+    runtime.build([scale(2.0, "a"), scale(3.0, "b"), scale(4.0, "c")])
+    assert runtime.batches == [1, 1, 1]
 
 
 def test_text_for_debug_and_the_users_line_are_the_same_from_disk(folder: Path) -> None:
@@ -491,6 +526,7 @@ def test_debug_prints_the_same_text_cold_and_warm(tmp_path: Path) -> None:
 
 HAMMER = '''
 import random, sys
+from collections.abc import Sequence
 from pathlib import Path
 from lazyten.support.disk_cache import DiskCache
 seed, folder = int(sys.argv[1]), Path(sys.argv[2])
