@@ -28,34 +28,44 @@ MOST_REPEATED = 0.1
 
 
 def choose_parallel(model: Model, choice: Decisions) -> Sharing:
-    """The loop that makes enough chunks, outermost first; or two where none does alone."""
+    """The loops that make enough chunks: the outermost, or the two outermost as one; else another
+    one, or two."""
     units = model.least_time(choice)
     if not LEAST_UNITS <= units < math.inf:
         return ONE_THREAD
     best, most = ONE_THREAD, 1
-    for ranges in _candidates(model, choice.outer):
+    for ranges in _candidates(model, choice):
         sharing, chunks = _chunks(model, choice, ranges, units)
         if min(chunks, ENOUGH_CHUNKS) > most:
             best, most = sharing, min(chunks, ENOUGH_CHUNKS)
     return best
 
 
-def _candidates(model: Model, outer: Node | None) -> Iterator[tuple[Node, ...]]:
-    """Each range of all stores, what was made the outermost loop first; then pairs of those that no
-    reduction can do without."""
-    yield from ((r,) for r in sorted(model.shared_outputs, key=lambda r: r is not outer))
-    inside = [r for r in model.shared_outputs if all(r in b.free for b in model.reductions)]
-    yield from itertools.combinations(inside, 2)
+def _candidates(model: Model, choice: Decisions) -> Iterator[tuple[Node, ...]]:
+    """The outermost range of all stores, then the two outermost around another loop: the loops keep
+    their order, where an inner one would step through memory in strides. Then each other range, and
+    other pairs of those that no reduction can do without."""
+    ranges = sorted((r for r in model.shared_outputs if _iterations(choice, r) > 1),
+                    key=lambda r: r is not choice.outer)
+    inside = [r for r in ranges if all(r in b.free for b in model.reductions)]
+    pairs = list(itertools.combinations(inside, 2))
+    in_order = pairs[:1] if inside[:2] == ranges[:2] and (ranges[2:] or model.reductions) else []
+    alone = [(r,) for r in ranges]
+    yield from dict.fromkeys([*alone[:1], *in_order, *alone[1:], *pairs])
 
 
 def _chunks(model: Model, choice: Decisions, ranges: tuple[Node, ...],
             units: float) -> tuple[Sharing, int]:
     """How these ranges would be shared, and in how many chunks."""
-    lanes, tile = dict(choice.lanes), dict(choice.tile)
-    iterations = math.prod(-(-r.arg.extent // (lanes.get(r, 1) * tile.get(r, 1))) for r in ranges)
+    iterations = math.prod(_iterations(choice, r) for r in ranges)
     repeated = model.repeated_cycles(choice, ranges[0])
     wanted = min(MOST_CHUNKS, units / CHUNK_UNITS)
     if repeated:
         wanted = min(wanted, MOST_REPEATED * units / repeated)
     grain = -(-iterations // max(int(wanted), 1))
     return Sharing(ranges, grain), -(-iterations // grain)
+
+
+def _iterations(choice: Decisions, r: Node) -> int:
+    """Of the loop that is left of a range."""
+    return -(-r.arg.extent // (dict(choice.lanes).get(r, 1) * dict(choice.tile).get(r, 1)))
