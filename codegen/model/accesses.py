@@ -36,6 +36,15 @@ STREAM_UNITS = 3.0
 """A line of an operand that the first cache does not keep from one register tile to the next."""
 LINE_UNITS = 6.0
 """A line that a register tile reads anew, of rows that are too short to be read ahead."""
+APART_UNITS = 0.5
+"""A row of a register tile that lies apart from the others, of what the first cache cannot hold:
+its lines are in pages of their own, and none is read ahead for the row beside it."""
+APART = 1024
+"""Bytes from one row to the next from which on they lie apart."""
+CONFLICT_UNITS = 16.0
+"""A store to one of more lines than the first cache can keep, as they share few of its sets."""
+SETS_ENOUGH = 16
+"""So many sets of the first cache keep all rows of a register tile, lanes included."""
 LINE = 64
 MASK_UNITS = 1.5
 
@@ -140,13 +149,27 @@ class Access:
     def crowds(self, copies: Iterable[tuple[Node, int]], target: Target) -> bool:
         """Whether a register tile reads more rows side by side than the first cache can keep a line
         of, as their distance lets them share few of its sets."""
-        rows, sets = 1, _sets_in_reach(LINE, target)
+        rows, sets = 1, 1
         for r, n in copies:
             step = abs(self.strides.get(r) or 0) * self.itemsize
             if step >= LINE:
                 rows *= n
-                sets = min(sets, _sets_in_reach(step, target))
-        return rows > sets * target.l1_ways
+                sets *= min(n, _sets_in_reach(step, target))
+        return rows > min(sets, _sets_in_reach(LINE, target)) * target.l1_ways
+
+    def apart(self, target: Target) -> frozenset[Node]:
+        """The ranges whose steps lie apart in memory, of an array that the first cache cannot
+        hold."""
+        steps = {r: abs(s or 0) * self.itemsize for r, s in self.strides.items()}
+        if max((step * r.arg.extent for r, step in steps.items()), default=0) <= target.l1_bytes:
+            return frozenset()
+        return frozenset(r for r, step in steps.items() if step >= APART)
+
+    def may_crowd(self, target: Target) -> bool:
+        """Whether steps of some range share so few sets of the first cache that a register tile's
+        could be more than those keep."""
+        return any(_sets_in_reach(abs(s) * self.itemsize, target) < SETS_ENOUGH
+                   for s in self.strides.values() if s and abs(s) * self.itemsize >= LINE)
 
     def lane_units(self, r: Node | None, lanes: int) -> float:
         """Units of `lanes` neighbouring steps of `r` as one vector; of one element for None."""
@@ -192,6 +215,21 @@ class Term:
     arithmetic: float = 0.0
     accesses: list[Access] = field(default_factory=list)
     divisions: list[int] = field(default_factory=list)
+    _apart: list[tuple[Access, frozenset[Node]]] | None = None
+    _crowding: list[Access] | None = None
+
+    def apart(self, target: Target) -> list[tuple[Access, frozenset[Node]]]:
+        """The accesses with ranges whose steps lie apart, and those ranges."""
+        if self._apart is None:
+            self._apart = [(a, found) for a in self.accesses if (found := a.apart(target))]
+        return self._apart
+
+    def crowding(self, target: Target) -> list[Access]:
+        """The stores of which a register tile's may be more than the first cache keeps."""
+        if self._crowding is None:
+            self._crowding = [a for a in self.accesses
+                              if a.units == STORE_UNITS and a.may_crowd(target)]
+        return self._crowding
 
     @property
     def instructions(self) -> float:

@@ -6,10 +6,12 @@ cpu_model.py tries hundreds of those for a kernel.
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 
 from lazyten.codegen.model.accesses import (
+    APART_UNITS,
+    CONFLICT_UNITS,
     GATHER_UNITS,
     LINE,
     LINE_UNITS,
@@ -63,8 +65,10 @@ class VectorTerm:
     far apart but have neighbours along another range, units a use directly, and of missing the
     cache. lanes: of the vector. tail: (range, extent, lanes) of the reduction's ranges that it
     depends on. in_lines: accesses of which several iterations of the innermost loop read the same
-    line. free: the term's. is_plain: whether `fixed` is all that a use costs, where no range of the
-    reduction has copies.
+    line. apart: of accesses to large arrays the ranges whose steps lie apart. stores: those whose
+    rows may share sets of the first cache, and how many lanes each stores one by one. free: the
+    term's. is_plain: whether `fixed` is all that a use costs, where no range of the reduction has
+    copies. is_even: whether lanes go into each range of the reduction.
     """
 
     term: Term
@@ -76,15 +80,33 @@ class VectorTerm:
     lanes: int
     tail: list[tuple[Node, int, int]]
     in_lines: list[Access]
+    apart: list[frozenset[Node]]
+    stores: list[tuple[Access, int]]
     free: frozenset[Node]
     is_plain: bool
+    is_even: bool
 
-    def all_units(self, times: int, instances: int, copies: Chosen, target: Target) -> float:
-        """Units of so many instances, each of which is used so many times."""
-        units = instances * self.units(times * instances, copies)
-        crowded = [a for a in self.in_lines if a.crowds(copies, target)]
-        units += instances * MISS_UNITS * len(crowded)
-        return units + self.tail_units(copies, instances) if self.tail else units
+    def all_units(self, times: int, instances: int, copies: Chosen, whole: bool,
+                  target: Target) -> float:
+        """Units of so many instances, each of which is used so many times. whole: whether no range
+        of the reduction has copies."""
+        units = self.units(times * instances, copies) if self.far or self.packable else self.fixed
+        for access in self.in_lines:
+            units += MISS_UNITS if access.crowds(copies, target) else 0.0
+        units *= instances
+        for ranges in self.apart:
+            units += APART_UNITS * copied(copies, ranges)
+        for store, lanes in self.stores:
+            if store.crowds(self._rows(lanes, copies), target):
+                units += CONFLICT_UNITS * lanes * instances
+        return units if whole and self.is_even else units + self.tail_units(copies, instances)
+
+    def _rows(self, lanes: int, copies: Chosen) -> Iterable[tuple[Node, int]]:
+        """Copies of ranges, with `lanes` that are stored one by one among them."""
+        if self.vector is None or lanes == 1:
+            return copies
+        rows = dict(copies)
+        return {**rows, self.vector: lanes * rows.get(self.vector, 1)}.items()
 
     def units(self, uses: int, copies: Chosen) -> float:
         """Units a use, if operands are packed where that pays for so many uses."""
@@ -196,7 +218,7 @@ class VectorBody:
             if term.is_plain and (whole or not term.tail):
                 units = instances * term.fixed
             else:
-                units = term.all_units(times, instances, copies, self.target)
+                units = term.all_units(times, instances, copies, whole, self.target)
             if times == iterations:
                 innermost += units
                 if innermost > beyond:
@@ -275,8 +297,13 @@ def _vector_term(body: Body, term: Term, inner: Node | None, lanes: dict[Node, i
     step = lanes.get(inner, 1) if inner is not None else 0
     in_lines = [a for a in term.accesses if inner in a.strides
                 and 0 < abs(a.strides[inner] or 0) * step * a.itemsize < LINE]
-    return VectorTerm(term, vector, depths, fixed, packable, far, width, tail, in_lines, term.free,
-                      not (packable or far or in_lines or any(n % by for _, n, by in tail)))
+    apart = [ranges for a, ranges in term.apart(target) if a not in in_lines]
+    stores = [(a, 1 if vector is None or a.strides[vector] in (0, 1) else width)
+              for a in term.crowding(target)] if body.results == 0 else []
+    is_even = not any(n % by for _, n, by in tail)
+    is_plain = is_even and not (packable or far or in_lines or apart or stores)
+    return VectorTerm(term, vector, depths, fixed, packable, far, width, tail, in_lines, apart,
+                      stores, term.free, is_plain, is_even)
 
 
 def _in_place(access: Access, direct: float, missed: float, sharing: int, copies: Chosen) -> float:

@@ -68,4 +68,5 @@ def _chunks(model: Model, choice: Decisions, ranges: tuple[Node, ...],
 
 def _iterations(choice: Decisions, r: Node) -> int:
     """Of the loop that is left of a range."""
-    return -(-r.arg.extent // (dict(choice.lanes).get(r, 1) * dict(choice.tile).get(r, 1)))
+    extent: int = r.arg.extent
+    return -(-extent // (dict(choice.lanes).get(r, 1) * dict(choice.tile).get(r, 1)))

@@ -144,6 +144,21 @@ def test_a_register_tile_reads_no_more_rows_than_the_first_cache_keeps_lines_of(
     assert math.prod(n for _, n in copies) == most
 
 
+@pytest.mark.parametrize(("size", "axis"), [(32, 3), (56, 1)])
+def test_lanes_are_stored_along_rows_where_columns_share_sets_of_the_first_cache(
+        size: int, axis: int) -> None:
+    ((r, _),) = chosen_for(windows(16, 64, size + 2)).lanes
+    assert r.arg.order == (axis,)
+
+
+def test_a_register_tile_takes_neighbours_before_rows_far_apart() -> None:
+    images, filters = array(1, 16, 1, 24, 1024), array(2, 1, 144, 24, 1)
+    whole = 16, 144, 24, 1024
+    pointwise = reduce(elementwise(Op.MUL, *(expand(x, whole) for x in (images, filters))), Op.ADD,
+                       [2])
+    assert {r.arg.order for r, _ in chosen_for(pointwise).tile} == {(1,), (3,)}
+
+
 def test_elements_that_only_results_have_do_not_make_vectors_shorter() -> None:
     x = array(1, 64, 1024)
     is_greatest = elementwise(Op.CMPLT, expand(reduce(x, Op.MAX, [1]), x.shape), x)

@@ -152,6 +152,13 @@ def test_two_short_loops_are_shared_as_one() -> None:
     assert "parallel(i1*i0:1)" in loops(reduce(product, Op.ADD, [2]))  # the nest's order
 
 
+def test_the_two_outermost_loops_are_shared_rather_than_an_inner_one() -> None:
+    images, filters = source(8, 1, 24, 1024), reshape(
+        make(Op.BUFFER, dt.float32, (), Slot(2, 96 * 24)), (1, 96, 24, 1))
+    product = elementwise(Op.MUL, *(expand(x, (8, 96, 24, 1024)) for x in (images, filters)))
+    assert "parallel(i0*i1:" in loops(reduce(product, Op.ADD, [2]))
+
+
 def test_what_every_thread_would_have_to_repeat_is_not_shared() -> None:
     x = source(1 << 20)
     assert "parallel" in loops(elementwise(Op.SUB, x, const(1.0, dt.float32, (1 << 20,))))
