@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from types import CellType
 from typing import Any
 
+from lazyten.autodiff import hooks
 from lazyten.autodiff.gradient import vjp
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
@@ -16,8 +19,11 @@ from lazyten.ir.node import Node, cast, const, make, move, reshape, substitute, 
 from lazyten.ir.ops import Op
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math.elementwise import with_gradient
+from lazyten.random import get_rng_state, set_rng_state
+from lazyten.storage import tracing
 from lazyten.storage.storage import new_leaf_id
 from lazyten.support.errors import ArgumentError
+from lazyten.support.grad_mode import no_grad
 from lazyten.support.trees import flatten
 
 OPTIONS = ("use_reentrant", "preserve_rng_state", "determinism_check", "debug", "early_stop")
@@ -29,17 +35,55 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """`function(*args, **kwargs)`, whose inner values are computed again in the backward pass.
 
     That takes less memory and more time. Gradients flow to the arguments that are tensors, and to
-    all other leaves that the function uses. Random numbers are the same both times; sums may
-    differ by rounding, so that a comparison of all but equal sums may turn out otherwise. The
-    function gives a tensor, or a tuple, list or dict of them. PyTorch's options (OPTIONS) are taken
-    and change nothing.
+    all other leaves that the function uses. Random numbers are the same both times, and buffers of
+    modules are written to both times, as in PyTorch; sums may differ by rounding, so that a
+    comparison of all but equal sums may turn out otherwise. The function gives a tensor, or a
+    tuple, list or dict of them. PyTorch's options (OPTIONS) are taken and change nothing.
     """
     kwargs = {name: value for name, value in kwargs.items() if name not in OPTIONS}
     if not callable(function):
         raise ArgumentError(f"checkpoint of {function!r:.40}: give the function, and then its "
                             f"arguments")
     inputs = [x.node for x in flatten((args, kwargs))[0] if isinstance(x, Tensor)]
-    return _mapped(function(*args, **kwargs), inputs)
+    buffers = _buffers(function)
+    known = bool(buffers) and tracing.current() is None  # a trace cannot go back to numbers
+    before, versions = get_rng_state() if known else None, [b._storage.version for b in buffers]
+    result = _mapped(function(*args, **kwargs), inputs)
+    if [b._storage.version for b in buffers] != versions:
+        _called_again(result, partial(function, *args, **kwargs), before)
+    return result
+
+
+def _buffers(function: Any) -> list[Tensor]:
+    """The buffers of the modules that a function is, belongs to, or names."""
+    cells = getattr(function, "__closure__", None) or ()
+    near = [function, getattr(function, "__self__", None), *getattr(function, "args", ()),
+            *(cell.cell_contents for cell in cells if cell != CellType())]
+    modules = [m for home in near for m in (home if isinstance(home, list | tuple) else [home])]
+    found = {id(b): b for m in modules if callable(getattr(m, "buffers", None))
+             for b in m.buffers()}
+    return [*found.values()]
+
+
+def _called_again(result: Any, call: Callable[[], Any], state: Any) -> None:
+    """Have a gradient of the result write to buffers a second time, as a batch normalization does
+    in PyTorch, where the call itself is repeated; with the random numbers of the first time."""
+    def repeated(g: Node) -> None:
+        if state is None or tracing.current() is not None:
+            with no_grad():
+                call()
+            return
+        after = get_rng_state()
+        set_rng_state(state)
+        try:
+            with no_grad():
+                call()
+        finally:
+            set_rng_state(after)
+    for x in flatten(result)[0]:
+        if isinstance(x, Tensor) and x.requires_grad:
+            hooks.register(x.node, repeated)
+            return
 
 
 def _mapped(result: Any, inputs: list[Node]) -> Any:

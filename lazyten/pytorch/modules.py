@@ -45,7 +45,7 @@ SAME: dict[str, str] = {
     **_below("nn.modules", """adaptive channelshuffle container fold module pixelshuffle rnn
         transformer upsampling""", "nn"), "nn.modules.utils": "nn.tuples",
     **_below("nn.parallel", "data_parallel distributed"),
-    "nn.utils.stateless": "func",
+    "nn.utils.stateless": "func", "autograd.profiler": "profiler",
     **_below("optim", """adadelta adagrad adamax adamw asgd nadam radam rmsprop rprop sgd"""),
     "serialization": "frontend.saving", "utils.data._utils": "utils.data",
 }
@@ -67,7 +67,6 @@ REFUSED: dict[str, str] = {
     "autograd.forward_ad": "forward mode is that of functions: lazyten.func.jvp",
     "autograd.graph": "what is kept for a gradient cannot be replaced while it is recorded; "
                       "lazyten.checkpoint(function, ...) computes it again instead",
-    "autograd.profiler": _PROFILER,
     "utils.flop_counter": "operations run fused; lazyten.testing.watch_kernels() has what ran",
     "utils.benchmark": "time with time.perf_counter() around lazyten.realize(x), which waits for "
                        "what x needs",

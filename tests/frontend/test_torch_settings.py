@@ -133,6 +133,8 @@ def test_what_was_set_is_what_is_asked_for() -> None:
         assert lt.get_autocast_dtype("cpu") is lt.float16 and lt.is_autocast_cpu_enabled()
     assert lt.get_autocast_cpu_dtype() is lt.get_autocast_gpu_dtype() is lt.bfloat16
     assert lt.typename(lt.ones(1)) == "lazyten.FloatTensor" and lt.typename(1) == "int"
+    with lt.profiler.record_function("forward"), lt.autograd.profiler.record_function("again"):
+        assert lt.profiler.record_function("double")(lambda: 2)() == 2
     lt.multiprocessing.set_sharing_strategy("file_system")
     assert not lt.overrides.has_torch_function((lt.ones(1),))
     assert lt.amp.is_autocast_available("cpu") and not lt.amp.is_autocast_available("mps")

@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import gc
 import weakref
+from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -519,3 +521,37 @@ def test_a_written_gradient_of_a_larger_shape_and_type_is_brought_to_its_argumen
         found.append([x.grad.numpy(), factor.grad.numpy()])
     for mine, other in zip(*found, strict=True):
         np.testing.assert_array_equal(mine, other)
+
+
+def checkpointed(library: Any, how: str, jitted: bool) -> list[Any]:
+    """Losses, the gradient and the statistics of a checkpoint around a batch normalization."""
+    again = import_module(f"{library.__name__}.utils.checkpoint")
+    batches = np.random.default_rng(0).normal(size=(3, 5, 2)).astype("f4")
+    block = library.nn.Sequential(library.nn.Linear(2, 2, bias=False), library.nn.BatchNorm1d(2),
+                                  library.nn.Tanh())
+    block[0].weight.data.copy_(library.tensor(batches[0, :2]))
+    kept = partial(again.checkpoint, use_reentrant=False)
+    call = {"module": partial(kept, block), "method": partial(kept, block.forward),
+            "closure": partial(kept, lambda x: block(x)), "sequential": lambda x:
+            again.checkpoint_sequential(block, 2, x, use_reentrant=False)}[how]
+
+    def step(x: Any) -> Any:
+        block.zero_grad()
+        loss = call(x).square().sum()
+        loss.backward()
+        return loss
+
+    run = lt.jit(step) if jitted else step
+    losses = [run(library.tensor(x)).item() for x in batches]
+    with library.no_grad():
+        block(library.tensor(batches[0]))  # without gradients: once
+    return [np.array(losses), block[0].weight.grad.numpy(), *(b.numpy() for b in block.buffers())]
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("how", ["module", "method", "closure", "sequential"])
+@pytest.mark.parametrize("jitted", [False, True])
+def test_a_checkpoint_updates_statistics_twice_as_in_pytorch(how: str, jitted: bool) -> None:
+    for mine, other in zip(checkpointed(lt, how, jitted), checkpointed(torch, how, False),
+                           strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-5, atol=1e-6)
