@@ -11,7 +11,7 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType, ModuleType
 from typing import Any
@@ -40,7 +40,7 @@ def pure(observer: tracing.Observer) -> Iterator[None]:
     """Within this block, as long as the observer listens, what would happen only while tracing is
     refused with the line that does it."""
     hook = _Hook(observer)
-    sys.setprofile(hook.check)
+    sys.setprofile(hook.watch())
     try:
         yield
     finally:
@@ -48,7 +48,8 @@ def pure(observer: tracing.Observer) -> Iterator[None]:
 
 
 class _Hook:
-    """Told of each call and return, tens of thousands in a trace: most go by on the first lines."""
+    """Told of each call and return, a million in the trace of a large network: nearly all go by on
+    the first lines of `watch`."""
 
     def __init__(self, observer: tracing.Observer) -> None:
         self.observer = observer
@@ -67,14 +68,25 @@ class _Hook:
             sys.setprofile(None)
             self.before.enable()
 
-    def check(self, frame: FrameType, event: str, called: Any) -> None:
-        if self.observer.ended is not None:
-            self.remove()
-            return
-        if event != "c_call":
-            if frame.f_code is _LOOKED_UP and event == "call" and _is_users(frame):
+    def watch(self) -> Callable[[FrameType, str, Any], None]:
+        """What Python calls."""
+        observer, harmless = self.observer, self.harmless
+
+        def check(frame: FrameType, event: str, called: Any) -> None:
+            if event == "c_call":
+                if observer.ended is not None:
+                    self.remove()
+                    return
+                kind = type(getattr(called, "__self__", None))
+                if kind not in harmless or kind is ModuleType and called in _REFUSED:
+                    self.check(frame, called)
+            elif event == "call" and frame.f_code is _LOOKED_UP and observer.ended is None \
+                    and _is_users(frame):
                 tracing.refuse("reading an environment variable", "read it outside")
-            return
+        return check
+
+    def check(self, frame: FrameType, called: Any) -> None:
+        """Refuse a call of a built-in function if it is one of those."""
         owner = getattr(called, "__self__", None)
         kind = type(owner)
         if kind not in self.harmless:
@@ -90,8 +102,7 @@ class _Hook:
                     tracing.refuse(*_CLOCK)
             else:
                 self.harmless.add(kind)
-        elif kind is ModuleType and called in _REFUSED and tracing.current() is not None \
-                and _is_users(frame):
+        elif tracing.current() is not None and _is_users(frame):
             tracing.refuse(*_REFUSED[called])
 
 
