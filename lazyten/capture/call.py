@@ -19,6 +19,9 @@ from lazyten.storage.storage import Storage
 from lazyten.support.errors import JitError
 from lazyten.support.trees import Branch, flatten, unflatten
 
+MARKED = "a parameter with attributes"
+"""Of a tensor in the key: it has attributes of the user's, which no captured call knows."""
+
 
 class Call:
     """The arguments of one call, taken apart into tensors and a key for everything else."""
@@ -45,6 +48,8 @@ class Call:
                 storages.append(storage)
                 has_leaf = has_leaf or storage.leaf_id is not None
                 key.append(signature(x))
+                if x.__class__ is not Tensor and getattr(x, "__dict__", None):
+                    key.append(MARKED)
             elif flat or not isinstance(x, _CONTAINERS):
                 key.append(_static(x))
             else:

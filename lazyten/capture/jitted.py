@@ -15,7 +15,7 @@ from types import MethodType
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from lazyten.capture.breaks import InPython, NotBegun
-from lazyten.capture.call import Call
+from lazyten.capture.call import MARKED, Call
 from lazyten.capture.capture import record
 from lazyten.capture.changing import Family, Tape, Varying
 from lazyten.capture.donation import Donate, Donation
@@ -246,6 +246,10 @@ class Jitted(Generic[P, R]):
             raise NotBegun(f"jitted function {self._name} uses {environment.opaque[0]}, whose "
                            f"state cannot be compared between calls: give what it needs as "
                            f"arguments")
+        if MARKED in call.key:
+            raise NotBegun(f"jitted function {self._name} is given a parameter with attributes of "
+                           f"the program's, which stand-ins lack: let it know the parameter by "
+                           f"name, or give its data")
         if environment.has_any(call.tensors):
             raise NotBegun(f"jitted function {self._name} is given a tensor that it also knows by "
                            f"name, and compares objects or has tensors as keys, so that it may "

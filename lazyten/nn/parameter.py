@@ -19,11 +19,12 @@ class Parameter(Tensor):
     """A leaf with a copy of `data`'s value, which a Module registers when it is assigned.
 
     requires_grad: whether it collects gradients; without, it is frozen, and still a parameter.
-    What is computed from it is a Tensor. Pickling is refused, as of all tensors: see
-    save_safetensors().
+    What is computed from it is a Tensor. It may have attributes of a user's, as programs mark
+    parameters (`weight.no_decay = True`), which copies lack. Pickling is refused, as of all
+    tensors: see save_safetensors().
     """
 
-    __slots__ = ()
+    __slots__ = ("__dict__",)
 
     def __init__(self, data: Tensor | None = None, requires_grad: bool = True) -> None:
         if data is None:

@@ -1,6 +1,7 @@
 """Modules and parameters: what `module_checks.py` says, and what PyTorch has no say in."""
 from __future__ import annotations
 
+import copy
 import pickle
 from typing import Any
 
@@ -150,3 +151,27 @@ def test_changing_a_container_in_a_jitted_function_is_refused() -> None:
         with pytest.raises(lt.JitError):
             lt.jit(fullgraph=True)(lambda x, change=change: (change(), x)[1])(lt.ones(1))
     assert len(net) == 1
+
+
+def test_parameters_have_attributes_of_a_program_that_copies_lack() -> None:
+    layer, lazy = nn.Linear(2, 2), nn.LazyLinear(2)
+    layer.weight.marked = lazy.weight.marked = True  # type: ignore[attr-defined]
+    lazy(lt.ones(1, 2))
+    layer.double()
+    assert layer.weight.marked and lazy.weight.marked  # type: ignore[attr-defined]
+    assert not hasattr(copy.deepcopy(layer).weight, "marked")
+
+
+def test_a_jitted_function_reads_what_parameters_are_marked_with() -> None:
+    def scaled(p: lt.Tensor) -> lt.Tensor:
+        return (p * getattr(p, "factor", 1)).sum()
+
+    given, named = nn.Parameter(lt.ones(2)), nn.Parameter(lt.ones(2))
+    of_given, of_named = lt.jit(scaled), lt.jit(lambda: scaled(named))
+    for factor in (None, 3, 3, 5):
+        if factor is not None:
+            given.factor = named.factor = factor  # type: ignore[attr-defined]
+        for _ in range(2):
+            assert of_given(given).item() == of_named().item() == 2 * (factor or 1)
+    with pytest.raises(lt.JitError, match="attributes of the program's"):
+        lt.jit(scaled, fullgraph=True)(given)
