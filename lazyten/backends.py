@@ -6,6 +6,8 @@ the same from run to run whatever is set.
 """
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from lazyten.storage.device import missing
@@ -37,6 +39,20 @@ class Switches:
 
     is_built = is_available
 
+    def version(self) -> None:
+        """None: there is no such library."""
+
+    @contextmanager
+    def flags(self, **switches: Any) -> Iterator[None]:
+        """Within this block these switches are set."""
+        before = {name: getattr(self, name) for name in switches}
+        for name, value in switches.items():
+            setattr(self, name, value)
+        try:
+            yield
+        finally:
+            self.__dict__.update(before)
+
 
 class _Matmul:
     """Products on an NVIDIA GPU."""
@@ -60,6 +76,31 @@ class _Cuda:
     def is_built() -> bool:
         """Whether what the device needs is installed."""
         return missing("cuda") is None
+
+    @staticmethod
+    def enable_math_sdp(enabled: bool) -> None:
+        """Nothing: attention is fused as everything is, by no kernel of its own."""
+
+    enable_flash_sdp = enable_mem_efficient_sdp = enable_cudnn_sdp = enable_math_sdp
+
+    @staticmethod
+    def math_sdp_enabled() -> bool:
+        """True: attention is computed as its formula says."""
+        return True
+
+    @staticmethod
+    def flash_sdp_enabled() -> bool:
+        """False: there is no kernel for attention alone."""
+        return False
+
+    mem_efficient_sdp_enabled = cudnn_sdp_enabled = flash_sdp_enabled
+
+    @staticmethod
+    def sdp_kernel(enable_flash: bool = True, enable_math: bool = True,
+                   enable_mem_efficient: bool = True, enable_cudnn: bool = True
+                   ) -> nullcontext[None]:
+        """For `with`, which changes nothing; see enable_math_sdp."""
+        return nullcontext()
 
 
 cuda = _Cuda()

@@ -31,7 +31,13 @@ def test_libraries_that_are_not_used_take_their_switches() -> None:
     lt.backends.cudnn.benchmark = False
     with pytest.raises(AttributeError, match=r"no switch 'bench'.*benchmark"):
         lt.backends.cudnn.bench = True
-    assert not hasattr(lt.backends.mkl, "enabled")
+    assert not hasattr(lt.backends.mkl, "enabled") and lt.backends.cudnn.version() is None
+    with lt.backends.cudnn.flags(benchmark=True, enabled=True):
+        assert lt.backends.cudnn.benchmark is lt.backends.cudnn.enabled is True
+    assert lt.backends.cudnn.benchmark is lt.backends.cudnn.enabled is False
+    lt.backends.cuda.enable_flash_sdp(True)
+    with lt.backends.cuda.sdp_kernel(enable_flash=False):
+        assert lt.backends.cuda.math_sdp_enabled() and not lt.backends.cuda.flash_sdp_enabled()
     lt.backends.cuda.matmul.allow_tf32 = True
     assert lt.get_float32_matmul_precision() == "high"
     lt.backends.cuda.matmul.allow_tf32 = False
