@@ -118,8 +118,7 @@ def bound(frame: Frame) -> None:
         return
     for first in range(0, len(pending), BATCH):
         compute(frame, pending[first:first + BATCH])
-    if not is_kept:
-        end(frame)
+    end(frame)
 
 
 def note_step(frame: Frame) -> None:
