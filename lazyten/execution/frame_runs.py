@@ -114,11 +114,16 @@ def bound(frame: Frame) -> None:
     known = frame.known_storages()
     pending = [s for s in known if not s.keeps_graph]
     is_kept = len(pending) < len(known)
-    if background.is_paused() or is_kept and frame.recorded < PATIENCE * Frame.usual_limit:
+    if background.is_paused() or is_kept and not is_over(frame):
         return
     for first in range(0, len(pending), BATCH):
         compute(frame, pending[first:first + BATCH])
     end(frame)
+
+
+def is_over(frame: Frame) -> bool:
+    """Whether it has got as long as any may."""
+    return frame.recorded >= PATIENCE * Frame.usual_limit
 
 
 def note_step(frame: Frame) -> None:

@@ -291,7 +291,7 @@ def detached(rounds: int) -> Iterator[None]:
     assert (y.tolist(), w.grad.tolist()) == ([1, 1, 1], [1, 1, 1])
 
 
-@loop(1000)
+@loop(6500)
 def a_total_of_losses(rounds: int) -> Iterator[None]:
     w, total = lt.ones(3, requires_grad=True), lt.zeros(())
     for _ in range(rounds):

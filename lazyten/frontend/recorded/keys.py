@@ -55,9 +55,11 @@ def is_on() -> bool:
 
 
 def goes_on_in(frame: Frame) -> bool:
-    """Whether operations are recorded in this frame: from now on, if its device has no other."""
+    """Whether operations are recorded in this frame: from now on, if its device has no other, and
+    it has not ended because it was long."""
     found = under_way(frame.device)
-    if found is not frame and (found is not None or frame.thread != get_ident()):
+    if found is not frame and (found is not None or frame.thread != get_ident()
+                               or frame_runs.is_over(frame)):
         return False
     go_on(frame)
     return True
