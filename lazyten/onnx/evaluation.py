@@ -62,7 +62,7 @@ def arguments(node: Node, values: Sequence[Value], device: str | None,
         if value is None or node.inputs[position] == "":
             found.append(None)
         elif everything_on_host or row.is_host(position):
-            found.append(to_host(value))
+            found.append(to_host(_without_gradient(value, position)))
         elif row.raw:
             found.append(value.array if isinstance(value, Constant) else value)
         else:
@@ -75,6 +75,14 @@ def arguments(node: Node, values: Sequence[Value], device: str | None,
     return found
 
 
+def _without_gradient(value: Value, position: int) -> Value:
+    """A value that leaves for the host, where no gradient follows it."""
+    if isinstance(value, lt.Tensor) and value.requires_grad and lt.is_grad_enabled():
+        raise lt.GradientError(f"input {position + 1} is read on the host, so gradients end there; "
+                               f"call the model within lt.no_grad(), or with x.detach()")
+    return value
+
+
 def options(node: Node) -> dict[str, Any]:
     """Keyword arguments of a node's function."""
     row = node.meaning
@@ -85,7 +93,8 @@ def options(node: Node) -> dict[str, Any]:
 
 def results(node: Node, result: Any) -> list[Value]:
     """What a function gave, a value an output."""
-    found = list(result) if isinstance(result, tuple) else [result]
+    found = [np.asarray(x) if isinstance(x, np.generic) else x
+             for x in (result if isinstance(result, tuple) else (result,))]
     if len(found) < len(node.outputs):
         raise ArgumentError(f"it has {len(node.outputs)} outputs, and gives {len(found)} here")
     return found[:len(node.outputs)]

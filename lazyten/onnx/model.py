@@ -16,8 +16,16 @@ from lazyten.onnx.program import Program
 from lazyten.onnx.reader import Reader, parse
 from lazyten.onnx.rewrites import rewritten
 from lazyten.onnx.tensors import NAMES
-from lazyten.onnx.values import Constant, Value, describe, dtype_of, is_plain, make_tensor, shape_of
-from lazyten.onnx.values import to_array as _array
+from lazyten.onnx.values import (
+    Constant,
+    Value,
+    describe,
+    dtype_of,
+    is_plain,
+    make_tensor,
+    shape_of,
+    to_array,
+)
 from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
 
 
@@ -54,7 +62,7 @@ class Model:
             return [x.tensor(self._device) if isinstance(x, Constant) and is_plain(x) else
                     x.array if isinstance(x, Constant) else x for x in found]
         lt.realize(*(x for x in found if isinstance(x, lt.Tensor)))
-        return [_result(x, given) for x in found]
+        return [_result(x) for x in found]
 
     def _named(self, inputs: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
         names = [x.name for x in self.inputs]
@@ -105,16 +113,13 @@ class Model:
         return make_tensor(array, self._device)
 
 
-def _result(value: Value, given: Mapping[str, Any]) -> Any:
-    """An output as arrays, which share no memory with what was given."""
+def _result(value: Value) -> Any:
+    """An output as arrays of its own."""
     if isinstance(value, list):
-        return [_result(x, given) for x in value]
+        return [_result(x) for x in value]
     if value is None:
         return None
-    array = _array(value)
-    shared = isinstance(value, Constant) or any(
-        isinstance(x, np.ndarray) and np.may_share_memory(array, x) for x in given.values())
-    return array.copy() if shared else array
+    return to_array(value) if isinstance(value, lt.Tensor) else to_array(value).copy()
 
 
 def load(source: str | os.PathLike[str] | bytes | ModelProto, device: str | None) -> Model:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 import lazyten as lt
@@ -44,6 +45,8 @@ class Program:
     def __init__(self, graph: Graph, device: str | None) -> None:
         self.graph, self.device = graph, device
         self.constants, self.nodes = _folded(graph)
+        self.numbers = count()
+        self.defaults = frozenset(x.name for x in graph.inputs)
         self._plans: OrderedDict[Any, list[Segment | Alone]] = OrderedDict()
         self._bodies: dict[Graph, Program] = {}
         for node in self.nodes:
@@ -102,7 +105,6 @@ class _Planner:
         self.left = deque(program.nodes)
         self.uses = Counter(name for node in program.nodes for name in node.reads)
         self.uses.update(program.graph.outputs)
-        self.number = 0
 
     def plan(self) -> list[Segment | Alone]:
         """The steps; afterwards the environment has all values."""
@@ -174,10 +176,10 @@ class _Planner:
         Behind a step that stands alone shapes may differ from call to call, so no branch is chosen
         there once and for all.
         """
-        self.number += 1
+        prefix = f"{node.name}.{next(self.program.numbers)}."
         if isinstance(node.meaning, Expansion):
             body = node.meaning.body or typed_body(node, values)
-            return renamed(body, node.inputs, node.outputs, f"{node.name}.{self.number}.")
+            return renamed(body, node.inputs, node.outputs, prefix)
         condition = values[0] if node.kind == "If" and not node.domain else None
         if not isinstance(condition, Constant) or any(isinstance(s, Alone) for s in self.steps):
             return None
@@ -189,12 +191,10 @@ class _Planner:
         graph = node.attributes[names[chosen]]
         start = len(node.attributes["else_branch"].free) if chosen else 0
         captured = dict(zip(graph.free, node.captured[start:], strict=False))
-        if graph.constants:
-            prefix = f"{node.name}.{self.number}."
-            for name, constant in graph.constants.items():
-                self.environment[prefix + name] = constant
-            captured.update({name: prefix + name for name in graph.constants})
-        return renamed(graph, (), node.outputs, f"{node.name}.{self.number}.", captured)
+        own = {name: prefix + name for name in graph.constants}
+        for constants in (self.program.constants, self.environment):
+            constants.update({own[name]: x for name, x in graph.constants.items()})
+        return renamed(graph, (), node.outputs, prefix, {**captured, **own})
 
 
 def _folded(graph: Graph) -> tuple[dict[str, Constant], tuple[Node, ...]]:

@@ -72,13 +72,14 @@ class Reader:
             constants[sparse.values.name] = Constant(read_sparse(sparse, self.folder))
         inputs = tuple(_input(value) for value in proto.input)
         names = [x.name for x in inputs]
-        if len({*names}) < len(names):
-            raise ArgumentError(f"graph {proto.name!r} has two inputs of one name: {names}")
+        if len({*names}) < len(names) or "" in names:
+            raise ArgumentError(f"graph {proto.name!r} has inputs without a name of their own: "
+                                f"{names}")
         nodes = self._nodes(proto.node, opsets, frozenset({*names, *constants}), outer, values)
         made = {*names, *constants, *(name for node in nodes for name in node.outputs)}
         outputs = tuple(value.name for value in proto.output)
         for name in outputs:
-            if name not in made | outer:
+            if not name or name not in made | outer:
                 raise ArgumentError(f"graph {proto.name!r} has the output {name!r}, which nothing "
                                     f"in it makes")
         reads = [*(name for node in nodes for name in node.reads), *outputs]

@@ -16,16 +16,16 @@ def schema_of(node: Node) -> Any:
     if node.opset <= 0:
         raise ArgumentError(f"{node.title}: the model imports no opset of the domain "
                             f"{node.domain or 'ai.onnx'!r}")
+    newest = onnx.defs.onnx_opset_version()
+    if node.opset > (1 << 20 if node.domain else newest):
+        raise ArgumentError(f"{node.title}: the installed package onnx knows opsets up to {newest}")
     try:
-        schema = onnx.defs.get_schema(node.kind, min(node.opset, 1 << 30), node.domain)
+        schema = onnx.defs.get_schema(node.kind, node.opset, node.domain)
     except onnx.defs.SchemaError:
         raise ArgumentError(f"{node.title}: the standard has no such operator, and the model no "
                             f"such function") from None
-    newest = onnx.defs.onnx_opset_version()
-    if schema.deprecated or (not node.domain and not 0 < node.opset <= newest):
-        raise ArgumentError(f"{node.title}: " + (
-            "the operator was taken back by then" if schema.deprecated
-            else f"the installed package onnx knows opsets up to {newest}"))
+    if schema.deprecated:
+        raise ArgumentError(f"{node.title}: the operator was taken back by then")
     return schema
 
 

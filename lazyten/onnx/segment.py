@@ -17,9 +17,11 @@ KEPT = 64
 
 
 class Home(Protocol):
-    """What a segment asks of the program it belongs to."""
+    """What a segment asks of the program it belongs to. defaults: constants that a call may
+    replace."""
 
     constants: dict[str, Constant]
+    defaults: frozenset[str]
     device: str | None
 
 
@@ -38,7 +40,8 @@ class Segment:
         made = {name for node in nodes for name in node.outputs}
         reads = dict.fromkeys(name for node in nodes for name in node.reads)
         self.nodes, self.outputs, self.home = nodes, outputs, home
-        self.inputs = [name for name in reads if name not in made and name not in home.constants]
+        fixed = home.constants.keys() - home.defaults
+        self.inputs = [name for name in reads if name not in made and name not in fixed]
         self._compiled: OrderedDict[Any, Compiled] = OrderedDict()
 
     def run(self, environment: Environment) -> None:

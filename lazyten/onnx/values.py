@@ -23,7 +23,7 @@ FOLDING = "interpreter"
 """The device that computes what is known beforehand: it compiles nothing."""
 FOLD_LIMIT = 1 << 26
 """Elements of a value that is computed beforehand; larger ones are made when they are used."""
-SIZE_LIMIT = 1 << 33
+SIZE_LIMIT = 1 << 31
 """Elements of any value: what a file asks for beyond that is a mistake."""
 
 TYPES: dict[str, lt.DType] = {name: getattr(lt, name) for name in (

@@ -45,6 +45,13 @@ def sized(dims: list[int], data: bytes) -> Any:
     return tensor
 
 
+def nameless() -> Any:
+    found = model([node("Split", "x", "y z", axis=0)])
+    found.graph.node[0].output[1] = ""
+    found.graph.output.add().name = ""
+    return found
+
+
 def recursive() -> Any:
     f = helper.make_function("mine", "f", ["a"], ["b"], [
         helper.make_node("f", ["a"], ["b"], domain="mine")], [helper.make_opsetid("mine", 1)])
@@ -87,6 +94,7 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "a missing weight": (
         lambda: model([node("Add", "x w", "y")]), "reads 'w', which nothing makes"),
     "a missing output": (lambda: model([node("Relu", "x", "z")]), "'y', which nothing"),
+    "an output without a name": (lambda: nameless(), "the output ''"),
     "two of one name": (
         lambda: model([node("Relu", "x", "y"), node("Abs", "x", "y")]), "made twice: 'y'"),
     "too few inputs": (lambda: model([node("Add", "x", "y")]), "has 1 inputs: 2 to 2"),
@@ -97,7 +105,7 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "a missing attribute": (
         lambda: model([node("Concat", "x x", "y")]), "needs the attribute 'axis'"),
     "sizes without data": (
-        lambda: model([node("Add", "x w", "y")], [sized([1 << 20, 1 << 12], b"\0" * 64)]),
+        lambda: model([node("Add", "x w", "y")], [sized([1 << 20, 1 << 10], b"\0" * 64)]),
         "its data do not fit"),
     "absurd sizes": (
         lambda: model([node("Add", "x w", "y")], [sized([1 << 40, 1 << 20], b"\0" * 64)]),

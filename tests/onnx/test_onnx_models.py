@@ -98,6 +98,22 @@ def test_a_branch_is_chosen_beforehand_where_shapes_decide_and_else_at_each_call
     assert steps(by_value)[0] == ["Segment", "Alone"]
 
 
+def test_branches_have_constants_of_their_own() -> None:
+    """Under names that others have, too."""
+    branches = [helper.make_graph([node(kind, "x w", "r")], kind, [], [value("r")],
+                                  [array("w", number, np.float32)])
+                for kind, number in (("Mul", 3), ("Add", 5))]
+    model = loaded([node("Size", "x", "n"), node("Greater", "n two", "c"), node(
+        "If", "c", "y", then_branch=branches[0], else_branch=branches[1]), node(
+        "If", "c", "z", then_branch=branches[1], else_branch=branches[0])],
+        [value("x", ["n"])], [array("two", 2)], "y z")
+    for n in (2, 3, 2, 4, 3):
+        x = rand(n)
+        for found, wanted in zip(model([x]), (x * 3, x + 5) if n > 2 else (x + 5, x * 3),
+                                 strict=True):
+            np.testing.assert_array_equal(found, wanted)
+
+
 def test_a_branch_behind_a_step_of_its_own_follows_the_shapes_of_each_call() -> None:
     """The sizes there differ while the inputs' do not."""
     relu = helper.make_graph([node("Neg", "v", "r")], "then", [], [value("r")])
@@ -158,12 +174,31 @@ def test_tensors_give_tensors_and_arrays_are_not_shared() -> None:
     assert (found != x).all()
 
 
+def test_gradients_reach_inputs_or_are_refused() -> None:
+    weights = rand(3, 2)
+    model = loaded([node("MatMul", "x w", "h"), node("Tanh", "h", "y")], [value("x", ["n", 3])],
+                   [array("w", weights)])
+    for _ in range(3):
+        x, other = (lt.tensor(rand(4, 3), requires_grad=True) for _ in range(2))
+        model([x])[0].sum().backward()
+        (other @ lt.tensor(weights)).tanh().sum().backward()
+        np.testing.assert_allclose(x.grad.numpy(), other.grad.numpy(), rtol=1e-5)
+    alone = loaded([node("Compress", "x c", "h"), node("Add", "h h", "y")], [value("x", [3])],
+                   [array("c", [True, False, True])])
+    x = lt.tensor(rand(3), requires_grad=True)
+    with pytest.raises(lt.GradientError, match=r"Compress.*within lt\.no_grad"):
+        alone([x])
+    with lt.no_grad():
+        assert alone([x])[0].tolist() == (x[::2] * 2).tolist()
+
+
 def test_a_default_of_an_input_may_be_given_or_not() -> None:
-    model = loaded([node("Add", "x w", "y")], [value("x", [2]), value("w", [2])],
-                   [array("w", [1, 2], np.float32)])
+    model = loaded([node("Neg", "w", "n"), node("Sub", "x n", "y")],
+                   [value("x", [2]), value("w", [2])], [array("w", [1, 2], np.float32)])
     x = np.zeros(2, np.float32)
-    assert model([x])[0].tolist() == [1, 2]
-    assert model({"x": x, "w": x + 5})[0].tolist() == [5, 5]
+    for given in (5, 6, 7):
+        assert model([x])[0].tolist() == [1, 2]
+        assert model({"x": x, "w": x + given})[0].tolist() == [given, given]
 
 
 REAL = {"magika": ("magika/models/standard_v3_3/model.onnx", ("bytes", (1, 2048), np.int32)),

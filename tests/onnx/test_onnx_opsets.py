@@ -110,6 +110,12 @@ def test_random_numbers_are_of_their_distribution_and_a_seed_fixes_them(
     assert (b == c).all() and (a != b).any()
 
 
+def test_a_number_of_a_type_that_lazyten_lacks_is_an_array() -> None:
+    found = run([one("Cast", ["x"], ["y"], to=onnx.TensorProto.FLOAT8E5M2)],
+                {"x": np.array(3, np.float32)}, ["y"])[0]
+    assert isinstance(found, np.ndarray) and found.shape == () and float(found) == 3
+
+
 def test_multinomial_draws_by_probability() -> None:
     logits = np.log(np.array([[0.7, 0.1, 0.2], [0.0, 0.5, 0.5]], np.float32).clip(1e-30))
     drawn = run([one("Multinomial", ["x"], ["y"], sample_size=4000, seed=1.0)], {"x": logits},

@@ -150,6 +150,7 @@ def roi_align(x: T, rois: Array, batch_indices: Array, *, mode: str = "avg",
               coordinate_transformation_mode: str = "half_pixel", output_height: int = 1,
               output_width: int = 1, sampling_ratio: int = 0, spatial_scale: float = 1.0) -> T:
     """Means (or extremes) of samples in each of some boxes, [box, channel, height, width]."""
+    check_size([len(rois), x.shape[1], output_height, output_width], "bins")
     half = 0.5 if coordinate_transformation_mode == "half_pixel" else 0.0
     found = []
     for box, batch in zip(rois.astype(np.float64), batch_indices.tolist(), strict=True):
@@ -204,6 +205,7 @@ def _roi_extremes(image: T, rows: T, columns: T, a: int, b: int) -> T:
 @operator("MaxRoiPool", host="rois")
 def max_roi_pool(x: T, rois: Array, *, pooled_shape: list[int], spatial_scale: float = 1.0) -> T:
     """The greatest element of each bin of some boxes."""
+    check_size([len(rois), x.shape[1], *pooled_shape], "bins")
     found = []
     for box in rois:
         batch, x1, y1, x2, y2 = (int(box[0]), *(math.floor(float(v) * spatial_scale + 0.5)

@@ -7,7 +7,7 @@ import numpy as np
 
 import lazyten as lt
 from lazyten.onnx.table import operator
-from lazyten.onnx.values import Array
+from lazyten.onnx.values import Array, check_size
 from lazyten.support.errors import ArgumentError
 
 T = lt.Tensor
@@ -111,6 +111,7 @@ def one_hot(indices: T, depth: Array, values: T, *, axis: int = -1) -> T:
     count = int(depth.item())
     rank = indices.ndim + 1
     axis = axis % rank
+    check_size([count, *indices.shape], "one-hot vectors")
     wide = indices.to(lt.int64).unsqueeze(axis)
     shape = [count if i == axis else 1 for i in range(rank)]
     hot = lt.remainder(wide, count) == lt.arange(count, device=indices.device).reshape(shape)

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import lazyten as lt
 from lazyten.onnx.table import operator
+from lazyten.onnx.values import check_size
 from lazyten.support.errors import ArgumentError
 
 T = lt.Tensor
@@ -129,6 +130,7 @@ def mean_variance_normalization(x: T, *, axes: list[int] | None = None) -> T:
 def local_response_normalization(x: T, *, size: int, alpha: float = 0.0001, beta: float = 0.75,
                                  bias: float = 1.0) -> T:
     """Divided by a power of the squares in neighbouring channels."""
+    check_size([*x.shape, size], "windows of channels")
     before = (size - 1) // 2
     flat = [0, 0] * (x.ndim - 2) + [before, size - 1 - before]
     squares = F.pad(x * x, flat).unfold(1, size, 1).sum(-1)

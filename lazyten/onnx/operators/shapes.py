@@ -108,8 +108,10 @@ def split(data: T, split: Array | None = None, *, axis: int = 0,
     """Parts along an axis, of sizes given or as equal as can be."""
     length = data.shape[axis]
     if split is None:
-        step = -(-length // (num_outputs or outputs))
-        sizes = [max(0, min(step, length - step * i)) for i in range(num_outputs or outputs)]
+        if num_outputs not in (None, outputs):
+            raise ArgumentError(f"num_outputs={num_outputs}, and there are {outputs} outputs")
+        step = -(-length // outputs)
+        sizes = [max(0, min(step, length - step * i)) for i in range(outputs)]
     else:
         sizes = [int(n) for n in split]
     return tuple(lt.split(data, sizes, axis))

@@ -39,6 +39,8 @@ def pads_of(auto_pad: str, pads: Ints, sizes: Sequence[int], kernel: Sequence[in
 def padded(x: T, pads: Sequence[int], value: float = 0) -> T:
     """x with a value around its last axes."""
     rank = len(pads) // 2
+    sizes = [n + a + b for n, a, b in zip(x.shape[-rank:], pads[:rank], pads[rank:], strict=True)]
+    check_size([*x.shape[:-rank], *sizes], "a padded array")
     flat = [n for i in reversed(range(rank)) for n in (pads[i], pads[i + rank])]
     return F.pad(x, flat, value=value) if any(flat) else x
 
@@ -84,6 +86,7 @@ def conv_transpose(x: T, w: T, b: T | None = None, *, auto_pad: str = "NOTSET",
     _check_window(x, rank, dilations, strides, extra)
     full = [(n - 1) * s + (k - 1) * d + 1 + e for n, s, k, d, e in zip(
         x.shape[2:], strides, w.shape[2:], dilations, extra, strict=True)]
+    check_size([*x.shape[:1], *w.shape[1:2], *full], "a transposed convolution")
     if output_shape or auto_pad in ("SAME_UPPER", "SAME_LOWER"):
         wanted = output_shape or [n * s for n, s in zip(x.shape[2:], strides, strict=True)]
         wanted = wanted[-rank:]

@@ -83,8 +83,8 @@ def tf_idf(x: Array, *, max_gram_length: int, max_skip_count: int, min_gram_leng
     check_size([len(rows), width], "counts")
     found = np.zeros((len(rows), width), np.float32)
     for row, values in zip(found, rows.tolist(), strict=True):
-        for n in range(min_gram_length, max_gram_length + 1):
-            for skip in range(max_skip_count + 1 if n > 1 else 1):
+        for n in range(max(1, min_gram_length), min(max_gram_length, len(values)) + 1):
+            for skip in range(min(max_skip_count, len(values)) + 1 if n > 1 else 1):
                 for at in range(len(values) - (n - 1) * (skip + 1)):
                     gram = tuple(values[at:at + (n - 1) * (skip + 1) + 1:skip + 1])
                     if gram in known:
