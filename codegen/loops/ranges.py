@@ -96,9 +96,18 @@ def merge_ranges(sink: Node) -> Node:
     """Make one loop of two wherever every index steps through them as through one, two of one that
     the indices of a reduction divide by a constant, and one of reductions over the same data."""
     sink = _merged(sink)
-    while (found := _divided(sink)) is not None:
+    split: list[tuple[Node, int]] = []
+    while (found := _divided(sink)) is not None and not _is_rejoined(*found, split):
+        split.append(found)
         sink = _merged(_split_divided(sink, *found))
     return _join_reductions(sink)
+
+
+def _is_rejoined(r: Node, divisor: int, split: list[tuple[Node, int]]) -> bool:
+    """Whether it was split like this before, and its parts merged: where no index became simpler by
+    that, it would go on for ever."""
+    return any(divisor == d and r.arg.extent == old.arg.extent
+               and r.arg.order[:len(old.arg.order)] == old.arg.order for old, d in split)
 
 
 def _divided(sink: Node) -> tuple[Node, int] | None:

@@ -12,6 +12,7 @@ from loop_values import evaluate_at, grid
 from window_loops import divided, loop, times, total
 
 import lazyten as lt
+from lazyten.codegen.loops import ranges
 from lazyten.codegen.loops.ranges import merge_ranges
 from lazyten.ir import dtype as dt
 from lazyten.ir.node import Node, Param, index, make, toposort
@@ -93,6 +94,25 @@ def test_a_sum_too_long_for_an_affine_form_keeps_its_loops_apart() -> None:
     sink = make(Op.SINK, dt.bool_, (make(Op.STORE, dt.bool_, (param, index(0), summed)),))
     merged = merge_ranges(sink)
     assert summed_up(merged) == summed_up(sink)
+
+
+def test_a_loop_that_is_split_in_vain_and_joined_again_is_split_once(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where an index is not known to be simpler."""
+    k = loop(1000, 12, "reduce")
+    summed = make(Op.ACCUMULATE, dt.INDEX, (divided(k, 3, Op.IDIV), k), Op.ADD)
+    param = make(Op.PARAM, dt.INDEX, (), Param(0, 1))
+    sink = make(Op.SINK, dt.bool_, (make(Op.STORE, dt.bool_, (param, index(0), summed)),))
+    splits = []
+
+    def in_vain(sink: Node, r: Node, divisor: int) -> Node:
+        splits.append(r)
+        assert len(splits) < 9
+        joined = make(Op.RANGE, dt.INDEX, (), r.arg._replace(order=(*r.arg.order, 0)))
+        return ranges.replace_ranges(sink, {r: joined}, {r: (joined,)})
+    monkeypatch.setattr(ranges, "_split_divided", in_vain)
+    assert summed_up(merge_ranges(sink)) == summed_up(sink)
+    assert len(splits) == 1
 
 
 def summed_up(sink: Node) -> list[int]:
