@@ -98,7 +98,7 @@ class MixtureSameFamily(Distribution):
     @property
     def support(self) -> Constraint:
         """What values may be."""
-        return self.component_distribution.support
+        return constraints.MixtureSameFamilyConstraint(self.component_distribution.support)
 
     def _weights(self, like: Tensor) -> Tensor:
         probs: Tensor = self.mixture_distribution.probs

@@ -11,6 +11,7 @@ from lazyten.frontend.functions import cat as joined
 from lazyten.frontend.functions import stack as stacked
 from lazyten.frontend.limits import finfo
 from lazyten.frontend.tensor import Tensor
+from lazyten.support.errors import ShapeError
 
 Bound = Tensor | float
 
@@ -267,6 +268,23 @@ class independent(Constraint):
         for _ in range(self.reinterpreted_batch_ndims):
             found = found.all(-1)
         return found
+
+
+class MixtureSameFamilyConstraint(Constraint):
+    """Values that all components of a mixture can have, whose last axis of a batch they lack."""
+
+    def __init__(self, base_constraint: Constraint) -> None:
+        self.base_constraint = base_constraint
+        self.is_discrete = base_constraint.is_discrete
+        self.event_dim = base_constraint.event_dim
+
+    def check(self, value: Tensor) -> Tensor:
+        if value.ndim < self.event_dim:
+            raise ShapeError(f"a value of shape {value.shape} has fewer axes than the "
+                             f"{self.event_dim} of one value")
+        found = self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))
+        kept = found.shape[:value.ndim - self.event_dim]
+        return found.reshape(*kept, -1).all(-1)
 
 
 dependent = _Dependent()

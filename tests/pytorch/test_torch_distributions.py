@@ -357,3 +357,22 @@ def test_every_name_of_torchs_distributions_is_there() -> None:
         names = import_module(f"torch.{module}").__all__
         missing = [n for n in names if not hasattr(import_module(f"lazyten.{module}"), n)]
         assert set(missing) <= {"MixtureSameFamilyConstraint"}
+
+
+def test_a_mixtures_values_are_checked_against_all_its_components() -> None:
+    found = []
+    for library in (lt, torch):
+        d, t = library.distributions, library.tensor
+        ends = d.MixtureSameFamily(d.Categorical(library.ones(3)),
+                                   d.Uniform(t([0.0, 1.0, 2.0]), t([4.0, 5.0, 6.0])))
+        parts = d.MixtureSameFamily(d.Categorical(library.ones(3)),
+                                    d.Dirichlet(library.ones(3, 2)))
+        found.append([ends.support.check(t([2.5, 0.5, 5.5, 3.9])).tolist(),
+                      parts.support.check(t([[0.5, 0.5], [0.5, 0.6]])).tolist(),
+                      parts.support.event_dim, ends.support.is_discrete])
+        np.testing.assert_allclose(ends.log_prob(t([2.5, 3.0])).numpy(), np.log(0.25), rtol=1e-6)
+        with pytest.raises(ValueError, match=r"MixtureSameFamily.*lower_bound"):
+            ends.log_prob(t([2.5, 7.0]))
+        with pytest.raises((IndexError, ValueError)):
+            parts.support.check(t(1.0))
+    assert found[0] == found[1]
