@@ -174,6 +174,21 @@ def test_tensors_give_tensors_and_arrays_are_not_shared() -> None:
     assert (found != x).all()
 
 
+def test_a_model_computes_on_the_device_asked_for() -> None:
+    nodes = [node("RandomNormalLike", "x", "r"), node("Shape", "r", "s"),
+             node("Expand", "w s", "e"),
+             node("Mul", "r zero", "nothing"), node("Add", "e nothing", "f"),
+             node("MatMul", "x f", "y")]
+    graph = helper.make_graph(nodes, "g", [value("x", [3, 3])], [value("y")],
+                              initializer=[array("w", 2, np.float32),
+                                           array("zero", 0, np.float32)])
+    model = lt.onnx.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)]),
+                         device="interpreter")
+    x = np.eye(3, dtype=np.float32)
+    assert model([x])[0].tolist() == [[2, 2, 2]] * 3
+    assert model([lt.tensor(x, device="interpreter")])[0].device.type == "interpreter"
+
+
 def test_gradients_reach_inputs_or_are_refused() -> None:
     weights = rand(3, 2)
     model = loaded([node("MatMul", "x w", "h"), node("Tanh", "h", "y")], [value("x", ["n", 3])],
