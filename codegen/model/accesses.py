@@ -34,8 +34,9 @@ ROW_UNITS = 3.0
 """The first load from a line of an operand that is much larger than the second cache."""
 STREAM_UNITS = 3.0
 """A line of an operand that the first cache does not keep from one register tile to the next."""
-LINE_UNITS = 6.0
-"""A line that a register tile reads anew, of rows that are too short to be read ahead."""
+RUN_UNITS = 12.0
+"""A run of neighbouring lines that a register tile reads anew: the first waits, the others are read
+ahead."""
 APART_UNITS = 0.5
 """A row of a register tile that lies apart from the others, of what the first cache cannot hold:
 its lines are in pages of their own, and none is read ahead for the row beside it."""
@@ -118,9 +119,9 @@ class Access:
             reach += stride * (n - 1)
         return False
 
-    def lines(self, steps: Mapping[Node, int]) -> float:
-        """About how many lines are read while each range takes so many steps, where the index is
-        affine in all."""
+    def runs(self, steps: Mapping[Node, int]) -> tuple[int, float]:
+        """How many runs of neighbouring lines are read while each range takes so many steps, where
+        the index is affine in all; and about how many lines that are in all."""
         span, rows = self.itemsize, list[tuple[int, int]]()
         for step, n in sorted((abs(self.strides.get(r) or 0) * self.itemsize, n)
                               for r, n in steps.items()):
@@ -133,7 +134,8 @@ class Access:
                     break
             else:
                 rows.append((step, n))
-        return math.prod(count for _, count in rows) * (1 + (span - self.itemsize) / LINE)
+        count = math.prod(count for _, count in rows)
+        return count, count * (1 + (span - self.itemsize) / LINE)
 
     def _reach(self, r: Node) -> int:
         """Bytes from the first to the last step of a range in whole lines; 0 within a line."""

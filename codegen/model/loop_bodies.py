@@ -14,9 +14,9 @@ from lazyten.codegen.model.accesses import (
     CONFLICT_UNITS,
     GATHER_UNITS,
     LINE,
-    LINE_UNITS,
     MASK_UNITS,
     MISS_UNITS,
+    RUN_UNITS,
     Access,
     Term,
 )
@@ -31,7 +31,7 @@ LATENCY_UNITS = 8.0
 SPILL_UNITS = 4.0
 CARRIED_SPILL_UNITS = 30.0
 """Each iteration waits for the store of the one before to an accumulator that is kept in memory."""
-WINDOW_SHARE = 4
+WINDOW_SHARE = 3
 """What windows cover is read anew where it is more than one part in so many of the first cache."""
 MOST_INSTANCES = 400
 """Copies of one instruction in a loop body beyond which compile time grows for nothing."""
@@ -260,9 +260,9 @@ class VectorBody:
         steps = {r: r.arg.extent for r in self.body.own} | self.lanes
         steps |= {r: n * self.lanes.get(r, 1) for r, n in copies if r not in self.body.ranges}
         for term, access in self.windows:
-            lines = access.lines({r: n for r, n in steps.items() if r in term.term.free})
+            runs, lines = access.runs({r: n for r, n in steps.items() if r in term.term.free})
             if lines * LINE * WINDOW_SHARE > self.target.l1_bytes:
-                total += lines * LINE_UNITS
+                total += runs * RUN_UNITS
         return total
 
     def least_cycles(self, trips: dict[Node, int]) -> float:

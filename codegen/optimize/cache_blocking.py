@@ -40,7 +40,7 @@ class Operand:
         """Bytes read while the ranges `outside` stand still, at most; of windows whole lines."""
         ranges = [r for r in self.free if r not in outside]
         if self.access.is_window():
-            return int(self.access.lines({r: r.arg.extent for r in ranges}) * LINE)
+            return int(self.access.runs({r: r.arg.extent for r in ranges})[1] * LINE)
         strides = [self.access.strides.get(r) for r in ranges]
         elements = math.prod(r.arg.extent for r in ranges)
         span = 1

@@ -235,7 +235,7 @@ def _unrolls(ranges: Sequence[Node],
              lanes: dict[Node, int]) -> Iterator[tuple[tuple[Node, int], ...]]:
     """Several accumulators over one of a reduction's ranges, or no loops at all over a few
     elements."""
-    for r in ranges:
+    for r in reversed(ranges):  # of equals, neighbours in memory
         for count in UNROLLS:
             if r.arg.extent >= 2 * count * lanes.get(r, 1):
                 yield ((r, count),)

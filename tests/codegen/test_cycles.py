@@ -20,7 +20,7 @@ from lazyten.codegen.model.loop_bodies import copied
 from lazyten.codegen.optimize import optimize
 from lazyten.codegen.optimize.optimize import UNROLLS, choose
 from lazyten.codegen.pipeline import generate
-from lazyten.codegen.targets.target import AVX2
+from lazyten.codegen.targets.target import AVX2, Target
 from lazyten.ir import dtype as dt
 from lazyten.ir.kernel import Kernel, Slot
 from lazyten.ir.node import (
@@ -38,6 +38,8 @@ from lazyten.ir.node import (
 )
 from lazyten.ir.ops import Op
 from lazyten.operators.arrays.convolutions import convolution
+
+AVX512 = Target("avx512", 64, 32, 48 << 10, 12, 1 << 20, threads=True)
 
 
 def array(slot: int, *shape: int) -> Node:
@@ -159,6 +161,20 @@ def test_a_register_tile_takes_neighbours_before_rows_far_apart() -> None:
     assert {r.arg.order for r, _ in chosen_for(pointwise).tile} == {(1,), (3,)}
 
 
+def test_a_register_tile_of_windows_takes_whole_rows_before_parts_of_several() -> None:
+    model = Model(merge_ranges(lower(Kernel("k", (windows(16, 64, 34),), ()))), AVX512)
+    chosen, columns = choose(model), model.outputs[-1]
+    assert dict(chosen.lanes)[columns] * dict(chosen.tile)[columns] == columns.arg.extent
+
+
+def test_accumulators_take_neighbours_in_memory_before_what_lies_apart() -> None:
+    products = convolution(array(1, 1, 24 * 16, 18, 18), array(2, 24, 16, 16, 16), None, (1, 1),
+                           (0, 0), (1, 1), 24)  # the gradient of 3x3 filters of 24 channels
+    model = Model(merge_ranges(lower(Kernel("k", (products,), ()))), AVX512)
+    ((r, _),) = choose(model).unroll
+    assert r is not model.reductions[0].own[0]
+
+
 def test_elements_that_only_results_have_do_not_make_vectors_shorter() -> None:
     x = array(1, 64, 1024)
     is_greatest = elementwise(Op.CMPLT, expand(reduce(x, Op.MAX, [1]), x.shape), x)
@@ -185,7 +201,7 @@ def test_the_lines_of_windows_are_those_that_they_touch_on_average(
                 for at in itertools.product(*map(range, extents))}
     per_line = LINE // 4
     touched = [len({(e + start) // per_line for e in elements}) for start in range(per_line)]
-    assert access.lines(steps) == pytest.approx(sum(touched) / per_line)
+    assert access.runs(steps)[1] == pytest.approx(sum(touched) / per_line)
     assert access.is_window() == (len(elements) < math.prod(extents))
 
 
