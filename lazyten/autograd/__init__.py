@@ -18,10 +18,13 @@ from importlib import import_module
 from typing import Any
 
 from lazyten.autodiff import gradient as _gradient
+from lazyten.autodiff import hooks
 from lazyten.autograd.anomaly import detect_anomaly, set_detect_anomaly
 from lazyten.autograd.custom_function import Function, FunctionContext, once_differentiable
 from lazyten.autograd.gradcheck import gradcheck, gradgradcheck
+from lazyten.execution import frame_runs
 from lazyten.frontend.functions import stack
+from lazyten.frontend.recorded.lookup import recorded
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node, const, make
 from lazyten.ir.ops import Op
@@ -75,13 +78,27 @@ def grad(outputs: Given, inputs: Given,
                                 f"gradients; set requires_grad before the outputs are computed "
                                 f"from it")
     weights = _weights(grad_outputs, len(roots))
-    cotangents = [root._cotangent(w) for root, w in zip(roots, weights, strict=True)]
-    parts = _gradient.gradients_for([r.node for r in roots], cotangents, [t.node for t in wanted])
+    unused = "zeros" if materialize_grads else "None" if allow_unused else "refused"
+    is_watched = hooks.are_registered() or _gradient.observer is not None
+    found = (_gradients if is_watched else _looked_up)(roots, list(weights), wanted, create_graph,
+                                                       unused)
+    if not create_graph:
+        frame_runs.join([t._storage for t in found if t is not None])
     if not (create_graph if retain_graph is None else retain_graph):
         for root in roots:
             root._free_graph()
-    return tuple(_result(number, t, part, create_graph, allow_unused, materialize_grads)
-                 for number, (t, part) in enumerate(zip(wanted, parts, strict=True)))
+    return found
+
+
+def _gradients(roots: Sequence[Tensor], weights: Sequence[Tensor | None], wanted: Sequence[Tensor],
+               create_graph: bool, unused: str) -> tuple[Tensor | None, ...]:
+    cotangents = [root._cotangent(w) for root, w in zip(roots, weights, strict=True)]
+    parts = _gradient.gradients_for([r.node for r in roots], cotangents, [t.node for t in wanted])
+    return tuple([_result(number, t, part, create_graph, unused)
+                  for number, (t, part) in enumerate(zip(wanted, parts, strict=True))])
+
+
+_looked_up = recorded(_gradients)
 
 
 def _batch_size(weights: Sequence[Tensor | None]) -> int:
@@ -94,11 +111,11 @@ def _batch_size(weights: Sequence[Tensor | None]) -> int:
 
 
 def _result(number: int, t: Tensor, part: Node | None, create_graph: bool,
-            allow_unused: bool | None, materialize: bool) -> Tensor | None:
-    if part is None and materialize:
+            unused: str) -> Tensor | None:
+    if part is None and unused == "zeros":
         return Tensor._of(const(0, t.dtype, t.shape), t.device)
     if part is None:
-        if allow_unused:
+        if unused == "None":
             return None
         raise GradientError(f"grad: no output depends on input {number}, of shape {t.shape}; leave "
                             f"it out, or pass allow_unused=True to get None for it")

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from threading import get_ident
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakSet, ref
 
 from lazyten.execution import background, realization
 from lazyten.execution.realization import Options
@@ -21,6 +21,7 @@ from lazyten.storage import history
 from lazyten.storage.frames import (
     Deferred,
     Frame,
+    defer,
     end,
     memory_of,
     settle_known,
@@ -31,8 +32,9 @@ from lazyten.support import observers
 from lazyten.support.errors import LazytenError
 from lazyten.support.remembered import Remembered
 
-WITH_MEMORY = 8
-"""So many programs keep memory for their results, once they were run TRIALS times."""
+WITH_MEMORY, SMALL, SMALL_ONES = 8, 1 << 20, 128
+"""So many programs keep memory for their results, once they were run TRIALS times; and so many that
+need no more bytes than SMALL."""
 TRIALS = 3
 SHORTEST = Frame.usual_limit
 BATCH = 256
@@ -54,7 +56,9 @@ _programs: Remembered[Program] = Remembered(realization.PLAN_LIMIT, 16)
 _wanted: WeakSet[Node] = WeakSet()
 """Templates of values that were read after the step in which they were not asked for, such as a
 model's output: the next time they are computed with the step, and not once more."""
-_with_memory: OrderedDict[Program, None] = OrderedDict()
+_large: OrderedDict[Program, None] = OrderedDict()
+_small: OrderedDict[Program, None] = OrderedDict()
+"""Those that keep memory, the one that was run last at the end."""
 
 
 def realize(storages: Sequence[Storage]) -> bool:
@@ -75,35 +79,66 @@ def realize(storages: Sequence[Storage]) -> bool:
 def compute(frame: Frame, asked: Sequence[Storage]) -> None:
     """Compute storages that are known in a frame, and what is due with them; if that is not
     possible, them alone: what is wrong with the others comes up where they are asked for."""
-    due = _pending(frame, [*asked, *_due(frame, asked)])
+    known = frame.known_storages()
+    alone = _pending(frame, known, asked)
+    due = alone | _due(known, asked)
     try:
-        _compute(frame, due)
+        _compute(frame, known, due, {})
     except LazytenError:
-        alone = _pending(frame, asked)
         if len(alone) == len(due):
             raise
-        _compute(frame, alone)
+        _compute(frame, known, alone, {})
     for storage in asked:
         storage.companions = ()
-    frame.tidy()
+
+
+def write(frame: Frame, written: Mapping[Storage, Node], asked: Sequence[Storage]) -> None:
+    """Change some of the storages that are asked for to what is recorded in a frame, and compute
+    all of them with what is due."""
+    known = frame.known_storages()
+    due = _pending(frame, known, asked) | _due(known, asked)
+    for storage in written:
+        due.pop(storage, None)
+    try:
+        _compute(frame, known, due, written)
+    except LazytenError:
+        for storage, template in written.items():
+            defer(storage, frame, template, keeps_graph=False)
+        compute(frame, asked)
+    for storage in asked:
+        storage.companions = ()
+
+
+def _compute(frame: Frame, known: Mapping[Storage, Node], due: Mapping[Storage, Node],
+             written: Mapping[Storage, Node]) -> None:
+    """Compute what is due, and what storages are changed to."""
+    others = {s: t for s, t in known.items() if s not in due and s not in written}
+    if due or written:
+        templates = (*due.values(), *written.values())
+        program = _program(frame, templates, tuple(others.values()))
+        nodes = _run(frame, program)
+        for (storage, template), node in zip(due.items(), nodes, strict=False):
+            if storage.keeps_graph or others:  # what is made of it reads these bits
+                frame.realize(template, memory_of(node))
+            if not storage.keeps_graph:
+                settle_known(storage, frame, template, node)
+        for (storage, template), node in zip(written.items(), nodes[len(due):], strict=False):
+            if others:
+                frame.realize(template, memory_of(node))
+            storage.replace(node)
+        for template, node in zip(program.again, nodes[len(templates):], strict=True):
+            frame.realize(template, memory_of(node))
+    frame.keep(others)
     frame.is_resumed = True
     end(frame)
 
 
-def _compute(frame: Frame, roots: Mapping[Storage, Node]) -> None:
-    if not roots:
-        return
-    templates = tuple(roots.values())
-    others = [template for s, template in frame.known_storages().items() if s not in roots]
-    program = _program(frame, templates, tuple(others))
-    nodes = _run(frame, program)
-    for (storage, template), node in zip(roots.items(), nodes, strict=False):
-        if storage.keeps_graph or others:  # what is made of it reads these bits
-            frame.realize(template, memory_of(node))
-        if not storage.keeps_graph:
-            settle_known(storage, frame, template, node)
-    for template, node in zip(program.again, nodes[len(roots):], strict=True):
-        frame.realize(template, memory_of(node))
+def join(storages: Sequence[Storage]) -> None:
+    """What came out of one backward pass is computed together, where a frame knows it."""
+    storages = [s for s in storages if s._frame is not None]
+    group = tuple(map(ref, storages))
+    for storage in storages:
+        storage.companions = group
 
 
 def bound(frame: Frame) -> None:
@@ -138,30 +173,31 @@ def forget() -> None:
     history.forget_steps()
     _wanted.clear()
     _programs.clear()
-    _with_memory.clear()
+    _large.clear()
+    _small.clear()
 
 
-def _due(frame: Frame, asked: Iterable[Storage]) -> list[Storage]:
-    """What came out of the same backward passes as what is asked for, what was written in place,
-    and what is wanted after the step."""
-    references = [r for s in asked for r in s.companions]
-    found = [s for s in (r() for r in references) if s is not None]
-    made = [s for s in (r() for r in frame.made) if s is not None]
-    return found + [s for s in made if s.version or s._template in _wanted]
+def _due(known: Mapping[Storage, Node], asked: Iterable[Storage]) -> dict[Storage, Node]:
+    """Of what is known in a frame: what came out of the same backward passes as what is asked for,
+    what was written in place, and what is wanted after the step."""
+    joined = {r() for s in asked for r in s.companions}
+    return {s: t for s, t in known.items() if s.__class__ is Deferred
+            and (s in joined or s.version or t in _wanted)}
 
 
-def _pending(frame: Frame, storages: Iterable[Storage]) -> dict[Storage, Node]:
-    """Those that are to be computed in this frame, and their templates."""
-    pending: dict[Storage, Node] = {}
-    for storage in storages:
+def _pending(frame: Frame, known: Mapping[Storage, Node],
+             asked: Iterable[Storage]) -> dict[Storage, Node]:
+    """What of this is to be computed in a frame."""
+    found: dict[Storage, Node] = {}
+    for storage in asked:
         template = template_in(storage, frame) if storage.__class__ is Deferred else None
-        if template is not None:
+        if template is not None and storage in known:
+            found[storage] = template
+        elif template is not None and not storage.keeps_graph:  # the value of another
             buffer = frame.buffer_of(template)
-            if buffer is None:
-                pending[storage] = template
-            elif not storage.keeps_graph:  # the value of another
-                settle_known(storage, frame, template, buffer.node(template.shape))
-    return pending
+            assert buffer is not None, "what a frame knows is pending, or in memory"
+            settle_known(storage, frame, template, buffer.node(template.shape))
+    return found
 
 
 def _program(frame: Frame, templates: tuple[Node, ...], others: tuple[Node, ...]) -> Program:
@@ -193,13 +229,17 @@ def _run(frame: Frame, program: Program) -> list[Node]:
     segment = program.segment
     sources = [*frame.sources, *frame.realized.values()]
     program.runs += 1
-    if program.runs > TRIALS and not observers.any_needs_launches():
-        _with_memory[program] = None
-        _with_memory.move_to_end(program)
-        if len(_with_memory) > WITH_MEMORY:
-            _with_memory.popitem(last=False)[0].segment.ready = None
-        return segment.run(sources, ())
-    return segment.run_once(sources)
+    if program.runs <= TRIALS or observers.any_needs_launches():
+        return segment.run_once(sources)
+    nodes = segment.run(sources, ())
+    ready = segment.ready
+    if ready is not None:
+        kept, limit = (_small, SMALL_ONES) if ready.bytes <= SMALL else (_large, WITH_MEMORY)
+        kept[program] = None
+        kept.move_to_end(program)
+        if len(kept) > limit:
+            kept.popitem(last=False)[0].segment.ready = None
+    return nodes
 
 
 def looked_at(storage: Storage) -> Buffer | None:
@@ -233,6 +273,7 @@ def bring_up_to_date(storage: Storage, frame: Frame, is_read_as_leaf: bool) -> b
         compute(frame, [storage])
         return True
     if own.thread == frame.thread and not storage.keeps_graph and storage.leaf_id is None:
+        _want(storage, own)
         compute(own, [storage])
     return False
 

@@ -118,7 +118,9 @@ def realize(storages: Iterable[Storage]) -> None:
         return
     frames.refuse_values()
     pending = [s for s in storages if s.buffer is None]
-    if not pending or compute_recorded is not None and compute_recorded(pending):
+    if pending and compute_recorded is not None and compute_recorded(pending):
+        pending = [s for s in pending if s.buffer is None]  # another thread wanted its node
+    if not pending:
         return
     pending = _with_companions(pending)
     groups = [[s for s in pending if s.device == device]

@@ -143,6 +143,8 @@ class Ready:
         self.aliased = [(a, numbers[given]) for a, given in aliased.items()]
         self.aliased_shapes = [self.kinds[a][2] for a in aliased]
         updates = zip(segment.roots, made.outputs[len(segment.checks):], strict=True)
+        results_bytes = [d.itemsize * size for d, size, _ in self.kinds.values()]
+        self.bytes = sum([*made.block_sizes, *results_bytes])
         self.alternates = any(r.written is not None and a not in aliased for r, a in updates)
         self.results: list[ResultBuffers] = []
         self._order_arrays(found)

@@ -10,6 +10,7 @@ from lazyten.execution import realization as _realization
 from lazyten.frontend.arguments import takes_out, takes_tensors
 from lazyten.frontend.core.keywords import making
 from lazyten.frontend.core.mixed_precision import LOW, casting
+from lazyten.frontend.recorded.lookup import recorded
 from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType, Scalar
@@ -257,6 +258,7 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     return tuple(t.expand(shape) for t in tensors)
 
 
+@recorded
 @casting(LOW)
 def einsum(equation: str, *operands: Any) -> Tensor:
     """The sum of products that an equation says, such as 'bij,bjk->bik'; of one tensor its sum, in

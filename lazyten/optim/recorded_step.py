@@ -23,7 +23,7 @@ from lazyten.optim.optimizer import State
 from lazyten.optim.param_groups import Group
 from lazyten.optim.step_numbers import Numbers, Owner
 from lazyten.storage import levels
-from lazyten.storage.frames import Frame, NeedsValue, defer, here
+from lazyten.storage.frames import Frame, NeedsValue, here
 from lazyten.support.grad_mode import no_grad
 from lazyten.support.remembered import Remembered
 
@@ -107,11 +107,10 @@ def step(optimizer: Repeatable) -> bool:
             writes = _record(optimizer, parts, operands, values, frame, key)
     if writes is None:
         return False
-    for operand, template in writes:
-        defer(operands[operand]._storage, frame, template, False)
     frame.recorded += 1
     frame_runs.note_step(frame)
-    frame_runs.compute(frame, [x._storage for x in operands])
+    frame_runs.write(frame, {operands[n]._storage: template for n, template in writes},
+                     [x._storage for x in operands])
     return True
 
 

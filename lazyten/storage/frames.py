@@ -15,7 +15,7 @@ other nodes, so that a node belongs to a line of the user's.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from threading import get_ident, local
 from typing import Any, NoReturn, cast
 from weakref import ReferenceType, WeakKeyDictionary, WeakValueDictionary, ref
@@ -28,6 +28,7 @@ from lazyten.storage.placeholder import Placeholder
 from lazyten.storage.storage import COMPUTED, FRAMES, NEVER, REALIZED, Buffer, Storage, changing
 from lazyten.support.forking import undivided
 from lazyten.support.location import user_place
+from lazyten.support.remembered import Remembered
 
 
 class NeedsValue(BaseException):
@@ -53,6 +54,10 @@ class Source(Placeholder):
 
 _sources: WeakValueDictionary[tuple[object, int, DType, int], Source] = WeakValueDictionary()
 _numbers = itertools.count(1)
+_templates: Remembered[list[Node]] = Remembered(64, 64)
+"""Those of the sources of frames that begin at a line."""
+MOST_TEMPLATES = 4096
+"""Of one line."""
 ROOM = 32
 """A list of storages that is no longer is not gone through."""
 
@@ -67,9 +72,9 @@ class Frame:
     made is computed. is_resumed: whether something of it was computed before.
     """
 
-    __slots__ = ("__weakref__", "_leaf_ids", "_memory", "_real", "base", "device", "is_resumed",
-                 "leaf_numbers", "lifted", "limit", "made", "number", "realized", "recorded",
-                 "room", "sources", "thread")
+    __slots__ = ("__weakref__", "_before", "_leaf_ids", "_memory", "_real", "base", "device",
+                 "is_resumed", "leaf_numbers", "lifted", "limit", "made", "number", "realized",
+                 "recorded", "room", "sources", "thread")
 
     usual_limit = 600
 
@@ -78,6 +83,8 @@ class Frame:
         FRAMES[self.number] = self
         self.base = user_place(2)
         self.sources: list[Buffer] = []
+        before = _templates.get(self.base)
+        self._before = _templates.add(self.base, []) if before is None else before
         self.made: list[ReferenceType[Storage]] = []
         self.room = ROOM
         self.realized: dict[Node, Buffer] = {}
@@ -89,9 +96,19 @@ class Frame:
         self._memory: WeakKeyDictionary[Storage, tuple[Buffer, Node]] = WeakKeyDictionary()
 
     def source(self, buffer: Buffer, shape: Shape) -> Node:
-        """The template of a new source."""
+        """The template of a new source: most often that of the step before."""
+        number, before = len(self.sources), self._before
         self.sources.append(buffer)
-        return self._template(len(self.sources) - 1, buffer, shape)
+        if number < len(before):
+            found = before[number]
+            if found.shape == shape and found.dtype is buffer.dtype:
+                return found
+            before[number] = found = self._template(number, buffer, shape)
+        else:
+            found = self._template(number, buffer, shape)
+            if number == len(before) < MOST_TEMPLATES:
+                before.append(found)
+        return found
 
     def memory(self, storage: Storage, buffer: Buffer) -> Node:
         """The template of what a storage's memory has now, where it may have another the next time,
@@ -169,17 +186,21 @@ class Frame:
 
     def tidy(self) -> None:
         """Forget storages that are gone, or known by other means."""
-        self.made = [ref(s) for s in self.known_storages()]
+        self.keep(self.known_storages())
+
+    def keep(self, storages: Iterable[Storage]) -> None:
+        """These got a value in this frame which is not computed, and no others."""
+        self.made = [ref(s) for s in storages]
         self.room = max(ROOM, 2 * len(self.made))
 
     def known_storages(self) -> dict[Storage, Node]:
         """Those that got a value in this frame which is not computed, and its template."""
         found: dict[Storage, Node] = {}
-        for storage in [r() for r in self.made]:
-            if storage is not None and storage.buffer is None:
-                template = template_in(storage, self)
-                if template is not None:
-                    found[storage] = template
+        for storage in [s for s in (r() for r in self.made) if s is not None]:
+            template = template_in(storage, self)
+            if template is not None and (self.buffer_of(template) if storage._frame is self
+                                         else storage.buffer) is None:
+                found[storage] = template
         return found
 
 

@@ -30,7 +30,7 @@ def test_a_plan_that_runs_often_gives_the_same_with_one_call_for_all_kernels(dev
 
     scales = [1 + k / 4 for k in range(realization.RUNS + 3)]
     results = [run(np.float32(s)) for s in scales]
-    joined = [p for p in frame_runs._with_memory if p.segment.device == device
+    joined = [p for p in frame_runs._small if p.segment.device == device
               and p.segment.ready is not None and len(p.segment.planned.programs) >= 4]
     assert joined
     for s, result in zip(scales, results, strict=True):

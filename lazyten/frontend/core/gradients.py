@@ -76,8 +76,7 @@ class Gradients(Writing[Tensor]):
         """Take over another tensor's value, dtype and device; go on collecting gradients."""
         tracing.storage_replaced()
         required = self.requires_grad
-        self._storage, self._moves = Storage(value.detach().node, value.device), ()
-        background.made(self._storage)
+        self._storage, self._moves = value.detach().clone()._storage, ()
         self._lineage, self._grad = None, None
         if required:
             self.requires_grad_()

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
-from weakref import ref
 
 from lazyten.autodiff import gradient, hooks
 from lazyten.execution import frame_runs
@@ -113,6 +112,4 @@ def _collect(frame: Frame, root: Storage, parts: Parts, owners: Sequence[Any]) -
             assert before is not None
             defer(owner._grad._storage, frame, elementwise(Op.ADD, before, part), False)
         touched.append(owner._grad._storage)
-    group = tuple(map(ref, touched))
-    for storage in touched:
-        storage.companions = group
+    frame_runs.join(touched)

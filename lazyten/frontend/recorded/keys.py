@@ -23,7 +23,7 @@ from lazyten.storage.placement import Device, default_device
 from lazyten.support import grad_mode
 
 LONGEST = 64
-"""A longer list among the arguments is not looked up."""
+"""A longer list among the arguments is not looked up, but for one of tensors."""
 DEEPEST = 4
 """Nor is one that is nested deeper."""
 
@@ -125,8 +125,8 @@ def add_to_key(args: Sequence[Any], key: list[Any], operands: list[Handle[Any]],
         elif kind is slice:
             if not add_to_key((kind, x.start, x.stop, x.step), key, operands, frame, depth):
                 return False
-        elif (kind is tuple or kind is list or issubclass(kind, tuple)) and len(x) <= LONGEST \
-                and depth < DEEPEST:
+        elif (kind is tuple or kind is list or issubclass(kind, tuple)) and depth < DEEPEST \
+                and (len(x) <= LONGEST or isinstance(x[0], Handle)):
             key.append(kind)
             key.append(len(x))
             if not add_to_key(x, key, operands, frame, depth + 1):

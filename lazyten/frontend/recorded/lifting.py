@@ -15,7 +15,7 @@ from weakref import WeakSet, ref
 
 from lazyten.execution import background, realization
 from lazyten.frontend.recorded import sayable
-from lazyten.ir.node import Node, make, rebuild, toposort
+from lazyten.ir.node import Node, make, rebuild, substitute, toposort
 from lazyten.ir.ops import Op
 from lazyten.storage.frames import Frame, know, known_template, memory_of
 from lazyten.storage.storage import REALIZED, Buffer, Storage
@@ -69,16 +69,18 @@ def lifted(root: Node, frame: Frame) -> Node | None:
 
 def with_sources(template: Node, frame: Frame) -> Node:
     """A template that holds memory of this step, such as a number that changes, over sources."""
-    known: dict[Node, Node] = {}
-    for node in toposort([template]):
-        memory = _memory(node) if node.op is Op.BUFFER else None
-        if memory is not None:
-            if node not in frame.lifted:
-                frame.lifted[node] = frame.source(memory, node.shape)
-            known[node] = frame.lifted[node]
-        else:
-            known[node] = rebuild(node, tuple([known[s] for s in node.src]))
-    return known[template]
+    read = [n for n in toposort([template]) if n.op is Op.BUFFER and _memory(n) is not None]
+    return substitute([template], {n: _source(n, frame) for n in read})[0]
+
+
+def _source(node: Node, frame: Frame) -> Node:
+    """The template of a BUFFER of this step."""
+    found = frame.lifted.get(node)
+    if found is None:
+        memory = _memory(node)
+        assert memory is not None
+        found = frame.lifted[node] = frame.source(memory, node.shape)
+    return found
 
 
 def _memory(node: Node) -> Buffer | None:
@@ -96,9 +98,7 @@ def _is_sayable(node: Node) -> bool:
 
 def _lifted(node: Node, frame: Frame) -> Node:
     if node.op is Op.BUFFER:
-        memory = _memory(node)
-        assert memory is not None
-        return frame.source(memory, node.shape)
+        return _source(node, frame)
     sources = tuple([frame.lifted[s] for s in node.src])
     if node.op is Op.CUSTOM_GRADIENT:
         return make(node.op, node.dtype, sources, _equal_rule(node.arg), node.place)
