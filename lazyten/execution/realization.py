@@ -197,6 +197,8 @@ def plan_of(device: str, graph: Graph) -> Plan:
         plan = _plans[key] = _make_plan(graph, key[0])
         if len(_plans) > PLAN_LIMIT:
             _plans.popitem(last=False)
+    else:
+        _plans.move_to_end(key)
     return plan
 
 

@@ -27,7 +27,6 @@ class ChangingNumbers:
         self._seen: list[tuple[Scalar, bool]] = []  # the last number, and whether it changes
         self._inputs: dict[tuple[Scalar, DType], Tensor] = {}  # of one step
         self._device = ""
-        self._place = 0
 
     @contextmanager
     def noticed(self, devices: Collection[str]) -> Iterator[None]:
@@ -35,12 +34,13 @@ class ChangingNumbers:
         if len(devices) != 1:  # a node does not know its device
             yield
             return
-        self._device, self._place = next(iter(devices)), 0
-        before, numbers.node = numbers.node, self._node
+        self._device = next(iter(devices))
+        before = numbers.node, numbers.place
+        numbers.node, numbers.place = self._node, 0
         try:
             yield
         finally:
-            numbers.node = before
+            numbers.node, numbers.place = before
             self._inputs.clear()
 
     def outside(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -58,16 +58,14 @@ class ChangingNumbers:
         """An input for a number; None if it has always been the same, or is not finite."""
         if not (dtype.is_float and math.isfinite(value)):
             return None
-        place, self._place = self._place, self._place + 1
+        place, numbers.place = numbers.place, numbers.place + 1
         if place == len(self._seen):
             self._seen.append((value, False))
             return None
         last, changes = self._seen[place]
         changes = changes or last != value
         if changes:
-            self._place = place
             frames.refuse_values()  # an operation of one number is not looked up for the next
-            self._place = place + 1
         self._seen[place] = value, changes
         if not changes:
             return None

@@ -22,6 +22,7 @@ from lazyten.frontend.recorded.keys import (
 )
 from lazyten.frontend.recorded.recording import over_sources, record
 from lazyten.ir import dtype as dt
+from lazyten.operators.math.elementwise import numbers
 from lazyten.storage import levels, tracing
 from lazyten.storage.frames import Frame, here
 from lazyten.storage.placement import default_device
@@ -62,7 +63,8 @@ def _found(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     if frame is None:
         frame = frame_for(args, kwargs)
     operands: list[Handle[Any]] = []
-    key: list[Any] = [function, frame.device, _grad.enabled, _casts.types, dt.default_float]
+    key: list[Any] = [function, frame.device, _grad.enabled, _casts.types, dt.default_float,
+                      numbers.node is None]
     if not add_to_key(args, key, operands, frame) \
             or kwargs and not add_by_name(kwargs, key, operands, frame):
         if here.current() is frame:
@@ -79,12 +81,13 @@ def _found(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     entry = _come_again.get(name) or _known.get(name)
     if entry is None:
         return _recorded(frame, function, args, kwargs, operands, name)
+    if entry is DIRECT or entry.writes and _is_read_alone(entry, operands, name) \
+            or entry.constants and not _are_constants(entry):
+        return function(*args, **kwargs)
     value = entry.single
     if value is not None:
         frame.recorded += entry.weight
         return fresh_tensor(frame, value)
-    if entry is DIRECT or entry.writes and _is_read_alone(entry, operands, name):
-        return function(*args, **kwargs)
     if entry.draws and len(frame.sources) != entry.first:  # sources have other numbers
         entry = _known.get((*name, len(frame.sources)))
         if entry is None:
@@ -95,12 +98,14 @@ def _found(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
 def _recorded(frame: Frame, function: Callable[..., Any], args: tuple[Any, ...],
               kwargs: dict[str, Any], operands: list[Handle[Any]], name: tuple[Any, ...]) -> Any:
     """Record an operation, remember what it did, and do it."""
+    place = numbers.place
     entry, is_clean = record(frame, function, args, kwargs, operands, _values_of(name))
     if entry is None:
         if is_clean:
             _known.add(name, DIRECT)
         return function(*args, **kwargs)
     if _is_read_alone(entry, operands, name):
+        numbers.place = place
         return function(*args, **kwargs)
     if is_clean:
         _known.fresh = max(FRESH, 2 * frame.recorded, _known.fresh)
@@ -112,6 +117,15 @@ def _recorded(frame: Frame, function: Callable[..., Any], args: tuple[Any, ...],
         frame.recorded += entry.weight
         return fresh_tensor(frame, entry.single)
     return repeated(frame, entry, operands)
+
+
+def _are_constants(entry: Entry) -> bool:
+    """Whether the numbers of an operation are still those of each step, where that is looked at."""
+    node, place = numbers.node, numbers.place
+    if node is None or all(node(value, dtype) is None for value, dtype in entry.constants):
+        return True
+    numbers.place = place
+    return False
 
 
 def _is_read_alone(entry: Entry, operands: list[Handle[Any]], name: tuple[Any, ...]) -> bool:

@@ -11,6 +11,7 @@ import pytest
 from changing_programs import ACTS, Program, Values, anew, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from own_optimizers import own_adam
 from step_kinds import (
     carried,
     gan,
@@ -22,7 +23,7 @@ from step_kinds import (
     trained,
     written_masks,
 )
-from tensor_values import assert_alike
+from tensor_values import assert_alike, counted_plans
 
 import lazyten as lt
 from lazyten.frontend.recorded import keys, lookup, sayable
@@ -280,3 +281,20 @@ def test_a_leaf_that_was_none_for_a_while_is_another_one(device: str) -> None:
         found, = lt.autograd.grad((x * 3).sum(), x, allow_unused=True)
         assert found is not None and found.tolist() == [3, 3]
         del before
+
+
+def test_an_optimizer_that_counts_as_another_did_compiles_nothing() -> None:
+    def plans() -> list[object]:
+        w = lt.tensor([1.0, 2.0], requires_grad=True)
+        optimizer = own_adam(lt)([w], lr=0.1)
+        found: list[object] = []
+        for _ in range(6):
+            optimizer.zero_grad()
+            (w ** 2).sum().backward()
+            with counted_plans() as made:
+                optimizer.step()
+            found += made
+        return found
+    plans()
+    for _ in range(3):  # the same numbers again, which operations of the first are known by
+        assert not plans()
