@@ -77,8 +77,8 @@ def share(leaf_id: int, another: int) -> None:
 
 
 def are_registered() -> bool:
-    """Whether there is any hook."""
-    return bool(_of_leaves or _of_values or _after)
+    """Whether there is any hook. (Those that were removed leave an empty table.)"""
+    return any(any(table.values()) for table in (_of_leaves, _of_values, _after) if table)
 
 
 def passed(node: Node, gradient: Node) -> Node:

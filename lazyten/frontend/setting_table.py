@@ -55,6 +55,7 @@ SETTINGS = (
     Setting("passes after which to print", ("LAZYTEN_PRINT_AFTER",)),
     Setting("whether what passes make is proven", ("LAZYTEN_VERIFY",)),
     Setting("the folder that launches are kept in", ("LAZYTEN_DUMP", "dump_kernels")),
+    Setting("whether backward() looks for the first NaN", ("set_anomaly_enabled",)),
     Setting("how tensors are printed", ("set_printoptions",)),
 )
 """All of them."""

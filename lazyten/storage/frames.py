@@ -22,7 +22,7 @@ from weakref import ReferenceType, WeakKeyDictionary, WeakValueDictionary, ref
 
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, Shape, make, rebuild, reshape, set_history, toposort, unshaped
-from lazyten.ir.ops import Op
+from lazyten.ir.ops import IDENTITY_OPS, Op
 from lazyten.storage import history, levels, tracing
 from lazyten.storage.placeholder import Placeholder
 from lazyten.storage.storage import COMPUTED, FRAMES, NEVER, REALIZED, Buffer, Storage, changing
@@ -424,10 +424,20 @@ def reveal(storage: Storage) -> Node:
     return node
 
 
+def _is_a_number(storage: Storage) -> bool:
+    """Whether a value is one number everywhere that is known in a frame alone."""
+    node = storage._template if storage.__class__ is Deferred else None
+    while node is not None and node.op in IDENTITY_OPS:
+        node = node.src[0]
+    return node is not None and node.op is Op.CONST
+
+
 def known_template(storage: Storage, frame: Frame) -> Node | None:
     """The template of a storage in a frame of its device, in which it is made known if that can
     be."""
     found = template_in(storage, frame)
+    if found is None and storage.leaf_id is not None and _is_a_number(storage):
+        storage.occupy()
     if found is not None or storage.__class__ is not Storage or storage.keeps_graph:
         return found
     if storage.shared is not None:

@@ -134,7 +134,10 @@ def test_what_was_set_is_what_is_asked_for() -> None:
     lt.set_anomaly_enabled(True)
     assert lt.is_anomaly_enabled()
     lt.set_anomaly_enabled(False)
-    assert not lt.is_anomaly_enabled() and not lt.is_warn_always_enabled()
+    assert not lt.is_anomaly_enabled()
+    for always in (True, False):
+        lt.set_warn_always(always)
+        assert lt.is_warn_always_enabled() is always
     with lt.autocast("cpu", lt.float16):
         assert lt.get_autocast_dtype("cpu") is lt.float16 and lt.is_autocast_cpu_enabled()
     assert lt.get_autocast_cpu_dtype() is lt.get_autocast_gpu_dtype() is lt.bfloat16

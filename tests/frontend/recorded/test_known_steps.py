@@ -26,7 +26,7 @@ from step_kinds import (
 from tensor_values import assert_alike, counted_plans
 
 import lazyten as lt
-from lazyten.frontend.recorded import keys, lookup, sayable
+from lazyten.frontend.recorded import gradients, keys, lookup, sayable
 from lazyten.ir import node
 from lazyten.ir.ops import Op
 from lazyten.storage import frames
@@ -298,3 +298,12 @@ def test_an_optimizer_that_counts_as_another_did_compiles_nothing() -> None:
     plans()
     for _ in range(3):  # the same numbers again, which operations of the first are known by
         assert not plans()
+
+
+def test_steps_are_known_again_once_a_hook_is_removed() -> None:
+    w = lt.tensor([1.0, 2.0], requires_grad=True)
+    w.register_hook(lambda gradient: gradient * 2).remove()
+    w.register_post_accumulate_grad_hook(lambda leaf: None).remove()
+    loss = (w ** 2).sum()
+    assert gradients.backward(loss, retain_graph=False)
+    assert w.grad is not None and w.grad.tolist() == [2, 4]
