@@ -15,6 +15,7 @@ import reporting
 from golden_text import Golden
 from hypothesis import Phase, settings
 
+from lazyten.autodiff import hooks
 from lazyten.storage import frames
 
 os.environ.setdefault("LAZYTEN_VERIFY", "1")  # every pass checks what it is given
@@ -119,6 +120,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     for frame in (frames.here.current(), *[found() for found in frames.here.others.values()]):
         if frame is not None:
             frames.end(frame)
+    # Nor is it called by hooks of what another still holds: steps with hooks are not looked up.
+    for table in (hooks._of_leaves, hooks._of_values, hooks._after):
+        table.clear()
     reason = opencl_if_there.lacking() if item.get_closest_marker("opencl") else None
     if reason is not None:
         pytest.skip(reason)
