@@ -65,15 +65,15 @@ ROOM = 32
 class Frame:
     """The memory that templates stand over, and what is known of them.
 
-    sources: buffers by number. leaf_numbers: those of leaves, by their ids. made: storages that got
+    sources: buffers by number; each has one. leaf_numbers: those of leaves, by their ids. made: storages that got
     a value in it, up to `room` until those that are gone are left out. realized: templates of
     values that keep their graph, or that others are made of, and are in memory. lifted: graphs over
     real memory and their templates. recorded: how many operations; limit: how many until what it
     made is computed. is_resumed: whether something of it was computed before.
     """
 
-    __slots__ = ("__weakref__", "_before", "_leaf_ids", "_memory", "_real", "base", "device",
-                 "is_resumed", "leaf_numbers", "lifted", "limit", "made", "number", "realized",
+    __slots__ = ("__weakref__", "_before", "_leaf_ids", "_memory", "_numbers", "_real", "base",
+                 "device", "is_resumed", "leaf_numbers", "lifted", "limit", "made", "number", "realized",
                  "recorded", "room", "sources", "thread")
 
     usual_limit = 600
@@ -83,6 +83,7 @@ class Frame:
         FRAMES[self.number] = self
         self.base = user_place(2)
         self.sources: list[Buffer] = []
+        self._numbers: dict[Buffer, int] = {}
         before = _templates.get(self.base)
         self._before = _templates.add(self.base, []) if before is None else before
         self.made: list[ReferenceType[Storage]] = []
@@ -95,10 +96,22 @@ class Frame:
         self._real: dict[Node, Node] = {}
         self._memory: WeakKeyDictionary[Storage, tuple[Buffer, Node]] = WeakKeyDictionary()
 
+    def number_of(self, buffer: Buffer) -> int:
+        """The number of the source that a buffer is, from now on if it was none."""
+        number = self._numbers.setdefault(buffer, len(self.sources))
+        if number == len(self.sources):
+            self.sources.append(buffer)
+        return number
+
+    def forget_sources(self, count: int) -> None:
+        """Keep so many sources."""
+        for buffer in self.sources[count:]:
+            del self._numbers[buffer]
+        del self.sources[count:]
+
     def source(self, buffer: Buffer, shape: Shape) -> Node:
-        """The template of a new source: most often that of the step before."""
-        number, before = len(self.sources), self._before
-        self.sources.append(buffer)
+        """The template of a source: most often that of the step before."""
+        number, before = self.number_of(buffer), self._before
         if number < len(before):
             found = before[number]
             if found.shape == shape and found.dtype is buffer.dtype:
@@ -424,20 +437,10 @@ def reveal(storage: Storage) -> Node:
     return node
 
 
-def _is_a_number(storage: Storage) -> bool:
-    """Whether a value is one number everywhere that is known in a frame alone."""
-    node = storage._template if storage.__class__ is Deferred else None
-    while node is not None and node.op in IDENTITY_OPS:
-        node = node.src[0]
-    return node is not None and node.op is Op.CONST
-
-
 def known_template(storage: Storage, frame: Frame) -> Node | None:
     """The template of a storage in a frame of its device, in which it is made known if that can
     be."""
     found = template_in(storage, frame)
-    if found is None and storage.leaf_id is not None and _is_a_number(storage):
-        storage.occupy()
     if found is not None or storage.__class__ is not Storage or storage.keeps_graph:
         return found
     if storage.shared is not None:

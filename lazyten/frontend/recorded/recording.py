@@ -54,7 +54,7 @@ def record(frame: Frame, function: Callable[..., Any], args: tuple[Any, ...],
     finally:
         numbers.node = usual
         here.first_serial = here.frame = None
-        del frame.sources[count:]  # those of draws, which are to be made
+        frame.forget_sources(count)  # those of draws, which are to be made
 
 
 def over_sources(entry: Entry, frame: Frame) -> Entry:
