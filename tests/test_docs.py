@@ -4,12 +4,14 @@ from __future__ import annotations
 import difflib
 from pathlib import Path
 
+import onnx_if_there
 import opencl_if_there
 import pytest
 from doc_pages import PageError, examples, normalize, run, same, updated
 
 CHECKOUT = Path(__file__).parents[1]
 PAGES = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").rglob("*.md"))]
+NEEDS = {"opencl.md": opencl_if_there.lacking, "onnx.md": onnx_if_there.lacking}
 
 
 def check(page: Path, folder: Path, update: bool = False) -> None:
@@ -34,10 +36,10 @@ def check(page: Path, folder: Path, update: bool = False) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_examples_print_what_the_page_shows(page: Path, tmp_path: Path,
                                             pytestconfig: pytest.Config) -> None:
-    if page.name == "opencl.md":
-        reason = opencl_if_there.lacking()
-        if reason is not None:
-            pytest.skip(reason)
+    lacking = NEEDS.get(page.name)
+    reason = None if lacking is None else lacking()
+    if reason is not None:
+        pytest.skip(reason)
     check(page, tmp_path, pytestconfig.getoption("--update-golden"))
 
 

@@ -77,5 +77,6 @@ def export(function: Callable[..., Any], inputs: Tensor | Sequence[Tensor],
 
 
 def _needs_onnx() -> None:
-    if find_spec("onnx") is None:
+    spec = find_spec("onnx")
+    if spec is None or spec.origin is None:  # a folder of that name is none
         raise LazytenError("lazyten.onnx needs the package onnx: pip install 'lazyten[onnx]'")

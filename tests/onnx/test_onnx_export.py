@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx_if_there
 import pytest
 
 import lazyten as lt
@@ -13,7 +14,7 @@ from lazyten import nn
 from lazyten.nn import functional as F
 from lazyten.support.trees import flatten
 
-onnx = pytest.importorskip("onnx", reason="the package onnx is not installed")
+onnx = onnx_if_there.needed()
 
 
 class LeNet(nn.Module):

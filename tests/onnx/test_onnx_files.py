@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx_if_there
 import pytest
 
 import lazyten as lt
 
-onnx = pytest.importorskip("onnx", reason="the package onnx is not installed")
+onnx = onnx_if_there.needed()
 
 helper: Any = onnx.helper
 FLOAT = onnx.TensorProto.FLOAT

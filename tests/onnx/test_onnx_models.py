@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx_if_there
 import pytest
 
 import lazyten as lt
 
-onnx = pytest.importorskip("onnx", reason="the package onnx is not installed")
+onnx = onnx_if_there.needed()
 
 helper: Any = onnx.helper
 FLOAT, INT64, BOOL = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64, onnx.TensorProto.BOOL

@@ -4,12 +4,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx_if_there
 import pytest
 from onnx_calls import CALLS, Row
 
 import lazyten as lt
 
-onnx = pytest.importorskip("onnx", reason="the package onnx is not installed")
+onnx = onnx_if_there.needed()
 helper: Any = onnx.helper
 
 

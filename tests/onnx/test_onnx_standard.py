@@ -1,12 +1,13 @@
 """The standard's own tests of operators: each model loaded, run twice, and compared."""
 from __future__ import annotations
 
+import onnx_if_there
 import pytest
 from onnx_cases import NAMES, REFUSED, as_value, cases, compare, selected
 
 import lazyten as lt
 
-pytest.importorskip("onnx", reason="the package onnx is not installed")
+onnx_if_there.needed()
 
 
 @pytest.mark.parametrize("name", selected())
