@@ -22,7 +22,7 @@ from weakref import ReferenceType, WeakKeyDictionary, WeakValueDictionary, ref
 
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, Shape, make, rebuild, reshape, set_history, toposort, unshaped
-from lazyten.ir.ops import IDENTITY_OPS, Op
+from lazyten.ir.ops import Op
 from lazyten.storage import history, levels, tracing
 from lazyten.storage.placeholder import Placeholder
 from lazyten.storage.storage import COMPUTED, FRAMES, NEVER, REALIZED, Buffer, Storage, changing
@@ -65,16 +65,16 @@ ROOM = 32
 class Frame:
     """The memory that templates stand over, and what is known of them.
 
-    sources: buffers by number; each has one. leaf_numbers: those of leaves, by their ids. made: storages that got
-    a value in it, up to `room` until those that are gone are left out. realized: templates of
-    values that keep their graph, or that others are made of, and are in memory. lifted: graphs over
-    real memory and their templates. recorded: how many operations; limit: how many until what it
-    made is computed. is_resumed: whether something of it was computed before.
+    sources: buffers by number; each has one. leaf_numbers: those of leaves, by their ids. made:
+    storages that got a value in it, up to `room` until those that are gone are left out. realized:
+    templates of values that keep their graph, or that others are made of, and are in memory.
+    lifted: graphs over real memory and their templates. recorded: how many operations; limit: how
+    many until what it made is computed. is_resumed: whether something of it was computed before.
     """
 
     __slots__ = ("__weakref__", "_before", "_leaf_ids", "_memory", "_numbers", "_real", "base",
-                 "device", "is_resumed", "leaf_numbers", "lifted", "limit", "made", "number", "realized",
-                 "recorded", "room", "sources", "thread")
+                 "device", "is_resumed", "leaf_numbers", "lifted", "limit", "made", "number",
+                 "realized", "recorded", "room", "sources", "thread")
 
     usual_limit = 600
 
@@ -443,12 +443,13 @@ def known_template(storage: Storage, frame: Frame) -> Node | None:
     found = template_in(storage, frame)
     if found is not None or storage.__class__ is not Storage or storage.keeps_graph:
         return found
-    if storage.shared is not None:
+    if storage.shared is not None:  # its memory may be another the next time
         storage.refresh()
+        buffer = storage.buffer
+        assert buffer is not None, "what is shared is computed"
+        return frame.memory(storage, buffer)
     node = storage._node
     flat = unshaped(node)
-    if storage.shared is not None:  # it may be another the next time
-        return frame.memory(storage, flat.arg)
     if flat.op is Op.BUFFER and isinstance(flat.arg, Buffer):
         template = frame.source(flat.arg, node.shape)
     else:

@@ -414,3 +414,16 @@ def test_a_tensors_own_memory_is_shared_as_torchs_is(host: str, actions: Any) ->
     for action in actions:
         assert ours.act(*action) == theirs.act(*action)
     assert ours.seen() == theirs.seen()
+
+
+def test_a_value_that_an_equal_one_was_computed_for_shares_its_memory(host: str) -> None:
+    x = lt.tensor([1.0, 2.0], device=host)
+    first, second = x * 2 + 1, x * 2 + 1
+    assert first._storage.value is second._storage.value  # as graphs, outside of a frame
+    assert first.tolist() == [3, 5]  # now the memory of both
+    array = np.from_dlpack(second)
+    second.add_(10)
+    assert second.tolist() == array.tolist() == [13, 15]
+    array = np.from_dlpack(second.add_(1))
+    second *= x
+    assert second.tolist() == array.tolist() == [14, 32] and first.tolist() == [3, 5]
