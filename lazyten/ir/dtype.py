@@ -141,13 +141,21 @@ ARITHMETIC: tuple[DType, ...] = tuple(d for d in ALL if not d.is_stored)
 FLOATS: tuple[DType, ...] = tuple(d for d in ARITHMETIC if d.is_float)
 INTS: tuple[DType, ...] = tuple(d for d in ALL if d.is_int)
 
+_by_numpy: dict[np.dtype[np.generic], DType] = {}
+"""Those that were asked for: a name takes NumPy a microsecond."""
+
 default_float = float32
 default_int = int64
 
 
 def from_numpy(dtype: np.dtype[np.generic] | type | str) -> DType:
     """The element type of a NumPy array. Raises DTypeError for what lazyten cannot hold."""
-    found = BY_NAME.get(np.dtype(dtype).name)
+    kind = np.dtype(dtype)
+    found = _by_numpy.get(kind)
+    if found is None:
+        found = BY_NAME.get(kind.name)
+        if found is not None:
+            _by_numpy[kind] = found
     if found is None:
         names = np.dtype(dtype).names
         if names:

@@ -29,7 +29,8 @@ def buffer_node(data: Any, dtype: DType | None, device: str) -> Node:
     if target is not kind and target.is_int and not isinstance(data, np.ndarray | np.generic):
         _check_fits(array, target)
     values = ops.cast(array, kind, target) if kind is not target else array
-    return Buffer.from_numpy(ops.encode(values, target), target, device).node(array.shape)
+    stored = values if values.dtype == target.numpy else ops.encode(values, target)
+    return Buffer.from_numpy(stored, target, device).node(array.shape)
 
 
 def are_sizes(given: tuple[Any, ...]) -> bool:

@@ -65,16 +65,16 @@ ROOM = 32
 class Frame:
     """The memory that templates stand over, and what is known of them.
 
-    sources: buffers by number; each has one. leaf_numbers: those of leaves, by their ids. made:
-    storages that got a value in it, up to `room` until those that are gone are left out. realized:
-    templates of values that keep their graph, or that others are made of, and are in memory.
-    lifted: graphs over real memory and their templates. recorded: how many operations; limit: how
-    many until what it made is computed. is_resumed: whether something of it was computed before.
+    sources: buffers by number. leaf_numbers: those of leaves, by their ids. made: storages that got
+    a value in it, up to `room` until those that are gone are left out. realized: templates of
+    values that keep their graph, or that others are made of, and are in memory. lifted: graphs over
+    real memory and their templates. recorded: how many operations; limit: how many until what it
+    made is computed. is_resumed: whether something of it was computed before.
     """
 
-    __slots__ = ("__weakref__", "_before", "_leaf_ids", "_memory", "_numbers", "_real", "base",
-                 "device", "is_resumed", "leaf_numbers", "lifted", "limit", "made", "number",
-                 "realized", "recorded", "room", "sources", "thread")
+    __slots__ = ("__weakref__", "_before", "_found_in_graphs", "_leaf_ids", "_memory", "_numbers",
+                 "_real", "base", "device", "is_resumed", "leaf_numbers", "lifted", "limit", "made",
+                 "number", "realized", "recorded", "room", "sources", "thread")
 
     usual_limit = 600
 
@@ -84,6 +84,7 @@ class Frame:
         self.base = user_place(2)
         self.sources: list[Buffer] = []
         self._numbers: dict[Buffer, int] = {}
+        self._found_in_graphs: dict[Buffer, int] = {}
         before = _templates.get(self.base)
         self._before = _templates.add(self.base, []) if before is None else before
         self.made: list[ReferenceType[Storage]] = []
@@ -96,22 +97,35 @@ class Frame:
         self._real: dict[Node, Node] = {}
         self._memory: WeakKeyDictionary[Storage, tuple[Buffer, Node]] = WeakKeyDictionary()
 
-    def number_of(self, buffer: Buffer) -> int:
-        """The number of the source that a buffer is, from now on if it was none."""
-        number = self._numbers.setdefault(buffer, len(self.sources))
-        if number == len(self.sources):
-            self.sources.append(buffer)
+    def add(self, buffer: Buffer) -> int:
+        """The number of a new source."""
+        number = self._numbers[buffer] = len(self.sources)
+        self.sources.append(buffer)
         return number
 
     def forget_sources(self, count: int) -> None:
         """Keep so many sources."""
         for buffer in self.sources[count:]:
-            del self._numbers[buffer]
+            self._numbers.pop(buffer, None)
         del self.sources[count:]
 
     def source(self, buffer: Buffer, shape: Shape) -> Node:
+        """The template of what a storage has in memory, which is a source of its own even if
+        another has the same memory now: the next time it may have its own."""
+        number = self._found_in_graphs.pop(buffer, None)
+        return self._numbered(self.add(buffer) if number is None else number, buffer, shape)
+
+    def source_in_graph(self, buffer: Buffer, shape: Shape) -> Node:
+        """The template of what a graph reads, no matter which storage had it: if there is a source
+        for that memory, this is it."""
+        number = self._numbers.get(buffer)
+        if number is None:
+            number = self._found_in_graphs[buffer] = self.add(buffer)
+        return self._numbered(number, buffer, shape)
+
+    def _numbered(self, number: int, buffer: Buffer, shape: Shape) -> Node:
         """The template of a source: most often that of the step before."""
-        number, before = self.number_of(buffer), self._before
+        before = self._before
         if number < len(before):
             found = before[number]
             if found.shape == shape and found.dtype is buffer.dtype:

@@ -48,6 +48,7 @@ BLOCK_SHARE = 2
 not fit them well, and only one part's operands are in use at a time."""
 
 Array = np.ndarray[Any, Any]
+FEW_BYTES = 4096
 ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
 """void kernel(table of pointers). The table travels as a bytes object: making one is cheaper than
 any other way to pass pointers, and it belongs to one launch, so threads share nothing."""
@@ -120,7 +121,9 @@ class CpuRuntime(PooledRuntime[int]):
     # ---- memory ----
 
     def copy_in(self, handle: int, source: Array) -> None:
-        ctypes.memmove(handle, source.ctypes.data, source.nbytes)
+        nbytes = source.nbytes  # to ask for the address of an array takes longer than to copy few
+        given = source.tobytes() if nbytes <= FEW_BYTES else source.ctypes.data
+        ctypes.memmove(handle, given, nbytes)
 
     def copy_out(self, target: Array, handle: int) -> None:
         ctypes.memmove(target.ctypes.data, handle, target.nbytes)

@@ -87,7 +87,7 @@ def repeated(frame: Frame, entry: Entry, operands: Sequence[Handle[Any]]) -> Any
     """Do what an operation did, with these operands."""
     frame.recorded += entry.weight
     for make_array, dtype in entry.draws:
-        frame.number_of(Buffer.from_numpy(make_array(), dtype, frame.device))
+        frame.add(Buffer.from_numpy(make_array(), dtype, frame.device))
     for number, template, keeps_graph in entry.writes:
         defer(operands[number]._storage, frame, template, keeps_graph)
     made: list[Any] = []

@@ -79,7 +79,7 @@ def _source(node: Node, frame: Frame) -> Node:
     if found is None:
         memory = _memory(node)
         assert memory is not None
-        found = frame.lifted[node] = frame.source(memory, node.shape)
+        found = frame.lifted[node] = frame.source_in_graph(memory, node.shape)
     return found
 
 
