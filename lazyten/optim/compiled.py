@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from lazyten.execution import realization as _realization
 from lazyten.frontend.functions import where
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
+from lazyten.ir import ops
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import reshape
 from lazyten.operators.math import shapes
@@ -28,6 +30,7 @@ from lazyten.optim.param_groups import Group
 from lazyten.optim.recorded_step import Step
 from lazyten.optim.step_numbers import Numbers, Place, numbers_of, scalar_type
 from lazyten.storage import tracing
+from lazyten.storage.storage import Buffer
 from lazyten.support.errors import ArgumentError, JitError
 from lazyten.support.grad_mode import enable_grad, no_grad
 from lazyten.support.remembered import Remembered
@@ -48,19 +51,21 @@ class CompiledOptimizer(Optimizer):
 
     def _prepare(self) -> None:
         super()._prepare()
-        self._scalars: dict[Key, tuple[float, Tensor]] = {}
+        self._scalars: dict[Key, tuple[float, Buffer]] = {}
         self._traced_scalars: dict[Key, Tensor] = {}
         self._skipped = None
         self._written: list[Tensor] = []
         self._counted: list[State] = []
         self._ages: dict[tuple[int, int], int] = {}
         self._options: dict[Place, float] = {}
+        self._checked: list[Any] = []
+        self._known_options: tuple[list[Any], Any] = [], None
         self._steps: Remembered[Step] = Remembered(8, 2)
         self._varying: frozenset[Place] = frozenset()
 
     def __getstate__(self) -> dict[str, Any]:
         left_out = {"_scalars", "_traced_scalars", "_skipped", "_written", "_counted", "_ages",
-                    "_steps", "_options", "_varying"}
+                    "_steps", "_options", "_checked", "_known_options", "_varying"}
         return {k: v for k, v in super().__getstate__().items() if k not in left_out}
 
     @property
@@ -113,12 +118,10 @@ class CompiledOptimizer(Optimizer):
         if closure is not None:
             with enable_grad():
                 loss = closure()
-        for group in self.param_groups:  # before anything is changed
-            self._check_options(group)
         trace = tracing.current()
         if trace is not None:
             trace.action(self._check_rates)
-        self._notice_options()
+        self._look_at_options()
         self._written, self._counted, self._ages = [], [], {}
         if trace is None and self._skipped is None and recorded_step.step(self):
             return loss
@@ -213,23 +216,48 @@ class CompiledOptimizer(Optimizer):
                compute: Callable[[], float]) -> Tensor:
         """A number as a zero-dim tensor: a kernel input, made anew only when it changes. age: which
         of the counts of steps in a group it belongs to."""
-        dtype = scalar_type(like)
-        key = (name, number, age, dtype, like.device)
         trace = tracing.current()
         if trace is None:
-            value = compute()
-            found = self._scalars.get(key)
-            if found is None or found[0] != value:
-                found = self._scalars[key] = (value, Tensor._copy_of(value, dtype, like.device))
-            return found[1]
+            memory = self._input_memory(name, number, age, like, compute)
+            result: Tensor = Tensor._of(memory.node(()), like.device)
+            return result
+        dtype = scalar_type(like)
+        key = (name, number, age, dtype, like.device)
         if key not in self._traced_scalars:
             node = trace.host_input(lambda: np.array([compute()], dtype.numpy), dtype, 1,
                                     like.device)
             self._traced_scalars[key] = Tensor._of(reshape(node, ()), like.device)
         return self._traced_scalars[key]
 
+    def _input_memory(self, name: str, number: int, age: int, like: Tensor,
+                      compute: Callable[[], float]) -> Buffer:
+        """Memory with the number, outside of a trace."""
+        dtype, value = scalar_type(like), compute()
+        key = (name, number, age, dtype, like.device)
+        found = self._scalars.get(key)
+        if found is None or found[0] != value:
+            stored = ops.encode(np.array([value]), dtype)
+            found = self._scalars[key] = (value, Buffer.from_numpy(stored, dtype, like.device))
+        return found[1]
+
+    def _look_at_options(self) -> None:
+        """Check the options, before anything is changed, and notice those that are not what they
+        were at the last step."""
+        groups = self.param_groups
+        values = [x for group in groups for option in group.items() if option[0] != "lr"
+                  for x in option]
+        if len(values) == len(self._checked) and all(map(is_, values, self._checked)):
+            self._check_rates()
+            return
+        for group in groups:
+            self._check_options(group)
+        self._notice_options()
+        fixed = [v for group in groups for name, v in group.items() if name != "params"]
+        is_settled = not self._varying and all(map(_never_changes, fixed))
+        self._checked = values if is_settled else []
+
     def _check_rates(self) -> None:
-        """Before a replayed step changes anything, look at what it reads anew."""
+        """Before a step changes anything, look at what may have another value each time."""
         for group in self.param_groups:
             check_positive(type(self).__name__, "lr", group["lr"])
 
@@ -287,6 +315,13 @@ def _differences(states: list[State]) -> list[int]:
 
 _NOT_NEGATIVE = {"lr", "weight_decay", "momentum", "eps", "momentum_decay", "lr_decay",
                  "initial_accumulator_value", "rho", "alpha"}
+
+
+def _never_changes(option: Any) -> bool:
+    """Whether an option is what it was as long as it is the same object."""
+    if isinstance(option, tuple):
+        return all(map(_never_changes, option))
+    return isinstance(option, int | float | str | None)
 
 
 def check_positive(name: str, option: str, value: Any) -> None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from operator import is_
+from typing import Any, Protocol
 
 from lazyten.execution import frame_runs
 from lazyten.frontend.recorded import keys
@@ -18,12 +19,15 @@ from lazyten.frontend.recorded.keys import Value
 from lazyten.frontend.recorded.recording import StandIns
 from lazyten.frontend.recorded.sayable import Unsayable, are_clean
 from lazyten.frontend.tensor import Tensor
-from lazyten.ir.node import Node
+from lazyten.ir.dtype import DType
+from lazyten.ir.node import Node, Shape, unshaped
+from lazyten.ir.ops import Op
 from lazyten.optim.optimizer import State
 from lazyten.optim.param_groups import Group
-from lazyten.optim.step_numbers import Numbers, Owner
+from lazyten.optim.step_numbers import Numbers, Owner, scalar_type
 from lazyten.storage import levels
-from lazyten.storage.frames import Frame, NeedsValue, here
+from lazyten.storage.frames import Frame, NeedsValue, here, know
+from lazyten.storage.storage import Buffer, Storage
 from lazyten.support.grad_mode import no_grad
 from lazyten.support.remembered import Remembered
 
@@ -37,17 +41,21 @@ class Repeatable(Owner, Protocol):
     param_groups: list[Group]
     state: defaultdict[Tensor, State]
     _steps: Remembered[Step]
+    _checked: list[Any]
+    _known_options: tuple[list[Any], Hashable]
 
     @property
     def _is_repeatable(self) -> bool: ...
     def _new_state(self, p: Tensor, group: Group) -> State: ...
     def _update(self, p: Tensor, grad: Tensor, state: State, group: Group,
                 numbers: Numbers) -> None: ...
+    def _input_memory(self, name: str, number: int, age: int, like: Tensor,
+                      compute: Compute) -> Buffer: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A parameter that has a gradient, with its state, and the tensors of it."""
+    """A parameter that has a gradient, with its state."""
 
     p: Tensor
     grad: Tensor
@@ -55,21 +63,17 @@ class Part:
     group: Group
     number: int
 
-    @property
-    def tensors(self) -> list[Tensor]:
-        return [self.p, self.grad, *[v for v in self.state.values() if isinstance(v, Tensor)]]
-
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number that is computed for each step, and the source that it was."""
+    """A number that is computed for each step, and the template of the source that it was."""
 
     name: str
     group: int
     age: int
     like: Tensor
     compute: Compute
-    value: Value
+    template: Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,23 +92,28 @@ def step(optimizer: Repeatable) -> bool:
     parts = _parts(optimizer)
     if not parts:
         return False
-    operands = [x for part in parts for x in part.tensors]
+    given = [x for part in parts for x in (part.p, part.grad)]
+    kept = [v for part in parts for v in part.state.values() if isinstance(v, Tensor)]
+    operands = [*given, *kept]
     with no_grad():
         frame = _frame_of(parts)
-        values = None if frame is None else _values(operands, frame)
-        if frame is None or values is None:
-            return False
         options = _options(optimizer, parts)
-        if options is None:
+        values = None if frame is None else _values(given, frame)
+        if frame is None or options is None or values is None:
             return False
-        key = (tuple(values), options)
-        states = [part.state for part in parts]
+        place = _placed(kept, frame)
+        others = _values(kept, frame) if place is None else []
+        if others is None:
+            return False
+        key = (tuple(values), tuple(others), place, options)
         known = optimizer._steps.get(key)
         writes = None
-        if known is not None and all(map(_is, known.states, states)):
+        if known is not None and all(map(is_, known.states, [part.state for part in parts])):
             writes = _again(optimizer, known, frame)
         if writes is None:
-            writes = _record(optimizer, parts, operands, values, frame, key)
+            if place is not None:
+                others = _known(kept, place, frame)
+            writes = _record(optimizer, parts, operands, [*values, *others], frame, key)
     if writes is None:
         return False
     frame.recorded += 1
@@ -112,10 +121,6 @@ def step(optimizer: Repeatable) -> bool:
     frame_runs.write(frame, {operands[n]._storage: template for n, template in writes},
                      [x._storage for x in operands])
     return True
-
-
-def _is(a: object, b: object) -> bool:
-    return a is b
 
 
 def _parts(optimizer: Repeatable) -> list[Part]:
@@ -150,10 +155,60 @@ def _values(operands: Sequence[Tensor], frame: Frame) -> list[Value] | None:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where tensors are that a step left in memory: sources in a row, of these types and shapes."""
+
+    first: int
+    kinds: tuple[tuple[Shape, DType], ...]
+
+
+def _placed(tensors: Sequence[Tensor], frame: Frame) -> Place | None:
+    """Make tensors the next sources of a frame that has read none of them; None if one is not
+    simply in memory. They need no Values of their own, as the step alone reads them."""
+    kinds, buffers = [], []
+    for x in tensors:
+        s = x._storage
+        if s.__class__ is not Storage or x._moves or x._lineage is not None or s.keeps_graph \
+                or s.leaf_id is not None or s.shared is not None or s.retaining \
+                or s._mark == frame.number or s.device != frame.device:
+            return None
+        node = s._node
+        flat = unshaped(node)
+        if flat.op is not Op.BUFFER:
+            return None
+        buffers.append(flat.arg)
+        kinds.append((node.shape, node.dtype))
+    return Place(frame.add_all(buffers), tuple(kinds))
+
+
+def _known(tensors: Sequence[Tensor], place: Place, frame: Frame) -> list[Value]:
+    """The values of what was placed."""
+    for number, x in enumerate(tensors, place.first):
+        node = x._storage._node
+        know(x._storage, frame, node, frame.numbered(number, node.shape))
+    values = _values(tensors, frame)
+    assert values is not None, "what is in memory has values"
+    return values
+
+
 def _options(optimizer: Repeatable, parts: Sequence[Part]) -> Hashable | None:
     """What a step depends on besides tensors, and numbers that are inputs: the options that an
     optimizer has, and nothing that a user keeps beside them. None if one is a tensor or the
     like."""
+    checked, found = optimizer._known_options
+    if not checked or checked is not optimizer._checked:
+        found = _fixed_options(optimizer)
+        optimizer._known_options = optimizer._checked, found
+    if found is None:
+        return None
+    first = parts[0].state.get("step", 0)
+    ages = [part.state.get("step", first) - first for part in parts]
+    return found, tuple(ages), tuple([part.number for part in parts])
+
+
+def _fixed_options(optimizer: Repeatable) -> Hashable | None:
+    """What of this is the same as long as no option changes."""
     varying, found = optimizer._varying, []
     for number, group in enumerate(optimizer.param_groups):
         for name in (*optimizer.defaults, "maximize"):
@@ -164,9 +219,7 @@ def _options(optimizer: Repeatable, parts: Sequence[Part]) -> Hashable | None:
                     return None
                 found.append((name, *[(type(v), bool(v) if (number, name, i) in varying else v)
                                       for i, v in enumerate(listed)]))
-    first = parts[0].state.get("step", 0)
-    ages = [part.state.get("step", first) - first for part in parts]
-    return varying, tuple(found), tuple(ages), tuple([part.number for part in parts])
+    return varying, tuple(found)
 
 
 def _again(optimizer: Repeatable, known: Step,
@@ -174,8 +227,9 @@ def _again(optimizer: Repeatable, known: Step,
     """Count a step; what it writes, if its numbers are the sources that they were."""
     _count(known.states, 1)
     for number in known.numbers:
-        given = optimizer._input(number.name, number.group, number.age, number.like, number.compute)
-        if keys.value_of(given, frame) is not number.value:
+        memory = optimizer._input_memory(number.name, number.group, number.age, number.like,
+                                         number.compute)
+        if frame.source(memory, ()) is not number.template:
             _count(known.states, -1)
             return None
     return known.writes
@@ -192,19 +246,17 @@ def _record(optimizer: Repeatable, parts: Sequence[Part], operands: Sequence[Ten
             key: Hashable) -> Sequence[tuple[int, Node]] | None:
     """Take a step with stand-ins, and remember it."""
     stand_ins = StandIns(frame, operands, values)
-    numbers: list[Number] = []
+    numbers: dict[Hashable, Number] = {}
     before = [part.state.get("step") for part in parts]
-    usual = optimizer._input
 
     def given(name: str, number: int, age: int, like: Tensor, compute: Compute) -> Tensor:
-        real = usual(name, number, age, like, compute)
-        value = keys.value_of(real, frame)
-        if value is None:
-            raise Unsayable
-        if not any((n.name, n.group, n.age, n.value) == (name, number, age, value)
-                   for n in numbers):
-            numbers.append(Number(name, number, age, like, compute, value))
-        result: Tensor = stand_ins.added(real, value)
+        key = name, number, age, scalar_type(like)
+        found = numbers.get(key)
+        if found is None:
+            memory = optimizer._input_memory(name, number, age, like, compute)
+            template = frame.source(memory, ())
+            found = numbers[key] = Number(name, number, age, like, compute, template)
+        result: Tensor = stand_ins.read(found.template)
         return result
 
     first_serial = here.first_serial = next(levels.serials)
@@ -225,7 +277,7 @@ def _record(optimizer: Repeatable, parts: Sequence[Part], operands: Sequence[Ten
     finally:
         del optimizer._input
         here.first_serial = here.frame = None
-    made = Step([part.state for part in parts], numbers, [(n, t) for n, t, _ in writes])
+    made = Step([part.state for part in parts], [*numbers.values()], [(n, t) for n, t, _ in writes])
     if is_clean:
         optimizer._steps.add(key, made)
     return made.writes

@@ -15,7 +15,7 @@ other nodes, so that a node belongs to a line of the user's.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from threading import get_ident, local
 from typing import Any, NoReturn, cast
 from weakref import ReferenceType, WeakKeyDictionary, WeakValueDictionary, ref
@@ -103,6 +103,13 @@ class Frame:
         self.sources.append(buffer)
         return number
 
+    def add_all(self, buffers: Sequence[Buffer]) -> int:
+        """The number of the first of so many new sources."""
+        first = len(self.sources)
+        self._numbers.update(zip(buffers, itertools.count(first), strict=False))
+        self.sources += buffers
+        return first
+
     def forget_sources(self, count: int) -> None:
         """Keep so many sources."""
         for buffer in self.sources[count:]:
@@ -113,7 +120,7 @@ class Frame:
         """The template of what a storage has in memory, which is a source of its own even if
         another has the same memory now: the next time it may have its own."""
         number = self._found_in_graphs.pop(buffer, None)
-        return self._numbered(self.add(buffer) if number is None else number, buffer, shape)
+        return self.numbered(self.add(buffer) if number is None else number, shape)
 
     def source_in_graph(self, buffer: Buffer, shape: Shape) -> Node:
         """The template of what a graph reads, no matter which storage had it: if there is a source
@@ -121,11 +128,11 @@ class Frame:
         number = self._numbers.get(buffer)
         if number is None:
             number = self._found_in_graphs[buffer] = self.add(buffer)
-        return self._numbered(number, buffer, shape)
+        return self.numbered(number, shape)
 
-    def _numbered(self, number: int, buffer: Buffer, shape: Shape) -> Node:
+    def numbered(self, number: int, shape: Shape) -> Node:
         """The template of a source: most often that of the step before."""
-        before = self._before
+        before, buffer = self._before, self.sources[number]
         if number < len(before):
             found = before[number]
             if found.shape == shape and found.dtype is buffer.dtype:

@@ -156,16 +156,11 @@ class StandIns:
                 raise Unsayable
         return found
 
-    def added(self, x: Handle[Any], value: Value) -> Any:
-        """A stand-in for a tensor that turns up while the operation is recorded, and is only read:
-        not for one of the operands."""
-        found = self.tensors.get(id(x))
-        if found is None:
-            template = value.template
-            clean.update((template, unshaped(template)))
-            found = self.tensors[id(x)] = Handle._view(Storage(template, self.frame.device),
-                                                       value.moves, None)
-        return found
+    def read(self, template: Node) -> Any:
+        """A stand-in for a source that turns up while the operation is recorded, and is only
+        read."""
+        clean.update((template, unshaped(template)))
+        return Handle._view(Storage(template, self.frame.device), (), None)
 
     def _check(self) -> None:
         """Unsayable if a stand-in, or its storage, was changed in a way that is not a write."""
