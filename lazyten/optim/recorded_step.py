@@ -167,8 +167,10 @@ def _placed(tensors: Sequence[Tensor], frame: Frame) -> Place | None:
     """Make tensors the next sources of a frame that has read none of them; None if one is not
     simply in memory. They need no Values of their own, as the step alone reads them."""
     kinds, buffers = [], []
-    for x in tensors:
-        s = x._storage
+    storages = [x._storage for x in tensors]
+    if len(set(storages)) < len(storages):  # one is written twice
+        return None
+    for x, s in zip(tensors, storages, strict=True):
         if s.__class__ is not Storage or x._moves or x._lineage is not None or s.keeps_graph \
                 or s.leaf_id is not None or s.shared is not None or s.retaining \
                 or s._mark == frame.number or s.device != frame.device:
