@@ -43,6 +43,8 @@ CHANGES: dict[str, Change] = {
     "a state in place": lambda o, _: every_state(o, lambda s, n: s[n].mul_(0.5)),
     "a state of another tensor": lambda o, _: every_state(
         o, lambda s, n: s.__setitem__(n, s[n] * 0.5)),
+    "a state of another type": lambda o, _: every_state(
+        o, lambda s, n: s.__setitem__(n, s[n].float())),
     "a state from outside": lambda o, _: every_state(o, write_from_outside),
     "a state that is read": lambda o, ps: every_state(o, lambda s, n: ps[0].data.add_(s[n].sum())),
     "one state for two": lambda o, ps: o.state[ps[0]].update(

@@ -30,6 +30,7 @@ from lazyten.frontend.recorded import gradients, keys, lookup, sayable
 from lazyten.ir import node
 from lazyten.ir.ops import Op
 from lazyten.storage import frames
+from lazyten.storage.storage import Buffer
 
 # ---- programs that change their course -----------------------------------------------------------
 
@@ -307,3 +308,14 @@ def test_steps_are_known_again_once_a_hook_is_removed() -> None:
     loss = (w ** 2).sum()
     assert gradients.backward(loss, retain_graph=False)
     assert w.grad is not None and w.grad.tolist() == [2, 4]
+
+
+def test_memory_is_one_source_for_graphs_and_one_for_each_tensor() -> None:
+    frame = frames.Frame("cpu")
+    first, second = (Buffer.from_numpy(np.zeros(2), lt.float64, "cpu") for _ in range(2))
+    own = frame.source(first, (2,))
+    assert frame.source_in_graph(first, (2,)) is own  # a parameter's, which a graph reads, too
+    read = frame.source_in_graph(second, (2,))
+    assert frame.source_in_graph(second, (2,)) is read and frame.source(second, (2,)) is read
+    assert frame.source(second, (2,)) not in (own, read)  # it may have another the next time
+    assert frame.sources == [first, second, second]
