@@ -28,8 +28,8 @@ from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node
 from lazyten.ir.ops import Op
 from lazyten.storage import tracing
+from lazyten.storage.deferred import Deferred
 from lazyten.storage.device import executor
-from lazyten.storage.frames import Deferred
 from lazyten.storage.placeholder import Placeholder
 from lazyten.storage.storage import Buffer, Storage
 from lazyten.support.errors import JitError

@@ -18,15 +18,8 @@ from lazyten.execution.segment import Root, Segment
 from lazyten.ir.node import Node, substitute, toposort
 from lazyten.schedule.deciding import read_by
 from lazyten.storage import history
-from lazyten.storage.frames import (
-    Deferred,
-    Frame,
-    defer,
-    end,
-    memory_of,
-    settle_known,
-    template_in,
-)
+from lazyten.storage.deferred import Deferred, defer, settle_known
+from lazyten.storage.frames import Frame, end, memory_of, template_in
 from lazyten.storage.storage import Buffer, Storage
 from lazyten.support import observers
 from lazyten.support.errors import LazytenError

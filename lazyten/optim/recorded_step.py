@@ -26,7 +26,8 @@ from lazyten.optim.optimizer import State
 from lazyten.optim.param_groups import Group
 from lazyten.optim.step_numbers import Numbers, Owner, scalar_type
 from lazyten.storage import levels
-from lazyten.storage.frames import Frame, NeedsValue, here, know
+from lazyten.storage.deferred import know
+from lazyten.storage.frames import Frame, NeedsValue, here
 from lazyten.storage.storage import Buffer, Storage
 from lazyten.support.grad_mode import no_grad
 from lazyten.support.remembered import Remembered

@@ -20,6 +20,8 @@ Files, in reading order:
 - history.py: What has not been computed yet, and how much of it there is.
 - frames.py: What is recorded of a step in terms that hold for every step: graphs over numbered
   sources.
+- deferred.py: Storages whose value is known in a frame alone, and storages that a frame knows
+  besides.
 
 A storage may share memory with NumPy and other libraries, who write to it unseen
 (shared_memory.py, interop.py). Its value stays a buffer of its own, which nothing changes;

@@ -4,9 +4,7 @@ A `Frame` numbers the memory that operations read, in the order in which they fi
 is recorded in it is a graph over `Source`s, a template: nodes are interned, so the next step, which
 does the same, meets the very same nodes, and all that was worked out for them is found by looking
 them up (frontend/recorded/: what an operation gives; execution/frame_runs.py: the program of a
-step). A storage whose value is known in a frame alone is `Deferred`. Whoever asks for its node gets
-the graph over real memory, as it would have been recorded without frames, so nothing else needs to
-know of them.
+step). A storage whose value is known in a frame alone is `Deferred` (deferred.py).
 
 A frame lives as long as something was recorded in it and not computed; the next operation after
 that begins another. Each device has its own. Templates of frames that begin at other lines are
@@ -23,10 +21,8 @@ from weakref import ReferenceType, WeakKeyDictionary, WeakValueDictionary, ref
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, Shape, make, rebuild, reshape, set_history, toposort, unshaped
 from lazyten.ir.ops import Op
-from lazyten.storage import history, levels, tracing
 from lazyten.storage.placeholder import Placeholder
-from lazyten.storage.storage import COMPUTED, FRAMES, NEVER, REALIZED, Buffer, Storage, changing
-from lazyten.support.forking import undivided
+from lazyten.storage.storage import COMPUTED, FRAMES, REALIZED, Buffer, Storage
 from lazyten.support.location import user_place
 from lazyten.support.remembered import Remembered
 
@@ -255,6 +251,12 @@ def _nothing() -> None:
     return None
 
 
+def template_in(storage: Storage, frame: Frame) -> Node | None:
+    """The template of a storage in a frame that knows it."""
+    template, mark = storage._template, storage._mark
+    return template if mark == frame.number else None
+
+
 def memory_of(node: Node) -> Buffer:
     """The memory that a node over a single source reads."""
     while node.src:
@@ -310,172 +312,3 @@ def drawn(make_array: Callable[[], Any], dtype: DType, size: int) -> Node:
     assert frame is not None
     here.draws.append((make_array, dtype))
     return frame.source(cast(Buffer, _Reserved(dtype, size)), (size,))
-
-
-class Deferred(Storage):
-    """A storage whose value is known in a frame: `_frame`, `_template`."""
-
-    __slots__ = ()
-
-    @property
-    def _node(self) -> Node:
-        return reveal(self)
-
-    @_node.setter
-    def _node(self, node: Node) -> None:
-        settle(self, node)
-
-    @property
-    def shape(self) -> Shape:
-        """The natural shape."""
-        if tracing.active is not None:
-            tracing.touched(self)
-        return _like(self).shape
-
-    @property
-    def dtype(self) -> DType:
-        """The type of the elements."""
-        if tracing.active is not None:
-            tracing.touched(self)
-        return _like(self).dtype
-
-    @property
-    def buffer(self) -> Buffer | None:
-        """The memory that holds the value, or None if it is not computed yet."""
-        frame, template = self._frame, self._template
-        found: Buffer | None
-        if frame is None:  # another thread has asked for its node meanwhile
-            found = _stored_buffer.__get__(self)
-        else:
-            assert template is not None
-            found = frame.buffer_of(template)
-        return found
-
-
-_stored_node, _stored_buffer = vars(Storage)["_node"], vars(Storage)["buffer"]
-_new = object.__new__
-_serials = levels.serials
-
-
-def _like(storage: Storage) -> Node:
-    """What has the value's shape and type."""
-    frame, template = storage._frame, storage._template
-    if frame is None:  # another thread, or a trace, has asked for its node meanwhile
-        return storage._node
-    assert template is not None
-    return template
-
-
-def deferred(frame: Frame, template: Node, keeps_graph: bool) -> Deferred:
-    """A storage with this value."""
-    storage = _new(Deferred)
-    storage._frame, storage._template, storage._mark = frame, template, frame.number
-    storage.device, storage.keeps_graph = frame.device, keeps_graph
-    storage.leaf_id = storage.shared = None
-    storage.companions = storage.retaining = ()
-    storage.was_freed = False
-    storage.version = 0
-    storage.serial = next(_serials)
-    frame.made.append(ref(storage))
-    if len(frame.made) > frame.room:
-        frame.tidy()
-    return storage
-
-
-def defer(storage: Storage, frame: Frame, template: Node, keeps_graph: bool) -> None:
-    """Change a storage's value in place, to what is recorded in a frame."""
-    with changing:
-        _set_known(storage, frame, frame, template)
-        storage.keeps_graph, storage.was_freed, storage.companions = keeps_graph, False, ()
-        storage.version += 1
-        if storage.__class__ is Storage:
-            storage.__class__ = Deferred
-            _stored_node.__set__(storage, None)
-    frame.made.append(ref(storage))
-    if len(frame.made) > frame.room:
-        frame.tidy()
-
-
-def settle(storage: Storage, node: Node) -> None:
-    """The value is what this node reads; no frame has a say in it any more."""
-    with changing:
-        storage._mark = 0
-        _stored_node.__set__(storage, node)
-        storage.__class__ = Storage
-        storage._frame = None
-
-
-def settle_known(storage: Storage, frame: Frame, template: Node, node: Node) -> None:
-    """The same, if the value is still what this template says: another thread may have changed it
-    meanwhile, or asked for its node."""
-    with changing:
-        if storage.__class__ is Deferred and storage._frame is frame \
-                and storage._template is template:
-            settle(storage, node)
-
-
-def know(storage: Storage, frame: Frame, node: Node, template: Node) -> bool:
-    """A storage with this value is known in a frame, too; False if another thread has changed it
-    meanwhile."""
-    with changing:
-        if storage.__class__ is not Storage or storage._node is not node:
-            return False
-        _set_known(storage, None, frame, template)
-    return True
-
-
-def _set_known(storage: Storage, only: Frame | None, frame: Frame, template: Node) -> None:
-    """Set by what a storage is known, for others that look without a lock: Python changes threads
-    at calls alone, and where something is freed, so what was known before is held."""
-    before = storage._frame, storage._template
-    storage._frame = only
-    storage._template = template
-    storage._mark = frame.number
-    del before
-
-
-def template_in(storage: Storage, frame: Frame) -> Node | None:
-    """The template of a storage in a frame that knows it."""
-    template, mark = storage._template, storage._mark
-    return template if mark == frame.number else None
-
-
-@undivided
-def reveal(storage: Storage) -> Node:
-    """The value as a graph over real memory, which it is from now on; it is still known in its
-    frame."""
-    with changing:
-        if storage.__class__ is Storage:  # another thread was quicker
-            return storage._node
-        frame, template = storage._frame, storage._template
-        assert frame is not None and template is not None
-        node: Node = frame.real(template)
-        _stored_node.__set__(storage, node)
-        storage.__class__ = Storage
-        storage._frame = None
-    if history.note(storage) is not None and history.is_full():
-        history.pending()  # forgets those that are gone
-    return node
-
-
-def known_template(storage: Storage, frame: Frame) -> Node | None:
-    """The template of a storage in a frame of its device, in which it is made known if that can
-    be."""
-    found = template_in(storage, frame)
-    if found is not None or storage.__class__ is not Storage or storage.keeps_graph:
-        return found
-    if storage.shared is not None:  # its memory may be another the next time
-        storage.refresh()
-        buffer = storage.buffer
-        assert buffer is not None, "what is shared is computed"
-        return frame.memory(storage, buffer)
-    node = storage._node
-    flat = unshaped(node)
-    if flat.op is Op.BUFFER and isinstance(flat.arg, Buffer):
-        template = frame.source(flat.arg, node.shape)
-    else:
-        past = history.history_of(flat)
-        if past.since != NEVER or past.depth < 0 or storage.version:
-            return None
-        template = node  # of constants alone
-    return template if know(storage, frame, node, template) else None

@@ -12,7 +12,8 @@ from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.recorded.keys import Value
 from lazyten.ir.dtype import DType, Scalar
 from lazyten.ir.node import Node
-from lazyten.storage.frames import Frame, defer, deferred
+from lazyten.storage.deferred import defer, deferred
+from lazyten.storage.frames import Frame
 from lazyten.storage.storage import Buffer, Storage
 
 _new = object.__new__

@@ -12,7 +12,8 @@ from lazyten.frontend.recorded.sayable import are_sayable, is_clean
 from lazyten.ir.node import Node, const, elementwise, make
 from lazyten.ir.ops import Op
 from lazyten.operators.arrays import indexing
-from lazyten.storage.frames import Frame, NeedsValue, defer, deferred, here, template_in
+from lazyten.storage.deferred import defer, deferred
+from lazyten.storage.frames import Frame, NeedsValue, here, template_in
 from lazyten.storage.storage import Storage
 from lazyten.support.remembered import Remembered
 

@@ -18,7 +18,8 @@ from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node
 from lazyten.ir.ops import Op
 from lazyten.storage import levels, tracing
-from lazyten.storage.frames import Deferred, Frame, go_on, here, known_template, under_way
+from lazyten.storage.deferred import Deferred, known_template
+from lazyten.storage.frames import Frame, go_on, here, under_way
 from lazyten.storage.placement import Device, default_device
 from lazyten.support import grad_mode
 

@@ -17,7 +17,8 @@ from lazyten.execution import background, realization
 from lazyten.frontend.recorded import sayable
 from lazyten.ir.node import Node, make, rebuild, substitute, toposort
 from lazyten.ir.ops import Op
-from lazyten.storage.frames import Frame, know, known_template, memory_of
+from lazyten.storage.deferred import know, known_template
+from lazyten.storage.frames import Frame, memory_of
 from lazyten.storage.storage import REALIZED, Buffer, Storage
 
 RULES = 10_000

@@ -1,0 +1,180 @@
+"""Storages whose value is known in a frame alone, and storages that a frame knows besides.
+
+`Deferred` is what most operations of a known step give: it has a template (frames.py), and no node.
+Whoever asks for its node gets the graph over real memory, as it would have been recorded without
+frames, so nothing else needs to know of them.
+"""
+from __future__ import annotations
+
+from weakref import ref
+
+from lazyten.ir.dtype import DType
+from lazyten.ir.node import Node, Shape, unshaped
+from lazyten.ir.ops import Op
+from lazyten.storage import history, levels, tracing
+from lazyten.storage.frames import Frame, template_in
+from lazyten.storage.storage import NEVER, Buffer, Storage, changing
+from lazyten.support.forking import undivided
+
+
+class Deferred(Storage):
+    """A storage whose value is known in a frame: `_frame`, `_template`."""
+
+    __slots__ = ()
+
+    @property
+    def _node(self) -> Node:
+        return reveal(self)
+
+    @_node.setter
+    def _node(self, node: Node) -> None:
+        settle(self, node)
+
+    @property
+    def shape(self) -> Shape:
+        """The natural shape."""
+        if tracing.active is not None:
+            tracing.touched(self)
+        return _like(self).shape
+
+    @property
+    def dtype(self) -> DType:
+        """The type of the elements."""
+        if tracing.active is not None:
+            tracing.touched(self)
+        return _like(self).dtype
+
+    @property
+    def buffer(self) -> Buffer | None:
+        """The memory that holds the value, or None if it is not computed yet."""
+        frame, template = self._frame, self._template
+        found: Buffer | None
+        if frame is None:  # another thread has asked for its node meanwhile
+            found = _stored_buffer.__get__(self)
+        else:
+            assert template is not None
+            found = frame.buffer_of(template)
+        return found
+
+
+_stored_node, _stored_buffer = vars(Storage)["_node"], vars(Storage)["buffer"]
+_new = object.__new__
+_serials = levels.serials
+
+
+def _like(storage: Storage) -> Node:
+    """What has the value's shape and type."""
+    frame, template = storage._frame, storage._template
+    if frame is None:  # another thread, or a trace, has asked for its node meanwhile
+        return storage._node
+    assert template is not None
+    return template
+
+
+def deferred(frame: Frame, template: Node, keeps_graph: bool) -> Deferred:
+    """A storage with this value."""
+    storage = _new(Deferred)
+    storage._frame, storage._template, storage._mark = frame, template, frame.number
+    storage.device, storage.keeps_graph = frame.device, keeps_graph
+    storage.leaf_id = storage.shared = None
+    storage.companions = storage.retaining = ()
+    storage.was_freed = False
+    storage.version = 0
+    storage.serial = next(_serials)
+    frame.made.append(ref(storage))
+    if len(frame.made) > frame.room:
+        frame.tidy()
+    return storage
+
+
+def defer(storage: Storage, frame: Frame, template: Node, keeps_graph: bool) -> None:
+    """Change a storage's value in place, to what is recorded in a frame."""
+    with changing:
+        _set_known(storage, frame, frame, template)
+        storage.keeps_graph, storage.was_freed, storage.companions = keeps_graph, False, ()
+        storage.version += 1
+        if storage.__class__ is Storage:
+            storage.__class__ = Deferred
+            _stored_node.__set__(storage, None)
+    frame.made.append(ref(storage))
+    if len(frame.made) > frame.room:
+        frame.tidy()
+
+
+def settle(storage: Storage, node: Node) -> None:
+    """The value is what this node reads; no frame has a say in it any more."""
+    with changing:
+        storage._mark = 0
+        _stored_node.__set__(storage, node)
+        storage.__class__ = Storage
+        storage._frame = None
+
+
+def settle_known(storage: Storage, frame: Frame, template: Node, node: Node) -> None:
+    """The same, if the value is still what this template says: another thread may have changed it
+    meanwhile, or asked for its node."""
+    with changing:
+        if storage.__class__ is Deferred and storage._frame is frame \
+                and storage._template is template:
+            settle(storage, node)
+
+
+def know(storage: Storage, frame: Frame, node: Node, template: Node) -> bool:
+    """A storage with this value is known in a frame, too; False if another thread has changed it
+    meanwhile."""
+    with changing:
+        if storage.__class__ is not Storage or storage._node is not node:
+            return False
+        _set_known(storage, None, frame, template)
+    return True
+
+
+def _set_known(storage: Storage, only: Frame | None, frame: Frame, template: Node) -> None:
+    """Set by what a storage is known, for others that look without a lock: Python changes threads
+    at calls alone, and where something is freed, so what was known before is held."""
+    before = storage._frame, storage._template
+    storage._frame = only
+    storage._template = template
+    storage._mark = frame.number
+    del before
+
+
+@undivided
+def reveal(storage: Storage) -> Node:
+    """The value as a graph over real memory, which it is from now on; it is still known in its
+    frame."""
+    with changing:
+        if storage.__class__ is Storage:  # another thread was quicker
+            return storage._node
+        frame, template = storage._frame, storage._template
+        assert frame is not None and template is not None
+        node: Node = frame.real(template)
+        _stored_node.__set__(storage, node)
+        storage.__class__ = Storage
+        storage._frame = None
+    if history.note(storage) is not None and history.is_full():
+        history.pending()  # forgets those that are gone
+    return node
+
+
+def known_template(storage: Storage, frame: Frame) -> Node | None:
+    """The template of a storage in a frame of its device, in which it is made known if that can
+    be."""
+    found = template_in(storage, frame)
+    if found is not None or storage.__class__ is not Storage or storage.keeps_graph:
+        return found
+    if storage.shared is not None:  # its memory may be another the next time
+        storage.refresh()
+        buffer = storage.buffer
+        assert buffer is not None, "what is shared is computed"
+        return frame.memory(storage, buffer)
+    node = storage._node
+    flat = unshaped(node)
+    if flat.op is Op.BUFFER and isinstance(flat.arg, Buffer):
+        template = frame.source(flat.arg, node.shape)
+    else:
+        past = history.history_of(flat)
+        if past.since != NEVER or past.depth < 0 or storage.version:
+            return None
+        template = node  # of constants alone
+    return template if know(storage, frame, node, template) else None
