@@ -55,8 +55,8 @@ _SPARSE = ("sparse tensors are not there; keep positions and values as tensors, 
            "with index_add, scatter_add or functional.embedding_bag")
 _GRAPHS = ("lazyten records operations itself, whatever Python does in between; lazyten.explain(x) "
            "shows what it has recorded, and module.named_modules() what a model is made of")
-_PROFILER = ("operations run fused and later than they are called; lazyten.profile() measures kernels "
-             "and lines (docs/seeing.md), DEBUG=2 in the environment prints each kernel")
+_PROFILER = ("operations run fused and later than they are called; lazyten.profile() measures "
+             "kernels and lines (docs/seeing.md), DEBUG=2 in the environment prints each kernel")
 _INTEGERS = ("models are not quantized to integers; lazyten.autocast computes in 16 bits, and "
              "float8 types store numbers in 8 (docs/mixed_precision.md)")
 _PROCESSES = ("training is of one process and one device; accumulate gradients for larger batches, "
