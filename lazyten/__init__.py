@@ -255,7 +255,7 @@ _LATER = {
     "grad": "autograd", "vmap": "func", "jit": "capture.jitted", "load": "frontend.saving",
     "save": "frontend.saving", "load_safetensors": "frontend.serialization",
     "save_safetensors": "frontend.serialization", "load_decisions": "tuning.tuning",
-    "tune": "tuning.tuning", "profile": "seeing.profile",
+    "tune": "tuning.tuning", "export": "ahead.exporting", "profile": "seeing.profile",
     "view": "seeing.view", **dict.fromkeys((
         "adaptive_avg_pool1d", "alpha_dropout", "avg_pool1d", "bilinear", "celu",
         "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",

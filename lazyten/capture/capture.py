@@ -164,7 +164,7 @@ class Capture(Recording):
         tensor._grad = stand_in
 
     def host_input(self, refresh: Callable[[], Array], dtype: DType, size: int,
-                   device: str) -> Node:
+                   device: str, name: str = "") -> Node:
         if self.ended is not None:
             return Buffer.from_numpy(refresh(), dtype, device).node((size,))
         number = len(self.captured.hosts)

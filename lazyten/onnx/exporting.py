@@ -39,7 +39,8 @@ class _Listener(tracing.Observer):
         """What happens next cannot be part of a graph."""
         raise error
 
-    def host_input(self, refresh: Callable[[], Any], dtype: Any, size: int, device: str) -> Node:
+    def host_input(self, refresh: Callable[[], Any], dtype: Any, size: int, device: str,
+                   name: str = "") -> Node:
         """Random numbers, and counters of optimizers."""
         raise ArgumentError("onnx.export: the function draws random numbers, or takes a step of an "
                             "optimizer; export model.eval()")

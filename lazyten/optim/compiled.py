@@ -119,7 +119,7 @@ class CompiledOptimizer(Optimizer):
             with enable_grad():
                 loss = closure()
         trace = tracing.current()
-        if trace is not None:
+        if trace is not None and not trace.without_python:
             trace.action(self._check_rates)
         self._look_at_options()
         self._written, self._counted, self._ages = [], [], {}
@@ -187,14 +187,14 @@ class CompiledOptimizer(Optimizer):
         self._written.append(tensor)
 
     def _count_on_device(self, state: State, like: Tensor, before: int) -> Tensor | None:
-        """How many steps a parameter has taken, this one with it, where some may be skipped: then
-        only the device knows. None where none was or is. before: those of a state that counts none.
-        """
+        """How many steps a parameter has taken, this one with it, where some may be skipped, or no
+        Python runs: then only the device knows. None where none was or is. before: those of a
+        state that counts none."""
         count = state.get("step", before)
         if not isinstance(count, Tensor):
-            if self._skipped is None:
-                return None
             trace = tracing.current()
+            if self._skipped is None and not (trace is not None and trace.without_python):
+                return None
             if trace is not None:
                 trace.undo(partial(state.update, {"step": count}))
             with tracing.listening(None):
@@ -225,7 +225,7 @@ class CompiledOptimizer(Optimizer):
         key = (name, number, age, dtype, like.device)
         if key not in self._traced_scalars:
             node = trace.host_input(lambda: np.array([compute()], dtype.numpy), dtype, 1,
-                                    like.device)
+                                    like.device, f"{name}_{number}" if number else name)
             self._traced_scalars[key] = Tensor._of(reshape(node, ()), like.device)
         return self._traced_scalars[key]
 

@@ -86,6 +86,8 @@ REFUSED: dict[str, str] = {
                        "lazyten.load_safetensors(path)",
 }
 """A module that is refused, by its name below `lazyten`, and why, with what to use instead."""
+CALLED: dict[str, str] = {"export": "ahead.exporting"}
+"""Those whose name is that of a function of lazyten's, too, and the module that has it."""
 
 
 class OtherName(ModuleType):
@@ -121,6 +123,14 @@ class RefusedModule(ModuleType):
         return Refused(f"{self.__name__.partition('.')[2]}.{name}", self._reason)
 
 
+class CalledModule(RefusedModule):
+    """One that can be called, as once it is imported it is in the function's place."""
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        name = self.__name__.removeprefix("lazyten.")
+        return getattr(import_module(f"lazyten.{CALLED[name]}"), name)(*args, **options)
+
+
 class _Finder(MetaPathFinder, Loader):
     """Finds the modules of SAME and REFUSED."""
 
@@ -132,7 +142,8 @@ class _Finder(MetaPathFinder, Loader):
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         name = spec.name.removeprefix("lazyten.")
         if name in REFUSED:
-            return RefusedModule(spec.name, REFUSED[name])
+            kind = CalledModule if name in CALLED else RefusedModule
+            return kind(spec.name, REFUSED[name])
         return OtherName(spec.name, f"lazyten.{SAME[name]}")
 
     def exec_module(self, module: ModuleType) -> None:

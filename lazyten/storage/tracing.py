@@ -23,7 +23,13 @@ Array = np.ndarray[Any, Any]
 
 class Observer(ABC):
     """Listens to one traced call, in the thread that made it. (Storages and tensors are Any here:
-    their modules import this one.)"""
+    their modules import this one.)
+
+    without_python: whether no call will run any Python, so that what changes from call to call must
+    be in tensors, or a host input with a name.
+    """
+
+    without_python = False
 
     def __init__(self) -> None:
         self.thread = get_ident()
@@ -52,8 +58,9 @@ class Observer(ABC):
 
     @abstractmethod
     def host_input(self, refresh: Callable[[], Array], dtype: DType, size: int,
-                   device: str) -> Node:
-        """A flat array that the host computes anew for each call, in the order of these calls."""
+                   device: str, name: str = "") -> Node:
+        """A flat array that the host computes anew for each call, in the order of these calls.
+        name: of a number that may be the same in all."""
 
     @abstractmethod
     def action(self, run: Callable[[], None]) -> None:

@@ -36,10 +36,11 @@ def named(home: str, words: str) -> set[str]:
 OUTSIDE = named("lt", """
     as_tensor asarray can_cast checkpoint empty_cache explain from_dlpack from_numpy frombuffer
     get_default_dtype get_float32_matmul_precision get_num_threads get_rng_state grad initial_seed
-    is_autocast_enabled is_grad_enabled jit load_decisions load_safetensors manual_seed memory_stats
-    profile promote_types reset_peak result_type save_safetensors seed set_default_dtype
-    set_float32_matmul_precision set_num_threads set_rng_state tune view vmap
-    are_deterministic_algorithms_enabled compile get_default_device get_num_interop_threads load
+    export is_autocast_enabled is_grad_enabled jit load_decisions load_safetensors manual_seed
+    memory_stats profile promote_types reset_peak result_type save_safetensors seed
+    set_default_dtype set_float32_matmul_precision set_num_threads set_rng_state
+    tune view vmap are_deterministic_algorithms_enabled compile get_default_device
+    get_num_interop_threads load
     save set_default_device set_default_tensor_type set_flush_denormal
     set_num_interop_threads set_printoptions use_deterministic_algorithms
 

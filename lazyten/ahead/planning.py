@@ -1,0 +1,152 @@
+"""From a graph to calls of kernels on memory: the passes as they are, for a processor or for C.
+
+In: a `Traced`, and the target that kernels are written for. Out: a `Program`. Outputs are written
+where the caller wants them, but for what a call changes in place: that is copied at the end, once
+no index was outside.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from itertools import zip_longest
+
+from lazyten.ahead.program import Call, Check, Copy, Place, Program, Source, Traced, packed
+from lazyten.codegen.pipeline import generate
+from lazyten.codegen.targets.generated import Generated
+from lazyten.codegen.targets.target import Target
+from lazyten.execution.checks import index_checks, reach
+from lazyten.execution.realization import Graph
+from lazyten.ir.dtype import DType
+from lazyten.ir.kernel import Kernel
+from lazyten.ir.node import IndexBound, Node
+from lazyten.schedule.memory import Lifetime, share
+from lazyten.schedule.schedule import Schedule, schedule
+
+Kind = Callable[[DType], Hashable]
+
+
+def planned(traced: Traced, target: Target, kind: Kind) -> Program:
+    """The program. kind: arrays of the workspace share memory where this is equal."""
+    graph = Graph(traced.roots, traced.device, use_realized=False)
+    checks = index_checks(graph.order)
+    if checks:
+        graph = Graph([*map(reach, checks), *traced.roots], traced.device, use_realized=False)
+    made = schedule(graph.normalized(), graph.inputs)
+    kernels = {k: generate(k, target) for k in dict.fromkeys(s.kernel for s in made.steps)}
+    offsets, _ = packed([k.array.nbytes for k in traced.states])
+    sources = [traced.reads[b] for b in graph.buffers]
+    memory = _Memory(made, sources, offsets, kind, len(checks), len(traced.outputs))
+    calls, scratch = _calls(made, kernels, memory)
+    copies, between = _copies(traced, made.outputs[len(checks):], memory,
+                              len(memory.sizes) + len(scratch))
+    return Program(
+        traced.name, traced.inputs, traced.outputs, traced.states, traced.constants,
+        frozenset(s.number for s in traced.written if s.kind == "input"), offsets,
+        (*memory.sizes, *scratch, *between), tuple(calls),
+        tuple(_check(check, memory.places[a]) for check, a in zip(
+            checks, made.outputs, strict=False)),
+        tuple(copies), tuple(kernels.values()))
+
+
+class _Memory:
+    """Where each array of a schedule is.
+
+    direct: of the arrays that are outputs, the number of the output whose memory they are.
+    """
+
+    def __init__(self, made: Schedule, sources: Sequence[Source], offsets: Sequence[int],
+                 kind: Kind, checks: int, outputs: int) -> None:
+        self.offsets = offsets
+        self.places = {a: self.place(source) for a, source in enumerate(sources)}
+        direct: dict[int, int] = {}
+        for number, array in enumerate(made.outputs[checks:checks + outputs]):
+            if array >= made.inputs:
+                direct.setdefault(array, number)
+        self.places |= {a: Place("output", number) for a, number in direct.items()}
+        lives = _lifetimes(made)
+        self.sizes: list[int] = []
+        kinds: dict[Hashable, list[int]] = {}
+        for a in lives.keys() - direct.keys():
+            kinds.setdefault(kind(made.arrays[a][0]), []).append(a)
+        for arrays in sorted(map(sorted, kinds.values())):
+            blocks, sizes = share([lives[a] for a in arrays])
+            self.places |= {a: Place("workspace", len(self.sizes) + block)
+                            for a, block in zip(arrays, blocks, strict=True)}
+            self.sizes += sizes
+
+    def place(self, source: Source) -> Place:
+        """Where what the graph reads is."""
+        if source.kind == "state":
+            return Place("state", 0, self.offsets[source.number])
+        return Place(source.kind, source.number)
+
+
+def _lifetimes(made: Schedule) -> dict[int, Lifetime]:
+    """When each array that the steps make is in use: results until the end."""
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    launch_of = [number for number, count in enumerate(made.launches) for _ in range(count)]
+    for number, step in zip(launch_of, made.steps, strict=True):
+        for a in step.args:
+            if a >= made.inputs:
+                first.setdefault(a, number)
+                last[a] = number
+    for a in made.outputs:
+        if a >= made.inputs:
+            first.setdefault(a, 0)  # of no elements
+            last[a] = len(made.launches)
+    return {a: Lifetime(made.arrays[a][0].itemsize * made.arrays[a][1], first[a], last[a])
+            for a in first}
+
+
+def _calls(made: Schedule, kernels: Mapping[Kernel, Generated],
+           memory: _Memory) -> tuple[list[Call], list[int]]:
+    """The calls of all steps, and the bytes of scratch memory that they share, blocks behind the
+    others of the workspace."""
+    calls: list[Call] = []
+    needed = [generated.scratch for generated in kernels.values()]
+    scratch = [max(sizes) for sizes in zip_longest(*needed, fillvalue=0)]
+    for step in made.steps:
+        generated = kernels[step.kernel]
+        arguments = [_moved(memory.places[a], offset)
+                     for a, offset in zip(step.args, step.offsets, strict=True)]
+        arguments += [Place("workspace", len(memory.sizes) + i)
+                      for i in range(len(generated.scratch))]
+        calls += [Call(generated.name, entry, items, tuple(arguments))
+                  for entry, items in zip(generated.entries, generated.work_items, strict=True)]
+    return calls, scratch
+
+
+def _moved(place: Place, offset: int) -> Place:
+    return Place(place.region, place.number, place.offset + offset)
+
+
+def _check(node: Node, place: Place) -> Check:
+    within: IndexBound = node.arg
+    return Check(place, within.size, f"{within.operation}: {within.called} outside axis "
+                                     f"{within.axis}, which has size {within.size}")
+
+
+def _copies(traced: Traced, arrays: Sequence[int], memory: _Memory,
+            free: int) -> tuple[list[Copy], list[int]]:
+    """What is not computed where it belongs: what is changed in place, an output that is an input,
+    or another output. The second is the bytes of blocks from `free` on: for what is read there
+    before it is changed."""
+    first: list[Copy] = []
+    last: list[Copy] = []
+    blocks: list[int] = []
+    targets = [Place("output", i) for i in range(len(traced.outputs))]
+    targets += [memory.place(source) for source in traced.written]
+    for a, target, root in zip(arrays, targets, traced.roots, strict=True):
+        place, nbytes = memory.places[a], root.numel * root.dtype.itemsize
+        if place == target:
+            continue
+        if target.region == "output":
+            first.append(Copy(place, target, nbytes))
+            continue
+        if place.region in ("input", "state"):
+            between = Place("workspace", free + len(blocks))
+            blocks.append(nbytes)
+            first.append(Copy(place, between, nbytes))
+            place = between
+        last.append(Copy(place, target, nbytes))
+    return [*first, *last], blocks
