@@ -1,19 +1,30 @@
 """Operations whose gradient the user writes: `autograd.Function`."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
+from weakref import ReferenceType, ref
 
+from lazyten.frontend.recorded.slots import attached, templates_of
 from lazyten.frontend.tensor import Tensor
-from lazyten.ir import dtype as dt
 from lazyten.ir.node import Node, const, make
 from lazyten.ir.ops import Op
 from lazyten.operators.math.elementwise import with_gradient
+from lazyten.storage.deferred import deferred
+from lazyten.storage.frames import Frame, Slot
 from lazyten.support.errors import ArgumentError, GradientError
 from lazyten.support.grad_mode import enable_grad, is_grad_enabled, no_grad
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _Saved(NamedTuple):
+    """A tensor for backward(): its value when it was saved, over real memory or a frame's."""
+
+    node: Node
+    device: str
+    is_template: bool
 
 
 class FunctionContext:
@@ -24,11 +35,11 @@ class FunctionContext:
 
     def __init__(self, args: tuple[Any, ...]) -> None:
         self.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
-        self._saved: list[tuple[Node, str] | None] = []
+        self._saved: list[_Saved | None] = []
         self._without_gradient: set[int] = set()
         self._materialize = True
-        self._rules: list[_Rule | None] = []
-        self._values: list[Node] = []
+        self._frame: Callable[[], Frame | None] | None = None
+        self._outputs: dict[Node, tuple[tuple[Node, ...], ReferenceType[_Rule]]] = {}
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keep tensors for backward(), with the values they have now."""
@@ -36,20 +47,54 @@ class FunctionContext:
             if t is not None and not isinstance(t, Tensor):
                 raise ArgumentError(f"save_for_backward: {t!r:.40} is not a tensor; make it an "
                                     f"attribute of ctx")
-        self._saved = [None if t is None else (t.node, t.device) for t in tensors]
+        self._saved = [None if t is None else self._kept(t) for t in tensors]
+
+    def _kept(self, t: Tensor) -> _Saved:
+        with enable_grad():
+            found = templates_of([t])
+        if found is None or self._frame is not None and self._frame() is not found[0]:
+            return _Saved(t.node, t.device, False)
+        frame = found[0]
+        self._frame = lambda: frame
+        return _Saved(found[1][0], t.device, True)
 
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
         """What save_for_backward() was given."""
-        return tuple(None if s is None else Tensor._of(self._followed(s[0]), s[1])
-                     for s in self._saved)
+        return tuple([None if s is None else self._tensor(s) for s in self._saved])
 
-    def _followed(self, node: Node) -> Node:
-        """An output with its gradient, for second derivatives; another node as it is."""
-        for value, rule in zip(self._values, self._rules, strict=True):
-            if value is node and rule is not None:
-                return with_gradient(value, rule.inputs, rule)
-        return node
+    def _tensor(self, saved: _Saved) -> Tensor:
+        """A new tensor of what was saved; an output has its gradient, for second derivatives."""
+        frame = None if self._frame is None else self._frame()
+        if frame is None and saved.is_template:
+            raise GradientError("saved_tensors of a call whose results are gone: keep one of them, "
+                                "or keep what is asked for as an attribute of ctx")
+        node, found = saved.node, self._outputs.get(saved.node)
+        rule = None if found is None else found[1]()
+        if found and rule and saved.is_template is (frame is not None):
+            node = with_gradient(node, found[0], rule.slot if saved.is_template else rule)
+        if frame is None or not saved.is_template:
+            return Tensor._of(node, saved.device)
+        result: Tensor = Tensor._view(deferred(frame, node, False), (), None)
+        return result
+
+    def _stay_in(self, frame: Frame | None) -> None:
+        """What was saved is asked for in this frame, which has the rules and holds them; if it was
+        saved in another, over real memory."""
+        saved_in = None if self._frame is None else self._frame()
+        if saved_in is not None and saved_in is not frame:
+            self._leave(saved_in)
+        self._frame = None if frame is None else ref(frame)
+
+    def _leave(self, frame: Frame) -> None:
+        """What was saved in a frame is asked for over real memory from now on."""
+        if self._frame is None:
+            return
+        self._frame = None
+        self._saved = [s and _Saved(frame.real(s.node) if s.is_template else s.node, s.device,
+                                    False) for s in self._saved]
+        self._outputs = {frame.real(value): (tuple(map(frame.real, inputs)), rule)
+                         for value, (inputs, rule) in self._outputs.items()}
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
         """No gradient flows through these outputs."""
@@ -97,58 +142,81 @@ class Function:
             else:
                 result = cls.forward(*args)
                 cls.setup_context(ctx, args, result)
+        if not (is_grad_enabled() and any(ctx.needs_input_grad)):
+            return result
         outputs = list(result) if isinstance(result, tuple) else [result]
-        tensors = [a for a in args if isinstance(a, Tensor)]
-        recorded = is_grad_enabled() and any(ctx.needs_input_grad)
-        inputs = tuple(t.node for t in tensors)
-        ctx._values = [t.node if isinstance(t, Tensor) else const(0, dt.bool_) for t in outputs]
-        ctx._rules = [_Rule(cls, ctx, number, inputs, args, outputs)
-                      if recorded and isinstance(t, Tensor) and t.dtype.is_float
-                      and id(t) not in ctx._without_gradient else None
-                      for number, t in enumerate(outputs)]
-        for number, (t, rule) in enumerate(zip(outputs, ctx._rules, strict=True)):
-            if rule is not None:
-                node = with_gradient(ctx._values[number], inputs, rule)
-                outputs[number] = Tensor._of(node, t.device, True)
+        _attach(cls, ctx, args, outputs)
         return tuple(outputs) if isinstance(result, tuple) else outputs[0]
 
 
+def _attach(function: type[Function], ctx: FunctionContext, args: tuple[Any, ...],
+            outputs: list[Any]) -> None:
+    """Give backward() as their gradient to the outputs of a call."""
+    inputs = [a for a in args if isinstance(a, Tensor)]
+    wanted = {number: t for number, t in enumerate(outputs) if isinstance(t, Tensor)
+              and t.dtype.is_float and id(t) not in ctx._without_gradient}
+    rules = [_Rule(function, ctx, number, args, outputs) for number in wanted]
+    tensors = [*wanted.values(), *inputs]
+    found = templates_of(tensors)
+    frame, nodes = found or (None, [t.node for t in tensors])
+    ctx._stay_in(frame)
+    sources = tuple(nodes[len(wanted):])
+    for (number, t), value, rule in zip(wanted.items(), nodes, rules, strict=False):
+        ctx._outputs[value] = sources, ref(rule)
+        if frame is None:
+            outputs[number] = Tensor._of(with_gradient(value, sources, rule), t.device, True)
+        else:
+            rule.slot = frame.add_rule(rule)
+            outputs[number] = attached(frame, value, sources, rule.slot)
+
+
 class _Rule:
-    """The gradient of one output of one call, as gradient.py wants it. Compared by identity."""
+    """The gradient of one output of one call, as gradient.py wants it. Compared by identity. slot:
+    what it is in templates, if a frame knows it."""
+
+    slot: Slot
 
     def __init__(self, function: type[Function], ctx: FunctionContext, number: int,
-                 inputs: tuple[Node, ...], args: tuple[Any, ...], outputs: list[Any]) -> None:
+                 args: tuple[Any, ...], outputs: list[Any]) -> None:
         self.__name__ = function.__name__
-        self.function, self.ctx, self.number, self.inputs = function, ctx, number, inputs
-        self.tensors = [isinstance(a, Tensor) for a in args]
+        self.function, self.ctx, self.number = function, ctx, number
+        self.devices = [a.device if isinstance(a, Tensor) else None for a in args]
         self.kinds = [(t.shape, t.dtype, t.device) if isinstance(t, Tensor) else None
                       for t in outputs]
 
     def __call__(self, g: Node, node: Node) -> list[Node | None]:
-        kind = self.kinds[self.number]
+        kind, inputs = self.kinds[self.number], node.src[1:]
         assert kind is not None
+        parts = self.pulled_back(Tensor._of(g, kind[2]), inputs)
+        nodes = [None if part is None else part.node for part in parts]
+        if getattr(self.function.backward, "_once", False):
+            never = _Never(self.__name__)
+            nodes = [n and with_gradient(make(Op.DETACH, n.dtype, (n,)), (g, *inputs), never)
+                     for n in nodes]
+        return nodes
+
+    def leave(self, frame: Frame) -> None:
+        """It is asked for over real memory from now on."""
+        self.ctx._leave(frame)
+
+    def pulled_back(self, g: Tensor, inputs: Sequence[Node]) -> list[Tensor | None]:
+        """What backward() gives for these inputs, for a gradient of the output."""
         given: list[Tensor | None] = [
             Tensor._of(const(0, k[1], k[0]), k[2]) if k and self.ctx._materialize else None
             for k in self.kinds]
-        given[self.number] = Tensor._of(g, kind[2])
+        given[self.number] = g
         with enable_grad():
             result = self.function.backward(self.ctx, *given)
-        parts = list(result) if isinstance(result, tuple) else [result]
-        if len(parts) != len(self.tensors):
-            raise GradientError(f"{self.__name__}.backward gave {len(parts)} gradients for "
-                                f"{len(self.tensors)} arguments of apply(); give one for each, "
-                                f"None where there is none")
-        once = getattr(self.function.backward, "_once", False)
-        nodes = []
-        for source, part in zip(self.inputs, [p for p, is_tensor in zip(
-                parts, self.tensors, strict=True) if is_tensor], strict=True):
-            nodes.append(self._checked(source, part))
-            if once and nodes[-1] is not None:
-                value = make(Op.DETACH, source.dtype, (nodes[-1],))
-                nodes[-1] = with_gradient(value, (g, *self.inputs), _Never(self.__name__))
-        return nodes
+            parts = list(result) if isinstance(result, tuple) else [result]
+            if len(parts) != len(self.devices):
+                raise GradientError(f"{self.__name__}.backward gave {len(parts)} gradients for "
+                                    f"{len(self.devices)} arguments of apply(); give one for each, "
+                                    f"None where there is none")
+            sources = iter(inputs)
+            return [self._checked(next(sources), device, part)
+                    for device, part in zip(self.devices, parts, strict=True) if device]
 
-    def _checked(self, source: Node, part: Any) -> Node | None:
+    def _checked(self, source: Node, device: str, part: Any) -> Tensor | None:
         """A gradient as its argument needs it: floats are cast, and what the argument would be
         repeated to is summed up, as in PyTorch. GradientError for others."""
         if part is None:
@@ -157,12 +225,14 @@ class _Rule:
             part = part.to(dtype=source.dtype)
             if part.shape != source.shape and _grown(source.shape, part.shape):
                 part = part.sum_to_size(source.shape)
-        if not isinstance(part, Tensor) or part.shape != source.shape or (
-                part.dtype is not source.dtype):
-            what = f"{part.dtype.name} {part.shape}" if isinstance(part, Tensor) else repr(part)
+        if not isinstance(part, Tensor) or part.shape != source.shape \
+                or part.dtype is not source.dtype or part.device != device:
+            what = f"{part.dtype.name} {part.shape} on '{part.device}'" \
+                if isinstance(part, Tensor) else repr(part)
             raise GradientError(f"{self.__name__}.backward gave {what} for an argument of "
-                                f"{source.dtype.name} {source.shape}; they must be alike")
-        return part.node
+                                f"{source.dtype.name} {source.shape} on '{device}'; they must be "
+                                f"alike")
+        return part
 
 
 class _Never:

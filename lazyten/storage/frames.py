@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from threading import get_ident, local
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn, Protocol, cast
 from weakref import ReferenceType, WeakKeyDictionary, WeakValueDictionary, ref
 
 from lazyten.ir.dtype import DType
@@ -48,6 +49,35 @@ class Source(Placeholder):
     view = numpy
 
 
+class Rule(Protocol):
+    """A gradient that a user's code gives, in one step."""
+
+    def __call__(self, g: Node, node: Node, /) -> Sequence[Node | None]:
+        """As of any rule for gradients, where graphs are over real memory."""
+        ...
+
+    def pulled_back(self, g: Any, inputs: Sequence[Node]) -> Sequence[Any]:
+        """The gradients as tensors, or None, of a tensor."""
+        ...
+
+    def leave(self, frame: Frame) -> None:
+        """It is asked for in graphs over real memory from now on, not over templates."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Stands in a template for rule number `number` of the frame, as a Source does for memory."""
+
+    number: int
+
+    def __call__(self, g: Node, node: Node) -> Sequence[Node | None]:
+        """What the rule of the step that is walked through gives."""
+        if here.pull_back is None:
+            raise NeedsValue
+        return here.pull_back(node, g)
+
+
 _sources: WeakValueDictionary[tuple[object, int, DType, int], Source] = WeakValueDictionary()
 _numbers = itertools.count(1)
 _templates: Remembered[list[Node]] = Remembered(64, 64)
@@ -64,13 +94,14 @@ class Frame:
     sources: buffers by number. leaf_numbers: those of leaves, by their ids. made: storages that got
     a value in it, up to `room` until those that are gone are left out. realized: templates of
     values that keep their graph, or that others are made of, and are in memory. lifted: graphs over
-    real memory and their templates. recorded: how many operations; limit: how many until what it
-    made is computed. is_resumed: whether something of it was computed before.
+    real memory and their templates. rules: those in slots. recorded: how many operations; limit:
+    how many until what it made is computed. is_resumed: whether something of it was computed
+    before.
     """
 
     __slots__ = ("__weakref__", "_before", "_found_in_graphs", "_leaf_ids", "_memory", "_numbers",
                  "_real", "base", "device", "is_resumed", "leaf_numbers", "lifted", "limit", "made",
-                 "number", "realized", "recorded", "room", "sources", "thread")
+                 "number", "realized", "recorded", "room", "rules", "sources", "thread")
 
     usual_limit = 600
 
@@ -90,6 +121,7 @@ class Frame:
         self.leaf_numbers: dict[Any, int | None] = {None: None}
         self._leaf_ids: list[int] = []
         self.lifted: dict[Node, Node] = {}
+        self.rules: list[Rule] = []
         self._real: dict[Node, Node] = {}
         self._memory: WeakKeyDictionary[Storage, tuple[Buffer, Node]] = WeakKeyDictionary()
 
@@ -181,14 +213,24 @@ class Frame:
                 return self.sources[arg.number] if isinstance(arg, Source) else arg
         return found
 
+    def add_rule(self, rule: Rule) -> Slot:
+        """A slot that has this rule."""
+        self.rules.append(rule)
+        return Slot(len(self.rules) - 1)
+
     def real(self, template: Node) -> Node:
         """The graph over real memory."""
-        known = self._real
+        known, rules = self._real, []
         for node in toposort([template], lambda n: () if n in known else n.src):
             if node in known:
                 continue
             if node.op is Op.BUFFER and isinstance(node.arg, Source):
                 known[node] = make(Op.BUFFER, node.dtype, (), self.sources[node.arg.number])
+            elif node.op is Op.CUSTOM_GRADIENT and isinstance(node.arg, Slot):
+                rule = self.rules[node.arg.number]
+                known[node] = make(node.op, node.dtype, tuple([known[s] for s in node.src]), rule,
+                                   node.place)
+                rules.append(rule)
             else:
                 sources = tuple([known[s] for s in node.src])
                 known[node] = rebuild(node, sources) if node.op is not Op.LEAF else \
@@ -196,6 +238,8 @@ class Frame:
             self.lifted[known[node]] = node
             if node in self.realized:
                 self._register(known[node], self.realized[node])
+        for rule in rules:
+            rule.leave(self)
         return known[template]
 
     def of_memory(self, template: Node, node: Node) -> None:
@@ -245,6 +289,7 @@ class _Here(local):
         self.first_serial: int | None = None
         self.draws: list[Any] = []
         self.frame: Frame | None = None
+        self.pull_back: Callable[[Node, Node], Sequence[Node | None]] | None = None
 
 
 def _nothing() -> None:

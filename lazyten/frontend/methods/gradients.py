@@ -37,12 +37,18 @@ class GradientMethods(TensorCore[Tensor]):
             return
         cotangent, node = self._cotangent(gradient), self.node
         wanted = None if inputs is None else {self._leaf_among(t) for t in inputs}
+        self._add_to_leaves([(leaf.arg, part) for leaf, part
+                             in _gradient.leaf_gradients(node, cotangent)
+                             if wanted is None or leaf.arg in wanted], retain_graph)
+
+    def _add_to_leaves(self, parts: Sequence[tuple[int, Node]], retain_graph: bool) -> None:
+        """Add these gradients to `.grad` of leaves that have these ids, and give up the graph."""
         touched = [self._storage]
-        for leaf, part in _gradient.leaf_gradients(node, cotangent):
-            owner = leaves.get(leaf.arg)
-            if owner is not None and (wanted is None or leaf.arg in wanted):
+        for leaf_id, part in parts:
+            owner = leaves.get(leaf_id)
+            if owner is not None:
                 touched.append(owner._collect(indexing.apply(owner._moves, part)))
-                hooks.accumulated(leaf.arg, owner)
+                hooks.accumulated(leaf_id, owner)
         if not retain_graph:
             self._free_graph()
         group = tuple(ref(s) for s in touched)

@@ -16,6 +16,8 @@ Files, in reading order:
   templates.
 - sayable.py: What a template can say: graphs over sources and constants alone, whose rules for
   gradients hold no value of one step.
+- slots.py: Gradients that users write, in templates: a numbered slot, whose rule each step has of
+  its own.
 - gradients.py: backward() that was done before: the gradients of a template are looked up.
 
 A frame numbers the memory that a step reads, so a step that does what the step before did stands
@@ -28,7 +30,8 @@ memory, as if there were no frames; what comes after lifts these graphs. So what
 be repeatable is as it would be without this room, and a program that takes another course finds
 other entries, or makes them.
 
-Of backward() the gradients are looked up by the loss's template, and an optimizer's step is one
+Of backward() the gradients are looked up by the loss's template, and by what users' rules give on
+the way, which are run in each step as they were written, on tensors. An optimizer's step is one
 operation (optim/recorded_step.py). What is remembered is bounded: operations that did not come
 again go first. In a trace, and under a transform, nothing is looked up.
 """

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from lazyten.autodiff import gradient, hooks
@@ -9,6 +10,7 @@ from lazyten.execution import frame_runs
 from lazyten.frontend.core.handle import Handle, leaves
 from lazyten.frontend.recorded.keys import goes_on_in, is_on, value_of
 from lazyten.frontend.recorded.sayable import are_sayable, is_clean
+from lazyten.frontend.recorded.slots import Call, Calls
 from lazyten.ir.node import Node, const, elementwise, make
 from lazyten.ir.ops import Op
 from lazyten.operators.arrays import indexing
@@ -18,10 +20,23 @@ from lazyten.storage.storage import Storage
 from lazyten.support.remembered import Remembered
 
 Parts = Sequence[tuple[int, Node]]
-_parts: Remembered[Parts] = Remembered(256, 8)
+COURSES = 8
+"""So many courses of the same pass are remembered, where what users' code gives differs."""
 
 
-def backward(root: Handle[Any], retain_graph: bool) -> bool:
+@dataclass(frozen=True, slots=True)
+class Course:
+    """A backward pass: what users' rules gave in it, in order, and for each leaf its number and its
+    gradient, through which none flows."""
+
+    calls: tuple[Call, ...]
+    parts: Parts
+
+
+_courses: Remembered[list[Course]] = Remembered(256, 8)
+
+
+def backward(root: Any, retain_graph: bool) -> bool:
     """Do what backward() of a tensor of one element does, if a frame knows all that it takes."""
     storage = root._storage
     frame, template = storage._frame, storage._template
@@ -30,15 +45,17 @@ def backward(root: Handle[Any], retain_graph: bool) -> bool:
             or storage.retaining or root.numel() != 1 or not goes_on_in(frame):
         return False
     assert template is not None
-    parts = _gradients(frame, template, root._moves)
-    owners = [] if parts is None else _owners(frame, parts)
-    if parts is None or owners is None:
+    calls = Calls(frame)
+    parts = _gradients(frame, template, root._moves, calls)
+    if parts is None:
         return False
-    _compute_gradients(owners)
-    are_known = all(value_of(x._grad, frame) is not None for x in owners
-                    if x is not None and x._grad is not None)
-    if not are_known or not goes_on_in(frame):
-        return False
+    owners = _owners(frame, parts)
+    are_said = not calls.made or all(is_clean(part) for _, part in parts)
+    if owners is None or not are_said or not _can_collect(frame, owners):
+        if calls.made:  # users' code is run once
+            root._add_to_leaves([(frame.leaf_id(number), frame.real(part))
+                                 for number, part in parts], retain_graph)
+        return bool(calls.made)
     _collect(frame, root._storage, parts, owners)
     if not retain_graph:
         storage.free_graph()
@@ -47,28 +64,35 @@ def backward(root: Handle[Any], retain_graph: bool) -> bool:
 
 def forget() -> None:
     """Forget all gradients."""
-    _parts.clear()
+    _courses.clear()
 
 
-def _gradients(frame: Frame, template: Node, moves: Any) -> Parts | None:
+def _gradients(frame: Frame, template: Node, moves: Any, calls: Calls) -> Parts | None:
     """For each leaf its number and its gradient, through which none flows."""
-    found = _parts.get((template, moves))
-    if found is not None:
-        return found
+    known = _courses.get((template, moves))
+    for course in known or ():
+        if all(calls.parts(c.node, c.cotangent) == c.parts for c in course.calls):
+            return course.parts
     if not is_clean(template):
         return None
-    here.first_serial, here.frame = frame.number, frame
+    here.first_serial, here.frame, here.pull_back = frame.number, frame, calls.parts
     try:
         node = indexing.apply(moves, template)
         pairs = gradient.leaf_gradients(node, const(1.0, node.dtype, node.shape))
-        found = [(leaf.arg, make(Op.DETACH, part.dtype, (part,))) for leaf, part in pairs]
+        parts = [(leaf.arg, make(Op.DETACH, part.dtype, (part,))) for leaf, part in pairs]
     except NeedsValue:
         return None
     finally:
-        here.first_serial = here.frame = None
-    if not are_sayable([part for _, part in found]):
+        here.first_serial = here.frame = here.pull_back = None
+    if are_sayable([part for _, part in parts]):
+        found = [] if known is None else known
+        found[COURSES - 1:] = []
+        found.insert(0, Course(tuple(calls.made.values()), parts))
+        if known is None:
+            _courses.add((template, moves), found)
+    elif not calls.made:
         return None
-    return _parts.add((template, moves), found)
+    return parts
 
 
 def _owners(frame: Frame, parts: Parts) -> list[Any] | None:
@@ -80,6 +104,13 @@ def _owners(frame: Frame, parts: Parts) -> list[Any] | None:
                                   and not _is_plain(owner._grad)):
             return None
     return owners
+
+
+def _can_collect(frame: Frame, owners: Sequence[Any]) -> bool:
+    """Whether the frame goes on, and knows what was collected."""
+    _compute_gradients(owners)
+    return all(value_of(x._grad, frame) is not None for x in owners
+               if x is not None and x._grad is not None) and goes_on_in(frame)
 
 
 def _is_plain(grad: Handle[Any]) -> bool:

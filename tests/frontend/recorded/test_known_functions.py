@@ -1,0 +1,187 @@
+"""Steps through hand-written gradients are looked up, and users' code is run as it was written."""
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import pytest
+from changing_programs import anew
+from own_gradients import KINDS, Log, swish, trained
+from tensor_values import assert_alike
+from torch_if_there import torch
+
+import lazyten as lt
+from lazyten.ir import node
+
+
+def logged(m: Any, how: str, steps: int = 6) -> Log:
+    log: Log = []
+    for _, _ in zip(range(steps), trained(m, log, how), strict=False):
+        pass
+    return log
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("how", KINDS)
+def test_steps_do_what_pytorchs_do(how: str) -> None:
+    assert_alike(logged(lt, how), logged(torch, how), rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("how", KINDS)
+def test_steps_do_what_they_do_where_nothing_is_looked_up(how: str) -> None:
+    with anew():
+        expected = logged(lt, how)
+    # (What is looked at on the way is computed with other values, so in kernels that round others.)
+    assert_alike(logged(lt, how), expected, rel=1e-12, abs=1e-15)
+
+
+@pytest.mark.parametrize("how", ["plain", "looks", "several", "twice", "evaluated"])
+def test_a_known_step_works_out_no_node(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    work_out = node._shape_of
+    monkeypatch.setattr(node, "_shape_of", lambda *args: made.append(1) or work_out(*args))
+    counts = []
+    for _, _ in zip(range(10), trained(lt, [], how), strict=False):
+        counts.append(len(made))
+        made.clear()
+    assert max(counts[6:]) <= 16, counts  # those that read the data, and what is logged
+
+
+def test_a_function_that_is_never_differentiated_leaves_no_memory() -> None:
+    class Saving(lt.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: lt.Tensor) -> lt.Tensor:
+            result = x.exp()
+            ctx.save_for_backward(x, result)
+            return result
+
+        @staticmethod
+        def backward(ctx: Any, g: lt.Tensor) -> lt.Tensor:
+            return g * ctx.saved_tensors[1]
+
+    def step(train: bool) -> None:
+        loss = Saving.apply(lt.rand(10_000).realize() * w).sum()
+        if train:
+            loss.backward()
+            w.grad = None
+        loss.item()
+
+    w = lt.ones(10_000, requires_grad=True)
+    for train in (True, False):
+        for _ in range(6):
+            step(train)
+        gc.collect()
+        gc.disable()
+        try:
+            before = lt.memory_stats("cpu").in_use
+            for _ in range(4):
+                step(train)
+            assert lt.memory_stats("cpu").in_use <= before
+        finally:
+            gc.enable()
+
+
+def test_saved_tensors_of_a_call_whose_results_are_gone() -> None:
+    kept: list[Any] = []
+
+    class Kept(lt.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: lt.Tensor) -> lt.Tensor:
+            kept.append(ctx)
+            ctx.save_for_backward(x)
+            return x * 2
+
+    w = lt.ones(2, requires_grad=True)
+    y = Kept.apply(w * 3)
+    assert kept[0].saved_tensors[0].tolist() == [3, 3]
+    assert y.tolist() == [6, 6]
+    assert kept[0].saved_tensors[0].tolist() == [3, 3]
+    del y
+    with pytest.raises(lt.GradientError, match="keep one of them"):
+        kept[0].saved_tensors  # noqa: B018
+
+
+def test_a_gradient_that_no_frame_knows_is_read_from_memory() -> None:
+    """backward() gives a leaf that was written, one that another sees, and one of another graph."""
+    other = lt.ones(3, requires_grad=True)
+    shared = lt.from_numpy(lt.arange(3.0).numpy())
+
+    class Given(lt.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: lt.Tensor, what: int) -> lt.Tensor:
+            ctx.what = what
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, g: lt.Tensor) -> Any:
+            calls.append(ctx.what)
+            retained = other * 3
+            retained.retain_grad()
+            return [other, shared, retained, lt.checkpoint(lambda x: x * 2, other)][ctx.what], None
+
+    calls: list[int] = []
+    w = lt.ones(3, requires_grad=True)
+    for what, expected in enumerate([[1.0] * 3, [0.0, 1.0, 2.0], [3.0] * 3, [2.0] * 3]):
+        for step in range(3):
+            w.grad = None
+            with lt.no_grad():
+                other.mul_(1)
+            Given.apply(w + step, what).sum().backward()
+            assert w.grad is not None and w.grad.tolist() == expected
+    assert calls == [n for n in range(4) for _ in range(3)]
+
+
+def test_users_code_runs_once_where_a_leafs_gradient_is_not_known() -> None:
+    log: Log = []
+    own = swish(lt, log)
+    w, x = lt.ones(3, requires_grad=True), lt.tensor([0.5, 1.0, 2.0])
+    view = w.reshape(3, 1)[:, 0]
+    for step in range(4):
+        w.grad = lt.ones(6)[::2] if step % 2 else lt.ones(3, requires_grad=True) * 2
+        log.clear()
+        own.apply(x, view * 1, 1.0).sum().backward()
+        assert [name for name, *_ in log] == ["forward", "backward"]
+        expected = x * (1 - x.tanh() ** 2) + (1 if step % 2 else 2)
+        assert_alike(w.grad.tolist(), expected.tolist(), rel=1e-6, abs=0)
+
+
+def test_an_error_in_backward_comes_up_and_leaves_nothing_behind() -> None:
+    class Failing(lt.autograd.Function):
+        fails = True
+
+        @staticmethod
+        def forward(ctx: Any, x: lt.Tensor) -> lt.Tensor:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, g: lt.Tensor) -> lt.Tensor:
+            if Failing.fails:
+                raise ValueError("of a user")
+            return g * 2
+
+    w = lt.ones(3, requires_grad=True)
+    for fails in (True, False, True, False):
+        Failing.fails, w.grad = fails, None
+        loss = Failing.apply(w * 3).sum()
+        if fails:
+            with pytest.raises(ValueError, match="of a user"):
+                loss.backward()
+            assert w.grad is None
+        else:
+            loss.backward()
+            assert w.grad is not None and w.grad.tolist() == [6, 6, 6]
+
+
+def test_a_gradient_of_another_device_is_refused() -> None:
+    class Away(lt.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: lt.Tensor) -> lt.Tensor:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, g: lt.Tensor) -> lt.Tensor:
+            return g.to("interpreter")
+
+    w = lt.ones(3, device="cpu", requires_grad=True)
+    with pytest.raises(lt.GradientError, match=r"on 'interpreter' for an argument of .* on 'cpu'"):
+        Away.apply(w).sum().backward()

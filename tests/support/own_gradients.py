@@ -1,0 +1,113 @@
+"""Steps of training through `autograd.Function`s that log what they do, for lazyten and PyTorch."""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+Log = list[Any]
+
+
+def swish(m: Any, log: Log, how: str = "") -> Any:
+    """A product and tanh: saves its arguments and what it gives, and keeps a mask and a number.
+    how: "looks", backward() goes on by the value of a gradient; "looks first", forward() does."""
+    class Swish(m.autograd.Function):  # type: ignore[misc, name-defined]
+        @staticmethod
+        def forward(ctx: Any, x: Any, w: Any, factor: float) -> Any:
+            log.append(("forward", tuple(x.shape), ctx.needs_input_grad))
+            y = (x * w).tanh()
+            ctx.save_for_backward(x, w, y)
+            ctx.factor, ctx.mask = factor, x > -1
+            if how == "looks first":
+                log.append(y.sum().item())
+                if x[:, 0].sum().item() > 0:
+                    y = y * 2
+            return y * factor
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            x, w, y = ctx.saved_tensors
+            log.append(("backward", ctx.factor))
+            if how == "looks":
+                log.append(g.sum().item())
+                if x[:, 0].sum().item() > 0:
+                    g = g * 2
+            slope = g * (1 - y * y) * ctx.factor * ctx.mask
+            return slope * w, slope * x, None  # summed up over the rows by apply()
+    return Swish
+
+
+def several(m: Any, log: Log) -> Any:
+    """Two outputs, of which one has no gradient, and an argument that gets none."""
+    class Several(m.autograd.Function):  # type: ignore[misc, name-defined]
+        @staticmethod
+        def forward(a: Any, b: Any) -> Any:
+            return a * b, (a > b).to(a.dtype)
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            ctx.save_for_backward(*inputs)
+            ctx.mark_non_differentiable(output[1])
+            ctx.set_materialize_grads(False)
+
+        @staticmethod
+        def backward(ctx: Any, g: Any, h: Any) -> Any:
+            _, b = ctx.saved_tensors
+            log.append(("several", h is None, ctx.needs_input_grad))
+            return g * b, None
+    return Several
+
+
+def within(m: Any, log: Log, inner: Any) -> Any:
+    """Its backward() differentiates another Function."""
+    class Within(m.autograd.Function):  # type: ignore[misc, name-defined]
+        @staticmethod
+        def forward(ctx: Any, x: Any, w: Any) -> Any:
+            ctx.save_for_backward(x, w)
+            return inner.apply(x, w, 0.5)
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            given = [x.detach().requires_grad_() for x in ctx.saved_tensors]
+            with m.enable_grad():
+                y = inner.apply(*given, 0.5)
+            log.append("within")
+            return m.autograd.grad(y, given, g)
+    return Within
+
+
+def trained(m: Any, log: Log, how: str) -> Iterator[None]:
+    """Steps of a kind; what they do, and gradients and parameters, are logged."""
+    rng = np.random.default_rng(0)
+    w = m.nn.Parameter(m.tensor(rng.normal(size=3)))
+    v = m.nn.Parameter(m.tensor(rng.normal(size=(4, 3))))
+    optimizer = m.optim.Adam([w, v], lr=0.05)
+    own = swish(m, log, how)
+    while True:
+        x = m.tensor(rng.normal(size=(4, 3)))
+        optimizer.zero_grad()
+        y = own.apply(own.apply(x + v, w, 1.5), w.detach() if how == "detached" else w, 0.5)
+        loss = (y ** 2).mean()
+        if how == "several":
+            y, mask = several(m, log).apply(y, v * 2)
+            loss = (y * mask).sum()
+        elif how == "twice":
+            loss.backward(retain_graph=True)
+        elif how == "second":
+            slope, = m.autograd.grad(loss, v, create_graph=True)
+            loss = (slope ** 2).sum() + y.sum()
+        elif how == "within":
+            loss = within(m, log, own).apply(y, w).sum()
+        elif how == "evaluated":
+            with m.no_grad():
+                log.append(own.apply(y, w, 2.0).sum().item())
+        loss.backward()
+        log.append([g is not None and g.tolist() for g in (w.grad, v.grad)])
+        optimizer.step()
+        log.append([w.tolist(), v.tolist()])
+        yield
+
+
+KINDS = ["plain", "looks", "looks first", "detached", "several", "twice", "second",
+         "within", "evaluated"]
