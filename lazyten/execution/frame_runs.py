@@ -147,6 +147,7 @@ def bound(frame: Frame) -> None:
     for first in range(0, len(pending), BATCH):
         compute(frame, pending[first:first + BATCH])
     end(frame)
+    Frame.cut_off += Frame.usual_limit
 
 
 def is_over(frame: Frame) -> bool:
@@ -156,13 +157,15 @@ def is_over(frame: Frame) -> bool:
 
 def note_step(frame: Frame) -> None:
     """A step of training is one unit, however long: from now on only what is twice as long is cut
-    where nobody looks."""
-    Frame.usual_limit = max(SHORTEST, 2 * frame.recorded)
+    where nobody looks. (What was cut may have been more than the step, so that it counts for no
+    more than makes the limit fourfold.)"""
+    length = frame.recorded + min(Frame.cut_off, Frame.usual_limit)
+    Frame.usual_limit, Frame.cut_off = max(SHORTEST, 2 * length), 0
 
 
 def forget() -> None:
     """Forget all programs."""
-    Frame.usual_limit = SHORTEST
+    Frame.usual_limit, Frame.cut_off = SHORTEST, 0
     history.forget_steps()
     _wanted.clear()
     _programs.clear()

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from operator import is_
 from typing import Any, Protocol
 
 from lazyten.execution import frame_runs
@@ -109,7 +108,7 @@ def step(optimizer: Repeatable) -> bool:
         key = (tuple(values), tuple(others), place, options)
         known = optimizer._steps.get(key)
         writes = None
-        if known is not None and all(map(is_, known.states, [part.state for part in parts])):
+        if known is not None and all(map(_is_same, known.states, [p.state for p in parts])):
             writes = _again(optimizer, known, frame)
         if writes is None:
             if place is not None:
@@ -122,6 +121,11 @@ def step(optimizer: Repeatable) -> bool:
     frame_runs.write(frame, {operands[n]._storage: template for n, template in writes},
                      [x._storage for x in operands])
     return True
+
+
+def _is_same(state: State, another: State) -> bool:
+    """Whether a state is the one that it was; those without anything are made anew each time."""
+    return state is another or not (state or another)
 
 
 def _parts(optimizer: Repeatable) -> list[Part]:

@@ -104,6 +104,8 @@ class Frame:
                  "number", "realized", "recorded", "room", "rules", "sources", "thread")
 
     usual_limit = 600
+    cut_off = 0
+    """So many operations were cut off from the step under way."""
 
     def __init__(self, device: str) -> None:
         self.device, self.number, self.thread = device, next(_numbers), get_ident()

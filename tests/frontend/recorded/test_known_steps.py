@@ -26,9 +26,11 @@ from step_kinds import (
 from tensor_values import assert_alike, counted_plans
 
 import lazyten as lt
+from lazyten.execution import frame_runs
 from lazyten.frontend.recorded import gradients, keys, lookup, sayable
 from lazyten.ir import node
 from lazyten.ir.ops import Op
+from lazyten.optim import recorded_step
 from lazyten.storage import frames
 from lazyten.storage.storage import Buffer
 
@@ -319,3 +321,27 @@ def test_memory_is_one_source_for_graphs_and_one_for_each_tensor() -> None:
     assert frame.source_in_graph(second, (2,)) is read and frame.source(second, (2,)) is read
     assert frame.source(second, (2,)) not in (own, read)  # it may have another the next time
     assert frame.sources == [first, second, second]
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_a_long_step_is_one_program_and_recorded_once(momentum: float,
+                                                      monkeypatch: pytest.MonkeyPatch) -> None:
+    model = lt.nn.Sequential(*[lt.nn.Linear(4, 4) for _ in range(40)])
+    optimizer = lt.optim.SGD(model.parameters(), lr=0.01, momentum=momentum)
+    calls: list[str] = []
+    for module, name in ((recorded_step, "_record"), (frame_runs, "_compute")):
+        def called(*args: Any, does: Any = getattr(module, name), name: str = name) -> Any:
+            calls.append(name)
+            return does(*args)
+        monkeypatch.setattr(module, name, called)
+    counts = []
+    for _ in range(8):
+        model(lt.ones(2, 4)).sum().backward()
+        lt.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+        for p in model.parameters():  # long, and nobody looks
+            p.grad.mul_(0.5).add_(0.1).clamp_(-1, 1).mul_(2.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        counts.append((calls.count("_record"), calls.count("_compute")))
+        calls.clear()
+    assert counts[0][1] > 1 and counts[-3:] == [(0, 1)] * 3, counts
