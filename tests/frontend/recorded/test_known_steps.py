@@ -329,11 +329,12 @@ def test_a_long_step_is_one_program_and_recorded_once(momentum: float,
     model = lt.nn.Sequential(*[lt.nn.Linear(4, 4) for _ in range(40)])
     optimizer = lt.optim.SGD(model.parameters(), lr=0.01, momentum=momentum)
     calls: list[str] = []
+
+    def called(does: Callable[..., Any], *args: Any) -> Any:
+        calls.append(does.__name__)
+        return does(*args)
     for module, name in ((recorded_step, "_record"), (frame_runs, "_compute")):
-        def called(*args: Any, does: Any = getattr(module, name), name: str = name) -> Any:
-            calls.append(name)
-            return does(*args)
-        monkeypatch.setattr(module, name, called)
+        monkeypatch.setattr(module, name, partial(called, getattr(module, name)))
     counts = []
     for _ in range(8):
         model(lt.ones(2, 4)).sum().backward()
