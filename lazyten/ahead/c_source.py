@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
@@ -111,9 +112,11 @@ def _function(program: Program, form: Form) -> str:
     """The function that calls the kernels."""
     places = _Places(program, form)
     lines = [f"{prototype(program, form, numbered=True)} {{"]
-    lines += [f"  {text}" for call in program.calls for text in places.call(call)]
+    calls = [[f"  {text}" for text in places.call(call)] for call in program.calls]
+    lines += chain.from_iterable(calls[:program.checked])
     lines += [f"  if (*(ulong *){places.at(check.place)} >= {check.size}u) return {number};"
               for number, check in enumerate(program.checks, 1)]
+    lines += chain.from_iterable(calls[program.checked:])
     lines += [f"  {places.copy(copy)}" for copy in program.copies]
     return "\n".join([*lines, "  return 0;", "}"])
 

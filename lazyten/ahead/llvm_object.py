@@ -16,7 +16,7 @@ from pathlib import Path
 import llvmlite.binding as llvm
 
 from lazyten.ahead.header import Form
-from lazyten.ahead.program import Kept, Place, Program, contents, packed
+from lazyten.ahead.program import Call, Kept, Place, Program, contents, packed
 from lazyten.codegen.targets.target import Target
 from lazyten.runtimes.host.host import host_target, processor
 from lazyten.runtimes.host.processors import PROCESSORS
@@ -154,16 +154,15 @@ class _Function:
         """Its text."""
         program = self.program
         most = max((len(c.arguments) for c in program.calls), default=1)
-        for call in program.calls:
-            for number, place in enumerate(call.arguments):
-                slot = self._let(f"getelementptr ptr, ptr %table, i64 {number}")
-                self.made.append(f"  store ptr {self._at(place)}, ptr {slot}")
-            self.made.append(f"  call void @{call.function}(ptr %table)")
+        for call in program.calls[:program.checked]:
+            self._call(call)
         for number, check in enumerate(program.checks, 1):
             value = self._let(f"load i64, ptr {self._at(check.place)}")
             inside = self._let(f"icmp ult i64 {value}, {check.size}")
             self.made += [f"  br i1 {inside}, label %inside{number}, label %outside{number}",
                           f"outside{number}:", f"  ret i32 {number}", f"inside{number}:"]
+        for call in program.calls[program.checked:]:
+            self._call(call)
         for copy in program.copies:
             source, target = self._at(copy.source), self._at(copy.target)
             self.made.append(f"  call void @copy_bytes(ptr {target}, ptr {source}, "
@@ -171,6 +170,12 @@ class _Function:
         given = ", ".join(f"ptr {name}" for name in self._parameters())
         return [f"define i32 @program({given}) nounwind {{", "entry:",
                 f"  %table = alloca ptr, i64 {most}", *self.made, "  ret i32 0", "}"]
+
+    def _call(self, call: Call) -> None:
+        for number, place in enumerate(call.arguments):
+            slot = self._let(f"getelementptr ptr, ptr %table, i64 {number}")
+            self.made.append(f"  store ptr {self._at(place)}, ptr {slot}")
+        self.made.append(f"  call void @{call.function}(ptr %table)")
 
     def _parameters(self) -> Iterator[str]:
         program, form = self.program, self.form

@@ -1,8 +1,8 @@
 """From a graph to calls of kernels on memory: the passes as they are, for a processor or for C.
 
 In: a `Traced`, and the target that kernels are written for. Out: a `Program`. Outputs are written
-where the caller wants them, but for what a call changes in place: that is copied at the end, once
-no index was outside.
+where the caller wants them. What a call changes in place is written there once no index was outside
+and no kernel reads what was there before, or else copied there at the end.
 """
 from __future__ import annotations
 
@@ -13,6 +13,12 @@ from lazyten.ahead.program import Call, Check, Copy, Place, Program, Source, Tra
 from lazyten.codegen.pipeline import generate
 from lazyten.codegen.targets.generated import Generated
 from lazyten.codegen.targets.target import Target
+from lazyten.execution.aliasing import (
+    aliased_outputs,
+    first_launches,
+    postponed,
+    replacements,
+)
 from lazyten.execution.checks import index_checks, reach
 from lazyten.execution.realization import Graph
 from lazyten.ir.dtype import DType
@@ -34,7 +40,13 @@ def planned(traced: Traced, target: Target, kind: Kind) -> Program:
     kernels = {k: generate(k, target) for k in dict.fromkeys(s.kernel for s in made.steps)}
     offsets, _ = packed([k.array.nbytes for k in traced.states])
     sources = [traced.reads[b] for b in graph.buffers]
-    memory = _Memory(made, sources, offsets, kind, len(checks), len(traced.outputs))
+    changed = [sources.index(s) if s in sources else -1 for s in traced.written]
+    made, _ = postponed(made, [kernels[s.kernel] for s in made.steps], {*changed} - {-1})
+    checked = 1 + max((first_launches(made).get(a, -1) for a in made.outputs[:len(checks)]),
+                      default=-1)
+    memory = _Memory(made, sources, offsets, len(checks), len(traced.outputs))
+    memory.change_in_place(_in_place(made, kernels, changed, checked))
+    memory.share_workspace(kind)
     calls, scratch = _calls(made, kernels, memory)
     copies, between = _copies(traced, made.outputs[len(checks):], memory,
                               len(memory.sizes) + len(scratch))
@@ -42,31 +54,46 @@ def planned(traced: Traced, target: Target, kind: Kind) -> Program:
         traced.name, traced.inputs, traced.outputs, traced.states, traced.constants,
         frozenset(s.number for s in traced.written if s.kind == "input"), offsets,
         (*memory.sizes, *scratch, *between), tuple(calls),
+        len(_calls_of(made, kernels, checked)),
         tuple(_check(check, memory.places[a]) for check, a in zip(
             checks, made.outputs, strict=False)),
         tuple(copies), tuple(kernels.values()))
 
 
-class _Memory:
-    """Where each array of a schedule is.
+def _in_place(made: Schedule, kernels: Mapping[Kernel, Generated], changed: Sequence[int],
+              checked: int) -> dict[int, int]:
+    """The results that are written where what they replace is, and the array that this is: those
+    of launches behind the first `checked`, after which indices are looked at."""
+    first = first_launches(made)
+    late = [a if first.get(a, -1) >= checked else -1 for a in made.outputs[-len(changed):]]
+    wanted = [(given, [a]) for given, a in zip(changed, late, strict=True)
+              if given >= 0] if changed else []
+    replacing = replacements(made, [kernels[s.kernel] for s in made.steps])
+    return aliased_outputs(made, replacing, wanted)
 
-    direct: of the arrays that are outputs, the number of the output whose memory they are.
-    """
+
+class _Memory:
+    """Where each array of a schedule is."""
 
     def __init__(self, made: Schedule, sources: Sequence[Source], offsets: Sequence[int],
-                 kind: Kind, checks: int, outputs: int) -> None:
-        self.offsets = offsets
+                 checks: int, outputs: int) -> None:
+        self.made, self.offsets = made, offsets
         self.places = {a: self.place(source) for a, source in enumerate(sources)}
-        direct: dict[int, int] = {}
         for number, array in enumerate(made.outputs[checks:checks + outputs]):
-            if array >= made.inputs:
-                direct.setdefault(array, number)
-        self.places |= {a: Place("output", number) for a, number in direct.items()}
-        lives = _lifetimes(made)
+            self.places.setdefault(array, Place("output", number))
         self.sizes: list[int] = []
+
+    def change_in_place(self, replaced: Mapping[int, int]) -> None:
+        """Let arrays have the place of others, unless they are where the caller wants them."""
+        for array, given in replaced.items():
+            self.places.setdefault(array, self.places[given])
+
+    def share_workspace(self, kind: Kind) -> None:
+        """Blocks for all other arrays."""
+        lives = _lifetimes(self.made)
         kinds: dict[Hashable, list[int]] = {}
-        for a in lives.keys() - direct.keys():
-            kinds.setdefault(kind(made.arrays[a][0]), []).append(a)
+        for a in lives.keys() - self.places.keys():
+            kinds.setdefault(kind(self.made.arrays[a][0]), []).append(a)
         for arrays in sorted(map(sorted, kinds.values())):
             blocks, sizes = share([lives[a] for a in arrays])
             self.places |= {a: Place("workspace", len(self.sizes) + block)
@@ -114,6 +141,12 @@ def _calls(made: Schedule, kernels: Mapping[Kernel, Generated],
         calls += [Call(generated.name, entry, items, tuple(arguments))
                   for entry, items in zip(generated.entries, generated.work_items, strict=True)]
     return calls, scratch
+
+
+def _calls_of(made: Schedule, kernels: Mapping[Kernel, Generated], launches: int) -> list[str]:
+    """The functions that the first launches call."""
+    steps = made.steps[:sum(made.launches[:launches])]
+    return [entry for step in steps for entry in kernels[step.kernel].entries]
 
 
 def _moved(place: Place, offset: int) -> Place:

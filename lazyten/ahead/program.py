@@ -121,7 +121,8 @@ class Copy:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
-    """A function as calls of kernels, in order, then checks of indices, then copies.
+    """A function as calls of kernels, in order, and at the end copies. After the first `checked`
+    calls indices are looked at.
 
     blocks: the bytes of each block of the workspace. offsets: where each state begins in the block
     of states. written: numbers of inputs that a call changes.
@@ -136,6 +137,7 @@ class Program:
     offsets: tuple[int, ...]
     blocks: tuple[int, ...]
     calls: tuple[Call, ...]
+    checked: int
     checks: tuple[Check, ...]
     copies: tuple[Copy, ...]
     kernels: tuple[Generated, ...]

@@ -10,18 +10,27 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import NamedTuple
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from lazyten.schedule.cost import StoredValue
 from lazyten.schedule.schedule import Schedule
 from lazyten.schedule.steps import Step
-from lazyten.storage.device import Program
 
+
+class InPlace(Protocol):
+    """A program, or the text that becomes one."""
+
+    @property
+    def in_place(self) -> Collection[tuple[int, int]]:
+        """Outputs and inputs, by the numbers of their arguments, that may be one memory."""
+
+
+P = TypeVar("P", bound=InPlace)
 Replacing = frozenset[tuple[int, int]]
 """Pairs of arrays (written, read): the first may have the memory of the second."""
 
 
-def replacements(made: Schedule, programs: Sequence[Program]) -> Replacing:
+def replacements(made: Schedule, programs: Sequence[InPlace]) -> Replacing:
     """The pairs of which one step reads the second for the last time and writes the first.
 
     No other step of its launch, which may run at the same time, touches the second, which is no
@@ -43,8 +52,8 @@ def replacements(made: Schedule, programs: Sequence[Program]) -> Replacing:
     return frozenset(found)
 
 
-def postponed(made: Schedule, programs: Sequence[Program],
-              wanted: Collection[int]) -> tuple[Schedule, tuple[Program, ...]]:
+def postponed(made: Schedule, programs: Sequence[P],
+              wanted: Collection[int]) -> tuple[Schedule, tuple[P, ...]]:
     """The same launches, those that replace inputs `wanted` after the last that reads these, unless
     something in between needs their results."""
     last, launches = _last_launches(made), _taken_apart(made, programs)
@@ -66,16 +75,16 @@ def postponed(made: Schedule, programs: Sequence[Program],
     return made, tuple(p.program for p in parts)
 
 
-class _Part(NamedTuple):
+class _Part(NamedTuple, Generic[P]):
     """A step, with what belongs to it."""
 
     step: Step
-    program: Program
+    program: P
     stored: tuple[StoredValue, ...]
     saved: float
 
 
-def _taken_apart(made: Schedule, programs: Sequence[Program]) -> list[list[_Part]]:
+def _taken_apart(made: Schedule, programs: Sequence[P]) -> list[list[_Part[P]]]:
     """The steps of each launch."""
     stored = iter(made.stored)
     parts = (_Part(step, program, tuple(islice(stored, len(step.kernel.outputs))), saved)
