@@ -72,7 +72,7 @@ def lbfgs(x: lt.Tensor) -> None:
 
 FUNCTIONS: dict[str, tuple[Callable[..., Any], str]] = {
     "looks at a value": (lambda x: x if x.sum() > 0 else -x, "without Python: reading a tensor's"),
-    "draws": (lambda x: x + lt.rand(2), "draws random numbers: export a model after eval"),
+    "draws": (lambda x: x + lt.rand(3), "draws random numbers: export a model after eval"),
     "drops": (nn.Dropout(), "draws random numbers: export a model after eval"),
     "prints": (lambda x: print("hello") or x, r"without Python: print\(\)"),
     "reads a clock": (lambda x: x * time.time(), "reading a clock"),
