@@ -5,7 +5,7 @@ seem to depend on the cotangent. So they are made when that is known, after the 
 """
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import CellType
@@ -13,17 +13,30 @@ from typing import Any
 
 from lazyten.autodiff import hooks
 from lazyten.autodiff.gradient import vjp
+from lazyten.frontend.recorded.slots import recorded_in, templates_of
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
-from lazyten.ir.node import Node, cast, const, make, move, reshape, substitute, toposort
+from lazyten.ir.node import (
+    GradientRule,
+    Node,
+    cast,
+    const,
+    make,
+    move,
+    reshape,
+    substitute,
+    toposort,
+)
 from lazyten.ir.ops import Op
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math.elementwise import with_gradient
 from lazyten.random import get_rng_state, set_rng_state
 from lazyten.storage import tracing
+from lazyten.storage.frames import Frame
 from lazyten.storage.storage import new_leaf_id
 from lazyten.support.errors import ArgumentError
 from lazyten.support.grad_mode import no_grad
+from lazyten.support.remembered import Remembered
 from lazyten.support.trees import flatten
 
 OPTIONS = ("use_reentrant", "preserve_rng_state", "determinism_check", "debug", "early_stop")
@@ -44,7 +57,7 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     if not callable(function):
         raise ArgumentError(f"checkpoint of {function!r:.40}: give the function, and then its "
                             f"arguments")
-    inputs = [x.node for x in flatten((args, kwargs))[0] if isinstance(x, Tensor)]
+    inputs = _Inputs([x for x in flatten((args, kwargs))[0] if isinstance(x, Tensor)])
     buffers = _buffers(function)
     known = bool(buffers) and tracing.current() is None  # a trace cannot go back to numbers
     before, versions = get_rng_state() if known else None, [b._storage.version for b in buffers]
@@ -86,11 +99,36 @@ def _called_again(result: Any, call: Callable[[], Any], state: Any) -> None:
             return
 
 
-def _mapped(result: Any, inputs: list[Node]) -> Any:
+class _Inputs:
+    """The values of a function's arguments before it is called: in the frame under way, if that
+    knows them all."""
+
+    def __init__(self, tensors: list[Tensor]) -> None:
+        found = templates_of(tensors) if tensors else None
+        self.frame: Frame | None = found and found[0]
+        self.nodes = found[1] if found else [x.node for x in tensors]
+
+    def checkpointed(self, output: Tensor) -> Tensor:
+        """What the function gave, whose gradient is that of a copy that is computed again."""
+        found = None if self.frame is None else templates_of([output])
+        if found is None or found[0] is not self.frame:
+            if self.frame is not None:
+                self.frame, self.nodes = None, [*map(self.frame.real, self.nodes)]
+            return Tensor._of(_checkpointed(output.node, self.nodes), output.device, True)
+        frame, (value,) = found
+        key = value, tuple(self.nodes)
+        template = _known.get(key) or _known.add(key, _checkpointed(value, self.nodes, _again))
+        result: Tensor = recorded_in(frame, template)
+        return result
+
+
+_known: Remembered[Node] = Remembered(512, 64)
+"""Templates of checkpoints, by those of what functions give and of their arguments."""
+
+
+def _mapped(result: Any, inputs: _Inputs) -> Any:
     if isinstance(result, Tensor):
-        if not result.requires_grad:
-            return result
-        return Tensor._of(_checkpointed(result.node, inputs), result.device, True)
+        return inputs.checkpointed(result) if result.requires_grad else result
     if isinstance(result, list | tuple):
         return type(result)(_mapped(x, inputs) for x in result)
     if isinstance(result, dict):
@@ -98,7 +136,7 @@ def _mapped(result: Any, inputs: list[Node]) -> Any:
     return result
 
 
-def _checkpointed(output: Node, inputs: list[Node]) -> Node:
+def _checkpointed(output: Node, inputs: Sequence[Node], rule: GradientRule | None = None) -> Node:
     """`output`, whose gradient is that of a copy that is computed again."""
     known = set(inputs)
     order = toposort([output], lambda n: () if n in known or n.op is Op.LEAF else n.src)
@@ -107,7 +145,16 @@ def _checkpointed(output: Node, inputs: list[Node]) -> Node:
     if not kept:
         return output
     value = make(Op.DETACH, output.dtype, (output,))
-    return with_gradient(value, kept, _Again(output, kept))
+    return with_gradient(value, kept, rule or _Again(output, kept))
+
+
+def _again(g: Node, node: Node) -> tuple[Node | None, ...]:
+    """The gradient of a checkpoint in a template, which holds nothing that is not there. Over real
+    memory two inputs may be one, which has it once."""
+    value, *inputs = node.src
+    kept = tuple(dict.fromkeys(inputs))
+    found = dict(zip(kept, _Again(value.src[0], kept)(g, node), strict=True))
+    return tuple([found.pop(x, None) for x in inputs])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -249,6 +249,13 @@ def _checkpoint(p: Program) -> None:
     p.y = checkpoint(lambda y: (y @ p.w).sin(), p.y, use_reentrant=False)
 
 
+def _checkpointed_function(p: Program) -> None:
+    def called(y: lt.Tensor) -> list[lt.Tensor]:
+        return [_Doubled.apply(F.dropout(y, 0.5) * p.b), y.detach() * 2, (p.x * p.s) @ p.w]
+    first, second, third = checkpoint(called, p.y * p.w)
+    p.y = first.tanh() + second.sin() * third
+
+
 def _no_graph(p: Program) -> None:
     with lt.no_grad():
         p.kept = [*p.kept[-2:], p.y.argmax(1), p.carried * 2]
@@ -258,7 +265,8 @@ ACTS: list[Callable[[Program], None]] = [
     _product, _sum, _views, _write, _write_view, _write_result, _use_state, _dropout, _norm,
     _branch, _number, _positions, _split, _keep, _read_kept, _backward, _loss_first, _step,
     _by_hand, _clear, _zero, _no_grad, _alias, _hook, _double, _shared, _look, _masked_write,
-    _einsum, _carry, _input_gradient, _function, _functions, _checkpoint, _no_graph]
+    _einsum, _carry, _input_gradient, _function, _functions, _checkpoint,
+    _checkpointed_function, _no_graph]
 
 
 def run(courses: list[list[Callable[[Program], None]]], order: list[int]) -> Values:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -83,7 +84,7 @@ def trained(m: Any, log: Log, how: str) -> Iterator[None]:
     w = m.nn.Parameter(m.tensor(rng.normal(size=3)))
     v = m.nn.Parameter(m.tensor(rng.normal(size=(4, 3))))
     optimizer = m.optim.Adam([w, v], lr=0.05)
-    own = swish(m, log, how)
+    own, silent = swish(m, log, how), swish(m, [])
     while True:
         x = m.tensor(rng.normal(size=(4, 3)))
         optimizer.zero_grad()
@@ -97,6 +98,10 @@ def trained(m: Any, log: Log, how: str) -> Iterator[None]:
         elif how == "second":
             slope, = m.autograd.grad(loss, v, create_graph=True)
             loss = (slope ** 2).sum() + y.sum()
+        elif how == "checkpointed":  # (PyTorch calls the function again, and logs that)
+            again = import_module(f"{m.__name__}.utils.checkpoint").checkpoint
+            y = again(lambda y: [v.sin(), silent.apply(y * v, w, 0.5)], y, use_reentrant=False)
+            loss = (y[0] * y[1]).sum()
         elif how == "within":
             loss = within(m, log, own).apply(y, w).sum()
         elif how == "evaluated":
@@ -110,4 +115,4 @@ def trained(m: Any, log: Log, how: str) -> Iterator[None]:
 
 
 KINDS = ["plain", "looks", "looks first", "detached", "several", "twice", "second",
-         "within", "evaluated"]
+         "within", "evaluated", "checkpointed"]

@@ -61,7 +61,11 @@ def _node_of(value: Value) -> Node:
 
 def attached(frame: Frame, value: Node, inputs: Sequence[Node], slot: Slot) -> Any:
     """A tensor with this value, whose gradient for inputs is given by the rule in a slot."""
-    template = make(Op.CUSTOM_GRADIENT, value.dtype, (value, *inputs), slot)
+    return recorded_in(frame, make(Op.CUSTOM_GRADIENT, value.dtype, (value, *inputs), slot))
+
+
+def recorded_in(frame: Frame, template: Node) -> Any:
+    """A tensor of this value, whose gradients may be asked for."""
     are_sayable([template])
     frame.recorded += 1
     return fresh_tensor(frame, interned(template, (), False, None, True, False))

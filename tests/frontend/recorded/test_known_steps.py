@@ -47,6 +47,16 @@ def test_programs_that_change_their_course_see_what_they_see_without(
     assert_alike(run(courses, order), expected, rel=1e-8, abs=1e-9)
 
 
+def test_a_leaf_that_a_checkpoint_reads_twice_in_a_frame_has_its_gradient_once() -> None:
+    acts = {act.__name__: act for act in ACTS}
+    courses = [[acts[name] for name in course.split()] for course in (
+        "_checkpointed_function _hook", "_product _input_gradient _write",
+        "_checkpointed_function _loss_first")]
+    with anew():
+        expected = run(courses, [0, 1, 2])
+    assert_alike(run(courses, [0, 1, 2]), expected, rel=1e-8, abs=1e-9)
+
+
 # ---- what a known step does, and does not --------------------------------------------------------
 
 def test_a_step_that_came_before_works_out_no_node(monkeypatch: pytest.MonkeyPatch) -> None:
