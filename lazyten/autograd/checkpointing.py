@@ -113,7 +113,7 @@ class _Inputs:
         found = None if self.frame is None else templates_of([output])
         if found is None or found[0] is not self.frame:
             if self.frame is not None:
-                self.frame, self.nodes = None, [*map(self.frame.real, self.nodes)]
+                self.nodes, self.frame = [*map(self.frame.real, self.nodes)], None
             return Tensor._of(_checkpointed(output.node, self.nodes), output.device, True)
         frame, (value,) = found
         key = value, tuple(self.nodes)
