@@ -45,7 +45,9 @@ def packages(folder: Path, *left_out: str) -> dict[str, str]:
     for package, names in {opencl_intel.PACKAGE: (opencl_intel.LIBRARY,),
                            **opencl_intel.NEEDED}.items():
         if package in left_out:
-            continue
+            if not any(True for _ in metadata.distributions(name=package)):
+                continue
+            names = ()  # hides the one that is installed
         info = folder / f"{package.replace('-', '_')}-1.0.dist-info"
         info.mkdir(parents=True)
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
