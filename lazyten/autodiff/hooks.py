@@ -5,8 +5,10 @@ same way from the same values are one here.
 """
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
+from threading import local
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -19,6 +21,24 @@ _of_leaves: dict[int, dict[int, Hook]] = {}
 _after: dict[int, dict[int, Callable[[Any], None]]] = {}
 _numbers = count()
 _LAST = 1 << 62
+
+
+class _Walk(local):
+    is_inner = False
+
+
+_walk = _Walk()
+
+
+@contextmanager
+def inner_walk(is_inner: bool = True) -> Iterator[None]:
+    """Within this block a part of a walk is walked on its own: its leaves' gradients are parts of
+    sums, which hooks are told of at the end of the whole. is_inner False: walks are a user's."""
+    before, _walk.is_inner = _walk.is_inner, is_inner
+    try:
+        yield
+    finally:
+        _walk.is_inner = before
 
 
 class RemovableHandle:
@@ -83,7 +103,7 @@ def are_registered() -> bool:
 
 def passed(node: Node, gradient: Node) -> Node:
     """A gradient of `node` after its hooks."""
-    if not _of_leaves and not _of_values:
+    if not _of_leaves and not _of_values or _walk.is_inner and node.op is Op.LEAF:
         return gradient
     found = _of_leaves.get(node.arg) if node.op is Op.LEAF else _of_values.get(node)
     for _, hook in sorted((found or {}).items()):

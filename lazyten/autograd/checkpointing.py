@@ -172,7 +172,8 @@ class _Again:
         ends = {x: make(Op.LEAF, x.dtype, (make(Op.DETACH, x.dtype, (copy,)),), new_leaf_id())
                 for x, copy in copies.items()}
         again, = substitute([self.output], ends)
-        found = vjp(again, g, [ends.get(x, x) for x in self.inputs])
+        with hooks.inner_walk():
+            found = vjp(again, g, [ends.get(x, x) for x in self.inputs])
         parts = iter(substitute([part for part in found if part is not None],
                                 {ends[x]: copy for x, copy in copies.items()}))
         return tuple(None if part is None else next(parts) for part in found)

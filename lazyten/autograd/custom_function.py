@@ -6,6 +6,7 @@ from functools import wraps
 from typing import Any, NamedTuple, NoReturn, TypeVar
 from weakref import ReferenceType, ref
 
+from lazyten.autodiff import hooks
 from lazyten.frontend.recorded.slots import attached, templates_of
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node, const, make
@@ -205,7 +206,7 @@ class _Rule:
             Tensor._of(const(0, k[1], k[0]), k[2]) if k and self.ctx._materialize else None
             for k in self.kinds]
         given[self.number] = g
-        with enable_grad():
+        with enable_grad(), hooks.inner_walk(False):
             result = self.function.backward(self.ctx, *given)
             parts = list(result) if isinstance(result, tuple) else [result]
             if len(parts) != len(self.devices):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tensor_values import assert_alike
 from torch_if_there import torch
 
 import lazyten as lt
@@ -59,6 +60,22 @@ def test_a_hook_sees_the_sum_over_all_uses(device: str) -> None:
         h.register_hook(lambda g, seen=seen: seen.append(g.tolist()))
         (h.sum() + (h * 2).sum()).backward()
         assert seen == [[3.0, 3.0, 3.0]]
+
+
+def hooked_checkpoint(m: Any, x: Any) -> list[Any]:
+    """What a hook of a leaf sees that a checkpoint uses, beside another use."""
+    seen: list[Any] = []
+    x.register_hook(lambda g: (seen.append(g.tolist()), g * 0.5)[1])
+    kept = import_module(f"{m.__name__}.utils.checkpoint").checkpoint
+    for y in (x.detach().requires_grad_(), x * 2):
+        (kept(lambda v: (v * x).sin(), y, use_reentrant=False) + x).sum().backward()
+    return [*seen, x.grad.tolist()]
+
+
+@pytest.mark.torch
+def test_a_hook_of_a_leaf_that_a_checkpoint_uses_sees_the_sum(device: str) -> None:
+    assert_alike(hooked_checkpoint(lt, leaf(device)), hooked_checkpoint(torch, torch_leaf()),
+                 rel=1e-12, abs=0)
 
 
 def hooked_views(x: Any) -> list[Any]:
