@@ -5,6 +5,7 @@ nothing else of a library, allocates nothing, and says itself what compilers mus
 """
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
@@ -29,14 +30,19 @@ GUARDS = """\
 #elif defined(__GNUC__)
 #pragma GCC optimize("fp-contract=off")
 #endif"""
-SIGNED = """\
+TYPES = """\
 #include <limits.h>
 #if CHAR_MIN == 0
 #define char signed char
 #endif
-_Static_assert(sizeof(long) == 8, "made for systems whose long has 64 bits");"""
-DIALECT = replace(C, name="c-ahead", kernel="static void", head=(GUARDS, *C.head, SIGNED))
-"""C that does not depend on options of the compiler, in functions that are the file's own."""
+#if LONG_MAX == INT32_MAX
+#define long long long
+#endif"""
+LONG = re.compile(r"\b(0x[0-9a-f]+|[0-9]+)ul\b")
+"""A number of 64 bits as kernels spell it."""
+DIALECT = replace(C, name="c-ahead", kernel="static void", head=(GUARDS, *C.head, TYPES))
+"""C that does not depend on options of the compiler, nor on which types have a sign or 64 bits, in
+functions that are the file's own."""
 TARGET = Target("c", vector_bytes=4, language=DIALECT, most_lanes=1)
 IN_A_LINE = 12
 
@@ -62,7 +68,7 @@ def source(program: Program, form: Form, file: str) -> str:
         parts += [_initialize(program)] if program.states else []
     if program.blocks and not form.by_caller:
         parts.append(f"static _Alignas(64) uchar workspace[{max(program.workspace_bytes, 1)}];")
-    parts += [k.source for k in program.kernels]
+    parts += [LONG.sub(r"\1ull", k.source) for k in program.kernels]
     return "\n\n".join([*parts, _function(program, form)]) + "\n"
 
 

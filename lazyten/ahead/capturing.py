@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from lazyten.ahead.naming import argument_names, chosen, identifiers, known_names
+from lazyten.ahead.naming import argument_names, chosen, identifiers, known_names, options
 from lazyten.ahead.program import Array, Kept, Source, Traced
 from lazyten.capture.capture import Capture
 from lazyten.capture.captured import Captured, HostInput, StorageSource, TensorSpec
@@ -40,6 +40,7 @@ class _Listener(Capture):
         super().__init__(arguments, environment, whole=True)
         self.number_names: list[str] = []
         self.names: dict[Storage, str] = {}
+        self.options: set[Storage] = set()
 
     def host_input(self, refresh: Callable[[], np.ndarray[Any, Any]], dtype: DType, size: int,
                    device: str, name: str = "") -> Node:
@@ -129,6 +130,7 @@ def _captured(function: Callable[..., Any], leaves: Sequence[Any], structure: Br
                        if isinstance(x, Tensor) else x for x in found]
             conclude(listener, unflatten(iter(results), shape))
             listener.names = known_names(function, environment)
+            listener.options = {storage for storage, _ in options(environment)}
             check_unchanged(listener, getattr(function, "__name__", "given"))
             _check_kept(listener.captured)
     finally:
@@ -155,6 +157,7 @@ class _Graphs:
     def __init__(self, listener: _Listener, given: Sequence[Tensor],
                  inputs: Sequence[Array]) -> None:
         self.captured, self.names = listener.captured, listener.names
+        self.options = listener.options
         self.number_names = listener.number_names
         self.inputs, self.given = tuple(inputs), given
         self.written = [number for number, _ in self.captured.written]
@@ -181,7 +184,8 @@ class _Graphs:
             if source is not None and self._argument(source) is not None:
                 reads[memory] = Source("input", self._argument(source) or 0)
             elif number in self.written or isinstance(memory, Placeholder) \
-                    and memory.kind == "host":
+                    and memory.kind == "host" or source is not None \
+                    and self._storage(source) in self.options:
                 reads[memory] = Source("state", len(states))
                 states.append((self._name(memory, source), self._contents(memory, source)))
             else:

@@ -104,7 +104,19 @@ def known_names(function: Callable[..., Any], environment: Environment) -> dict[
                 for key, found in state.items():
                     if isinstance(found, Tensor):
                         names.setdefault(found._storage, f"{of}.{key}")
+    for storage, key in options(environment):
+        names.setdefault(storage, key)
     for name, value in roots:
         if isinstance(value, Tensor):
             names.setdefault(value._storage, name)
     return names
+
+
+def options(environment: Environment) -> Iterator[tuple[Storage, str]]:
+    """The tensors among the options of optimizers, such as a learning rate, with their names."""
+    for watched in environment.watched:
+        if isinstance(watched.value, Optimizer):
+            for group in watched.value.param_groups:
+                for key, value in group.items():
+                    if isinstance(value, Tensor):
+                        yield value._storage, key

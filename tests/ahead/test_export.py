@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import shutil
 import subprocess
 import tempfile
@@ -175,6 +176,30 @@ def test_a_step_goes_on_where_python_is(way: str, tmp_path: Path) -> None:
     if way == ".c" and shutil.which("cc") is None:
         pytest.skip("there is no C compiler")
     check_losses("Adam", tmp_path / f"step{way}", steps_before=2)
+
+
+def test_a_learning_rate_that_is_a_tensor_is_a_part_of_the_state(tmp_path: Path) -> None:
+    rate = lt.tensor(0.1)
+    step, _, batches = training(lambda p: optim.Adam(p, rate, capturable=True))
+    made = lt.export(step, batches[0], tmp_path / "step.o")
+    names = [a.name for a in made.states]
+    memory = memory_for(made, {"x": batches[0][0].numpy(), "label": batches[0][1].numpy()})
+    program, place = Loaded(made), sum(-(-a.nbytes // 64) * 16 for a in
+                                       made.states[:names.index("lr")])
+    program.initialize(memory)
+    for n, (x, label) in enumerate(batches):
+        memory["state"].view(np.float32)[place] = 0.1 / (1 + n)
+        rate.fill_(0.1 / (1 + n))
+        memory["x"][:], memory["label"][:] = x.numpy().ravel(), label.numpy()
+        assert program.run(memory) == 0
+        assert memory["output"][0] == pytest.approx(step(x, label).item(), 2e-5)
+
+
+def test_c_source_does_not_say_that_long_has_64_bits(tmp_path: Path) -> None:
+    made = lt.export(lambda x: (x * 2**40 + 0.5).long() // 3, lt.zeros(3), tmp_path / "f.c")
+    text = made.files[0].read_text()
+    assert re.search(r"\dull\b", text) and not re.search(r"\dul\b", text)
+    assert "#if LONG_MAX == INT32_MAX\n#define long long long" in text
 
 
 @needs_cc
