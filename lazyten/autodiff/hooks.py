@@ -5,7 +5,8 @@ same way from the same values are one here.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import ChainMap
+from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from itertools import count
 from threading import local
@@ -16,7 +17,7 @@ from lazyten.ir.node import Node
 from lazyten.ir.ops import Op
 
 Hook = Callable[[Node], Node | None]
-_of_values: WeakKeyDictionary[Node, dict[int, Hook]] = WeakKeyDictionary()
+_of_values: WeakKeyDictionary[Node, MutableMapping[int, Hook]] = WeakKeyDictionary()
 _of_leaves: dict[int, dict[int, Hook]] = {}
 _after: dict[int, dict[int, Callable[[Any], None]]] = {}
 _numbers = count()
@@ -24,10 +25,14 @@ _LAST = 1 << 62
 
 
 class _Walk(local):
+    """The walk under way in a thread. passed: gives a gradient after its hooks, where these are not
+    those of this module, as in a walk over templates."""
+
     is_inner = False
+    passed: Callable[[Node, Node], Node] | None = None
 
 
-_walk = _Walk()
+walk = _walk = _Walk()
 
 
 @contextmanager
@@ -44,7 +49,7 @@ def inner_walk(is_inner: bool = True) -> Iterator[None]:
 class RemovableHandle:
     """What registering a hook gives: remove() takes it away again."""
 
-    def __init__(self, hooks: dict[int, Any], number: int) -> None:
+    def __init__(self, hooks: MutableMapping[int, Any], number: int) -> None:
         self._hooks, self._number = hooks, number
 
     def remove(self) -> None:
@@ -76,7 +81,7 @@ def register_after(leaf_id: int, hook: Callable[[Any], None]) -> RemovableHandle
     return _registered(_after.setdefault(leaf_id, {}), hook)
 
 
-def _registered(hooks: dict[int, Any], hook: Any, start: int = 0) -> RemovableHandle:
+def _registered(hooks: MutableMapping[int, Any], hook: Any, start: int = 0) -> RemovableHandle:
     number = start + next(_numbers)
     hooks[number] = hook
     return RemovableHandle(hooks, number)
@@ -101,9 +106,36 @@ def are_registered() -> bool:
     return any(any(table.values()) for table in (_of_leaves, _of_values, _after) if table)
 
 
+def are_of_values() -> bool:
+    """Whether there is any but those of leaves' gradients."""
+    return any(any(table.values()) for table in (_of_values, _after) if table)
+
+
+def of_leaves() -> dict[int, dict[int, Hook]]:
+    """Those of leaves' gradients, by the leaves' ids."""
+    return {leaf_id: table for leaf_id in list(_of_leaves)
+            if (table := _of_leaves.get(leaf_id))}
+
+
+def add(table: dict[int, Any], hook: Any) -> RemovableHandle:
+    """Register a hook in a table that is kept elsewhere."""
+    return _registered(table, hook)
+
+
+def watch(node: Node, table: dict[int, Any]) -> None:
+    """Have the hooks of a table that is kept elsewhere called with each gradient of `node`, too."""
+    before = _of_values.get(node)
+    if before is not table:
+        _of_values[node] = table if before is None else ChainMap(before, table)
+
+
 def passed(node: Node, gradient: Node) -> Node:
     """A gradient of `node` after its hooks."""
-    if not _of_leaves and not _of_values or _walk.is_inner and node.op is Op.LEAF:
+    if _walk.is_inner and node.op is Op.LEAF:
+        return gradient
+    if _walk.passed is not None:
+        return _walk.passed(node, gradient)
+    if not _of_leaves and not _of_values:
         return gradient
     found = _of_leaves.get(node.arg) if node.op is Op.LEAF else _of_values.get(node)
     for _, hook in sorted((found or {}).items()):

@@ -81,7 +81,7 @@ def _buffers(function: Any) -> list[Tensor]:
 def _called_again(result: Any, call: Callable[[], Any], state: Any) -> None:
     """Have a gradient of the result write to buffers a second time, as a batch normalization does
     in PyTorch, where the call itself is repeated; with the random numbers of the first time."""
-    def repeated(g: Node) -> None:
+    def repeated(g: Tensor) -> None:
         if state is None or tracing.current() is not None:
             with no_grad():
                 call()
@@ -95,7 +95,7 @@ def _called_again(result: Any, call: Callable[[], Any], state: Any) -> None:
             set_rng_state(after)
     for x in flatten(result)[0]:
         if isinstance(x, Tensor) and x.requires_grad:
-            hooks.register(x.node, repeated)
+            x.register_hook(repeated)
             return
 
 

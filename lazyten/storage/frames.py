@@ -19,6 +19,7 @@ from threading import get_ident, local
 from typing import Any, NoReturn, Protocol, cast
 from weakref import ReferenceType, WeakKeyDictionary, WeakValueDictionary, ref
 
+from lazyten.autodiff import hooks
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, Shape, make, rebuild, reshape, set_history, toposort, unshaped
 from lazyten.ir.ops import Op
@@ -94,14 +95,16 @@ class Frame:
     sources: buffers by number. leaf_numbers: those of leaves, by their ids. made: storages that got
     a value in it, up to `room` until those that are gone are left out. realized: templates of
     values that keep their graph, or that others are made of, and are in memory. lifted: graphs over
-    real memory and their templates. rules: those in slots. recorded: how many operations; limit:
+    real memory and their templates. rules: those in slots. hooks: of
+    gradients of values, by their templates. recorded: how many operations; limit:
     how many until what it made is computed. is_resumed: whether something of it was computed
     before.
     """
 
     __slots__ = ("__weakref__", "_before", "_found_in_graphs", "_leaf_ids", "_memory", "_numbers",
-                 "_real", "base", "device", "is_resumed", "leaf_numbers", "lifted", "limit", "made",
-                 "number", "realized", "recorded", "room", "rules", "sources", "thread")
+                 "_real", "base", "device", "hooks", "is_resumed", "leaf_numbers", "lifted",
+                 "limit", "made", "number", "realized", "recorded", "room", "rules", "sources",
+                 "thread")
 
     usual_limit = 600
     cut_off = 0
@@ -124,6 +127,7 @@ class Frame:
         self._leaf_ids: list[int] = []
         self.lifted: dict[Node, Node] = {}
         self.rules: list[Rule] = []
+        self.hooks: dict[Node, dict[int, Any]] = {}
         self._real: dict[Node, Node] = {}
         self._memory: WeakKeyDictionary[Storage, tuple[Buffer, Node]] = WeakKeyDictionary()
 
@@ -220,6 +224,13 @@ class Frame:
         self.rules.append(rule)
         return Slot(len(self.rules) - 1)
 
+    def hooks_of(self, template: Node) -> dict[int, Any]:
+        """Where to register what is called with gradients of a value."""
+        table = self.hooks.setdefault(template, {})
+        if template in self._real:
+            hooks.watch(self._real[template], table)
+        return table
+
     def real(self, template: Node) -> Node:
         """The graph over real memory."""
         known, rules = self._real, []
@@ -238,6 +249,8 @@ class Frame:
                 known[node] = rebuild(node, sources) if node.op is not Op.LEAF else \
                     make(Op.LEAF, node.dtype, sources, self.leaf_id(node.arg), node.place)
             self.lifted[known[node]] = node
+            if node in self.hooks:
+                hooks.watch(known[node], self.hooks[node])
             if node in self.realized:
                 self._register(known[node], self.realized[node])
         for rule in rules:
@@ -247,6 +260,8 @@ class Frame:
     def of_memory(self, template: Node, node: Node) -> None:
         """This is a template's graph over real memory."""
         self._real.setdefault(template, node)
+        if template in self.hooks:
+            hooks.watch(node, self.hooks[template])
 
     def realize(self, template: Node, buffer: Buffer) -> None:
         """A value that keeps its graph, or is read again, is in this memory."""

@@ -40,6 +40,7 @@ class Program:
         self.s = lt.tensor(self.rng.normal(size=(COUNT, COUNT)))
         self.optimizer = lt.optim.Adam([self.w, self.b], lr=0.01)
         self.kept: list[lt.Tensor] = []
+        self.handles: list[Any] = []
         self.carried = self.s.detach().clone()
         self.array = self.rng.normal(size=(COUNT, COUNT))
         self.outside = lt.from_numpy(self.array)
@@ -166,6 +167,19 @@ def _hook(p: Program) -> None:
         p.y.register_hook(lambda g: g * 0.5)
 
 
+def _hooks(p: Program) -> None:
+    """One of a view that looks at values and goes on by them, and one of a leaf, removed later."""
+    for handle in p.handles[1:]:
+        handle.remove()
+    p.handles = [*p.handles[:1], p.w.register_hook(lambda g: g * 1.25)]
+    if p.y.requires_grad:
+        p.y = p.y + 0
+        z = p.y.reshape(-1)
+        z.register_hook(lambda g: p.seen.append(g.sum().item()))
+        z.register_hook(lambda g: g.clone() if g[0].item() > 0 else g * p.s.mean())
+        p.y = z.reshape(COUNT, COUNT) * p.x
+
+
 def _double(p: Program) -> None:
     p.y = p.y.double().float().double()
 
@@ -264,8 +278,8 @@ def _no_graph(p: Program) -> None:
 ACTS: list[Callable[[Program], None]] = [
     _product, _sum, _views, _write, _write_view, _write_result, _use_state, _dropout, _norm,
     _branch, _number, _positions, _split, _keep, _read_kept, _backward, _loss_first, _step,
-    _by_hand, _clear, _zero, _no_grad, _alias, _hook, _double, _shared, _look, _masked_write,
-    _einsum, _carry, _input_gradient, _function, _functions, _checkpoint,
+    _by_hand, _clear, _zero, _no_grad, _alias, _hook, _hooks, _double, _shared, _look,
+    _masked_write, _einsum, _carry, _input_gradient, _function, _functions, _checkpoint,
     _checkpointed_function, _no_graph]
 
 

@@ -84,6 +84,9 @@ def trained(m: Any, log: Log, how: str) -> Iterator[None]:
     w = m.nn.Parameter(m.tensor(rng.normal(size=3)))
     v = m.nn.Parameter(m.tensor(rng.normal(size=(4, 3))))
     optimizer = m.optim.Adam([w, v], lr=0.05)
+    if how == "leaf hooked":
+        w.register_hook(lambda g: g.clamp(-0.5, 0.5))
+        v.register_hook(lambda g: log.append(("hook", g.sum().item())))
     own, silent = swish(m, log, how), swish(m, [])
     while True:
         x = m.tensor(rng.normal(size=(4, 3)))
@@ -102,6 +105,13 @@ def trained(m: Any, log: Log, how: str) -> Iterator[None]:
             again = import_module(f"{m.__name__}.utils.checkpoint").checkpoint
             y = again(lambda y: [v.sin(), silent.apply(y * v, w, 0.5)], y, use_reentrant=False)
             loss = (y[0] * y[1]).sum()
+        elif how == "hooked":
+            z = y * 2
+            z.register_hook(lambda g: g * 0.5)
+            z.register_hook(lambda g: log.append(("hook", g.tolist())))
+            z.reshape(12).register_hook(lambda g: log.append("not on the way"))
+            z.register_hook(lambda g: g + 1).remove()
+            loss = (z ** 2).mean()
         elif how == "within":
             loss = within(m, log, own).apply(y, w).sum()
         elif how == "evaluated":
@@ -115,4 +125,5 @@ def trained(m: Any, log: Log, how: str) -> Iterator[None]:
 
 
 KINDS = ["plain", "looks", "looks first", "detached", "several", "twice", "second",
-         "within", "evaluated", "checkpointed"]
+         "within", "evaluated", "checkpointed",
+         "hooked", "leaf hooked"]

@@ -10,13 +10,15 @@ from lazyten.autodiff import gradient as _gradient
 from lazyten.autodiff import hooks
 from lazyten.autodiff.hooks import RemovableHandle
 from lazyten.execution import background
-from lazyten.frontend.core.handle import Handle, leaves
+from lazyten.frontend.core.handle import leaves
 from lazyten.frontend.core.tensor_core import Tensor, TensorCore
 from lazyten.frontend.recorded import gradients as recorded_gradients
+from lazyten.frontend.recorded.slots import OnTensor, templates_of
 from lazyten.ir.node import Node, cast, const
 from lazyten.ir.ops import Op
 from lazyten.operators.arrays import indexing
 from lazyten.support.errors import DTypeError, GradientError
+from lazyten.support.grad_mode import enable_grad
 
 
 class GradientMethods(TensorCore[Tensor]):
@@ -94,22 +96,13 @@ class GradientMethods(TensorCore[Tensor]):
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
         """Have `hook` called with this tensor's gradient in each backward pass. What it gives, if
         not None, goes on in its place."""
-        of, device, shape, dtype = type(self)._of, self.device, self.shape, self.dtype
-
-        def on_node(gradient: Node) -> Node | None:
-            result = hook(of(gradient, device))
-            if result is None:
-                return None
-            if not isinstance(result, Handle):
-                raise GradientError(f"a hook gave {result!r:.40}; give the gradient to go on with, "
-                                    f"a tensor, or None")
-            if result.shape != shape or result.dtype is not dtype:
-                raise GradientError(f"a hook of a tensor of {dtype.name} {shape} gave a gradient "
-                                    f"of {result.dtype.name} {result.shape}; they must be alike")
-            node: Node = result.detach().node
-            return node
-
-        return hooks.register(_hooked(self, "register_hook", hook), on_node)
+        _check_hook(self, "register_hook", hook)
+        with enable_grad():
+            found = templates_of([self])
+        if found is not None and found[1][0].op is not Op.LEAF:
+            frame, (template,) = found
+            return hooks.add(frame.hooks_of(template), OnTensor(hook, self))
+        return hooks.register(_hooked(self, "register_hook", hook), OnTensor(hook, self))
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
         """Have `hook` called with this leaf after each time that backward() added to its
@@ -154,15 +147,19 @@ def _collected(x: TensorCore[Tensor], node: Node) -> RemovableHandle:
 
 def _hooked(x: TensorCore[Tensor], operation: str, hook: Any) -> Node:
     """The node whose gradient is meant."""
-    if not callable(hook):
-        raise DTypeError(f"{operation}: {hook!r:.40} cannot be called; give a function of the "
-                         f"gradient")
-    if not x.requires_grad:
-        raise GradientError(f"{operation} of a tensor of shape {x.shape} that does not require "
-                            f"gradients: set requires_grad on a leaf it is computed from")
+    _check_hook(x, operation, hook)
     node = x.node
     if node.op is Op.LEAF:
         finalize(x._storage, hooks.forget, node.arg).atexit = False
     elif x._moves:  # hooks go with their node, which a view does not keep
         x._hooked = (*getattr(x, "_hooked", ()), node)
     return node
+
+
+def _check_hook(x: TensorCore[Tensor], operation: str, hook: Any) -> None:
+    if not callable(hook):
+        raise DTypeError(f"{operation}: {hook!r:.40} cannot be called; give a function of the "
+                         f"gradient")
+    if not x.requires_grad:
+        raise GradientError(f"{operation} of a tensor of shape {x.shape} that does not require "
+                            f"gradients: set requires_grad on a leaf it is computed from")

@@ -17,7 +17,7 @@ Files, in reading order:
 - sayable.py: What a template can say: graphs over sources and constants alone, whose rules for
   gradients hold no value of one step.
 - slots.py: Gradients that users write, in templates: a numbered slot, whose rule each step has of
-  its own.
+  its own; and hooks of gradients.
 - gradients.py: backward() that was done before: the gradients of a template are looked up.
 
 A frame numbers the memory that a step reads, so a step that does what the step before did stands

@@ -1,7 +1,7 @@
 """backward() that was done before: the gradients of a template are looked up."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ from lazyten.execution import frame_runs
 from lazyten.frontend.core.handle import Handle, leaves
 from lazyten.frontend.recorded.keys import goes_on_in, is_on, value_of
 from lazyten.frontend.recorded.sayable import are_sayable, is_clean
-from lazyten.frontend.recorded.slots import Call, Calls
+from lazyten.frontend.recorded.slots import Call, Calls, watched
 from lazyten.ir.node import Node, const, elementwise, make
 from lazyten.ir.ops import Op
 from lazyten.operators.arrays import indexing
@@ -41,12 +41,13 @@ def backward(root: Any, retain_graph: bool) -> bool:
     storage = root._storage
     frame, template = storage._frame, storage._template
     if frame is None or not storage.keeps_graph or root._lineage is not None \
-            or not is_on() or hooks.are_registered() or gradient.observer is not None \
+            or not is_on() or hooks.are_of_values() or gradient.observer is not None \
             or storage.retaining or root.numel() != 1 or not goes_on_in(frame):
         return False
     assert template is not None
-    calls = Calls(frame)
-    parts = _gradients(frame, template, root._moves, calls)
+    calls, hooked = Calls(frame), watched(frame)
+    parts = None if hooked is None else \
+        _gradients(frame, (template, root._moves, hooked), calls)
     if parts is None:
         return False
     owners = _owners(frame, parts)
@@ -67,15 +68,17 @@ def forget() -> None:
     _courses.clear()
 
 
-def _gradients(frame: Frame, template: Node, moves: Any, calls: Calls) -> Parts | None:
-    """For each leaf its number and its gradient, through which none flows."""
-    known = _courses.get((template, moves))
+def _gradients(frame: Frame, key: tuple[Node, Any, Hashable], calls: Calls) -> Parts | None:
+    """For each leaf its number and its gradient, through which none flows. key: the root's template
+    and moves, and what hooks are called with."""
+    known, (template, moves, _) = _courses.get(key), key
     for course in known or ():
-        if all(calls.parts(c.node, c.cotangent) == c.parts for c in course.calls):
+        if all(calls.parts(c.node, c.cotangent, c.is_of_hooks) == c.parts for c in course.calls):
             return course.parts
     if not is_clean(template):
         return None
     here.first_serial, here.frame, here.pull_back = frame.number, frame, calls.parts
+    hooks.walk.passed = calls.passed
     try:
         node = indexing.apply(moves, template)
         pairs = gradient.leaf_gradients(node, const(1.0, node.dtype, node.shape))
@@ -83,13 +86,13 @@ def _gradients(frame: Frame, template: Node, moves: Any, calls: Calls) -> Parts 
     except NeedsValue:
         return None
     finally:
-        here.first_serial = here.frame = here.pull_back = None
+        here.first_serial = here.frame = here.pull_back = hooks.walk.passed = None
     if are_sayable([part for _, part in parts]):
         found = [] if known is None else known
         found[COURSES - 1:] = []
         found.insert(0, Course(tuple(calls.made.values()), parts))
         if known is None:
-            _courses.add((template, moves), found)
+            _courses.add(key, found)
     elif not calls.made:
         return None
     return parts

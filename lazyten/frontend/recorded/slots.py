@@ -2,14 +2,15 @@
 
 In: what a user's forward() gave and was given, and a rule for its gradient. Out: a tensor over a
 template that is the same in the next step, whose slot then has the rule of that step. In
-backward(): the user's code run on real tensors, and what it gave as templates.
+backward(): the user's code, and hooks, run on real tensors, and what they gave as templates.
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lazyten.autodiff import hooks
 from lazyten.execution import realization
 from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.recorded.entries import fresh_tensor
@@ -20,6 +21,8 @@ from lazyten.ir.ops import Op
 from lazyten.operators.arrays import indexing
 from lazyten.storage.deferred import deferred
 from lazyten.storage.frames import Frame, Slot, here, memory_of
+from lazyten.storage.storage import FRAMES
+from lazyten.support.errors import GradientError
 from lazyten.support.location import attribute_to
 
 
@@ -35,6 +38,46 @@ def templates_of(tensors: Sequence[Handle[Any]]) -> tuple[Frame, list[Node]] | N
             known = [node for node in found if node is not None]
             return (frame, known) if len(known) == len(found) else None
     return None  # (a frame that has ended meanwhile is followed by another)
+
+
+def watched(frame: Frame) -> Hashable:
+    """Which gradients hooks are called with in a frame; None if one is that of no tensor's."""
+    leaves = hooks.of_leaves()
+    if not all(isinstance(hook, OnTensor) for table in leaves.values() for hook in table.values()):
+        return None
+    numbers = [frame.leaf_numbers[leaf_id] for leaf_id in leaves if leaf_id in frame.leaf_numbers]
+    return tuple([node for node, table in frame.hooks.items() if table]), tuple(numbers)
+
+
+def is_any_watched() -> bool:
+    """Whether hooks are called with gradients of any value of a frame."""
+    return any(any(frame.hooks.values()) for frame in [*FRAMES.values()])
+
+
+class OnTensor:
+    """A user's hook of a tensor: `on` is called with its gradients as tensors, the hook itself, as
+    any, with nodes. Each gives what goes on in the gradient's place, or None."""
+
+    def __init__(self, hook: Callable[[Any], Any], x: Handle[Any]) -> None:
+        self.hook, self.device, self.shape, self.dtype = hook, x.device, x.shape, x.dtype
+
+    def __call__(self, gradient: Node) -> Node | None:
+        result = self.on(Handle._of(gradient, self.device))
+        return None if result is None else result.detach().node
+
+    def on(self, gradient: Handle[Any]) -> Handle[Any] | None:
+        """What the hook gives. GradientError if that is no gradient of the tensor."""
+        result = self.hook(gradient)
+        if result is None:
+            return None
+        if not isinstance(result, Handle):
+            raise GradientError(f"a hook gave {result!r:.40}; give the gradient to go on with, a "
+                                f"tensor, or None")
+        if result.shape != self.shape or result.dtype is not self.dtype:
+            raise GradientError(f"a hook of a tensor of {self.dtype.name} {self.shape} gave a "
+                                f"gradient of {result.dtype.name} {result.shape}; they must be "
+                                f"alike")
+        return result
 
 
 def _read(x: Handle[Any], frame: Frame) -> Node | None:
@@ -73,40 +116,73 @@ def recorded_in(frame: Frame, template: Node) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What the rule in a slot gave for a cotangent, as templates."""
+    """What the rule in a slot gave for a cotangent, as templates; or what hooks of a value did."""
 
     node: Node
     cotangent: Node
     parts: tuple[Node | None, ...]
+    is_of_hooks: bool = False
 
 
 class Calls:
-    """Those of one backward pass: each rule is run once, in the order in which it is asked for."""
+    """Those of one backward pass: all of users' code runs once, in the order in which it is asked
+    for."""
 
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
-        self.made: dict[Node, Call] = {}
+        self.made: dict[tuple[Node, Node, bool], Call] = {}
 
-    def parts(self, node: Node, cotangent: Node) -> tuple[Node | None, ...]:
-        """What the rule of a node gives, or gave before."""
-        found = self.made.get(node)
+    def parts(self, node: Node, cotangent: Node,
+              is_of_hooks: bool = False) -> tuple[Node | None, ...]:
+        """What the rule of a node gives, or gave before; or its hooks."""
+        key = node, cotangent, is_of_hooks
+        found = self.made.get(key)
         if found is None:
-            found = self.made[node] = Call(node, cotangent, self._run(node, cotangent))
+            parts = self._run(node, cotangent, self._passed if is_of_hooks else self._pulled_back)
+            found = self.made[key] = Call(node, cotangent, parts, is_of_hooks)
         return found.parts
 
-    def _run(self, node: Node, cotangent: Node) -> tuple[Node | None, ...]:
+    def passed(self, node: Node, cotangent: Node) -> Node:
+        """A cotangent after the hooks of its node."""
+        if not self._hooks_of(node):
+            return cotangent
+        found, = self.parts(node, cotangent, is_of_hooks=True)
+        assert found is not None, "a hook gives a gradient, or leaves it as it is"
+        return found
+
+    def _hooks_of(self, node: Node) -> list[Any]:
+        table = hooks.of_leaves().get(self.frame.leaf_id(node.arg)) if node.op is Op.LEAF \
+            else self.frame.hooks.get(node)
+        return [hook for _, hook in sorted((table or {}).items())]
+
+    def _pulled_back(self, node: Node, cotangent: Node,
+                     given: Handle[Any]) -> tuple[Node | None, ...]:
+        parts = self.frame.rules[node.arg.number].pulled_back(given, node.src[1:])
+        return tuple([None if x is None else self._template(x) for x in parts])
+
+    def _passed(self, node: Node, cotangent: Node, given: Handle[Any]) -> tuple[Node]:
+        for hook in self._hooks_of(node):
+            result = hook.on(given)
+            if result is not None:
+                given = result.detach()
+                cotangent = self._template(given)
+        return (cotangent,)
+
+    def _run(self, node: Node, cotangent: Node,
+             run: Callable[[Node, Node, Handle[Any]], tuple[Node | None, ...]]
+             ) -> tuple[Node | None, ...]:
         """Run a user's code as any other, though a walk may be recorded."""
         frame = self.frame
-        before = here.first_serial, here.draws, here.frame, here.pull_back
-        here.first_serial = here.frame = here.pull_back = None
+        before = here.first_serial, here.draws, here.frame, here.pull_back, hooks.walk.passed
+        here.first_serial = here.frame = here.pull_back = hooks.walk.passed = None
         try:
             with attribute_to(node.place):
                 goes_on_in(frame)
                 given: Handle[Any] = Handle._view(deferred(frame, cotangent, False), (), None)
-                parts = frame.rules[node.arg.number].pulled_back(given, node.src[1:])
-                return tuple([None if x is None else self._template(x) for x in parts])
+                return run(node, cotangent, given)
         finally:
-            here.first_serial, here.draws, here.frame, here.pull_back = before
+            here.first_serial, here.draws, here.frame, here.pull_back = before[:4]
+            hooks.walk.passed = before[4]
 
     def _template(self, x: Handle[Any]) -> Node:
         """What a user's gradient is in the frame; of what that cannot know it reads the memory."""

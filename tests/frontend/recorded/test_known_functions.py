@@ -36,7 +36,7 @@ def test_steps_do_what_they_do_where_nothing_is_looked_up(how: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["plain", "looks", "several", "twice", "evaluated",
-                                 "checkpointed"])
+                                 "checkpointed", "hooked", "leaf hooked"])
 def test_a_known_step_works_out_no_node(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
     work_out = node._shape_of
@@ -186,3 +186,33 @@ def test_a_gradient_of_another_device_is_refused() -> None:
     w = lt.ones(3, device="cpu", requires_grad=True)
     with pytest.raises(lt.GradientError, match=r"on 'interpreter' for an argument of .* on 'cpu'"):
         Away.apply(w).sum().backward()
+
+
+@pytest.mark.parametrize("is_asked_for", [False, True])
+def test_a_hook_is_one_of_the_graph_over_memory_too(is_asked_for: bool) -> None:
+    w = lt.ones(3, requires_grad=True)
+    for _ in range(3):
+        h = w * 3
+        if is_asked_for:
+            assert h.node.shape == (3,)
+        handle = h.register_hook(lambda g: g * 2)
+        for expected in (6.0, 3.0):
+            found, = lt.autograd.grad(h.sum(), w, retain_graph=True)
+            assert found is not None and found.tolist() == [expected] * 3
+            w.grad = None
+            h.backward(lt.ones(3), retain_graph=True)
+            assert w.grad is not None and w.grad.tolist() == [expected] * 3
+            w.grad = None
+            h.sum().backward()
+            assert w.grad.tolist() == [expected] * 3
+            handle.remove()
+
+
+def test_a_hook_gives_a_gradient_like_the_one_it_got() -> None:
+    w = lt.ones(3, requires_grad=True)
+    for hook in (lambda g: g.sum(), lambda g: g.double(), lambda g: 1):
+        h = w * 3
+        h.register_hook(hook)
+        with pytest.raises(lt.GradientError, match=r"must be alike|a tensor, or None"):
+            h.sum().backward()
+        assert w.grad is None
