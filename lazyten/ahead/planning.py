@@ -6,7 +6,9 @@ and no kernel reads what was there before, or else copied there at the end.
 """
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 
 from lazyten.ahead.program import Call, Check, Copy, Place, Program, Source, Traced, packed
@@ -36,8 +38,8 @@ def planned(traced: Traced, target: Target, kind: Kind) -> Program:
     checks = index_checks(graph.order)
     if checks:
         graph = Graph([*map(reach, checks), *traced.roots], traced.device, use_realized=False)
-    made = schedule(graph.normalized(), graph.inputs)
-    kernels = {k: generate(k, target) for k in dict.fromkeys(s.kernel for s in made.steps)}
+    made = _checks_first(schedule(graph.normalized(), graph.inputs), len(checks))
+    kernels = _generated(made, target)
     offsets, _ = packed([k.array.nbytes for k in traced.states])
     sources = [traced.reads[b] for b in graph.buffers]
     changed = [sources.index(s) if s in sources else -1 for s in traced.written]
@@ -58,6 +60,34 @@ def planned(traced: Traced, target: Target, kind: Kind) -> Program:
         tuple(_check(check, memory.places[a]) for check, a in zip(
             checks, made.outputs, strict=False)),
         tuple(copies), tuple(kernels.values()))
+
+
+def _generated(made: Schedule, target: Target) -> dict[Kernel, Generated]:
+    """The text of each kernel. Those of different sections of a graph may have one name, which here
+    are in one file."""
+    found: dict[Kernel, Generated] = {}
+    names: set[str] = set()
+    for kernel in dict.fromkeys(s.kernel for s in made.steps):
+        name = kernel.name if kernel.name not in names else f"{kernel.name}_k{len(found)}"
+        names.add(name)
+        found[kernel] = generate(replace(kernel, name=name), target)
+    return found
+
+
+def _checks_first(made: Schedule, checks: int) -> Schedule:
+    """The same steps one by one, those first that the first outputs need, which are looked at
+    before a state may change. (The steps of a scan, which write to one array, stay in order.)"""
+    steps = made.steps
+    written = Counter(a for step in steps for a in step.writes)
+    early: set[int] = set()
+    needed = set(made.outputs[:checks]) if max(written.values(), default=0) == 1 else set()
+    for number in reversed(range(len(steps))):
+        if not needed.isdisjoint(steps[number].writes):
+            early.add(number)
+            needed.update(steps[number].reads)
+    order = sorted(range(len(steps)), key=lambda number: number not in early)
+    return replace(made, steps=tuple(steps[n] for n in order), launches=(1,) * len(steps),
+                   stored=(), saved=(0.0,) * len(steps))
 
 
 def _in_place(made: Schedule, kernels: Mapping[Kernel, Generated], changed: Sequence[int],
