@@ -196,6 +196,7 @@ from lazyten.support.errors import IndexingError as IndexingError
 from lazyten.support.errors import InternalError as InternalError
 from lazyten.support.errors import JitError as JitError
 from lazyten.support.errors import LazytenError as LazytenError
+from lazyten.support.errors import LinAlgError as LinAlgError
 from lazyten.support.errors import ModuleAttributeError as ModuleAttributeError
 from lazyten.support.errors import OutOfMemoryError as OutOfMemoryError
 from lazyten.support.errors import ShapeError as ShapeError
@@ -268,7 +269,9 @@ _LATER = {
     **dict.fromkeys(("bartlett_window", "blackman_window", "hamming_window", "hann_window",
                      "kaiser_window"), "signal.windows"), "polygamma": "special",
     **dict.fromkeys(("binomial", "poisson"), "distributions.discrete"),
-    "chain_matmul": "linalg",
+    "chain_matmul": "linalg.products",
+    "lu_unpack": "linalg.triangles", "nuclear_norm": "linalg.older",
+    **_modules.METHODS,
     **dict.fromkeys(("is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_anomaly_enabled"),
                     "autograd.anomaly")}
 """The modules of what is loaded later; others that are loaded later are modules themselves."""

@@ -26,6 +26,12 @@ NUMBER_FIRST = frozenset({
 
 
 def takes_tensors(function: Callable[P, R]) -> Callable[P, R]:
+    """`checks_tensors`, and what gives tensors is looked up before it is run."""
+    whole = checks_tensors(function)
+    return recorded(whole) if gives_tensors(function) else whole
+
+
+def checks_tensors(function: Callable[P, R]) -> Callable[P, R]:
     """`function`, which first checks every parameter that is annotated as a Tensor, and `self`.
 
     `self` may be named input, as in PyTorch, and what `*dims` takes may be given as dims=. `out`
@@ -73,8 +79,7 @@ def takes_tensors(function: Callable[P, R]) -> Callable[P, R]:
         result = function(*args, **kwargs)
         return result if out is None else cast(R, written(result, out, operation))
 
-    whole = cast(Callable[P, R], checked)
-    return recorded(whole) if gives_tensors(function) else whole
+    return cast(Callable[P, R], checked)
 
 
 def takes_out(function: Callable[P, R]) -> Callable[P, R]:

@@ -32,6 +32,7 @@ from lazyten.frontend.recorded.lookup import record_methods
 from lazyten.ir import dtype as dt
 from lazyten.ir.node import const
 from lazyten.operators.math import shapes
+from lazyten.pytorch.modules import add_methods
 from lazyten.pytorch.names import TENSOR_METHODS, mark_absent
 from lazyten.storage import data as _data
 from lazyten.storage.placement import placed
@@ -69,4 +70,5 @@ class Tensor(ArithmeticMethods["Tensor"], ComparisonMethods["Tensor"], Elementwi
 
 
 record_methods(Tensor)
+add_methods(Tensor)
 mark_absent(Tensor, TENSOR_METHODS)

@@ -86,6 +86,12 @@ REFUSED: dict[str, str] = {
                        "lazyten.load_safetensors(path)",
 }
 """A module that is refused, by its name below `lazyten`, and why, with what to use instead."""
+METHODS: dict[str, str] = {
+    **dict.fromkeys(("det", "matrix_exp", "slogdet"), "linalg"), "logdet": "linalg.solving",
+    **dict.fromkeys(("cholesky_inverse", "cholesky_solve"), "linalg.triangles"),
+    **dict.fromkeys(("cholesky", "inverse", "lu", "lu_solve", "pinverse", "qr", "svd",
+                     "triangular_solve"), "linalg.older")}
+"""Methods of tensors that are functions of modules above, which are loaded when one is wanted."""
 CALLED: dict[str, str] = {"export": "ahead.exporting"}
 """Those whose name is that of a function of lazyten's, too, and the module that has it."""
 
@@ -129,6 +135,24 @@ class CalledModule(RefusedModule):
     def __call__(self, *args: Any, **options: Any) -> Any:
         name = self.__name__.removeprefix("lazyten.")
         return getattr(import_module(f"lazyten.{CALLED[name]}"), name)(*args, **options)
+
+
+class LaterMethod:
+    """A method that is loaded when it is first asked for, and is in this one's place then."""
+
+    def __init__(self, name: str, home: str) -> None:
+        self.name, self.home = name, f"lazyten.{home}"
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        whole = next(c for c in owner.__mro__ if vars(c).get(self.name) is self)
+        setattr(whole, self.name, getattr(import_module(self.home), self.name))
+        return getattr(owner if instance is None else instance, self.name)
+
+
+def add_methods(owner: type) -> None:
+    """Give the class of tensors METHODS."""
+    for name, home in METHODS.items():
+        setattr(owner, name, LaterMethod(name, home))
 
 
 class _Finder(MetaPathFinder, Loader):

@@ -56,6 +56,11 @@ class ArgumentError(LazytenError, ValueError):
     """A parameter whose value makes no sense for the operation; also a ValueError."""
 
 
+class LinAlgError(LazytenError, RuntimeError):
+    """A matrix that a factorization does not take: singular, not positive definite, with a NaN;
+    also a RuntimeError."""
+
+
 class JitError(LazytenError, RuntimeError):
     """What a jitted function must not do, with the line that does it: read a value that is not
     computed yet, or change Python state that a replay would not change."""

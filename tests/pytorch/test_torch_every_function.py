@@ -41,8 +41,9 @@ VALUELESS = {"lt.empty", "lt.empty_like", "lt.empty_permuted", "lt.empty_strided
 KEPT = {"Tensor.logical_and_", "Tensor.logical_or_", "Tensor.logical_xor_"}
 """What PyTorch lets gradients through as if nothing had been written; here there are none."""
 
-REVERSED = {"lt.as_strided_scatter"}
-"""Whose gradient PyTorch has where values were written, in place of where they were not."""
+REVERSED = {"lt.as_strided_scatter", "lt.cholesky_inverse", "lt.cholesky_solve"}
+"""Whose gradient PyTorch has where values were written, in place of where they were not; or in a
+triangle that is not read."""
 
 NO_SECOND = {"lt.logit", "Tensor.logit_"}
 """Whose second gradients are NaN in PyTorch with an eps that leaves no numbers between."""

@@ -102,6 +102,8 @@ SPECIAL: dict[str, Arguments] = {
     "lt.as_strided": (f, (2, 2), (1, 2)), "lt.bincount": (n,), "lt.bmm": (cube, cube),
     "lt.index_fill": (f, 1, one, 0.5), "lt.index_put": (f, [one], g), "lt.is_nonzero": (v[:1],),
     "lt.cdist": (f, g), "Tensor.sum_to_size": (f, (1, 3)), "lt.kthvalue": (f * 10, 2),
+    "lt.lu_solve": (f.T, m + np.eye(3), np.array([2, 3, 3], np.int32)),
+    "lt.lu_unpack": (m, np.array([2, 3, 3], np.int32)),
     "lt.mv": (m, v), "lt.as_strided_copy": (f, (2, 2), (1, 2)),
     "lt.as_strided_scatter": (f, m[:2, :2], (2, 2), (1, 2)), "lt.narrow_copy": (f, 1, 1, 2),
     "lt.empty_permuted": ((2, 3), (1, 0)), "lt.empty_strided": ((2, 3), (1, 2)),

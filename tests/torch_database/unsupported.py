@@ -8,17 +8,9 @@ REASONS = {
         fft_ifft fft_ifft2 fft_ifftn fft_ihfft fft_ihfft2 fft_ihfftn fft_irfft fft_irfft2
         fft_irfftn fft_rfft fft_rfft2 fft_rfftn imag istft linalg_eig linalg_eigvals
         nn_functional_silu_complex polar stft view_as_complex view_as_real"""),
-    "factorization": ("factorizes, inverts or solves a matrix, or needs singular values", """
-        cholesky cholesky_inverse cholesky_solve geqrf linalg_cholesky linalg_cholesky_ex
-        linalg_cond linalg_det linalg_eigh linalg_eigvalsh linalg_householder_product linalg_inv
-        linalg_inv_ex linalg_ldl_factor linalg_ldl_factor_ex linalg_ldl_solve linalg_lstsq
-        linalg_lstsq_grad_oriented linalg_lu linalg_lu_factor linalg_lu_factor_ex
-        linalg_lu_solve linalg_matrix_norm linalg_matrix_power linalg_matrix_rank
-        linalg_matrix_rank_hermitian linalg_norm linalg_norm_subgradients_at_zero linalg_pinv
-        linalg_pinv_hermitian linalg_pinv_singular linalg_qr linalg_slogdet linalg_solve
-        linalg_solve_ex linalg_solve_triangular linalg_svd linalg_svdvals linalg_tensorinv
-        linalg_tensorsolve logdet lu lu_solve lu_unpack matrix_exp norm_nuc ormqr pca_lowrank
-        pinverse qr svd svd_lowrank triangular_solve"""),
+    "factorization": ("gives reflections, an LDL factorization, or factors by chance", """
+        geqrf linalg_householder_product linalg_ldl_factor linalg_ldl_factor_ex linalg_ldl_solve
+        ormqr pca_lowrank svd_lowrank"""),
     "sparse": ("makes or takes a sparse tensor", """
         sparse_mm_reduce sparse_sampled_addmm to_sparse"""),
     "internal": ("is PyTorch's own, which programs do not call, or needs a GPU there", """
@@ -34,7 +26,7 @@ REASONS = {
         torch__scaled_mm_v2 torch_ops_aten__efficient_attention_forward
         torch_ops_aten__flash_attention_forward torch_ops_aten__safe_softmax_default"""),
     "pytorch": ("differs where PyTorch's own result is not the derivative", """
-        as_strided_scatter"""),
+        as_strided_scatter cholesky_inverse cholesky_solve"""),
     "missing": ("is not there yet", """
         igamma igammac"""),
 }

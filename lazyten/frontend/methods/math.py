@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 from functools import reduce
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
 from lazyten.frontend.core.functions import binary, combined, unary
 from lazyten.frontend.core.in_place import in_place
@@ -242,13 +242,27 @@ class MathMethods(TensorCore[Tensor]):
     def norm(self, p: Any = "fro", dim: Axes = None, keepdim: bool = False,
              dtype: DType | str | None = None) -> Tensor:
         """(sum of |x| ** p) ** (1 / p) over some axes, or all: p = 'fro' is 2; inf is the greatest
-        and -inf the least of |x|, 0 the count of what is not 0. The gradient at 0 is 0."""
+        and -inf the least of |x|, 0 the count of what is not 0. The gradient at 0 is 0. 'nuc': the
+        sum of the singular values of the matrix in two axes."""
+        if p == "nuc":
+            return self._nuclear_norm(dim, keepdim, dtype)
         if isinstance(p, str) and p != "fro":
-            raise ArgumentError(f"norm: p={p!r} is neither 'fro' nor a number")
+            raise ArgumentError(f"norm: p={p!r} is neither 'fro', 'nuc' nor a number")
         power = 2.0 if p is None or isinstance(p, str) else float(shapes.as_number(p, "norm", "p"))
         x = self if dtype is None else self._cast(as_dtype(dtype))
         axes = shapes.axes(dim, self.ndim, "norm")
         return x._unary(lambda node: composites.norm(node, power, axes, keepdim))
+
+    def _nuclear_norm(self, dim: Axes, keepdim: bool, dtype: DType | str | None) -> Tensor:
+        axes = shapes.axes(dim, self.ndim, "norm")
+        if len(axes) != 2:
+            raise ArgumentError(f"norm of shape {self.shape} with p='nuc' is of 2 axes, which hold "
+                                f"matrices, not of {len(axes)}; give dim=")
+        x: Any = self if dtype is None else self._cast(as_dtype(dtype))
+        result = x.movedim(axes, (-2, -1)).svd().S.sum(-1)
+        for axis in sorted(axes) if keepdim else ():
+            result = result.unsqueeze(axis)
+        return cast("Tensor", result)
 
     def signbit(self) -> Tensor:
         """Whether below 0, also -0.0."""

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from lazyten.frontend.core.functions import combined
 from lazyten.frontend.core.handle import Handle
@@ -146,11 +146,15 @@ class ProductMethods(ViewMethods[Tensor]):
     addbmm_ = in_place(addbmm)
 
     def matrix_power(self, n: int) -> Tensor:
-        """Each matrix in the last two axes times itself, n times (0 or more)."""
+        """Each matrix in the last two axes times itself, n times; of its inverse for n < 0."""
         times = shapes.as_int(n, "matrix_power", "n")
-        if self.ndim < 2 or self.shape[-1] != self.shape[-2] or times < 0:
+        if self.ndim < 2 or self.shape[-1] != self.shape[-2]:
             raise ShapeError(f"matrix_power of shape {self.shape} to the power {times}: it is for "
-                             f"square matrices and powers of 0 or more")
+                             f"square matrices")
+        if times < 0:
+            inverse: Any = self
+            inverse = inverse.inverse()
+            return cast("Tensor", inverse.matrix_power(-times))
         return self._unary(lambda x: products.power(x, times))
 
     def cov(self, *, correction: int = 1, fweights: Tensor | None = None,

@@ -85,9 +85,8 @@ def _source(node: Node, frame: Frame) -> Node:
 
 
 def _memory(node: Node) -> Buffer | None:
-    """What a BUFFER of this step reads; None for a source."""
-    found: Buffer | None = node.arg if isinstance(node.arg, Buffer) else node.arg.memory
-    return found
+    """What a BUFFER of this step reads; None for a source, and for an unknown of vmap."""
+    return node.arg if isinstance(node.arg, Buffer) else getattr(node.arg, "memory", None)
 
 
 def _is_sayable(node: Node) -> bool:

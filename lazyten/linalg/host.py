@@ -1,0 +1,186 @@
+"""Matrices to NumPy and back: what they must be, and what NumPy lacks.
+
+A factorization is one element after the other, which fused kernels are not made for: its values are
+a library's work, on the host. So it computes what is pending, ends a trace of lt.jit (the call goes
+on in Python), and cannot look at what is another matrix for each example of vmap.
+"""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from lazyten.frontend.tensor import Tensor
+from lazyten.support.errors import DTypeError, LinAlgError, ShapeError, TransformError
+
+Array = np.ndarray[Any, Any]
+FLOATS = ("float32", "float64")
+
+
+class BatchedError(TransformError):
+    """The values of a matrix are asked for that is another for each example of vmap."""
+
+
+def values_of(x: Tensor, operation: str) -> Array:
+    """The values, in NumPy. BatchedError under vmap."""
+    try:
+        return x.detach().numpy()
+    except TransformError as error:
+        raise BatchedError(f"{operation} under vmap: NumPy computes it, of values, and here each "
+                           f"example has its own; leave vmap out around it: it takes batches, "
+                           f"in the axes before the matrix") from error
+
+
+def differentiable(*tensors: Any) -> list[Any]:
+    """What backward() has, as tensors that require gradients: a Function that it applies to them
+    then has a gradient itself, and values that are looked at keep how they were computed."""
+    return [Tensor._of(x.node, x.device, True) for x in tensors]
+
+
+def tensor_of(values: Any, like: Tensor) -> Tensor:
+    """A tensor of these values where another one is."""
+    return Tensor._copy_of(np.array(values, order="C"), None, like.device)
+
+
+def check_matrix(x: Tensor, operation: str, *, square: bool = False) -> None:
+    """ShapeError and DTypeError for what is no (..., m, n) of float32 or float64."""
+    if x.ndim < 2:
+        raise ShapeError(f"{operation} of shape {x.shape}: give 2 axes or more, (..., m, n)")
+    if square and x.shape[-1] != x.shape[-2]:
+        raise ShapeError(f"{operation} of shape {x.shape}: the last two axes, {x.shape[-2]} and "
+                         f"{x.shape[-1]}, must be equal: it is for square matrices")
+    check_floats(x, operation)
+
+
+def check_floats(x: Tensor, operation: str) -> None:
+    """DTypeError unless it is of float32 or float64."""
+    if x.dtype.name not in FLOATS:
+        raise DTypeError(f"{operation} of {x.dtype.name}: it takes float32 and float64; convert "
+                         f"with .float() or .double()")
+
+
+def check_same_type(a: Tensor, b: Tensor, operation: str) -> None:
+    """DTypeError for a pair of different types."""
+    if a.dtype is not b.dtype:
+        raise DTypeError(f"{operation} of {a.dtype.name} and {b.dtype.name}: convert one of them")
+
+
+def refuse_failed(info: Array, operation: str, why: str) -> None:
+    """LinAlgError for the first matrix of a batch whose `info` is not 0: `why`, of that number."""
+    bad = np.argwhere(info)
+    if len(bad):
+        at = tuple(int(i) for i in bad[0])
+        which = f" (matrix {at[0] if len(at) == 1 else at} of the batch)" if at else ""
+        raise LinAlgError(f"{operation}{which}: {why.format(int(info[at]))}")
+
+
+def check_finite(values: Array, operation: str) -> None:
+    """LinAlgError for NaN and infinity, with which iterations do not converge."""
+    if not np.isfinite(values).all():
+        raise LinAlgError(f"{operation}: there is a NaN or an infinity in the matrix; look for the "
+                          f"operation it comes from with autograd.detect_anomaly or CHECK=nan")
+
+
+def substituted(a: Array, b: Array, upper: bool, unit: bool) -> Array:
+    """x of which a @ x is b, for a triangle `a`; what is on its other side is not read."""
+    n = a.shape[-1]
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    x = np.array(np.broadcast_to(b, (*batch, *b.shape[-2:])))
+    with np.errstate(all="ignore"):
+        for i in range(n - 1, -1, -1) if upper else range(n):
+            known = slice(i + 1, n) if upper else slice(i)
+            x[..., i:i + 1, :] -= a[..., i:i + 1, known] @ x[..., known, :]
+            if not unit:
+                x[..., i, :] /= a[..., i, i, None]
+    return x
+
+
+def eliminated(a: Array) -> tuple[Array, Array, Array]:
+    """L and U in one array, the rows that were exchanged, from 1, and `info`: 0, or the first
+    i of which U[i - 1, i - 1] is 0. Partial pivoting, as in LAPACK's getf2."""
+    lu, (m, n) = np.array(a), a.shape[-2:]
+    flat = lu.reshape(math.prod(a.shape[:-2]), m, n)
+    each, k = np.arange(len(flat)), min(m, n)
+    pivots, info = np.zeros((len(flat), k), np.int32), np.zeros(len(flat), np.int32)
+    with np.errstate(all="ignore"):
+        for j in range(k):
+            row = j + np.abs(flat[:, j:, j]).argmax(1)
+            pivots[:, j] = row + 1
+            flat[each, j], flat[each, row] = flat[each, row].copy(), flat[each, j].copy()
+            zero = flat[:, j, j] == 0
+            info[(info == 0) & zero] = j + 1
+            below = flat[:, j + 1:, j] / np.where(zero, 1, flat[:, j, j])[:, None]
+            flat[:, j + 1:, j] = below
+            flat[:, j + 1:, j + 1:] -= below[:, :, None] * flat[:, None, j, j + 1:]
+    batch = a.shape[:-2]
+    return flat.reshape(a.shape), pivots.reshape(*batch, k), info.reshape(batch)
+
+
+def permutation(pivots: Array, rows: int) -> Array:
+    """P of P L U, of the rows that were exchanged."""
+    flat = pivots.reshape(math.prod(pivots.shape[:-1]), pivots.shape[-1]).astype(np.int64) - 1
+    order = np.tile(np.arange(rows), (len(flat), 1))
+    each = np.arange(len(flat))
+    for j in range(flat.shape[1]):
+        other = flat[:, j]
+        order[each, j], order[each, other] = order[each, other], order[each, j]
+    result = np.zeros((len(flat), rows, rows), np.float64)
+    result[each[:, None], order, np.arange(rows)] = 1
+    return result.reshape(*pivots.shape[:-1], rows, rows)
+
+
+def first_singular(a: Array) -> Array:
+    """`info` of `eliminated`."""
+    return eliminated(a)[2]
+
+
+def first_not_positive(a: Array) -> Array:
+    """Of each symmetric matrix: 0, or the least i of which the first i rows and columns are not
+    positive definite."""
+    flat = a.reshape(math.prod(a.shape[:-2]), *a.shape[-2:])
+    info = np.zeros(len(flat), np.int32)
+    for number, one in enumerate(flat):
+        if _is_positive(one):
+            continue
+        low, high = 0, len(one)  # the first `low` are, the first `high` are not
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if _is_positive(one[:middle, :middle]) else (low, middle)
+        info[number] = high
+    return info.reshape(a.shape[:-2])
+
+
+def _is_positive(a: Array) -> bool:
+    try:
+        return bool(np.isfinite(np.linalg.cholesky(a)).all())
+    except np.linalg.LinAlgError:
+        return False
+
+
+def exponential(a: Array) -> Array:
+    """The matrix exponential, by scaling, a Pade approximant of degree 13, and squaring (N. Higham,
+    The scaling and squaring method for the matrix exponential revisited, 2005)."""
+    if a.shape[-1] == 0:
+        return a
+    wide = a.astype(np.float64)
+    norm = float(np.abs(wide).sum(-2).max(initial=0))
+    if not np.isfinite(norm):
+        return np.full_like(a, np.nan)
+    times = max(0, int(np.ceil(np.log2(norm / 5.371920351148152)))) if norm else 0
+    wide = wide / 2.0 ** times
+    b = (64764752532480000., 32382376266240000., 7771770303897600., 1187353796428800.,
+         129060195264000., 10559470521600., 670442572800., 33522128640., 1323241920., 40840800.,
+         960960., 16380., 182., 1.)
+    one, two = np.eye(a.shape[-1]), wide @ wide
+    four = two @ two
+    six = two @ four
+    odd = wide @ (six @ (b[13] * six + b[11] * four + b[9] * two)
+                  + b[7] * six + b[5] * four + b[3] * two + b[1] * one)
+    even = (six @ (b[12] * six + b[10] * four + b[8] * two)
+            + b[6] * six + b[4] * four + b[2] * two + b[0] * one)
+    result = np.linalg.solve(even - odd, even + odd)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for _ in range(times):
+            result = result @ result
+        return result.astype(a.dtype)

@@ -1,0 +1,64 @@
+"""Powers and exponentials of matrices, and of tensors that stand for matrices."""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from lazyten.autograd.custom_function import Function
+from lazyten.frontend.arguments import checks_tensors
+from lazyten.frontend.functions import cat
+from lazyten.frontend.tensor import Tensor
+from lazyten.linalg import host
+from lazyten.linalg.host import check_matrix
+from lazyten.linalg.solving import inv, solve
+from lazyten.support.errors import ArgumentError, ShapeError
+
+matrix_power = checks_tensors(Tensor.matrix_power)
+
+
+class _Exponential(Function):
+    """exp of [[A^T, G], [0, A^T]] has the gradient of G in its corner (N. Higham, Functions of
+    matrices, 2008, theorem 3.6)."""
+
+    @staticmethod
+    def forward(ctx: Any, a: Tensor) -> Any:
+        ctx.save_for_backward(a)
+        return host.tensor_of(host.exponential(host.values_of(a, "linalg.matrix_exp")), a)
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Any:
+        a, g = host.differentiable(*ctx.saved_tensors, g)
+        n = a.shape[-1]
+        above, below = cat([a.mT, g], -1), cat([a.new_zeros(a.shape), a.mT], -1)
+        return _Exponential.apply(cat([above, below], -2))[..., :n, n:]
+
+
+@checks_tensors
+def matrix_exp(A: Tensor) -> Tensor:
+    """1 + A + A^2 / 2 + A^3 / 6 + ..., of square matrices."""
+    check_matrix(A, "linalg.matrix_exp", square=True)
+    result: Tensor = _Exponential.apply(A)
+    return result
+
+
+@checks_tensors
+def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
+    """The inverse of a tensor as a matrix, whose first `ind` axes are the rows."""
+    rows, columns = A.shape[:ind], A.shape[ind:]
+    if ind < 1 or math.prod(rows) != math.prod(columns):
+        raise ShapeError(f"linalg.tensorinv of shape {A.shape} with ind={ind}: the first {ind} "
+                         f"axes must have as many elements as the others")
+    return inv(A.reshape(math.prod(rows), math.prod(columns))).reshape(*columns, *rows)
+
+
+@checks_tensors
+def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tensor:
+    """X of which tensordot(A, X, X.ndim) is B. dims: axes of A that come last first."""
+    moved = A if dims is None else A.movedim(tuple(dims), tuple(range(-len(dims), 0)))
+    rest = moved.shape[B.ndim:]
+    if math.prod(rest) != B.numel() or moved.numel() != B.numel() ** 2:
+        raise ArgumentError(f"linalg.tensorsolve of shapes {A.shape} and {B.shape}: axes of A "
+                            f"after the first {B.ndim} must have as many elements as B")
+    matrix = moved.reshape(B.numel(), B.numel())
+    return solve(matrix, B.reshape(-1)).reshape(*rest)

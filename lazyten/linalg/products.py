@@ -1,0 +1,75 @@
+"""Products of vectors and matrices."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lazyten.frontend import array_functions
+from lazyten.frontend.arguments import takes_tensors
+from lazyten.frontend.tensor import Tensor
+from lazyten.operators.math import shapes
+from lazyten.support.errors import ArgumentError, ShapeError
+
+matmul = takes_tensors(Tensor.matmul)
+
+
+def chain_matmul(*matrices: Tensor) -> Tensor:
+    """multi_dot of matrices that are given one by one. (`lt.chain_matmul`.)"""
+    for x in matrices:
+        if not isinstance(x, Tensor) or x.ndim != 2:
+            raise ShapeError(f"chain_matmul: {x!r:.60} is not a matrix; give tensors of two axes")
+    return matrices[0].clone() if len(matrices) == 1 else multi_dot(matrices)
+
+
+@takes_tensors
+def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
+    """The vector product of vectors of 3 along an axis; the others broadcast."""
+    return input.cross(other, dim)
+
+
+@takes_tensors
+def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """The elements where the positions on two axes are equal, by default the last; a view."""
+    return A.diagonal(offset, dim1, dim2)
+
+
+@takes_tensors
+def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
+    """The sum of products along an axis; the others broadcast."""
+    return (x * y).sum(dim)
+
+
+@takes_tensors
+def vander(x: Tensor, *, N: int | None = None) -> Tensor:
+    """(.., n) to (.., n, N): the powers 0 to N - 1 of each element; N is n unless given. (Those of
+    `lt.vander` decrease, and it takes vectors alone.)"""
+    x = x if x.shape else x.reshape(1)
+    count = x.shape[-1] if N is None else shapes.as_int(N, "vander", "N")
+    if count < 2:
+        raise ArgumentError(f"linalg.vander: N={count}; give 2 or more")
+    powers = array_functions.vander(x.reshape(x.numel()), count, increasing=True)
+    result: Tensor = powers.reshape(*x.shape, count)
+    return result
+
+
+def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
+    """The product of matrices, in the order of the fewest multiplications; the first and the last
+    may be vectors. (The order: T. Cormen et al., Introduction to Algorithms, 15.2.)"""
+    if len(tensors) < 2:
+        raise ArgumentError(f"multi_dot of {len(tensors)} tensors: give 2 or more")
+    rows = [*(x.shape[0] if x.ndim == 2 else 1 for x in tensors[:1]),
+            *(x.shape[0] for x in tensors[1:])]
+    sizes = [*rows, tensors[-1].shape[1] if tensors[-1].ndim == 2 else 1]
+    best: dict[tuple[int, int], tuple[int, int]] = {(i, i): (0, i) for i in range(len(tensors))}
+    for length in range(1, len(tensors)):
+        for i in range(len(tensors) - length):
+            best[i, i + length] = min(
+                (best[i, k][0] + best[k + 1, i + length][0]
+                 + sizes[i] * sizes[k + 1] * sizes[i + length + 1], k)
+                for k in range(i, i + length))
+
+    def product(i: int, j: int) -> Any:
+        return tensors[i] if i == j else product(i, best[i, j][1]).matmul(
+            product(best[i, j][1] + 1, j))
+    result: Tensor = product(0, len(tensors) - 1)
+    return result

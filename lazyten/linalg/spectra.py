@@ -1,0 +1,265 @@
+"""Eigenvalues of symmetric matrices and singular values; and what they tell of a matrix."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lazyten.autograd.custom_function import Function
+from lazyten.frontend.arguments import checks_tensors
+from lazyten.frontend.array_functions import broadcast_shapes
+from lazyten.frontend.limits import finfo
+from lazyten.frontend.tensor import Tensor
+from lazyten.linalg import host
+from lazyten.linalg.host import Array, check_finite, check_matrix, check_same_type
+from lazyten.linalg.results import SVD, Eigh, Lstsq
+from lazyten.operators.math import shapes
+from lazyten.support.errors import ArgumentError, ShapeError
+
+Tolerance = Tensor | float | None
+
+
+def _gaps(values: Tensor) -> Tensor:
+    """values[j] - values[i] at [i, j], and 1 on the diagonal."""
+    found = values.unsqueeze(-2) - values.unsqueeze(-1)
+    return found + found.new_ones(values.shape[-1]).diag_embed()
+
+
+class _Eigh(Function):
+    """V diag(w) V^T = A: dw = diag(V^T dA V), and dV of what is beside the diagonal, divided by
+    differences of eigenvalues (M. Giles, Collected matrix derivative results, 2008). Infinite where
+    eigenvalues repeat and V is used."""
+
+    @staticmethod
+    def forward(ctx: Any, a: Tensor, side: str) -> Any:
+        values = host.values_of(a, "linalg.eigh")
+        read = np.triu(values) if side == "U" else np.tril(values)
+        bad: Array = np.asarray(~np.isfinite(read).all((-1, -2)))
+        safe = np.where(bad[..., None, None], 0, values).astype(values.dtype)
+        w, v = np.linalg.eigh(safe, "U" if side == "U" else "L")
+        w[bad], v[bad] = np.nan, np.nan
+        found, vectors = host.tensor_of(w, a), host.tensor_of(v, a)
+        ctx.save_for_backward(found, vectors)
+        ctx.set_materialize_grads(False)
+        return found, vectors
+
+    @staticmethod
+    def backward(ctx: Any, of_values: Tensor | None, of_vectors: Tensor | None) -> Any:
+        values, v = ctx.saved_tensors
+        if of_vectors is None:
+            assert of_values is not None
+            return (v * of_values.unsqueeze(-2)) @ v.mT, None
+        inner = v.mT @ of_vectors
+        inner = (inner - inner.mT) / (2 * _gaps(values))
+        if of_values is not None:
+            inner = inner + of_values.diag_embed()
+        return v @ inner @ v.mT, None
+
+
+class _SVD(Function):
+    """U diag(s) V^T = A (J. Townsend, Differentiating the singular value decomposition, 2016).
+    Infinite where singular values repeat, or are 0, and U or V is used; columns that stand for no
+    singular value have no gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, a: Tensor, full: bool) -> Any:
+        values = host.values_of(a, "linalg.svd")
+        check_finite(values, "linalg.svd")
+        u, s, vh = (host.tensor_of(x, a) for x in np.linalg.svd(values, full))
+        ctx.save_for_backward(u, s, vh)
+        ctx.set_materialize_grads(False)
+        return u, s, vh
+
+    @staticmethod
+    def backward(ctx: Any, of_u: Tensor | None, of_s: Tensor | None, of_vh: Tensor | None) -> Any:
+        u, s, vh = ctx.saved_tensors
+        (m, n), k = (u.shape[-2], vh.shape[-1]), s.shape[-1]
+        u, vh = u[..., :k], vh[..., :k, :]
+        row, column = s.unsqueeze(-2), s.unsqueeze(-1)
+        inner = s.new_zeros((*s.shape, k)) if of_s is None else of_s.diag_embed()
+        beside: list[Tensor] = []
+        if of_u is not None:
+            of_u = of_u[..., :k]
+            part = u.mT @ of_u
+            inner = inner + (part - part.mT) * row / _gaps(s * s)
+            if m > k:
+                over = of_u / row
+                beside.append((over - u @ (u.mT @ over)) @ vh)
+        if of_vh is not None:
+            of_vh = of_vh[..., :k, :]
+            part = vh @ of_vh.mT
+            inner = inner + column * (part - part.mT) / _gaps(s * s)
+            if n > k:
+                over = of_vh / column
+                beside.append(u @ (over - (over @ vh.mT) @ vh))
+        return sum(beside, u @ inner @ vh), None
+
+
+@checks_tensors
+def eigh(A: Tensor, UPLO: str = "L") -> Eigh:
+    """Eigenvalues, ascending, and eigenvectors, in columns, of symmetric matrices, of which the
+    lower or the upper triangle is read. NaN where that has one, or an infinity."""
+    check_matrix(A, "linalg.eigh", square=True)
+    side = str(UPLO).upper()
+    if side not in ("L", "U"):
+        raise ArgumentError(f"linalg.eigh: UPLO={UPLO!r} is neither 'L' nor 'U'")
+    return Eigh(*_Eigh.apply(A, side))
+
+
+@checks_tensors
+def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
+    """The eigenvalues of symmetric matrices, ascending."""
+    return eigh(A, UPLO).eigenvalues
+
+
+@checks_tensors
+def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> SVD:
+    """U, S and V^T of matrices (..., m, n), of k = min(m, n) singular values: (..., m, m), (..., k)
+    and (..., n, n), or with k columns and rows unless `full_matrices`. driver: for GPUs, unused."""
+    check_matrix(A, "linalg.svd")
+    if driver is not None:
+        raise ArgumentError(f"linalg.svd: driver={driver!r} is for cuSOLVER; leave it out")
+    return SVD(*_SVD.apply(A, full_matrices))
+
+
+@checks_tensors
+def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
+    """The singular values of matrices, descending."""
+    return svd(A, False, driver=driver).S
+
+
+# ---- what is left out as zero --------------------------------------------------------------------
+
+def _smallest(largest: Array, sizes: tuple[int, ...], a: Tensor, atol: Tolerance,
+              rtol: Tolerance) -> Array:
+    """Where singular values count as 0: at most atol, or rtol times the largest."""
+    name = "a tolerance"
+    absolute, relative = (host.values_of(t, name) if isinstance(t, Tensor) else
+                          None if t is None else shapes.as_number(t, "linalg", name)
+                          for t in (atol, rtol))
+    if relative is None:
+        usual = finfo(a.dtype).eps * max(sizes)
+        relative = usual if absolute is None else np.where(np.asarray(absolute) > 0, 0, usual)
+    if absolute is None:
+        absolute = 0.0
+    bound: Array = np.maximum(np.asarray(absolute), np.asarray(relative) * largest)
+    return bound
+
+
+class _Pseudoinverse(Function):
+    """dP = -P dA P + P P^T dA^T (1 - A P) + (1 - P A) dA^T P^T P (G. Golub and V. Pereyra, 1973),
+    where the rank stays."""
+
+    @staticmethod
+    def forward(ctx: Any, a: Tensor, atol: Tolerance, rtol: Tolerance, hermitian: bool) -> Any:
+        values = host.values_of(a, "linalg.pinv")
+        check_finite(values, "linalg.pinv")
+        if hermitian:
+            s, u = np.linalg.eigh(values)
+            vh = np.swapaxes(u, -1, -2)
+        else:
+            u, s, vh = np.linalg.svd(values, full_matrices=False)
+        size = np.abs(s)
+        bound = _smallest(size.max(-1, initial=0), a.shape[-2:], a, atol, rtol)
+        over = np.where(size > bound[..., None], s, np.inf)
+        result = np.swapaxes(vh, -1, -2) @ (np.swapaxes(u, -1, -2) / over[..., None])
+        found = host.tensor_of(result.astype(values.dtype), a)
+        ctx.save_for_backward(a, found)
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Any:
+        a, p = ctx.saved_tensors
+        return _of_pseudoinverse(a, p, g), None, None, None
+
+
+def _of_pseudoinverse(a: Tensor, p: Tensor, g: Tensor) -> Tensor:
+    """The gradient for a matrix of that for its pseudoinverse p."""
+    left, right = g.mT @ p, p @ g.mT
+    first = (left - a @ (p @ left)) @ p.mT
+    second = p.mT @ (right - (right @ p) @ a)
+    return first + second - p.mT @ g @ p.mT
+
+
+@checks_tensors
+def pinv(A: Tensor, rcond: Tolerance = None, hermitian: bool = False, *, atol: Tolerance = None,
+         rtol: Tolerance = None) -> Tensor:
+    """The pseudoinverse (..., n, m) of (..., m, n): singular values (absolute eigenvalues, if
+    `hermitian`) of at most max(atol, rtol * the largest) count as 0. rtol, or rcond as it was
+    called, is max(m, n) * eps unless atol or it is given. Differentiable where the rank stays."""
+    check_matrix(A, "linalg.pinv", square=hermitian)
+    result: Tensor = _Pseudoinverse.apply(A, atol, rcond if rtol is None else rtol, hermitian)
+    return result
+
+
+@checks_tensors
+def matrix_rank(A: Tensor, tol: Tolerance = None, hermitian: bool = False, *,
+                atol: Tolerance = None, rtol: Tolerance = None) -> Tensor:
+    """How many singular values (absolute eigenvalues, if `hermitian`) are larger than max(atol,
+    rtol * the largest), as int64; see `pinv`. tol: atol, with an rtol of 0."""
+    check_matrix(A, "linalg.matrix_rank", square=hermitian)
+    values = host.values_of(A, "linalg.matrix_rank")
+    check_finite(values, "linalg.matrix_rank")
+    s = np.abs(np.linalg.eigvalsh(values)) if hermitian else np.linalg.svd(values, compute_uv=False)
+    if tol is not None:
+        atol, rtol = tol, 0.0
+    bound = _smallest(s.max(-1, initial=0), A.shape[-2:], A, atol, rtol)
+    return host.tensor_of(np.asarray((s > bound[..., None]).sum(-1), np.int64), A)
+
+
+# ---- least squares -------------------------------------------------------------------------------
+
+class _LeastSquares(Function):
+    """A^+ B, of which the gradient is that of the pseudoinverse."""
+
+    @staticmethod
+    def forward(ctx: Any, a: Tensor, b: Tensor, rcond: float) -> Any:
+        values, right = (host.values_of(x, "linalg.lstsq") for x in (a, b))
+        check_finite(values, "linalg.lstsq")
+        u, s, vh = np.linalg.svd(values, full_matrices=False)
+        counts = s > rcond * s.max(-1, initial=0)[..., None]
+        over = np.where(counts, s, np.inf)[..., None]
+        x = np.swapaxes(vh, -1, -2) @ ((np.swapaxes(u, -1, -2) @ right) / over)
+        ctx.rcond = rcond
+        ctx.save_for_backward(a, b)
+        return (host.tensor_of(x.astype(values.dtype), a),
+                host.tensor_of(np.asarray(counts.sum(-1), np.int64), a),
+                host.tensor_of(s, a).detach())
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor, *_: Any) -> Any:
+        a, b = host.differentiable(*ctx.saved_tensors)
+        p = pinv(a, rtol=ctx.rcond)
+        return _of_pseudoinverse(a, p, g @ b.mT), p.mT @ g, None
+
+
+@checks_tensors
+def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None) -> Lstsq:
+    """X of (..., n, k) with the least |A X - B|, and the least |X| among them, of (..., m, n) and
+    (..., m, k). It is found by singular values, of which those of at most rcond times the largest
+    count as 0 (max(m, n) * eps unless given).
+
+    driver: what else PyTorch's LAPACK driver gives: 'gelsy' (the default) the rank, 'gelsd' and
+    'gelss' also singular values and residuals |A X - B|^2 of each column, 'gels' the latter alone.
+    Residuals are empty where m <= n or a rank is less than n.
+    """
+    name, how = "linalg.lstsq", "gelsy" if driver is None else driver
+    check_matrix(A, name)
+    check_same_type(A, B, name)
+    if how not in ("gels", "gelsy", "gelsd", "gelss"):
+        raise ArgumentError(f"{name}: driver={driver!r} is not one of gels, gelsy, gelsd, gelss")
+    m, n = A.shape[-2:]
+    is_vector = B.ndim == 1 or A.ndim - 1 == B.ndim and B.shape == A.shape[:-1]
+    b = B.unsqueeze(-1) if is_vector else B
+    if b.ndim < 2 or b.shape[-2] != m:
+        raise ShapeError(f"{name} of shapes {A.shape} and {B.shape}: B needs {m} rows, as A has")
+    batch = broadcast_shapes(A.shape[:-2], b.shape[:-2])
+    a, b = A.expand(*batch, m, n), b.expand(*batch, m, b.shape[-1])
+    bound = finfo(A.dtype).eps * max(m, n) if rcond is None else rcond
+    x, rank, values = _LeastSquares.apply(a, b, bound)
+    empty = A.detach().new_empty((0,))
+    full = m > n and (how == "gels" or bool((rank == n).all()))
+    residuals = (a @ x - b).square().sum(-2) if full and how != "gelsy" else empty
+    return Lstsq(x.squeeze(-1) if is_vector else x, residuals,
+                 empty.long() if how == "gels" else rank,
+                 values if how in ("gelsd", "gelss") else empty)

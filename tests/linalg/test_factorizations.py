@@ -1,0 +1,177 @@
+"""`lt.linalg` beside NumPy and differences of values; in lt.jit, vmap and lt.func; its errors."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lazyten as lt
+from lazyten.autograd import gradcheck, gradgradcheck
+
+Array = np.ndarray[Any, Any]
+rng = np.random.default_rng(0)
+SQUARE = rng.normal(size=(2, 3, 3)) + 3 * np.eye(3)
+TALL, WIDE = rng.normal(size=(2, 4, 3)), rng.normal(size=(2, 3, 5))
+POSITIVE = SQUARE @ np.swapaxes(SQUARE, -1, -2)
+
+
+def same(found: lt.Tensor, expected: Any) -> None:
+    np.testing.assert_allclose(found.detach().numpy(), expected, 1e-9, 1e-10)
+
+
+@pytest.mark.parametrize("a", [SQUARE, TALL, WIDE, np.zeros((2, 0, 3)), np.zeros((0, 3, 3))],
+                         ids=["square", "tall", "wide", "no rows", "no matrices"])
+def test_factors_multiply_to_the_matrix(a: Array) -> None:
+    x = lt.tensor(a)
+    m, n = a.shape[-2:]
+    q, r = lt.linalg.qr(x)
+    same(q @ r, a)
+    same(q.mT @ q, np.broadcast_to(np.eye(min(m, n)), (len(a), min(m, n), min(m, n))))
+    p, lower, upper = lt.linalg.lu(x)
+    same(p @ lower @ upper, a)
+    assert float(lower.triu(1).abs().sum()) == float(upper.tril(-1).abs().sum()) == 0
+    for full in (True, False):
+        u, s, vh = lt.linalg.svd(x, full)
+        k = s.shape[-1]
+        same(u[..., :k] * s.unsqueeze(-2) @ vh[..., :k, :], a)
+    same(x @ lt.linalg.pinv(x) @ x, a)
+
+
+def test_factors_of_square_matrices() -> None:
+    x, positive, b = lt.tensor(SQUARE), lt.tensor(POSITIVE), lt.tensor(TALL[:, :3])
+    same(x @ lt.linalg.inv(x), np.broadcast_to(np.eye(3), SQUARE.shape))
+    same(x @ lt.linalg.solve(x, b), b.numpy())
+    same(x.tril() @ lt.linalg.solve_triangular(x, b, upper=False), b.numpy())
+    lower = lt.linalg.cholesky(positive)
+    same(lower @ lower.mT, POSITIVE)
+    same(lt.cholesky_solve(b, lower), np.linalg.solve(POSITIVE, b.numpy()))
+    values, vectors = lt.linalg.eigh(positive)
+    same(vectors * values.unsqueeze(-2) @ vectors.mT, POSITIVE)
+    same(positive.det(), np.linalg.det(POSITIVE))
+    same(positive.logdet(), np.log(np.linalg.det(POSITIVE)))
+    same(lt.linalg.lu_solve(*lt.linalg.lu_factor(x), b), np.linalg.solve(SQUARE, b.numpy()))
+    same(lt.linalg.lstsq(lt.tensor(TALL[0]), lt.tensor(TALL[1]))[0],
+         np.linalg.lstsq(TALL[0], TALL[1])[0])
+    same(lt.linalg.matrix_power(x, -2) @ x @ x, np.broadcast_to(np.eye(3), SQUARE.shape))
+
+
+def test_exponentials_of_small_and_large_matrices_are_those_of_their_eigenvalues() -> None:
+    for scale in (0.0, 1e-3, 1.0, 30.0):
+        values, vectors = np.linalg.eigh(POSITIVE[0] / np.linalg.norm(POSITIVE[0]) * scale)
+        exact = vectors * np.exp(values) @ vectors.T
+        found = lt.linalg.matrix_exp(lt.tensor(vectors * values @ vectors.T)).numpy()
+        np.testing.assert_allclose(found, exact, 1e-11, 1e-13 * np.exp(scale))
+
+
+
+
+GRADIENTS: dict[str, tuple[Callable[..., Any], Array]] = {
+    "inv": (lt.linalg.inv, SQUARE[0]),
+    "solve": (lambda a: lt.linalg.solve(a, a[:, :2]), SQUARE[0]),
+    "solve_triangular": (lambda a: lt.linalg.solve_triangular(a, a.T, upper=True), SQUARE[0]),
+    "cholesky": (lambda a: lt.linalg.cholesky(a @ a.mT), SQUARE[0]),
+    "det": (lt.linalg.det, SQUARE[0]),
+    "logdet": (lambda a: lt.logdet(a @ a.mT), SQUARE[0]),
+    "qr": (lambda a: tuple(lt.linalg.qr(a)), TALL[0]),
+    "qr wide": (lambda a: lt.linalg.qr(a)[1], WIDE[0]),
+    "lu": (lambda a: lt.linalg.lu_factor(a)[0], SQUARE[0]),
+    "eigh": (lambda a: lt.linalg.eigh(a @ a.mT).eigenvectors.square(), SQUARE[0]),
+    "svd": (lambda a: lt.linalg.svd(a, False).U.square(), TALL[0]),
+    "pinv": (lt.linalg.pinv, WIDE[0]),
+    "lstsq": (lambda a: lt.linalg.lstsq(a, a.square())[0], TALL[0]),
+    "matrix_exp": (lt.linalg.matrix_exp, SQUARE[0] / 4),
+}
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradients_and_second_gradients_are_those_of_differences(
+        name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEVICE", "interpreter")
+    function, at = GRADIENTS[name]
+    x = lt.tensor(at, requires_grad=True)
+    assert gradcheck(function, (x,))
+    assert gradgradcheck(function, (x,))
+
+
+def test_the_gradient_of_a_singular_determinant_is_of_cofactors(device: str) -> None:
+    x = lt.tensor([[1.0, 2.0], [2.0, 4.0]], dtype=lt.float64, device=device, requires_grad=True)
+    x.det().backward()
+    assert x.grad is not None
+    same(x.grad, [[4, -2], [-2, 1]])
+    first, = lt.autograd.grad(x.det(), [x], create_graph=True)
+    with pytest.raises(lt.GradientError, match="no second derivative"):
+        lt.autograd.grad(first.sum(), [x])
+    with pytest.raises(lt.linalg.LinAlgError, match="singular"):
+        x.slogdet()[1].backward()
+
+
+def test_a_jitted_function_goes_on_in_python_and_has_gradients() -> None:
+    def loss(a: lt.Tensor, b: lt.Tensor) -> lt.Tensor:
+        lower = lt.linalg.cholesky(a @ a.mT)
+        return lt.linalg.solve(a * 2, b).square().sum() + lower.diagonal(0, -2, -1).log().sum()
+
+    @lt.jit
+    def step(a: lt.Tensor, b: lt.Tensor) -> tuple[lt.Tensor, lt.Tensor]:
+        value = loss(a, b)
+        return value, lt.autograd.grad(value, [a])[0]
+
+    for number in range(3):
+        a = lt.tensor(SQUARE + number, requires_grad=True)
+        b = lt.tensor(TALL[:, :3] * (number + 1))
+        value, gradient = step(a, b)
+        expected = loss(a, b)
+        same(value, expected.item())
+        same(gradient, lt.autograd.grad(expected, [a])[0].numpy())
+
+
+def test_the_reverse_pass_takes_vmap_and_the_factorization_says_it_does_not() -> None:
+    x, many = lt.tensor(SQUARE[0]), lt.tensor(SQUARE)
+    b = lt.tensor(TALL[:, :3])
+    for function in (lt.linalg.inv, lt.linalg.det, lambda a: lt.linalg.cholesky(a @ a.mT),
+                     lambda a: lt.linalg.solve(a, b[0])):
+        leaf = lt.tensor(SQUARE[0], requires_grad=True)
+        y = function(leaf)
+        jacobian = lt.func.jacrev(function)(x).reshape(-1, 9)
+        for number in range(y.numel()):
+            row, = lt.autograd.grad(y.reshape(-1)[number], [leaf], retain_graph=True)
+            same(jacobian[number], row.numpy().reshape(-1))
+    same(lt.vmap(lambda v: lt.linalg.solve(x, v))(b), np.linalg.solve(SQUARE[0], b.numpy()))
+    same(lt.vmap(lambda v: lt.linalg.solve_triangular(x, v, upper=True))(b),
+         np.linalg.solve(np.triu(SQUARE[0]), b.numpy()))
+    with pytest.raises(lt.TransformError, match=r"linalg.inv under vmap: .*takes batches"):
+        lt.vmap(lt.linalg.inv)(many)
+
+
+def test_the_second_gradient_goes_through_functions_in_a_gradient() -> None:
+    x = lt.tensor(SQUARE[0])
+    hessian = lt.func.hessian(lambda a: lt.logdet(a @ a.mT))(x)
+    assert hessian.shape == (3, 3, 3, 3)
+    inverse = np.linalg.inv(SQUARE[0])
+    same(hessian, -2 * np.einsum("li,jk->ijkl", inverse, inverse))
+
+
+ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
+    "rows": (lambda: lt.linalg.inv(lt.ones(2, 3)), lt.ShapeError,
+             r"linalg.inv of shape \(2, 3\): the last two axes, 2 and 3, must be equal"),
+    "axes": (lambda: lt.linalg.svd(lt.ones(2)), lt.ShapeError, "give 2 axes or more"),
+    "type": (lambda: lt.linalg.qr(lt.eye(2).half()), lt.DTypeError,
+             r"linalg.qr of float16: it takes float32 and float64; convert with \.float\(\)"),
+    "singular": (lambda: lt.linalg.inv(lt.stack([lt.eye(2), lt.ones(2, 2)])),
+                 lt.linalg.LinAlgError, r"linalg.inv \(matrix 1 of the batch\): .*singular: "
+                 r"number 2 on .*pinv and lstsq"),
+    "positive": (lambda: lt.linalg.cholesky(-lt.eye(2)), RuntimeError,
+                 "linalg.cholesky: .*not positive definite: its first 1 rows"),
+    "eig": (lambda: lt.linalg.eig, AttributeError, "has no 'eig': .*complex"),
+    "unknown": (lambda: lt.linalg.nothing, AttributeError, "no attribute 'nothing'"),
+    "geqrf": (lambda: lt.geqrf, AttributeError, "reflections"),
+    "lstsq": (lambda: lt.Tensor.lstsq, AttributeError, "taken this name away"),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors_say_what_to_do(name: str) -> None:
+    call, kind, words = ERRORS[name]
+    with pytest.raises(kind, match=words):
+        call()
