@@ -33,7 +33,7 @@ def matrix_norm(A: Tensor, ord: float | str = "fro", dim: Sequence[int] = (-2, -
     """'fro': the root of the sum of squares. 1 and -1: the largest and the smallest sum of a
     column's absolute values; infinities: of a row's. 2, -2 and 'nuc': the largest singular value,
     the smallest, and their sum."""
-    if len(shapes.axes(dim, A.ndim, "matrix_norm")) != 2:
+    if not isinstance(dim, Sequence) or len(shapes.axes(dim, A.ndim, "matrix_norm")) != 2:
         raise ArgumentError(f"matrix_norm: dim={dim!r:.60} must name 2 axes, which hold matrices")
     first, second = (shapes.axis(d, A.ndim, "matrix_norm") for d in dim)
     values = A if dtype is None else A.to(dtype=dtype)

@@ -12,6 +12,7 @@ from lazyten.frontend.tensor import Tensor
 from lazyten.linalg import host
 from lazyten.linalg.host import check_matrix
 from lazyten.linalg.solving import inv, solve
+from lazyten.operators.math import shapes
 from lazyten.support.errors import ArgumentError, ShapeError
 
 matrix_power = checks_tensors(Tensor.matrix_power)
@@ -45,6 +46,7 @@ def matrix_exp(A: Tensor) -> Tensor:
 @checks_tensors
 def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
     """The inverse of a tensor as a matrix, whose first `ind` axes are the rows."""
+    ind = shapes.as_int(ind, "linalg.tensorinv", "ind")
     rows, columns = A.shape[:ind], A.shape[ind:]
     if ind < 1 or math.prod(rows) != math.prod(columns):
         raise ShapeError(f"linalg.tensorinv of shape {A.shape} with ind={ind}: the first {ind} "
@@ -55,6 +57,8 @@ def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
 @checks_tensors
 def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tensor:
     """X of which tensordot(A, X, X.ndim) is B. dims: axes of A that come last first."""
+    if dims is not None and not isinstance(dims, Sequence):
+        raise ArgumentError(f"linalg.tensorsolve: dims={dims!r:.60} is not a sequence of axes")
     moved = A if dims is None else A.movedim(tuple(dims), tuple(range(-len(dims), 0)))
     rest = moved.shape[B.ndim:]
     if math.prod(rest) != B.numel() or moved.numel() != B.numel() ** 2:

@@ -55,8 +55,10 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
 def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     """The product of matrices, in the order of the fewest multiplications; the first and the last
     may be vectors. (The order: T. Cormen et al., Introduction to Algorithms, 15.2.)"""
-    if len(tensors) < 2:
-        raise ArgumentError(f"multi_dot of {len(tensors)} tensors: give 2 or more")
+    if not isinstance(tensors, list | tuple) or len(tensors) < 2 or not all(
+            isinstance(x, Tensor) and x.ndim for x in tensors):
+        raise ArgumentError(f"multi_dot of a {type(tensors).__name__}: give a list of 2 matrices "
+                            f"or more")
     rows = [*(x.shape[0] if x.ndim == 2 else 1 for x in tensors[:1]),
             *(x.shape[0] for x in tensors[1:])]
     sizes = [*rows, tensors[-1].shape[1] if tensors[-1].ndim == 2 else 1]

@@ -255,7 +255,8 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
         raise ShapeError(f"{name} of shapes {A.shape} and {B.shape}: B needs {m} rows, as A has")
     batch = broadcast_shapes(A.shape[:-2], b.shape[:-2])
     a, b = A.expand(*batch, m, n), b.expand(*batch, m, b.shape[-1])
-    bound = finfo(A.dtype).eps * max(m, n) if rcond is None else rcond
+    bound = finfo(A.dtype).eps * max(m, n) if rcond is None else \
+        float(shapes.as_number(rcond, name, "rcond"))
     x, rank, values = _LeastSquares.apply(a, b, bound)
     empty = A.detach().new_empty((0,))
     full = m > n and (how == "gels" or bool((rank == n).all()))

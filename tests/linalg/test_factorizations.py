@@ -163,6 +163,14 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
                  r"number 2 on .*pinv and lstsq"),
     "positive": (lambda: lt.linalg.cholesky(-lt.eye(2)), RuntimeError,
                  "linalg.cholesky: .*not positive definite: its first 1 rows"),
+    "rcond": (lambda: lt.linalg.lstsq(lt.eye(2), lt.eye(2), "x"),  # type: ignore[arg-type]
+              lt.DTypeError, "rcond"),
+    "ind": (lambda: lt.linalg.tensorinv(lt.eye(2), 1.5),  # type: ignore[arg-type]
+            lt.DTypeError, "ind"),
+    "products": (lambda: lt.linalg.multi_dot(None), lt.ArgumentError,  # type: ignore[arg-type]
+                 "multi_dot of a NoneType: give a list"),
+    "dims": (lambda: lt.linalg.tensorsolve(lt.eye(2), lt.ones(2), 1),  # type: ignore[arg-type]
+             lt.ArgumentError, "sequence of axes"),
     "eig": (lambda: lt.linalg.eig, AttributeError, "has no 'eig': .*complex"),
     "unknown": (lambda: lt.linalg.nothing, AttributeError, "no attribute 'nothing'"),
     "geqrf": (lambda: lt.geqrf, AttributeError, "reflections"),
