@@ -40,7 +40,8 @@ def pure(observer: tracing.Observer) -> Iterator[None]:
     """Within this block, as long as the observer listens, what would happen only while tracing is
     refused with the line that does it."""
     hook = _Hook(observer)
-    sys.setprofile(hook.watch())
+    watch = hook.watch()  # held until the end: Python 3.11 drops it with the hook, and calls it
+    sys.setprofile(watch)  # once more if the hook went while a call was about to be told of
     try:
         yield
     finally:

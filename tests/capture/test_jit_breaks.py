@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import random
+import subprocess
+import sys
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -341,3 +343,20 @@ def test_a_tensor_made_on_the_way_does_not_share_what_a_replay_writes(device: st
         grow(leaf)
         assert x.tolist() == [2.0] * 64 and leaf.tolist() == [2.0 + k] * 64
     assert kept[0] is leaf
+
+
+BROKEN_OFF = """
+import gc
+import lazyten as lt
+lt.jit(lambda x: x * x.sum().item())(lt.ones(2))
+gc.callbacks.append(lambda phase, info: len(phase))  # a call, amid the making of a frame
+for threshold in range(1, 60):
+    gc.set_threshold(threshold, 1, 1)
+    for k in range(8):
+        lt.jit(lambda x, k=k: x * k + float(x.sum().item()) * k)(lt.ones(3))
+"""
+
+
+def test_a_collection_of_garbage_while_a_trace_breaks_off_is_harmless() -> None:
+    done = subprocess.run([sys.executable, "-c", BROKEN_OFF], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
