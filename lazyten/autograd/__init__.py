@@ -93,7 +93,7 @@ def grad(outputs: Given, inputs: Given,
 
 def _gradients(roots: Sequence[Tensor], weights: Sequence[Tensor | None], wanted: Sequence[Tensor],
                create_graph: bool, unused: str) -> tuple[Tensor | None, ...]:
-    cotangents = [root._cotangent(w) for root, w in zip(roots, weights, strict=True)]
+    cotangents = [root._cotangent(w, create_graph) for root, w in zip(roots, weights, strict=True)]
     parts = _gradient.gradients_for([r.node for r in roots], cotangents, [t.node for t in wanted])
     return tuple([_result(number, t, part, create_graph, unused)
                   for number, (t, part) in enumerate(zip(wanted, parts, strict=True))])
@@ -126,11 +126,18 @@ def _result(number: int, t: Tensor, part: Node | None, create_graph: bool,
 
 
 def backward(tensors: Given, grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
-             retain_graph: bool = False) -> None:
-    """backward() of each of these tensors."""
+             retain_graph: bool | None = None, create_graph: bool = False,
+             grad_variables: Tensor | Sequence[Tensor | None] | None = None,
+             inputs: Given | None = None) -> None:
+    """backward() of each of these tensors. grad_variables: the old name of grad_tensors."""
     roots = _tensors(tensors, "tensors")
-    for root, weight in zip(roots, _weights(grad_tensors, len(roots)), strict=True):
-        root.backward(weight, retain_graph)
+    weights = _weights(grad_variables if grad_tensors is None else grad_tensors, len(roots))
+    wanted = None if inputs is None else _tensors(inputs, "inputs")
+    for root, weight in zip(roots, weights, strict=True):
+        root.backward(weight, True, create_graph, wanted)
+    if not (create_graph if retain_graph is None else retain_graph):
+        for root in roots:
+            root._free_graph()
 
 
 def _tensors(given: Given, what: str) -> list[Tensor]:

@@ -25,6 +25,7 @@ class _Saved(NamedTuple):
 
     node: Node
     device: str
+    requires_grad: bool
     is_template: bool
 
 
@@ -54,10 +55,10 @@ class FunctionContext:
         with enable_grad():
             found = templates_of([t])
         if found is None or self._frame is not None and self._frame() is not found[0]:
-            return _Saved(t.node, t.device, False)
+            return _Saved(t.node, t.device, t.requires_grad, False)
         frame = found[0]
         self._frame = lambda: frame
-        return _Saved(found[1][0], t.device, True)
+        return _Saved(found[1][0], t.device, t.requires_grad, True)
 
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
@@ -75,7 +76,7 @@ class FunctionContext:
         if found and rule and saved.is_template is (frame is not None):
             node = with_gradient(node, found[0], rule.slot if saved.is_template else rule)
         if frame is None or not saved.is_template:
-            return Tensor._of(node, saved.device)
+            return Tensor._of(node, saved.device, saved.requires_grad or node is not saved.node)
         result: Tensor = Tensor._view(deferred(frame, node, False), (), None)
         return result
 
@@ -92,8 +93,8 @@ class FunctionContext:
         if self._frame is None:
             return
         self._frame = None
-        self._saved = [s and _Saved(frame.real(s.node) if s.is_template else s.node, s.device,
-                                    False) for s in self._saved]
+        self._saved = [s and s._replace(node=frame.real(s.node) if s.is_template else s.node,
+                                        is_template=False) for s in self._saved]
         self._outputs = {frame.real(value): (tuple(map(frame.real, inputs)), rule)
                          for value, (inputs, rule) in self._outputs.items()}
 
@@ -188,7 +189,7 @@ class _Rule:
     def __call__(self, g: Node, node: Node) -> list[Node | None]:
         kind, inputs = self.kinds[self.number], node.src[1:]
         assert kind is not None
-        parts = self.pulled_back(Tensor._of(g, kind[2]), inputs)
+        parts = self.pulled_back(Tensor._of(g, kind[2], True), inputs)
         nodes = [None if part is None else part.node for part in parts]
         if getattr(self.function.backward, "_once", False):
             never = _Never(self.__name__)

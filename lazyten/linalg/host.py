@@ -32,12 +32,6 @@ def values_of(x: Tensor, operation: str) -> Array:
                            f"in the axes before the matrix") from error
 
 
-def differentiable(*tensors: Any) -> list[Any]:
-    """What backward() has, as tensors that require gradients: a Function that it applies to them
-    then has a gradient itself, and values that are looked at keep how they were computed."""
-    return [Tensor._of(x.node, x.device, True) for x in tensors]
-
-
 def tensor_of(values: Any, like: Tensor) -> Tensor:
     """A tensor of these values where another one is."""
     return Tensor._copy_of(np.array(values, order="C"), None, like.device)

@@ -52,7 +52,7 @@ class _Cholesky(Function):
 
     @staticmethod
     def backward(ctx: Any, g: Tensor, _: Any) -> Any:
-        lower, g = host.differentiable(*ctx.saved_tensors, g)
+        (lower,) = ctx.saved_tensors
         inverse = solve_triangular(lower, identity(lower, lower.shape[-1]), upper=False)
         inner = (lower.mT @ g).tril()
         inner = (inner + inner.tril(-1).mT) / 2
@@ -115,9 +115,9 @@ class _LU(Function):
 
     @staticmethod
     def backward(ctx: Any, _: Any, of_l: Tensor | None, of_u: Tensor | None, *__: Any) -> Any:
-        p, lower, upper = host.differentiable(*ctx.saved_tensors)
-        of_l = lower.new_zeros(lower.shape) if of_l is None else host.differentiable(of_l)[0]
-        of_u = upper.new_zeros(upper.shape) if of_u is None else host.differentiable(of_u)[0]
+        p, lower, upper = ctx.saved_tensors
+        of_l = lower.new_zeros(lower.shape) if of_l is None else of_l
+        of_u = upper.new_zeros(upper.shape) if of_u is None else of_u
         k = lower.shape[-1]
         l1, u1 = lower[..., :k, :], upper[..., :k]
         l2, of_l2, u2, of_u2 = lower[..., k:, :], of_l[..., k:, :], upper[..., k:], of_u[..., k:]
@@ -239,11 +239,11 @@ class _QR(Function):
         if ctx.refused:
             raise GradientError(f"linalg.qr with mode={ctx.mode!r} has no gradient; take "
                                 f"mode='reduced'")
-        q, r = host.differentiable(*ctx.saved_tensors)
+        q, r = ctx.saved_tensors
         m, n = q.shape[-2], r.shape[-1]
         square, of_rest = r[..., :m], None
-        of_q = q.new_zeros(q.shape) if of_q is None else host.differentiable(of_q)[0]
-        of_r = r.new_zeros(r.shape) if of_r is None else host.differentiable(of_r)[0]
+        of_q = q.new_zeros(q.shape) if of_q is None else of_q
+        of_r = r.new_zeros(r.shape) if of_r is None else of_r
         if n > m:
             of_rest, of_r = of_r[..., m:], of_r[..., :m]
             of_q = of_q + q @ (r[..., m:] @ of_rest.mT)

@@ -54,3 +54,80 @@ POINTWISE: dict[str, Callable[..., Any]] = {
 @pytest.mark.parametrize("name", POINTWISE)
 def test_gradients_of_pointwise_functions_match_torch_at_their_edges_too(name):
     compare(POINTWISE[name], EDGES[1:])
+
+
+# ---- gradients of gradients ----------------------------------------------------------------------
+
+def _weights_of_gradients(lib: Any, x: Any, g: Any) -> list[Any]:
+    given, = lib.autograd.grad(x * x * x, x, grad_outputs=g * 2, create_graph=True)
+    return [given, *lib.autograd.grad((given ** 2).sum(), [x, g])]
+
+
+def _dummy_weights(lib: Any, x: Any, g: Any) -> list[Any]:
+    u = lib.zeros_like(x, requires_grad=True)  # a tangent by two gradients
+    given, = lib.autograd.grad(x.sin() * x, x, u, create_graph=True)
+    return [lib.autograd.grad(given, u, g)[0]]
+
+
+def _collected(lib: Any, x: Any, g: Any) -> list[Any]:
+    for _ in range(2):  # a second time, to what is there
+        (x ** 3).backward(g, create_graph=True)
+    seen = [x.grad, *lib.autograd.grad(x.grad.sum(), [x, g])]
+    x.grad = None
+    return seen
+
+
+def _several(lib: Any, x: Any, g: Any) -> list[Any]:
+    y = (x * g).sin()
+    lib.autograd.backward([y.sum(), (y ** 2).sum()], inputs=[x])
+    return [x.grad] if g.grad is None else []
+
+
+def _penalty(lib: Any, x: Any, g: Any) -> list[Any]:
+    ((x * g).tanh() ** 2).sum().backward(create_graph=True)
+    norm = (x.grad ** 2).sum()
+    x.grad = g.grad = None
+    norm.backward()
+    return [x.grad, g.grad]
+
+
+def _function_in_a_function(lib: Any, x: Any, g: Any) -> list[Any]:
+    class Product(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, a: Any, b: Any) -> Any:
+            ctx.save_for_backward(a, b)
+            return a * b
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            a, b = ctx.saved_tensors
+            return g * b, g * a
+
+    class Square(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, a: Any) -> Any:
+            ctx.save_for_backward(a)
+            return a * a
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            (a,) = ctx.saved_tensors
+            assert a.requires_grad
+            float(g.sum())  # a look does not take the gradient away
+            return Product.apply(g, a) * 2
+    given, = lib.autograd.grad((Square.apply(x) ** 2 * g).sum(), x, create_graph=True)
+    return [given, *lib.autograd.grad(given.sin().sum(), [x, g])]
+
+
+@pytest.mark.parametrize("step", [_weights_of_gradients, _dummy_weights, _collected, _several,
+                                  _penalty, _function_in_a_function])
+@pytest.mark.filterwarnings("ignore:Using backward")
+def test_gradients_of_gradients_are_torchs(step: Callable[..., list[Any]]) -> None:
+    arrays = normal(2, 3), normal(2, 3, seed=1)
+    for _ in range(3):  # anew, and known
+        ours, theirs = (step(lib, *[lib.tensor(a, requires_grad=True) for a in arrays])
+                        for lib in (lt, torch))
+        assert len(ours) == len(theirs) > 0
+        for mine, other in zip(ours, theirs, strict=True):
+            assert mine.requires_grad is other.requires_grad
+            np.testing.assert_allclose(mine.detach().numpy(), other.detach().numpy(), rtol=1e-12)

@@ -782,7 +782,7 @@ GRADIENTS = [
         G, "backward", ("(2, 3)",), "autograd.grad()"),
     Bad("a leaf transposed in place", lambda t: t.leaf.t_(), G, "t_", (), "gives a view"),
     Bad("a fill by a vector", lambda t: t.f.fill_(t.v), D, "fill_", ("(3,)",), "zero-dim"),
-    Bad("a norm of no known kind", lambda t: t.f.norm("nuc"), A, "norm", ("'nuc'",), "'fro'"),
+    Bad("a norm of no known kind", lambda t: t.f.norm("nucl"), A, "norm", ("'nucl'",), "'fro'"),
     Bad("a norm of integers", lambda t: t.i.norm(), D, "norm", ("int64",), ".float()"),
     Bad("integers rounded to decimals", lambda t: t.i.round(decimals=1),
         D, "round", ("int64", "1"), ".float()"),

@@ -41,10 +41,15 @@ class Gradients(Writing[Tensor]):
         tracing.gradient_used(self, replaced=True)
         self._grad = value
 
-    def _collect(self, part: Node) -> Storage:
-        """Add to `.grad`, in place if there is one. No gradient flows through it."""
+    def _collect(self, part: Node, create_graph: bool = False) -> Storage:
+        """Add to `.grad`: in place if there is one, and no gradient flows through it; or, as
+        gradients are to flow through it, a new sum."""
         levels.check_write(self._storage.serial, self.shape, "calls backward() into .grad of")
         tracing.gradient_used(self)
+        if create_graph:
+            whole = part if self._grad is None else elementwise(Op.ADD, self._grad.node, part)
+            given = self.grad = self._of(whole, self.device, True, one_of=True)
+            return given._storage
         part = make(Op.DETACH, part.dtype, (part,))
         if self._grad is None:
             self._grad = self._of(part, self.device, one_of=True)

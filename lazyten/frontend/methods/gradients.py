@@ -26,30 +26,34 @@ class GradientMethods(TensorCore[Tensor]):
 
     __slots__ = ()
 
-    def backward(self, gradient: Tensor | None = None, retain_graph: bool = False,
-                 inputs: Sequence[Tensor] | None = None) -> None:
+    def backward(self, gradient: Tensor | None = None, retain_graph: bool | None = None,
+                 create_graph: bool = False, inputs: Sequence[Tensor] | None = None) -> None:
         """Add the gradient of this tensor to `.grad` of every leaf that it was computed from, or of
         those among `inputs`.
 
         gradient: what this tensor's elements are weighted with; may be left out for one element.
-        retain_graph: keep what is needed to call backward() again. Nothing is computed yet: the
-        gradients are tensors as lazy as any, through which no gradient flows; see autograd.grad().
+        retain_graph: keep what is needed to call backward() again; as create_graph if left out.
+        create_graph: gradients flow through `.grad`, so that it can be differentiated itself.
+        Nothing is computed yet: the gradients are tensors as lazy as any.
         """
-        if gradient is None and inputs is None and recorded_gradients.backward(self, retain_graph):
+        retained = create_graph if retain_graph is None else retain_graph
+        if gradient is None and inputs is None and not create_graph \
+                and recorded_gradients.backward(self, retained):
             return
-        cotangent, node = self._cotangent(gradient), self.node
+        cotangent, node = self._cotangent(gradient, create_graph), self.node
         wanted = None if inputs is None else {self._leaf_among(t) for t in inputs}
         self._add_to_leaves([(leaf.arg, part) for leaf, part
                              in _gradient.leaf_gradients(node, cotangent)
-                             if wanted is None or leaf.arg in wanted], retain_graph)
+                             if wanted is None or leaf.arg in wanted], retained, create_graph)
 
-    def _add_to_leaves(self, parts: Sequence[tuple[int, Node]], retain_graph: bool) -> None:
+    def _add_to_leaves(self, parts: Sequence[tuple[int, Node]], retain_graph: bool,
+                       create_graph: bool = False) -> None:
         """Add these gradients to `.grad` of leaves that have these ids, and give up the graph."""
         touched = [self._storage]
         for leaf_id, part in parts:
             owner = leaves.get(leaf_id)
             if owner is not None:
-                touched.append(owner._collect(indexing.apply(owner._moves, part)))
+                touched.append(owner._collect(indexing.apply(owner._moves, part), create_graph))
                 hooks.accumulated(leaf_id, owner)
         if not retain_graph:
             self._free_graph()
@@ -73,7 +77,7 @@ class GradientMethods(TensorCore[Tensor]):
                                 f"leaf that requires gradients; use autograd.grad()")
         return leaf._leaf_id
 
-    def _cotangent(self, given: Tensor | None) -> Node:
+    def _cotangent(self, given: Tensor | None, create_graph: bool) -> Node:
         if not self.requires_grad:
             raise GradientError(f"backward of a tensor of shape {self.shape} that does not require "
                                 f"gradients: set requires_grad on a leaf it is computed from, and "
@@ -91,7 +95,7 @@ class GradientMethods(TensorCore[Tensor]):
         if given.shape != self.shape or not given.dtype.is_float:
             raise GradientError(f"backward: gradient is {given.dtype.name} {given.shape}, but the "
                                 f"tensor {self.dtype.name} {self.shape}; they must be alike")
-        return cast(given.detach().node, self.dtype)
+        return cast((given if create_graph else given.detach()).node, self.dtype)
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
         """Have `hook` called with this tensor's gradient in each backward pass. What it gives, if
