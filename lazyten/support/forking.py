@@ -32,7 +32,9 @@ class Lock(Protocol):
     def __exit__(self, *exc: Any) -> None: ...
 
 
-_locks: dict[int, ReferenceType[Any]] = {}
+_making: Lock = RLock()
+"""Held while a lock is made known, so by forks as well: no other comes to be beside one."""
+_locks: dict[int, ReferenceType[Any]] = {id(_making): ref(_making)}
 
 
 def lock() -> Lock:
@@ -44,7 +46,8 @@ def lock() -> Lock:
 def held_by_forks(made: Lock) -> Lock:
     """The lock itself, which from now on is taken before each fork, too."""
     number = id(made)
-    _locks[number] = ref(made, lambda _: _locks.pop(number, None))
+    with _making:
+        _locks[number] = ref(made, lambda _: _locks.pop(number, None))
     return made
 
 
@@ -109,16 +112,21 @@ def _take_all() -> None:
     awaited: Lock | None = None
     while True:
         taken: list[Lock] = []
-        known = [found for r in list(_locks.values()) if (found := r()) is not None]
+        known = _all()
         for one in sorted(known, key=lambda one: one is not awaited):
             if not one.acquire(one is awaited):
                 awaited = one
                 break
             taken.append(one)
         else:
-            _taken.append(taken)
-            return
+            if {*map(id, _all())} <= {*map(id, known)}:  # none was made meanwhile
+                _taken.append(taken)
+                return
         _give_back(taken)
+
+
+def _all() -> list[Lock]:
+    return [found for r in list(_locks.values()) if (found := r()) is not None]
 
 
 def _give_back(taken: list[Lock]) -> None:

@@ -86,6 +86,31 @@ print(right())
 """) == "[0, 0, 0]\nTrue"
 
 
+def test_a_lock_that_is_made_while_a_fork_waits_is_waited_for_too() -> None:
+    assert run("""
+from lazyten.support import forking
+made, taken = [], threading.Event()
+def makes():
+    made.append(forking.lock())
+    with made[0]:
+        taken.set()
+        time.sleep(0.3)
+class Late:
+    def acquire(self, blocking=True):
+        if not taken.is_set():
+            threading.Thread(target=makes).start()
+            taken.wait(1)
+        return True
+    def release(self):
+        pass
+late = Late()
+forking.held_by_forks(late)
+if not (child := os.fork()):
+    os._exit(0 if not made or made[0].acquire(False) else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+""") == "0"
+
+
 def test_forks_by_several_threads_beside_threads_that_compile() -> None:
     assert run("""
 codes = []
