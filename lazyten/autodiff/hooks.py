@@ -6,8 +6,8 @@ same way from the same values are one here.
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Iterator, MutableMapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from contextlib import AbstractContextManager, contextmanager
 from itertools import count
 from threading import local
 from typing import Any
@@ -26,24 +26,39 @@ _LAST = 1 << 62
 
 class _Walk(local):
     """The walk under way in a thread. passed: gives a gradient after its hooks, where these are not
-    those of this module, as in a walk over templates."""
+    those of this module, as in a walk over templates. originals: nodes that others are copies of,
+    whose hooks are told."""
 
     is_inner = False
     passed: Callable[[Node, Node], Node] | None = None
+    originals: Mapping[Node, Node] = {}
 
 
 walk = _walk = _Walk()
 
 
 @contextmanager
-def inner_walk(is_inner: bool = True) -> Iterator[None]:
-    """Within this block a part of a walk is walked on its own: its leaves' gradients are parts of
-    sums, which hooks are told of at the end of the whole. is_inner False: walks are a user's."""
-    before, _walk.is_inner = _walk.is_inner, is_inner
+def inner_walk(originals: Mapping[Node, Node]) -> Iterator[None]:
+    """Within this block a part of a walk is walked on its own, through copies of nodes: its leaves'
+    gradients are parts of sums, which hooks are told of at the end of the whole."""
+    outer = _walk.originals
+    with _walking(True, {copy: outer.get(node, node) for copy, node in originals.items()}):
+        yield
+
+
+def users_walk() -> AbstractContextManager[None]:
+    """Within this block walks are a user's."""
+    return _walking(False, {})
+
+
+@contextmanager
+def _walking(is_inner: bool, originals: Mapping[Node, Node]) -> Iterator[None]:
+    before = _walk.is_inner, _walk.originals
+    _walk.is_inner, _walk.originals = is_inner, originals
     try:
         yield
     finally:
-        _walk.is_inner = before
+        _walk.is_inner, _walk.originals = before
 
 
 class RemovableHandle:
@@ -133,6 +148,7 @@ def passed(node: Node, gradient: Node) -> Node:
     """A gradient of `node` after its hooks."""
     if _walk.is_inner and node.op is Op.LEAF:
         return gradient
+    node = _walk.originals.get(node, node)
     if _walk.passed is not None:
         return _walk.passed(node, gradient)
     if not _of_leaves and not _of_values:

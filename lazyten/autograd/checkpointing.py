@@ -171,8 +171,11 @@ class _Again:
         # The walk ends at them: an input may depend on a leaf that the function uses again.
         ends = {x: make(Op.LEAF, x.dtype, (make(Op.DETACH, x.dtype, (copy,)),), new_leaf_id())
                 for x, copy in copies.items()}
-        again, = substitute([self.output], ends)
-        with hooks.inner_walk():
+        inner = [n for n in toposort([self.output], lambda n: () if n in ends else n.src)
+                 if n not in ends]
+        again, *repeated = substitute([self.output, *inner], ends)
+        originals = {copy: n for copy, n in zip(repeated, inner, strict=True) if copy is not n}
+        with hooks.inner_walk(originals):
             found = vjp(again, g, [ends.get(x, x) for x in self.inputs])
         parts = iter(substitute([part for part in found if part is not None],
                                 {ends[x]: copy for x, copy in copies.items()}))

@@ -207,7 +207,7 @@ class _Rule:
             Tensor._of(const(0, k[1], k[0]), k[2]) if k and self.ctx._materialize else None
             for k in self.kinds]
         given[self.number] = g
-        with enable_grad(), hooks.inner_walk(False):
+        with enable_grad(), hooks.users_walk():
             result = self.function.backward(self.ctx, *given)
             parts = list(result) if isinstance(result, tuple) else [result]
             if len(parts) != len(self.devices):

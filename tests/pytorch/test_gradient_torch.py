@@ -1,11 +1,13 @@
 """Tensor.backward beside PyTorch's: the same function of equal inputs, gradients compared."""
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from tensor_values import assert_alike
 
 import lazyten as lt
 
@@ -131,3 +133,33 @@ def test_gradients_of_gradients_are_torchs(step: Callable[..., list[Any]]) -> No
         for mine, other in zip(ours, theirs, strict=True):
             assert mine.requires_grad is other.requires_grad
             np.testing.assert_allclose(mine.detach().numpy(), other.detach().numpy(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("is_leaf", [True, False])
+def test_hooks_inside_checkpoints_are_told_what_torchs_are(is_leaf: bool) -> None:
+    def told(lib: Any) -> list[Any]:
+        checkpoint, seen = importlib.import_module(f"{lib.__name__}.utils.checkpoint"), []
+
+        def note(name: str, factor: float) -> Callable[[Any], Any]:
+            return lambda g: (seen.append((name, g.tolist())), g * factor)[1]
+
+        def inner(x: Any) -> Any:
+            y = x.exp()
+            y.register_hook(note("inner", 0.5))
+            return y * w
+
+        def outer(x: Any) -> Any:
+            y = (x * w).sin()
+            y.register_hook(note("outer", 2.0))
+            z = checkpoint.checkpoint(inner, y, use_reentrant=False)
+            z.register_hook(note("result", 1.0))
+            return z.sum()
+        w = lib.tensor([1.5, -0.5], dtype=lib.float64, requires_grad=True)
+        for _ in range(3):
+            x = lib.tensor([0.3, 0.4], dtype=lib.float64, requires_grad=True)
+            given = x if is_leaf else x * 1
+            given.register_hook(note("argument", 1.0))
+            checkpoint.checkpoint(outer, given, use_reentrant=False).backward()
+            seen += [x.grad.tolist(), w.grad.tolist()]
+        return seen
+    assert_alike(told(lt), told(torch), rel=1e-12)
