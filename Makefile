@@ -25,6 +25,7 @@ DEV := $(VENV)/.dev-ready
 EXAMPLE := $(VENV)/.example-ready
 TORCH := $(VENV)/.torch-ready
 INTEL := $(VENV)/.intel-ready
+MPI := $(VENV)/.mpi-ready
 TREE := build/tree
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -36,7 +37,7 @@ PYTEST = PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)/bytecode
 	-n $(WORKERS) --dist worksteal $(if $(NVRTC),-p nvrtc_for_all)
 
 .DEFAULT_GOAL := help
-.PHONY: help dev lenet example test test-all test-rest test-slow test-torch test-gpu test-aarch64 test-intel test-nvrtc test-thorough mutants fuzz coverage conformance bench lint wheel wheel-check clean distclean
+.PHONY: help dev lenet example test test-all test-rest test-slow test-torch test-distributed test-gpu test-aarch64 test-intel test-nvrtc test-thorough mutants fuzz coverage conformance bench lint wheel wheel-check clean distclean
 
 help:
 	@echo "make lenet        train LeNet-5 on handwritten digits"
@@ -45,6 +46,7 @@ help:
 	@echo "make test-all     the same, and then all that takes longer (make test-rest)"
 	@echo "make test-slow    only tests that take long for what they check, which make test leaves out"
 	@echo "make test-torch   install PyTorch and run the tests that compare with it"
+	@echo "make test-distributed  install MPI and run the tests of several processes"
 	@echo "make test-thorough  the suite with 1,000 examples a property; takes an hour or more"
 	@echo "make fuzz         run random programs for as long as asked, beside the interpreter and PyTorch"
 	@echo "make coverage     compare with PyTorch on its database of operators, and write docs/coverage.md"
@@ -77,6 +79,7 @@ test-rest:
 	$(MAKE) test-slow
 	$(if $(findstring Linux x86_64,$(shell uname -sm)),$(MAKE) test-intel)
 	$(MAKE) test-torch NVRTC=1
+	$(MAKE) test-distributed
 	$(MAKE) -j 2 --output-sync=target conformance DEVICES="$(ALL_DEVICES)" \
 	    ARGS_cuda-on-cpu='-k "not (int8 or int16 or int32 or int64 or float16 or float64 or bool)"'
 
@@ -90,6 +93,10 @@ test-slow: $(DEV)
 # What `make test` skips where PyTorch is not installed; afterwards it has these tests, too.
 test-torch: $(TORCH)
 	$(PYTEST) -m torch $(ARGS)
+
+# What `make test` skips where MPI is not installed. Each test starts two or four processes.
+test-distributed: $(MPI)
+	$(BIN)/python -m pytest -q --durations=10 tests/distributed $(ARGS)
 
 # A test that runs for minutes is no hang here.
 test-thorough: $(DEV)
@@ -167,6 +174,10 @@ $(TORCH): .ci/requirements-torch.txt $(DEV)
 
 $(INTEL): .ci/requirements-intel.txt $(DEV)
 	$(PIP) install --requirement .ci/requirements-intel.txt
+	@touch $@
+
+$(MPI): .ci/requirements-mpi.txt $(DEV)
+	$(PIP) install --requirement .ci/requirements-mpi.txt
 	@touch $@
 
 $(EXAMPLE): $(DEV) examples/lazyten_c/lazyten_c.py examples/lazyten_c/pyproject.toml

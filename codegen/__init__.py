@@ -8,6 +8,10 @@ Files, in reading order:
 
 - pipeline.py: The compiler's table of contents: from a kernel to target text, pass by pass.
 - job.py: A kernel on its way from a graph to text: what the passes of pipeline.py take and give.
+- templates.py: Kernels that serve all sizes of an axis: one text, whose numbers a launch finds in
+  memory.
+- predictions.py: What a kernel's numbers are at a size at which nobody has made instructions of it.
+- formulas.py: What numbers become at other sizes: formulas that hold at all sizes seen so far.
 
 A `Kernel` (kernel.py) is a tuple of output GRAPH expressions whose BUFFER leaves have `Slot`
 arguments. `codegen/pipeline.py` is the whole way from there to text. Its passes take and give a

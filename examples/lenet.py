@@ -4,6 +4,9 @@
     python examples/lenet.py --mnist DIR        MNIST, from its four original files in DIR
     python examples/lenet.py --dtype bfloat16   mixed precision: convolutions and products in
                                                 bfloat16, weights and the loss in float32
+    mpiexec -n 2 python examples/lenet.py --distributed
+                                                the same training, by two processes: each has a
+                                                half of every batch (needs lazyten[distributed])
 
 Needs the extra packages of lazyten[examples]: tqdm, matplotlib, safetensors. The network is that of
 LeCun, Bottou, Bengio and Haffner, "Gradient-based learning applied to document recognition", 1998,
@@ -51,6 +54,10 @@ class Trainer:
         self.device, self.batch_size = args.device, args.batch_size
         self.epochs, self.rate = args.epochs, args.lr
         self.model = lenet().to(self.device)
+        self.rank, self.size = (lt.distributed.rank(), lt.distributed.size()) \
+            if args.distributed else (0, 1)
+        self.trained = nn.parallel.DistributedDataParallel(self.model) if args.distributed \
+            else self.model
         self.optimizer = lt.optim.Adam(self.model.parameters(), lr=args.lr)
         self.autocast = lt.autocast(self.device, lt.bfloat16, enabled=args.dtype == "bfloat16")
         self.learn = lt.jit(self._learn)  # recorded once, then one native call a step
@@ -67,7 +74,8 @@ class Trainer:
         starts = range(0, len(order) - self.batch_size + 1, self.batch_size)
         seen = len(starts) * self.batch_size
         loss_sum, right, began = 0.0, 0, time.perf_counter()
-        with tqdm(total=seen, desc=title, unit=" images", leave=False, disable=None) as bar:
+        with tqdm(total=seen, desc=title, unit=" images", leave=False,
+                  disable=None if self.rank == 0 else True) as bar:
             for start in starts:
                 loss, hits = self.step(order[start:start + self.batch_size])
                 loss_sum += loss
@@ -80,21 +88,26 @@ class Trainer:
 
     def step(self, batch: NDArray[np.intp]) -> tuple[float, int]:
         """Learn from the images at these positions; gives the mean loss and how many were right."""
-        images = shifted(self.train.images[batch], SHIFT, self.random)
-        labels = self.train.labels[batch]
-        loss, predicted = self.learn(lt.tensor(images, device=self.device),
-                                     lt.tensor(labels, device=self.device))
-        return loss.item(), int(np.sum(predicted.numpy() == labels))
+        part = slice(self.rank, None, self.size)  # of several processes each has its own
+        images = shifted(self.train.images[batch], SHIFT, self.random)[part]
+        labels = self.train.labels[batch][part]
+        loss, right = self.learn(lt.tensor(images, device=self.device),
+                                 lt.tensor(labels, device=self.device))
+        return loss.item(), right.item()
 
     def _learn(self, images: lt.Tensor, labels: lt.Tensor) -> tuple[lt.Tensor, lt.Tensor]:
-        """One step of training: the loss and the predictions before it."""
+        """One step of training: the loss before it, and how many predictions were right."""
         with self.autocast:
-            logits = self.model(images)
+            logits = self.trained(images)
             loss = nn.functional.cross_entropy(logits, labels)
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()
-        return loss, logits.argmax(1)
+        right = (logits.argmax(1) == labels).sum()
+        if self.size > 1:
+            every = lt.distributed.functional.all_reduce
+            return every(loss.detach(), "mean"), every(right)
+        return loss, right
 
     def predict(self) -> NDArray[np.int64]:
         """The network's label for each test image."""
@@ -117,6 +130,8 @@ def options() -> Parser:
                         f"(default: {EPOCHS}, or {MNIST_EPOCHS} with --mnist)")
     parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32",
         help="what products are computed in; the rest is float32 (default: %(default)s)")
+    parser.add_argument("--distributed", action="store_true",
+        help="train with the other processes that mpiexec or srun has started")
     parser.add_argument("--mnist", type=Path, metavar="DIR",
         help="train on MNIST instead: the folder with train-images-idx3-ubyte and the other three "
              "files, plain or .gz")
@@ -133,6 +148,11 @@ def prepare(arguments: list[str]) -> tuple[Trainer, argparse.Namespace]:
         train, test = load_mnist(args.mnist) if args.mnist else load_embedded()
         if args.batch_size > len(train):
             command.error(f"argument --batch-size: only {len(train):,} images to train on")
+        if args.distributed:
+            lt.distributed.init()
+            if args.batch_size % lt.distributed.size():
+                command.error(f"argument --batch-size: {args.batch_size} images cannot be shared "
+                              f"evenly by {lt.distributed.size()} processes")
         trainer = Trainer(train, test, args)
     command.make_folder(args.output)
     return trainer, args
@@ -145,9 +165,13 @@ def main(arguments: list[str]) -> None:
     for number in range(args.epochs):
         title = f"epoch {number + 1:{len(str(args.epochs))}}/{args.epochs}"
         history.append(epoch := trainer.epoch(number, title))
+        if trainer.rank > 0:
+            continue
         print(f"{title}  loss {epoch.loss:.4f}  train {epoch.train_accuracy:.2%}  "
               f"test {epoch.test_accuracy:.2%}  {epoch.images_per_second:,.0f} images/s",
               flush=True)
+    if trainer.rank > 0:
+        return
     model, picture = args.output / "lenet.safetensors", args.output / "lenet.png"
     lt.save_safetensors(trainer.model.state_dict(), model)
     save_pictures(picture, history, trainer.test, trainer.predict())

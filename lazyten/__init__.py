@@ -190,6 +190,7 @@ from lazyten.support.errors import AttributeNameError as AttributeNameError
 from lazyten.support.errors import CheckError as CheckError
 from lazyten.support.errors import CompileError as CompileError
 from lazyten.support.errors import DeviceError as DeviceError
+from lazyten.support.errors import DistributedError as DistributedError
 from lazyten.support.errors import DTypeError as DTypeError
 from lazyten.support.errors import GradientError as GradientError
 from lazyten.support.errors import IndexingError as IndexingError
@@ -231,18 +232,27 @@ if _typing.TYPE_CHECKING:  # what not every program uses is loaded when it is fi
     from lazyten import masked as masked
     from lazyten import multiprocessing as multiprocessing
     from lazyten import profiler as profiler
+    from lazyten import quantization as quantization
     from lazyten import signal as signal
     from lazyten import testing as testing
     from lazyten import utils as utils
     from lazyten import version as version
     from lazyten.amp import GradScaler as GradScaler
     from lazyten.autograd import grad as grad
+    from lazyten.capture.dims import Dim as Dim
     from lazyten.capture.jitted import jit as jit
     from lazyten.frontend.saving import load as load
     from lazyten.frontend.saving import save as save
     from lazyten.frontend.serialization import load_safetensors as load_safetensors
     from lazyten.frontend.serialization import save_safetensors as save_safetensors
     from lazyten.func import vmap as vmap
+    from lazyten.quantization.affine import (
+        fake_quantize_per_channel_affine as fake_quantize_per_channel_affine,
+    )
+    from lazyten.quantization.affine import (
+        fake_quantize_per_tensor_affine as fake_quantize_per_tensor_affine,
+    )
+    from lazyten.quantization.converting import quantize as quantize
     from lazyten.seeing.profile import profile as profile
     from lazyten.seeing.view import view as view
     from lazyten.tuning.tuning import load_decisions as load_decisions
@@ -253,8 +263,9 @@ if _typing.TYPE_CHECKING:
 
 _LATER = {
     "GradScaler": "amp",
-    "grad": "autograd", "vmap": "func", "jit": "capture.jitted", "load": "frontend.saving",
-    "save": "frontend.saving", "load_safetensors": "frontend.serialization",
+    "grad": "autograd", "vmap": "func", "jit": "capture.jitted", "Dim": "capture.dims",
+    "load": "frontend.saving", "save": "frontend.saving",
+    "load_safetensors": "frontend.serialization",
     "save_safetensors": "frontend.serialization", "load_decisions": "tuning.tuning",
     "tune": "tuning.tuning", "export": "ahead.exporting", "profile": "seeing.profile",
     "view": "seeing.view", **dict.fromkeys((
@@ -269,16 +280,18 @@ _LATER = {
     **dict.fromkeys(("bartlett_window", "blackman_window", "hamming_window", "hann_window",
                      "kaiser_window"), "signal.windows"), "polygamma": "special",
     **dict.fromkeys(("binomial", "poisson"), "distributions.discrete"),
-    "chain_matmul": "linalg.products",
+    "chain_matmul": "linalg.products", "quantize": "quantization.converting",
+    **dict.fromkeys(("fake_quantize_per_channel_affine", "fake_quantize_per_tensor_affine"),
+                    "quantization.affine"),
     "lu_unpack": "linalg.triangles", "nuclear_norm": "linalg.older",
     **_modules.METHODS,
     **dict.fromkeys(("is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_anomaly_enabled"),
                     "autograd.anomaly")}
 """The modules of what is loaded later; others that are loaded later are modules themselves."""
 _LATER_MODULES = (
-    "amp", "autograd", "backends", "cuda", "distributions", "fft", "func", "hub", "linalg",
-    "masked", "multiprocessing", "onnx", "optim", "profiler", "signal", "special", "testing",
-    "utils", "version")
+    "amp", "autograd", "backends", "cuda", "distributed", "distributions", "fft", "func", "hub",
+    "linalg", "masked", "multiprocessing", "onnx", "optim", "profiler", "quantization", "signal",
+    "special", "testing", "utils", "version")
 
 _IN_PLACE = ("arccos_", "arccosh_", "arcsin_", "arcsinh_", "arctan_", "arctanh_", "as_strided_",
              "clip_", "detach_", "index_put_", "negative_")

@@ -21,12 +21,14 @@ from weakref import ReferenceType, WeakKeyDictionary, ref
 
 from lazyten.autograd.mixed_precision import custom_bwd as custom_bwd
 from lazyten.autograd.mixed_precision import custom_fwd as custom_fwd
+from lazyten.distributed.functional import all_reduce
 from lazyten.frontend.core.mixed_precision import autocast as autocast
 from lazyten.frontend.core.mixed_precision import is_autocast_enabled as is_autocast_enabled
 from lazyten.frontend.functions import realize, where
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import Scalar
+from lazyten.nn.sharded_parameter import sharing
 from lazyten.operators.math import shapes
 from lazyten.optim import Optimizer
 from lazyten.pytorch.modules import later as _later
@@ -111,7 +113,9 @@ class GradScaler:
             broken = [(~g.isfinite()).any() for g in grads]
             for g in grads:
                 g.copy_(g * inverse)
-            pending.found.copy_(reduce(Tensor.logical_or, broken))
+            found, others = reduce(Tensor.logical_or, broken), sharing(
+                p for group in optimizer.param_groups for p in group["params"])
+            pending.found.copy_(found if others is None else all_reduce(found, "max", others))
         self._enter(pending, UNSCALED)
 
     def step(self, optimizer: Optimizer) -> None:

@@ -20,11 +20,14 @@ another thread waits for its end, as the child would wait for ever for what that
 """
 from __future__ import annotations
 
+import weakref
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from weakref import WeakValueDictionary
+
+import numpy as np
 
 from lazyten.codegen.targets.generated import Generated
 from lazyten.codegen.targets.target import Target
@@ -32,7 +35,7 @@ from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Kernel, structure
 from lazyten.ir.node import toposort
-from lazyten.storage.device import Executor, Handle, Program
+from lazyten.storage.device import AtSizes, Executor, Handle, Program
 from lazyten.support import observers
 from lazyten.support.errors import CompileError, DeviceError, DTypeError
 from lazyten.support.forking import undivided
@@ -50,13 +53,15 @@ class LoadedProgram(Program):
         self.name, self.source = generated.name, generated.source
         self.runtime, self.generated, self.functions = runtime, generated, functions
         self.in_place = frozenset(generated.in_place)
+        self.constants: tuple[Handle, ...] = ()
+        """Memory that is an argument of each launch, after all others."""
 
     def launch(self, buffers: Sequence[Handle]) -> None:
         """Run on these buffers, outputs first."""
         scratch = self.runtime.workspace(self.generated.scratch, self.name)
         try:
             for function in self.functions:
-                self.runtime.launch(function, [*buffers, *scratch])
+                self.runtime.launch(function, [*buffers, *scratch, *self.constants])
         finally:
             for handle in scratch:
                 self.runtime.free(handle)
@@ -68,6 +73,17 @@ class LoadedProgram(Program):
     def describe(self) -> str:
         """The optimizer's decisions and the loop nest."""
         return self.generated.loops
+
+
+class VaryingProgram(LoadedProgram):
+    """A kernel at one of many sizes, whose code reads what is of this size in `numbers`."""
+
+    def __init__(self, runtime: Runtime, generated: Generated, functions: Sequence[Function],
+                 numbers: bytes) -> None:
+        super().__init__(runtime, generated, functions)
+        self.constants = (runtime.alloc(len(numbers)),)
+        weakref.finalize(self, runtime.free, self.constants[0])
+        runtime.copy_in(self.constants[0], np.frombuffer(numbers, np.uint8))
 
 
 class Runtime(Executor):
@@ -185,6 +201,32 @@ class Runtime(Executor):
                 program = self._with_report_check(keyed[key], loaded)
                 programs[key] = self._programs[key] = program
         return [programs[key] for key in keyed]
+
+    @undivided
+    def look_at(self, kernels: Sequence[Kernel], known: Any, sizes: AtSizes) -> None:
+        if known is not None:
+            known.fill([self._with_decisions(self._checked(k)) for k in kernels], self.target,
+                       sizes)
+
+    @undivided
+    def build_varying(self, kernels: Sequence[Kernel], known: Any,
+                      sizes: AtSizes) -> list[Program]:
+        if known is None or any(k.checks for k in kernels):
+            return self.build(kernels)
+        filled = known.fill([self._with_decisions(self._checked(k)) for k in kernels], self.target,
+                            sizes)
+        programs: list[Program] = []
+        for one in filled:
+            template, text = one.template, one.template.settle()
+            if template.functions is None:
+                template.functions = self.load(self.compile_own(text), text.entries)
+            launch = replace(one.launch, source=text.source, declares=text.declares)
+            programs.append(VaryingProgram(self, launch, template.functions, one.memory))
+        return programs
+
+    def compile_own(self, text: Generated) -> Compiled:
+        """Compile one text, which may have names that others have, too."""
+        return observers.compiling(self.compile)([text])
 
     def _with_report_check(self, kernel: Kernel, program: LoadedProgram) -> Program:
         """The program; of a kernel with checks, one that looks at the report of each launch."""

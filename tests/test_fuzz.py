@@ -71,6 +71,8 @@ WITHOUT_A_ROW = named("lt", """
     cholesky cholesky_inverse cholesky_solve det inverse logdet lu lu_solve lu_unpack matrix_exp
     nuclear_norm pinverse qr slogdet svd triangular_solve
 
+    fake_quantize_per_channel_affine fake_quantize_per_tensor_affine
+
     bernoulli binomial empty normal poisson randint_like chain_matmul
 
     allclose broadcast_shapes equal is_complex is_floating_point is_inference is_nonzero

@@ -16,6 +16,8 @@ Files, in reading order:
   count to.
 - division.py: Floor division and its remainder become what machines have: QUOTIENT, REMAINDER and
   FLOOR.
+- literals.py: Numbers of instructions that differ from size to size: found, and read from memory
+  instead.
 - aliasing.py: Which arguments of a kernel may be one memory: an output and an input that it
   replaces.
 

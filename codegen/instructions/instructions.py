@@ -228,7 +228,8 @@ class Block:
 class Loop:
     """for counter in range(extent): body, with extent at least 1.
 
-    parallel: a call of the function runs only a chunk of it, so that threads can share it.
+    parallel: a call of the function runs only a chunk of it, so that threads can share it. stop:
+    where a launch says how often it runs, that number; extent is then one of many.
     """
 
     counter: Value
@@ -236,6 +237,7 @@ class Loop:
     body: Block
     carried: tuple[Carried, ...] = ()
     parallel: bool = False
+    stop: Value | None = None
 
 
 Instruction = (Constant | Lanes | Splat | Compute | Load | Store | VectorLoad | VectorStore
@@ -250,7 +252,8 @@ class Function:
     params: each argument's element type and size, in slot order. grain: iterations of the parallel
     loop that a thread takes at a time; 0 where there is no such loop. group: work items that run an
     iteration of the parallel loop together; 0 where each has chunks of its own. arrays: element
-    types and sizes of what a group has in local memory.
+    types and sizes of what a group has in local memory. counts: where a launch says how often the
+    parallel loop runs, the argument and the two elements that have that number and the grain.
     """
 
     name: str
@@ -259,6 +262,7 @@ class Function:
     grain: int = 0
     group: int = 0
     arrays: tuple[tuple[DType, int], ...] = ()
+    counts: tuple[int, int, int] | None = None
 
     @property
     def work_items(self) -> int:

@@ -32,6 +32,7 @@ from lazyten.codegen.instructions.instructions import (
 )
 from lazyten.codegen.instructions.vector_access import MOST_SHUFFLED
 from lazyten.codegen.loops.ranges import free_ranges
+from lazyten.codegen.loops.summation import adds_narrow_products
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, index, substitute, toposort
@@ -40,6 +41,8 @@ from lazyten.symbolic.affine import affine
 from lazyten.symbolic.bounds import bounds
 from lazyten.symbolic.simplify import simplify
 
+LEAST_PAIRED = 8
+"""Lanes whose pairs are a vector of 16 bytes."""
 Instance = tuple[int, ...]
 Env = dict[Node, int]
 NO_STRIDES: Mapping[Node, int] = {}
@@ -485,6 +488,7 @@ class _Linearizer:
         own = _sorted_unrolled(ranges)
         own_lanes = [r.arg.extent for r in ranges if r.arg.kind == "vector"]
         lanes = max(self._lanes(value), *own_lanes, 1)  # a value may not depend on its own lanes
+        lanes = lanes // 2 if self._adds_pairs(node) else lanes
         if not nest:
             return [self._chain(node, env, own, lanes)]
 
@@ -510,9 +514,20 @@ class _Linearizer:
                 return self.build.compute(Op.MUL, value.dtype, a, b)
             return self.build.compute(Op.MULACC, value.dtype, a, b, so_far)
         element = self._value(value, env)
+        if self._adds_pairs(node):
+            even, odd = (self.build.shuffle(element, element, tuple(range(i, element.lanes, 2)))
+                         for i in range(2))
+            element = self.build.compute(Op.ADD, node.dtype, even, odd)
         if so_far is None:
             return element
         return self.build.compute(node.arg, node.dtype, so_far, element)
+
+    def _adds_pairs(self, node: Node) -> bool:
+        """Whether neighbouring lanes of an ACCUMULATE are added first: processors multiply narrow
+        integers and do that in one instruction, which LLVM finds."""
+        own = [r.arg.extent for r in node.src[1:] if r.arg.kind == "vector"]
+        return (adds_narrow_products(node) and own == [self._lanes(node.src[0])]
+                and own[0] >= LEAST_PAIRED)
 
     def _carry(self, dtype: DType, combiner: Op, nest: Sequence[_Level], lanes: int,
                step: Callable[[list[Value]], list[Value]], count: int = 1) -> list[Value]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from lazyten.ir import dtype as dt
 from lazyten.ir.node import Node, toposort
 from lazyten.ir.ops import Op
 
@@ -65,3 +66,12 @@ def _run(count: int, inside: int, whole: bool) -> int:
         if fitting:
             return max((d for d in fitting if d <= room), default=fitting[0])
     return -(-count // -(-count // room))
+
+
+def adds_narrow_products(node: Node) -> bool:
+    """Whether an ACCUMULATE adds products of integers of 8 bits, or of signed ones of 16, in int32:
+    in whatever order they are added, the sum is the same."""
+    if node.arg is not Op.ADD or node.dtype is not dt.int32 or node.src[0].op is not Op.MUL:
+        return False
+    narrow = (dt.int8, dt.uint8, dt.int16)
+    return all(s.op is Op.CAST and s.src[0].dtype in narrow for s in node.src[0].src)

@@ -10,6 +10,7 @@ import math
 
 from lazyten.codegen.loops.packing import Staged
 from lazyten.codegen.loops.ranges import AFFINE, free_ranges
+from lazyten.codegen.loops.summation import adds_narrow_products
 from lazyten.codegen.model.accesses import LINE, Access, Term
 from lazyten.codegen.model.decisions import Decisions
 from lazyten.codegen.model.loop_bodies import MOST_INSTRUCTIONS, Body, Chosen, VectorBody, copied
@@ -92,8 +93,10 @@ class Model:
             else:
                 continue
             size = 4 if dtype.is_narrow else dtype.itemsize
+            pairs = n.op is Op.ACCUMULATE and self.target.adds_pairs and adds_narrow_products(n)
+            inside = 2 if pairs else size  # a reduction's own lanes are those of the products
             for r in self.free[n] | self.free[n.src[0]]:
-                sizes[r] = max(sizes.get(r, 1), size)
+                sizes[r] = max(sizes.get(r, 1), size if r in self.free[n] else inside)
         return sizes
 
     def _term(self, free: frozenset[Node]) -> Term:

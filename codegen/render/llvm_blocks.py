@@ -49,3 +49,16 @@ def entry(name: str, iterations: int, grain: int) -> list[str]:
     return ["", f"define void @{name}(ptr %args) nounwind {{",
             f"  call void @lazyten_run_chunks(ptr @{name}.chunk, ptr %args, "
             f"i64 {iterations}, i64 {grain})", "  ret void", "}"]
+
+
+def counted_entry(name: str, slot: int, iterations: int, grain: int) -> list[str]:
+    """The same where two elements of argument `slot` say how many iterations there are, and how
+    many make a chunk."""
+    return ["", f"define void @{name}(ptr %args) nounwind {{",
+            f"  %at = getelementptr ptr, ptr %args, i64 {slot}", "  %counts = load ptr, ptr %at",
+            f"  %one = getelementptr i64, ptr %counts, i64 {iterations}",
+            "  %iterations = load i64, ptr %one",
+            f"  %two = getelementptr i64, ptr %counts, i64 {grain}",
+            "  %grain = load i64, ptr %two",
+            f"  call void @lazyten_run_chunks(ptr @{name}.chunk, ptr %args, "
+            "i64 %iterations, i64 %grain)", "  ret void", "}"]

@@ -29,7 +29,7 @@ from lazyten.codegen.instructions.instructions import (
     Store,
     Value,
 )
-from lazyten.codegen.render.llvm_blocks import RUN_CHUNKS, entry
+from lazyten.codegen.render.llvm_blocks import RUN_CHUNKS, counted_entry, entry
 from lazyten.codegen.render.llvm_ops import (
     ROWS,
     convert,
@@ -66,7 +66,8 @@ def render(function: Function) -> tuple[str, tuple[str, ...]]:
         head[0] = (f"define internal void @{function.name}.chunk(ptr noalias %args, i64 %first, "
                    "i64 %last) nounwind {")
         if function.grain:
-            tail += entry(function.name, renderer.iterations, function.grain)
+            tail += entry(function.name, renderer.iterations, function.grain) \
+                if function.counts is None else counted_entry(function.name, *function.counts)
             renderer.declared.add(RUN_CHUNKS)
     for slot in sorted(renderer.used):
         dtype, size = function.params[slot]
@@ -144,7 +145,7 @@ class _Renderer:
         outer, self.lines, self.label = self.lines, [], head
         self.block(loop.body)
         following = self.line(f"add nuw nsw i64 {counter}, 1")
-        start, stop = ("%first", "%last") if loop.parallel else ("0", str(loop.extent))
+        start, stop = ("%first", "%last") if loop.parallel else ("0", self._stop(loop))
         again = self.line(f"icmp ult i64 {following}, {stop}")
         body, self.lines, latch = self.lines, outer, self.label
         self.lines += [f"  br label %{head}", f"{head}:",
@@ -157,6 +158,9 @@ class _Renderer:
             self.names[c.final] = self.names[c.next]
         self.lines += [*body, f"  br i1 {again}, label %{head}, label %{done}", f"{done}:"]
         self.label = done
+
+    def _stop(self, loop: Loop) -> str:
+        return str(loop.extent) if loop.stop is None else self.names[loop.stop]
 
     # ---- instructions ----
 

@@ -28,7 +28,8 @@ class Target:
     many keep the device busy; with fewer it is idle in part. tensor_cores: names of instructions
     that it has, see tensor_cores.py. halves: what it does with 16-bit floats; the others are
     computed in integers and float32. async_copies: whether local memory is filled while work items
-    compute. dtypes: element types that kernels may use.
+    compute. adds_pairs: whether an instruction multiplies integers of 16 bits and adds neighbouring
+    products. dtypes: element types that kernels may use.
     """
 
     name: str = "generic"
@@ -47,6 +48,7 @@ class Target:
     tensor_cores: tuple[str, ...] = ()
     halves: NativeHalves = SOFTWARE
     async_copies: bool = False
+    adds_pairs: bool = False
     dtypes: frozenset[DType] = field(default=frozenset(dt.ALL), repr=False)  # in no fixed order
 
     @property
@@ -60,5 +62,5 @@ class Target:
         return f"{self.name}-{self.vector_bytes}x{self.vector_registers}"
 
 
-AVX2 = Target("avx2", 32, 16, threads=True)
+AVX2 = Target("avx2", 32, 16, threads=True, adds_pairs=True)
 """x86-64 with AVX2, and threads: what golden tests render for."""

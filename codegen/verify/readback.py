@@ -51,6 +51,8 @@ INDICES = (dt.int32, dt.uint32, dt.int64, dt.uint64)
 INTEGER = frozenset({Op.ADD, Op.SUB, Op.MUL, Op.NEG, Op.NOT, Op.IDIV, Op.MOD, Op.MAX, Op.AND, Op.OR,
                      Op.XOR, Op.SHL, Op.SHR, Op.WHERE, Op.CAST, Op.CMPLT, Op.CMPNE})
 
+TRUNCATED = {Op.QUOTIENT: Op.IDIV, Op.REMAINDER: Op.MOD}
+"""What machines have for divisions of what is not negative."""
 
 MOST_STEPS = 1 << 16
 """Steps of ranges at which a mask is looked at."""
@@ -174,15 +176,17 @@ class Reader:
 
     def _computed(self, item: Compute) -> Node | None:
         """None where it may wrap, or for an op that no index has."""
-        args = [self.nodes[a] for a in item.args]
-        if item.op not in INTEGER:
+        args, op = [self.nodes[a] for a in item.args], item.op
+        if op in TRUNCATED and all(interval(*affine(a))[0] >= 0 for a in args):
+            op = TRUNCATED[op]
+        if op not in INTEGER:
             return None
         if item.out.dtype not in INDICES:
-            return make(item.op, item.out.dtype, tuple(args))
-        if item.op is Op.CAST and args[0].dtype is dt.INDEX:
+            return make(op, item.out.dtype, tuple(args))
+        if op is Op.CAST and args[0].dtype is dt.INDEX:
             made = args[0]
-        elif item.op is Op.CAST or args[-1].dtype is dt.INDEX:
-            made = make(item.op, dt.INDEX, tuple(args))
+        elif op is Op.CAST or args[-1].dtype is dt.INDEX:
+            made = make(op, dt.INDEX, tuple(args))
         else:
             return None
         low, high = interval(*affine(made))

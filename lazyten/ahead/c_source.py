@@ -13,7 +13,7 @@ from itertools import chain
 import numpy as np
 
 from lazyten.ahead.header import Form, c_type, prototype
-from lazyten.ahead.program import Call, Copy, Kept, Place, Program, packed
+from lazyten.ahead.program import Call, Copy, Kept, Place, Program
 from lazyten.codegen.render.c_ops import element_type, literal
 from lazyten.codegen.render.render_c import function_name
 from lazyten.codegen.targets.dialect import C
@@ -132,8 +132,7 @@ class _Places:
 
     def __init__(self, program: Program, form: Form) -> None:
         self.program, self.form = program, form
-        self.blocks, _ = packed(program.blocks)
-        self.weights, _ = packed([k.array.nbytes for k in program.constants])
+        self.starts = program.starts()
 
     def at(self, place: Place) -> str:
         """A pointer without a type."""
@@ -142,13 +141,13 @@ class _Places:
         if region == "constant":
             kind, start = "const void *", f"constant_{number}"
             if self.form.beside:
-                start, offset = "weights", offset + self.weights[number]
+                start, offset = "weights", offset + self.starts["constant"][number]
         elif region in ("input", "output"):
             start = f"{region}{number}"
             if region == "input" and number not in self.program.written:
                 kind = "const void *"
         elif region == "workspace":
-            offset += self.blocks[number]
+            offset += self.starts["workspace"][number]
         if not offset:
             return f"({kind}){start}"
         constness = "const " if kind.startswith("const") else ""

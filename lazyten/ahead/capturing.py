@@ -165,13 +165,14 @@ class _Graphs:
                       if isinstance(x, TensorSpec)]
         self.outputs = len(self.roots)
         self.roots += [node for _, node in self.captured.written]
-        self.used = [n.arg for n in toposort(self.roots) if n.op is Op.BUFFER]
-        self.used += [p for p in map(self._placeholder, self.written) if p not in self.used]
+        read = [n.arg for n in toposort(self.roots) if n.op is Op.BUFFER]
+        self.stands = {p.number: p for p in read
+                       if isinstance(p, Placeholder) and p.kind == "source"}
+        self.used = list(dict.fromkeys([*read, *map(self._memory, self.written)]))
 
-    def _placeholder(self, number: int) -> Any:
+    def _memory(self, number: int) -> Any:
         """The stand-in of a source, where the graph reads it; else its number."""
-        return next((p for p in self.used if isinstance(p, Placeholder) and p.kind == "source"
-                     and p.number == number), number)
+        return self.stands.get(number, number)
 
     def traced(self, name: str, ends: Sequence[str]) -> Traced:
         """The whole of it."""
@@ -179,11 +180,12 @@ class _Graphs:
         states: list[tuple[str, Any]] = []
         constants: list[tuple[str, Any]] = []
         reads: dict[Any, Source] = {}
+        written = set(self.written)
         for memory in self.used:
             number, source = self._source(memory)
             if source is not None and self._argument(source) is not None:
                 reads[memory] = Source("input", self._argument(source) or 0)
-            elif number in self.written or isinstance(memory, Placeholder) \
+            elif number in written or isinstance(memory, Placeholder) \
                     and memory.kind == "host" or source is not None \
                     and self._storage(source) in self.options:
                 reads[memory] = Source("state", len(states))
@@ -195,7 +197,7 @@ class _Graphs:
                    for n, root in zip(ends, self.roots, strict=False)]
         return Traced(name, device, self.inputs, tuple(outputs), _named(states),
                       _named(constants), tuple(self.roots), reads,
-                      tuple(reads[self._placeholder(n)] for n in self.written))
+                      tuple(reads[self._memory(n)] for n in self.written))
 
     def _device(self) -> str:
         found = {self.captured.new[x.number].device for x in self.captured.leaves

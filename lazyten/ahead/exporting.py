@@ -14,10 +14,10 @@ from typing import Any
 
 from lazyten.ahead import c_source, llvm_object, wasm
 from lazyten.ahead.capturing import traced
-from lazyten.ahead.header import Form, header
+from lazyten.ahead.header import Form, blocks_given, header
 from lazyten.ahead.naming import check_identifier
 from lazyten.ahead.planning import planned
-from lazyten.ahead.program import Array, Program, Traced, contents, packed
+from lazyten.ahead.program import Array, Program, Traced, contents
 from lazyten.ahead.targets import Making, making
 from lazyten.pytorch.refusals import refused
 from lazyten.support.errors import ArgumentError
@@ -117,22 +117,17 @@ def _exports(program: Program, form: Form) -> tuple[list[str], dict[str, int]]:
     """What a module offers by name: functions, and bytes for each array."""
     functions = [program.name]
     arrays = {a.name: a.nbytes for a in (*program.inputs, *program.outputs)}
-    if program.states:
-        arrays["state"] = program.state_bytes
-        functions += [] if form.beside else [f"{program.name}_initialize"]
-    if form.beside and program.constants:
-        arrays["weights"] = packed([k.array.nbytes for k in program.constants])[1]
-    if form.by_caller and program.blocks:
-        arrays["workspace"] = program.workspace_bytes
-    return functions, arrays
+    if program.states and not form.beside:
+        functions.append(f"{program.name}_initialize")
+    return functions, arrays | blocks_given(program, form)
 
 
 def described(program: Program, files: tuple[Path, ...]) -> Exported:
     """What was made of a program."""
-    weights = tuple(k.array for k in program.constants)
     return Exported(program.name, files, program.inputs, program.outputs,
-                    tuple(k.array for k in program.states), weights, program.state_bytes,
-                    packed([a.nbytes for a in weights])[1], program.workspace_bytes)
+                    tuple(k.array for k in program.states),
+                    tuple(k.array for k in program.constants), program.state_bytes,
+                    program.weights_bytes, program.workspace_bytes)
 
 
 def write_all(files: Mapping[Path, bytes]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lazyten.ahead.program import Array, Program, packed
+from lazyten.ahead.program import Array, Program
 from lazyten.ir.dtype import DType
 from lazyten.version import __version__
 
@@ -33,6 +33,16 @@ def c_type(dtype: DType) -> str:
     return f"{sign}int{max(dtype.bits, 8)}_t"
 
 
+def blocks_given(program: Program, form: Form) -> dict[str, int]:
+    """The blocks of memory that come after the arrays of a call, and the bytes of each."""
+    found = {"state": program.state_bytes} if program.states else {}
+    if form.beside and program.constants:
+        found["weights"] = program.weights_bytes
+    if form.by_caller and program.blocks:
+        found["workspace"] = program.workspace_bytes
+    return found
+
+
 def parameters(program: Program, form: Form, numbered: bool = False) -> list[str]:
     """The parameters of the program's function. numbered: as input0, .., output0, .. inside, where
     no name of the user's can be in the way."""
@@ -40,9 +50,9 @@ def parameters(program: Program, form: Form, numbered: bool = False) -> list[str
              f"{f'input{i}' if numbered else a.name}" for i, a in enumerate(program.inputs)]
     found += [f"{c_type(a.dtype)} *{f'output{i}' if numbered else a.name}"
               for i, a in enumerate(program.outputs)]
-    found += [f"struct {program.name}_state *state"] if program.states else []
-    found += ["const void *weights"] if form.beside and program.constants else []
-    found += ["void *workspace"] if form.by_caller and program.blocks else []
+    types = {"state": f"struct {program.name}_state *", "weights": "const void *",
+             "workspace": "void *"}
+    found += [types[block] + block for block in blocks_given(program, form)]
     return found or ["void"]
 
 
@@ -76,21 +86,21 @@ def _size(big: str, array: Array) -> str:
 
 def _blocks(program: Program, form: Form, big: str) -> Iterator[str]:
     """Blocks of memory that the caller gives, and what is in them."""
-    if program.states:
+    given = blocks_given(program, form)
+    if "state" in given:
         first = f"the file {program.name}.state.bin has it" if form.beside else \
             f"{program.name}_initialize gives it"
         yield from ("", f"/* What is kept from call to call; it begins as {first}. */",
                     f"struct {program.name}_state {{", *_members(program), "};",
-                    f"#define {big}_STATE_BYTES {program.state_bytes}")
+                    f"#define {big}_STATE_BYTES {given['state']}")
         if not form.beside:
             yield f"void {program.name}_initialize(struct {program.name}_state *state);"
-    if form.beside and program.constants:
+    if "weights" in given:
         yield from ("", f"/* The file {program.name}.weights.bin in memory, aligned to 8 bytes. */",
-                    f"#define {big}_WEIGHTS_BYTES "
-                    f"{packed([k.array.nbytes for k in program.constants])[1]}")
-    if form.by_caller and program.blocks:
+                    f"#define {big}_WEIGHTS_BYTES {given['weights']}")
+    if "workspace" in given:
         yield from ("", "/* Memory for values in between, aligned to 8 bytes; its contents do not "
-                    "matter. */", f"#define {big}_WORKSPACE_BYTES {program.workspace_bytes}")
+                    "matter. */", f"#define {big}_WORKSPACE_BYTES {given['workspace']}")
 
 
 def _members(program: Program) -> Iterator[str]:

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import llvmlite.binding as llvm
 
-from lazyten.ahead.header import Form
-from lazyten.ahead.program import Call, Kept, Place, Program, contents, packed
+from lazyten.ahead.header import Form, blocks_given
+from lazyten.ahead.program import Call, Kept, Place, Program, contents
 from lazyten.codegen.targets.target import Target
 from lazyten.runtimes.host.host import host_target, processor
 from lazyten.runtimes.host.processors import PROCESSORS
@@ -145,8 +145,7 @@ class _Function:
 
     def __init__(self, program: Program, form: Form) -> None:
         self.program, self.form = program, form
-        self.blocks, _ = packed(program.blocks)
-        self.weights, _ = packed([k.array.nbytes for k in program.constants])
+        self.starts = program.starts()
         self.made: list[str] = []
         self.count = 0
 
@@ -178,12 +177,9 @@ class _Function:
         self.made.append(f"  call void @{call.function}(ptr %table)")
 
     def _parameters(self) -> Iterator[str]:
-        program, form = self.program, self.form
-        yield from (f"%input{i}" for i in range(len(program.inputs)))
-        yield from (f"%output{i}" for i in range(len(program.outputs)))
-        yield from ["%state"] if program.states else []
-        yield from ["%weights"] if form.beside and program.constants else []
-        yield from ["%workspace"] if form.by_caller and program.blocks else []
+        yield from (f"%input{i}" for i in range(len(self.program.inputs)))
+        yield from (f"%output{i}" for i in range(len(self.program.outputs)))
+        yield from (f"%{block}" for block in blocks_given(self.program, self.form))
 
     def _let(self, expression: str) -> str:
         self.count += 1
@@ -195,10 +191,10 @@ class _Function:
         offset, number = place.offset, place.number
         if place.region == "constant":
             start = "%weights" if self.form.beside else "@weights"
-            offset += self.weights[number]
+            offset += self.starts["constant"][number]
         elif place.region == "workspace":
             start = "%workspace" if self.form.by_caller else "@workspace"
-            offset += self.blocks[number]
+            offset += self.starts["workspace"][number]
         else:
             start = "%state" if place.region == "state" else f"%{place.region}{number}"
         return self._let(f"getelementptr i8, ptr {start}, i64 {offset}") if offset else start

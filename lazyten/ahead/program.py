@@ -148,9 +148,19 @@ class Program:
         return packed([k.array.nbytes for k in self.states])[1]
 
     @property
+    def weights_bytes(self) -> int:
+        """Of the block of all constants."""
+        return packed([k.array.nbytes for k in self.constants])[1]
+
+    @property
     def workspace_bytes(self) -> int:
         """Of all blocks of the workspace."""
         return packed(self.blocks)[1]
+
+    def starts(self) -> dict[str, tuple[int, ...]]:
+        """Where each 'constant' begins in the block of weights, each block in the 'workspace'."""
+        return {"constant": packed([k.array.nbytes for k in self.constants])[0],
+                "workspace": packed(self.blocks)[0]}
 
 
 def packed(sizes: Sequence[int]) -> tuple[tuple[int, ...], int]:

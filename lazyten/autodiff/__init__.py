@@ -9,6 +9,8 @@ Files, in reading order:
   constants folded.
 - hooks.py: Functions that are told of gradients on their way back: by the value they are the
   gradient of.
+- collective_rules.py: COLLECTIVE's rows of the tables of derivatives and of vmap, a function a
+  table.
 - vjp_rules.py: VJP: how each op passes a cotangent back to its sources, a row an op, a rule a
   source.
 - gradient.py: Vjp: reverse-mode differentiation as a graph transform.

@@ -27,38 +27,45 @@ _LAST = 1 << 62
 class _Walk(local):
     """The walk under way in a thread. passed: gives a gradient after its hooks, where these are not
     those of this module, as in a walk over templates. originals: nodes that others are copies of,
-    whose hooks are told."""
+    whose hooks are told. is_differentiable: whether gradients may flow through what it gives.
+    at_end: what is called once all leaves have their gradients, by its owner."""
 
     is_inner = False
+    is_differentiable = True
     passed: Callable[[Node, Node], Node] | None = None
     originals: Mapping[Node, Node] = {}
 
+    def __init__(self) -> None:
+        self.at_end: dict[object, Callable[[], None]] = {}
 
-walk = _walk = _Walk()
+
+walk = _Walk()
 
 
 @contextmanager
 def inner_walk(originals: Mapping[Node, Node]) -> Iterator[None]:
     """Within this block a part of a walk is walked on its own, through copies of nodes: its leaves'
     gradients are parts of sums, which hooks are told of at the end of the whole."""
-    outer = _walk.originals
-    with _walking(True, {copy: outer.get(node, node) for copy, node in originals.items()}):
+    outer = walk.originals
+    with _walking(True, {copy: outer.get(node, node) for copy, node in originals.items()},
+                  walk.is_differentiable):
         yield
 
 
-def users_walk() -> AbstractContextManager[None]:
+def users_walk(is_differentiable: bool = True) -> AbstractContextManager[None]:
     """Within this block walks are a user's."""
-    return _walking(False, {})
+    return _walking(False, {}, is_differentiable)
 
 
 @contextmanager
-def _walking(is_inner: bool, originals: Mapping[Node, Node]) -> Iterator[None]:
-    before = _walk.is_inner, _walk.originals
-    _walk.is_inner, _walk.originals = is_inner, originals
+def _walking(is_inner: bool, originals: Mapping[Node, Node],
+             is_differentiable: bool) -> Iterator[None]:
+    before = walk.is_inner, walk.originals, walk.is_differentiable
+    walk.is_inner, walk.originals, walk.is_differentiable = is_inner, originals, is_differentiable
     try:
         yield
     finally:
-        _walk.is_inner, _walk.originals = before
+        walk.is_inner, walk.originals, walk.is_differentiable = before
 
 
 class RemovableHandle:
@@ -88,15 +95,16 @@ def register(node: Node, hook: Hook, last: bool = False) -> RemovableHandle:
     last: after all others, which are called in the order in which they were registered."""
     of_node = (_of_leaves.setdefault(node.arg, {}) if node.op is Op.LEAF
                else _of_values.setdefault(node, {}))
-    return _registered(of_node, hook, _LAST if last else 0)
+    return add(of_node, hook, _LAST if last else 0)
 
 
 def register_after(leaf_id: int, hook: Callable[[Any], None]) -> RemovableHandle:
     """Have `hook` called with the leaf after each time that its `.grad` was added to."""
-    return _registered(_after.setdefault(leaf_id, {}), hook)
+    return add(_after.setdefault(leaf_id, {}), hook)
 
 
-def _registered(hooks: MutableMapping[int, Any], hook: Any, start: int = 0) -> RemovableHandle:
+def add(hooks: MutableMapping[int, Any], hook: Any, start: int = 0) -> RemovableHandle:
+    """Register a hook in a table, which may be kept elsewhere; after those of a lower start."""
     number = start + next(_numbers)
     hooks[number] = hook
     return RemovableHandle(hooks, number)
@@ -132,9 +140,9 @@ def of_leaves() -> dict[int, dict[int, Hook]]:
             if (table := _of_leaves.get(leaf_id))}
 
 
-def add(table: dict[int, Any], hook: Any) -> RemovableHandle:
-    """Register a hook in a table that is kept elsewhere."""
-    return _registered(table, hook)
+def of_leaf(leaf_id: int) -> Mapping[int, Hook]:
+    """Those of one leaf's gradients, by their numbers."""
+    return _of_leaves.get(leaf_id, {})
 
 
 def watch(node: Node, table: dict[int, Any]) -> None:
@@ -146,11 +154,11 @@ def watch(node: Node, table: dict[int, Any]) -> None:
 
 def passed(node: Node, gradient: Node) -> Node:
     """A gradient of `node` after its hooks."""
-    if _walk.is_inner and node.op is Op.LEAF:
+    if walk.is_inner and node.op is Op.LEAF:
         return gradient
-    node = _walk.originals.get(node, node)
-    if _walk.passed is not None:
-        return _walk.passed(node, gradient)
+    node = walk.originals.get(node, node)
+    if walk.passed is not None:
+        return walk.passed(node, gradient)
     if not _of_leaves and not _of_values:
         return gradient
     found = _of_leaves.get(node.arg) if node.op is Op.LEAF else _of_values.get(node)
@@ -163,3 +171,15 @@ def accumulated(leaf_id: int, leaf: Any) -> None:
     """Call what waits for this leaf's `.grad`."""
     for hook in list(_after.get(leaf_id, {}).values()):
         hook(leaf)
+
+
+def at_end(owner: object, run: Callable[[], None]) -> None:
+    """Call this once when backward() has added to all leaves; for hooks that are told of one."""
+    walk.at_end.setdefault(owner, run)
+
+
+def finished() -> None:
+    """backward() has added to all leaves."""
+    waiting, walk.at_end = walk.at_end, {}
+    for run in waiting.values():
+        run()

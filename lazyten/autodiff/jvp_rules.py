@@ -11,6 +11,7 @@ other, also there.
 """
 from __future__ import annotations
 
+from lazyten.autodiff import collective_rules
 from lazyten.autodiff.arithmetic import div, equal, like, mul, sum_over
 from lazyten.autodiff.vjp_rules import VJP, Rule, scatter_ties
 from lazyten.ir.node import Node, cast, elementwise, expand, gather, make, move, reduce, scatter
@@ -73,6 +74,7 @@ JVP: dict[Op, tuple[Rule | None, ...]] = {
     Op.SCATTER: (VJP[Op.SCATTER][0], None, _scatter_values),
     Op.CONTIGUOUS: (_same,),
     Op.COPY: (_copy,),
+    Op.COLLECTIVE: (collective_rules.jvp,),
     Op.LEAF: (_same,),
 }
 """A rule a source, None where VJP has None. CUSTOM_GRADIENT's own rule is transposed."""

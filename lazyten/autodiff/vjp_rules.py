@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from lazyten.autodiff import collective_rules
 from lazyten.autodiff.arithmetic import div, equal, like, mul, neg, scale, sum_over
 from lazyten.ir import dtype as dt
 from lazyten.ir.movement import Shape, inverse, inverse_order
@@ -311,6 +312,7 @@ VJP: dict[Op, tuple[Rule | None, ...]] = {
     Op.SCATTER: (_scatter_base, None, _scatter_values),
     Op.CONTIGUOUS: (_same,),
     Op.COPY: (_copy,),
+    Op.COLLECTIVE: (collective_rules.vjp,),
     Op.LEAF: (_same,),
 }
 """A rule a source; None where a source has no gradient. CUSTOM_GRADIENT brings its own rule."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from lazyten.autodiff import collective_rules
 from lazyten.autodiff.arithmetic import behind
 from lazyten.ir.node import Node, gather, make, move, reduce, scatter
 from lazyten.ir.ops import ELEMENTWISE, MOVEMENT, Op
@@ -49,6 +50,7 @@ VMAP: Mapping[Op, Rule] = {
     Op.GATHER: _gather,
     Op.SCATTER: _scatter,
     Op.COPY: _alike,
+    Op.COLLECTIVE: collective_rules.vmap,
     Op.CONTIGUOUS: _alike,
     Op.CHECKED: _alike,
     Op.DETACH: _alike,

@@ -9,11 +9,13 @@ Files, in reading order:
 - gradcheck.py: Gradients compared with differences of values: tests for hand-written ones.
 - checkpointing.py: Checkpoints: what a function computes is not kept for the gradient, but
   computed again for it.
+- recomputing.py: Values that a function reads in its backward pass, too, and that are made again
+  for it.
 """
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -44,7 +46,7 @@ __all__ = ["Function", "FunctionContext", "Variable", "backward", "detect_anomal
 
 Variable = Tensor
 """PyTorch's old name of a tensor that knows its gradient."""
-Given = Tensor | Sequence[Tensor]
+Given = Tensor | Iterable[Tensor]
 
 
 def grad(outputs: Given, inputs: Given,
@@ -63,16 +65,16 @@ def grad(outputs: Given, inputs: Given,
     if not only_inputs:
         warnings.warn("grad: only_inputs means nothing any more; use autograd.backward for the "
                       "gradients of other leaves", FutureWarning, stacklevel=2)
+    roots, wanted = _tensors(outputs, "outputs"), _tensors(inputs, "inputs")
     if is_grads_batched:
-        weights = _weights(grad_outputs, len(_tensors(outputs, "outputs")))
+        weights = _weights(grad_outputs, len(roots))
         count = _batch_size(weights)
-        rows = [grad(outputs, inputs, [None if w is None else w[i] for w in weights],
+        rows = [grad(roots, wanted, [None if w is None else w[i] for w in weights],
                      True if i + 1 < count else retain_graph, create_graph,
                      allow_unused=allow_unused, materialize_grads=materialize_grads)
                 for i in range(count)]
         return tuple(stack([g for g in column if g is not None]) if column[0] is not None else None
                      for column in zip(*rows, strict=True))
-    roots, wanted = _tensors(outputs, "outputs"), _tensors(inputs, "inputs")
     for number, t in enumerate(wanted):
         if not t.requires_grad:
             raise GradientError(f"grad: input {number}, of shape {t.shape}, does not require "
@@ -94,7 +96,9 @@ def grad(outputs: Given, inputs: Given,
 def _gradients(roots: Sequence[Tensor], weights: Sequence[Tensor | None], wanted: Sequence[Tensor],
                create_graph: bool, unused: str) -> tuple[Tensor | None, ...]:
     cotangents = [root._cotangent(w, create_graph) for root, w in zip(roots, weights, strict=True)]
-    parts = _gradient.gradients_for([r.node for r in roots], cotangents, [t.node for t in wanted])
+    nodes, leaves = [r.node for r in roots], [t.node for t in wanted]
+    with hooks.users_walk(create_graph):
+        parts = _gradient.gradients_for(nodes, cotangents, leaves)
     return tuple([_result(number, t, part, create_graph, unused)
                   for number, (t, part) in enumerate(zip(wanted, parts, strict=True))])
 
@@ -141,7 +145,8 @@ def backward(tensors: Given, grad_tensors: Tensor | Sequence[Tensor | None] | No
 
 
 def _tensors(given: Given, what: str) -> list[Tensor]:
-    found = [given] if isinstance(given, Tensor) or not isinstance(given, Sequence) else list(given)
+    is_one = isinstance(given, Tensor) or not isinstance(given, Iterable)
+    found: list[Any] = [given] if is_one else list(given)
     for t in found:
         if not isinstance(t, Tensor):
             raise DTypeError(f"grad: {what} holds {type(t).__name__} {t!r:.40}; give tensors")

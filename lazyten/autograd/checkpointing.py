@@ -165,9 +165,7 @@ class _Again:
     inputs: tuple[Node, ...]
 
     def __call__(self, g: Node, node: Node) -> tuple[Node | None, ...]:
-        never = _never(g)
-        copies = {x: make(Op.CONTIGUOUS, x.dtype, (ew.where(never, const(0, x.dtype), x),))
-                  for x in self.inputs if x.op is not Op.LEAF}
+        copies = {x: copied_after(g, x) for x in self.inputs if x.op is not Op.LEAF}
         # The walk ends at them: an input may depend on a leaf that the function uses again.
         ends = {x: make(Op.LEAF, x.dtype, (make(Op.DETACH, x.dtype, (copy,)),), new_leaf_id())
                 for x, copy in copies.items()}
@@ -182,9 +180,11 @@ class _Again:
         return tuple(None if part is None else next(parts) for part in found)
 
 
-def _never(g: Node) -> Node:
-    """False, but only known once `g` is: whether its first element both is NaN and is not."""
+def copied_after(g: Node, x: Node) -> Node:
+    """A copy of x, which is made once the floats `g` are known: it seems to depend on whether the
+    first of them both is NaN and is not."""
     first = move(Op.SHRINK, reshape(g, (g.numel,)), ((0, 1),)) if g.numel else const(0, dt.float32,
                                                                                      (1,))
     first = make(Op.CONTIGUOUS, first.dtype, (reshape(first, ()),))
-    return ew.bitwise_and(cast(ew.not_equal(first, first), dt.bool_), ew.equal(first, first))
+    never = ew.bitwise_and(cast(ew.not_equal(first, first), dt.bool_), ew.equal(first, first))
+    return make(Op.CONTIGUOUS, x.dtype, (ew.where(never, const(0, x.dtype), x),))

@@ -15,7 +15,7 @@ from lazyten.operators.math.elementwise import with_gradient
 from lazyten.storage.deferred import deferred
 from lazyten.storage.frames import Frame, Slot
 from lazyten.support.errors import ArgumentError, GradientError
-from lazyten.support.grad_mode import enable_grad, is_grad_enabled, no_grad
+from lazyten.support.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -75,9 +75,10 @@ class FunctionContext:
         rule = None if found is None else found[1]()
         if found and rule and saved.is_template is (frame is not None):
             node = with_gradient(node, found[0], rule.slot if saved.is_template else rule)
+        requires_grad = saved.requires_grad or node is not saved.node
         if frame is None or not saved.is_template:
-            return Tensor._of(node, saved.device, saved.requires_grad or node is not saved.node)
-        result: Tensor = Tensor._view(deferred(frame, node, False), (), None)
+            return Tensor._of(node, saved.device, requires_grad)
+        result: Tensor = Tensor._view(deferred(frame, node, requires_grad), (), None)
         return result
 
     def _stay_in(self, frame: Frame | None) -> None:
@@ -116,7 +117,8 @@ class Function:
     """An operation with a gradient of its own; subclass it, and call `apply`.
 
     forward(ctx, *args) computes the outputs, unrecorded; backward(ctx, *gradients of the outputs)
-    gives a gradient for each argument, None for those that have none. Or forward(*args), and
+    gives a gradient for each argument, None for those that have none; what it gives for an argument
+    that needs none is left out. Or forward(*args), and
     setup_context(ctx, args, output). With several outputs backward() is called for each one that
     has a gradient, so it must be linear, as gradients are.
     """
@@ -189,7 +191,7 @@ class _Rule:
     def __call__(self, g: Node, node: Node) -> list[Node | None]:
         kind, inputs = self.kinds[self.number], node.src[1:]
         assert kind is not None
-        parts = self.pulled_back(Tensor._of(g, kind[2], True), inputs)
+        parts = self.pulled_back(Tensor._gradient(g, kind[2]), inputs)
         nodes = [None if part is None else part.node for part in parts]
         if getattr(self.function.backward, "_once", False):
             never = _Never(self.__name__)
@@ -202,21 +204,25 @@ class _Rule:
         self.ctx._leave(frame)
 
     def pulled_back(self, g: Tensor, inputs: Sequence[Node]) -> list[Tensor | None]:
-        """What backward() gives for these inputs, for a gradient of the output."""
+        """What backward() gives for these inputs, for a gradient of the output, through which
+        gradients may flow."""
         given: list[Tensor | None] = [
             Tensor._of(const(0, k[1], k[0]), k[2]) if k and self.ctx._materialize else None
             for k in self.kinds]
         given[self.number] = g
-        with enable_grad(), hooks.users_walk():
+        with set_grad_enabled(g.requires_grad), hooks.users_walk():
             result = self.function.backward(self.ctx, *given)
             parts = list(result) if isinstance(result, tuple) else [result]
+            while len(parts) > len(self.devices) and parts[-1] is None:  # PyTorch lets them be
+                parts.pop()
             if len(parts) != len(self.devices):
                 raise GradientError(f"{self.__name__}.backward gave {len(parts)} gradients for "
                                     f"{len(self.devices)} arguments of apply(); give one for each, "
                                     f"None where there is none")
             sources = iter(inputs)
-            return [self._checked(next(sources), device, part)
-                    for device, part in zip(self.devices, parts, strict=True) if device]
+            wanted = zip(self.devices, parts, self.ctx.needs_input_grad, strict=True)
+            return [self._checked(next(sources), device, part if is_needed else None)
+                    for device, part, is_needed in wanted if device]
 
     def _checked(self, source: Node, device: str, part: Any) -> Tensor | None:
         """A gradient as its argument needs it: floats are cast, and what the argument would be

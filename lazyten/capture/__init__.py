@@ -17,11 +17,13 @@ Files, in reading order:
   give it.
 - captured.py: What one call of a jitted function did, in terms that hold for all calls of its
   signature.
-- changing.py: Numbers of Python that change from call to call: inputs of a program, not a program
-  each.
+- changing.py: Calls of a jitted function that differ in numbers of Python: one program, with
+  inputs for them.
 - replay.py: Running a captured call again: tables of buffers, one native call, and the results.
 - donation.py: Which tensors a call of a jitted function donates: those of some arguments, by
   position or name.
+- dims.py: Sizes that vary from call to call of a jitted function: `lt.Dim`, and what is checked of
+  each.
 - places.py: Where Python keeps what a name means: an object's dict, a module's globals, a cell; and
   when that means the same again.
 - opaque.py: What cannot be compared between calls: objects whose state Python does not show.
@@ -59,6 +61,12 @@ it after those that read it. And the moment: reference counts say that nobody el
 memory; else the result has new memory in that call. Indices are looked at before the first launch
 that replaces an input, so a call that fails leaves everything as it was. (Nodes never change
 otherwise: this one names memory whose old contents nobody can name any more.)
+
+Where sizes vary (`lt.Dim`, dims.py) a call is captured at each size, as its Python may do anything
+with it, but plans share kernels: execution/varying.py says which computation is being planned, and
+codegen/templates.py has one text for many sizes. Before a region of sizes is compiled for, the
+function is recorded at a few others, which shows what of its kernels differs; captured calls of
+late alone keep memory.
 
 A replay is a few comparisons of whole lists, not a walk: the call's key, the objects that names
 mean, the flags of storages, and reference counts are each compared at once; only where something

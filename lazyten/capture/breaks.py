@@ -22,8 +22,9 @@ from lazyten.capture.recording import Before, Recording
 from lazyten.execution.realization import computed, realize
 from lazyten.frontend.core.handle import leaves
 from lazyten.frontend.tensor import Tensor
-from lazyten.ir.node import unshaped
+from lazyten.ir.node import toposort, unshaped
 from lazyten.ir.ops import Op
+from lazyten.storage import collectives
 from lazyten.storage.placeholder import Placeholder
 from lazyten.storage.storage import Buffer, Storage
 from lazyten.support.errors import JitError
@@ -110,6 +111,9 @@ def go_on(capture: Recording) -> None:
             _SLOT.__set__(shadow, argument)
             shadow.__class__ = StandIn
     _join(capture)
+    for node in toposort([storage._node for storage in capture.collectives]):
+        if node.op is Op.COLLECTIVE:
+            collectives.note(node)
     for act in capture.captured.afterwards:
         act()
 

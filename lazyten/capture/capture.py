@@ -139,7 +139,7 @@ class Capture(Recording):
                 f"that shares its memory with a NumPy array, made at {node.where}, which a replay "
                 f"would not do: make it outside, or with lazyten.tensor(), which copies"))
 
-    def gradient_used(self, tensor: Tensor, replaced: bool) -> None:
+    def gradient_used(self, tensor: Tensor, how: tracing.GradientUse) -> None:
         self._refuse_if_changed_later(tensor)
         if self.ended is not None or id(tensor) in self.gradients or tensor._storage in self.fresh:
             return
@@ -150,7 +150,7 @@ class Capture(Recording):
             source, real = TensorSource(tensor), tensor
         else:
             source, real = TensorSource(None, number), self.arguments[number]
-        before, stand_in = real._grad, None
+        before, stand_in, replaced = real._grad, None, how != "read"
         if before is not None and not replaced and _flows_in(before):
             self.refused(JitError(_FLOWS_IN.format(before.shape)))
             return
@@ -160,7 +160,8 @@ class Capture(Recording):
             with listening(None):
                 storage = self._stand_in(before._storage, source, True)
                 stand_in = Tensor._view(storage, before._moves, _lineage_like(before))
-        self.gradients[id(tensor)] = Used(tensor, source, before, stand_in, replaced)
+        self.gradients[id(tensor)] = Used(
+            tensor, source, before, stand_in, replaced, how == "cleared")
         tensor._grad = stand_in
 
     def host_input(self, refresh: Callable[[], Array], dtype: DType, size: int,
@@ -215,6 +216,11 @@ class Capture(Recording):
     def array_shared(self, storage: Storage, array: Array) -> None:
         self.sharing[storage] = array
 
+    def collective(self, storage: Storage) -> None:
+        if self.without_python:
+            super().collective(storage)
+        self.collectives.append(storage)
+
     def is_new(self, thing: object) -> bool:
         return id(thing) in self.modules
 
@@ -244,6 +250,7 @@ class Capture(Recording):
         self.gradients.clear()
         self.shadows.clear()
         self.kept.clear()
+        self.collectives.clear()
 
     def check_nothing_leaked(self) -> None:
         """JitError if a tensor that the function made is still in use somewhere."""

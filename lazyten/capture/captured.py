@@ -136,10 +136,12 @@ class HostInput:
 
 @dataclass(frozen=True, slots=True)
 class GradientEffect:
-    """After a call, `.grad` of a tensor is this, or None."""
+    """After a call, `.grad` of a tensor is this, or None. clears: whether the call makes it None
+    first, so that its memory may serve."""
 
     tensor: TensorSource
     spec: TensorSpec | None
+    clears: bool
 
 
 @dataclass(frozen=True, slots=True)

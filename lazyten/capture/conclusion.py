@@ -5,7 +5,7 @@ give or leave.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -18,10 +18,12 @@ from lazyten.capture.captured import (
     state_signature,
     unread_signature,
 )
-from lazyten.capture.changing import expressed
 from lazyten.capture.places import MISSING, Change, Place
 from lazyten.capture.recording import Before, Recording
 from lazyten.frontend.tensor import Tensor
+from lazyten.ir.node import Node, toposort
+from lazyten.ir.ops import Op
+from lazyten.operators.math.number_tape import expressed
 from lazyten.storage.storage import Storage
 from lazyten.support.errors import JitError
 from lazyten.support.trees import Leaf, flatten
@@ -39,10 +41,12 @@ def conclude(capture: Recording, result: Any) -> None:
         final = used.tensor._grad
         if used.replaced or final is not used.stand_in:
             spec = None if final is None else _spec(capture, final, new)
-            captured.gradients.append(GradientEffect(used.source, spec))
+            captured.gradients.append(GradientEffect(used.source, spec, used.cleared))
     _conclude_assignments(capture, new)
     for storage, before in capture.before.items():
         _conclude_source(capture, storage, before)
+    for storage in _unread_collectives(capture, new):
+        new.setdefault(storage, len(new))
     for storage in new:
         captured.new.append(NewStorage(storage._node, storage.device, storage.was_freed))
 
@@ -94,6 +98,18 @@ def _means(capture: Recording, place: Place, before: object) -> Callable[[Any], 
     sources[number] = replace(sources[number], fixed=None,
                               tensor=TensorSource(None, place=place))
     return state_signature
+
+
+def _unread_collectives(capture: Recording, new: Iterable[Storage]) -> list[Storage]:
+    """What collectives give that nothing that is computed reads: other ranks do them, too."""
+    results = [*(s._node for s in new), *(node for _, node in capture.captured.written)]
+    reached = {n for n in toposort(results) if n.op is Op.COLLECTIVE}
+    return [s for s in capture.collectives if not s.version and not reached.issuperset(
+        n for n in toposort([s._node], _down_to_collectives) if n.op is Op.COLLECTIVE)]
+
+
+def _down_to_collectives(n: Node) -> tuple[Node, ...]:
+    return () if n.op is Op.COLLECTIVE else n.src
 
 
 def _conclude_source(capture: Recording, storage: Storage, before: Before) -> None:

@@ -1,7 +1,7 @@
 """Which tensors a call of a jitted function donates: those of some arguments, by position or name.
 
 In: the option `donate` of `lt.jit`. Out: the storages whose memory results may take, and errors for
-what cannot be donated. Called by jitted.py.
+what cannot be donated. Called by jitted.py; dims.py finds arguments as this does.
 """
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from inspect import Parameter
 from typing import Any
 
 from lazyten.frontend.tensor import Tensor
+from lazyten.nn.module import Module
 from lazyten.storage.storage import Storage
 from lazyten.support.errors import ArgumentError, JitError
 from lazyten.support.trees import flatten
@@ -26,7 +27,7 @@ class Donation:
         self.function = function
         self.places: set[int | str] = set()
         for place in asked:
-            self.places.update(_aliases(function, place))
+            self.places.update(aliases(function, place, "donate"))
 
     @property
     def name(self) -> str:
@@ -49,9 +50,11 @@ class Donation:
         return donated
 
 
-def _aliases(function: Callable[..., Any], place: object) -> set[int | str]:
-    """The position and name under which a call may give the argument that is meant."""
-    parameters = list(inspect.signature(function).parameters.values())
+def aliases(function: Callable[..., Any], place: object, option: str) -> set[int | str]:
+    """The position and name under which a call may give the argument that is meant. option: of
+    lt.jit, for messages."""
+    called = function.forward if isinstance(function, Module) else function
+    parameters = list(inspect.signature(called).parameters.values())
     positions = [p for p in parameters
                  if p.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]
     names = {p.name for p in parameters
@@ -66,7 +69,7 @@ def _aliases(function: Callable[..., Any], place: object) -> set[int | str]:
     if type(place) is int and place >= len(positions) and Parameter.VAR_POSITIONAL in kinds:
         found.add(place)
     if not found:
-        raise ArgumentError(f"jit(donate={place!r:.40}): there is no such argument of "
+        raise ArgumentError(f"jit({option}={place!r:.40}): there is no such argument of "
                             f"{getattr(function, '__qualname__', function)}"
                             f"({', '.join(p.name for p in parameters)}); give positions or names")
     return found

@@ -9,7 +9,8 @@ from __future__ import annotations
 import functools
 import operator
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from types import MethodType
 from typing import Any, Generic, ParamSpec, TypeVar, overload
@@ -18,11 +19,23 @@ from lazyten.capture.breaks import InPython, NotBegun
 from lazyten.capture.call import MARKED, Call
 from lazyten.capture.capture import record
 from lazyten.capture.changing import Family, Tape, Varying
+from lazyten.capture.dims import (
+    Dynamic,
+    Given,
+    Hints,
+    Region,
+    VaryingSizes,
+    like,
+    look,
+    region,
+    samples,
+)
 from lazyten.capture.donation import Donate, Donation
 from lazyten.capture.environment import Environment
 from lazyten.capture.places import Place
 from lazyten.capture.replay import Replay, TwoWays
 from lazyten.execution import debug
+from lazyten.execution.varying import Sizes
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.module import Module
 from lazyten.pytorch.torchscript import TorchScript
@@ -41,6 +54,8 @@ CACHE_LIMIT = 256
 """Signatures that a function keeps captured calls of; the oldest goes."""
 STATES = 8
 """Captured calls of one signature that differ in the Python state they depend on."""
+IN_MEMORY = 8
+"""Of a function whose sizes vary: captured calls that keep memory to compute in."""
 IN_A_ROW = 16
 """Calls that differ in numbers alone and were traced, none replayed in between, before no more are.
 """
@@ -53,13 +68,18 @@ class Jitted(Generic[P, R]):
     """A function that `lt.jit` has wrapped: call it like the function itself."""
 
     def __init__(self, function: Callable[P, R], check: bool, donate: Donate,
-                 fullgraph: bool) -> None:
+                 fullgraph: bool, dynamic: Dynamic | None) -> None:
         if not callable(function):
             raise ArgumentError(f"jit of {type(function).__name__} {function!r:.40}: it is for "
                                 f"functions, methods and modules")
         functools.update_wrapper(self, function, updated=())
         self.function, self.check, self.fullgraph = function, check, fullgraph
         self.donation = Donation(function, donate)
+        self.dims = None if dynamic is None else VaryingSizes(function, dynamic, self._name)
+        self._sizes = None if dynamic is None else Sizes()
+        self._regions: set[tuple[Region, ...]] = set()
+        self._hints = Hints()
+        self._in_memory: OrderedDict[Replay, None] = OrderedDict()
         self._cache: OrderedDict[Hashable, _Kept] = OrderedDict()
         self._families: OrderedDict[Hashable, Family] = OrderedDict()
         self._shown: set[str] = set()
@@ -75,18 +95,23 @@ class Jitted(Generic[P, R]):
             + sum(len(family.calls) for family in self._families.values())
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        given = {} if self.dims is None else self.dims.sizes(args, kwargs)
         traced = tracing.active is not None and tracing.current() is not None
         if traced or levels.under_way():  # part of something larger
             return self.function(*args, **kwargs)
         call = Call(args, kwargs)
         with self._lock:
             kept = self._cache.get(call.key)
+            if kept is None and given:
+                self._look_ahead(call, given)
             family = self._family(call) if kept is None else kept.family
             found = (self._general(family, call) if family.calls else None) \
                 or self._found(kept or self._new_kept(call, family), call)
             if isinstance(found, Replay):
                 try:
                     result: R = found.run(call.tensors)
+                    if given:
+                        self._keep_in_memory(found)
                     return result
                 except TwoWays as error:
                     if self.fullgraph:
@@ -95,6 +120,51 @@ class Jitted(Generic[P, R]):
             elif found is not None:
                 return found.result  # type: ignore[no-any-return]
         return self.function(*args, **kwargs)
+
+    def _look_ahead(self, call: Call, given: Mapping[str, Given]) -> None:
+        """Have kernels be made for sizes around those of a call, too, before any is compiled."""
+        assert self.dims is not None
+        regions = tuple(region(d, given[n].size) for n, d in self.dims.dims.items() if n in given)
+        if regions in self._regions or len(regions) < len(self.dims.dims):
+            return
+        self._regions.add(regions)
+        for alternatives in samples(regions):
+            if not any(self._looked_at(call, sizes, regions) for sizes in alternatives):
+                return
+
+    def _looked_at(self, call: Call, sizes: tuple[int, ...], regions: tuple[Region, ...]) -> bool:
+        """Whether a call could be recorded at other sizes: nothing of it runs."""
+        assert self.dims is not None and self._sizes is not None
+        named = dict(zip(self.dims.dims, sizes, strict=True))
+        try:
+            other = Call(*self.dims.resized(call.args, call.kwargs, named, like))
+            with _tracing:
+                environment = Environment(self.function, other.leaves)
+                self._refuse_hidden(environment, other)
+                made = record(other.tensors, functools.partial(other.apply, self.function),
+                              environment, self._name, True)
+                assert not isinstance(made, InPython)
+            with self._sizes.planning(sizes, regions):
+                look(made, other.tensors)
+        except Exception:  # it cannot be recorded, or has no such size: the call itself tells
+            return False
+        return True
+
+    def _planning(self, call: Call) -> AbstractContextManager[None]:
+        """Within it plans are made of kernels that other sizes have, too, if sizes vary."""
+        if self.dims is None or self._sizes is None:
+            return nullcontext()
+        given = self.dims.sizes(call.args, call.kwargs)
+        sizes = [given[n].size if n in given else d.min for n, d in self.dims.dims.items()]
+        regions = map(region, self.dims.dims.values(), sizes)
+        return self._sizes.planning(tuple(sizes), tuple(regions))
+
+    def _keep_in_memory(self, found: Replay) -> None:
+        """Sizes of late keep memory to compute in; others get it again when they come."""
+        self._in_memory[found] = None
+        self._in_memory.move_to_end(found)
+        if len(self._in_memory) > IN_MEMORY:
+            self._in_memory.popitem(last=False)[0].release()
 
     def _family(self, call: Call) -> Family:
         """What is known of calls that differ from this one in numbers."""
@@ -175,6 +245,8 @@ class Jitted(Generic[P, R]):
             return None
         self._keep(kept, call, made)
         if isinstance(made, Replay):
+            if self.dims is None and debug.level():
+                self._hints.note(self._name, call.tensors, debug.show_hint)
             self._generalize(kept.family, call, made)
         return made
 
@@ -192,7 +264,7 @@ class Jitted(Generic[P, R]):
         """A captured call with inputs for these numbers, by position or name; None where it cannot
         be recorded, or does not compute with them."""
         device = call.tensors[0].device if call.tensors else default_device()
-        tape = Tape(str(device))
+        tape = Tape(device=str(device))
         try:
             with _tracing:
                 environment = Environment(self.function, call.leaves)
@@ -211,7 +283,8 @@ class Jitted(Generic[P, R]):
                 return None
             environment.generalize(dict.fromkeys(names, type))
             donated = self.donation.storages(call.args, call.kwargs)
-            return Replay(made, environment, call.tensors, donated, self._name, tape)
+            with self._planning(call):
+                return Replay(made, environment, call.tensors, donated, self._name, tape)
         except Exception:  # what takes no other object for a number
             return None
 
@@ -265,7 +338,8 @@ class Jitted(Generic[P, R]):
         if isinstance(made, InPython):
             return made
         donated = self.donation.storages(call.args, call.kwargs)
-        return Replay(made, environment, call.tensors, donated, self._name)
+        with self._planning(call):
+            return Replay(made, environment, call.tensors, donated, self._name)
 
     @property
     def _name(self) -> str:
@@ -300,6 +374,11 @@ class _Jit(TorchScript):
     function goes on in Python from there, and later calls like it run in Python altogether, as
     without jit; DEBUG=1 tells why.
 
+    dynamic: for arguments, by name or position, the axes whose sizes vary, each with its
+    `lt.Dim`: {"x": {0: lt.Dim("batch", 1, 512)}}. Kernels serve all of these sizes; a new one is
+    recorded, and nothing compiled, or little. ShapeError for a size out of range, before anything
+    is done. See docs/shapes.md.
+
     donate: names or positions of arguments whose tensors, also those in lists, tuples and dicts,
     are not needed after a call: results may take their memory. Using one afterwards, or a view of
     it, is a JitError, unless the function gives it back or changes it in place.
@@ -309,16 +388,19 @@ class _Jit(TorchScript):
 
     @overload
     def __call__(self, function: Callable[P, R], *, check: bool = False, donate: Donate = (),
-                 fullgraph: bool = False) -> Jitted[P, R]: ...
+                 fullgraph: bool = False, dynamic: Dynamic | None = None) -> Jitted[P, R]: ...
     @overload
     def __call__(self, function: None = None, *, check: bool = False, donate: Donate = (),
-                 fullgraph: bool = False) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
+                 fullgraph: bool = False, dynamic: Dynamic | None = None,
+                 ) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 
     def __call__(self, function: Callable[P, R] | None = None, *, check: bool = False,
-                 donate: Donate = (), fullgraph: bool = False) -> Any:
+                 donate: Donate = (), fullgraph: bool = False,
+                 dynamic: Dynamic | None = None) -> Any:
         if function is None:
-            return functools.partial(self, check=check, donate=donate, fullgraph=fullgraph)
-        return Jitted(function, check, donate, fullgraph)
+            return functools.partial(self, check=check, donate=donate, fullgraph=fullgraph,
+                                     dynamic=dynamic)
+        return Jitted(function, check, donate, fullgraph, dynamic)
 
 
 jit = _Jit()

@@ -49,13 +49,14 @@ class Before:
 @dataclass(slots=True)
 class Used:
     """A tensor whose `.grad` was used: what it was, and what stands in for it (nothing, if the
-    function replaced it before it read it)."""
+    function replaced it before it read it). cleared: whether it was replaced by None."""
 
     tensor: Tensor
     source: TensorSource
     before: Tensor | None
     stand_in: Tensor | None
     replaced: bool
+    cleared: bool
 
 
 class Recording(Observer):
@@ -64,6 +65,7 @@ class Recording(Observer):
     before: every storage that reads as a placeholder. real: what a storage made for the trace
     stands for. hosts: what Python computes for each call. fresh: storages made inside. gradients:
     tensors whose `.grad` was used, by id. sharing: storages that are to share an array's memory.
+    collectives: storages of what collectives give.
     owners: on whose behalf something is done at the end; changed_later: by that, by id.
     """
 
@@ -79,6 +81,7 @@ class Recording(Observer):
         self.means: dict[Place, Callable[[Any], Hashable]] = {}
         self.modules: set[int] = set()
         self.kept: list[object] = []  # so that no id in `modules` is used again
+        self.collectives: list[Storage] = []
         self.undos: list[Callable[[], None]] = []
         self.gradients: dict[int, Used] = {}
         self.owners: list[object] = []  # of what is done at the end of a call

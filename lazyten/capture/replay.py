@@ -22,7 +22,7 @@ from lazyten.capture.captured import (
 from lazyten.capture.changing import Tape
 from lazyten.capture.environment import Environment
 from lazyten.execution.lineage import Lineage
-from lazyten.execution.realization import realize
+from lazyten.execution.realization import carry_out, realize
 from lazyten.execution.segment import Root, Segment
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node
@@ -68,7 +68,9 @@ class Replay:
                     for i, n in enumerate(captured.new)]
         self.script = [_Refresh(item, self.hosts[item.number]) if isinstance(item, HostInput)
                        else item for item in captured.script]
+        self.cleared = [effect for effect in captured.gradients if effect.clears]
         self._sort_sources()
+        self.has_collectives = any(s.has_collectives for s in self.segments)
         self.checked = False
 
     def _sort_sources(self) -> None:
@@ -133,6 +135,8 @@ class Replay:
 
     def run(self, arguments: Sequence[Tensor]) -> Any:
         """Do what the captured call did, with these arguments; gives what it gave."""
+        if self.has_collectives:  # what was recorded before comes first
+            carry_out()
         storages = self._storages(arguments)
         if self.written or self.donated:
             self._check_apart(storages)
@@ -141,6 +145,8 @@ class Replay:
             _refuse_twice(sources[number])
         for act in self.script:
             act()
+        for effect in self.cleared:
+            effect.tensor.find(arguments)._grad = None
         nodes: list[Node] = []
         for segment in self.segments:
             nodes += segment.run(sources, storages)
@@ -163,6 +169,11 @@ class Replay:
             act()
         return results
 
+    def release(self) -> None:
+        """Give back the memory that runs compute in; the next has to ask for it again."""
+        for segment in self.segments:
+            segment.release()
+
     def _check_apart(self, storages: Sequence[Storage]) -> None:
         """JitError if two sources that were apart are one now, and it is written or donated."""
         if len(set(storages)) == len(storages):
@@ -180,10 +191,7 @@ class Replay:
                  new: Sequence[Storage]) -> Any:
         """Leave the gradients behind, and build what the function gave."""
         for effect in self.captured.gradients:
-            tensor = effect.tensor.fixed
-            if tensor is None:
-                tensor = arguments[effect.tensor.argument]
-            spec = effect.spec
+            tensor, spec = effect.tensor.find(arguments), effect.spec
             tensor._grad = None if spec is None else _made(spec, arguments, storages, new)
 
         value_of = _itself if self.tape is None else self.tape.now

@@ -5,9 +5,17 @@ takes (schedule/), and a function's recorded launches (capture/).
 
 Files, in reading order:
 
+- failed_writes.py: Writes in place that cannot be computed, as an index is outside: they are
+  undone.
+- collectives.py: Collectives as steps of a plan: one that begins it, and one that waits for its
+  end.
+- varying.py: Plans whose kernels serve many sizes: what devices keep of a computation from size to
+  size.
 - realization.py: Computing values: from lazy storages to filled buffers.
 - frame_runs.py: Computing what was recorded in a frame: programs that are found by what they
   compute.
+- frame_updates.py: Updates in place: the results of a frame's program in memory that nobody will
+  look at any more.
 - segment.py: The part of a call that one device computes: its memory, its launches, its
   results.
 - result_buffers.py: Memory for the results of a jitted function, which serves again once nobody

@@ -106,7 +106,7 @@ def aliased_outputs(made: Schedule, replacing: Replacing,
     for given, outputs in wanted:
         for output in outputs:
             fits = output in first and output not in found and given not in made.outputs \
-                and made.arrays[output] == made.arrays[given]
+                and given not in found.values() and made.arrays[output] == made.arrays[given]
             if fits and ((output, given) in replacing or last.get(given, -1) < first[output]):
                 found[output] = given
                 break

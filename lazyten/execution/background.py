@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import local
 
-from lazyten.execution.realization import realize_beside
+from lazyten.execution.realization import carry_out, realize_beside
 from lazyten.ir.node import Node, make
 from lazyten.ir.ops import Op
-from lazyten.storage import history, levels, tracing
+from lazyten.storage import collectives, history, levels, tracing
 from lazyten.storage.history import history_of
 from lazyten.storage.storage import NEVER, REALIZED, Storage
 
@@ -55,6 +55,8 @@ def made(storage: Storage) -> None:
     past = history.note(storage)
     if past is None or _pause.on:
         return
+    if collectives.are_many():
+        carry_out()
     if not storage.keeps_graph and history.is_long(past):
         _compute(storage)
     elif history.is_full():

@@ -117,6 +117,11 @@ def show_break(name: str, reason: str) -> None:
     print(f"jit: calls of {name} run its Python: {reason}")
 
 
+def show_hint(hint: str) -> None:
+    """DEBUG=1: what would make a jitted function quicker."""
+    print(f"jit: {hint}")
+
+
 def show_passes(seconds: Mapping[str, float]) -> None:
     """DEBUG=3: how long each pass took for a schedule and its kernels, in the order of passes."""
     parts = [f"{name} {seconds[name] * 1e3:.2f} ms" for name in NAMES if name in seconds]

@@ -12,17 +12,18 @@ from threading import get_ident
 from typing import Any
 from weakref import WeakSet, ref
 
-from lazyten.execution import background, realization
+from lazyten.execution import background, frame_updates, realization
+from lazyten.execution.frame_updates import Updates
 from lazyten.execution.realization import Options
 from lazyten.execution.segment import Root, Segment
 from lazyten.ir.node import Node, substitute, toposort
 from lazyten.schedule.deciding import read_by
 from lazyten.storage import history
-from lazyten.storage.deferred import Deferred, defer, settle_known
+from lazyten.storage.deferred import Deferred, settle_known
 from lazyten.storage.frames import Frame, end, memory_of, template_in
 from lazyten.storage.storage import Buffer, Storage
 from lazyten.support import observers
-from lazyten.support.errors import LazytenError
+from lazyten.support.errors import IndexingError, LazytenError
 from lazyten.support.remembered import Remembered
 
 WITH_MEMORY, SMALL, SMALL_ONES = 8, 1 << 20, 128
@@ -37,12 +38,14 @@ PATIENCE = 4
 
 
 class Program:
-    """A segment; which of its results are wanted again, and how often it was run."""
+    """A segment; which of its results are wanted again, how often it was run, and what it writes
+    over."""
 
-    __slots__ = ("again", "runs", "segment")
+    __slots__ = ("again", "runs", "segment", "updates")
 
     def __init__(self, segment: Segment, again: Sequence[Node]) -> None:
         self.segment, self.again, self.runs = segment, again, 0
+        self.updates = Updates()
 
 
 _programs: Remembered[Program] = Remembered(realization.PLAN_LIMIT, 16)
@@ -76,51 +79,62 @@ def compute(frame: Frame, asked: Sequence[Storage]) -> None:
     alone = _pending(frame, known, asked)
     due = alone | _due(known, asked)
     try:
-        _compute(frame, known, due, {})
-    except LazytenError:
-        if len(alone) == len(due):
-            raise
-        _compute(frame, known, alone, {})
+        _compute_if_possible(frame, known, (due, alone), {})
+    except IndexingError:
+        realization.undo_writes(known)
+        raise
     for storage in asked:
         storage.companions = ()
 
 
 def write(frame: Frame, written: Mapping[Storage, Node], asked: Sequence[Storage]) -> None:
     """Change some of the storages that are asked for to what is recorded in a frame, and compute
-    all of them with what is due."""
+    all of them with what is due. Nothing is changed where that cannot be computed."""
     known = frame.known_storages()
-    due = _pending(frame, known, asked) | _due(known, asked)
-    for storage in written:
-        due.pop(storage, None)
+    pending = _pending(frame, known, asked)
+    alone = {s: t for s, t in pending.items() if s not in written}
+    due = alone | {s: t for s, t in _due(known, asked).items() if s not in written}
+    _compute_if_possible(frame, known, (due, alone), written)
+    for storage in asked:
+        storage.companions = ()
+
+
+def _compute_if_possible(frame: Frame, known: Mapping[Storage, Node],
+                         choices: tuple[Mapping[Storage, Node], Mapping[Storage, Node]],
+                         written: Mapping[Storage, Node]) -> None:
+    """Compute the first of two choices, or if that is not possible, the second, which is less."""
+    due, alone = choices
     try:
         _compute(frame, known, due, written)
     except LazytenError:
-        for storage, template in written.items():
-            defer(storage, frame, template, keeps_graph=False)
-        compute(frame, asked)
-    for storage in asked:
-        storage.companions = ()
+        if len(alone) == len(due):
+            raise
+        _compute(frame, known, alone, written)
 
 
 def _compute(frame: Frame, known: Mapping[Storage, Node], due: Mapping[Storage, Node],
              written: Mapping[Storage, Node]) -> None:
     """Compute what is due, and what storages are changed to."""
     others = {s: t for s, t in known.items() if s not in due and s not in written}
+    realized = frame.realized.copy()  # other threads add to it
     if due or written:
         templates = (*due.values(), *written.values())
-        program = _program(frame, templates, tuple(others.values()))
-        nodes = _run(frame, program)
-        for (storage, template), node in zip(due.items(), nodes, strict=False):
-            if storage.keeps_graph or others:  # what is made of it reads these bits
+        program = _program(frame, realized, templates, tuple(others.values()))
+        try:
+            nodes = _run(frame, realized, program, due, written)
+            for (storage, template), node in zip(due.items(), nodes, strict=False):
+                if storage.keeps_graph or others:  # what is made of it reads these bits
+                    frame.realize(template, memory_of(node))
+                if not storage.keeps_graph:
+                    settle_known(storage, frame, template, node)
+            for (storage, template), node in zip(written.items(), nodes[len(due):], strict=False):
+                if others:
+                    frame.realize(template, memory_of(node))
+                storage.replace(node)
+            for template, node in zip(program.again, nodes[len(templates):], strict=True):
                 frame.realize(template, memory_of(node))
-            if not storage.keeps_graph:
-                settle_known(storage, frame, template, node)
-        for (storage, template), node in zip(written.items(), nodes[len(due):], strict=False):
-            if others:
-                frame.realize(template, memory_of(node))
-            storage.replace(node)
-        for template, node in zip(program.again, nodes[len(templates):], strict=True):
-            frame.realize(template, memory_of(node))
+        finally:
+            frame.is_written = False
     frame.keep(others)
     frame.is_resumed = True
     end(frame)
@@ -196,38 +210,41 @@ def _pending(frame: Frame, known: Mapping[Storage, Node],
     return found
 
 
-def _program(frame: Frame, templates: tuple[Node, ...], others: tuple[Node, ...]) -> Program:
+def _program(frame: Frame, realized: Mapping[Node, Buffer], templates: tuple[Node, ...],
+             others: tuple[Node, ...]) -> Program:
     """The program that computes these templates, and what others that are known depend on: one of
     this thread's, as it may have memory of its own."""
-    known = (len(frame.sources), *frame.realized) if frame.realized else ()
+    known = (len(frame.sources), *realized) if realized else ()
     key = (templates, others, known, Options.now(frame.device), get_ident())
     found = _programs.get(key)
     if found is None:
-        found = _programs.add(key, _made(frame, templates, others))
+        found = _programs.add(key, _made(frame, realized, templates, others))
     return found
 
 
-def _made(frame: Frame, templates: Sequence[Node], others: Sequence[Node]) -> Program:
+def _made(frame: Frame, realized: Mapping[Node, Buffer], templates: Sequence[Node],
+          others: Sequence[Node]) -> Program:
     """A new program; what is realized already is read from memory."""
     known: dict[Node, Node] = {}
-    for number, (template, buffer) in enumerate(frame.realized.items()):
+    for number, (template, buffer) in enumerate(realized.items()):
         known[template] = frame.read_again(number, buffer, template)
     order = toposort(templates, lambda n: () if n in known else n.src)
     again = [n for n in read_by(others, order, templates) if n not in known]
     roots = substitute([*templates, *again], known) if known else [*templates, *again]
     segment = Segment(frame.device, [Root(None, node, frame.device) for node in roots], (), (),
-                      in_place=False)
+                      in_place=True)
     return Program(segment, again)
 
 
-def _run(frame: Frame, program: Program) -> list[Node]:
-    """The nodes that read the results of a program, and nobody else's memory."""
+def _run(frame: Frame, realized: Mapping[Node, Buffer], program: Program,
+         due: Mapping[Storage, Node], written: Mapping[Storage, Node]) -> list[Node]:
+    """The nodes that read the results of a program, and nobody else's memory: first of what is due,
+    and of what is written."""
     segment = program.segment
-    sources = [*frame.sources, *frame.realized.values()]
     program.runs += 1
     if program.runs <= TRIALS or observers.any_needs_launches():
-        return segment.run_once(sources)
-    nodes = segment.run(sources, ())
+        return segment.run_once([*frame.sources, *realized.values()])
+    nodes = frame_updates.run(frame, realized, segment, program.updates, due, written)
     ready = segment.ready
     if ready is not None:
         kept, limit = (_small, SMALL_ONES) if ready.bytes <= SMALL else (_large, WITH_MEMORY)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from lazyten.ir.collective import collective_of
 from lazyten.ir.kernel import Kernel
 from lazyten.schedule.schedule import Schedule
 from lazyten.storage.device import Argument, Handle, executor
@@ -37,6 +38,8 @@ class Dump(Observer):
         from lazyten.execution import launch_file
         device, plan = launch.device, launch.plan
         for kernel, program, at in launch.kernels:
+            if collective_of(kernel) is not None:  # what it gives is not of its inputs alone
+                continue
             inputs = _inputs_of(device, plan.schedule, kernel, at, handles)
             launch_file.dump(self.folder, device, plan.options.applied(kernel), program, inputs)
 

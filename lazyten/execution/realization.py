@@ -11,11 +11,12 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakSet
 
-from lazyten.execution import debug, launch_dump
+from lazyten.execution import collectives, debug, failed_writes, launch_dump, varying
 from lazyten.execution.checks import index_checks, is_outside, outside_error, reach
+from lazyten.ir import collective as ir_collective
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Kernel, Slot
@@ -24,32 +25,42 @@ from lazyten.ir.ops import IDENTITY_OPS, Op
 from lazyten.ir.scan import plain
 from lazyten.schedule.deciding import read_again
 from lazyten.schedule.schedule import Schedule, schedule
+from lazyten.storage import collectives as recorded
 from lazyten.storage import frames, history, tracing
 from lazyten.storage.device import Argument, Handle, Limit, Program, executor
 from lazyten.storage.storage import REALIZED, Buffer, Storage
 from lazyten.support import check_mode, matmul_precision, observers, passes
-from lazyten.support.errors import DeviceError, LazytenError
+from lazyten.support.errors import DeviceError, IndexingError, LazytenError
 from lazyten.support.location import user_location
 from lazyten.support.observers import Launch, Observer, Span
 
 
 class Options(NamedTuple):
     """What a plan depends on besides its graph: its device, and settings. checks, tf32: those of
-    its kernels, see Kernel."""
+    its kernels, see Kernel. sizes: the computation whose kernels it shares, if its sizes vary."""
 
     device: str
     checks: check_mode.Kinds
     tf32: bool
+    sizes: varying.Sizes | None = None
 
     @classmethod
     def now(cls, device: str) -> Options:
         """For what is planned here and now."""
         return cls(device, check_mode.active(),
-                   matmul_precision.allows_tf32() and executor(device).has_tf32)
+                   matmul_precision.allows_tf32() and executor(device).has_tf32,
+                   varying.current())
 
     def applied(self, kernel: Kernel) -> Kernel:
         """A kernel as it is compiled."""
-        return replace(kernel, checks=self.checks, tf32=self.tf32) if any(self[1:]) else kernel
+        if not self.checks and not self.tf32:
+            return kernel
+        return replace(kernel, checks=self.checks, tf32=self.tf32)
+
+    @property
+    def known(self) -> Any:
+        """What the device keeps of a computation whose sizes vary; None of any other."""
+        return None if self.sizes is None else self.sizes.on(self.device)
 
 
 @dataclass(slots=True, weakref_slot=True, eq=False)
@@ -83,10 +94,14 @@ class Plan:
         position = {array: i for i, array in enumerate(arrays)}
         launches = [[(program, [Argument(position[a], n) for a, n in arguments])
                      for _, program, arguments in launch] for launch in self.launches()]
+        runtime, found = executor(device), [Limit(Argument(position[a]), n) for a, n in limits]
+        if collectives.are_among(launches):
+            if not limits:
+                return collectives.sequence(runtime, launches)
+            return collectives.guarded(runtime, launches[:count], found, launches[count:])
         if not limits:
-            return executor(device).sequence(launches)
-        found = [Limit(Argument(position[a]), limit) for a, limit in limits]
-        return executor(device).guarded(launches[:count], found, launches[count:])
+            return runtime.sequence(launches)
+        return runtime.guarded(launches[:count], found, launches[count:])
 
     def launches(self) -> Iterator[list[tuple[Kernel, Program, list[Argument]]]]:
         """What each launch runs: kernels with their programs, and on what memory."""
@@ -96,6 +111,8 @@ class Plan:
                    for step, program in islice(steps, count)]
 
 
+NO_KERNELS = frozenset({Op.COPY, Op.COLLECTIVE})
+"""What no kernel computes."""
 RUNS = 4
 """A plan that was run so often is worth a function that launches all its programs."""
 
@@ -127,8 +144,12 @@ def realize(storages: Iterable[Storage]) -> None:
               for device in dict.fromkeys(s.device for s in pending)]
     others = [history.beside(group) for group in groups]
     history.looked(pending)
-    for group, besides in zip(groups, others, strict=True):
-        realize_beside(group, besides)
+    try:
+        for group, besides in zip(groups, others, strict=True):
+            realize_beside(group, besides)
+    except IndexingError:
+        undo_writes(pending)
+        raise
 
 
 compute_recorded: Callable[[Sequence[Storage]], bool] | None = None
@@ -146,6 +167,22 @@ def realize_beside(asked: Sequence[Storage], others: Sequence[Storage]) -> None:
             raise
         history.forget(others)
         _realize_on(device, asked)
+
+
+def undo_writes(asked: Iterable[Storage]) -> None:
+    """An index is outside: undo writes, to what was asked for and others, that depend on such."""
+    failed_writes.undo(asked, _is_refused)
+
+
+def _is_refused(check: Node, device: str) -> bool:
+    """Whether an index is outside, or is computed by means of one that is."""
+    reached = Storage(reach(check), device, keeps_graph=True)
+    try:
+        _realize_on(device, [reached])
+    except IndexingError:
+        return True
+    assert reached.buffer is not None
+    return is_outside(check, reached.buffer.numpy())
 
 
 def computed(node: Node, device: str, keeps_graph: bool) -> Node:
@@ -205,6 +242,10 @@ def plan_of(device: str, graph: Graph) -> Plan:
 def _realize_on(device: str, storages: Sequence[Storage]) -> None:
     values = [s.value for s in storages]
     graph = _checked_graph(values, device)
+    if graph.collectives:
+        storages = _with_collectives(graph, device, storages)
+        values = [s.value for s in storages]
+        graph = _checked_graph(values, device)
     again = graph.read_again()
     if again:
         storages = [*storages, *(Storage(n, device, keeps_graph=True) for n in again)]
@@ -215,11 +256,50 @@ def _realize_on(device: str, storages: Sequence[Storage]) -> None:
     plan = plan_of(device, graph)
     spent = None if known else time.perf_counter() - start
     buffers = run(device, plan, graph.buffers, spent)
+    if graph.collectives:
+        _settle_collectives(graph, storages, buffers)
     for check, buffer in zip(graph.checks, buffers[len(storages):], strict=True):
         if is_outside(check, buffer.numpy()):
             _refuse_index(check, device)
     for storage, value, buffer in zip(storages, values, buffers, strict=False):
         storage.settle(value, buffer, value in graph.reading)
+
+
+def _with_collectives(graph: Graph, device: str, storages: Sequence[Storage]) -> list[Storage]:
+    """These values, and those of all collectives that are to be carried out with them: each is
+    carried out once, and has its value from then on. What is due on another device is done
+    before."""
+    found = list(storages)
+    while True:
+        due = [n for n in recorded.due(graph.collectives)
+               if graph.realized.get(n) is None and all(n is not s.value for s in found)]
+        if not due:
+            return found
+        elsewhere = [n for n in due if n.arg.device != device]
+        if elsewhere:
+            _realize_on(elsewhere[-1].arg.device, [
+                Storage(elsewhere[-1], elsewhere[-1].arg.device, keeps_graph=True)])
+        else:
+            found += [Storage(n, device, keeps_graph=True) for n in due]
+        graph = _checked_graph([s.value for s in found], device)
+
+
+def _settle_collectives(graph: Graph, storages: Sequence[Storage],
+                        buffers: Sequence[Buffer]) -> None:
+    """Record what collectives gave, before anything else can go wrong: nobody may carry them out
+    again."""
+    for storage, buffer in zip(storages, buffers, strict=False):
+        if storage.value in graph.collectives:
+            storage.settle(storage.value, buffer, True)
+    recorded.done(graph.collectives)
+
+
+def carry_out() -> None:
+    """Carry out all collectives that were recorded."""
+    while waiting := recorded.waiting():
+        node = waiting[-1]
+        _realize_on(node.arg.device, [Storage(node, node.arg.device, keeps_graph=True)])
+        recorded.done([node])
 
 
 def _refuse_index(check: Node, device: str) -> None:
@@ -232,7 +312,8 @@ def _refuse_index(check: Node, device: str) -> None:
 class Graph:
     """A graph about to be computed: its structural key and the buffers it reads, in visit order.
 
-    copies: what it reads from other devices and is not here yet; there is no key until it is. The
+    copies: what it reads from other devices and is not here yet; there is no key until it is.
+    collectives: those that are to be carried out, in order; numbered: their arguments here. The
     nodes that only steer gradients are passed over, and a node whose value is in memory is replaced
     by a read of it (unless a graph is wanted that does not depend on what was computed before).
     checked: more roots, after the others, tell how far out the index of each of `checks` reaches.
@@ -251,7 +332,10 @@ class Graph:
             looked_at = list(map(reach, self.checks))
             self.roots = [*roots, *looked_at]
             self.order += toposort(looked_at, self._sources, seen)
-        self.copies = [n for n in self.order if n.op is Op.COPY and n not in self.passed]
+        outside = [n for n in self.order if n.op in NO_KERNELS and n not in self.passed]
+        self.copies = [n for n in outside if n.op is Op.COPY]
+        self.collectives = ir_collective.collectives(outside)
+        self.numbered = {n: n.arg.numbered(i) for i, n in enumerate(self.collectives)}
         self.buffers: list[Buffer] = []
         self.reading: set[Node] = set()
         self.key: Hashable = None if self.copies else self._structure()
@@ -276,6 +360,8 @@ class Graph:
                 arg = (len(self.buffers), arg.size)
             elif op is constant:
                 arg = (repr(node.value), node.shape)
+            elif op is Op.COLLECTIVE:
+                arg = self.numbered[node]
             entries.append((op, node.dtype, arg, tuple([numbers[s] for s in node.src])))
         return tuple(entries), tuple([numbers[r] for r in self.roots])
 
@@ -314,6 +400,9 @@ class Graph:
             elif node.op is Op.SCAN:
                 memo[node] = make(Op.SCAN, node.dtype, tuple(memo[s] for s in node.src),
                                   plain(node.arg), node.place)
+            elif node.op is Op.COLLECTIVE:
+                memo[node] = make(Op.COLLECTIVE, node.dtype, tuple(memo[s] for s in node.src),
+                                  self.numbered[node], node.place)
             else:
                 memo[node] = rebuild(node, tuple(memo[s] for s in node.src))
         return [memo[r] for r in self.roots]
@@ -335,16 +424,35 @@ def _make_plan(graph: Graph, options: Options) -> Plan:
 def scheduled(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]],
               options: Options) -> Schedule:
     """The kernels that compute a normalized graph. Where they are checked, inputs start where their
-    memory does, and all values are stored: reports are about those."""
+    memory does, and all values are stored: reports are about those. Where sizes vary nothing is
+    held, as how many rows fit a block is a matter of the size."""
     runs, plain = executor(options.device), not options.checks
-    return schedule(roots, inputs, runs.has_offsets and plain, runs.block_bytes if plain else 0,
+    block_bytes = runs.block_bytes if plain and options.known is None else 0
+    return schedule(roots, inputs, runs.has_offsets and plain, block_bytes,
                     runs.items, runs.alignment)
 
 
+def look_at(device: str, graph: Graph) -> None:
+    """Have a device know the kernels of a computation whose sizes vary, at sizes that nobody has
+    asked for: nothing is compiled."""
+    options = Options.now(device)
+    assert options.sizes is not None
+    made = scheduled(graph.normalized(), graph.inputs, options)
+    kernels = dict.fromkeys(step.kernel for step in made.steps)
+    programs = collectives.programs(kernels, device)
+    executor(device).look_at([options.applied(k) for k in kernels if k not in programs],
+                             options.known, options.sizes.now)
+
+
 def _programs(made: Schedule, options: Options) -> tuple[Program, ...]:
-    kernels = list(dict.fromkeys(step.kernel for step in made.steps))
-    built = executor(options.device).build(list(map(options.applied, kernels)))
-    programs = dict(zip(kernels, built, strict=True))
+    kernels = dict.fromkeys(step.kernel for step in made.steps)
+    programs = collectives.programs(kernels, options.device)
+    of_device = [k for k in kernels if k not in programs]
+    runtime, known = executor(options.device), options.known
+    ready = list(map(options.applied, of_device))
+    built = runtime.build(ready) if known is None or options.sizes is None else \
+        runtime.build_varying(ready, known, options.sizes.now)
+    programs |= zip(of_device, built, strict=True)
     return tuple(programs[step.kernel] for step in made.steps)
 
 
@@ -380,9 +488,11 @@ def run(device: str, plan: Plan, inputs: Sequence[Buffer],
         else:
             for _, program, at in chain.from_iterable(plan.launches()):
                 program.launch(executor(device).resolved(handles, at))
-    except DeviceError:  # whoever keeps it keeps this frame
-        blocks.clear()
-        outputs.clear()
+    except BaseException as error:
+        collectives.abandon()
+        if isinstance(error, DeviceError):  # whoever keeps it keeps this frame
+            blocks.clear()
+            outputs.clear()
         raise
     for observer in looking:
         observer.ran(device, plan, Span(start, time.perf_counter() - start))

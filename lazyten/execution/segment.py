@@ -22,7 +22,7 @@ from lazyten.execution.realization import (
     reserve_blocks,
     run,
 )
-from lazyten.execution.result_buffers import ResultBuffer, ResultBuffers, are_alone
+from lazyten.execution.result_buffers import ResultBuffer, ResultSets, are_alone
 from lazyten.ir.node import Node, make, reshape, substitute
 from lazyten.ir.ops import Op
 from lazyten.schedule.schedule import Schedule, replan
@@ -32,6 +32,9 @@ from lazyten.storage.storage import Buffer, Storage
 from lazyten.support import observers
 from lazyten.support.errors import DeviceError, InternalError, JitError
 from lazyten.support.observers import Observer, Span
+
+Owners = Sequence[Storage | None]
+"""By the number of a source, the storage whose memory it is, if one is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +47,18 @@ class Root:
     was_freed: bool = False
 
 
-RESULTS = 2
-"""Sets of memory for the results of a call. One is enough as long as nobody keeps them."""
+def graph_of(roots: Sequence[Node], device: str) -> tuple[Graph, list[Node]]:
+    """The graph of these values, after how far each index reaches that must be looked at, and those
+    indices. JitError if something is on another device."""
+    graph = Graph(roots, device, use_realized=False)
+    if graph.copies:
+        raise JitError(f"a tensor is copied from '{graph.copies[0].arg[0]}' to '{device}' at "
+                       f"{graph.copies[0].where}, inside a jitted function: copy it outside, "
+                       f"and give it as an argument")
+    checks = index_checks(graph.order)
+    if checks:
+        graph = Graph([*map(reach, checks), *roots], device, use_realized=False)
+    return graph, checks
 
 
 class Segment:
@@ -57,33 +70,37 @@ class Segment:
                  donated: Collection[int], in_place: bool) -> None:
         self.device, self.roots, self.hosts = device, roots, hosts
         self.donated, self.in_place = donated, in_place
-        graph = Graph([r.node for r in roots], device, use_realized=False)
-        if graph.copies:
-            raise JitError(f"a tensor is copied from '{graph.copies[0].arg[0]}' to '{device}' at "
-                           f"{graph.copies[0].where}, inside a jitted function: copy it outside, "
-                           f"and give it as an argument")
-        self.checks = index_checks(graph.order)
-        looked_at = [*map(reach, self.checks), *(r.node for r in roots)]
-        if self.checks:
-            graph = Graph(looked_at, device, use_realized=False)
-        self.key = graph.key
+        graph, self.checks = graph_of([r.node for r in roots], device)
+        self.key, self.has_collectives = graph.key, bool(graph.collectives)
         self.inputs: list[Placeholder | Buffer] = list(graph.buffers)
-        self.shapes = [node.shape for node in looked_at]
+        self.shapes = [node.shape for node in graph.roots]
         start = time.perf_counter()
         self.planned = plan_of(device, graph)
         self.spent = None if self.planned.runs else time.perf_counter() - start
         self.ready: Ready | None = None
 
-    def run(self, sources: Sequence[Buffer], storages: Sequence[Storage]) -> list[Node]:
+    def run(self, sources: Sequence[Buffer], owners: Owners, held: int = 0,
+            unknown: Collection[int] = ()) -> list[Node]:
         """The node that reads the value of each root. IndexingError for an index outside; no source
-        is written then."""
+        is written then.
+
+        owners: the storages of sources that may be written, by number, if nobody else knows their
+        memory but the caller, in `held` places besides `sources`. unknown: sources that may be
+        written, as nobody knows them.
+        """
         ready = self.ready
         if ready is None or ready.compiled is not self.planned.programs:  # or compiled anew
             ready = self.ready = Ready(self)
         looking = observers.present()
         if observers.needs_launches(looking):
             return self._run_plan(ready.plan, sources)
-        return ready.run(sources, storages, looking)
+        return ready.run(sources, (owners, held, unknown), looking)
+
+    def release(self) -> None:
+        """Give memory back; the next run has it reserved again."""
+        if self.ready is not None:
+            del self.ready.results  # which knows it, and would keep it until garbage is collected
+            self.ready = None
 
     def run_once(self, sources: Sequence[Buffer]) -> list[Node]:
         """The same, with new memory for everything, which is nobody else's."""
@@ -145,11 +162,11 @@ class Ready:
         updates = zip(segment.roots, made.outputs[len(segment.checks):], strict=True)
         results_bytes = [d.itemsize * size for d, size, _ in self.kinds.values()]
         self.bytes = sum([*made.block_sizes, *results_bytes])
-        self.alternates = any(r.written is not None and a not in aliased for r, a in updates)
-        self.results: list[ResultBuffers] = []
+        alternate = any(r.written is not None and a not in aliased for r, a in updates)
         self._order_arrays(found)
         results = [*self.buffered, *aliased]
         self.places = [results.index(a) if a >= made.inputs else ~a for a in made.outputs]
+        self.results = ResultSets(len(self.buffered), self._result_buffer, alternate)
         self.is_plain = len(fresh) == len(made.outputs)
         self.is_buffered = self.is_plain and self.places == list(range(len(self.buffered)))
         sizes = [check.arg.size for check in segment.checks]
@@ -189,19 +206,6 @@ class Ready:
         self.arrays = (*found.values(), *fixed, *made.blocks, *self.buffered,
                        *[a for a, _ in self.aliased])
 
-    def _result_buffers(self) -> ResultBuffers:
-        """Memory for the results that nothing uses any more, or new memory. There are two; where
-        the function updates tensors in other memory, what the last call wrote is in use by them."""
-        results = self.results
-        if results and not self.alternates and results[0].are_free:
-            return results[0]
-        if len(results) < RESULTS:
-            results.insert(0, ResultBuffers(len(self.buffered), self._result_buffer))
-        else:
-            results[-1].renew(self._result_buffer)
-            results.insert(0, results.pop())
-        return results[0]
-
     def _result_buffer(self, number: int) -> ResultBuffer:
         """New memory for a result that takes no source's, by its number among these."""
         return self._new_buffer(self.buffered[number])
@@ -212,17 +216,24 @@ class Ready:
         except DeviceError as error:
             raise out_of_memory(self.plan.schedule, array, error) from error
 
-    def _memory_of_sources(self, sources: Sequence[Buffer], storages: Sequence[Storage]) -> tuple[
-            list[Handle], list[Node]]:
+    def _memory_of_sources(self, sources: Sequence[Buffer], known: tuple[Owners, int,
+                           Collection[int]]) -> tuple[list[Handle], list[Node]]:
         """Memory for each result that takes a source's, and the node that reads it: new memory
-        where a tensor, a recorded operation or another library still knows the source's."""
-        nodes = [storages[number]._node for _, number in self.aliased]
+        where a tensor, a recorded operation or another library still knows the source's. known: see
+        Segment.run."""
+        owners, held, unknown = known
         buffers = [sources[number] for _, number in self.aliased]
         handles = [b.handle for b in buffers]
-        alone = are_alone(nodes, buffers)
-        if all(alone) and [node.shape for node in nodes] == self.aliased_shapes:
+        nodes = [buffer.node(shape) if (owner := owners[number]) is None else owner._node
+                 for (_, number), buffer, shape
+                 in zip(self.aliased, buffers, self.aliased_shapes, strict=True)]
+        are_free = are_alone(nodes, buffers, held)
+        if held:  # not every source has an owner
+            are_free = [is_free and owners[number] is not None or number in unknown
+                        for is_free, (_, number) in zip(are_free, self.aliased, strict=True)]
+        if all(are_free) and [node.shape for node in nodes] == self.aliased_shapes:
             return handles, nodes
-        for n, is_free in enumerate(alone):
+        for n, is_free in enumerate(are_free):
             array, shape = self.aliased[n][0], nodes[n].shape
             if not is_free:
                 own = self._new_buffer(array)
@@ -231,11 +242,11 @@ class Ready:
                 nodes[n] = buffers[n].node(self.aliased_shapes[n])
         return handles, nodes
 
-    def run(self, sources: Sequence[Buffer], storages: Sequence[Storage],
+    def run(self, sources: Sequence[Buffer], known: tuple[Owners, int, Collection[int]],
             looking: Sequence[Observer]) -> list[Node]:
         """See Segment.run."""
-        buffers, segment = self._result_buffers(), self.segment
-        handles, written = self._memory_of_sources(sources, storages) if self.aliased else ([], [])
+        buffers, segment = self.results.take(), self.segment
+        handles, written = self._memory_of_sources(sources, known) if self.aliased else ([], [])
         for observer in looking:
             observer.runs(self.device, self.plan, None)
         given = [sources[n].handle for n in self.sources]

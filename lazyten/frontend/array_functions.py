@@ -155,7 +155,7 @@ def logspace(start: float, end: float, steps: int, base: float = 10.0,
     if dtype is not None and dt.as_dtype(dtype).is_int:
         start, end = [int(shapes.as_element(v, dt.int64, "logspace")) for v in (start, end)]
     powers = number ** linspace(start, end, steps, "float64", device)
-    result = powers.to(dtype=dtype or "float32")
+    result = powers.to(dtype=dtype or dt.default_float)
     return result.requires_grad_() if requires_grad else result
 
 

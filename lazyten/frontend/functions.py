@@ -260,9 +260,12 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
 
 @recorded
 @casting(LOW)
-def einsum(equation: str, *operands: Any) -> Tensor:
+def einsum(equation: Any, *operands: Any) -> Tensor:
     """The sum of products that an equation says, such as 'bij,bjk->bik'; of one tensor its sum, in
-    the type of a sum, or, if it only moves axes or takes a diagonal, a view."""
+    the type of a sum, or, if it only moves axes or takes a diagonal, a view. Without an equation,
+    numbers of axes follow each tensor, and those of the result: x, [0, 1], y, [1, 2], [0, 2]."""
+    if not isinstance(equation, str):
+        equation, operands = products.equation_of((equation, *operands))
     one = len(operands) == 1 and isinstance(operands[0], list | tuple)
     tensors = _tensors(list(operands[0] if one else operands), "einsum")
     for t in tensors[1:]:

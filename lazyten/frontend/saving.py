@@ -123,9 +123,11 @@ def _described(value: Any, tensors: dict[str, Tensor], where: str) -> Any:
         return ["tensor", number, value.requires_grad and value.is_leaf]
     if isinstance(value, Mapping):
         name = {OrderedDict: "ordered", defaultdict: "defaultdict"}.get(type(value), "dict")
+        about = getattr(value, "_metadata", None) if name == "ordered" else None  # of parts
         return [name, [[_described(key, tensors, f"a key of {where}"),
                         _described(item, tensors, f"{where}[{key!r:.40}]")]
-                       for key, item in value.items()]]
+                       for key, item in value.items()],
+                *([] if about is None else [_described(about, tensors, f"{where}._metadata")])]
     for name, kind in _SEQUENCES.items():
         if isinstance(value, kind):
             return [name, [_described(item, tensors, f"{where}[{at}]")
@@ -158,7 +160,10 @@ def _built(described: Any, tensors: Mapping[str, Tensor]) -> Any:
     if kind in _SEQUENCES:
         return _SEQUENCES[kind]([_built(item, tensors) for item in content])
     if kind in _MAPPINGS:
-        return _MAPPINGS[kind](list(_pairs(content, tensors)))
+        found = _MAPPINGS[kind](list(_pairs(content, tensors)))
+        if rest:
+            found._metadata = _built(rest[0], tensors)
+        return found
     return _LEAVES[kind][2](content)
 
 

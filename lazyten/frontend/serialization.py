@@ -15,7 +15,7 @@ import numpy as np
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir import ops
-from lazyten.support.errors import ArgumentError, DTypeError, LazytenError
+from lazyten.support.errors import ArgumentError, DTypeError, LazytenError, MissingFileError
 from lazyten.support.paths import path_of
 
 safetensors: ModuleType | None
@@ -97,8 +97,9 @@ def read(path: Path, operation: str) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise ArgumentError(f"{operation}: cannot read {path}: {error.strerror}; check the "
-                            f"path and that the file was saved") from error
+        kind = MissingFileError if isinstance(error, FileNotFoundError) else ArgumentError
+        raise kind(f"{operation}: cannot read {path}: {error.strerror}; check the path and that "
+                   f"the file was saved") from error
 
 
 def unpacked(content: bytes, operation: str, source: str, device: str | None) -> dict[str, Tensor]:

@@ -1,12 +1,12 @@
 """Calling a module with other tensors in place of its parameters: a function of these."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lazyten.frontend.functions import stack
 from lazyten.frontend.tensor import Tensor
+from lazyten.nn.attributes import replaced
 from lazyten.nn.module import Module
 from lazyten.support.errors import ArgumentError, DTypeError, StateError
 
@@ -31,13 +31,14 @@ def functional_call(module: Module, parameter_and_buffer_dicts: Tensors | Sequen
     known = {n: t for named in (module.named_parameters, module.named_buffers)
              for n, t in named(remove_duplicate=False)}
     if tie_weights:
-        replaced = {id(known[n]): t for n, t in tensors.items() if n in known}
-        tensors = {n: replaced[id(t)] for n, t in known.items() if id(t) in replaced} | tensors
+        new = {id(known[n]): t for n, t in tensors.items() if n in known}
+        tensors = {n: new[id(t)] for n, t in known.items() if id(t) in new} | tensors
     left_out = known.keys() - tensors.keys() if strict else None
     if left_out:
         raise StateError(f"functional_call: strict, and {', '.join(sorted(left_out))} of "
                          f"{type(module).__name__} are not given")
-    with _replaced(module, tensors):
+    places = [_place(module, name, tensor) for name, tensor in tensors.items()]
+    with replaced(places):
         given = () if args is None else args if isinstance(args, tuple) else (args,)
         return module(*given, **(kwargs or {}))
 
@@ -79,21 +80,6 @@ def _one_dict(given: Tensors | Sequence[Tensors]) -> dict[str, Tensor]:
             raise StateError(f"functional_call: {min(twice)!r} is in two of the dicts")
         whole |= each
     return whole
-
-
-@contextmanager
-def _replaced(module: Module, tensors: Tensors) -> Iterator[None]:
-    """Within this block the module has these tensors. (Past __setattr__, which jit watches: in the
-    end nothing has changed.)"""
-    places = [_place(module, name, tensor) for name, tensor in tensors.items()]
-    before = [kind[name] for kind, name, _ in places]
-    try:
-        for kind, name, tensor in places:
-            kind[name] = tensor
-        yield
-    finally:
-        for (kind, name, _), tensor in zip(places, before, strict=True):
-            kind[name] = tensor
 
 
 def _place(module: Module, path: str, tensor: Any) -> tuple[dict[str, Any], str, Tensor]:

@@ -17,6 +17,8 @@ Files, in reading order:
 - kernel.py: What the scheduler hands to a runtime: kernels over numbered arguments, in order.
 - scan.py: Scans: a body of nodes that runs once for each position of the first axis, and hands a
   state on.
+- collective.py: Collectives: values that the ranks of a group make together, each of what it has
+  itself.
 - kernel_text.py: A kernel from its text: reads what `lazyten.ir.kernel.computation` writes.
 - decision_grammar.py: The grammar of decisions: what a text such as `tile(i0:3, i1:4)
   vector(i1:8)` is made of.

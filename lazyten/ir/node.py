@@ -216,6 +216,8 @@ def _shape_of(op: Op, dtype: DType, src: tuple[Node, ...], arg: Any) -> Shape:
         return _scatter_shape(src, *arg)
     if op is Op.SCAN:
         return (*arg.shape,)
+    if op is Op.COLLECTIVE:
+        return (*arg.shape([s.shape for s in src]),)
     if op in IDENTITY_OPS or op in (Op.COPY, Op.CONTIGUOUS):
         return src[0].shape
     if op in LOOP_ONLY:

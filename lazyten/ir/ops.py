@@ -73,6 +73,8 @@ class Op(metaclass=_Ops):
                                    # [.., index[.., j, ..], ..]
     SCAN: ClassVar[Op]             # src: rows..., first states..., same for all...; arg: Body; the
                                    # states after each of a row of steps; see scan.py
+    COLLECTIVE: ClassVar[Op]       # src: x, or several; arg: Collective; what the ranks of a group
+                                   # make together of what each has; see collective.py
 
     # ELEMENTWISE: GRAPH, LOOP and index arithmetic alike
     NEG: ClassVar[Op]

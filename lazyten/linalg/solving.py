@@ -19,6 +19,11 @@ SINGULAR = ("the matrix is singular: number {} on the diagonal of its LU factors
             "lstsq take such matrices")
 
 
+def identity(like: Tensor, n: int) -> Tensor:
+    """The identity of n rows for each matrix of a batch."""
+    return eye(n, dtype=like.dtype, device=like.device).expand(*like.shape[:-2], n, n)
+
+
 def _solved(a: Array, b: Array, checks: bool, operation: str) -> tuple[Array, Array]:
     """a^-1 b, and `info`: zeros, or for a singular matrix which pivot is 0; NaN is there then."""
     none = np.zeros(a.shape[:-2], np.int32)
@@ -224,8 +229,7 @@ def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True,
     try:
         result: Tensor = _Triangular.apply(a, b, upper, unitriangular)
     except BatchedError:  # of B perhaps: then one inverse is for all examples
-        one = eye(A.shape[-1], dtype=A.dtype, device=A.device).expand(A.shape)
-        result = _Triangular.apply(A, one, upper, unitriangular) @ B
+        result = _Triangular.apply(A, identity(A, A.shape[-1]), upper, unitriangular) @ B
     return result
 
 

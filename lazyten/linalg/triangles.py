@@ -12,16 +12,11 @@ from lazyten.frontend.tensor import Tensor
 from lazyten.linalg import host
 from lazyten.linalg.host import check_matrix, check_same_type
 from lazyten.linalg.results import LU, QR, CholeskyEx, LUFactor, LUFactorEx
-from lazyten.linalg.solving import SINGULAR, solve_triangular
+from lazyten.linalg.solving import SINGULAR, identity, solve_triangular
 from lazyten.support.errors import ArgumentError, DTypeError, GradientError
 
 NOT_POSITIVE = ("the matrix is not positive definite: its first {} rows and columns are not; add a "
                 "multiple of the identity, or take cholesky_ex, which tells instead")
-
-
-def identity(like: Tensor, n: int) -> Tensor:
-    """The identity of n rows for each matrix of a batch."""
-    return eye(n, dtype=like.dtype, device=like.device).expand(*like.shape[:-2], n, n)
 
 
 class _Cholesky(Function):

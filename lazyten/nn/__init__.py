@@ -1,13 +1,15 @@
 """Neural networks: modules with parameters, their layers, initial values and functions.
 
 In: tensors. Out: tensors, and trees of parameters by name. `functional.py` names what functions/
-and criteria/ define, and this file what modules/, sequence/ and utils/ do, so it is above them.
+and criteria/ define, and this file what modules/, sequence/, utils/ and parallel/ do, so it is
+above them.
 
 Files, in reading order:
 
 - functional.py: Functions of tensors for neural networks, with PyTorch's names, arguments and
   results.
 - parameter.py: `Parameter`: the tensor that a module trains, known by its class.
+- sharded_parameter.py: `ShardedParameter`: what one rank of several has of a parameter.
 - attributes.py: The attributes of a module: which are parameters, buffers and modules, by name.
 - module.py: `Module`: a tree of layers that knows its parameters by name.
 - module_state.py: Saving and loading the state of modules: `state_dict` and `load_state_dict`.
@@ -15,8 +17,6 @@ Files, in reading order:
   their way back.
 - containers.py: Modules that hold others: in a row, in a list, by name.
 - parameter_containers.py: Modules that hold parameters: in a list, by name.
-- parallel.py: Modules on several devices, under PyTorch's name: for programs that make them of
-  one, too.
 - attention.py: PyTorch's choice among implementations of attention, which changes nothing.
 - tuples.py: Sizes as tuples, for layers of one's own.
 - init.py: Initial values of parameters, written in place; each function gives the tensor back.
@@ -36,6 +36,7 @@ from lazyten.support.forking import undivided as _undivided
 if _typing.TYPE_CHECKING:
     from lazyten.nn import attention, parallel, utils
     from lazyten.nn.parallel import DataParallel
+    from lazyten.nn.parallel.sync_batch_norm import SyncBatchNorm
     from lazyten.nn.sequence.attention import MultiheadAttention
     from lazyten.nn.sequence.cells import GRUCell, LSTMCell, RNNCell, RNNCellBase
     from lazyten.nn.sequence.recurrent import GRU, LSTM, RNN, RNNBase
@@ -47,7 +48,8 @@ if _typing.TYPE_CHECKING:
         TransformerEncoderLayer,
     )
 
-_LATER = {"DataParallel": "parallel", "MultiheadAttention": "sequence.attention", **dict.fromkeys(
+_LATER = {"DataParallel": "parallel", "SyncBatchNorm": "parallel.sync_batch_norm",
+    "MultiheadAttention": "sequence.attention", **dict.fromkeys(
     ("GRUCell", "LSTMCell", "RNNCell", "RNNCellBase"), "sequence.cells"), **dict.fromkeys(
     ("GRU", "LSTM", "RNN", "RNNBase"), "sequence.recurrent"), **dict.fromkeys(
     ("Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
@@ -74,7 +76,7 @@ def __dir__() -> list[str]:
 __all__ = [
     "GRU", "LSTM", "RNN", "Buffer", "DataParallel", "GRUCell", "LSTMCell", "Module", "ModuleDict",
     "ModuleList", "MultiheadAttention", "Parameter", "ParameterDict", "ParameterList", "RNNBase",
-    "RNNCell", "RNNCellBase", "Sequential", "Transformer", "TransformerDecoder",
+    "RNNCell", "RNNCellBase", "Sequential", "SyncBatchNorm", "Transformer", "TransformerDecoder",
     "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer",
     "UninitializedParameter", "attention", "functional", "init", "modules", "parallel", "utils",
 ]

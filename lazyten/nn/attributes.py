@@ -6,7 +6,8 @@ as Attributes: their class is made of this one.)
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from lazyten.frontend.tensor import Tensor
@@ -31,6 +32,20 @@ def _check_name(name: str, operation: str) -> None:
         raise DTypeError(f"{operation}: {name!r:.40} is not a name; use a string without dots")
     if not name or "." in name:
         raise AttributeNameError(f"{operation}: {name!r} is not a name; use a string without dots")
+
+
+@contextmanager
+def replaced(places: Sequence[tuple[dict[str, Any], str, Any]]) -> Iterator[None]:
+    """Within this block tables of modules have these tensors under these names. (Past __setattr__,
+    which jit watches: in the end nothing has changed.)"""
+    before = [table[name] for table, name, _ in places]
+    try:
+        for table, name, tensor in places:
+            table[name] = tensor
+        yield
+    finally:
+        for (table, name, _), tensor in zip(places, before, strict=True):
+            table[name] = tensor
 
 
 class Attributes:

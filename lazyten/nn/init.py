@@ -36,13 +36,24 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     return _GAINS[nonlinearity]
 
 
-def _fans(tensor: Tensor, operation: str) -> tuple[int, int]:
-    """(fan_in, fan_out). ShapeError for fewer than two axes."""
+def _calculate_fan_in_and_fan_out(
+        tensor: Tensor, operation: str = "_calculate_fan_in_and_fan_out") -> tuple[int, int]:
+    """(fan_in, fan_out), by PyTorch's name, as programs have initial values of their own.
+    ShapeError for fewer than two axes."""
     if tensor.ndim < 2:
         raise ShapeError(f"{operation} of shape {tensor.shape}: a weight has at least 2 axes, "
                          f"(out, in, *kernel)")
     area = math.prod(tensor.shape[2:])
     return tensor.shape[1] * area, tensor.shape[0] * area
+
+
+def _calculate_correct_fan(tensor: Tensor, mode: str,
+                           operation: str = "_calculate_correct_fan") -> int:
+    """fan_in or fan_out, as `mode` says, by PyTorch's name. ArgumentError for another mode."""
+    if str(mode).lower() not in ("fan_in", "fan_out"):
+        raise ArgumentError(f"{operation}: mode {mode!r} is neither 'fan_in' nor 'fan_out'")
+    fans = _calculate_fan_in_and_fan_out(tensor, operation)
+    return fans[mode.lower() == "fan_out"]
 
 
 @takes_tensors
@@ -124,7 +135,8 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None
                     ) -> Tensor:
     """Uniform with variance 2 / (fan_in + fan_out) (X. Glorot and Y. Bengio, 2010)."""
-    bound = gain * math.sqrt(6 / max(sum(_fans(tensor, "xavier_uniform_")), 1))
+    fans = max(sum(_calculate_fan_in_and_fan_out(tensor, "xavier_uniform_")), 1)
+    bound = gain * math.sqrt(6 / fans)
     return uniform_(tensor, -bound, bound, generator)
 
 
@@ -132,15 +144,13 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | No
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None
                    ) -> Tensor:
     """Normal with variance 2 / (fan_in + fan_out) (X. Glorot and Y. Bengio, 2010)."""
-    fans = max(sum(_fans(tensor, "xavier_normal_")), 1)
+    fans = max(sum(_calculate_fan_in_and_fan_out(tensor, "xavier_normal_")), 1)
     return normal_(tensor, 0.0, gain * math.sqrt(2 / fans), generator)
 
 
 def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str, operation: str) -> float:
     mode = mode.lower() if isinstance(mode, str) else mode
-    if mode not in ("fan_in", "fan_out"):
-        raise ArgumentError(f"{operation}: mode {mode!r} is neither 'fan_in' nor 'fan_out'")
-    fan = _fans(tensor, operation)[mode == "fan_out"]
+    fan = _calculate_correct_fan(tensor, mode, operation)
     return calculate_gain(nonlinearity, a) / math.sqrt(fan) if fan else 0.0
 
 

@@ -1,18 +1,25 @@
-"""Saving and loading the state of modules: `state_dict` and `load_state_dict`."""
+"""Saving and loading the state of modules: `state_dict` and `load_state_dict`.
+
+Each module saves and loads what is its own, by PyTorch's methods, which classes may define anew.
+What is loaded is only noted, and written when all modules have said that it fits.
+"""
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
 
 from lazyten.autodiff.hooks import RemovableHandle
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.attributes import Attributes
 from lazyten.nn.module_hooks import HookMethods, Hooks, registered
 from lazyten.nn.parameter import Parameter
-from lazyten.support.errors import StateError
+from lazyten.support.errors import ArgumentError, StateError
 from lazyten.support.grad_mode import no_grad
+
+_EXTRA = "_extra_state"
 
 
 class IncompatibleKeys(NamedTuple):
@@ -50,9 +57,22 @@ class _Place:
         setattr(self.owner, self.name, value)
 
 
+class _Loading(dict[str, Any]):
+    """The local_metadata of a module while a state is loaded, which goes from method to method:
+    what was saved of the module's version, and what is to be done once everything fits."""
+
+    def __init__(self, saved: Mapping[str, Any], assign: bool,
+                 plan: list[Callable[[], None]]) -> None:
+        super().__init__(saved)
+        self["assign_to_params_buffers"] = assign
+        self.plan = plan
+
+
 class StateMethods(HookMethods):
     """state_dict() and load_state_dict()."""
 
+    _version: ClassVar[int] = 1
+    """Saved beside the state of each module: what its local_metadata says under 'version'."""
     _state_dict_pre_hooks: Hooks = None
     _state_dict_hooks: Hooks = None
     _load_pre_hooks: Hooks = None
@@ -64,20 +84,37 @@ class StateMethods(HookMethods):
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Have `hook(module, state_dict, prefix, local_metadata)` called when this module's state
-        is in the dict, which it may change. local_metadata is an empty dict."""
+        is in the dict, which it may change. local_metadata has the class's `version`."""
         return self._add_hook("_state_dict_hooks", hook)
+
+    _register_state_dict_hook = register_state_dict_post_hook
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Have `hook(module, state_dict, prefix, local_metadata, strict, missing_keys,
         unexpected_keys, error_msgs)` called before anything is loaded. It may change the dict,
         which is a copy (to give names of today to what was saved long ago), and add to the lists.
         """
-        return self._add_hook("_load_pre_hooks", hook)
+        return self._add_hook("_load_pre_hooks", hook, True)
+
+    def _register_load_state_dict_pre_hook(self, hook: Callable[..., Any], with_module: bool = False
+                                           ) -> RemovableHandle:
+        return self._add_hook("_load_pre_hooks", hook, with_module)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Have `hook(module, incompatible_keys)` called when all is loaded: it may change the lists
         of names that are given back, and a strict load fails if any is left."""
         return self._add_hook("_load_post_hooks", hook)
+
+    def get_extra_state(self) -> Any:
+        """What a class saves of itself beside tensors: under the name `_extra_state`, where it
+        defines this and set_extra_state()."""
+        raise ArgumentError(f"{type(self).__name__} defines no get_extra_state(); add it to the "
+                            f"class, and set_extra_state(state), to save more than tensors")
+
+    def set_extra_state(self, state: Any) -> None:
+        """Take over what get_extra_state() gave."""
+        raise ArgumentError(f"{type(self).__name__} defines no set_extra_state(state); add it to "
+                            f"the class, and get_extra_state(), to load more than tensors")
 
     def _before_load(self, state: dict[str, Any], prefix: str) -> None:
         """What a kind of module changes in the copy of a state that is to be loaded, or in itself:
@@ -89,37 +126,79 @@ class StateMethods(HookMethods):
             if value is not None and name not in self._non_persistent_buffers_set:
                 yield name, value
 
-    def state_dict(self, *, destination: dict[str, Any] | None = None, prefix: str = "",
+    def _defines(self, method: str) -> bool:
+        return getattr(type(self), method) is not getattr(StateMethods, method)
+
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool
+                            ) -> None:
+        """Add what is this module's own, which a class may do in another way."""
+        for name, value in self._own_state():
+            destination[prefix + name] = value if keep_vars else value.detach()
+        if self._defines("get_extra_state"):
+            destination[prefix + _EXTRA] = self.get_extra_state()
+
+    def state_dict(self, *args: Any, destination: dict[str, Any] | None = None, prefix: str = "",
                    keep_vars: bool = False) -> dict[str, Any]:
         """Parameters and persistent buffers by dotted name, sharing this module's memory.
 
         destination: the dict to add to; prefix: what names begin with. keep_vars: the tensors
-        themselves, rather than detached ones.
+        themselves, rather than detached ones. All three may be given in this order, without names.
         """
-        state: dict[str, Any] = OrderedDict() if destination is None else destination
+        given = dict(zip(("destination", "prefix", "keep_vars"), args, strict=False))
+        destination, prefix = given.get("destination", destination), given.get("prefix", prefix)
+        keep_vars = given.get("keep_vars", keep_vars)
+        state: dict[str, Any] = _new_state() if destination is None else destination
+        about = {"version": self._version}
+        if hasattr(state, "_metadata"):
+            state._metadata[prefix[:-1]] = about
         for (hook,) in registered(self._state_dict_pre_hooks):
             hook(self, prefix, keep_vars)
-        for name, value in self._own_state():
-            state[prefix + name] = value if keep_vars else value.detach()
+        self._save_to_state_dict(state, prefix, keep_vars)
         for name, module in self._modules.items():
             if module is not None:
                 module.state_dict(destination=state, prefix=f"{prefix}{name}.",
                                   keep_vars=keep_vars)
         for (hook,) in registered(self._state_dict_hooks):
-            hook(self, state, prefix, {})
+            hook(self, state, prefix, about)
         return state
 
-    def _owners(self, prefix: str = "") -> Iterator[tuple[str, StateMethods]]:
-        """This module and all below it, with what the names of each begin with."""
-        yield prefix, self
-        for name, module in self._modules.items():
-            if module is not None:
-                yield from module._owners(f"{prefix}{name}.")
-
-    def _places(self) -> Iterator[tuple[str, _Place]]:
-        for prefix, module in self._owners():
-            for name, value in module._own_state():
-                yield prefix + name, _Place(module, name, value)
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str,
+                              local_metadata: dict[str, Any], strict: bool, missing_keys: list[str],
+                              unexpected_keys: list[str], error_msgs: list[str]) -> None:
+        """Take over what is this module's own of a state, whose names begin with `prefix`: a class
+        may change the dict first, or add to the lists of what differs. local_metadata is to be
+        passed on: what fits is written when the whole state does, and at once if it is another
+        dict."""
+        self._before_load(state_dict, prefix)
+        for hook, with_module in registered(self._load_pre_hooks):
+            hook(*([self] if with_module else []), state_dict, prefix, local_metadata, strict,
+                 missing_keys, unexpected_keys, error_msgs)
+        own, known = dict(self._own_state()), set(self._modules)
+        plan: list[Callable[[], None]] = []
+        assign = bool(local_metadata.get("assign_to_params_buffers", False))
+        for name, value in own.items():
+            key = prefix + name
+            if key not in state_dict:
+                missing_keys.extend([key] if strict else [])
+            elif (error := _misfit(key, state_dict[key], value)) is not None:
+                error_msgs.append(error)
+            else:
+                plan.append(partial(_Place(self, name, value).load, state_dict[key], assign))
+        if self._defines("set_extra_state"):
+            known.add(_EXTRA)
+            if prefix + _EXTRA in state_dict:
+                plan.append(partial(self.set_extra_state, state_dict[prefix + _EXTRA]))
+            else:
+                missing_keys.extend([prefix + _EXTRA] if strict else [])
+        if strict:
+            for key in state_dict:
+                first, dot, _ = key.removeprefix(prefix).partition(".")
+                if key.startswith(prefix) and first not in (known if dot else {*own, *known}):
+                    unexpected_keys.append(key)
+        if isinstance(local_metadata, _Loading):
+            local_metadata.plan.extend(plan)
+        else:
+            _carry_out(plan)
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True,
                         assign: bool = False) -> IncompatibleKeys:
@@ -131,32 +210,63 @@ class StateMethods(HookMethods):
         """
         operation = f"load_state_dict of {type(self).__name__}"
         _check_mapping(state_dict, operation)
-        state, errors = OrderedDict(state_dict), list[str]()
-        keys = IncompatibleKeys([], [])
-        owners = list(self._owners())
-        for prefix, module in owners:
-            module._before_load(state, prefix)
-            for (hook,) in registered(module._load_pre_hooks):
-                hook(module, state, prefix, {}, strict, *keys, errors)
-        _check_tensors(state, operation)
-        places = dict(self._places())
-        keys.missing_keys.extend(n for n in places if n not in state)
-        keys.unexpected_keys.extend(n for n in state if n not in places)
-        errors += [f"of another shape: {n}: saved {tuple(state[n].shape)}, here {p.value.shape}"
-                   for n, p in places.items()
-                   if n in state and tuple(state[n].shape) != p.value.shape]
-        has_last_say = any(module._load_post_hooks for _, module in owners)
+        keys, errors, plan = IncompatibleKeys([], []), list[str](), list[Callable[[], None]]()
+        saved: Mapping[str, Any] = getattr(state_dict, "_metadata", None) or {}
+        owners: list[StateMethods] = []
+
+        def load(module: StateMethods, state: dict[str, Any], prefix: str) -> None:
+            about = _Loading(saved.get(prefix[:-1], {}), assign, plan)
+            module._load_from_state_dict(state, prefix, about, True, *keys, errors)
+            parts = _by_part(state, prefix)
+            owners.append(module)
+            for name, part in module._modules.items():
+                if part is not None:
+                    load(part, parts.get(name, OrderedDict()), f"{prefix}{name}.")
+
+        load(self, OrderedDict(state_dict), "")
+        has_last_say = any(module._load_post_hooks for module in owners)
         _check_keys(keys, errors, strict and not has_last_say,
                     f"{operation}: {{}}. Nothing was loaded; the model must be built as the saved "
                     f"one was")
-        for name, place in places.items():
-            if name in state:
-                place.load(state[name], assign)
-        for _, module in reversed(owners):
+        _carry_out(plan)
+        for module in reversed(owners):
             for (hook,) in registered(module._load_post_hooks):
                 hook(module, keys)
         _check_keys(keys, [], strict, f"{operation}: {{}}. What fits was loaded")
         return keys
+
+
+def _new_state() -> OrderedDict[str, Any]:
+    """An empty state, with room for what is known of each module by name."""
+    state: Any = OrderedDict()
+    state._metadata = OrderedDict()
+    made: OrderedDict[str, Any] = state
+    return made
+
+
+def _by_part(state: Mapping[str, Any], prefix: str) -> dict[str, dict[str, Any]]:
+    """What is there for each part of the module whose names begin with `prefix`."""
+    parts: dict[str, dict[str, Any]] = {}
+    for key, value in state.items():
+        name, dot, _ = key.removeprefix(prefix).partition(".")
+        if dot and key.startswith(prefix):
+            parts.setdefault(name, OrderedDict())[key] = value
+    return parts
+
+
+def _misfit(key: str, given: Any, there: Tensor) -> str | None:
+    """Why a value cannot be loaded; None if it can."""
+    if not isinstance(given, Tensor):
+        return (f"{key} is {type(given).__name__} {given!r:.40}, not a tensor; wrap it in "
+                f"lazyten.tensor()")
+    if tuple(given.shape) != there.shape:
+        return f"of another shape: {key}: saved {tuple(given.shape)}, here {there.shape}"
+    return None
+
+
+def _carry_out(plan: list[Callable[[], None]]) -> None:
+    for write in plan:
+        write()
 
 
 def _check_keys(keys: IncompatibleKeys, errors: list[str], strict: bool, text: str) -> None:
@@ -173,11 +283,7 @@ def _check_mapping(state: object, operation: str) -> None:
     if not isinstance(state, Mapping):
         raise StateError(f"{operation}: {type(state).__name__} {state!r:.40} is not a mapping of "
                          f"names to tensors; give what state_dict() or load_safetensors() gave")
-
-
-def _check_tensors(state: Mapping[str, Any], operation: str) -> None:
-    """StateError unless these are tensors."""
-    for name, value in state.items():
-        if not isinstance(value, Tensor):
-            raise StateError(f"{operation}: {name} is {type(value).__name__} {value!r:.40}, not a "
-                             f"tensor; wrap it in lazyten.tensor(). Nothing was loaded")
+    for name in state:
+        if not isinstance(name, str):
+            raise StateError(f"{operation}: {name!r:.40} is no name of a tensor; give what "
+                             f"state_dict() or load_safetensors() gave. Nothing was loaded")

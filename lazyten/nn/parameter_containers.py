@@ -1,7 +1,9 @@
 """Modules that hold parameters: in a list, by name."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from operator import itemgetter
 from typing import Any, Self, overload
 
 from lazyten.frontend.tensor import Tensor
@@ -150,8 +152,12 @@ class ParameterDict(Module):
         return [self[key] for key in self._keys]
 
     def update(self, parameters: Any) -> None:
-        """Take over values by name, from a dict or pairs."""
-        for key, value in pairs(parameters, "ParameterDict"):
+        """Take over values by name, from pairs or a dict; those of a plain dict by the order of
+        their names, as in PyTorch."""
+        found = pairs(parameters, "ParameterDict")
+        if isinstance(parameters, Mapping) and not isinstance(parameters, OrderedDict):
+            found = sorted(found, key=itemgetter(0))
+        for key, value in found:
             self[key] = value
 
     def extra_repr(self) -> str:

@@ -67,7 +67,7 @@ class _Listener(tracing.Observer):
     def touched(self, storage: Any) -> None:
         """A storage is read."""
 
-    def gradient_used(self, tensor: Any, replaced: bool) -> None:
+    def gradient_used(self, tensor: Any, how: tracing.GradientUse) -> None:
         """A gradient is read."""
 
     def acts_afterwards(self, owner: object) -> bool:

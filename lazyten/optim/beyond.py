@@ -84,6 +84,8 @@ class Sophia(CompiledOptimizer):
 class LAMB(Moments):
     """Adam whose step is as large as the parameter (Y. You et al., 2020), for large batches."""
 
+    _goes_by_element = False
+
     def __init__(self, params: Params, lr: float | Tensor = 1e-3, betas: Betas = (0.9, 0.999),
                  eps: float = 1e-6, weight_decay: float = 0.0, *, maximize: bool = False) -> None:
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps,

@@ -30,8 +30,9 @@ from lazyten.optim.param_groups import Group
 from lazyten.optim.recorded_step import Step
 from lazyten.optim.step_numbers import Numbers, Place, numbers_of, scalar_type
 from lazyten.storage import tracing
+from lazyten.storage.deferred import kept
 from lazyten.storage.storage import Buffer
-from lazyten.support.errors import ArgumentError, JitError
+from lazyten.support.errors import ArgumentError, JitError, LazytenError
 from lazyten.support.grad_mode import enable_grad, no_grad
 from lazyten.support.remembered import Remembered
 
@@ -54,9 +55,7 @@ class CompiledOptimizer(Optimizer):
         self._scalars: dict[Key, tuple[float, Buffer]] = {}
         self._traced_scalars: dict[Key, Tensor] = {}
         self._skipped = None
-        self._written: list[Tensor] = []
-        self._counted: list[State] = []
-        self._ages: dict[tuple[int, int], int] = {}
+        self._forget_step()
         self._options: dict[Place, float] = {}
         self._checked: list[Any] = []
         self._known_options: tuple[list[Any], Any] = [], None
@@ -64,8 +63,8 @@ class CompiledOptimizer(Optimizer):
         self._varying: frozenset[Place] = frozenset()
 
     def __getstate__(self) -> dict[str, Any]:
-        left_out = {"_scalars", "_traced_scalars", "_skipped", "_written", "_counted", "_ages",
-                    "_steps", "_options", "_checked", "_known_options", "_varying"}
+        left_out = {"_scalars", "_traced_scalars", "_skipped", "_written", "_before", "_counted",
+                    "_ages", "_steps", "_options", "_checked", "_known_options", "_varying"}
         return {k: v for k, v in super().__getstate__().items() if k not in left_out}
 
     @property
@@ -122,23 +121,36 @@ class CompiledOptimizer(Optimizer):
         if trace is not None and not trace.without_python:
             trace.action(self._check_rates)
         self._look_at_options()
-        self._written, self._counted, self._ages = [], [], {}
-        if trace is None and self._skipped is None and recorded_step.step(self):
+        self._forget_step()
+        is_taken = trace is None and self._skipped is None and recorded_step.step(self)
+        self._forget_step()  # what was recorded was done to stand-ins
+        if is_taken:
             return loss
-        with no_grad(), background.paused():
-            for number, group in enumerate(self.param_groups):
-                for p in group["params"]:
-                    if p.grad is not None:
-                        self._step_of(p, group, number)
-        if self._skipped is not None:
-            self._written.append(self._skipped)
-        _realization.realize([t._storage for t in self._written])
+        try:
+            with no_grad(), background.paused():
+                for number, group in enumerate(self.param_groups):
+                    for p in group["params"]:
+                        if p.grad is not None:
+                            self._step_of(p, group, number)
+            if self._skipped is not None:
+                self._written.append(self._skipped)
+            _realization.realize([t._storage for t in self._written])
+        except LazytenError:
+            self._take_back()
+            raise
         self._traced_scalars.clear()
         if trace is not None:
             trace.observe(partial(self._depended_on, self._varying))
             trace.observe(partial(_differences, self._counted))
-        self._written, self._counted = [], []
+        self._forget_step()
         return loss
+
+    def _forget_step(self) -> None:
+        """What the step under way has written, what was there before, and what it has counted."""
+        self._written: list[Tensor] = []
+        self._before: list[Callable[[], None]] = []
+        self._counted: list[State] = []
+        self._ages: dict[tuple[int, int], int] = {}
 
     def _step_of(self, p: Tensor, group: Group, number: int) -> None:
         state = self.state.get(p)
@@ -181,8 +193,19 @@ class CompiledOptimizer(Optimizer):
         finally:
             self._skipped = None
 
+    def _take_back(self) -> None:
+        """Undo a step that could not be computed."""
+        for give_back in reversed(self._before):
+            give_back()
+        if tracing.current() is None:
+            for state in self._counted:
+                state["step"] -= 1
+        self._forget_step()
+
     def _set(self, tensor: Tensor, value: Tensor) -> None:
         """Write a parameter or a part of its state, unless the step is skipped."""
+        if tracing.current() is None:
+            self._before.append(kept(tensor._storage))
         tensor.copy_(value if self._skipped is None else where(self._skipped, tensor, value))
         self._written.append(tensor)
 
@@ -210,7 +233,7 @@ class CompiledOptimizer(Optimizer):
             _add_one(state)
         else:
             trace.action(partial(_add_one, state))
-            self._counted.append(state)
+        self._counted.append(state)
 
     def _input(self, name: str, number: int, age: int, like: Tensor,
                compute: Callable[[], float]) -> Tensor:

@@ -24,6 +24,8 @@ class Adafactor(CompiledOptimizer):
     d: how far beyond its usual size a step may go.
     """
 
+    _goes_by_element = False
+
     def __init__(self, params: Params, lr: float | Tensor = 1e-2, beta2_decay: float = -0.8,
                  eps: tuple[float | None, float] = (None, 1e-3), d: float = 1.0,
                  weight_decay: float = 0.0, *, foreach: bool | None = None,
@@ -88,6 +90,8 @@ class Muon(CompiledOptimizer):
     adjust_lr_fn: None or 'original' for steps as large as the shape asks for, 'match_rms_adamw' for
     steps as large as AdamW's.
     """
+
+    _goes_by_element = False
 
     def __init__(self, params: Params, lr: float | Tensor = 1e-3, weight_decay: float = 0.1,
                  momentum: float = 0.95, nesterov: bool = True,

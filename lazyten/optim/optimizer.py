@@ -16,11 +16,13 @@ from typing import Any
 from lazyten.autodiff.hooks import RemovableHandle
 from lazyten.execution import realization as _realization
 from lazyten.frontend.tensor import Tensor
+from lazyten.nn.sharded_parameter import ShardedParameter
 from lazyten.optim import saved_state
 from lazyten.optim.changing_numbers import ChangingNumbers
 from lazyten.optim.param_groups import Group, as_list, checked_group, required
 from lazyten.storage import tracing
-from lazyten.support.errors import ArgumentError
+from lazyten.storage.deferred import kept
+from lazyten.support.errors import ArgumentError, LazytenError
 
 State = dict[str, Any]
 Step = Callable[..., Any]
@@ -77,6 +79,12 @@ class Optimizer(tracing.TellsTraces):
         """Change these parameters, too: a dict of 'params', and options where they differ."""
         tracing.refuse("add_param_group()", "call it before the jitted function")
         group = checked_group(type(self).__name__, param_group, self.defaults, self.param_groups)
+        if not self._goes_by_element and any(isinstance(p, ShardedParameter)
+                                             for p in group["params"]):
+            raise ArgumentError(f"{type(self).__name__}: a parameter is shared out among ranks, "
+                                f"and what this optimizer makes of an element depends on others "
+                                f"of the same parameter; use one such as AdamW, or "
+                                f"DistributedDataParallel")
         self._check_options(group)
         self.param_groups.append(group)
 
@@ -159,6 +167,12 @@ class Optimizer(tracing.TellsTraces):
 
     # ---- saving and copying ----------------------------------------------------------------------
 
+    @property
+    def _is_recorded(self) -> bool:
+        """Whether a step of lazyten's own is recorded like any computation."""
+        return True
+
+    _goes_by_element = True  # whether each element has its own step, as far as anybody knows
     _strict = False  # whether a state's tensors must have the parameter's shape to be loaded
 
     def _saved(self, state: State) -> State:
@@ -230,7 +244,7 @@ def _whole(step: Step, module: str) -> Step:
                             f"function, which does it at the end of each call: call step() without "
                             f"arguments, or outside")
         trace = tracing.current()
-        if trace is not None and not own:
+        if trace is not None and not (own and self._is_recorded):
             return self._postponed(trace)
         for hook in [*_global_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()]:
             given = hook(self, args, kwargs)
@@ -251,12 +265,20 @@ def _whole(step: Step, module: str) -> Step:
 def _in_python(step: Step, optimizer: Optimizer, args: tuple[Any, ...], kwargs: Group) -> Any:
     """A step that somebody has written, and everything that it changed, computed."""
     changing = optimizer._changing
+    before, had_state = [kept(t._storage) for t in optimizer._changed()], set(optimizer.state)
     devices = {p.device for group in optimizer.param_groups for p in group["params"]}
     with changing.noticed(devices):
         given = [changing.outside(a) if callable(a) else a for a in args]
         named = {name: changing.outside(a) if callable(a) else a for name, a in kwargs.items()}
         result = step(optimizer, *given, **named)
-    _realization.realize([t._storage for t in optimizer._changed()])
+    try:
+        _realization.realize([t._storage for t in optimizer._changed()])
+    except LazytenError:
+        for give_back in before:
+            give_back()
+        for p in optimizer.state.keys() - had_state:
+            del optimizer.state[p]
+        raise
     return result
 
 

@@ -28,6 +28,7 @@ from lazyten.storage import levels
 from lazyten.storage.deferred import know
 from lazyten.storage.frames import Frame, NeedsValue, here
 from lazyten.storage.storage import Buffer, Storage
+from lazyten.support.errors import LazytenError
 from lazyten.support.grad_mode import no_grad
 from lazyten.support.remembered import Remembered
 
@@ -118,8 +119,12 @@ def step(optimizer: Repeatable) -> bool:
         return False
     frame.recorded += 1
     frame_runs.note_step(frame)
-    frame_runs.write(frame, {operands[n]._storage: template for n, template in writes},
-                     [x._storage for x in operands])
+    try:
+        frame_runs.write(frame, {operands[n]._storage: template for n, template in writes},
+                         [x._storage for x in operands])
+    except LazytenError:
+        _count([part.state for part in parts], -1)
+        raise
     return True
 
 

@@ -1,14 +1,13 @@
 """What programs ask of the machine and of how they run, under PyTorch's names.
 
 In: nothing, or a device. Out: what there is, which is one process and one device at a time.
-`lazyten/pytorch/modules.py` gives these files PyTorch's names: `lt.accelerator`, `lt.distributed`.
+`lazyten/pytorch/modules.py` gives these files PyTorch's names: `lt.accelerator`, `lt.cpu`.
 
 Files, in reading order:
 
 - accelerator.py: `lt.accelerator`: the GPU, if there is one.
 - processor.py: `lt.cpu`: the processor.
 - no_device.py: `lt.mps` and `lt.xpu`: devices that lazyten has no runtime for.
-- distributed.py: `lt.distributed`: one process, which says that it is the only one.
 - overrides.py: `lt.overrides` and `lt.types`: classes that stand for tensors, of which there are
   none, and types of annotations.
 - compiler.py: `lt.compiler`: marks of what is to be compiled, which change nothing.

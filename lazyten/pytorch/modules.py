@@ -25,8 +25,9 @@ def _below(package: str, names: str, home: str | None = None) -> dict[str, str]:
 
 
 SAME: dict[str, str] = {
-    "accelerator": "platform.accelerator", "compiler": "platform.compiler",
-    "cpu": "platform.processor", "distributed": "platform.distributed",
+    "_dynamo": "platform.compiler", "accelerator": "platform.accelerator",
+    "compiler": "platform.compiler", "cpu": "platform.processor",
+    "distributed.fsdp": "nn.parallel.fully_sharded",
     "mps": "platform.no_device", "overrides": "platform.overrides",
     "types": "platform.overrides", "xpu": "platform.no_device",
     **_below("amp", "autocast_mode grad_scaler"),
@@ -44,7 +45,6 @@ SAME: dict[str, str] = {
     "distributions.utils": "distributions.distribution",
     **_below("nn.modules", """adaptive channelshuffle container fold module pixelshuffle rnn
         transformer upsampling""", "nn"), "nn.modules.utils": "nn.tuples",
-    **_below("nn.parallel", "data_parallel distributed"),
     "nn.utils.stateless": "func", "autograd.profiler": "profiler",
     **_below("optim", """adadelta adagrad adamax adamw asgd nadam radam rmsprop rprop sgd"""),
     "serialization": "frontend.saving", "utils.data._utils": "utils.data",
@@ -57,13 +57,13 @@ _GRAPHS = ("lazyten records operations itself, whatever Python does in between; 
            "shows what it has recorded, and module.named_modules() what a model is made of")
 _PROFILER = ("operations run fused and later than they are called; lazyten.profile() measures "
              "kernels and lines (docs/seeing.md), DEBUG=2 in the environment prints each kernel")
-_INTEGERS = ("models are not quantized to integers; lazyten.autocast computes in 16 bits, and "
-             "float8 types store numbers in 8 (docs/mixed_precision.md)")
-_PROCESSES = ("training is of one process and one device; accumulate gradients for larger batches, "
-              "and let lazyten.utils.data.DataLoader(num_workers=...) make them in others")
+_INTEGERS = ("lazyten has lazyten.quantize(model) for integers of 8 and 4 bits, with prepare() and "
+             "convert() in lazyten.quantization (docs/quantization.md)")
+_PROCESSES = ("mpiexec starts processes, and ends them all with one; they work together by "
+              "lazyten.distributed's collectives (docs/distributed.md)")
 _NATIVE = "lazyten compiles its kernels itself; write the function in Python, of its operations"
 REFUSED: dict[str, str] = {
-    "ao": _INTEGERS, "ao.quantization": _INTEGERS, "quantization": _INTEGERS,
+    "ao": _INTEGERS, "ao.quantization": _INTEGERS,
     "autograd.forward_ad": "forward mode is that of functions: lazyten.func.jvp",
     "autograd.graph": "what is kept for a gradient cannot be replaced while it is recorded; "
                       "lazyten.checkpoint(function, ...) computes it again instead",
@@ -71,14 +71,12 @@ REFUSED: dict[str, str] = {
     "utils.benchmark": "time with time.perf_counter() around lazyten.realize(x), which waits for "
                        "what x needs",
     "distributed.algorithms": _PROCESSES, "distributed.elastic": _PROCESSES,
-    "distributed.fsdp": _PROCESSES, "distributed.optim": _PROCESSES, "distributed.rpc": _PROCESSES,
+    "distributed.rpc": _PROCESSES,
     "export": _GRAPHS, "fx": _GRAPHS,
     "nested": "sequences of different lengths are padded: nn.utils.rnn.pad_sequence and "
               "pack_padded_sequence",
     "nn.attention.flex_attention": "give functional.scaled_dot_product_attention a mask or a "
                                    "bias; what makes it fuses with the rest",
-    "nn.utils.prune": "multiply a weight by a mask in a parametrization: "
-                      "nn.utils.parametrize.register_parametrization",
     "package": "save weights with lazyten.save(model.state_dict(), path), and keep the program",
     "sparse": _SPARSE, "library": _NATIVE, "utils.cpp_extension": _NATIVE,
     "utils.mobile_optimizer": _GRAPHS,
@@ -92,6 +90,10 @@ METHODS: dict[str, str] = {
     **dict.fromkeys(("cholesky", "inverse", "lu", "lu_solve", "pinverse", "qr", "svd",
                      "triangular_solve"), "linalg.older")}
 """Methods of tensors that are functions of modules above, which are loaded when one is wanted."""
+ABOVE: dict[str, str] = {
+    f"nn.{module}.SyncBatchNorm": "nn.parallel.sync_batch_norm"
+    for module in ("modules", "modules.batchnorm")}
+"""Names of modules that stand above those which PyTorch has them in, loaded when asked for."""
 CALLED: dict[str, str] = {"export": "ahead.exporting"}
 """Those whose name is that of a function of lazyten's, too, and the module that has it."""
 
@@ -180,14 +182,18 @@ def is_module(name: str) -> bool:
     return below != name and (below in SAME or below in REFUSED)
 
 
-def later(package: str) -> Callable[[str], Any]:
-    """The `__getattr__` of a package: modules below it that are made here. AttributeError, with a
-    reason where there is one, for others."""
+def later(package: str, *below: str) -> Callable[[str], Any]:
+    """The `__getattr__` of a module: modules below it that are made here, or are of these names and
+    loaded when they are asked for, and names that are above. AttributeError, with a reason where
+    there is one, for others."""
     @undivided
     def found(name: str) -> Any:
         whole = f"{package}.{name}"
-        if is_module(whole):
+        if is_module(whole) or name in below:
             return import_module(whole)
+        home = ABOVE.get(whole.removeprefix("lazyten."))
+        if home is not None:
+            return getattr(import_module(f"lazyten.{home}"), name)
         raise no_attribute(package, name)
     return found
 

@@ -20,8 +20,9 @@ _RANDOM_FACTORS = ("no factorization by random projections is there; lt.linalg.s
                    "lt.linalg.eigh give all of it, to be cut off")
 _SPARSE = ("there are no sparse tensors; keep positions and values as tensors, and combine them "
            "with index_add, scatter_add or nn.functional.embedding_bag")
-_INTEGERS = ("nothing is quantized to integers; autocast computes in 16 bits, and float8 types "
-             "store numbers in 8 (docs/mixed_precision.md)")
+_INTEGERS = ("no tensors of quantized numbers are there; lazyten.quantize(model) keeps weights as "
+             "integers, and lazyten.fake_quantize_per_tensor_affine rounds floats to what integers "
+             "leave of them (docs/quantization.md)")
 _STORAGES = ("what a tensor's values live in is not shown, as they may not be computed yet; "
              "x.numpy() has the values, x.data_ptr() their address, x.untyped_storage() their size")
 _LIBRARY = ("it is the call of a library that lazyten does not use; the function of the same "

@@ -21,8 +21,8 @@ Files, in reading order:
 - deciding.py: Values that decide something: they must be the same bits wherever they are read.
 - draft.py: A graph on its way to a schedule: what the passes of schedule.py take and give.
 - steps.py: Steps of a schedule: each kernel's expression over its own arguments, and its name.
-- scans.py: Graphs with SCANs, in sections: the kernels of a scan's body are made once, and run for
-  each step.
+- scans.py: Graphs with SCANs and COLLECTIVEs, in sections: the kernels of a scan's body are made
+  once, and run for each step; a collective is a step that no device runs.
 - schedule.py: The scheduler: the kernels that compute a graph, and the memory they share.
 
 `cost.py` decides which values are stored, with one model: work to compute an element, how often

@@ -20,6 +20,7 @@ from lazyten.ir.node import Node, consumers, toposort, unshaped
 from lazyten.ir.ops import ELEMENTWISE, Op
 
 LOAD = 3.0
+"""Of a float; of integers, in the measure of their bytes beside a float's 4."""
 STORE = 3.0
 LAUNCH = 2000.0
 """About a microsecond: calling a kernel at all."""
@@ -30,6 +31,8 @@ SCATTERED = 4.0
 
 GATHER_WORK = 6.0
 """To hold a position inside the axis, and to read where it says."""
+UNPACKING = 12.0
+"""Work up to which a product unpacks its operands itself: a register tile shares what it does."""
 SERIAL = 3.0
 """How much slower a value is computed in a loop that is neither vectorized nor shared."""
 
@@ -59,7 +62,7 @@ class StoredValue:
     @property
     def own_cost(self) -> float:
         """To compute and store the value, without the launch."""
-        return self.stored_cost - self.reads * LOAD - LAUNCH
+        return self.stored_cost - self.reads * load_work(self.node) - LAUNCH
 
     @property
     def was_weighed(self) -> bool:
@@ -130,13 +133,19 @@ class _Model:
             elif node.op is Op.SCATTER:
                 self.forced.setdefault(node, "its values are put in their places one by one")
         self.stored: set[Node] = set(self.forced)
+        self.memory: dict[Node, float] = {}
         for node in self.order:
             self.work[node] = self.work_of(node, assume_stored=False)
+            self.memory[node] = self._memory_of(node)
 
     def may_store(self, node: Node) -> bool:
         kind = node.op in ELEMENTWISE or node.op in (Op.REDUCE, Op.PAD, Op.GATHER)
         if self.groups and node.op is Op.CAST and node.src[0].dtype.is_half:
             return False  # local memory holds 16-bit floats as they are, and tensor cores take them
+        if node.op is Op.CAST and load_work(node.src[0]) + 1 <= load_work(node):
+            return False  # what is cast is stored, and read, in fewer bytes
+        if self._is_unpacked(node) and self.reads[node].nested and self.work[node] <= UNPACKING:
+            return False
         return kind and node not in self.stored
 
     def work_of(self, node: Node, assume_stored: bool = True) -> float:
@@ -147,7 +156,7 @@ class _Model:
         if node.op is Op.REDUCE:
             return min(MOST, (1.0 + sources[0]) * node.src[0].numel / max(node.numel, 1))
         if node.op is Op.BUFFER:
-            return LOAD
+            return load_work(node)
         if node.op is Op.GATHER:
             return min(MOST, GATHER_WORK + sum(sources))
         if node.op is Op.SCATTER:
@@ -161,7 +170,7 @@ class _Model:
         return sources[0] if sources else 0.0
 
     def _read_cost(self, node: Node, assume_stored: bool) -> float:
-        return LOAD if assume_stored and node in self.stored else self.work[node]
+        return load_work(node) if assume_stored and node in self.stored else self.work[node]
 
     def count_reads(self, node: Node) -> None:
         """How often an unstored `node` would be computed, from how often its users are."""
@@ -212,6 +221,19 @@ class _Model:
     def prefers_store(self, node: Node) -> bool:
         return node.numel > 0 and self.stored_cost(node) < self.inline_cost(node)
 
+    def _memory_of(self, node: Node) -> float:
+        """Bytes that all of a node is computed from element by element, at most."""
+        if node.op in (Op.BUFFER, Op.REDUCE, Op.GATHER, Op.SCATTER):
+            return float(node.numel * node.dtype.itemsize)
+        return min(MOST, sum(self.memory[s] for s in dict.fromkeys(node.src)))
+
+    def _is_unpacked(self, node: Node) -> bool:
+        """Whether a float takes more than twice the bytes that it is computed from, of which each
+        element has a bit at least: a weight of 4 bits, with scales of groups. What it is unpacked
+        from may be stored, in fewer bytes."""
+        size = node.numel * node.dtype.itemsize
+        return node.dtype.is_float and node.numel / 8 <= self.memory[node] < size / 2
+
     def inline_cost(self, node: Node) -> float:
         context = self.reads[node]
         slower = SCATTERED if context.nested and node.op is Op.REDUCE else 1.0
@@ -219,7 +241,8 @@ class _Model:
         return context.total * self.work[node] * slower
 
     def stored_cost(self, node: Node) -> float:
-        return node.numel * (self.work[node] + STORE) + self.reads[node].total * LOAD + LAUNCH
+        read = self.reads[node].total * load_work(node)
+        return node.numel * (self.work[node] + STORE) + read + LAUNCH
 
     def stored_value(self, node: Node) -> StoredValue:
         reads = self.reads[node].total
@@ -251,6 +274,13 @@ def _is_outer(inner: Node, expanded: Node, reduced: frozenset[int]) -> bool:
     sizes = zip(inner.shape, expanded.shape, strict=True)
     new = [loop(a) for a, (n, m) in enumerate(sizes) if n != m]
     return not own or not new or max(own) < min(new)
+
+
+def load_work(node: Node) -> float:
+    """Units to read one element: of integers, as many as their bytes are of a float's, so that a
+    weight kept in 8 bits is converted where it is read rather than copied to floats. (16-bit floats
+    may take several operations to convert.)"""
+    return LOAD * min(node.dtype.itemsize / 4, 1.0) if not node.dtype.is_float else LOAD
 
 
 def is_leaf(node: Node) -> bool:

@@ -87,7 +87,7 @@ def _verify_order(draft: Draft) -> None:
     there = set(range(draft.inputs))
     for steps in _launches(draft):
         for step in steps:
-            if early := {*step.reads} - there:
+            if early := {a for a in step.reads if draft.arrays[a][1]} - there:
                 raise InternalError(f"{step.kernel.name} reads arrays {sorted(early)} before they "
                                     f"are there:\n{describe(draft)}")
         there.update(a for step in steps for a in step.writes)

@@ -1,14 +1,16 @@
-"""Graphs with SCANs, in sections: the kernels of a scan's body are made once, and run for each
-step.
+"""Graphs with SCANs and COLLECTIVEs, in sections: the kernels of a scan's body are made once, and
+run for each step; a collective is a step that no device runs.
 
-In: a graph, and how to schedule one without scans. Out: the steps of all, in order. Between two
-scans there is a graph of its own, with what a scan has computed as an input; what a later section
-needs of an earlier one is stored there, but for moves and constants, which are read again. Each
-node belongs to the latest section that it can. schedule.py calls this.
+In: a graph, and how to schedule one without these. Out: the steps of all, in order. Between two
+cuts, as both are called, there is a graph of its own, with what a cut has computed as an input;
+what a later section needs of an earlier one is stored there, but for moves and constants, which are
+read again. Each node belongs to the latest section that it can. schedule.py calls this.
 
 A step of a scan is the steps of its body's schedule on other arguments: rows of what it reads, the
 row of states before, and its own. So a scan of any length costs no more to schedule, and compiles
-the same kernels.
+the same kernels. Collectives run in the order in which they were recorded, all of them. Each is
+two steps: it begins once what it reads is there, and is waited for before a section that reads its
+result; until then its arrays are in use.
 """
 from __future__ import annotations
 
@@ -17,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
+from lazyten.ir.collective import Collective, collectives
 from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Kernel, Slot
 from lazyten.ir.node import (
@@ -37,6 +40,9 @@ from lazyten.schedule.steps import Step
 from lazyten.support.location import Location, of_no_line
 
 Arrays = Sequence[tuple[DType, int]]
+CUTS = frozenset({Op.SCAN, Op.COLLECTIVE})
+UNDER_WAY = 4
+"""So many collectives travel at once; the oldest is waited for before another begins."""
 READ_AGAIN = MOVEMENT | {Op.CONST, Op.IOTA}
 """What a later section computes itself instead of reading it from memory."""
 
@@ -59,8 +65,8 @@ class Scheduled(Protocol):
 
 
 class Make(Protocol):
-    """Schedules roots over BUFFER(Slot) leaves. needed: values to store in any case; loose: inputs
-    that may start at any element."""
+    """Schedules roots over BUFFER(Slot) leaves, without cuts. needed: values to store in any case;
+    loose: inputs that may start at any element."""
 
     def __call__(self, roots: Sequence[Node], inputs: Arrays, *, needed: tuple[Node, ...] = (),
                  loose: frozenset[int] = frozenset()) -> Scheduled: ...
@@ -83,7 +89,8 @@ def without_scans(roots: Sequence[Node], kept: Callable[[Body], bool]) -> Sequen
 @dataclass(slots=True, eq=False)
 class Sections:
     """What is scheduled so far. arrays: the inputs first; place: where a value is; kernels: by
-    what they compute. The other fields are those of a Schedule."""
+    what they compute; under_way: collectives that were begun, by the arrays of their results. The
+    other fields are those of a Schedule."""
 
     make: Make
     alignment: int
@@ -94,17 +101,21 @@ class Sections:
     launches: list[int] = field(default_factory=list)
     stored: list[StoredValue] = field(default_factory=list)
     saved: list[float] = field(default_factory=list)
+    under_way: dict[int, Node] = field(default_factory=dict)
 
     def run(self, roots: Sequence[Node]) -> tuple[int, ...]:
         """Schedule all sections; gives the arrays of the roots."""
-        order = toposort(roots)
-        scans = [n for n in order if n.op is Op.SCAN]
-        latest = _latest(order, scans)
+        order = toposort([*collectives(toposort(roots)), *roots])  # which are then in order
+        cuts = [n for n in order if n.op in CUTS]
+        latest = _latest(order, cuts)
         deciding = _deciding_later(order, latest)
-        for number, values in enumerate(_wanted(scans, latest, roots)):
+        for number, values in enumerate(_wanted(cuts, latest, roots)):
             self._graph(values, deciding)
-            if number < len(scans):
-                self._scan(scans[number])
+            if number < len(cuts):
+                cut = cuts[number]
+                self._wait_for([self._where(s) for s in cut.src])
+                (self._scan if cut.op is Op.SCAN else self._begin)(cut)
+        self._wait_for([*self.under_way])
         return tuple(self._where(r) for r in roots)
 
     def _where(self, node: Node) -> int:
@@ -135,6 +146,7 @@ class Sections:
                 memo[n] = read(n, self._where(n))
             else:
                 memo[n] = rebuild(n, tuple([memo[s] for s in n.src]))
+        self._wait_for([*inputs])
         made = self.make([memo[v] for v in values], [self.arrays[a] for a in inputs],
                          needed=tuple(memo[n] for n in memo
                                       if n in deciding and n not in self.place))
@@ -173,6 +185,34 @@ class Sections:
         self.stored += made.stored
         self.saved += made.saved
 
+    def _begin(self, node: Node) -> None:
+        """Begin a collective, once few are under way: what they read is in memory until they end.
+        """
+        self._wait_for([*self.under_way][:1 - UNDER_WAY])
+        result = self.place[node] = len(self.arrays)
+        self.arrays.append((node.dtype, node.numel))
+        self.under_way[result] = node
+        self._collective(node, result, node.arg)
+
+    def _wait_for(self, arrays: Collection[int]) -> None:
+        """Wait for the collectives whose results are among these."""
+        for result in [a for a in self.under_way if a in arrays]:
+            node = self.under_way.pop(result)
+            self._collective(node, result, node.arg.ended())
+
+    def _collective(self, node: Node, result: int, what: Collective) -> None:
+        """A step of its own, which has the arrays of a collective."""
+        inputs = tuple([(s.dtype, s.numel) for s in node.src])
+        sources = tuple([reshape(make(Op.BUFFER, s.dtype, (), Slot(1 + i, s.numel)), s.shape)
+                         for i, s in enumerate(node.src)])
+        kernel = Kernel(f"{what.kind}_{'end' if what.is_end else 'begin'}_{what.serial}",
+                        (make(node.op, node.dtype, sources, what),), inputs, node.where)
+        args = result, *[self._where(s) for s in node.src]
+        self.steps.append(Step(kernel, args, (0,) * len(args)))
+        self.launches.append(1)
+        self.stored.append(StoredValue(node, "what several ranks make together", 0.0, 0.0, 0.0))
+        self.saved.append(0.0)
+
     def _scan(self, node: Node) -> None:
         """Run a scan's body for each of its steps."""
         body: Body = node.arg
@@ -202,14 +242,14 @@ class Sections:
             before = t
 
 
-def _latest(order: Sequence[Node], scans: Sequence[Node]) -> dict[Node, int]:
-    """The last section in which each node can be computed: scan number i runs after section i."""
-    section = {n: i for i, n in enumerate(scans)}
+def _latest(order: Sequence[Node], cuts: Sequence[Node]) -> dict[Node, int]:
+    """The last section in which each node can be computed: cut number i runs after section i."""
+    section = {n: i for i, n in enumerate(cuts)}
     users = consumers(order)
     latest: dict[Node, int] = {}
     for node in reversed(order):
         above = [latest[u] for u in users[node]]
-        latest[node] = section[node] if node in section else min(above, default=len(scans))
+        latest[node] = section[node] if node in section else min(above, default=len(cuts))
     return latest
 
 
@@ -225,25 +265,25 @@ def _deciding_later(order: Sequence[Node], latest: Mapping[Node, int]) -> frozen
     return frozenset(n for n, section in reach.items() if is_inexact(n) and latest[n] < section)
 
 
-def _wanted(scans: Sequence[Node], latest: Mapping[Node, int], roots: Sequence[Node]
+def _wanted(cuts: Sequence[Node], latest: Mapping[Node, int], roots: Sequence[Node]
             ) -> list[list[Node]]:
-    """For each section the values to store: results, what the next scan reads, and what later
+    """For each section the values to store: results, what the next cut reads, and what later
     sections do."""
-    wanted: list[list[Node]] = [[] for _ in range(len(scans) + 1)]
+    wanted: list[list[Node]] = [[] for _ in range(len(cuts) + 1)]
 
     def ask(node: Node, section: int) -> None:
         """Have a value in memory at the end of a section."""
         value = unshaped(node)
-        if value.op is not Op.SCAN and value.op is not Op.BUFFER:
+        if value.op not in CUTS and value.op is not Op.BUFFER:
             wanted[section if value.op in READ_AGAIN else latest[value]].append(value)
 
     for root in roots:
-        ask(root, len(scans))
-    for number, scan in enumerate(scans):
-        for source in scan.src:
+        ask(root, len(cuts))
+    for number, cut in enumerate(cuts):
+        for source in cut.src:
             ask(source, number)
-    for section in range(len(scans), -1, -1):
-        own = {n for n, last in latest.items() if last == section and n.op is not Op.SCAN}
+    for section in range(len(cuts), -1, -1):
+        own = {n for n, last in latest.items() if last == section and n.op not in CUTS}
         for n in toposort(wanted[section], partial(_read, own)):
             if n.op not in READ_AGAIN and n not in own:
                 ask(n, section)

@@ -15,7 +15,6 @@ from itertools import islice
 
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, toposort, unshaped
-from lazyten.ir.ops import Op
 from lazyten.schedule.cost import StoredValue, stored_values
 from lazyten.schedule.deciding import in_several_places
 from lazyten.schedule.draft import Draft, Limits, Memory, describe, verify_draft
@@ -23,7 +22,7 @@ from lazyten.schedule.fusion import FusedKernel, merge_kernels
 from lazyten.schedule.launches import Work, launches
 from lazyten.schedule.memory import Lifetime, share
 from lazyten.schedule.memory_order import Use, ordered
-from lazyten.schedule.scans import Sections, fits, without_scans
+from lazyten.schedule.scans import CUTS, Sections, fits, without_scans
 from lazyten.schedule.split_reductions import split_reductions
 from lazyten.schedule.steps import Names, Step, make_step
 from lazyten.schedule.tile_fusion import hold_blocks
@@ -93,7 +92,7 @@ def schedule(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]],
     """
     limits = Limits(offsets, block_bytes, items, alignment)
     roots = without_scans(roots, lambda body: offsets and fits(body, alignment))
-    if all(n.op is not Op.SCAN for n in toposort(roots)):
+    if all(n.op not in CUTS for n in toposort(roots)):
         return _plain(limits, roots, inputs)
     sections = Sections(partial(_plain, limits), alignment, list(inputs))
     outputs = sections.run(roots)
@@ -108,7 +107,7 @@ def schedule(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]],
 
 def _plain(limits: Limits, roots: Sequence[Node], inputs: Sequence[tuple[DType, int]], *,
            needed: tuple[Node, ...] = (), loose: frozenset[int] = frozenset()) -> Schedule:
-    """`schedule` of a graph without scans. needed, loose: see Draft."""
+    """`schedule` of a graph without cuts. needed, loose: see Draft."""
     made = DRIVER.run(PASSES, Draft(tuple(roots), len(inputs), limits, tuple(inputs), loose,
                                     needed))
     return Schedule(made.arrays, made.inputs, made.steps, made.outputs, *made.memory, made.launches,

@@ -12,6 +12,7 @@ from typing import Any
 
 from lazyten.execution.debug import flops, traffic
 from lazyten.execution.realization import Plan, scheduled
+from lazyten.ir.collective import collective_of
 from lazyten.ir.kernel import Kernel, held_values
 from lazyten.ir.node import Node, dump, toposort
 from lazyten.ir.ops import Op
@@ -117,13 +118,15 @@ class Collector:
         return found
 
     def _new_kernel(self, device: str, plan: Plan, kernel: Kernel, program: Program) -> Data:
-        runs = executor(device)
+        runs, is_collective = executor(device), collective_of(kernel) is not None
         asked = plan.options.applied(kernel)
-        if asked.decisions is None and runs.target_label:
+        if is_collective:
+            asked = kernel
+        elif asked.decisions is None and runs.target_label:
             asked = replace(asked, decisions=given_for(asked, runs.target_label))
         with observers.told(passes := Passes()):
-            runs.generate([asked])
-        estimates = runs.estimates(asked)
+            runs.generate([] if is_collective else [asked])
+        estimates = [] if is_collective else runs.estimates(asked)
         described = program.describe()
         self.details.append({
             "expression": dump(kernel.outputs), "passes": passes.kept, "source": program.source,

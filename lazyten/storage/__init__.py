@@ -17,6 +17,8 @@ Files, in reading order:
 - data.py: Python and NumPy values to buffers: what `lt.tensor(...)` accepts.
 - memory_use.py: How much memory tensors take: `lt.memory_stats`, `lt.reset_peak` and
   `lt.empty_cache`.
+- collectives.py: Collectives that were recorded and not carried out yet, which every rank does in
+  this order.
 - history.py: What has not been computed yet, and how much of it there is.
 - frames.py: What is recorded of a step in terms that hold for every step: graphs over numbered
   sources.

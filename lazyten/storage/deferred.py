@@ -6,6 +6,11 @@ frames, so nothing else needs to know of them.
 """
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from operator import methodcaller
+from threading import get_ident
+from time import sleep
 from weakref import ref
 
 from lazyten.ir.dtype import DType
@@ -13,8 +18,11 @@ from lazyten.ir.node import Node, Shape, unshaped
 from lazyten.ir.ops import Op
 from lazyten.storage import history, levels, tracing
 from lazyten.storage.frames import Frame, template_in
-from lazyten.storage.storage import NEVER, Buffer, Storage, changing
+from lazyten.storage.storage import NEVER, Buffer, Past, Storage, changing
 from lazyten.support.forking import undivided
+
+WAIT = 1e-4
+"""Seconds after which a thread looks again whether another has computed a value."""
 
 
 class Deferred(Storage):
@@ -29,6 +37,14 @@ class Deferred(Storage):
     @_node.setter
     def _node(self, node: Node) -> None:
         settle(self, node)
+
+    def note_before(self) -> None:
+        """Note what the value is before it is written in place, if that is not noted already."""
+        frame, template = self._frame, self._template
+        if frame is None:  # another thread has asked for its node meanwhile
+            Storage.note_before(self)
+        elif self._before is None or self._before.source() is None:
+            self._before = Past(ref(frame), methodcaller("real", template))
 
     @property
     def shape(self) -> Shape:
@@ -78,7 +94,7 @@ def deferred(frame: Frame, template: Node, keeps_graph: bool) -> Deferred:
     storage.device, storage.keeps_graph = frame.device, keeps_graph
     storage.leaf_id = storage.shared = None
     storage.companions = storage.retaining = ()
-    storage.was_freed = False
+    storage.was_freed, storage._before = False, None
     storage.version = 0
     storage.serial = next(_serials)
     frame.made.append(ref(storage))
@@ -90,6 +106,7 @@ def deferred(frame: Frame, template: Node, keeps_graph: bool) -> Deferred:
 def defer(storage: Storage, frame: Frame, template: Node, keeps_graph: bool) -> None:
     """Change a storage's value in place, to what is recorded in a frame."""
     with changing:
+        storage.note_before()
         _set_known(storage, frame, frame, template)
         storage.keeps_graph, storage.was_freed, storage.companions = keeps_graph, False, ()
         storage.version += 1
@@ -99,6 +116,16 @@ def defer(storage: Storage, frame: Frame, template: Node, keeps_graph: bool) -> 
     frame.made.append(ref(storage))
     if len(frame.made) > frame.room:
         frame.tidy()
+
+
+def kept(storage: Storage) -> Callable[[], None]:
+    """What gives a storage the value back that it has now."""
+    with changing:
+        frame, template = storage._frame, storage._template
+        if frame is None:
+            return partial(storage.replace, storage._node, storage.keeps_graph)
+        assert template is not None
+        return partial(defer, storage, frame, template, storage.keeps_graph)
 
 
 def settle(storage: Storage, node: Node) -> None:
@@ -139,15 +166,24 @@ def _set_known(storage: Storage, only: Frame | None, frame: Frame, template: Nod
     del before
 
 
-@undivided
 def reveal(storage: Storage) -> Node:
     """The value as a graph over real memory, which it is from now on; it is still known in its
     frame."""
+    while (node := _reveal(storage)) is None:
+        sleep(WAIT)
+    return node
+
+
+@undivided
+def _reveal(storage: Storage) -> Node | None:
+    """The same; None while another thread computes it in place of what it is made of."""
     with changing:
         if storage.__class__ is Storage:  # another thread was quicker
             return storage._node
         frame, template = storage._frame, storage._template
         assert frame is not None and template is not None
+        if frame.is_written and frame.thread != get_ident():
+            return None
         node: Node = frame.real(template)
         _stored_node.__set__(storage, node)
         storage.__class__ = Storage

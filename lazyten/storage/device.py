@@ -8,7 +8,7 @@ import importlib
 import importlib.util
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
@@ -84,6 +84,14 @@ class Limit(NamedTuple):
 
     memory: Argument
     below: int
+
+
+class AtSizes(NamedTuple):
+    """Of a computation whose sizes vary: its sizes, and the region of those that have kernels in
+    common with it."""
+
+    sizes: tuple[int, ...]
+    region: Hashable
 
 
 class Executor(ABC):
@@ -188,6 +196,22 @@ class Executor(ABC):
     @abstractmethod
     def build(self, kernels: Sequence[Kernel]) -> list[Program]:
         """Compile kernels, each to one program."""
+
+    def varying(self) -> Any:
+        """What the device keeps of a computation at several sizes, for `build_varying`; None where
+        each size has kernels of its own."""
+        return None
+
+    def build_varying(self, kernels: Sequence[Kernel], known: Any,
+                      sizes: AtSizes) -> list[Program]:
+        """The same as `build` at one of several sizes: kernels of one text for many of these.
+
+        known: what `varying` gave, to which this adds."""
+        return self.build(kernels)
+
+    def look_at(self, kernels: Sequence[Kernel], known: Any, sizes: AtSizes) -> None:
+        """Add to `known` what `build_varying` would, and compile nothing yet."""
+        return
 
     @property
     def target_label(self) -> str:

@@ -8,13 +8,14 @@ step). A storage whose value is known in a frame alone is `Deferred` (deferred.p
 
 A frame lives as long as something was recorded in it and not computed; the next operation after
 that begins another. Each device has its own. Templates of frames that begin at other lines are
-other nodes, so that a node belongs to a line of the user's.
+other nodes, so that a node belongs to a line of the user's; so are those of other devices.
 """
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from sys import getrefcount
 from threading import get_ident, local
 from typing import Any, NoReturn, Protocol, cast
 from weakref import ReferenceType, WeakKeyDictionary, WeakValueDictionary, ref
@@ -24,7 +25,7 @@ from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, Shape, make, rebuild, reshape, set_history, toposort, unshaped
 from lazyten.ir.ops import Op
 from lazyten.storage.placeholder import Placeholder
-from lazyten.storage.storage import COMPUTED, FRAMES, REALIZED, Buffer, Storage
+from lazyten.storage.storage import COMPUTED, FRAMES, REALIZED, Buffer, Piece, Storage
 from lazyten.support.location import user_place
 from lazyten.support.remembered import Remembered
 
@@ -95,16 +96,16 @@ class Frame:
     sources: buffers by number. leaf_numbers: those of leaves, by their ids. made: storages that got
     a value in it, up to `room` until those that are gone are left out. realized: templates of
     values that keep their graph, or that others are made of, and are in memory. lifted: graphs over
-    real memory and their templates. rules: those in slots. hooks: of
-    gradients of values, by their templates. recorded: how many operations; limit:
-    how many until what it made is computed. is_resumed: whether something of it was computed
-    before.
+    real memory and their templates. rules: those in slots. hooks: of gradients of values, by their
+    templates. recorded: how many operations; limit: how many until what it made is computed.
+    is_resumed: whether something of it was computed before. is_written: whether sources are being
+    written, so that no other thread is to read them.
     """
 
     __slots__ = ("__weakref__", "_before", "_found_in_graphs", "_leaf_ids", "_memory", "_numbers",
-                 "_real", "base", "device", "hooks", "is_resumed", "leaf_numbers", "lifted",
-                 "limit", "made", "number", "realized", "recorded", "room", "rules", "sources",
-                 "thread")
+                 "_real", "base", "device", "hooks", "is_resumed", "is_written", "leaf_numbers",
+                 "lifted", "limit", "made", "number", "realized", "recorded", "room", "rules",
+                 "sources", "thread")
 
     usual_limit = 600
     cut_off = 0
@@ -117,12 +118,13 @@ class Frame:
         self.sources: list[Buffer] = []
         self._numbers: dict[Buffer, int] = {}
         self._found_in_graphs: dict[Buffer, int] = {}
-        before = _templates.get(self.base)
-        self._before = _templates.add(self.base, []) if before is None else before
+        before = _templates.get((self.base, device))
+        self._before = _templates.add((self.base, device), []) if before is None else before
         self.made: list[ReferenceType[Storage]] = []
         self.room = ROOM
         self.realized: dict[Node, Buffer] = {}
         self.recorded, self.limit, self.is_resumed = 0, self.usual_limit, False
+        self.is_written = False
         self.leaf_numbers: dict[Any, int | None] = {None: None}
         self._leaf_ids: list[int] = []
         self.lifted: dict[Node, Node] = {}
@@ -203,7 +205,7 @@ class Frame:
         return self._template(len(self.sources) + number, buffer, template.shape)
 
     def _template(self, number: int, buffer: Buffer, shape: Shape) -> Node:
-        key = (self.base, number, buffer.dtype, buffer.size)
+        key = ((self.base, self.device), number, buffer.dtype, buffer.size)
         found = _sources.get(key)
         if found is None:
             found = _sources[key] = Source("source", number, buffer.dtype, buffer.size)
@@ -284,6 +286,19 @@ class Frame:
         self.made = [ref(s) for s in storages]
         self.room = max(ROOM, 2 * len(self.made))
 
+    def source_of(self, storage: Storage) -> int | None:
+        """The number of the source that a storage has in memory, for itself."""
+        if storage.__class__ is not Storage or storage.shared is not None:
+            return None
+        flat = unshaped(storage._node)
+        return self._numbers.get(flat.arg) if flat.op is Op.BUFFER else None
+
+    def unknown_sources(self, wanted: Iterable[int]) -> frozenset[int]:
+        """Those of these sources whose memory nobody else knows: no tensor, graph or library."""
+        sources, none = self.sources, _REFERENCES
+        return frozenset([n for n in wanted if getrefcount(sources[n]) == none
+                          and sources[n].__class__ is not Piece])
+
     def known_storages(self) -> dict[Storage, Node]:
         """Those that got a value in this frame which is not computed, and its template."""
         found: dict[Storage, Node] = {}
@@ -293,6 +308,17 @@ class Frame:
                                          else storage.buffer) is None:
                 found[storage] = template
         return found
+
+
+def _references() -> int:
+    """How many references to the memory of a source there are, if that is all it is."""
+    frame = object.__new__(Frame)
+    frame.sources, frame._numbers = [], {}
+    frame.add(cast(Buffer, object()))
+    return getrefcount(frame.sources[0])
+
+
+_REFERENCES = _references()
 
 
 class _Here(local):
@@ -335,6 +361,12 @@ def under_way(device: str) -> Frame | None:
     frame = here.current()
     return frame if frame is not None and frame.device == device \
         else here.others.get(device, _nothing)()
+
+
+def all_under_way() -> list[Frame]:
+    """The frames that this thread records in, one a device."""
+    found = [frame() for frame in (here.current, *here.others.values())]
+    return [frame for frame in found if frame is not None]
 
 
 def go_on(frame: Frame) -> None:

@@ -15,7 +15,7 @@ from weakref import ref
 
 from lazyten.ir.node import History, Node, set_history, toposort
 from lazyten.ir.ops import IDENTITY_OPS, MOVEMENT, Op
-from lazyten.storage import levels, tracing
+from lazyten.storage import collectives, levels, tracing
 from lazyten.storage.storage import COMPUTED, NEVER, Buffer, Storage
 
 UNKNOWN = History(-1, NEVER, False)
@@ -96,6 +96,8 @@ def _joined(node: Node) -> History:
         depth, _here.count = depth + weight, _here.count + weight
         if since == COMPUTED.since:
             since = _here.count
+    if op is Op.COLLECTIVE:
+        collectives.note(node)
     return History(depth, since, parametric)
 
 

@@ -9,8 +9,9 @@ import atexit
 import itertools
 from collections import defaultdict
 from collections.abc import Callable
-from typing import Any, Final
-from weakref import ReferenceType, WeakKeyDictionary, WeakValueDictionary
+from operator import methodcaller
+from typing import Any, Final, NamedTuple
+from weakref import ReferenceType, WeakKeyDictionary, WeakValueDictionary, ref
 
 import numpy as np
 
@@ -72,6 +73,18 @@ class Buffer:
         return reshape(make(Op.BUFFER, self.dtype, (), self), shape)
 
 
+class Piece(Buffer):
+    """A part of another buffer, which it keeps: elements in a row. It is only read."""
+
+    __slots__ = ("whole",)
+
+    def __init__(self, whole: Buffer, first: int, size: int) -> None:
+        self.device, self.dtype, self.size, self.whole = whole.device, whole.dtype, size, whole
+        self.serial = next(levels.serials)
+        self.handle = executor(whole.device).with_offset(whole.handle,
+                                                         first * whole.dtype.itemsize)
+
+
 class _Held(ReferenceType[Buffer]):
     """To a buffer, and what frees its memory once it is gone (as weakref.finalize, in a third of
     the time)."""
@@ -122,6 +135,22 @@ def new_leaf_id() -> int:
     return next(_leaf_ids)
 
 
+def _itself(node: Node) -> Node:
+    return node
+
+
+class Past(NamedTuple):
+    """A value that a storage had, which it does not hold: there as long as `source` is."""
+
+    source: Callable[[], Any]
+    read: Callable[[Any], Node]
+
+    def node(self) -> Node | None:
+        """What gives the value, if it is still there."""
+        source = self.source()
+        return None if source is None else self.read(source)
+
+
 class Storage:
     """The current value of a tensor and its views: a node of some natural (contiguous) shape.
 
@@ -134,15 +163,18 @@ class Storage:
     storage made later has a larger one. shared: memory outside that has the value too, and may be
     changed there; such a storage is always computed. retaining: tensors that want the gradient of
     this value though they are no leaves. _mark: the number of the frame (frames.py) in which the
-    value is known, as `_template`; _frame: that frame, where it is known there alone.
+    value is known, as `_template`; _frame: that frame, where it is known there alone. _before: the
+    value that was computed last, or that it had at first, if it was written in place since.
     """
 
-    __slots__ = ("__weakref__", "_frame", "_mark", "_node", "_template", "companions", "device",
-                 "keeps_graph", "leaf_id", "retaining", "serial", "shared", "version", "was_freed")
+    __slots__ = ("__weakref__", "_before", "_frame", "_mark", "_node", "_template", "companions",
+                 "device", "keeps_graph", "leaf_id", "retaining", "serial", "shared", "version",
+                 "was_freed")
 
     def __init__(self, node: Node, device: str, keeps_graph: bool = False) -> None:
         self._node, self.device, self.keeps_graph = node, device, keeps_graph
         self._frame: Any = None
+        self._before: Past | None = None
         self._mark = 0
         self._template: Node | None = None
         self.leaf_id: int | None = None
@@ -213,9 +245,22 @@ class Storage:
     def replace(self, node: Node, keeps_graph: bool = False) -> None:
         """`assign` where it is known that there is no trace, no transform and no shared memory."""
         with changing:
+            self.note_before()
             self._node, self.keeps_graph, self.was_freed = node, keeps_graph, False
             self._mark, self.companions = 0, ()
             self.version += 1
+
+    def note_before(self) -> None:
+        """Note what the value is before it is written in place, for the case that what is written
+        cannot be computed. Of what is pending, that is noted already."""
+        node = self._node
+        flat = unshaped(node)
+        if flat.op is Op.BUFFER and isinstance(flat.arg, Buffer):
+            self._before = Past(ref(flat.arg), methodcaller("node", node.shape))
+        elif not flat.src:
+            self._before = Past(lambda: node, _itself)
+        elif self._before is None or self._before.source() is None:
+            self._before = Past(ref(node), _itself)
 
     def share(self, array: Array | None = None) -> bool:
         """Share memory from now on: that of `array`, which has the value, or new memory. False
@@ -238,11 +283,12 @@ class Storage:
         is_private = shared.is_private
         if not shared.holds(self._contents(), None if is_private else part):
             buffer = Buffer.from_numpy(shared.array, self._node.dtype, self.device)
-            stored = buffer.node(self._node.shape)
+            node = self._node
+            stored = buffer.node(node.shape)
             with changing:
                 self._mark = 0
                 if self.keeps_graph:
-                    self._node = written_over(self._node, stored)
+                    self._node = written_over(node, stored)
                     REALIZED[self.device][self._node] = stored
                 else:
                     self._node = stored

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from threading import get_ident
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from lazyten.support.errors import JitError
 from lazyten.support.location import user_location
 
 Array = np.ndarray[Any, Any]
+GradientUse = Literal["read", "replaced", "cleared"]
 
 
 class Observer(ABC):
@@ -53,8 +54,8 @@ class Observer(ABC):
         """A storage is about to be written."""
 
     @abstractmethod
-    def gradient_used(self, tensor: Any, replaced: bool) -> None:
-        """A tensor's `.grad` is about to be read, or to be replaced by another."""
+    def gradient_used(self, tensor: Any, how: GradientUse) -> None:
+        """A tensor's `.grad` is about to be read, or to be replaced by another, or by None."""
 
     @abstractmethod
     def host_input(self, refresh: Callable[[], Array], dtype: DType, size: int,
@@ -90,6 +91,12 @@ class Observer(ABC):
     @abstractmethod
     def array_shared(self, storage: Any, array: Array) -> None:
         """This storage is to share its memory with a NumPy array."""
+
+    def collective(self, storage: Any) -> None:
+        """A storage has what a collective gives, which each call carries out, whatever becomes of
+        the storage. Here: no call can."""
+        self.refused(JitError(f"a collective of several processes at {user_location()} needs "
+                              f"Python to carry it out: call it outside of what is exported"))
 
     @abstractmethod
     def is_new(self, thing: object) -> bool:
@@ -138,11 +145,11 @@ def to_be_written(storage: Any) -> None:
         observer.to_be_written(storage)
 
 
-def gradient_used(tensor: Any, replaced: bool = False) -> None:
+def gradient_used(tensor: Any, how: GradientUse = "read") -> None:
     """Tell the trace under way, if there is one, that a tensor's `.grad` is about to be used."""
     observer = current()
     if observer is not None:
-        observer.gradient_used(tensor, replaced)
+        observer.gradient_used(tensor, how)
 
 
 def made(thing: object) -> None:

@@ -5,8 +5,9 @@ A message names the operation, the values, the axis at fault, and what to do abo
 from __future__ import annotations
 
 
-class LazytenError(Exception):
-    """Base of all errors that a user's program can cause."""
+class LazytenError(RuntimeError):
+    """Base of all errors that a user's program can cause; also a RuntimeError, which is what
+    programs catch of PyTorch's operations."""
 
 
 class ShapeError(LazytenError, ValueError):
@@ -21,7 +22,7 @@ class IndexingError(LazytenError, IndexError):
     """An index or an axis outside the tensor; also an IndexError."""
 
 
-class DeviceError(LazytenError, RuntimeError):
+class DeviceError(LazytenError):
     """A device that is unknown or unusable, or tensors on different devices."""
 
 
@@ -29,11 +30,11 @@ class OutOfMemoryError(DeviceError):
     """A device that has no memory left for a tensor; also a RuntimeError."""
 
 
-class CompileError(LazytenError, RuntimeError):
+class CompileError(LazytenError):
     """A kernel that the device's compiler refused; names the kernel and the user's line."""
 
 
-class CheckError(LazytenError, RuntimeError):
+class CheckError(LazytenError):
     """What a kernel compiled with checks found (see `lazyten.check`): an access outside an array,
     which is a bug in lazyten, or a NaN, an infinity or an overflow in the program's values. kind:
     which of these, as CHECK names it."""
@@ -43,12 +44,12 @@ class CheckError(LazytenError, RuntimeError):
         self.kind = kind
 
 
-class WorkerError(LazytenError, RuntimeError):
+class WorkerError(LazytenError):
     """A worker process of a DataLoader that has died or takes too long, or an error in one whose
     class is not known here; also a RuntimeError."""
 
 
-class GradientError(LazytenError, RuntimeError):
+class GradientError(LazytenError):
     """A gradient that cannot be had: no graph, a freed graph, a non-scalar output."""
 
 
@@ -56,17 +57,26 @@ class ArgumentError(LazytenError, ValueError):
     """A parameter whose value makes no sense for the operation; also a ValueError."""
 
 
-class LinAlgError(LazytenError, RuntimeError):
+class MissingFileError(ArgumentError, FileNotFoundError):
+    """A file to be read that is not there; also a FileNotFoundError."""
+
+
+class LinAlgError(LazytenError):
     """A matrix that a factorization does not take: singular, not positive definite, with a NaN;
     also a RuntimeError."""
 
 
-class JitError(LazytenError, RuntimeError):
+class DistributedError(LazytenError):
+    """Ranks that do different collectives, or one that is gone or does not come within the time
+    limit; also a RuntimeError."""
+
+
+class JitError(LazytenError):
     """What a jitted function must not do, with the line that does it: read a value that is not
     computed yet, or change Python state that a replay would not change."""
 
 
-class TransformError(LazytenError, RuntimeError):
+class TransformError(LazytenError):
     """What a function under a transform of lazyten.func must not do, with the line that does it:
     write to a tensor from outside, branch on a value that vmap has many of, draw random numbers
     without a say whether examples share them."""
@@ -85,7 +95,7 @@ class AttributeNameError(ArgumentError, KeyError):
         return str(self.args[0]) if self.args else ""
 
 
-class StateError(LazytenError, KeyError, RuntimeError):
+class StateError(LazytenError, KeyError):
     """Saved tensors that do not match a model: missing, unexpected, or of another shape; also a
     KeyError and a RuntimeError."""
 

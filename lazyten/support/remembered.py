@@ -46,6 +46,12 @@ class Remembered(Generic[V]):
                 self._once.pop(old, None)
         return value
 
+    def drop(self, key: Hashable) -> None:
+        """Forget a value, if there is one."""
+        self.again.pop(key, None)
+        _, weight = self._once.pop(key, (None, 0))
+        self._weight -= weight
+
     def clear(self) -> None:
         """Forget everything."""
         self.again.clear()

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from lazyten.frontend.recorded import lookup
 from lazyten.storage.device import CONTRACT, Executor, executor, outside
 from lazyten.storage.placement import canonical, default_device
 from lazyten.support.errors import LazytenError
@@ -67,10 +68,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Leave out what comes after a stage that failed."""
+    """Leave out what comes after a stage that failed. What checks before it have recorded is
+    forgotten: each is about its own launches."""
     failed = {f.stage for f in item.config.stash[CARD].failures}
     if failed and min(failed) < _stage_of(item)[0]:
         pytest.skip(f"stage {min(failed)} failed")
+    lookup.forget()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -16,6 +16,7 @@ from typing import Any, TextIO
 from lazyten.execution.realization import realize, rebuild_plans
 from lazyten.execution.trial import Bench
 from lazyten.frontend.tensor import Tensor
+from lazyten.ir.collective import collective_of
 from lazyten.ir.kernel import Given, Kernel
 from lazyten.storage import tracing
 from lazyten.storage.device import Program, executor
@@ -130,7 +131,7 @@ def launches_of(fn: Callable[[], Any]) -> list[Launched]:
     for (device, plan), runs in plans.items():
         target = executor(device).target_label
         for step, program in zip(plan.schedule.steps, plan.programs, strict=True):
-            if target:
+            if target and collective_of(step.kernel) is None:
                 given = records.given_for(step.kernel, target)
                 kernel = replace(step.kernel, decisions=given)
                 key = device, records.key_of(kernel)

@@ -14,6 +14,7 @@ from lazyten.ir import ops
 from lazyten.ir.node import Node, toposort
 from lazyten.ir.ops import ELEMENTWISE, IDENTITY_OPS, Op
 from lazyten.ir.scan import Body
+from lazyten.support.errors import InternalError
 
 Array = np.ndarray[Any, Any]
 
@@ -134,6 +135,10 @@ def value_of(node: Node, args: Sequence[Array], leaves: Mapping[int, Array]) -> 
         return scatter(args[0], *node.arg, *args[1:])
     if node.op is Op.SCAN:
         return scan(node, args)
+    if node.op is Op.COLLECTIVE:
+        if node.arg.group.size > 1:
+            raise InternalError(f"{node.arg} of several ranks is not of what one has alone")
+        return np.reshape(args[0], node.shape)
     if node.op in IDENTITY_OPS or node.op in (Op.CONTIGUOUS, Op.COPY):
         return args[0]
     return move(node.op, args[0], node.arg)

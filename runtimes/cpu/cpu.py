@@ -30,6 +30,7 @@ from lazyten.runtimes.host.host import compiler_version, host_machine, host_targ
 from lazyten.runtimes.memory.memory_pool import HOST, MemoryPool
 from lazyten.runtimes.memory.pooled import PooledRuntime
 from lazyten.storage.device import Argument, Launch, Limit
+from lazyten.support import observers
 from lazyten.support.errors import CompileError
 
 OPTIMIZATION = 1
@@ -47,8 +48,10 @@ BLOCK_SHARE = 2
 """How much of the second cache a block of held values takes: with fewer rows, register tiles do
 not fit them well, and only one part's operands are in use at a time."""
 
-Array = np.ndarray[Any, Any]
 FEW_BYTES = 4096
+"""Up to so many bytes of an array are copied twice: asking for its address takes longer."""
+
+Array = np.ndarray[Any, Any]
 ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
 """void kernel(table of pointers). The table travels as a bytes object: making one is cheaper than
 any other way to pass pointers, and it belongs to one launch, so threads share nothing."""
@@ -121,7 +124,7 @@ class CpuRuntime(PooledRuntime[int]):
     # ---- memory ----
 
     def copy_in(self, handle: int, source: Array) -> None:
-        nbytes = source.nbytes  # to ask for the address of an array takes longer than to copy few
+        nbytes = source.nbytes
         given = source.tobytes() if nbytes <= FEW_BYTES else source.ctypes.data
         ctypes.memmove(handle, given, nbytes)
 
@@ -161,6 +164,16 @@ class CpuRuntime(PooledRuntime[int]):
         """Made when there is something to compile; llvmlite lets one thread at a time use it."""
         return host_machine(OPTIMIZATION)
 
+    def varying(self) -> Any:
+        from lazyten.codegen.templates import Templates
+        return Templates()
+
+    def compile_own(self, text: Generated) -> list[Compiled]:
+        def compiled(whole: str) -> bytes:
+            return observers.compiling(self.compile)([text])[0]
+        thread_pool.start_for([text])
+        return [Compiled(self.code.translate_own(program_text([text]), compiled), text.entries)]
+
     def load(self, compiled: Sequence[Compiled], names: Sequence[str]) -> list[CpuFunction]:
         """Make object code callable. These functions share an engine, which goes with the last."""
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), host_machine(OPTIMIZATION))
@@ -188,8 +201,8 @@ class CpuRuntime(PooledRuntime[int]):
                after: Sequence[Launch]) -> Callable[[Sequence[int]], bool] | None:
         """Machine code goes through the list of programs: one call from Python for all.
 
-        They share the scratch memory, whose pointers come first in the table. None if some program
-        has no machine code.
+        They share the scratch memory, whose pointers come first in the table, before those of the
+        programs' constants. None if some program has no machine code.
         """
         first, rest = (list(chain.from_iterable(part)) for part in (before, after))
         programs = [p for p, _ in (*first, *rest) if isinstance(p, LoadedProgram)]
@@ -197,18 +210,23 @@ class CpuRuntime(PooledRuntime[int]):
             return None
         needed = [p.generated.scratch for p in programs]
         sizes = [max(group) for group in zip_longest(*needed, fillvalue=0)]
-        calls = [[Call(function.address, [*_behind(sizes, arguments),
-                                          *map(Argument, range(len(scratch)))])
+        constants = list(dict.fromkeys(c for p in programs for c in p.constants))
+        place = {c: len(sizes) + i for i, c in enumerate(constants)}
+        own = (*sizes, *constants)
+        calls = [[Call(function.address, [*_behind(own, arguments),
+                                          *map(Argument, range(len(scratch))),
+                                          *(Argument(place[c]) for c in program.constants)])
                   for function in program.functions]
                  for program, scratch, (_, arguments) in zip(programs, needed, (*first, *rest),
                                                              strict=True)]
         steps: list[Call | Limit] = [
             *chain.from_iterable(calls[:len(first)]),
-            *(Limit(_behind(sizes, [memory])[0], below) for memory, below in limits),
+            *(Limit(_behind(own, [memory])[0], below) for memory, below in limits),
             *chain.from_iterable(calls[len(first):])]
         largest = max(programs, key=lambda p: sum(p.generated.scratch), default=None)
         name = "" if largest is None else largest.name
-        return partial(self._launch_all, self._run_list, packed(steps), sizes, name, programs)
+        return partial(self._launch_all, self._run_list, packed(steps), sizes, constants, name,
+                       programs)
 
     @cached_property
     def _run_list(self) -> Callable[[bytes, bytes], int]:
@@ -217,15 +235,16 @@ class CpuRuntime(PooledRuntime[int]):
         return RUN_LIST(self._list_code.get_function_address("sequence"))
 
     def _launch_all(self, run: Callable[[bytes, bytes], int], steps: bytes, sizes: Sequence[int],
-                    largest: str, programs: Sequence[LoadedProgram],
+                    constants: Sequence[int], largest: str, programs: Sequence[LoadedProgram],
                     buffers: Sequence[int]) -> bool:
         """Take the steps of a sequence: whether all were taken. largest: the kernel that needs most
         scratch memory, for messages. programs: its kernels, which live as long as it does."""
         if not sizes:
-            return run(steps, packer(len(buffers))(*buffers)) == 0
+            table: Sequence[int] = (*constants, *buffers) if constants else buffers
+            return run(steps, packer(len(table))(*table)) == 0
         scratch = self.workspace(sizes, largest)
         try:
-            table = (*scratch, *buffers)
+            table = (*scratch, *constants, *buffers)
             return run(steps, packer(len(table))(*table)) == 0
         finally:
             for handle in scratch:

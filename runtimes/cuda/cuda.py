@@ -101,7 +101,8 @@ class CudaRuntime(PooledRuntime[int]):
         except DriverError as error:
             raise self._explained("starting", error) from error
         self.pool: CachingAllocator[int] = CachingAllocator(
-            Source(self.label, self.properties.name, lambda: self.properties.memory, self._reserve),
+            Source(self.label, self.properties.name, lambda _: self.properties.memory,
+                   self._reserve),
             lambda segment, offset, size: segment.address + offset,
             default_limit(self.properties.memory))
         self.staging = Staging(self.context)

@@ -6,8 +6,11 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import llvmlite
 import llvmlite.binding as llvm
@@ -19,7 +22,7 @@ from lazyten.support.errors import DeviceError
 from lazyten.support.forking import held_by_forks
 
 BY_FEATURE = {"avx512f": PROCESSORS["x86-64-v4"].target, "avx2": PROCESSORS["x86-64-v3"].target,
-              "avx": Target("avx", 32, 16), "sse2": PROCESSORS["x86-64-v2"].target,
+              "avx": Target("avx", 32, 16, adds_pairs=True), "sse2": PROCESSORS["x86-64-v2"].target,
               "neon": PROCESSORS["neon"].target}
 """Vector units by the feature that has them, best first."""
 
@@ -101,3 +104,28 @@ def total_memory() -> int | None:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         return None
+
+
+def usable_memory() -> int | None:
+    """Bytes of memory that this process has or can have: its own, and what is free in the machine
+    and within the limit of its control group. Where the system does not say, `total_memory`."""
+    try:
+        own = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        lines = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())
+        free = next(int(line[1]) << 10 for line in lines if line[0] == "MemAvailable:")
+    except (OSError, ValueError, IndexError, StopIteration):
+        return total_memory()
+    return own + max(min([free, *_left_in_groups()]), 0)
+
+
+def _left_in_groups() -> Iterator[int]:
+    """Bytes that are left of the limits of control groups, by Linux's documents on both versions of
+    them; files that are cached can be given up."""
+    for most, used, cached in (("memory.max", "memory.current", "inactive_file"),
+                               ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes",
+                                "total_inactive_file")):
+        folder = Path("/sys/fs/cgroup")
+        with suppress(OSError, ValueError):
+            limit, now = (int((folder / name).read_text()) for name in (most, used))
+            stat = (folder / most).with_name("memory.stat").read_text().split()
+            yield limit - now + int(dict(zip(stat[::2], stat[1::2], strict=False)).get(cached, 0))

@@ -24,9 +24,12 @@ class Processor:
 
 
 PROCESSORS = {
-    "x86-64-v2": Processor(Target("sse", 16, 16), "x86_64-unknown-linux-gnu", "x86-64-v2"),
-    "x86-64-v3": Processor(Target("avx2", 32, 16), "x86_64-unknown-linux-gnu", "x86-64-v3"),
-    "x86-64-v4": Processor(Target("avx512", 64, 32), "x86_64-unknown-linux-gnu", "x86-64-v4"),
+    "x86-64-v2": Processor(Target("sse", 16, 16, adds_pairs=True), "x86_64-unknown-linux-gnu",
+                           "x86-64-v2"),
+    "x86-64-v3": Processor(Target("avx2", 32, 16, adds_pairs=True), "x86_64-unknown-linux-gnu",
+                           "x86-64-v3"),
+    "x86-64-v4": Processor(Target("avx512", 64, 32, adds_pairs=True), "x86_64-unknown-linux-gnu",
+                           "x86-64-v4"),
     "neon": Processor(Target("neon", 16, 32), "aarch64-unknown-linux-gnu", "generic"),
     "riscv-v": Processor(Target("riscv-v", 16, 32), "riscv64-unknown-linux-gnu", "generic-rv64",
                          "+m,+a,+f,+d,+c,+v"),

@@ -10,10 +10,11 @@ import mmap
 import os
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from lazyten.runtimes.host.host import total_memory
+from lazyten.runtimes.host.host import total_memory, usable_memory
 from lazyten.storage.device import MemoryStats
 from lazyten.support import forking
 from lazyten.support.errors import ArgumentError, OutOfMemoryError
@@ -22,6 +23,11 @@ ALIGNMENT = 64
 """Every block starts at a multiple of this: a cache line, and the widest vector register."""
 HUGE = 2 << 20
 """Blocks of this size or more are mapped on their own, aligned to huge pages."""
+LARGE, IDLE_BYTES, IDLE_SHARE = 256 << 10, 16 << 20, 16
+"""When a block of LARGE bytes or more is new, so much may be kept for reuse beside it: IDLE_BYTES,
+or such a part of what was in use at most."""
+CLOSE = 4
+"""It is looked at how much memory others have once this part of it is to be in use."""
 STEPS = 8
 """Sizes between a power of two and the next: a block is at most 1/8 larger than asked."""
 
@@ -43,13 +49,14 @@ class Block(Generic[H]):
 class Source(Generic[H]):
     """Where a pool's memory comes from.
 
-    device, machine: as messages name them. total: bytes there are, None if unknown. reserve: a
-    block of new memory; it may raise MemoryError, OSError, OverflowError or ValueError.
+    device, machine: as messages name them. total: bytes there are, where it is given how many are
+    to be in use; None if unknown. reserve: a block of new memory; it may raise MemoryError,
+    OSError, OverflowError or ValueError.
     """
 
     device: str
     machine: str
-    total: Callable[[], int | None]
+    total: Callable[[int], int | None]
     reserve: Callable[[int], Block[H]]
 
 
@@ -167,8 +174,11 @@ class MemoryPool(Generic[H]):
             self._pooled -= block.size
 
     def _reserve(self, size: int, nbytes: int) -> Block[H]:
-        """New memory from the system; at need, what is kept for reuse makes room."""
-        total = self.source.total()
+        """New memory from the system. What is kept for reuse, and was not of the size that is asked
+        for, makes room: at need, and for large blocks if it is much."""
+        if size >= LARGE:
+            self._evict(max(IDLE_BYTES, self._peak // IDLE_SHARE))
+        total = self.source.total(self._in_use + size)
         if total is not None:
             self._evict(max(total - self._in_use - size, 0))
         if total is None or self._in_use + size <= total:
@@ -186,24 +196,30 @@ class MemoryPool(Generic[H]):
 
 
 def reserve(size: int) -> Block[int]:
-    """A block of new host memory at a multiple of ALIGNMENT: large ones mapped on their own, huge
-    pages welcome."""
+    """A block of new host memory at a multiple of ALIGNMENT: large ones mapped on their own, in
+    huge pages, but for an end that would not fill one."""
     alignment = ALIGNMENT if size < HUGE else HUGE
     memory = bytearray(size + alignment) if size < HUGE else _map(size + alignment)
-    start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-    return Block(start + -start % alignment, size, memory)
+    base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    start = -base % alignment
+    if isinstance(memory, mmap.mmap) and hasattr(mmap, "MADV_HUGEPAGE"):
+        whole = size // HUGE * HUGE
+        with suppress(OSError):  # a kernel built without huge pages
+            memory.madvise(mmap.MADV_HUGEPAGE, start, whole)
+            memory.madvise(mmap.MADV_NOHUGEPAGE, start + whole)
+    return Block(base + start, size, memory)
 
 
 def _map(size: int) -> mmap.mmap:
     if not hasattr(mmap, "MAP_PRIVATE"):  # Windows
         return mmap.mmap(-1, size)
-    mapped = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    if hasattr(mmap, "MADV_HUGEPAGE"):
-        try:
-            mapped.madvise(mmap.MADV_HUGEPAGE)
-        except OSError:  # a kernel built without huge pages
-            return mapped
-    return mapped
+    return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 
 
-HOST = Source("cpu", "this machine", total_memory, reserve)
+def _total(wanted: int) -> int | None:
+    """Bytes that this process can have. (To look at what others leave takes time.)"""
+    total = total_memory()
+    return total if total is None or wanted < total // CLOSE else usable_memory()
+
+
+HOST = Source("cpu", "this process", _total, reserve)

@@ -126,7 +126,7 @@ class OpenCLRuntime(PooledRuntime[ClBuffer]):
         self.target = target_of(self.device, driver)
         self.context = cl.Context([self.device])
         self.queue = cl.CommandQueue(self.context)
-        source = Source(self.label, describe(self.device), lambda: self.device.global_mem_size,
+        source = Source(self.label, describe(self.device), lambda _: self.device.global_mem_size,
                         self._reserve)
         self.pool: MemoryPool[ClBuffer] = (
             CachingAllocator(source, _part) if self.device.mem_base_addr_align <= 8 * GRAIN

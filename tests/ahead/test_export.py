@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ahead_programs import WAYS, Array, Loaded, Memory, call, memory_for, needs_cc
+from ahead_programs import AS_C, AS_WASM, WAYS, Array, Loaded, Memory, call, memory_for, needs_cc
 from example_counts import examples
 from golden_text import Golden
 from hypothesis import example, given
@@ -209,10 +209,8 @@ def test_recurrent_layers_learn_and_keep_their_state(tmp_path: Path) -> None:
     assert program.run(memory) == 1 and (memory["state"] == before).all()
 
 
-@pytest.mark.parametrize("way", [".c", ".wasm"])
+@pytest.mark.parametrize("way", [AS_C, AS_WASM])
 def test_a_step_goes_on_where_python_is(way: str, tmp_path: Path) -> None:
-    if way == ".c" and shutil.which("cc") is None:
-        pytest.skip("there is no C compiler")
     check_losses("Adam", tmp_path / f"step{way}", steps_before=2)
 
 

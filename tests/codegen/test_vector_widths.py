@@ -97,3 +97,30 @@ def test_large_products_convolutions_and_reductions_agree_with_numpy(on: str) ->
     np.testing.assert_allclose(here[0].sum(0).numpy(), a.sum(0), rtol=1e-4, atol=1e-4)
     np.testing.assert_array_equal(here[0].amax(1).numpy(), a.max(1))
     np.testing.assert_array_equal(here[0].T.contiguous().numpy(), a.T)
+
+
+PAIRS = {"uint8 int8": (lt.uint8, lt.int8), "int8": (lt.int8, lt.int8),
+         "uint8": (lt.uint8, lt.uint8), "int16": (lt.int16, lt.int16),
+         "int8 uint16": (lt.int8, lt.uint16)}
+
+
+@on_each
+@pytest.mark.parametrize("shape", [(1, 64, 5), (9, 130, 14), (3, 37, 7), (2, 8, 2), (1, 4096, 1)],
+                         ids=str)
+@pytest.mark.parametrize("types", PAIRS)
+def test_sums_of_products_of_narrow_integers_are_exact(types: str, shape: tuple[int, int, int],
+                                                       on: str) -> None:
+    """Also at the ends of their range: an int32 that overflows goes round."""
+    m, k, n = shape
+    arrays = []
+    for dtype, size in zip(PAIRS[types], ((m, k), (n, k)), strict=True):
+        info = np.iinfo(dtype.name)
+        drawn = np.random.default_rng(k).integers(info.min, info.max, size, endpoint=True)
+        drawn[0] = info.min if info.min else info.max
+        arrays.append(drawn.astype(dtype.name))
+    a, b = (lt.tensor(x, device=on) for x in arrays)
+    found = (a.to(lt.int32) @ b.to(lt.int32).T).numpy()
+    np.testing.assert_array_equal(found, arrays[0].astype(np.int32) @ arrays[1].astype(np.int32).T)
+    products = a.to(lt.int32).unsqueeze(1) * b.to(lt.int32)
+    np.testing.assert_array_equal(products.amax(2).numpy(), (
+        arrays[0].astype(np.int32)[:, None] * arrays[1].astype(np.int32)).max(2))

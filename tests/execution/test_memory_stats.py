@@ -164,7 +164,7 @@ def limit_memory(total: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the cpu have so many bytes."""
     runtime = executor("cpu")
     assert isinstance(runtime, CpuRuntime)
-    monkeypatch.setattr(runtime.pool, "source", replace(runtime.pool.source, total=lambda: total))
+    monkeypatch.setattr(runtime.pool, "source", replace(runtime.pool.source, total=lambda _: total))
 
 
 @pytest.fixture

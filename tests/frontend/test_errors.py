@@ -22,6 +22,7 @@ from bad_inputs import Bad, Things
 import lazyten as lt
 from lazyten.nn import functional as F
 from lazyten.random import default_generator
+from lazyten.support import errors
 
 INTERNAL = re.compile(r"\bassert|Error\b|numpy\.|llvm|has no attribute|unsupported operand|"
                       r"Op\.[A-Z]|broadcast_to|inhomogeneous|<[A-Z_]+ |_operand|positional|"
@@ -114,6 +115,14 @@ def test_errors_are_also_pythons_own_kinds() -> None:
         lt.ones(2)[2]
     with pytest.raises(KeyError, match="missing"):
         lt.nn.Linear(1, 1).load_state_dict({})
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        lt.load("nowhere")
+
+
+def test_all_errors_are_runtime_errors_as_those_of_pytorchs_operations() -> None:
+    kinds = {kind for kind in vars(errors).values() if isinstance(kind, type)
+             and issubclass(kind, Exception)} - {errors.InternalError}
+    assert len(kinds) > 15 and all(issubclass(kind, RuntimeError) for kind in kinds)
 
 
 def test_a_leaf_goes_on_collecting_gradients_after_failed_backwards() -> None:

@@ -243,6 +243,20 @@ def test_numpy_is_a_copy_and_sharing_must_be_asked_for(host: str) -> None:
         np.asarray(x.bfloat16(), copy=False)
 
 
+def test_numpys_functions_give_tensors_and_no_gradient_is_lost_unseen() -> None:
+    x = lt.tensor([1.0, 4.0], dtype=lt.float64)
+    for found, expected in ((np.sqrt(x), [1, 2]), (np.add(x, x), [2, 8]), (np.sqrt(x[1]), 2),
+                            (np.maximum(np.array([2.0, 2.0]), x), [2, 4]), (np.argmax(x), 1),
+                            (np.isnan(x), [False, False])):
+        assert isinstance(found, lt.Tensor) and found.tolist() == expected
+    x.requires_grad_()
+    assert np.argmax(x).item() == 1 and np.isnan(x).dtype is lt.bool
+    with pytest.raises(lt.GradientError, match=r"sqrt of NumPy .* x\.detach\(\)"):
+        np.sqrt(x)
+    with lt.no_grad():
+        assert np.sqrt(x).tolist() == [1, 2]
+
+
 @pytest.mark.torch
 def test_a_tensor_comes_from_torch_by_dlpack_and_shares() -> None:
     theirs = torch.arange(6).reshape(2, 3)

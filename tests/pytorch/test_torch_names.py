@@ -32,7 +32,7 @@ def test_a_module_has_pytorchs_names_at_pytorchs_place(name: str) -> None:
 @pytest.mark.torch
 @pytest.mark.parametrize("name", sorted(modules.REFUSED))
 def test_a_refused_module_is_one_of_pytorch_and_says_why(name: str) -> None:
-    if name not in ("distributed.optim", "utils.cpp_extension", "utils.mobile_optimizer"):
+    if name not in ("utils.cpp_extension", "utils.mobile_optimizer"):
         importlib.import_module(f"torch.{name}")  # these need what a CPU's build may lack
     something = importlib.import_module(f"lazyten.{name}").something
     with pytest.raises(NotImplementedError, match=re.escape(f"{name}.something: ")):
@@ -67,11 +67,13 @@ def test_a_missing_name_says_why(name: str, why: str) -> None:
 def test_modules_below_modules_are_there_without_an_import() -> None:
     assert lt.autograd.function.Function is lt.autograd.Function  # type: ignore[attr-defined]
     assert lt.cuda.amp.GradScaler is lt.amp.GradScaler
+    assert lt.nn.modules.SyncBatchNorm is \
+        lt.nn.modules.batchnorm.SyncBatchNorm is lt.nn.SyncBatchNorm
     assert lt.nn.modules.utils._pair(2) == (2, 2)
     assert lt.nn.modules.utils._triple([1, 2, 3]) == (1, 2, 3)
     assert lt.nn.modules.utils._reverse_repeat_tuple((1, 2), 2) == (2, 2, 1, 1)
-    assert lt.distributed.is_available() is False and not lt.mps.is_available()
-    with pytest.raises(lt.StateError, match="no group of processes"):
+    assert lt.distributed.is_gloo_available() is False and not lt.mps.is_available()
+    with pytest.raises(lt.DistributedError, match="has joined no others"):
         lt.distributed.get_rank()
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         lt.optim.nothing  # noqa: B018

@@ -50,7 +50,7 @@ class Segment:
 
 
 def allocator(memory: Memory, limit: int = 1 << 50) -> CachingAllocator[int]:
-    source = Source("toy", "this toy", lambda: memory.total, memory.reserve)
+    source = Source("toy", "this toy", lambda _: memory.total, memory.reserve)
     return CachingAllocator(source, lambda segment, offset, size: segment.address + offset, limit)
 
 

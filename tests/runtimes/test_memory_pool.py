@@ -112,7 +112,7 @@ def test_the_limit_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -
 def test_an_absurd_size_says_what_was_asked_and_what_is_there(nbytes: int) -> None:
     pool = MemoryPool(HOST, 64 * MIB)
     pool.alloc(MIB)
-    with pytest.raises(DeviceError, match=rf"{nbytes:,} bytes: this machine has [\d,]+ bytes of "
+    with pytest.raises(DeviceError, match=rf"{nbytes:,} bytes: this process has [\d,]+ bytes of "
                                           r"memory, and tensors hold 1,048,576 bytes"):
         pool.alloc(nbytes)
     assert pool.stats() == MemoryStats(MIB, 0, MIB)
@@ -134,7 +134,7 @@ def test_when_memory_is_out_what_was_kept_is_given_back_first() -> None:
 
 
 def test_blocks_in_use_and_kept_never_exceed_the_machine() -> None:
-    pool = MemoryPool(replace(HOST, total=lambda: 8 * MIB), 64 * MIB)
+    pool = MemoryPool(replace(HOST, total=lambda _: 8 * MIB), 64 * MIB)
     small, large = pool.alloc(MIB), pool.alloc(4 * MIB)
     pool.free(large)
     pool.free(small)

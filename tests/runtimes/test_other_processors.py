@@ -52,6 +52,13 @@ def test_kernels_become_vector_instructions_of_each_processor(name: str, program
         assert (SYMBOL in called) == any(SYMBOL in line for line in kernel.declares)
 
 
+@pytest.mark.parametrize("name", ["x86-64-v2", "x86-64-v3", "x86-64-v4"])
+def test_products_of_narrow_integers_are_added_in_pairs_by_one_instruction(name: str) -> None:
+    kernel, = texts("narrow integers", name)
+    made = assembly(kernel, name)
+    assert "pmaddwd\t" in made and "pmulld\t" not in made
+
+
 def test_a_processor_that_llvm_does_not_know_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(PROCESSORS, "other", Processor(Target(), "pdp11-dec-none", "generic"))
     with pytest.raises(DeviceError, match=r"does not compile for other \(pdp11-dec-none\)"):

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 import lazyten as lt
 from lazyten.ir import dtype as dt
+from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Slot
-from lazyten.ir.node import Node, const, elementwise, expand, make, move, reduce, reshape
+from lazyten.ir.node import Node, cast, const, elementwise, expand, make, move, reduce, reshape
 from lazyten.ir.ops import Op
 from lazyten.operators.math import reductions
 from lazyten.schedule.memory import Lifetime, share
@@ -19,8 +20,8 @@ from lazyten.schedule.schedule import Schedule, schedule
 F32 = dt.float32
 
 
-def array(slot: int, *shape: int) -> Node:
-    return reshape(make(Op.BUFFER, F32, (), Slot(slot, int(np.prod(shape)))), shape)
+def array(slot: int, *shape: int, dtype: DType = F32) -> Node:
+    return reshape(make(Op.BUFFER, dtype, (), Slot(slot, int(np.prod(shape)))), shape)
 
 
 def plan(*roots: Node, inputs: int = 4) -> Schedule:
@@ -74,6 +75,35 @@ def test_a_matmul_that_another_matmul_reads_is_stored() -> None:
     made = plan(matmul(relu(matmul(array(0, 32, 64), array(1, 64, 48))), array(2, 48, 16)))
     assert [len(made.steps), made.stored[0].reason] == [2, "read 16 times an element"]
     assert made.stored[0].stored_cost < made.stored[0].inline_cost
+
+
+@pytest.mark.parametrize(("dtype", "kernels"), [
+    (dt.int8, 1), (dt.uint8, 1), (dt.int32, 2), (F32, 2)])
+@pytest.mark.parametrize("rows", [1, 16, 256])
+def test_only_weights_in_8_bits_are_scaled_where_a_product_reads_them(
+        rows: int, dtype: DType, kernels: int) -> None:
+    scale = expand(array(2, 96, 1), (96, 128))
+    weights = elementwise(Op.MUL, cast(array(1, 96, 128, dtype=dtype), F32), scale)
+    product = matmul(array(0, rows, 128), move(Op.PERMUTE, weights, (1, 0)))
+    assert len(plan(product).steps) == (1 if rows == 1 else kernels)
+
+
+@pytest.mark.parametrize(("dtype", "operations", "kernels"), [
+    (dt.int8, 3, 1), (dt.int8, 30, 2), (dt.int32, 3, 2), (F32, 3, 2)])
+@pytest.mark.parametrize("rows", [8, 256])
+def test_a_product_unpacks_its_operand_itself_where_that_is_little_work(
+        rows: int, dtype: DType, operations: int, kernels: int) -> None:
+    weights = cast(array(1, 96, 128, dtype=dtype), F32)
+    for _ in range(operations):
+        weights = elementwise(Op.MUL, weights, expand(array(2, 96, 1), (96, 128)))
+    product = matmul(array(0, rows, 128), move(Op.PERMUTE, weights, (1, 0)))
+    assert len(plan(product).steps) == kernels
+
+
+def test_integers_are_stored_as_narrow_as_they_are_computed() -> None:
+    rounded = cast(elementwise(Op.MUL, array(0, 64, 128), array(0, 64, 128)), dt.int8)
+    made = plan(matmul(cast(rounded, dt.int32), cast(array(1, 128, 96, dtype=dt.int8), dt.int32)))
+    assert [value.node.dtype for value in made.stored] == [dt.int8, dt.int32]
 
 
 def test_a_cheap_value_is_computed_again_instead_of_stored() -> None:

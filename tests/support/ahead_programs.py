@@ -9,13 +9,13 @@ import math
 import shutil
 import subprocess
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
-import wasmtime
 
 from lazyten.ahead.exporting import Exported
 from lazyten.runtimes.host.host import host_machine
@@ -24,7 +24,11 @@ Array = np.ndarray[Any, Any]
 Memory = dict[str, Array]
 
 needs_cc = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
-WAYS = [pytest.param(".c", marks=needs_cc), ".o", ".wasm"]
+needs_wasmtime = pytest.mark.skipif(find_spec("wasmtime") is None,
+                                    reason="the package wasmtime is not installed")
+AS_C = pytest.param(".c", marks=needs_cc)
+AS_WASM = pytest.param(".wasm", marks=needs_wasmtime)
+WAYS = [AS_C, ".o", AS_WASM]
 """Endings of files that this machine can run."""
 
 
@@ -65,6 +69,8 @@ class Loaded:
         return lambda name: ctypes.CFUNCTYPE(ctypes.c_int)(engine.get_function_address(name))
 
     def _instantiate(self, path: Path) -> None:
+        import wasmtime
+
         self.store = wasmtime.Store()
         module = wasmtime.Module.from_file(self.store.engine, str(path))
         kinds = {"fmodf": wasmtime.ValType.f32(), "fmod": wasmtime.ValType.f64()}

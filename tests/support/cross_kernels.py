@@ -42,6 +42,8 @@ PROGRAMS: dict[str, Callable[[], lt.Tensor]] = {
     "float16": lambda: given(500, dtype=lt.float16) * 2 + given(500, dtype=lt.float16),
     "bfloat16": lambda: given(40, 50, dtype=lt.bfloat16) @ given(50, 33, dtype=lt.bfloat16),
     "int64 division": lambda: given(500, dtype=lt.int64) // given(500, dtype=lt.int64),
+    "narrow integers": lambda: given(9, 130, dtype=lt.uint8).int() @ given(
+        40, 130, dtype=lt.int8).int().T,
     "sort": lambda: given(20, 16).sort(1).values,
     "transpose": lambda: given(65, 130).T.contiguous(),
     "gather": lambda: given(50, 8)[given(40, dtype=lt.int64)],

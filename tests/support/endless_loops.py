@@ -48,7 +48,7 @@ def a_tensor_and_its_view(rounds: int) -> Iterator[None]:
     assert x.tolist() == [rounds, 2 * rounds, 2 * rounds, 2 * rounds]
 
 
-@loop(500)
+@loop(1200)
 def views_in_rotation(rounds: int) -> Iterator[None]:
     x = lt.zeros(4, dtype=lt.int64)
     for i in range(rounds):

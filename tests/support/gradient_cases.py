@@ -8,6 +8,7 @@ import pytest
 from numeric_gradients import Inputs
 
 from lazyten.ir import dtype as dt
+from lazyten.ir.collective import KINDS, Collective, collective
 from lazyten.ir.node import (
     Node,
     cast,
@@ -56,6 +57,21 @@ def scattering(combiner: Op | None, *given: int) -> Build:
     return lambda base, values: scatter(base, 2, positions(*given), values, combiner)
 
 
+class Alone:
+    """A group of one rank."""
+
+    rank, size = 0, 1
+
+
+def together(kind: str) -> Build:
+    """A collective of one rank; those of several are checked by several (tests/distributed)."""
+    ranks = {"broadcast": (0,), "reduce": (0,), "exchange": (0, 0)}.get(kind, ())
+    reduction = "sum" if KINDS[kind].reduces else ""
+    what = Collective(kind, Alone(), "cpu", reduction, ranks)  # type: ignore[arg-type]
+    return lambda x: reshape(collective(what, reshape(x, (1, *x.shape)) if KINDS[kind].takes
+                                        else x), x.shape)
+
+
 def choose(a: Node, b: Node) -> Node:
     condition = elementwise(Op.CMPLT, a, const(0.5, a.dtype, a.shape))
     return elementwise(Op.WHERE, condition, a, b)
@@ -101,6 +117,7 @@ ROWS: dict[Op, list[tuple[Build, list[tuple[float, float]]]]] = {
                  (scattering(Op.MAX, 3, 1, 1, -3), [(-2, 2), (-2, 2)])],
     Op.CONTIGUOUS: [(lambda x: make(Op.CONTIGUOUS, x.dtype, (x,)), [(-2, 2)])],
     Op.COPY: [(lambda x: make(Op.COPY, x.dtype, (x,), ("cpu", "interpreter")), [(-2, 2)])],
+    Op.COLLECTIVE: [(together(kind), [(-2, 2)]) for kind in KINDS],
     Op.LEAF: [(lambda x: make(Op.LEAF, x.dtype, (x,), 77), [(-2, 2)])],
 }
 SHAPE = (2, 3, 4)

@@ -575,15 +575,26 @@ def parameter_lists(T: Any) -> Any:
     return (*found, text.replace("torch.", "").replace("lazyten.", ""))
 
 
-@gives((["a", "b", "c"], ["a", "b"], True, 7, [1.0], ["b", "c"], True, None, [2.0], 0))
+@gives((["b", "a"], ["a", "b", "c"], ["a", "b"], True, 7, [1.0], ["b", "c"], True, None, [2.0], 0))
 def parameter_dicts(T: Any) -> Any:
-    net = T.nn.ParameterDict({"a": T.ones(1), "b": T.nn.Parameter(T.ones(2))})
+    ordered = T.nn.ParameterDict(OrderedDict(b=T.ones(1), a=T.ones(1)))
+    net = T.nn.ParameterDict({"b": T.nn.Parameter(T.ones(2)), "a": T.ones(1)})
     net["c"] = 7
-    found = [list(net), names(net.named_parameters()), "a" in net, net["c"],
+    found = [list(ordered), list(net), names(net.named_parameters()), "a" in net, net["c"],
              net.pop("a").tolist(), list(net.keys()), fails(lambda: net["a"], AttributeError),
              net.get("z"), net.setdefault("d", T.full((1,), 2.0)).tolist()]
     net.clear()
     return (*found, len(net))
+
+
+@gives(((12, 20), 12, 20, (3, 2), True))
+def fans_of_weights(T: Any) -> Any:
+    weight, init = T.ones(5, 3, 2, 2), T.nn.init
+    return (init._calculate_fan_in_and_fan_out(weight),
+            init._calculate_correct_fan(weight, "fan_in"),
+            init._calculate_correct_fan(weight, "FAN_OUT"),
+            init._calculate_fan_in_and_fan_out(T.ones(2, 3)),
+            fails(lambda: init._calculate_correct_fan(weight, "fan"), ValueError))
 
 
 @gives(([1, 2], "Sequential", ["b", "c"], [1, 2, 3, 4], [4, 1, 2, 3], 4, [1, 2, 3, 1, 2, 3],

@@ -37,7 +37,7 @@ OUTSIDE = named("lt", """
     as_tensor asarray can_cast checkpoint empty_cache explain from_dlpack from_numpy frombuffer
     get_default_dtype get_float32_matmul_precision get_num_threads get_rng_state grad initial_seed
     export is_autocast_enabled is_grad_enabled jit load_decisions load_safetensors manual_seed
-    memory_stats profile promote_types reset_peak result_type save_safetensors seed
+    memory_stats profile promote_types quantize reset_peak result_type save_safetensors seed
     set_default_dtype set_float32_matmul_precision set_num_threads set_rng_state
     tune view vmap are_deterministic_algorithms_enabled compile get_default_device
     get_num_interop_threads load
@@ -114,6 +114,8 @@ SPECIAL: dict[str, Arguments] = {
     "lt.split_with_sizes_copy": (f, (1, 2), 1), "lt.unsafe_split_with_sizes": (f, (1, 2), 1),
     "lt.unfold_copy": (f, 1, 2, 1), "lt.select_copy": (f, 1, 2), "lt.polygamma": (1, f),
     "Tensor.polygamma_": (f, 1),
+    "lt.fake_quantize_per_channel_affine": (f, v + 0.01, np.array([0, 2, 5], np.int32), 1, 0, 15),
+    "lt.fake_quantize_per_tensor_affine": (f, 0.05, 3, 0, 15),
     "lt.masked_scatter": (f, f > 0.5, g), "lt.narrow": (f, 1, 1, 2), "lt.randint": (0, 5, (2, 3)),
     "lt.scatter_reduce": (f, 0, at, g, "sum"), "lt.select_scatter": (f, g[:, 0], 1, 2),
     "lt.split_with_sizes": (f, (1, 2), 1), "lt.unflatten": (f, 1, (3, 1)),

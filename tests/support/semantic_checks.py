@@ -289,7 +289,9 @@ def with_default(m: Any) -> Any:
     """The dtypes of new tensors while float64 is the default."""
     m.set_default_dtype(m.float64)
     try:
-        return [x.dtype == m.float64 for x in (m.tensor([1.0]), m.zeros(1), m.tensor([1]) / 2)]
+        return [x.dtype == m.float64 for x in (
+            m.tensor([1.0]), m.zeros(1), m.tensor([1]) / 2, m.logspace(0, 1, 3),
+            m.linspace(0, 1, 3), m.hann_window(4), m.tensor([1]).sqrt(), m.tensor([1]) * 1.5)]
     finally:
         m.set_default_dtype(m.float32)
 
@@ -306,6 +308,10 @@ PRODUCTS: dict[str, Check] = {
             (t.i * 30).to(m.int8), t.b, (t.f * 100).to(m.float16))],
     "einsum of batches": lambda m, t: m.einsum("bij,bjk->bik", t.c, t.e),
     "einsum of a list": lambda m, t: m.einsum("i,i->", [t.v, t.w]),
+    "einsum by numbers of axes": lambda m, t: (
+        m.einsum(t.f, [0, 1], t.m, [1, 2], [2, 0]), m.einsum(t.f, [1, 0]),
+        m.einsum(t.f, (27, 1), t.g, (27, 1)), m.einsum(t.c, [..., 3], t.e[0], [3, 51], [51, ...]),
+        m.einsum(t.m, [0, 0], [])),
     "the gradient of einsum": lambda m, t: gradient_of(
         t.f, lambda x: m.einsum("ij,kj,ik->k", x, t.m, x[:, :3])),
     "outer, ger": lambda m, t: (t.v.outer(t.w), t.v.ger(t.w)),

@@ -13,7 +13,7 @@ from tensor_values import assert_alike
 from torch_if_there import torch
 
 import lazyten as lt
-from lazyten import autograd
+from lazyten import autograd, nn
 from lazyten.testing import peak_bytes
 
 VALUES = np.array([0.5, -1.5, 2.0])
@@ -287,6 +287,14 @@ class Wrong(Exponential):
         return g * ctx.saved_tensors[0] * 1.01
 
 
+class WithMoreNone(Exponential):
+    """Gives None for arguments that apply() was not given."""
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return g * ctx.saved_tensors[0], None, None
+
+
 class TooMany(Exponential):
     """Gives two gradients for one argument."""
 
@@ -328,6 +336,10 @@ def test_a_function_may_be_differentiated_once_only(device: str) -> None:
 def test_a_function_that_gives_too_many_gradients_is_named(device: str) -> None:
     with pytest.raises(lt.GradientError, match=r"TooMany.backward gave 2 gradients for 1"):
         TooMany.apply(leaf(device)).sum().backward()
+
+
+def test_none_for_arguments_that_were_left_out_may_be_given(device: str) -> None:
+    assert autograd.gradcheck(WithMoreNone.apply, (leaf(device),))
 
 
 def test_what_a_function_saves_is_not_changed_by_writes(device: str) -> None:
@@ -572,3 +584,19 @@ def test_a_checkpoint_updates_statistics_twice_as_in_pytorch(how: str, jitted: b
     for mine, other in zip(checkpointed(lt, how, jitted), checkpointed(torch, how, False),
                            strict=True):
         np.testing.assert_allclose(mine, other, rtol=1e-5, atol=1e-6)
+
+
+def test_gradients_are_asked_for_by_anything_that_can_be_walked() -> None:
+    layer = nn.Linear(2, 3)
+    loss = layer(lt.ones(1, 2)).pow(2).sum()
+    expected = [g.tolist() for g in autograd.grad(loss, [*layer.parameters()], retain_graph=True)]
+    for inputs in (layer.parameters(), dict(layer.named_parameters()).values(),
+                   (p for p in layer.parameters())):
+        found = autograd.grad(iter([loss]), inputs, retain_graph=True)
+        assert [g.tolist() for g in found] == expected
+    rows = autograd.grad(layer(lt.ones(2)), layer.parameters(), lt.eye(3), is_grads_batched=True)
+    assert [row.shape for row in rows] == [(3, 3, 2), (3, 3)]
+    loss.backward(retain_graph=True, inputs=layer.bias)
+    assert layer.weight.grad is None and layer.bias.grad is not None
+    autograd.backward(iter([loss]), inputs=layer.parameters())
+    assert layer.weight.grad is not None and layer.weight.grad.tolist() == expected[0]

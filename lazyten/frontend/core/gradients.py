@@ -31,14 +31,14 @@ class Gradients(Writing[Tensor]):
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
         if value is None:
-            tracing.gradient_used(self, replaced=True)
+            tracing.gradient_used(self, "cleared")
             self._grad = None
             return
         self._tensor(value, "grad =")
         if value.shape != self.shape or value.dtype is not self.dtype:
             raise GradientError(f"grad = a tensor of {value.dtype.name} {value.shape}: it must be "
                                 f"like this one, {self.dtype.name} {self.shape}")
-        tracing.gradient_used(self, replaced=True)
+        tracing.gradient_used(self, "replaced")
         self._grad = value
 
     def _collect(self, part: Node, create_graph: bool = False) -> Storage:

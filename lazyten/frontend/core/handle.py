@@ -8,7 +8,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from lazyten.autodiff.hooks import RemovableHandle
+from lazyten.autodiff.hooks import RemovableHandle, walk
 from lazyten.execution import background
 from lazyten.execution.lineage import Lineage
 from lazyten.frontend.core.in_place import shown_as
@@ -106,6 +106,15 @@ class Handle(Generic[Tensor]):
                                requires and node.dtype.is_float)
         return result
 
+    @staticmethod
+    def _gradient(node: Node, device: str) -> Tensor:
+        """A gradient on its way, for a user's function: no gradient flows through it unless the
+        walk is differentiated."""
+        flows = walk.is_differentiable
+        result: Tensor = Handle._of(node if flows else make(Op.DETACH, node.dtype, (node,)), device,
+                                    flows)
+        return result
+
     def _given(self, node: Node, *others: Handle[Any]) -> Tensor:
         """What an operation on this tensor and others gives."""
         return self._result(node, self, *others)
@@ -123,13 +132,21 @@ class Handle(Generic[Tensor]):
         tracing.refuse(f"copying a tensor from '{self.device}' to '{device}'",
                        "copy it outside, and give it as an argument")
         node = make(Op.COPY, self.dtype, (self.node,), (self.device, device))
-        return self._of(node, device, self.requires_grad and is_grad_enabled())
+        flows = self.requires_grad and is_grad_enabled()
+        return self._of(node if flows else make(Op.DETACH, node.dtype, (node,)), device, flows)
 
     def detach(self) -> Tensor:
         """The same values (the same storage), through which no gradient flows."""
         return self._view(self._storage, self._moves, Lineage())
 
-    detach_ = shown_as(detach)
+    def detach_(self) -> Self:
+        """detach, of this tensor itself; a leaf collects no gradients any more. Gives it."""
+        if self.requires_grad and self.is_leaf:
+            return self.requires_grad_(False)
+        self._becomes_detached()
+        return self
+
+    _becomes_detached = shown_as(detach)
 
     # ---- what it is ------------------------------------------------------------------------------
 

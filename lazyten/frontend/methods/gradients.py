@@ -2,7 +2,7 @@
 leaf."""
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from weakref import finalize, ref
 
@@ -27,7 +27,8 @@ class GradientMethods(TensorCore[Tensor]):
     __slots__ = ()
 
     def backward(self, gradient: Tensor | None = None, retain_graph: bool | None = None,
-                 create_graph: bool = False, inputs: Sequence[Tensor] | None = None) -> None:
+                 create_graph: bool = False,
+                 inputs: Tensor | Iterable[Tensor] | None = None) -> None:
         """Add the gradient of this tensor to `.grad` of every leaf that it was computed from, or of
         those among `inputs`.
 
@@ -41,9 +42,11 @@ class GradientMethods(TensorCore[Tensor]):
                 and recorded_gradients.backward(self, retained):
             return
         cotangent, node = self._cotangent(gradient, create_graph), self.node
-        wanted = None if inputs is None else {self._leaf_among(t) for t in inputs}
-        self._add_to_leaves([(leaf.arg, part) for leaf, part
-                             in _gradient.leaf_gradients(node, cotangent)
+        among: Any = [inputs] if isinstance(inputs, TensorCore) else inputs
+        wanted = None if among is None else {self._leaf_among(t) for t in among}
+        with hooks.users_walk(create_graph):
+            parts = _gradient.leaf_gradients(node, cotangent)
+        self._add_to_leaves([(leaf.arg, part) for leaf, part in parts
                              if wanted is None or leaf.arg in wanted], retained, create_graph)
 
     def _add_to_leaves(self, parts: Sequence[tuple[int, Node]], retain_graph: bool,
@@ -55,6 +58,7 @@ class GradientMethods(TensorCore[Tensor]):
             if owner is not None:
                 touched.append(owner._collect(indexing.apply(owner._moves, part), create_graph))
                 hooks.accumulated(leaf_id, owner)
+        hooks.finished()
         if not retain_graph:
             self._free_graph()
         group = tuple(ref(s) for s in touched)

@@ -15,7 +15,8 @@ from lazyten.ir.node import toposort
 from lazyten.ir.ops import Op
 from lazyten.storage import tracing
 from lazyten.storage.storage import Storage
-from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
+from lazyten.support.errors import ArgumentError, DTypeError, GradientError, ShapeError
+from lazyten.support.grad_mode import is_grad_enabled
 from lazyten.support.location import Location
 
 Array = np.ndarray[Any, Any]
@@ -262,6 +263,16 @@ class MetadataMethods(TensorCore[Tensor]):
             raise ArgumentError(f"a tensor of {self.dtype.name} as a NumPy array of another type "
                                 f"needs a copy; leave out copy=False")
         return array
+
+    def __array_wrap__(self, array: Array, context: Any = None, return_scalar: bool = False
+                       ) -> Tensor:
+        """What a function of NumPy gives for a tensor, as a tensor. GradientError where a gradient
+        would end there, as NumPy has none."""
+        if self.requires_grad and is_grad_enabled() and np.asarray(array).dtype.kind == "f":
+            name = context[0].__name__ if context else "a function"
+            raise GradientError(f"{name} of NumPy for a tensor that requires gradients: its result "
+                                f"has none; use lazyten's function, or give x.detach()")
+        return type(self)._copy_of(np.asarray(array), device=self.device)
 
 
 def _computed(x: TensorCore[Tensor], operation: str) -> Storage:

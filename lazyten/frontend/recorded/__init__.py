@@ -7,6 +7,8 @@ compute them (execution/frame_runs.py).
 Files, in reading order:
 
 - lookup.py: Looking up operations: what methods and functions that give tensors are wrapped in.
+- families.py: Operations that differ from step to step in nothing but numbers of Python.
+- regions.py: Views that begin at another place each time, such as a batch's rows of the data.
 - keys.py: What an operation is looked up by: its arguments, tensors as the templates that they
   have.
 - lifting.py: Values that came about outside of a frame are made known in it: their graphs over real

@@ -10,6 +10,7 @@ from lazyten.execution.lineage import Lineage
 from lazyten.frontend.core import handle
 from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.recorded.keys import Value
+from lazyten.frontend.recorded.regions import within
 from lazyten.ir.dtype import DType, Scalar
 from lazyten.ir.node import Node
 from lazyten.storage.deferred import defer, deferred
@@ -30,12 +31,14 @@ class Fresh:
 @dataclass(frozen=True, slots=True)
 class View:
     """A result that is a view of an operand's storage. shares: whether gradients flow through it as
-    through the operand; else it is detached, or attached, on its own."""
+    through the operand; else it is detached, or attached, on its own. of_region: the moves go on
+    from the operand's, a region's, wherever that begins."""
 
     operand: int
     moves: Any
     detached: bool
     shares: bool
+    of_region: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +101,11 @@ def repeated(frame: Frame, entry: Entry, operands: Sequence[Handle[Any]]) -> Any
             made.append(operands[result.operand])
         elif type(result) is View:
             x = operands[result.operand]
-            made.append(Handle._view(x._storage, result.moves, x._lineage if result.shares else
-                                     Lineage() if result.detached else None))
+            lineage = x._lineage if result.shares else Lineage() if result.detached else None
+            view = within(x, result.moves) if result.of_region else \
+                Handle._view(x._storage, result.moves, None)
+            view._lineage = lineage
+            made.append(view)
         else:
             assert type(result) is Fresh
             value = result.value

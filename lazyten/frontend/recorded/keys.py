@@ -14,6 +14,7 @@ from lazyten.execution import frame_runs
 from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.core.memory_format import MemoryFormat
 from lazyten.frontend.recorded.lifting import lift
+from lazyten.frontend.recorded.regions import Region
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node
 from lazyten.ir.ops import Op
@@ -34,7 +35,8 @@ _PLAIN = frozenset({int, bool, str, type(None), DType, MemoryFormat, type(...), 
 
 class Value:
     """A tensor as an operation sees it: its storage's template, the moves that make it a view, and
-    how gradients flow. Equal ones are one."""
+    how gradients flow. Equal ones are one. A region (regions.py) is the template alone, and its
+    moves are None."""
 
     __slots__ = ("__weakref__", "detached", "keeps_graph", "leaf_number", "moves", "template",
                  "was_freed")
@@ -158,6 +160,8 @@ def add_aliases(operands: Sequence[Handle[Any]], key: list[Any]) -> None:
 def value_of(x: Handle[Any], frame: Frame) -> Value | None:
     """What a tensor is in a frame; None if it has no part in it."""
     storage, lineage = x._storage, x._lineage
+    if x._value.__class__ is Region and (source := x._value.source_in(frame, x)) is not None:
+        return interned(source, None, False, None, False, False)
     if lineage is not None and (lineage.carrier is not None or lineage.was_freed) \
             or storage.retaining or storage.device != frame.device:
         return None
@@ -175,7 +179,9 @@ def value_of(x: Handle[Any], frame: Frame) -> Value | None:
         return None
     value = interned(template, x._moves, lineage is not None,
                      frame.leaf_number(storage.leaf_id), keeps_graph, storage.was_freed)
-    x._value, x._moves = value, value.moves
+    x._moves = value.moves
+    if x._value.__class__ is not Region:
+        x._value = value
     return value
 
 

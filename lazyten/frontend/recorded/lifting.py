@@ -92,8 +92,9 @@ def _memory(node: Node) -> Buffer | None:
 def _is_sayable(node: Node) -> bool:
     if node.op is Op.BUFFER:
         return _memory(node) is not None
-    return node.op is not Op.COPY and (node.op is not Op.CUSTOM_GRADIENT
-                                       or sayable.holds_no_value(node.arg))
+    if node.op is Op.CUSTOM_GRADIENT:
+        return sayable.holds_no_value(node.arg)
+    return node.op not in sayable.OF_ONE_STEP
 
 
 def _lifted(node: Node, frame: Frame) -> Node:

@@ -9,6 +9,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 from lazyten.execution import frame_runs
 from lazyten.frontend.core import mixed_precision
 from lazyten.frontend.core.handle import Handle
+from lazyten.frontend.recorded import families
 from lazyten.frontend.recorded.entries import DIRECT, Entry, fresh_tensor, repeated
 from lazyten.frontend.recorded.keys import (
     Value,
@@ -45,6 +46,7 @@ def forget() -> None:
     """Forget all operations, and the programs that computed them."""
     _known.clear()
     _known.fresh = FRESH
+    families.forget()
     frame_runs.forget()
 
 
@@ -80,7 +82,7 @@ def _found(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     name = tuple(key)
     entry = _come_again.get(name) or _known.get(name)
     if entry is None:
-        return _recorded(frame, function, args, kwargs, operands, name)
+        return _new(frame, function, args, kwargs, operands, name)
     if entry is DIRECT or entry.writes and _is_read_alone(entry, operands, name) \
             or entry.constants and not _are_constants(entry):
         return function(*args, **kwargs)
@@ -93,6 +95,26 @@ def _found(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
         if entry is None:
             return _recorded(frame, function, args, kwargs, operands, name)
     return repeated(frame, entry, operands)
+
+
+def _new(frame: Frame, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
+         operands: list[Handle[Any]], name: tuple[Any, ...]) -> Any:
+    """Do an operation that is not known: as one of a family that is, or by itself."""
+    met = None if numbers.node is not None else families.family_of(
+        function, args, kwargs, frame, name)
+    if met is None or met.family.is_exact:
+        return _recorded(frame, function, args, kwargs, operands, name)
+    family = met.family
+    if family.meet(frame, met.key, met.given):
+        for known in family.names:
+            _known.drop(known)
+        family.names.clear()
+        result = families.done(met, function, args, kwargs, frame, operands, _values_of(name))
+        if result is not families.MISSING:
+            return result
+    elif len(family.names) < families.NAMES:
+        family.names.append(name)
+    return _recorded(frame, function, args, kwargs, operands, name)
 
 
 def _recorded(frame: Frame, function: Callable[..., Any], args: tuple[Any, ...],

@@ -82,15 +82,20 @@ class StandIns:
                  values: Sequence[Value]) -> None:
         self.frame, self.operands = frame, operands
         self.made: list[Node] = []
-        self.storages: dict[Storage, Storage] = {}
+        self.storages: dict[Storage | Node, Storage] = {}
         self.tensors: dict[int, Any] = {}
         self.numbers: dict[Storage, int] = {}
+        self.regions: set[int] = set()
+        self.keys: list[Storage | Node] = []
         for number, (x, value) in enumerate(zip(operands, values, strict=True)):
-            real = x._storage
+            template, device = value.template, x._storage.device
+            if value.moves is None:
+                self.regions.add(number)
+            real = template if number in self.regions else x._storage
+            self.keys.append(real)
             stand_in = self.storages.get(real)
             if stand_in is None:
-                template = value.template
-                stand_in = self.storages[real] = Storage(template, real.device, value.keeps_graph)
+                stand_in = self.storages[real] = Storage(template, device, value.keeps_graph)
                 stand_in.leaf_id, stand_in.was_freed = value.leaf_number, value.was_freed
                 self.numbers[stand_in] = number
                 flat = unshaped(template)
@@ -99,8 +104,9 @@ class StandIns:
             elif stand_in._node is not value.template:  # here its graph, there its memory
                 raise Unsayable
             if id(x) not in self.tensors:
-                self.tensors[id(x)] = Handle._view(stand_in, x._moves,
+                self.tensors[id(x)] = Handle._view(stand_in, value.moves or (),
                                                    None if x._lineage is None else Lineage())
+        self.moves = [value.moves or () for value in values]
         self.flags = [(s.leaf_id, s.was_freed) for s in self.storages.values()]
         self.keep_graphs = [s.keeps_graph for s in self.storages.values()]
         self.templates = [s._node for s in self.storages.values()]
@@ -166,11 +172,11 @@ class StandIns:
         """Unsayable if a stand-in, or its storage, was changed in a way that is not a write."""
         if [(s.leaf_id, s.was_freed) for s in self.storages.values()] != self.flags:
             raise Unsayable
-        for x in self.operands:
+        for x, real, moves in zip(self.operands, self.keys, self.moves, strict=True):
             stand_in = self.tensors[id(x)]
             lineage = stand_in._lineage
-            if stand_in._storage is not self.storages[x._storage] \
-                    or stand_in._moves is not x._moves or stand_in._grad is not None \
+            if stand_in._storage is not self.storages[real] \
+                    or stand_in._moves is not moves or stand_in._grad is not None \
                     or lineage is not None and (lineage.carrier is not None or lineage.was_freed) \
                     or (lineage is None) is not (x._lineage is None):
                 raise Unsayable
@@ -188,8 +194,10 @@ class StandIns:
             for number, operand in enumerate(self.operands):
                 stand_in = self.tensors[id(operand)]
                 if stand_in._storage is storage and stand_in._lineage is lineage:
-                    return View(number, x._moves, lineage is not None, True)
-            return View(self.numbers[storage], x._moves, lineage is not None, False)
+                    return View(number, x._moves, lineage is not None, True,
+                                number in self.regions)
+            return View(self.numbers[storage], x._moves, lineage is not None, False,
+                        self.numbers[storage] in self.regions)
         if lineage is not None:
             raise Unsayable
         if storage.__class__ is not Storage or storage.leaf_id is not None or storage.shared \

@@ -16,6 +16,8 @@ from lazyten.ir.ops import Op
 from lazyten.storage.frames import Source
 from lazyten.storage.storage import Buffer
 
+OF_ONE_STEP = (Op.COPY, Op.COLLECTIVE)
+"""What is done outside of kernels, once, where it was recorded."""
 clean: WeakSet[Node] = WeakSet()
 """Nodes that are known to stand over sources and constants alone."""
 
@@ -26,11 +28,13 @@ class Unsayable(Exception):
 
 def are_clean(roots: Sequence[Node], first_serial: int) -> bool:
     """Whether nodes stand over sources and constants alone, or memory that was made since.
-    Unsayable for a copy from another device, and a rule for gradients that belongs to one step."""
+    Unsayable for a copy from another device, a collective, and a rule for gradients that belongs to
+    one step."""
     order = toposort(roots, lambda n: () if n in clean else n.src)
     good = True
     for node in order:
-        if node.op is Op.COPY or node.op is Op.CUSTOM_GRADIENT and not holds_no_value(node.arg):
+        if node.op in OF_ONE_STEP \
+                or node.op is Op.CUSTOM_GRADIENT and not holds_no_value(node.arg):
             raise Unsayable
         if node.op is Op.BUFFER and not isinstance(node.arg, Source):
             made_now = isinstance(node.arg, Buffer) and node.arg.serial >= first_serial

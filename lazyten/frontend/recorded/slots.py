@@ -62,8 +62,10 @@ class OnTensor:
         self.hook, self.device, self.shape, self.dtype = hook, x.device, x.shape, x.dtype
 
     def __call__(self, gradient: Node) -> Node | None:
-        result = self.on(Handle._of(gradient, self.device))
-        return None if result is None else result.detach().node
+        result = self.on(Handle._gradient(gradient, self.device))
+        if result is None:
+            return None
+        return result.node if hooks.walk.is_differentiable else result.detach().node
 
     def on(self, gradient: Handle[Any]) -> Handle[Any] | None:
         """What the hook gives. GradientError if that is no gradient of the tensor."""
@@ -151,9 +153,9 @@ class Calls:
         return found
 
     def _hooks_of(self, node: Node) -> list[Any]:
-        table = hooks.of_leaves().get(self.frame.leaf_id(node.arg)) if node.op is Op.LEAF \
-            else self.frame.hooks.get(node)
-        return [hook for _, hook in sorted((table or {}).items())]
+        table = hooks.of_leaf(self.frame.leaf_id(node.arg)) if node.op is Op.LEAF \
+            else self.frame.hooks.get(node, {})
+        return [hook for _, hook in sorted(table.items())]
 
     def _pulled_back(self, node: Node, cotangent: Node,
                      given: Handle[Any]) -> tuple[Node | None, ...]:

@@ -171,10 +171,19 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
     if count == 1:
         raise ShapeError(f"batch_norm of shape {input.shape}: there is one value a channel, which "
                          f"has no variance; train with more than one")
-    axes = (0, *range(2, input.ndim))
-    mean, centred, variance = _moments(_wide(input), axes)
+    moments = _moments(_wide(input), (0, *range(2, input.ndim)))
+    return by_moments(input, running_mean, running_var, weight, bias, momentum, eps, moments,
+                      count / max(count - 1, 1))
+
+
+def by_moments(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None,
+               weight: Tensor | None, bias: Tensor | None, momentum: float | Tensor, eps: float,
+               moments: tuple[Tensor, Tensor, Tensor], unbiased: float | Tensor) -> Tensor:
+    """batch_norm in training. moments: the mean of each channel, the input without it, and the
+    variance; unbiased: what makes that a sample's."""
+    mean, centred, variance = moments
     _update_running(running_mean, mean, momentum)
-    _update_running(running_var, variance * (count / max(count - 1, 1)), momentum)
+    _update_running(running_var, variance * unbiased, momentum)
     return _scaled(centred, variance, _channels_first(weight, input), _channels_first(bias, input),
                    eps)._cast(input.dtype)
 

@@ -52,7 +52,7 @@ from lazyten.nn.modules.activation import (
     Tanhshrink,
     Threshold,
 )
-from lazyten.nn.modules.batchnorm import BatchNorm1d, BatchNorm2d, BatchNorm3d, SyncBatchNorm
+from lazyten.nn.modules.batchnorm import BatchNorm1d, BatchNorm2d, BatchNorm3d
 from lazyten.nn.modules.conv import (
     Conv1d,
     Conv2d,
@@ -299,7 +299,6 @@ __all__ = [
     "Softplus",
     "Softshrink",
     "Softsign",
-    "SyncBatchNorm",
     "Tanh",
     "Tanhshrink",
     "Threshold",

@@ -7,11 +7,13 @@ from lazyten.frontend import functions
 from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.ir import dtype as dt
 from lazyten.nn import functional as F
-from lazyten.nn.module import Module
 from lazyten.nn.modules.base import Layer, check_counts, set_constant
 from lazyten.nn.parameter import Parameter
-from lazyten.support.errors import ArgumentError, ShapeError
+from lazyten.pytorch.modules import later as _later
+from lazyten.support.errors import ShapeError
 from lazyten.support.grad_mode import no_grad
+
+__getattr__ = _later("lazyten.nn.modules.batchnorm")
 
 
 class _NormBase(Layer):
@@ -93,9 +95,12 @@ class _BatchNorm(_NormBase):
                     momentum = 1.0 / self.num_batches_tracked.double()
         by_batch = self.training or (self.running_mean is None and self.running_var is None)
         kept = not self.training or self.track_running_stats
-        return F.batch_norm(input, self.running_mean if kept else None,
-                            self.running_var if kept else None, self.weight, self.bias, by_batch,
-                            momentum, self.eps)
+        return self._normalized(input, self.running_mean if kept else None,
+                                self.running_var if kept else None, by_batch, momentum)
+
+    def _normalized(self, input: Tensor, mean: Tensor | None, var: Tensor | None, by_batch: bool,
+                    momentum: float | Tensor) -> Tensor:
+        return F.batch_norm(input, mean, var, self.weight, self.bias, by_batch, momentum, self.eps)
 
 
 class BatchNorm1d(_BatchNorm):
@@ -119,39 +124,3 @@ class BatchNorm3d(_BatchNorm):
     """BatchNorm1d of (batch, channels, depth, height, width)."""
 
     _ranks: ClassVar[dict[int, str]] = {5: "(batch, channels, depth, height, width)"}
-
-
-class SyncBatchNorm(_BatchNorm):
-    """BatchNorm of (batch, channels, ..), whose batch in PyTorch is that of all processes; there is
-    one here."""
-
-    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1,
-                 affine: bool = True, track_running_stats: bool = True, process_group: None = None,
-                 device: str | None = None, dtype: DTypeLike | None = None, *, bias: bool = True
-                 ) -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype,
-                         bias=bias)
-        if process_group is not None:
-            raise ArgumentError("SyncBatchNorm: there is one process, and no group of them; leave "
-                                "process_group out")
-        self.process_group = process_group
-
-    def _check_input_dim(self, input: Tensor) -> None:
-        if input.ndim < 2:
-            raise ShapeError(f"SyncBatchNorm: the input has shape {input.shape}; it needs (batch, "
-                             f"channels, ..)")
-
-    @classmethod
-    def convert_sync_batchnorm(cls, module: Module, process_group: None = None) -> Module:
-        """The module with each batch normalization made one of this class, with the same
-        parameters and buffers."""
-        made = module
-        if isinstance(module, _BatchNorm):
-            made = cls(module.num_features, module.eps, module.momentum, module.affine,
-                       module.track_running_stats, process_group, bias=module.bias is not None)
-            made._parameters.update(module._parameters)
-            made._buffers.update(module._buffers)
-            made.training = module.training
-        for name, child in module.named_children():
-            made.add_module(name, cls.convert_sync_batchnorm(child, process_group))
-        return made

@@ -15,10 +15,11 @@ Files, in reading order:
   a greatest singular value of 1.
 - weight_norm.py: `weight_norm` with the older names of its parts, name_g and name_v.
 - spectral_norm.py: `spectral_norm` with the older names of its parts: name_orig, name_u and name_v.
+- prune.py: Pruning: weights of a module that are held at 0, under PyTorch's names.
 - fusion.py: A batch normalization in use, made part of the layer before it.
 - init.py: A module whose parameters are set later.
 """
-from lazyten.nn.utils import parametrizations, parametrize, rnn
+from lazyten.nn.utils import parametrizations, parametrize, prune, rnn
 from lazyten.nn.utils.clip_grad import (
     clip_grad_norm,
     clip_grad_norm_,
@@ -42,7 +43,7 @@ __getattr__ = _later("lazyten.nn.utils")
 __all__ = [
     "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_",
     "fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights",
-    "get_total_norm", "parameters_to_vector", "parametrizations", "parametrize",
+    "get_total_norm", "parameters_to_vector", "parametrizations", "parametrize", "prune",
     "remove_spectral_norm", "remove_weight_norm", "rnn", "skip_init", "spectral_norm",
     "vector_to_parameters", "weight_norm",
 ]

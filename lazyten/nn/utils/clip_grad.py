@@ -3,9 +3,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from lazyten.distributed.functional import all_gather
+from lazyten.distributed.group import Group
 from lazyten.frontend import functions
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.functions.distances import vector_norm
+from lazyten.nn.sharded_parameter import sharing
 from lazyten.operators.math import shapes
 from lazyten.support.errors import DTypeError, GradientError
 from lazyten.support.grad_mode import no_grad
@@ -34,13 +37,21 @@ def get_total_norm(tensors: Tensors, norm_type: float = 2.0, error_if_nonfinite:
 
     error_if_nonfinite: GradientError for NaN or infinity, for which the norm is read.
     """
-    given = _listed(tensors, "get_total_norm")
+    return _total_norm(_listed(tensors, "get_total_norm"), norm_type, error_if_nonfinite, None)
+
+
+@no_grad()
+def _total_norm(given: list[Tensor], norm_type: float, error_if_nonfinite: bool,
+                group: Group | None) -> Tensor:
+    """get_total_norm of parts that the ranks of a group have, if there is one."""
     order = shapes.as_number(norm_type, "get_total_norm", "norm_type")
     if not given:
         return functions.tensor(0.0)
     norms = [vector_norm(t.reshape(-1), order, 0, "get_total_norm").to(device=given[0].device)
              for t in given]
     total = vector_norm(functions.cat(norms), order, 0, "get_total_norm").reshape(())
+    if group is not None:
+        total = vector_norm(all_gather(total, group), order, 0, "get_total_norm")
     if error_if_nonfinite and not total.isfinite().item():
         raise GradientError(f"get_total_norm: the norm of order {norm_type} of the gradients is "
                             f"{total.item()}, so they cannot be clipped; look for what makes it "
@@ -61,9 +72,11 @@ def clip_grads_with_norm_(parameters: Tensors, max_norm: float, total_norm: Tens
 def clip_grad_norm_(parameters: Tensors, max_norm: float, norm_type: float = 2.0,
                     error_if_nonfinite: bool = False, foreach: bool | None = None) -> Tensor:
     """Scale the gradients of parameters in place so that their norm, as of one vector, is max_norm
-    at most; gives the norm that they had, as get_total_norm() does."""
+    at most; gives the norm that they had, as get_total_norm() does. Of parameters that are shared
+    out (fully_shard) it is that of all ranks' parts, which all call this."""
     given = _listed(parameters, "clip_grad_norm_")
-    total = get_total_norm(_gradients(given, "clip_grad_norm_"), norm_type, error_if_nonfinite)
+    total = _total_norm(_gradients(given, "clip_grad_norm_"), norm_type, error_if_nonfinite,
+                        sharing(given))
     clip_grads_with_norm_(given, max_norm, total)
     return total
 

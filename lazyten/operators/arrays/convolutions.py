@@ -1,7 +1,11 @@
 """Convolutions over any number of axes, and transposed ones, which are gradients of those."""
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lazyten.autodiff.gradient import vjp
+from lazyten.ir import dtype as dt
+from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, cast, const, expand, make, move, reduce, reshape
 from lazyten.ir.ops import Op
 from lazyten.operators.arrays import joining
@@ -18,8 +22,8 @@ def convolution(x: Node, weight: Node, bias: Node | None, stride: Sizes, padding
     """Cross-correlation of x (batch, in, *spatial) with weight (out, in / groups, *kernel).
 
     Gives (batch, out, *windows): the sum over input channels of the group and taps of input times
-    weight, plus bias (out,); of 16-bit floats in float32, rounded once. Raises ShapeError and
-    DTypeError if they do not fit.
+    weight, plus bias (out,); of 16-bit floats in float32, rounded once, of int32 and int64 exactly,
+    as long as they hold the sum. Raises ShapeError and DTypeError if they do not fit.
     """
     spatial = len(weight.shape) - 2
     operation = f"conv{spatial}d"
@@ -49,7 +53,7 @@ def transposed(x: Node, weight: Node, bias: Node | None, stride: Sizes, padding:
     (out,) is added. Raises ShapeError, DTypeError and ArgumentError if they do not fit.
     """
     operation = f"conv_transpose{len(weight.shape) - 2}d"
-    _check_operands(x, weight, operation)
+    _check_operands(x, weight, operation, ())
     channels, per_group = weight.shape[:2]
     if groups < 1 or channels % groups:
         raise ArgumentError(f"{operation}: groups={groups} must divide the {channels} input "
@@ -139,7 +143,7 @@ def _plus_bias(x: Node, bias: Node | None) -> Node:
 
 def _check_convolution(x: Node, weight: Node, bias: Node | None, groups: int,
                        operation: str) -> None:
-    _check_operands(x, weight, operation)
+    _check_operands(x, weight, operation, (dt.int32, dt.int64))
     out, per_group = weight.shape[:2]
     if groups < 1 or x.shape[1] % groups or out % groups:
         raise ArgumentError(f"{operation}: groups={groups} must divide the {x.shape[1]} input and "
@@ -151,14 +155,15 @@ def _check_convolution(x: Node, weight: Node, bias: Node | None, groups: int,
     _check_bias(x, bias, out, operation)
 
 
-def _check_operands(x: Node, weight: Node, operation: str) -> None:
+def _check_operands(x: Node, weight: Node, operation: str, integers: Sequence[DType]) -> None:
     spatial = len(weight.shape) - 2
     if len(x.shape) != spatial + 2:
         raise ShapeError(f"{operation}: the input has shape {x.shape}; it needs {spatial + 2} axes "
                          f"(batch, channels, {spatial} spatial) for a weight of {weight.shape}")
-    if x.dtype is not weight.dtype or not x.dtype.is_float:
+    if x.dtype is not weight.dtype or not (x.dtype.is_float or x.dtype in integers):
+        or_whole = "".join(f", or both {d.name}" for d in integers)
         raise DTypeError(f"{operation}: the input is {x.dtype.name} and the weight "
-                         f"{weight.dtype.name}; both must be of one float type")
+                         f"{weight.dtype.name}; both must be of one float type{or_whole}")
     if 0 in weight.shape[2:]:
         raise ShapeError(f"{operation}: the weight has shape {weight.shape}; kernel sizes are 1 or "
                          f"more")
@@ -167,7 +172,7 @@ def _check_operands(x: Node, weight: Node, operation: str) -> None:
 def _check_bias(x: Node, bias: Node | None, out: int, operation: str) -> None:
     if bias is not None and bias.dtype is not x.dtype:
         raise DTypeError(f"{operation}: the bias is {bias.dtype.name} and the input "
-                         f"{x.dtype.name}; both must be of one float type")
+                         f"{x.dtype.name}; both must be of one type")
     if bias is not None and bias.shape != (out,):
         raise ShapeError(f"{operation}: the bias has shape {bias.shape}; it needs ({out},), one "
                          f"element an output channel")

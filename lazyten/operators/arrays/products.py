@@ -7,7 +7,7 @@ left to right, and a label is summed as soon as no later array has it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import SupportsIndex
+from typing import Any, SupportsIndex
 
 from lazyten.ir import dtype as dt
 from lazyten.ir.movement import Moves
@@ -97,6 +97,29 @@ def _without_repeats(shape: Shape, labels: Labels) -> tuple[Moves, Labels]:
                 chain.move(op, arg)
             labels = (*(own for i, own in enumerate(labels) if i not in (first, second)), label)
     return tuple(chain.moves), labels
+
+
+def equation_of(given: Sequence[Any]) -> tuple[Any, tuple[Any, ...]]:
+    """The equation and the operands that operands with the numbers of their axes mean: x, [0, 1],
+    y, [1, 2], and perhaps [0, 2]. ArgumentError for what is no number of an axis; what is no such
+    list is left to be refused."""
+    lines = list(given[1::2]) + [given[-1]] * (len(given) % 2)
+    if not all(isinstance(line, list | tuple) for line in lines) or len(given) < 2:
+        return given[0], tuple(given[1:])
+    terms = ["".join(_letter(label, line) for label in line) for line in lines]
+    operands = tuple(given[:len(given) - len(given) % 2:2])
+    inputs = ",".join(terms[:len(operands)])
+    return "->".join([inputs, *terms[len(operands):]]), operands
+
+
+def _letter(label: object, line: Sequence[Any]) -> str:
+    """What stands for the number of an axis: letters in alphabetical order, first large ones."""
+    if label is ...:
+        return "..."
+    if isinstance(label, bool) or not isinstance(label, int) or not 0 <= label < 52:
+        raise ArgumentError(f"einsum: {line!r:.40} has {label!r:.20}; the axes of an operand are "
+                            f"numbers from 0 to 51, and ... for those that broadcast")
+    return chr((65 if label < 26 else 71) + label)
 
 
 def _parsed(equation: str, operands: Sequence[Node]) -> tuple[list[Labels], Labels]:

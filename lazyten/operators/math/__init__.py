@@ -7,6 +7,8 @@ Files, in reading order:
 - shapes.py: Checks of what users give as axes, shapes and sizes, with messages for users.
 - elementwise.py: Elementwise operations as users know them: operands of any dtype and shape,
   broadcast, promoted.
+- number_tape.py: Numbers of Python that differ from time to time: inputs of a program, not a
+  program each.
 - special.py: Elementary and special functions, as graphs of the few ops of the op table.
 - inverse_functions.py: Inverse trigonometric and hyperbolic functions, and functions of two
   floats, as graphs of ops.

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sized
 
+from lazyten.distributed import state
 from lazyten.random import Generator
 from lazyten.support.errors import ArgumentError
 from lazyten.utils.data.sampler import Sampler, check_count, host_permutation
@@ -10,16 +11,19 @@ from lazyten.utils.data.sampler import Sampler, check_count, host_permutation
 
 class DistributedSampler(Sampler[int]):
     """The indices of process `rank` of num_replicas: every num_replicas-th, of a random order that
-    all have in common. Each gets as many: some come twice, or are dropped if drop_last.
+    all have in common. Each gets as many: some come twice, or are dropped if drop_last. What is
+    left out is as distributed.init() has found it.
 
     Call set_epoch() before each epoch, or the order is the same in all of them.
     """
 
     def __init__(self, dataset: Sized, num_replicas: int | None = None, rank: int | None = None,
                  shuffle: bool = True, seed: int = 0, drop_last: bool = False) -> None:
-        if num_replicas is None or rank is None:
-            raise ArgumentError("DistributedSampler: there are no process groups to ask; give "
-                                "num_replicas and rank")
+        if (num_replicas is None or rank is None) and not state.is_initialized():
+            raise ArgumentError("DistributedSampler: distributed.init() was not called, so there "
+                                "are no ranks to ask; call it, or give num_replicas and rank")
+        num_replicas = state.size() if num_replicas is None else num_replicas
+        rank = state.rank() if rank is None else rank
         self.num_replicas = check_count("DistributedSampler", "num_replicas", num_replicas)
         if not 0 <= rank < num_replicas:
             raise ArgumentError(f"DistributedSampler: rank={rank} of num_replicas={num_replicas}; "

@@ -14,6 +14,7 @@ import pytest
 from changing_programs import Values, anew
 
 import lazyten as lt
+from lazyten.execution import frame_runs
 from lazyten.storage.frames import Frame
 
 
@@ -31,6 +32,38 @@ def test_what_was_recorded_in_one_thread_is_read_in_another() -> None:
         thread.join()
         assert y.tolist() == [4, 7]
     assert results == [[8, 14]] * 3
+
+
+def test_a_value_that_another_thread_computes_while_a_program_is_made(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    x = lt.tensor([1.0, 2.0]).realize()
+    values: list[lt.Tensor] = []
+
+    def look_at_one() -> list[float]:
+        values[:] = x * 3, x * 5
+        found: list[float] = (values[0] * 7 + values[1]).tolist()
+        return found
+
+    def make_later(*given: Any) -> frame_runs.Program:
+        seen: list[Any] = []
+        thread = threading.Thread(target=lambda: seen.append(values[0].tolist()))
+        thread.start()
+        thread.join()
+        assert seen == [[3, 6]]
+        calls.append(make(*given))
+        return calls[-1]
+    make = frame_runs._made
+    calls: list[frame_runs.Program] = []
+    for _ in range(3):
+        assert look_at_one() == [26, 52]
+    frame_runs.forget()
+    with monkeypatch.context() as patched:
+        patched.setattr(frame_runs, "_made", make_later)
+        assert look_at_one() == [26, 52]
+    assert len(calls) == 1
+    for _ in range(3):
+        assert look_at_one() == [26, 52]
+        assert values[0].tolist() == [3, 6] and values[1].tolist() == [5, 10]
 
 
 def test_threads_train_side_by_side() -> None:
@@ -119,8 +152,10 @@ def test_writes_are_not_lost_however_often_threads_take_turns() -> None:
 
     with changing_often(), ThreadPoolExecutor(3) as pool:
         looking = pool.submit(look)
-        list(pool.map(write, counts))
-        is_over.set()
+        try:
+            list(pool.map(write, counts))
+        finally:
+            is_over.set()
         looking.result()
     assert [c.tolist() for c in counts] == [[300] * 3] * 2
 

@@ -1,8 +1,6 @@
 """Products and convolutions of quantized integers."""
 from __future__ import annotations
 
-from typing import Any
-
 import lazyten as lt
 from lazyten.onnx.operators.linear import matmul
 from lazyten.onnx.operators.types import quantize
@@ -34,14 +32,9 @@ def conv_integer(x: T, w: T, x_zero: T | None = None, w_zero: T | None = None,
                  *, auto_pad: str = "NOTSET", dilations: Ints = None, group: int = 1,
                  kernel_shape: Ints = None, pads: Ints = None, strides: Ints = None) -> T:
     """A convolution of integers, less their zero points."""
-    return _exact_conv(_centred(x, x_zero), _centred(w, w_zero, 0), auto_pad=auto_pad,
-                       dilations=dilations, group=group, kernel_shape=kernel_shape, pads=pads,
-                       strides=strides)
-
-
-def _exact_conv(x: T, w: T, **window: Any) -> T:
-    """A convolution of int32, in doubles, which hold its sums exactly."""
-    return conv(x.to(lt.float64), w.to(lt.float64), **window).to(lt.int32)  # type: ignore[no-any-return]
+    return conv(_centred(x, x_zero), _centred(w, w_zero, 0), auto_pad=auto_pad,  # type: ignore[no-any-return]
+                dilations=dilations, group=group, kernel_shape=kernel_shape, pads=pads,
+                strides=strides)
 
 
 @operator("QLinearMatMul")
@@ -59,9 +52,9 @@ def qlinear_conv(x: T, x_scale: T, x_zero: T, w: T, w_scale: T, w_zero: T, y_sca
                  group: int = 1, kernel_shape: Ints = None, pads: Ints = None,
                  strides: Ints = None) -> T:
     """A convolution of quantized arrays, quantized."""
-    whole = _exact_conv(_centred(x, x_zero), _centred(w, w_zero, 0), auto_pad=auto_pad,
-                        dilations=dilations, group=group, kernel_shape=kernel_shape, pads=pads,
-                        strides=strides)
+    whole = conv(_centred(x, x_zero), _centred(w, w_zero, 0), auto_pad=auto_pad,
+                 dilations=dilations, group=group, kernel_shape=kernel_shape, pads=pads,
+                 strides=strides)
     if b is not None:
         whole = whole + b.reshape(-1, *[1] * (w.ndim - 2))
     factor = (x_scale * w_scale).reshape(-1, *[1] * (w.ndim - 2))

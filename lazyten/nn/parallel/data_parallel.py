@@ -1,19 +1,11 @@
-"""Modules on several devices, under PyTorch's name: for programs that make them of one, too."""
+"""`DataParallel`, for programs that make it of one device."""
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
 from lazyten.nn.module import Module
-from lazyten.pytorch.modules import later as _later
-from lazyten.pytorch.refusals import refused
 from lazyten.support.errors import DeviceError
-
-__path__: list[str] = []  # so that PyTorch's modules below it can be imported
-globals().update(refused(
-    "nn.parallel", "training is of one process; use the module itself, or DataParallel(module) "
-    "for names in its state that begin with 'module.'", "DistributedDataParallel"))
-__getattr__ = _later("lazyten.nn.parallel")
 
 
 class DataParallel(Module):

@@ -1,0 +1,188 @@
+"""What numbers become at other sizes: formulas that hold at all sizes seen so far.
+
+In: numbers at several sizes. Out: their value at one more size, or None where it is not certain. A
+number is constant + factor * quantity, or a polynomial of the sizes; a quantity is a product of
+sizes, or of how many blocks of so many steps a range of such an extent has. All formulas that hold
+at every size seen must agree at the new one. See `Samples.covers` for which sizes that may be.
+"""
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+
+Sizes = tuple[int, ...]
+"""Of each Dim, in one order."""
+Numbers = tuple[int, ...]
+"""What one number was, in the order of samples."""
+Formula = Callable[[Sizes], Fraction | None]
+SPARE = 1
+"""Samples beyond those that determine a formula, which it must hold at, too."""
+MOST_POWER = 2
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A value that follows from sizes: at the samples, and at any others (None: not certain)."""
+
+    seen: Numbers
+    at: Callable[[Sizes], int | None]
+
+
+@dataclass(frozen=True)
+class Samples:
+    """The sizes seen, each once."""
+
+    sizes: tuple[Sizes, ...]
+    _known: dict[tuple[Numbers, tuple[Numbers, ...]], list[Formula]] = field(
+        default_factory=dict, compare=False)
+
+    def covers(self, sizes: Sizes) -> bool:
+        """Whether what holds at all samples holds at these sizes.
+
+        Code is made of a kernel by comparisons of numbers that follow from sizes, and by what they
+        leave when divided. A comparison that has the same outcome in all corners of a box has it
+        inside: so the corners must be among the samples. And where all samples leave the same when
+        divided by m, so does what is a sum of differences of samples away from one of them.
+        """
+        columns = list(zip(*self.sizes, strict=True))
+        if not columns or any(not min(c) <= n <= max(c) for c, n in
+                              zip(columns, sizes, strict=True)):
+            return False
+        corners = itertools.product(*((min(c), max(c)) for c in columns))
+        if not all(corner in self.sizes for corner in corners):
+            return False
+        return self._reaches([b - a for a, b in zip(self.sizes[0], sizes, strict=True)])
+
+    @cached_property
+    def _steps(self) -> list[list[int]]:
+        """Vectors whose sums are all sums of differences of samples, each with a first number other
+        than 0 further behind."""
+        first, *others = self.sizes
+        rows = [[b - a for a, b in zip(first, other, strict=True)] for other in others]
+        steps = []
+        for column in range(len(first)):
+            while len(some := [row for row in rows if row[column]]) > 1:
+                least = min(some, key=lambda row: abs(row[column]))
+                for row in some:
+                    if row is not least:
+                        times = row[column] // least[column]
+                        row[:] = [x - times * y for x, y in zip(row, least, strict=True)]
+            steps += some
+            rows = [row for row in rows if row not in some]
+        return steps
+
+    def _reaches(self, difference: list[int]) -> bool:
+        """Whether it is a sum of differences of samples."""
+        for step in self._steps:
+            column = next(i for i, x in enumerate(step) if x)
+            times = difference[column] // step[column]
+            difference = [x - times * y for x, y in zip(difference, step, strict=True)]
+        return not any(difference)
+
+    @cached_property
+    def monomials(self) -> list[Quantity]:
+        """Products of sizes and their squares, the simplest first; not 1."""
+        powers = itertools.product(range(MOST_POWER + 1), repeat=len(self.sizes[0]))
+        return [Quantity(tuple(_product(s, p) for s in self.sizes),
+                         lambda sizes, p=p: _product(sizes, p))  # type: ignore[misc]
+                for p in sorted(powers, key=lambda p: (sum(p), p)) if any(p)]
+
+    def extent(self, seen: Numbers) -> Quantity:
+        """A number that follows from sizes by a polynomial."""
+        return Quantity(seen, lambda sizes: self.value(seen, sizes))
+
+    def blocks(self, extent: Quantity, steps: int) -> Quantity:
+        """How many blocks of so many steps an extent has, the last perhaps not full."""
+        def at(sizes: Sizes) -> int | None:
+            found = extent.at(sizes)
+            return None if found is None else -(-found // steps)
+        return Quantity(tuple(-(-e // steps) for e in extent.seen), at)
+
+    def product(self, a: Quantity, b: Quantity) -> Quantity:
+        """Two quantities multiplied."""
+        def at(sizes: Sizes) -> int | None:
+            left, right = a.at(sizes), b.at(sizes)
+            return None if left is None or right is None else left * right
+        return Quantity(tuple(x * y for x, y in zip(a.seen, b.seen, strict=True)), at)
+
+    def value(self, seen: Numbers, sizes: Sizes, others: Sequence[Quantity] = ()) -> int | None:
+        """What a number is at these sizes: what all formulas say that hold at the samples; None
+        where there is none, or they do not agree. others: quantities besides products of sizes."""
+        if len(set(seen)) == 1 and len(seen) > SPARE:
+            return seen[0]
+        found = {formula(sizes) for formula in self._formulas(seen, others)}
+        if len(found) != 1:
+            return None
+        value, = found
+        return int(value) if value is not None and value.denominator == 1 else None
+
+    def _formulas(self, seen: Numbers, others: Sequence[Quantity]) -> list[Formula]:
+        key = seen, tuple(q.seen for q in others)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = [
+                f for q in (*self.monomials, *others)
+                if (f := _fitted(seen, (q,), len(self.sizes))) is not None]
+            if not found:
+                found += [f for pair in itertools.combinations(self.monomials, 2)
+                          if (f := _fitted(seen, pair, len(self.sizes))) is not None]
+        return found
+
+
+def _product(sizes: Sizes, powers: Sequence[int]) -> int:
+    return math.prod(n ** p for n, p in zip(sizes, powers, strict=True))
+
+
+def _fitted(seen: Numbers, of: Sequence[Quantity], count: int) -> Formula | None:
+    """constant + sum of factor * quantity, if that is the number at all samples, of which there are
+    more than it takes."""
+    if count < len(of) + 1 + SPARE:
+        return None
+    rows = [[1, *(q.seen[i] for q in of)] for i in range(count)]
+    for chosen in _choices(count, len(of) + 1):
+        factors = _solved([rows[i] for i in chosen], [seen[i] for i in chosen])
+        if factors is None:
+            continue
+        if any(sum(f * x for f, x in zip(factors, row, strict=True)) != s
+               for row, s in zip(rows, seen, strict=True)):
+            return None
+        return _formula(factors, of)
+    return None
+
+
+def _formula(factors: Sequence[Fraction], of: Sequence[Quantity]) -> Formula:
+    def value(sizes: Sizes) -> Fraction | None:
+        total = factors[0]
+        for factor, quantity in zip(factors[1:], of, strict=True):
+            found = quantity.at(sizes)
+            if found is None:
+                return None
+            total += factor * found
+        return total
+    return value
+
+
+def _choices(count: int, unknowns: int) -> Iterator[Sequence[int]]:
+    """Samples that may determine as many unknowns: a few choices, as some are dependent."""
+    return itertools.islice(itertools.combinations(range(count), unknowns), 12)
+
+
+def _solved(rows: Sequence[Sequence[int]], right: Sequence[int]) -> list[Fraction] | None:
+    """The solution of as many equations as unknowns, exactly; None where there is not one."""
+    system = [[*map(Fraction, row), Fraction(r)] for row, r in zip(rows, right, strict=True)]
+    n = len(system)
+    for i in range(n):
+        pivot = next((k for k in range(i, n) if system[k][i]), None)
+        if pivot is None:
+            return None
+        system[i], system[pivot] = system[pivot], system[i]
+        system[i] = [x / system[i][i] for x in system[i]]
+        for k in range(n):
+            if k != i and system[k][i]:
+                factor = system[k][i]
+                system[k] = [x - factor * y for x, y in zip(system[k], system[i], strict=True)]
+    return [row[-1] for row in system]

@@ -1,0 +1,219 @@
+"""What a kernel's numbers are at a size at which nobody has made instructions of it.
+
+In: samples: what its graph had for numbers at some sizes, and what its instructions then had. Out:
+the numbers at one more size, or None where they are not certain. All numbers of the kernel's graph
+at that size must be what formulas say of it, too (formulas.py); floats of instructions are those of
+the graph. With LAZYTEN_VERIFY the accesses of what comes out are proven as those of any kernel.
+"""
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from lazyten.codegen.formulas import Quantity, Samples, Sizes
+from lazyten.codegen.instructions.instructions import Compute, instructions_of
+from lazyten.codegen.instructions.literals import Literal, literals_of, with_numbers
+from lazyten.codegen.job import Job, Part
+from lazyten.codegen.model.decisions import range_name
+from lazyten.codegen.targets.generated import Generated
+from lazyten.codegen.verify.accesses import verify_accesses
+from lazyten.codegen.verify.readback import TRUNCATED
+from lazyten.ir.kernel import Kernel
+from lazyten.ir.node import Node, toposort
+from lazyten.support.passes import is_verifying
+
+
+class Numbers(NamedTuple):
+    """Those of a kernel's graph, in the order in which they are met."""
+
+    integers: tuple[int, ...]
+    floats: tuple[float, ...]
+
+
+class Sample(NamedTuple):
+    """A kernel at some sizes: numbers of its graph, of its instructions, and how it is launched."""
+
+    sizes: Sizes
+    graph: Numbers
+    literals: tuple[Literal, ...]
+    job: Job
+    launch: Generated
+
+
+class Found(NamedTuple):
+    """The same where formulas say so."""
+
+    literals: tuple[Literal, ...]
+    launch: Generated
+
+
+def numbers_of(kernel: Kernel) -> tuple[Hashable, Numbers]:
+    """All of a kernel's graph but its numbers, and these."""
+    taken = _Taken([], [])
+    order = toposort(kernel.outputs)
+    number = {node: i for i, node in enumerate(order)}
+    entries = tuple((n.op, n.dtype, tuple(number[s] for s in n.src), taken.without(n.arg))
+                    for n in order)
+    inputs = tuple((dtype, taken.without(size)) for dtype, size in kernel.inputs)
+    skeleton = (entries, tuple(number[o] for o in kernel.outputs), inputs, kernel.unaligned,
+                kernel.tf32, kernel.decisions)
+    return skeleton, Numbers(tuple(taken.integers), tuple(taken.floats))
+
+
+@dataclass
+class _Taken:
+    """Numbers that were taken out of nodes' arguments."""
+
+    integers: list[int]
+    floats: list[float]
+
+    def without(self, arg: Any) -> Hashable:
+        """The argument with a mark in the place of each number."""
+        if type(arg) is int:
+            self.integers.append(arg)
+            return int
+        if type(arg) is float:
+            self.floats.append(arg)
+            return float
+        if isinstance(arg, tuple):
+            return type(arg), tuple(map(self.without, arg))
+        found: Hashable = arg
+        return found
+
+
+@dataclass(eq=False)
+class Prediction:
+    """What a template's numbers are at sizes that it has not been seen at."""
+
+    samples: dict[Sizes, Sample] = field(default_factory=dict)
+    _fit: Samples | None = None
+    _order: list[Sample] = field(default_factory=list)
+    _others: list[Quantity] = field(default_factory=list)
+
+    def add(self, sample: Sample) -> None:
+        """Have one more size to go by. (One between others that are known teaches little, but for
+        the first few.)"""
+        self.samples[sample.sizes] = sample
+        if len(self.samples) > MOST_SAMPLES:
+            del self.samples[sorted(self.samples)[MOST_SAMPLES // 2]]
+        self._fit = None
+
+    def at(self, sizes: Sizes, graph: Numbers, kernel: Kernel) -> Found | None:
+        """The numbers at these sizes; None where they are not certain."""
+        if len(self.samples) < LEAST_SAMPLES or not sizes:
+            return None
+        if self._fit is None:
+            if any(map(_divides_signed, next(iter(self.samples.values())).job.parts)):
+                return None
+            self._order = list(self.samples.values())
+            self._fit = Samples(tuple(self.samples))
+            self._others = list(self._quantities(self._fit))
+        fit = self._fit
+        if not fit.covers(sizes) or not self._is_alike(fit, sizes, graph):
+            return None
+        literals = []
+        for place in range(len(self._order[0].literals)):
+            literal = self._literal(fit, place, sizes, graph)
+            if literal is None:
+                return None
+            literals.append(literal)
+        launch = self._launch(fit, sizes, kernel)
+        if launch is None:
+            return None
+        found = Found(tuple(literals), launch)
+        if is_verifying():
+            self._verify(found, kernel)
+        return found
+
+    def _is_alike(self, fit: Samples, sizes: Sizes, graph: Numbers) -> bool:
+        """Whether the graph has the numbers that it has at the samples, as formulas go on."""
+        columns = zip(*(s.graph.integers for s in self._order), strict=True)
+        return all(fit.value(seen, sizes) == now
+                   for seen, now in zip(columns, graph.integers, strict=True))
+
+    def _literal(self, fit: Samples, place: int, sizes: Sizes, graph: Numbers) -> Literal | None:
+        """One number of the instructions, or one for each lane."""
+        seen = [s.literals[place] for s in self._order]
+        if seen.count(seen[0]) == len(seen):
+            return seen[0]
+        lanes = zip(*(literal.values for literal in seen), strict=True)
+        values = tuple(self._float(lane, graph) if seen[0].dtype.is_float
+                       else fit.value(lane, sizes, self._others) for lane in lanes)
+        if any(v is None for v in values):
+            return None
+        return Literal(seen[0].dtype, values)  # type: ignore[arg-type]  # none is None
+
+    def _float(self, seen: tuple[Any, ...], graph: Numbers) -> float | None:
+        """A float of the graph that is the one of the instructions at all samples."""
+        columns = zip(*(s.graph.floats for s in self._order), strict=True)
+        found = {now for column, now in zip(columns, graph.floats, strict=True)
+                 if tuple(map(repr, column)) == tuple(map(repr, seen))}
+        return found.pop() if len(found) == 1 else None
+
+    def _quantities(self, fit: Samples) -> Iterator[Quantity]:
+        """How many blocks there are of each range that is split, and of the two that threads
+        share."""
+        for part in range(len(self._order[0].job.parts)):
+            decided = [s.job.parts[part].decisions for s in self._order]
+            steps: dict[str, set[int]] = {}
+            extents: dict[str, list[int]] = {}
+            for d in decided:
+                own: dict[Node, list[int]] = {r: [] for r in d.parallel.ranges}
+                for r, n in (*d.lanes, *d.tile, *d.unroll, *d.block):
+                    own.setdefault(r, []).append(n)
+                for r, counts in own.items():
+                    extents.setdefault(range_name(r), []).append(r.arg.extent)
+                    steps.setdefault(range_name(r), set()).update(_products(counts))
+            blocks = {name: [fit.blocks(fit.extent(tuple(seen)), n) for n in sorted(steps[name])]
+                      for name, seen in extents.items() if len(seen) == len(decided)}
+            for found in blocks.values():
+                yield from found
+            shared = [blocks.get(range_name(r), []) for r in decided[0].parallel.ranges]
+            if len(shared) > 1:
+                yield from (fit.product(a, b) for a in shared[0] for b in shared[1])
+
+    def _launch(self, fit: Samples, sizes: Sizes, kernel: Kernel) -> Generated | None:
+        """How it is launched. Arguments that may be one memory are so at all samples."""
+        launches = [s.launch for s in self._order]
+        scratch = tuple(fit.value(seen, sizes, self._others) for seen in
+                        zip(*(g.scratch for g in launches), strict=True))
+        if None in scratch:
+            return None
+        in_place = tuple(p for p in launches[0].in_place if all(p in g.in_place for g in launches))
+        return replace(launches[0], where=kernel.where, in_place=in_place,
+                       scratch=scratch)  # type: ignore[arg-type]  # none is None
+
+    def _verify(self, found: Found, kernel: Kernel) -> None:
+        """InternalError unless all accesses are inside."""
+        params = [(o.dtype, o.numel) for o in kernel.outputs] + list(kernel.inputs)
+        job, first = self._order[0].job, 0
+        sizes = dict(zip(range(len(params), len(params) + len(found.launch.scratch)),
+                         found.launch.scratch, strict=True))
+        for part in job.parts:
+            function, count = part.instructions, len(literals_of(part.instructions).literals)
+            given = [*params, *((function.params[slot][0],
+                                 sizes[slot] // function.params[slot][0].itemsize)
+                                for slot in sizes if slot < len(function.params))]
+            verify_accesses(with_numbers(function, found.literals[first:first + count], given))
+            first += count
+
+
+LEAST_SAMPLES = 3
+MOST_SAMPLES = 12
+"""More make no formula better that these have in common."""
+
+
+def _divides_signed(part: Part) -> bool:
+    """Whether something that may be negative is divided: instructions for that depend on what is
+    known of the divisor, and are not read back."""
+    return any(isinstance(item, Compute) and item.op in TRUNCATED and item.out.dtype.kind != "u"
+               and item.out.dtype.is_int for item in instructions_of(part.instructions.body))
+
+
+def _products(counts: list[int]) -> set[int]:
+    """Of some of these, or none of them."""
+    found = {1}
+    for n in counts:
+        found |= {n * m for m in found}
+    return found

@@ -1,0 +1,90 @@
+"""`lt.distributed`: several processes that compute together, joined by MPI.
+
+In: a program that mpiexec or srun has started several times. Out: collectives among these ranks, as
+operations of the graph like any other. Not here: how they are scheduled (schedule/scans.py) and run
+between kernels (execution/collectives.py). docs/distributed.md tells how to use it.
+
+Files, in reading order:
+
+- job.py: The job that this process is a rank of: found in the environment of mpiexec or srun, or
+  alone.
+- waiting.py: Waiting for other ranks, for a limited time; and who is missing when it is over.
+- group.py: `Group`: ranks that do collectives together, and how each kind of collective is carried
+  out.
+- state.py: Whether this process has joined a job, and its groups: `init`, `rank`, `size`,
+  `new_group`.
+- functional.py: Collectives as functions of tensors: lazy, differentiable, and part of what
+  `lt.jit` records.
+- in_place.py: PyTorch's functions of `torch.distributed`, which write to tensors they are given.
+
+The room optim/ below it, which is above lazyten.optim, has optimizers that are shared out.
+
+A collective is a node (ir/collective.py) that cuts its graph: what it reads is computed and stored,
+it is begun by a call of MPI that returns at once, and it is waited for before the first kernels
+that read its result. All ranks carry collectives out in the order in which they were recorded, and
+none is left out because nobody looks at its result. With each travels a number made of its kind,
+type and shape, so that ranks that do different ones get an error with both lines, and not a hang or
+a wrong number. The check is made each time, not when a plan is compiled: ranks compile at different
+times, as one may have another last batch. It travels beside the data, and takes a few microseconds.
+"""
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from lazyten.distributed import functional as functional
+from lazyten.distributed.group import Group as Group
+from lazyten.distributed.in_place import ReduceOp as ReduceOp
+from lazyten.distributed.in_place import Work as Work
+from lazyten.distributed.in_place import all_gather as all_gather
+from lazyten.distributed.in_place import all_gather_into_tensor as all_gather_into_tensor
+from lazyten.distributed.in_place import all_reduce as all_reduce
+from lazyten.distributed.in_place import all_to_all as all_to_all
+from lazyten.distributed.in_place import all_to_all_single as all_to_all_single
+from lazyten.distributed.in_place import broadcast as broadcast
+from lazyten.distributed.in_place import gather as gather
+from lazyten.distributed.in_place import init_process_group as init_process_group
+from lazyten.distributed.in_place import recv as recv
+from lazyten.distributed.in_place import reduce as reduce
+from lazyten.distributed.in_place import reduce_scatter as reduce_scatter
+from lazyten.distributed.in_place import reduce_scatter_tensor as reduce_scatter_tensor
+from lazyten.distributed.in_place import scatter as scatter
+from lazyten.distributed.in_place import send as send
+from lazyten.distributed.state import barrier as barrier
+from lazyten.distributed.state import destroy as destroy
+from lazyten.distributed.state import init as init
+from lazyten.distributed.state import is_initialized as is_initialized
+from lazyten.distributed.state import new_group as new_group
+from lazyten.distributed.state import rank as rank
+from lazyten.distributed.state import size as size
+from lazyten.pytorch.modules import later as _later
+from lazyten.pytorch.refusals import refused
+
+__path__ = list(__path__)
+destroy_process_group, get_rank, get_world_size, ProcessGroup = destroy, rank, size, Group
+globals().update(refused(
+    "distributed", "processes are joined by MPI alone, and find each other by mpiexec or srun",
+    "Store", "TCPStore", "FileStore", "PrefixStore"))
+globals().update(refused(
+    "distributed", "tensors are what is sent; encode an object as a tensor of uint8",
+    "all_gather_object", "broadcast_object_list", "gather_object", "scatter_object_list"))
+globals().update(refused(
+    "distributed", "use all_reduce(), exchange() of lazyten.distributed.functional, or groups by "
+    "new_group()", "DeviceMesh", "init_device_mesh", "P2POp", "batch_isend_irecv", "irecv", "isend",
+    "monitored_barrier", "group", "reduce_op"))
+
+
+def is_available() -> bool:
+    """Whether mpi4py is installed, so that several processes can be joined."""
+    return find_spec("mpi4py") is not None
+
+
+is_mpi_available = is_available
+
+
+def is_gloo_available() -> bool:
+    """False: processes are joined by MPI."""
+    return False
+
+
+is_nccl_available = is_torchelastic_launched = is_gloo_available
+__getattr__ = _later("lazyten.distributed", "optim")

@@ -1,0 +1,139 @@
+"""Collectives as functions of tensors: lazy, differentiable, and part of what `lt.jit` records.
+
+Each gives a new tensor. All ranks of a group call the same ones in the same order. A gradient is
+that of the sum of what the ranks differentiate. `lazyten.distributed` has PyTorch's functions,
+which write to tensors; they are made of these.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lazyten.distributed.group import NOT_IN, Group
+from lazyten.distributed.state import group_of
+from lazyten.frontend.arguments import checks_tensors
+from lazyten.frontend.tensor import Tensor
+from lazyten.ir import dtype as dt
+from lazyten.ir.collective import REDUCTIONS, Collective, collective
+from lazyten.ir.dtype import DType
+from lazyten.ir.node import Node, cast, const, make, reshape
+from lazyten.ir.ops import Op
+from lazyten.storage import levels, tracing
+from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
+
+
+@checks_tensors
+def all_reduce(input: Tensor, op: str = "sum", group: Group | None = None) -> Tensor:
+    """The sum, 'mean', 'max' or 'min' of the ranks' tensors, element by element, for all of them.
+    """
+    return _reduced("all_reduce", input, op, group_of(group, "all_reduce"))
+
+
+@checks_tensors
+def reduce_scatter(input: Tensor, op: str = "sum", group: Group | None = None) -> Tensor:
+    """Of the sum, 'mean', 'max' or 'min' of the ranks' tensors (size, ..), this rank's row (..)."""
+    found = group_of(group, "reduce_scatter")
+    _check_rows(input, found, "reduce_scatter")
+    return _reduced("reduce_scatter", input, op, found)
+
+
+@checks_tensors
+def all_gather(input: Tensor, group: Group | None = None) -> Tensor:
+    """The tensors of all ranks in a row: (size, ..)."""
+    return _made("all_gather", input, group_of(group, "all_gather"))
+
+
+@checks_tensors
+def all_to_all(input: Tensor, group: Group | None = None) -> Tensor:
+    """(size, ..) of which row r goes to rank r; gives (size, ..), the rows that came from each."""
+    found = group_of(group, "all_to_all")
+    _check_rows(input, found, "all_to_all")
+    return _made("all_to_all", input, found)
+
+
+@checks_tensors
+def broadcast(input: Tensor, root: int = 0, group: Group | None = None) -> Tensor:
+    """The tensor of rank `root` of the group, for all; those of others are only of its shape."""
+    found = group_of(group, "broadcast")
+    return _made("broadcast", input, found, (_checked(root, found, "broadcast"),))
+
+
+@checks_tensors
+def reduce(input: Tensor, root: int = 0, op: str = "sum", group: Group | None = None) -> Tensor:
+    """The sum, 'mean', 'max' or 'min' of the ranks' tensors for rank `root` of the group, and 0 for
+    the others."""
+    found = group_of(group, "reduce")
+    return _reduced("reduce", input, op, found, (_checked(root, found, "reduce"),))
+
+
+@checks_tensors
+def exchange(input: Tensor, to: int | None, source: int | None,
+             group: Group | None = None) -> Tensor:
+    """What rank `source` of the group sends to this one, while this one's goes to rank `to`: for
+    edges of neighbours. None for nobody; what comes from nobody is 0."""
+    found = group_of(group, "exchange")
+    ranks = [NOT_IN if r is None else _checked(r, found, "exchange") for r in (to, source)]
+    return _made("exchange", input, found, tuple(ranks))
+
+
+def together(kind: str, tensors: Sequence[Tensor], group: Group, root: int = 0) -> list[Tensor]:
+    """The sums ('all_reduce') of tensors of one type, or those of rank `root` ('broadcast'), by a
+    single collective of more than one rank. No gradient flows through it."""
+    reduction, ranks = ("sum", ()) if kind == "all_reduce" else ("", (root,))
+    first = tensors[0].detach()
+    sources = [t.detach().node for t in tensors]
+    node = _node(kind, sources, first, group, ranks, reduction)
+    flat = _noted(Tensor._result(make(Op.DETACH, node.dtype, (node,)), first))
+    parts = flat.reshape(-1).split([t.numel() for t in tensors])
+    return [part.reshape(t.shape) for part, t in zip(parts, tensors, strict=True)]
+
+
+# ---- how -----------------------------------------------------------------------------------------
+
+def _reduced(kind: str, x: Tensor, op: str, group: Group, ranks: tuple[int, ...] = ()) -> Tensor:
+    if op not in (*REDUCTIONS, "mean"):
+        raise ArgumentError(f"{kind}: op={op!r}; it is 'sum', 'mean', 'max' or 'min'")
+    if x.dtype is dt.bool_ and op in ("sum", "mean") or op == "mean" and not x.dtype.is_float:
+        raise DTypeError(f"{kind}: the {op} of {x.dtype.name}; convert it first, for example with "
+                         f".{'float' if op == 'mean' else 'int'}()")
+    is_wide = not x.dtype.is_float or x.dtype in (dt.float32, dt.float64)
+    wide: DType = x.dtype if is_wide else dt.float32
+    total = _node(kind, [cast(x.node, wide)], x, group, ranks, "sum" if op == "mean" else op)
+    if op == "mean":
+        total = make(Op.DIV, wide, (total, const(group.size, wide, total.shape)))
+    return _noted(Tensor._result(cast(total, x.dtype), x))
+
+
+def _made(kind: str, x: Tensor, group: Group, ranks: tuple[int, ...] = ()) -> Tensor:
+    return _noted(Tensor._result(_node(kind, [x.node], x, group, ranks, ""), x))
+
+
+def _node(kind: str, sources: list[Node], x: Tensor, group: Group, ranks: tuple[int, ...],
+          reduction: str) -> Node:
+    """The collective; of one rank alone, what that is."""
+    what = Collective(kind, group, x._storage.device, reduction, ranks)
+    if group.size > 1:
+        return collective(what, *sources)
+    shape = what.shape([sources[0].shape])
+    return const(0, x.dtype, shape) if ranks and ranks[-1] == NOT_IN else reshape(sources[0], shape)
+
+
+def _noted(result: Tensor) -> Tensor:
+    """A trace carries out each collective, whatever becomes of what it gives."""
+    observer = tracing.current()
+    if observer is not None and not levels.under_way():
+        observer.collective(result._storage)
+    return result
+
+
+def _check_rows(x: Tensor, group: Group, operation: str) -> None:
+    if not x.ndim or x.shape[0] != group.size:
+        raise ShapeError(f"{operation} of shape {x.shape}: axis 0 needs an element for each of the "
+                         f"group's {group.size} ranks")
+
+
+def _checked(rank: int, group: Group, operation: str) -> int:
+    if not 0 <= rank < group.size:
+        raise ArgumentError(f"{operation}: rank {rank} of a group of {group.size}; give 0 to "
+                            f"{group.size - 1}")
+    return rank
+

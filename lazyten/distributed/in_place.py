@@ -1,0 +1,218 @@
+"""PyTorch's functions of `torch.distributed`, which write to tensors they are given.
+
+Each is one of functional.py whose result is written in place. `src` and `dst` are ranks of the job,
+as in PyTorch. With async_op a `Work` is given, whose wait() has nothing to do: results are waited
+for where they are read.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from itertools import groupby
+from typing import Any
+
+from lazyten.distributed import functional, state
+from lazyten.distributed.group import Group
+from lazyten.frontend.arguments import checks_tensors
+from lazyten.frontend.functions import stack
+from lazyten.frontend.tensor import Tensor
+from lazyten.support.errors import ArgumentError, ShapeError
+from lazyten.support.grad_mode import no_grad
+
+
+class ReduceOp:
+    """What ranks' tensors are combined by."""
+
+    SUM, AVG, MAX, MIN = "sum", "mean", "max", "min"
+
+
+class Work:
+    """A collective that was recorded; its result is waited for where it is read."""
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        """True. What is written is there when it is looked at."""
+        return True
+
+    def is_completed(self) -> bool:
+        """Whether wait() would return at once: it does."""
+        return True
+
+
+def init_process_group(backend: str | None = None, init_method: str | None = None,
+                       timeout: float | timedelta | None = None, world_size: int = -1,
+                       rank: int = -1, **options: Any) -> None:
+    """init(). backend: 'mpi' or left out; processes find each other by mpiexec or srun."""
+    if backend not in (None, "mpi") or init_method is not None or options:
+        given = backend if backend not in (None, "mpi") else init_method or sorted(options)[0]
+        raise ArgumentError(f"init_process_group: {given!r}; processes are joined by MPI: leave "
+                            f"all arguments but timeout out, and start the program by mpiexec -n N "
+                            f"or srun")
+    group = state.init(timeout)
+    for name, value, found in (("world_size", world_size, group.size), ("rank", rank, group.rank)):
+        if value not in (-1, found):
+            raise ArgumentError(f"init_process_group: {name}={value}, but it is {found}: mpiexec "
+                                f"decides it; leave it out")
+
+
+@checks_tensors
+def all_reduce(tensor: Tensor, op: str = ReduceOp.SUM, group: Group | None = None,
+               async_op: bool = False) -> Work | None:
+    """Write the ranks' sum (see ReduceOp) to the tensor of each."""
+    return _write(tensor, functional.all_reduce(tensor.detach(), op, group), async_op)
+
+
+@checks_tensors
+def reduce(tensor: Tensor, dst: int, op: str = ReduceOp.SUM, group: Group | None = None,
+           async_op: bool = False) -> Work | None:
+    """Write the ranks' sum to the tensor of rank dst; the others keep theirs."""
+    found, root = _rooted(group, dst, "reduce")
+    total = functional.reduce(tensor.detach(), root, op, group)
+    return _write(tensor, total if found.rank == root else tensor.detach(), async_op)
+
+
+@checks_tensors
+def broadcast(tensor: Tensor, src: int, group: Group | None = None,
+              async_op: bool = False) -> Work | None:
+    """Write the tensor of rank src to that of each."""
+    _, root = _rooted(group, src, "broadcast")
+    return _write(tensor, functional.broadcast(tensor.detach(), root, group), async_op)
+
+
+@checks_tensors
+def all_gather(tensor_list: Sequence[Tensor], tensor: Tensor, group: Group | None = None,
+               async_op: bool = False) -> Work | None:
+    """Write the tensor of each rank to the list."""
+    return _write_all(tensor_list, functional.all_gather(tensor.detach(), group), async_op,
+                      "all_gather")
+
+
+@checks_tensors
+def all_gather_into_tensor(output_tensor: Tensor, input_tensor: Tensor,
+                           group: Group | None = None, async_op: bool = False) -> Work | None:
+    """Write the tensors of all ranks to one, joined along axis 0, or stacked on a new one."""
+    found = functional.all_gather(input_tensor.detach(), group)
+    return _write(output_tensor, found.reshape(output_tensor.shape), async_op)
+
+
+@checks_tensors
+def gather(tensor: Tensor, gather_list: Sequence[Tensor] | None = None, dst: int = 0,
+           group: Group | None = None, async_op: bool = False) -> Work | None:
+    """Write the tensor of each rank to the list of rank dst; others give none."""
+    found, root = _rooted(group, dst, "gather")
+    rows = functional.all_gather(tensor.detach(), group)
+    if found.rank != root:
+        return Work() if async_op else None
+    return _write_all(gather_list or (), rows, async_op, "gather")
+
+
+@checks_tensors
+def scatter(tensor: Tensor, scatter_list: Sequence[Tensor] | None = None, src: int = 0,
+            group: Group | None = None, async_op: bool = False) -> Work | None:
+    """Write to each rank's tensor its own one of the list of rank src; others give none."""
+    found, root = _rooted(group, src, "scatter")
+    if found.rank == root:
+        _check_list(scatter_list or (), found.size, "scatter")
+        rows = stack([t.detach() for t in scatter_list or ()])
+    else:
+        rows = tensor.new_zeros((found.size, *tensor.shape))
+    return _write(tensor, functional.broadcast(rows, root, group)[found.rank], async_op)
+
+
+@checks_tensors
+def reduce_scatter(output: Tensor, input_list: Sequence[Tensor], op: str = ReduceOp.SUM,
+                   group: Group | None = None, async_op: bool = False) -> Work | None:
+    """Write to each rank's tensor the sum of the ranks' own ones for it."""
+    rows = stack([t.detach() for t in input_list])
+    return _write(output, functional.reduce_scatter(rows, op, group), async_op)
+
+
+@checks_tensors
+def reduce_scatter_tensor(output: Tensor, input: Tensor, op: str = ReduceOp.SUM,
+                          group: Group | None = None, async_op: bool = False) -> Work | None:
+    """Write to each rank's tensor its part of the sum, along axis 0."""
+    size = state.group_of(group, "reduce_scatter_tensor").size
+    rows = input.detach().reshape((size, *output.shape))
+    return _write(output, functional.reduce_scatter(rows, op, group), async_op)
+
+
+@checks_tensors
+def all_to_all(output_tensor_list: Sequence[Tensor], input_tensor_list: Sequence[Tensor],
+               group: Group | None = None, async_op: bool = False) -> Work | None:
+    """Write to tensor r of each rank what rank r has for it in its list. All are of one shape."""
+    rows = stack([t.detach() for t in input_tensor_list])
+    return _write_all(output_tensor_list, functional.all_to_all(rows, group), async_op,
+                      "all_to_all")
+
+
+@checks_tensors
+def all_to_all_single(output: Tensor, input: Tensor, output_split_sizes: None = None,
+                      input_split_sizes: None = None, group: Group | None = None,
+                      async_op: bool = False) -> Work | None:
+    """Write to each rank's tensor, along axis 0, what each other has for it. All parts are of one
+    size."""
+    size = state.group_of(group, "all_to_all_single").size
+    if output_split_sizes or input_split_sizes or not input.ndim or input.shape[0] % size:
+        raise ShapeError(f"all_to_all_single of shape {input.shape}: axis 0 is cut into {size} "
+                         f"parts of one size; pad it to a multiple of {size}")
+    rows = input.detach().reshape((size, input.shape[0] // size, *input.shape[1:]))
+    return _write(output, functional.all_to_all(rows, group).reshape(input.shape), async_op)
+
+
+@checks_tensors
+def send(tensor: Tensor, dst: int, group: Group | None = None) -> None:
+    """Send a tensor to rank dst, which calls recv()."""
+    functional.exchange(tensor.detach(), _rooted(group, dst, "send")[1], None, group)
+
+
+@checks_tensors
+def recv(tensor: Tensor, src: int, group: Group | None = None) -> int:
+    """Write what rank src sends to the tensor; gives src."""
+    _write(tensor, functional.exchange(tensor.detach(), None, _rooted(group, src, "recv")[1],
+                                       group), False)
+    return src
+
+
+def become_as(tensors: Sequence[Tensor], group: Group, root: int = 0) -> None:
+    """Write the tensors of rank `root` of a group of several to those of each: all of one type by a
+    single collective."""
+    with no_grad():
+        for _, alike in groupby(sorted(tensors, key=type_of), type_of):
+            own = list(alike)
+            for tensor, first in zip(own, functional.together("broadcast", own, group, root),
+                                     strict=True):
+                tensor.copy_(first)
+
+
+def type_of(x: Tensor) -> tuple[str, str]:
+    """What tensors have in common that travel together."""
+    return x.dtype.name, str(x.device)
+
+
+# ---- how -----------------------------------------------------------------------------------------
+
+def _write(tensor: Tensor, value: Tensor, async_op: bool) -> Work | None:
+    with no_grad():
+        tensor.copy_(value)
+    return Work() if async_op else None
+
+
+def _write_all(tensors: Sequence[Tensor], rows: Tensor, async_op: bool, operation: str
+               ) -> Work | None:
+    _check_list(tensors, len(rows), operation)
+    for number, tensor in enumerate(tensors):
+        _write(tensor, rows[number], False)
+    return Work() if async_op else None
+
+
+def _check_list(tensors: Sequence[Tensor], size: int, operation: str) -> None:
+    if len(tensors) != size:
+        raise ShapeError(f"{operation}: {len(tensors)} tensors for {size} ranks; give one a rank")
+
+
+def _rooted(group: Group | None, rank: int, operation: str) -> tuple[Group, int]:
+    """The group, and a rank of the job as one of the group."""
+    found = state.group_of(group, operation)
+    if rank not in found.ranks:
+        raise ArgumentError(f"{operation}: rank {rank} is not in the group of ranks "
+                            f"{list(found.ranks)}")
+    return found, found.ranks.index(rank)

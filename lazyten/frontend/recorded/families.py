@@ -1,0 +1,255 @@
+"""Operations that differ from step to step in nothing but numbers of Python.
+
+In: an operation that no frame has met. Out: what it gives, where others of its line were met with
+other numbers in FRAMES frames: a number that operands are combined with is a source from then on,
+so that no step compiles what the one before had compiled; and a view that begins where a number
+says is marked as a region (regions.py). What an operation sees of its numbers is on a tape
+(operators/math/number_tape.py); what it did holds for all numbers of which it would see the same.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from threading import get_ident
+from typing import Any
+
+import numpy as np
+
+from lazyten.frontend.core.handle import Handle
+from lazyten.frontend.recorded.entries import Entry, Fresh, Same, View, repeated
+from lazyten.frontend.recorded.keys import (
+    Value,
+    add_aliases,
+    add_by_name,
+    add_to_key,
+    are_read_alone,
+)
+from lazyten.frontend.recorded.recording import record
+from lazyten.frontend.recorded.regions import Region
+from lazyten.ir.dtype import DType
+from lazyten.ir.node import Node, reshape, toposort
+from lazyten.ir.ops import Op
+from lazyten.operators.math.elementwise import numbers
+from lazyten.operators.math.number_tape import Tape, exactly
+from lazyten.storage.frames import Frame, Source, drawn
+from lazyten.storage.placement import default_device
+from lazyten.support.location import user_place
+from lazyten.support.remembered import Remembered
+
+FRAMES = 2
+"""So many frames have met an operation with other numbers than before, before these are taken to
+vary."""
+GENERAL = 4
+"""So many entries for any numbers there are of an operation, each for other outcomes of what is
+looked at."""
+NAMES = 4096
+"""So many keys of entries of a family are known, to be forgotten once it is general."""
+MISSING = object()
+"""There is no result."""
+
+
+@dataclass(frozen=True, slots=True)
+class General:
+    """What an operation did with any numbers."""
+
+    tape: Tape
+    entry: Entry
+
+
+@dataclass(slots=True, eq=False)
+class Family:
+    """What one function did at one line of the user's, with so many numbers.
+
+    last: by the key of an operation without its numbers, these; varying: which of them differed.
+    frame: the number of the last that met others; frames: how many did. names: keys of entries for
+    numbers as they were. gives_views: numbers only say where views are. is_exact: numbers are part
+    of what it does.
+    """
+
+    frame: int = 0
+    frames: int = 0
+    last: dict[Hashable, tuple[Hashable, ...]] = field(default_factory=dict)
+    varying: set[int] = field(default_factory=set)
+    names: list[Hashable] = field(default_factory=list)
+    gives_views: bool = False
+    is_exact: bool = False
+
+    def meet(self, frame: Frame, key: Hashable, given: Sequence[int | float]) -> bool:
+        """Note an operation with these numbers; gives whether some of them are known to vary."""
+        if len(self.last) >= NAMES:
+            self.last.clear()
+        now = tuple(map(exactly, given))
+        before, self.last[key] = self.last.get(key, now), now
+        if before != now:
+            self.varying.update([n for n, (a, b) in enumerate(zip(before, now, strict=True))
+                                 if a != b])
+            if self.frame != frame.number:
+                self.frame, self.frames = frame.number, self.frames + 1
+        return self.frames >= FRAMES
+
+
+_families: Remembered[Family] = Remembered(4096, 4096)
+_general: Remembered[list[General]] = Remembered(4096, 4096)
+"""Of each thread, by the key of an operation without the numbers that vary, and how many sources a
+frame has before it."""
+
+
+def forget() -> None:
+    """Forget all families."""
+    _families.clear()
+    _general.clear()
+
+
+@dataclass(slots=True)
+class Met:
+    """An operation that is met: its family, its key without numbers, and the numbers. first: how
+    many sources its frame has before it."""
+
+    family: Family
+    key: Hashable
+    given: list[int | float]
+    first: int
+
+
+def family_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
+              frame: Frame, name: tuple[Any, ...]) -> Met | None:
+    """What an operation is, whose key is given, but for its numbers; None if it has none."""
+    given: list[int | float] = []
+    shaped = _without_numbers(args, given)
+    named = {key: _without_numbers(x, given) for key, x in kwargs.items()}
+    if not given:
+        return None
+    key: list[Any] = [*name[:SETTINGS]]
+    operands: list[Handle[Any]] = []
+    if not add_to_key(shaped, key, operands, frame) \
+            or not add_by_name(named, key, operands, frame):
+        return None
+    if [part for part in key if part.__class__ is Value] != [
+            part for part in name if part.__class__ is Value]:
+        return None  # another thread has changed an operand meanwhile
+    if not operands:
+        key.append(default_device())
+    add_aliases(operands, key)
+    line = function, user_place(), len(given)
+    family = _families.get(line)
+    if family is None:
+        family = _families.add(line, Family())
+    return Met(family, tuple(key), given, len(frame.sources))
+
+
+SETTINGS = 6
+"""So many parts of a key are the function, and what else it depends on than arguments."""
+
+
+def done(met: Met, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
+         frame: Frame, operands: list[Handle[Any]], values: Sequence[Value]) -> Any:
+    """Do an operation of a family whose numbers vary, as one for any of them. MISSING where they
+    are part of what it does."""
+    if met.family.gives_views:
+        return _with_regions(function(*args, **kwargs), operands)
+    varying = met.family.varying
+    fixed = tuple([None if n in varying else exactly(x) for n, x in enumerate(met.given)])
+    key = met.key, met.first, fixed, get_ident()  # a tape has the numbers of one thread
+    general = _general.get(key)
+    if general is None:
+        general = _general.add(key, [])
+    for known in general:
+        if known.tape.holds(met.given):
+            written = [number for number, _, _ in known.entry.writes]
+            if are_read_alone([operands[n] for n in written], [values[n] for n in written]):
+                return function(*args, **kwargs)
+            return repeated(frame, known.entry, operands)
+    if len(general) < GENERAL:
+        made = _recorded(met, function, args, kwargs, frame, operands, values)
+        if made is not None:
+            general.append(made)
+            return done(met, function, args, kwargs, frame, operands, values)
+        if met.family.gives_views:  # which _recorded has found
+            return _with_regions(  # type: ignore[unreachable]
+                function(*args, **kwargs), operands)
+    met.family.is_exact = True
+    return MISSING
+
+
+class _Inputs(Tape):
+    """A tape of one operation, whose numbers are sources of a frame."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inputs: dict[tuple[int, DType], Node] = {}
+
+    def node(self, value: Any, dtype: DType) -> Node | None:
+        """The source that a number is; None if it is a constant."""
+        position = self.position_of(value, dtype)
+        if position is None:
+            return None
+        if (position, dtype) not in self.inputs:
+            self.inputs[position, dtype] = reshape(drawn(
+                lambda: np.array([self.values[position]], dtype.numpy), dtype, 1), ())
+        return self.inputs[position, dtype]
+
+
+def _recorded(met: Met, function: Callable[..., Any], args: tuple[Any, ...],
+              kwargs: dict[str, Any], frame: Frame, operands: list[Handle[Any]],
+              values: Sequence[Value]) -> General | None:
+    """Record an operation for any numbers; None where nothing is computed with those that vary."""
+    tape, family = _Inputs(), met.family
+    stand_ins = iter([tape.given(x, n) if n in family.varying else x
+                      for n, x in enumerate(met.given)])
+    numbers.node = tape.node
+    try:
+        entry, is_clean = record(frame, function, _with_numbers(args, stand_ins),
+                                 {key: _with_numbers(x, stand_ins) for key, x in kwargs.items()},
+                                 operands, values)
+    finally:
+        numbers.node, tape.is_over = None, True
+    if entry is None or not is_clean:
+        return None
+    if tape.inputs and _reads_more(entry, met.first):
+        return General(tape, replace(entry, constants=()))
+    family.gives_views = not entry.writes and any(type(r) is View for r in entry.results) \
+        and all(type(r) in (View, Same) for r in entry.results)
+    return None
+
+
+def _reads_more(entry: Entry, first: int) -> bool:
+    """Whether an operation reads anything but its numbers. (What these alone make is a constant.)
+    """
+    made = [r.value.template for r in entry.results if type(r) is Fresh]
+    made += [template for _, template, _ in entry.writes]
+    return any(isinstance(n.arg, Source) and n.arg.number < first
+               for n in toposort(made) if n.op is Op.BUFFER)
+
+
+def _with_regions(result: Any, operands: Sequence[Handle[Any]]) -> Any:
+    """What an operation gave, whose views of operands are regions."""
+    storages = [x._storage for x in operands]
+    for x in result if isinstance(result, tuple | list) else (result,):
+        if x._moves and x._storage in storages:
+            x._value = Region()
+    return result
+
+
+def _without_numbers(x: Any, given: list[int | float]) -> Any:
+    """An argument with stand-ins for its numbers, which are added to those given."""
+    kind = type(x)
+    if kind is int or kind is float:
+        given.append(x)
+        return f"any {kind.__name__} of Python"
+    if kind is tuple or kind is list:
+        return kind([_without_numbers(one, given) for one in x])
+    if kind is slice:
+        return slice(*[_without_numbers(one, given) for one in (x.start, x.stop, x.step)])
+    return x
+
+
+def _with_numbers(x: Any, given: Iterator[Any]) -> Any:
+    """An argument with these numbers for those in it."""
+    kind = type(x)
+    if kind is int or kind is float:
+        return next(given)
+    if kind is tuple or kind is list:
+        return kind([_with_numbers(one, given) for one in x])
+    if kind is slice:
+        return slice(*[_with_numbers(one, given) for one in (x.start, x.stop, x.step)])
+    return x

@@ -1,0 +1,68 @@
+"""Views that begin at another place each time, such as a batch's rows of the data.
+
+In: a view of a tensor in memory, marked by a `Region`. Out: a source with its elements alone, so
+that what reads it is the same wherever the view begins. Such a source is a piece of the memory; so
+only elements in a row are regions, and an operation does with them what it does with the view.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from lazyten.frontend.core.handle import Handle
+from lazyten.ir.movement import Moves
+from lazyten.ir.node import Node, unshaped
+from lazyten.ir.ops import Op
+from lazyten.storage.device import executor
+from lazyten.storage.frames import Frame
+from lazyten.storage.storage import Buffer, Piece, Storage
+
+
+class Region:
+    """In a view's place for what it is in a frame: what it was read from, and its elements."""
+
+    __slots__ = ("part", "whole")
+    template = None
+
+    def __init__(self) -> None:
+        self.whole: Buffer | None = None
+        self.part: Piece | None = None
+
+    def source_in(self, frame: Frame, x: Handle[Any]) -> Node | None:
+        """The template of the view's elements; None where they are not simply in memory."""
+        storage = x._storage
+        if storage.__class__ is not Storage or x._lineage is not None or storage.keeps_graph \
+                or storage.leaf_id is not None or storage.shared is not None or storage.retaining \
+                or storage.device != frame.device:
+            return None
+        flat = unshaped(storage._node)
+        if flat.op is not Op.BUFFER or not isinstance(flat.arg, Buffer):
+            return None
+        if self.whole is not flat.arg:
+            self.whole, self.part = flat.arg, _elements(x, flat.arg)
+        return None if self.part is None else frame.source_in_graph(self.part, x.shape)
+
+
+def within(x: Any, moves: Moves) -> Any:
+    """A view of a region, which is one itself."""
+    result = x._moved(*moves)
+    result._value = Region()
+    return result
+
+
+def _elements(x: Handle[Any], whole: Buffer) -> Piece | None:
+    """The part of memory that has the elements of a view; None where they are not in a row."""
+    memory = whole.view()
+    runtime = executor(whole.device)
+    if memory is None or not runtime.has_offsets:
+        return None
+    found = x._tracker.numpy_view(memory)
+    first = _address(found) - _address(memory)
+    if found.size and found.flags.c_contiguous and 0 <= first < memory.nbytes \
+            and not first % runtime.alignment:
+        return Piece(whole, first // memory.itemsize, found.size)
+    return None
+
+
+def _address(array: Any) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address

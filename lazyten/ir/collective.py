@@ -1,0 +1,136 @@
+"""Collectives: values that the ranks of a group make together, each of what it has itself.
+
+A COLLECTIVE node is one of them, its argument a `Collective`. KINDS says of each kind what becomes
+of shapes; what it means is the business of its group (lazyten/distributed/group.py), which carries
+it out, and derivatives are rows of autodiff/collective_rules.py. Its serial number is the place in
+the order in which it was recorded: all ranks carry collectives out in that order, each exactly
+once, so no two nodes have the same one by chance.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any, Protocol
+
+import numpy as np
+
+from lazyten.ir.kernel import Kernel
+from lazyten.ir.node import Node, Shape, make
+from lazyten.ir.ops import Op
+from lazyten.support.location import Location
+
+Array = np.ndarray[Any, Any]
+_serials = count()
+
+
+class Flight(Protocol):
+    """A collective that is under way."""
+
+    def wait(self) -> None:
+        """Return when what it gives is there."""
+
+    def progress(self) -> None:
+        """Do what can be done without waiting."""
+
+
+class Group(Protocol):
+    """Ranks that do collectives together. (What the compiler knows of one.)"""
+
+    @property
+    def rank(self) -> int:
+        """This process's number among them."""
+
+    @property
+    def size(self) -> int:
+        """How many they are."""
+
+    def start(self, what: Collective, sent: Array, received: Array, words: str,
+              where: Location | None) -> Flight:
+        """Begin a collective of a flat array, which is not to change before its end. words: what
+        it is of, the same for all ranks; where: this rank's line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """takes, gives: whether the first axis of what goes in, or comes out, has an element for each
+    rank of the group. reduces: whether it combines the ranks' elements."""
+
+    takes: bool = False
+    gives: bool = False
+    reduces: bool = False
+
+
+KINDS = {
+    "all_reduce": Kind(reduces=True),
+    "reduce_scatter": Kind(takes=True, reduces=True),
+    "all_gather": Kind(gives=True),
+    "all_to_all": Kind(takes=True, gives=True),
+    "reduce": Kind(reduces=True),
+    "broadcast": Kind(),
+    "exchange": Kind(),
+}
+REDUCTIONS = ("sum", "max", "min")
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """Argument of a COLLECTIVE node.
+
+    kind: of KINDS. group: who takes part. device: where its values are. reduction: of REDUCTIONS,
+    for a kind that reduces. ranks: of a broadcast the one whose values all get; of a reduce the one
+    that gets a result, and the others 0; of an exchange those to send to and to receive from, -1
+    for none. is_end: in a kernel's expression, whether it is waited for there, and not begun.
+    """
+
+    kind: str
+    group: Group
+    device: str
+    reduction: str = ""
+    ranks: tuple[int, ...] = ()
+    serial: int = field(default_factory=lambda: next(_serials))
+    is_end: bool = False
+
+    def shape(self, sources: Sequence[Shape]) -> Shape:
+        """That of the result: several sources are one flat array, one after the other."""
+        if len(sources) > 1:
+            return (sum(int(np.prod(s)) for s in sources),)
+        kind, (shape,) = KINDS[self.kind], sources
+        shape = shape[1:] if kind.takes else shape
+        return (self.group.size, *shape) if kind.gives else shape
+
+    def again(self, kind: str = "", reduction: str | None = None,
+              ranks: tuple[int, ...] | None = None) -> Collective:
+        """Another one of the group, recorded now; as this one but for what is given."""
+        return Collective(kind or self.kind, self.group, self.device,
+                          self.reduction if reduction is None else reduction,
+                          self.ranks if ranks is None else ranks)
+
+    def numbered(self, serial: int) -> Collective:
+        """The same under another number."""
+        return replace(self, serial=serial)
+
+    def ended(self) -> Collective:
+        """The end of this one."""
+        return replace(self, is_end=True)
+
+    def __str__(self) -> str:
+        return f"{self.kind}{f' {self.reduction}' if self.reduction else ''}"
+
+
+def collective(what: Collective, *sources: Node) -> Node:
+    """What a collective gives. Several sources, of one type, travel together: a flat array."""
+    return make(Op.COLLECTIVE, sources[0].dtype, sources, what)
+
+
+def collectives(order: Iterable[Node]) -> list[Node]:
+    """The COLLECTIVEs among nodes, as they were recorded."""
+    found = [n for n in order if n.op is Op.COLLECTIVE]
+    return sorted(found, key=lambda n: n.arg.serial)
+
+
+def collective_of(kernel: Kernel) -> Collective | None:
+    """The collective that a step of a schedule is, if it is one and no kernel of a device."""
+    root = kernel.outputs[0]
+    found: Collective | None = root.arg if root.op is Op.COLLECTIVE else None
+    return found

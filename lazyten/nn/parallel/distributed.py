@@ -1,0 +1,116 @@
+"""`DistributedDataParallel`: a module that several processes train together.
+
+Each rank has the module whole and a part of the batch. Once backward() has added to all parameters,
+the gradients are averaged over the ranks: those of a bucket, some MiB in the order in which they
+come, by one collective, which travels while kernels that need nothing of it run.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from weakref import ref
+
+from lazyten.autodiff import hooks
+from lazyten.distributed import state
+from lazyten.distributed.functional import together
+from lazyten.distributed.group import Group
+from lazyten.distributed.in_place import become_as, type_of
+from lazyten.nn.module import Module
+from lazyten.nn.parameter import Parameter
+from lazyten.support.errors import GradientError
+from lazyten.support.grad_mode import is_grad_enabled, no_grad
+
+MIB = 1 << 20
+FIRST = 1 * MIB
+"""Bytes of the first bucket: what comes first sets out early."""
+
+
+class DistributedDataParallel(Module):
+    """The module, whose `.grad`s after backward() are the means of the ranks'.
+
+    Parameters and buffers begin as those of the group's rank 0. broadcast_buffers: buffers, such as
+    running statistics, become those of rank 0 again before each forward pass in training.
+    find_unused_parameters: a parameter that a rank's loss does not depend on counts as a gradient
+    of zeros there, instead of an error. bucket_cap_mb: MiB of gradients that travel together.
+    device_ids, output_device and the other options of PyTorch's change nothing here.
+    """
+
+    def __init__(self, module: Module, device_ids: Sequence[Any] | None = None,
+                 output_device: Any = None, dim: int = 0, broadcast_buffers: bool = True,
+                 init_sync: bool = True, process_group: Group | None = None,
+                 bucket_cap_mb: float | None = None, find_unused_parameters: bool = False,
+                 check_reduction: bool = False, gradient_as_bucket_view: bool = False,
+                 static_graph: bool = False) -> None:
+        super().__init__()
+        self.process_group = state.group_of(process_group, "DistributedDataParallel")
+        self.module, self.device_ids = module, list(device_ids or [])
+        self.output_device, self.dim = output_device, dim
+        self.broadcast_buffers = broadcast_buffers
+        self.find_unused_parameters = find_unused_parameters
+        self.bucket_bytes = (25.0 if bucket_cap_mb is None else bucket_cap_mb) * MIB
+        self.require_backward_grad_sync = True
+        self._trained = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
+        if not self._trained:
+            raise GradientError("DistributedDataParallel: no parameter of the module requires "
+                                "gradients, so there is nothing to do together; use it as it is")
+        if self.process_group.size > 1:
+            if init_sync:
+                become_as([*module.parameters(), *module.buffers()], self.process_group)
+            own = ref(self)
+            for _, parameter in self._trained:
+                parameter.register_post_accumulate_grad_hook(lambda _: _ask(own))
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        if self.training and self.broadcast_buffers and self.require_backward_grad_sync \
+                and self.process_group.size > 1 and is_grad_enabled():
+            become_as(list(self.module.buffers()), self.process_group)
+        return self.module(*inputs, **kwargs)
+
+    @contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """Within this block backward() adds this rank's gradients alone, to be averaged with those
+        of the next backward() outside of it."""
+        before, self.require_backward_grad_sync = self.require_backward_grad_sync, False
+        try:
+            yield
+        finally:
+            self.require_backward_grad_sync = before
+
+    def _average(self) -> None:
+        """Average all gradients."""
+        unused = [name for name, p in self._trained if p.grad is None]
+        if unused and not self.find_unused_parameters:
+            raise GradientError(f"DistributedDataParallel: backward() has reached no "
+                                f"{', '.join(unused)}, and other ranks may wait for it; leave it "
+                                f"out of the loss by requires_grad_(False), or give "
+                                f"find_unused_parameters=True")
+        with no_grad():
+            for bucket in self._buckets():
+                gradients = [p.new_zeros(p.shape) if p.grad is None else p.grad for p in bucket]
+                wide = [g.float() if g.dtype.is_half else g for g in gradients]
+                sums = together("all_reduce", wide, self.process_group)
+                for p, gradient, total in zip(bucket, gradients, sums, strict=True):
+                    gradient.copy_(total / self.process_group.size)
+                    p.grad = gradient
+
+    def _buckets(self) -> Iterator[list[Parameter]]:
+        """The parameters in the order in which backward() comes to them, some at a time."""
+        bucket: list[Parameter] = []
+        filled, limit = 0, min(FIRST, self.bucket_bytes)
+        for _, p in reversed(self._trained):
+            if bucket and (filled >= limit or type_of(p) != type_of(bucket[0])):
+                yield bucket
+                bucket, filled, limit = [], 0, self.bucket_bytes
+            bucket.append(p)
+            filled += p.numel() * p.element_size()
+        yield bucket
+
+
+def _ask(own: ref[DistributedDataParallel]) -> None:
+    """Average at the end of this backward pass."""
+    module = own()
+    if module is not None and module.require_backward_grad_sync:
+        hooks.at_end(module, module._average)
+
+

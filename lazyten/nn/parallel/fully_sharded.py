@@ -1,0 +1,120 @@
+"""`fully_shard`: a module of whose parameters, gradients and states each rank has a part.
+
+The third stage of ZeRO (Rajbhandari et al., 2020, https://arxiv.org/abs/1910.02054): forward()
+gathers the whole parameters, and forgets them; backward() gathers them again, and gives each rank
+its part of the gradients' means. That a gradient of all_gather is a reduce_scatter is all that it
+takes.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import groupby
+from typing import Any
+
+from lazyten.autograd.recomputing import made_after, made_again
+from lazyten.distributed import state
+from lazyten.distributed.functional import all_gather
+from lazyten.distributed.group import Group
+from lazyten.distributed.in_place import become_as, type_of
+from lazyten.frontend.functions import cat
+from lazyten.frontend.tensor import Tensor
+from lazyten.nn.attributes import replaced
+from lazyten.nn.module import Module
+from lazyten.nn.parameter import Parameter
+from lazyten.nn.sharded_parameter import ShardedParameter, whole_of
+from lazyten.storage import tracing
+from lazyten.support.errors import ArgumentError
+from lazyten.support.grad_mode import is_grad_enabled
+
+
+class FSDPModule(Module):
+    """What a module is that fully_shard() was called with, besides what it was before."""
+
+    _unit: Unit
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        return self._unit.called(super().forward, inputs, kwargs)
+
+
+class Unit(tracing.TellsTraces):
+    """Parameters that are gathered together. places: tables of modules, and names there."""
+
+    def __init__(self, module: Module, group: Group, ignored: Iterable[Parameter],
+                 reshards: bool) -> None:
+        self.group, self.reshards = group, reshards
+        self.places: list[tuple[dict[str, Any], str, ShardedParameter]] = []
+        left_out = {id(p) for p in ignored}
+        found = [(owner._parameters, name, p) for owner in module.modules()
+                 for name, p in owner._parameters.items()
+                 if p is not None and id(p) not in left_out and not isinstance(
+                     p, ShardedParameter)]
+        wholes = {id(p): p for _, _, p in found}
+        if group.size > 1:
+            become_as([*wholes.values(), *module.buffers()], group)
+        rows = {number: ShardedParameter.of(p, group) for number, p in wholes.items()}
+        self.rows = sorted(rows.values(), key=_alike)
+        for table, name, p in found:
+            table[name] = rows[id(p)]
+            self.places.append((table, name, rows[id(p)]))
+        for row in self.rows:
+            if row.requires_grad:
+                row.register_hook(lambda g: g / group.size)
+
+    def called(self, forward: Callable[..., Any], inputs: tuple[Any, ...],
+               kwargs: dict[str, Any]) -> Any:
+        """What forward() gives with whole parameters."""
+        if self.places and self.places[0][0][self.places[0][1]] is not self.places[0][2]:
+            return forward(*inputs, **kwargs)  # a unit that calls itself has them
+        reshards = self.reshards and tracing.current() is not None
+        wholes: dict[int, Tensor] = {}
+        gathered = []
+        for _, alike in groupby(self.rows, _alike):
+            own = list(alike)
+            flat = cat(list(own))
+            rows = all_gather(made_after((inputs, kwargs), flat) if reshards else flat, self.group)
+            parts = rows.split([row.numel() for row in own], 1)
+            wholes |= {id(row): whole_of(part, row.whole_shape)
+                       for row, part in zip(own, parts, strict=True)}
+            gathered.append((rows, flat))
+        with replaced([(table, name, wholes[id(row)]) for table, name, row in self.places]):
+            result = forward(*inputs, **kwargs)
+        if not (reshards and gathered and is_grad_enabled()):
+            return result
+        return made_again(result, (inputs, kwargs), *zip(*gathered, strict=True))
+
+
+def _alike(row: ShardedParameter) -> tuple[str, str, bool]:
+    return *type_of(row), row.requires_grad
+
+
+def fully_shard(module: Module, *, process_group: Group | None = None, mesh: None = None,
+                reshard_after_forward: bool = True,
+                ignored_params: Iterable[Parameter] = ()) -> Module:
+    """Have each rank keep a part of each parameter of the module, in place; gives the module.
+
+    Its parameters are rows then (ShardedParameter), and whole while its forward() runs; make the
+    optimizer afterwards. Those of modules inside that are sharded already stay theirs: shard layers
+    first, and what is around them last, as each call's parameters travel together. Values begin as
+    those of the group's rank 0. `.grad` of a row is its part of the mean of the ranks' gradients.
+
+    process_group: all ranks, if None. reshard_after_forward: in lt.jit, gather parameters
+    again in the backward pass, rather than keep them; what an eager step gathers stays to its end.
+    ignored_params: stay whole, and are nobody's business.
+    ArgumentError for a list of modules and for mesh.
+    """
+    if not isinstance(module, Module):
+        raise ArgumentError(f"fully_shard: {type(module).__name__} {module!r:.40} is no module; "
+                            f"call it once for each")
+    if type(module).forward is Module.forward:
+        raise ArgumentError(f"fully_shard: {type(module).__name__} has no forward(), in which its "
+                            f"parameters could be whole; call it for the modules in it")
+    if mesh is not None:
+        raise ArgumentError("fully_shard: mesh: give process_group, from new_group()")
+    if isinstance(module, FSDPModule):
+        raise ArgumentError(f"fully_shard: this {type(module).__name__} is sharded already")
+    group = state.group_of(process_group, "fully_shard")
+    kind = type(module)
+    body = {"_unit": Unit(module, group, ignored_params, reshard_after_forward),
+            "__module__": kind.__module__}
+    module.__class__ = type(f"FSDP{kind.__name__}", (FSDPModule, kind), body)
+    return module

@@ -1,0 +1,388 @@
+"""lt.jit(dynamic=...): one function at many sizes is the function without jit, with few kernels."""
+from __future__ import annotations
+
+import gc
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+from example_counts import examples
+from hypothesis import given
+from hypothesis import strategies as st
+
+import lazyten as lt
+from lazyten import nn
+from lazyten.support import observers
+from lazyten.support.observers import Observer, Span
+
+Array = np.ndarray[Any, Any]
+N = lt.Dim("n", 1, 64)
+
+
+class Compiled(Observer):
+    """How many kernels a device's compiler was given."""
+
+    def __init__(self) -> None:
+        self.kernels = 0
+
+    def compiled(self, names: str, span: Span) -> None:
+        self.kernels += len(names.split(", "))
+
+
+@contextmanager
+def counted() -> Iterator[Compiled]:
+    found = Compiled()
+    with observers.told(found):
+        yield found
+
+
+def values(*shape: int, seed: int = 0) -> Array:
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
+def tensor(array: Array, device: str) -> lt.Tensor:
+    return lt.tensor(array, device=device)
+
+
+# ---- functions of one axis -----------------------------------------------------------------------
+
+Function = Callable[[lt.Tensor], lt.Tensor]
+KERNEL = values(6, 5, 3, seed=9)
+
+FUNCTIONS: dict[str, Function] = {
+    "elementwise": lambda x: (x * 2 + 1).tanh(),
+    "sum of rows": lambda x: x.sum(0),
+    "mean of all": lambda x: x.mean(),
+    "variance": lambda x: x.var(0),
+    "largest": lambda x: x.amax(0) + x.argmax(0),
+    "softmax along": lambda x: x.softmax(0),
+    "softmax across": lambda x: x.softmax(1),
+    "scaled by the size": lambda x: x / math.sqrt(x.shape[0]),
+    "gram": lambda x: x.T @ x,
+    "scores": lambda x: x @ x.T,
+    "causal": lambda x: (x @ x.T).masked_fill(
+        lt.ones(x.shape[0], x.shape[0], device=x.device).triu(1) > 0, -math.inf).softmax(1) @ x,
+    "merged": lambda x: x.reshape(-1).cumsum(0),
+    "turned": lambda x: x.flip(0) - x.T.reshape(x.shape),
+    "last row": lambda x: x[-1] * x[0],
+    "every other": lambda x: x[::2].sum(0),
+    "joined": lambda x: lt.cat([x, x[:1], x.flip(0)]).cumsum(0),
+    "padded": lambda x: nn.functional.pad(x, (0, 0, 2, 1)).roll(1, 0),
+    "sorted": lambda x: x.sort(0)[0],
+    "gathered": lambda x: x[lt.arange(x.shape[0] - 1, -1, -1, device=x.device)],
+    "positions": lambda x: x + lt.arange(x.shape[0], device=x.device)[:, None],
+    "convolved": lambda x: nn.functional.conv1d(
+        x.T[None], lt.tensor(KERNEL, device=x.device), padding=1),
+    "pooled": lambda x: nn.functional.max_pool1d(
+        nn.functional.pad(x, (0, 0, 0, 1)).T[None], 2, stride=2),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_gives_at_every_size_what_it_gives_without_jit(name: str, device: str) -> None:
+    function = FUNCTIONS[name]
+    jitted = lt.jit(lambda x: function(x), dynamic={"x": {0: N}})
+    for n in (37, 64, 5, 1, 48, 18, 33, 20, 21, 50, 63, 16, 2):
+        x = tensor(values(n, 5, seed=n), device)
+        np.testing.assert_allclose(jitted(x).numpy(), function(x).numpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_is_right_at_all_sizes_in_any_order(name: str) -> None:
+    function = FUNCTIONS[name]
+    jitted = lt.jit(lambda x: function(x), dynamic={"x": {0: lt.Dim("n", 1, 140)}})
+    for n in np.random.default_rng(1).permutation(np.arange(1, 141)):
+        x = tensor(values(int(n), 5, seed=int(n)), "cpu")
+        expected = lt.jit(lambda x: function(x))(x.to("interpreter"))
+        np.testing.assert_allclose(jitted(x).numpy(), expected.numpy(), rtol=1e-4, atol=1e-5)
+
+
+STEPS: tuple[Function, ...] = (
+    lambda x: x.relu() + 0.5, lambda x: x.softmax(-1), lambda x: x - x.mean(0, keepdim=True),
+    lambda x: x.reshape(-1, 2, x.shape[-1] // 2).sum(1) if x.shape[-1] % 2 == 0 else x,
+    lambda x: lt.cat([x, x[-1:]]), lambda x: x.flip(0), lambda x: x[1:] if x.shape[0] > 1 else x,
+    lambda x: (x @ x.T).softmax(-1) @ x, lambda x: x.cumsum(0) / x.shape[0],
+    lambda x: x.T.reshape(x.shape), lambda x: x.amax(0, keepdim=True) - x)
+
+
+@examples(12)
+@given(st.lists(st.sampled_from(range(len(STEPS))), min_size=1, max_size=4),
+       st.lists(st.integers(1, 64), min_size=2, max_size=7))
+def test_random_functions_are_right_at_random_sizes(numbers: list[int], sizes: list[int]) -> None:
+    def function(x: lt.Tensor) -> lt.Tensor:
+        for number in numbers:
+            x = STEPS[number](x)
+        return x
+    jitted = lt.jit(function, dynamic={"x": {0: N}})
+    for n in sizes:
+        x = tensor(values(n, 6, seed=n), "cpu")
+        np.testing.assert_allclose(jitted(x).numpy(), function(x).numpy(), rtol=1e-4, atol=1e-5)
+
+
+@examples(8)
+@given(st.lists(st.tuples(st.integers(1, 20), st.integers(1, 40)), min_size=3, max_size=8))
+def test_two_sizes_vary_apart(sizes: list[tuple[int, int]]) -> None:
+    def function(x: lt.Tensor, y: lt.Tensor) -> lt.Tensor:
+        return (x @ y).softmax(1).sum(0) / x.shape[0] + y.mean()
+    dims = {"x": {0: lt.Dim("a", 1, 20), 1: lt.Dim("b", 1, 40)}, "y": {0: lt.Dim("b", 1, 40)}}
+    jitted = lt.jit(function, dynamic=dims)
+    for a, b in sizes:
+        x, y = tensor(values(a, b, seed=a), "cpu"), tensor(values(b, 7, seed=b), "cpu")
+        np.testing.assert_allclose(jitted(x, y).numpy(), function(x, y).numpy(), rtol=1e-5,
+                                   atol=1e-6)
+
+
+# ---- training ------------------------------------------------------------------------------------
+
+class Attending(nn.Module):
+    """A small causal transformer block over tokens."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tokens, self.norm = nn.Embedding(11, 8), nn.LayerNorm(8)
+        self.mixing, self.out = nn.Linear(8, 24), nn.Linear(8, 11)
+
+    def forward(self, x: lt.Tensor) -> lt.Tensor:
+        batch, time = x.shape
+        y = self.tokens(x)
+        q, k, v = self.mixing(self.norm(y)).reshape(batch, time, 3, 2, 4).permute(2, 0, 3, 1, 4)
+        mixed = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.out(y + mixed.transpose(1, 2).reshape(batch, time, 8)).reshape(-1, 11)
+
+
+class Recurrent(nn.Module):
+    """An LSTM over time, and what it says at the end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm, self.out = nn.LSTM(4, 6, batch_first=True), nn.Linear(6, 3)
+
+    def forward(self, x: lt.Tensor) -> lt.Tensor:
+        return self.out(self.lstm(x)[0][:, -1])
+
+
+def convolutional() -> nn.Module:
+    return nn.Sequential(nn.Conv2d(1, 4, 3, bias=False), nn.BatchNorm2d(4), nn.ReLU(),
+                         nn.MaxPool2d(2), nn.Flatten(), nn.Dropout(0.2), nn.Linear(36, 3))
+
+
+def perceptron() -> nn.Module:
+    return nn.Sequential(nn.Linear(7, 9), nn.GELU(), nn.Linear(9, 3))
+
+
+def rows(n: int, *shape: int) -> tuple[lt.Tensor, lt.Tensor]:
+    labels = np.random.default_rng(n).integers(0, 3, n)
+    return lt.tensor(values(n, *shape, seed=n)), lt.tensor(labels)
+
+
+def texts(n: int) -> tuple[lt.Tensor, lt.Tensor]:
+    found = np.random.default_rng(n).integers(0, 11, (2, 2, n))
+    return lt.tensor(found[0]), lt.tensor(found[1])
+
+
+def series(n: int) -> tuple[lt.Tensor, lt.Tensor]:
+    return lt.tensor(values(4, n, 4, seed=n)), lt.tensor(np.array([0, 2, 1, 1]))
+
+
+Batch = Callable[[int], tuple[lt.Tensor, lt.Tensor]]
+TRAININGS: dict[str, tuple[Callable[[], nn.Module], Batch, dict[str, dict[int, lt.Dim]]]] = {
+    "perceptron": (perceptron, lambda n: rows(n, 7), {"x": {0: N}, "y": {0: N}}),
+    "convolutions": (convolutional, lambda n: rows(n, 1, 8, 8), {"x": {0: N}, "y": {0: N}}),
+    "attention": (Attending, texts, {"x": {1: N}, "y": {-1: N}}),
+    "recurrence": (Recurrent, series, {"x": {1: N}}),
+}
+
+
+def losses(name: str, sizes: list[int], jitted: bool) -> tuple[list[float], list[Array]]:
+    """Of a step at each of these sizes, and the parameters afterwards."""
+    make, batch, dims = TRAININGS[name]
+    lt.manual_seed(4)
+    net = make()
+    optimizer = lt.optim.SGD(net.parameters(), lr=0.05, momentum=0.9)
+
+    def step(x: lt.Tensor, y: lt.Tensor) -> lt.Tensor:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(net(x), y.reshape(-1))
+        loss.backward()
+        optimizer.step()
+        return loss
+    call = lt.jit(step, dynamic=dims, fullgraph=True) if jitted else step
+    found = [float(call(*batch(n)).item()) for n in sizes]
+    return found, [p.numpy() for p in (*net.parameters(), *net.buffers())]
+
+
+@pytest.mark.parametrize("name", TRAININGS)
+def test_training_with_batches_of_many_sizes_is_training_without_jit(name: str) -> None:
+    sizes = [20, 20, 20, 13, 9, 33, 34, 64, 47, 3, 19]
+    (eager, expected), (mine, found) = (losses(name, sizes, jitted) for jitted in (False, True))
+    np.testing.assert_allclose(mine, eager, rtol=1e-4)
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5)
+
+
+def test_random_numbers_are_those_without_jit() -> None:
+    def noisy(x: lt.Tensor) -> lt.Tensor:
+        return nn.functional.dropout(x, 0.4) + lt.randn(x.shape[0], 3)
+    jitted = lt.jit(noisy, dynamic={0: {0: N}})
+    found: list[list[Array]] = []
+    for function in (noisy, jitted):
+        lt.manual_seed(3)
+        found.append([function(lt.ones(n, 3)).numpy() for n in (9, 40, 21, 9, 22)])
+    for a, b in zip(*found, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6)
+
+
+# ---- what it is for ------------------------------------------------------------------------------
+
+def test_kernels_are_compiled_for_few_sizes() -> None:
+    def function(x: lt.Tensor) -> lt.Tensor:
+        return (x @ x.T).softmax(1) @ x
+    jitted = lt.jit(function, dynamic={"x": {0: lt.Dim("n", 1, 128)}})
+    x = lt.tensor(values(128, 16))
+    for n in (40, 41, 42, 44, 48, 64, 100, 127, 128, 33):
+        jitted(x[:n])
+    with counted() as later:
+        for n in (57, 35, 91, 73, 121, 85, 69, 111):
+            np.testing.assert_allclose(jitted(x[:n]).numpy(), function(x[:n]).numpy(), rtol=1e-5,
+                                       atol=1e-6)
+    eager = later.kernels
+    with counted() as later:
+        for n in (59, 37, 93, 75, 119, 83, 67, 113):
+            jitted(x[:n]).numpy()
+    assert later.kernels == 0 < eager
+
+
+def test_a_last_smaller_batch_of_a_region_compiles_nothing() -> None:
+    jitted = lt.jit(lambda x: (x.exp() - 1).sum(1), dynamic={"x": {0: lt.Dim("n", 1, 256)}})
+    x = lt.tensor(values(256, 10))
+    jitted(x[:201])
+    with counted() as later:
+        found = jitted(x[:97]).numpy()
+    assert later.kernels == 0
+    np.testing.assert_allclose(found, (np.exp(x.numpy()[:97]) - 1).sum(1), rtol=1e-4, atol=1e-5)
+
+
+def test_python_may_branch_on_a_size() -> None:
+    @lt.jit(dynamic={"x": {0: N}})
+    def function(x: lt.Tensor) -> lt.Tensor:
+        return x * 2 if x.shape[0] > 30 else x[: x.shape[0] // 2] - 1
+    for n in (40, 20, 33, 30, 31, 50, 12):
+        x = values(n, 3)
+        expected = x * 2 if n > 30 else x[: n // 2] - 1
+        np.testing.assert_array_equal(function(lt.tensor(x)).numpy(), expected)
+
+
+def test_what_breaks_the_graph_runs_in_python_at_each_size() -> None:
+    @lt.jit(dynamic={"x": {0: N}})
+    def function(x: lt.Tensor) -> lt.Tensor:
+        return x / x.max().item()
+    for n in (9, 30, 31):
+        x = values(n, 3)
+        np.testing.assert_allclose(function(lt.tensor(x)).numpy(), x / x.max(), rtol=1e-6)
+
+
+def test_looking_at_other_sizes_has_no_effects() -> None:
+    seen: list[int] = []
+
+    class Counting(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.calls = lt.zeros(())
+
+        def forward(self, x: lt.Tensor) -> lt.Tensor:
+            self.calls += 1
+            return x.sum(0) * self.calls
+    counting = Counting()
+    jitted = lt.jit(counting, dynamic={"x": {0: N}})
+    for number, n in enumerate((20, 41, 20, 3), 1):
+        seen.append(n)
+        x = values(n, 2)
+        np.testing.assert_allclose(jitted(lt.tensor(x)).numpy(), x.sum(0) * number, rtol=1e-5)
+    assert counting.calls.item() == len(seen)
+
+
+def test_an_update_in_place_of_a_tensor_of_any_size() -> None:
+    @lt.jit(dynamic={"x": {0: N}})
+    def double(x: lt.Tensor) -> None:
+        x *= 2
+    for n in (30, 31, 48, 17):
+        x = lt.tensor(values(n, 3))
+        double(x)
+        np.testing.assert_array_equal(x.numpy(), values(n, 3) * 2)
+
+
+def test_many_sizes_do_not_keep_memory_each() -> None:
+    jitted = lt.jit(lambda x: ((x @ x.T).softmax(1) @ x).sum(0),
+                    dynamic={"x": {0: lt.Dim("n", 1, 512)}})
+    gc.collect()
+    gc.disable()  # what is kept by a cycle is kept
+    try:
+        before = lt.memory_stats().in_use
+        for n in range(330, 370):
+            jitted(lt.ones(n, 4)).numpy()
+        assert lt.memory_stats().in_use - before < 20 * 4 * 350 ** 2  # of scores of 40 sizes
+    finally:
+        gc.enable()
+
+
+# ---- errors --------------------------------------------------------------------------------------
+
+def add(x: lt.Tensor, y: lt.Tensor) -> lt.Tensor:
+    return x + y
+
+
+@pytest.mark.parametrize(("x", "y", "words"), [
+    ((65, 2), (65, 2), "axis 0 of argument 'x' has size 65, but Dim('n', 1, 64) is from 1 to 64"),
+    ((5, 2), (4, 2), "axis 0 of argument 'y' has size 4, and axis 0 of argument 'x' 5, but both"),
+    ((5, 2), (), "argument 'y' has shape (), without the axis 0 of Dim('n', 1, 64)")])
+def test_a_size_that_a_dim_does_not_have_is_an_error(x: tuple[int, ...], y: tuple[int, ...],
+                                                     words: str) -> None:
+    jitted = lt.jit(add, dynamic={"x": {0: N}, "y": {0: N}})
+    with pytest.raises(lt.ShapeError) as caught:
+        jitted(lt.ones(*x), y=lt.ones(*y))
+    assert words in str(caught.value) and "jitted function add" in str(caught.value)
+    assert jitted(lt.ones(3, 2), lt.ones(3, 2)).tolist() == [[2, 2]] * 3
+
+
+@pytest.mark.parametrize(("make", "words"), [
+    (lambda: lt.Dim("n", 0, 4), "at least 1"), (lambda: lt.Dim("n", 5, 4), "least to the greatest"),
+    (lambda: lt.Dim("two words"), "its name is a word"), (lambda: lt.Dim("n", 1.0), "is no int"),
+    (lambda: lt.Dim("n", True, 3), "is no int"),
+    (lambda: lt.jit(add, dynamic={"z": {0: N}}), "there is no such argument of add(x, y)"),
+    (lambda: lt.jit(add, dynamic={"x": {0: 5}}), "takes a dict of axes and their lazyten.Dim"),
+    (lambda: lt.jit(add, dynamic=N), "give a dict"),
+    (lambda: lt.jit(add, dynamic={"x": {0: N}, "y": {0: lt.Dim("n", 1, 9)}}), "one name are one")])
+def test_what_is_no_dim_is_an_error(make: Callable[[], object], words: str) -> None:
+    with pytest.raises(lt.ArgumentError) as caught:
+        make()
+    assert words in str(caught.value)
+
+
+def test_an_argument_that_is_no_tensor_is_an_error() -> None:
+    with pytest.raises(lt.ArgumentError, match="argument 'x' has axes in lt"):
+        lt.jit(add, dynamic={"x": {0: N}})(3, lt.ones(2))
+
+
+def test_a_failed_call_leaves_the_next_ones_right() -> None:
+    jitted = lt.jit(add, dynamic={"x": {0: N}})
+    with pytest.raises(lt.ShapeError):
+        jitted(lt.ones(20, 3), lt.ones(20, 4))
+    assert jitted(lt.ones(21, 3), lt.ones(3)).sum().item() == 126
+
+
+# ---- without it ----------------------------------------------------------------------------------
+
+def test_debug_hints_at_it_after_the_fifth_shape(monkeypatch: pytest.MonkeyPatch,
+                                                 capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("DEBUG", "1")
+    jitted = lt.jit(add)
+    for n in range(2, 10):
+        jitted(lt.ones(n, 2), lt.ones(n, 2)).numpy()
+    lines = [line for line in capsys.readouterr().out.splitlines() if "dynamic" in line]
+    assert len(lines) == 1
+    assert "add is compiled for each size: 5 so far" in lines[0]
+    assert "axis 0 of tensor 0, axis 0 of tensor 1" in lines[0]

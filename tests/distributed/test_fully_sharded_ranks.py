@@ -1,0 +1,18 @@
+"""fully_shard of several ranks, beside DistributedDataParallel. (Losses beside those of one process
+are in test_data_parallel.py.)"""
+from __future__ import annotations
+
+import pytest
+from ranks import needs_mpi, printed
+
+pytestmark = needs_mpi
+
+
+@pytest.mark.parametrize("size", [2, 4])
+@pytest.mark.parametrize("jit", [False, True])
+def test_clipped_and_scaled_gradients_are_those_of_the_whole(size: int, jit: bool) -> None:
+    assert printed(size, "fully_sharded:mixed", jit).count("done") == size
+
+
+def test_gradients_of_16_bits_are_means() -> None:
+    assert printed(2, "fully_sharded:halves").count("done") == 2

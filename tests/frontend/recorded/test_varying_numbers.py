@@ -1,0 +1,129 @@
+"""Numbers of Python, and places of views, that differ from step to step: one program for all."""
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from tensor_values import counted_plans
+
+import lazyten as lt
+from lazyten import nn
+from lazyten.frontend.recorded import lookup
+
+STEPS = 12
+DATA = np.arange(60, dtype=np.float32).reshape(20, 3) / 7
+Case = Callable[[Any, float, int], Any]
+
+CASES: dict[str, Case] = {
+    "factor": lambda x, c, n: x * c + 1,
+    "on the left": lambda x, c, n: c - x / (1 + c),
+    "two of which one varies": lambda x, c, n: x.clip(c, 5.0),
+    "two that vary": lambda x, c, n: x.clip(-c, c + n),
+    "integers": lambda x, c, n: x * n - n,
+    "where": lambda x, c, n: lt.where(x > c, x, c) if isinstance(x, lt.Tensor)
+    else np.where(x > c, x, np.float32(c)),
+    "by a choice of the user's": lambda x, c, n: x * c if c > 0.5 else x + c,
+    "rows": lambda x, c, n: x[n:n + 4] * 2,
+    "a row": lambda x, c, n: x[n] + x[n + 1],
+    "a row of views": lambda x, c, n: x[n:n + 4][1:3].reshape(-1) * 3,
+    "a column": lambda x, c, n: x[:, n % 3] * 2,
+    "a part": lambda x, c, n: x[n:n + 2, 1:] + c,
+    "rows and a number": lambda x, c, n: (x[n:n + 3] * c).sum(0),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_results_are_numpys_whatever_the_numbers(device: str, name: str) -> None:
+    x, run, rng = lt.tensor(DATA, device=device).realize(), CASES[name], random.Random(1)
+    for _ in range(STEPS):
+        c, n = rng.random(), rng.randrange(16)
+        expected = run(DATA, c, n)
+        found = run(x, c, n)
+        assert found.shape == expected.shape
+        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-6)
+
+
+def test_a_number_that_did_not_vary_until_now_is_its_own() -> None:
+    x = lt.tensor([0.0, 4.0, 9.0]).realize()
+    for step in range(12):
+        low, high = step / 4, 5.0 if step < 8 else 7.0 - step / 8
+        expected = np.clip(np.array([0.0, 4.0, 9.0]), low, high)
+        np.testing.assert_allclose(x.clip(low, high).numpy(), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["weight of a loss", "rate", "rows", "rows of views"])
+def test_training_steps_that_differ_in_numbers_compile_nothing(kind: str) -> None:
+    def trained(known: bool) -> list[float]:
+        lookup.forget()
+        lt.manual_seed(0)
+        net, rng = nn.Linear(3, 2), random.Random(2)
+        x, losses = lt.tensor(DATA).realize(), []
+        for step in range(STEPS):
+            if not known:
+                lookup.forget()
+            n = rng.randrange(16)
+            rows = x[n:n + 4] if kind.startswith("rows") else x
+            out = net(rows.view(2, 2, 3) if kind == "rows of views" else rows)
+            loss = out.square().mean()
+            if kind == "weight of a loss":
+                loss = loss + rng.random() * out.abs().mean()
+            rate = 0.1 / (1 + step) if kind == "rate" else 0.1
+            net.zero_grad()
+            with counted_plans() as made:
+                loss.backward()
+                with lt.no_grad():
+                    for p in net.parameters():
+                        assert p.grad is not None
+                        p -= rate * p.grad
+                losses.append(loss.item())
+            assert not (known and step > 6 and made)
+        return losses
+    assert trained(True) == pytest.approx(trained(False), rel=1e-5)
+
+
+def test_writing_to_a_view_that_begins_anywhere_writes_to_the_whole() -> None:
+    x, expected = lt.tensor(DATA).realize(), DATA.copy()
+    rng = random.Random(3)
+    for step in range(STEPS):
+        n = rng.randrange(16)
+        row = x[n:n + 3]
+        total = row.sum().item()
+        assert total == pytest.approx(float(expected[n:n + 3].sum()), rel=1e-5)
+        row += 1.5 * step
+        expected[n:n + 3] += 1.5 * step
+        np.testing.assert_allclose(row.numpy(), expected[n:n + 3], rtol=1e-6)
+        np.testing.assert_allclose(x.numpy(), expected, rtol=1e-6)
+
+
+def test_a_view_sees_what_is_written_to_the_whole_between_two_reads() -> None:
+    x, expected = lt.tensor(DATA).realize(), DATA.copy()
+    for n in range(STEPS):
+        row = x[n:n + 2]
+        assert (row * 2).sum().item() == pytest.approx(2 * float(expected[n:n + 2].sum()), rel=1e-5)
+        x.mul_(1.25)
+        expected *= np.float32(1.25)
+        np.testing.assert_allclose((row * 2).numpy(), expected[n:n + 2] * 2, rtol=1e-5)
+
+
+def test_an_updated_whole_leaves_what_was_made_of_a_view() -> None:
+    x = lt.zeros(1 << 19).contiguous().realize()  # updates of so much are in place
+    for n in range(STEPS):
+        row = x[n:n + 5]
+        before = row + 0.5
+        x += 1
+        assert x.sum().item() == (n + 1) * (1 << 19)
+        assert before.tolist() == [n + 0.5] * 5
+
+
+def test_gradients_of_views_of_parameters_that_begin_anywhere() -> None:
+    w = lt.tensor(DATA, requires_grad=True)
+    for n in range(STEPS):
+        w.grad = None
+        (w[n:n + 2] * (n + 1)).sum().backward()
+        expected = np.zeros_like(DATA)
+        expected[n:n + 2] = n + 1
+        assert w.grad is not None
+        np.testing.assert_array_equal(w.grad.numpy(), expected)

@@ -1,0 +1,1 @@
+"""What ranks run in the tests of lt.distributed; ranks.py starts them."""
