@@ -5,19 +5,19 @@ that the function computes with in its place while it is traced, and a tape of w
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from lazyten.capture.places import Place, snapshot
+from lazyten.capture.places import Place
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, reshape
 from lazyten.operators.math import number_tape
 from lazyten.operators.math.elementwise import numbers
-from lazyten.operators.math.number_tape import Expression, Given
+from lazyten.operators.math.number_tape import Expression, Given, exactly
 from lazyten.storage import tracing
 
 
@@ -38,7 +38,6 @@ class Tape(number_tape.Tape):
 
     device: str = ""
     inputs: dict[tuple[int, DType], Node] = field(default_factory=dict)
-    told: Callable[[Any], Hashable] = snapshot
 
     def now(self, value: Any) -> Any:
         """What an expression is in the last call that the tape held for; else the value itself."""
@@ -104,7 +103,7 @@ class Family:
         self.in_a_row += 1
         if last is None or self.gave_up or len(self.calls) >= GENERAL or {*last} != {*numbers}:
             return frozenset()
-        found = {x for x, value in numbers.items() if snapshot(last[x]) != snapshot(value)}
+        found = {x for x, value in numbers.items() if exactly(last[x]) != exactly(value)}
         return self.varying | found if found else frozenset()
 
     def keep(self, made: Any, varying: Varying) -> None:

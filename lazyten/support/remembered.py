@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from itertools import islice
 from typing import Generic, TypeVar
 
 V = TypeVar("V")
@@ -10,7 +9,8 @@ V = TypeVar("V")
 
 class Remembered(Generic[V]):
     """Values by key. What came again is kept, up to `limit`; of what has not, the last that weigh
-    `fresh`. The older half goes where there is more."""
+    `fresh`. The older half goes where there is more. Threads share one: between two lines of it,
+    and wherever memory is collected, others add and drop keys."""
 
     __slots__ = ("_once", "_weight", "again", "fresh", "limit")
 
@@ -30,25 +30,28 @@ class Remembered(Generic[V]):
                 self._weight -= weight
                 self.again[key] = found
                 if len(self.again) > self.limit:
-                    for old in [*islice(self.again, self.limit // 2)]:
+                    for old in [*self.again][:self.limit // 2]:
                         self.again.pop(old, None)
         return found
 
     def add(self, key: Hashable, value: V, weight: int = 1) -> V:
         """Remember a value; gives it."""
+        self._forget_once(key)
         self._once[key] = value, weight
         self._weight += weight
         if self._weight > self.fresh:
-            for old, (_, gone) in [*self._once.items()]:
+            for old in [*self._once]:
                 if self._weight <= self.fresh // 2:
                     break
-                self._weight -= gone
-                self._once.pop(old, None)
+                self._forget_once(old)
         return value
 
     def drop(self, key: Hashable) -> None:
         """Forget a value, if there is one."""
         self.again.pop(key, None)
+        self._forget_once(key)
+
+    def _forget_once(self, key: Hashable) -> None:
         _, weight = self._once.pop(key, (None, 0))
         self._weight -= weight
 

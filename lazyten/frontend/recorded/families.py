@@ -8,7 +8,7 @@ says is marked as a region (regions.py). What an operation sees of its numbers i
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from threading import get_ident
 from typing import Any
@@ -115,8 +115,12 @@ def family_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
               frame: Frame, name: tuple[Any, ...]) -> Met | None:
     """What an operation is, whose key is given, but for its numbers; None if it has none."""
     given: list[int | float] = []
-    shaped = _without_numbers(args, given)
-    named = {key: _without_numbers(x, given) for key, x in kwargs.items()}
+
+    def note(x: int | float) -> str:
+        given.append(x)
+        return f"any {type(x).__name__} of Python"
+    shaped = _replaced(args, note)
+    named = {key: _replaced(x, note) for key, x in kwargs.items()}
     if not given:
         return None
     key: list[Any] = [*name[:SETTINGS]]
@@ -145,8 +149,24 @@ def done(met: Met, function: Callable[..., Any], args: tuple[Any, ...], kwargs: 
          frame: Frame, operands: list[Handle[Any]], values: Sequence[Value]) -> Any:
     """Do an operation of a family whose numbers vary, as one for any of them. MISSING where they
     are part of what it does."""
+    if not met.family.gives_views:
+        entry = _general_entry(met, function, args, kwargs, frame, operands, values)
+        if entry is not None:
+            written = [number for number, _, _ in entry.writes]
+            if are_read_alone([operands[n] for n in written], [values[n] for n in written]):
+                return function(*args, **kwargs)
+            return repeated(frame, entry, operands)
     if met.family.gives_views:
         return _with_regions(function(*args, **kwargs), operands)
+    met.family.is_exact = True
+    return MISSING
+
+
+def _general_entry(met: Met, function: Callable[..., Any], args: tuple[Any, ...],
+                   kwargs: dict[str, Any], frame: Frame, operands: list[Handle[Any]],
+                   values: Sequence[Value]) -> Entry | None:
+    """What an operation does with any numbers of which it sees what it sees of these, recorded if
+    it is new; None if it cannot be had."""
     varying = met.family.varying
     fixed = tuple([None if n in varying else exactly(x) for n, x in enumerate(met.given)])
     key = met.key, met.first, fixed, get_ident()  # a tape has the numbers of one thread
@@ -155,20 +175,14 @@ def done(met: Met, function: Callable[..., Any], args: tuple[Any, ...], kwargs: 
         general = _general.add(key, [])
     for known in general:
         if known.tape.holds(met.given):
-            written = [number for number, _, _ in known.entry.writes]
-            if are_read_alone([operands[n] for n in written], [values[n] for n in written]):
-                return function(*args, **kwargs)
-            return repeated(frame, known.entry, operands)
-    if len(general) < GENERAL:
-        made = _recorded(met, function, args, kwargs, frame, operands, values)
-        if made is not None:
-            general.append(made)
-            return done(met, function, args, kwargs, frame, operands, values)
-        if met.family.gives_views:  # which _recorded has found
-            return _with_regions(  # type: ignore[unreachable]
-                function(*args, **kwargs), operands)
-    met.family.is_exact = True
-    return MISSING
+            return known.entry
+    if len(general) == GENERAL:
+        return None
+    made = _recorded(met, function, args, kwargs, frame, operands, values)
+    if made is None:
+        return None
+    general.append(made)
+    return made.entry
 
 
 class _Inputs(Tape):
@@ -196,10 +210,13 @@ def _recorded(met: Met, function: Callable[..., Any], args: tuple[Any, ...],
     tape, family = _Inputs(), met.family
     stand_ins = iter([tape.given(x, n) if n in family.varying else x
                       for n, x in enumerate(met.given)])
+
+    def next_one(_: int | float) -> Any:
+        return next(stand_ins)
     numbers.node = tape.node
     try:
-        entry, is_clean = record(frame, function, _with_numbers(args, stand_ins),
-                                 {key: _with_numbers(x, stand_ins) for key, x in kwargs.items()},
+        entry, is_clean = record(frame, function, _replaced(args, next_one),
+                                 {key: _replaced(x, next_one) for key, x in kwargs.items()},
                                  operands, values)
     finally:
         numbers.node, tape.is_over = None, True
@@ -230,26 +247,13 @@ def _with_regions(result: Any, operands: Sequence[Handle[Any]]) -> Any:
     return result
 
 
-def _without_numbers(x: Any, given: list[int | float]) -> Any:
-    """An argument with stand-ins for its numbers, which are added to those given."""
+def _replaced(x: Any, of: Callable[[int | float], Any]) -> Any:
+    """An argument with what `of` gives for a number in the place of each."""
     kind = type(x)
     if kind is int or kind is float:
-        given.append(x)
-        return f"any {kind.__name__} of Python"
+        return of(x)
     if kind is tuple or kind is list:
-        return kind([_without_numbers(one, given) for one in x])
+        return kind([_replaced(one, of) for one in x])
     if kind is slice:
-        return slice(*[_without_numbers(one, given) for one in (x.start, x.stop, x.step)])
-    return x
-
-
-def _with_numbers(x: Any, given: Iterator[Any]) -> Any:
-    """An argument with these numbers for those in it."""
-    kind = type(x)
-    if kind is int or kind is float:
-        return next(given)
-    if kind is tuple or kind is list:
-        return kind([_with_numbers(one, given) for one in x])
-    if kind is slice:
-        return slice(*[_with_numbers(one, given) for one in (x.start, x.stop, x.step)])
+        return slice(*[_replaced(one, of) for one in (x.start, x.stop, x.step)])
     return x

@@ -51,18 +51,9 @@ def within(x: Any, moves: Moves) -> Any:
 
 def _elements(x: Handle[Any], whole: Buffer) -> Piece | None:
     """The part of memory that has the elements of a view; None where they are not in a row."""
-    memory = whole.view()
     runtime = executor(whole.device)
-    if memory is None or not runtime.has_offsets:
+    first = x.storage_offset()
+    if not runtime.has_offsets or not x._tracker.is_contiguous or not x.numel() \
+            or first * whole.dtype.itemsize % runtime.alignment:
         return None
-    found = x._tracker.numpy_view(memory)
-    first = _address(found) - _address(memory)
-    if found.size and found.flags.c_contiguous and 0 <= first < memory.nbytes \
-            and not first % runtime.alignment:
-        return Piece(whole, first // memory.itemsize, found.size)
-    return None
-
-
-def _address(array: Any) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address
+    return Piece(whole, first, x.numel())

@@ -13,6 +13,7 @@ from weakref import WeakSet
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, toposort
 from lazyten.ir.ops import Op
+from lazyten.operators.math.number_tape import Number
 from lazyten.storage.frames import Source
 from lazyten.storage.storage import Buffer
 
@@ -70,6 +71,8 @@ def holds_no_value(rule: Any) -> bool:
 
 
 def _is_fixed(x: Any) -> bool:
+    if type(x) is Number:  # of one call
+        return False
     if isinstance(x, int | float | str | None | DType | Op | type):
         return True
     if isinstance(x, tuple | list | frozenset):

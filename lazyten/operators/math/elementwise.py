@@ -24,6 +24,7 @@ from lazyten.ir.node import (
 )
 from lazyten.ir.ops import SPECS, Op
 from lazyten.operators.math import shapes
+from lazyten.operators.math.number_tape import settled
 from lazyten.support.errors import ArgumentError, DTypeError
 
 Operand = Node | Scalar
@@ -150,6 +151,8 @@ def with_gradient(value: Node, inputs: tuple[Node, ...], rule: GradientRule) -> 
     node.src is (value, *inputs). `rule` takes part in the equality of nodes: a module's function,
     or a frozen dataclass with a __call__.
     """
+    if numbers.node is not None:
+        rule = settled(rule)
     return make(Op.CUSTOM_GRADIENT, value.dtype, (value, *inputs), rule)
 
 

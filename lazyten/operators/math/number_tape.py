@@ -11,7 +11,7 @@ import math
 import operator
 import sys
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,8 @@ def exactly(value: Any) -> Hashable:
     """Equal for what means the same in a program: numbers bit by bit, all else by itself."""
     if type(value) is float:
         return float, value.hex()
+    if type(value) is complex:
+        return complex, value.real.hex(), value.imag.hex()
     if isinstance(value, tuple):
         return type(value), tuple(map(exactly, value))
     return type(value), value
@@ -62,15 +64,11 @@ def exactly(value: Any) -> Hashable:
 
 @dataclass
 class Tape:
-    """What was computed of numbers, in order; values: of the last time that it held.
-
-    told: what must be equal where the function looks at something again.
-    """
+    """What was computed of numbers, in order; values: of the last time that it held."""
 
     steps: list[Given | _Done] = field(default_factory=list)
     values: list[Any] = field(default_factory=list)
     is_over: bool = False
-    told: Callable[[Any], Hashable] = exactly
 
     def given(self, value: Any, leaf: int) -> Number:
         """The number that stands for number `leaf` of those that are given."""
@@ -95,7 +93,7 @@ class Tape:
         """function(*operands), which must be the same each time."""
         value = function(*map(_value_of, operands))
         if not self.is_over:
-            self.steps.append(_Done(function, tuple(map(expressed, operands)), self.told(value)))
+            self.steps.append(_Done(function, tuple(map(expressed, operands)), exactly(value)))
             self.values.append(value)
         return value
 
@@ -119,7 +117,7 @@ class Tape:
                     continue
                 values.append(step.function(*[values[x.position] if type(x) is Expression else x
                                               for x in step.operands]))
-                if step.seen is not None and self.told(values[-1]) != step.seen:
+                if step.seen is not None and exactly(values[-1]) != step.seen:
                     return False
                 if step.seen is None and type(values[-1]) is not type(last):
                     return False
@@ -139,6 +137,16 @@ def _fits(value: Any, dtype: DType) -> bool:
 def expressed(value: Any) -> Any:
     """The expression of a Number; anything else itself."""
     return Expression(value._position) if type(value) is Number else value
+
+
+def settled(rule: Any) -> Any:
+    """A frozen dataclass whose fields' Numbers are what they are now, which tapes note."""
+    if not is_dataclass(rule) or isinstance(rule, type):
+        return rule
+    found = {f.name: x for f in fields(rule) if type(x := getattr(rule, f.name)) is Number}
+    if not found:
+        return rule
+    return replace(rule, **{name: x._tape.look(operator.pos, x) for name, x in found.items()})
 
 
 def _value_of(value: Any) -> Any:

@@ -10,8 +10,12 @@ import pytest
 from tensor_values import counted_plans
 
 import lazyten as lt
+import lazyten.nn.functional as F
 from lazyten import nn
 from lazyten.frontend.recorded import lookup
+from lazyten.nn.functions import activations
+from lazyten.operators.math import elementwise
+from lazyten.operators.math.number_tape import Tape
 
 STEPS = 12
 DATA = np.arange(60, dtype=np.float32).reshape(20, 3) / 7
@@ -127,3 +131,25 @@ def test_gradients_of_views_of_parameters_that_begin_anywhere() -> None:
         expected[n:n + 2] = n + 1
         assert w.grad is not None
         np.testing.assert_array_equal(w.grad.numpy(), expected)
+
+
+def test_a_gradient_rule_of_a_number_that_varies_has_the_number_of_its_step() -> None:
+    x = lt.tensor([-3.0, -0.5, 0.5, 3.0], requires_grad=True)
+    scales = lt.tensor([1.0, 2.0, 3.0, 4.0])
+    for step in range(STEPS):
+        limit = 4.0 - step / 4
+        x.grad = None
+        (F.hardtanh(x, -limit, limit) * scales).sum().backward()
+        assert x.grad is not None
+        inside = [1.0 if abs(v) < limit else 0.0 for v in (-3.0, -0.5, 0.5, 3.0)]
+        assert x.grad.tolist() == [a * b for a, b in zip(inside, (1, 2, 3, 4), strict=True)]
+
+
+def test_a_rule_holds_no_stand_in_for_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(elementwise.numbers, "node", lambda value, dtype: None)
+    tape = Tape()
+    limit = tape.given(1.5, 0)
+    rule = activations._held(lt.tensor([-3.0, 3.0]).node, -limit, limit).arg
+    assert [type(rule.low), type(rule.high)] == [float, float]
+    assert tape.holds([1.5])
+    assert not tape.holds([1.75])
