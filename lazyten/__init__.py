@@ -240,7 +240,7 @@ if _typing.TYPE_CHECKING:  # what not every program uses is loaded when it is fi
     from lazyten.amp import GradScaler as GradScaler
     from lazyten.autograd import grad as grad
     from lazyten.capture.dims import Dim as Dim
-    from lazyten.capture.jitted import jit as jit
+    from lazyten.capture.jit import jit as jit
     from lazyten.frontend.saving import load as load
     from lazyten.frontend.saving import save as save
     from lazyten.frontend.serialization import load_safetensors as load_safetensors
@@ -263,7 +263,7 @@ if _typing.TYPE_CHECKING:
 
 _LATER = {
     "GradScaler": "amp",
-    "grad": "autograd", "vmap": "func", "jit": "capture.jitted", "Dim": "capture.dims",
+    "grad": "autograd", "vmap": "func", "jit": "capture.jit", "Dim": "capture.dims",
     "load": "frontend.saving", "save": "frontend.saving",
     "load_safetensors": "frontend.serialization",
     "save_safetensors": "frontend.serialization", "load_decisions": "tuning.tuning",

@@ -15,9 +15,9 @@ from lazyten.ahead.program import Array, Kept, Source, Traced
 from lazyten.capture.capture import Capture
 from lazyten.capture.captured import Captured, HostInput, StorageSource, TensorSpec
 from lazyten.capture.conclusion import check_unchanged, conclude
-from lazyten.capture.environment import Environment
 from lazyten.capture.jitted import Jitted
-from lazyten.capture.purity import pure
+from lazyten.capture.state.environment import Environment
+from lazyten.capture.state.purity import pure
 from lazyten.execution.realization import realize
 from lazyten.frontend.core.memory_format import contiguous_format
 from lazyten.frontend.tensor import Tensor

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import MethodType
 from typing import Any
 
-from lazyten.capture.environment import Environment
+from lazyten.capture.state.environment import Environment
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.module import Module
 from lazyten.optim.optimizer import Optimizer

@@ -5,9 +5,12 @@ once. Not here: kernels, which it gets as everybody does (execution/).
 
 Files, in reading order:
 
+- jit.py: `lt.jit`, the decorator, under PyTorch's name as well.
 - jitted.py: `lt.jit`: functions that are traced once a signature, and then run as one native
   call.
 - call.py: The arguments of one call of a jitted function, and what calls are told apart by.
+- pieces.py: Arguments that begin elsewhere in memory at each call, such as a batch's rows of the
+  data.
 - capture.py: Recording one call of a function: which tensors it reads, and what it computes and
   changes.
 - recording.py: What is known of a call while it is recorded: what `capture.py` fills, and others
@@ -24,15 +27,6 @@ Files, in reading order:
   position or name.
 - dims.py: Sizes that vary from call to call of a jitted function: `lt.Dim`, and what is checked of
   each.
-- places.py: Where Python keeps what a name means: an object's dict, a module's globals, a cell; and
-  when that means the same again.
-- opaque.py: What cannot be compared between calls: objects whose state Python does not show.
-- surroundings.py: What a function can reach by name: its variables, those of the user's functions
-  that it calls, and attributes of what it gets.
-- environment.py: The Python state that a function depends on: what its names meant when it was
-  traced.
-- purity.py: Refusing what a replay cannot repeat: printing, input, clocks and Python's random
-  numbers.
 
 `jitted.py` keys a call by its arguments; `capture.py` runs the function once while `tracing.py`,
 which storages, tensors, generators and optimizers report to, tells it what is touched. Every

@@ -17,8 +17,8 @@ import numpy as np
 
 from lazyten.autodiff import hooks
 from lazyten.capture.captured import HostInput
-from lazyten.capture.environment import Environment
 from lazyten.capture.recording import Before, Recording
+from lazyten.capture.state.environment import Environment
 from lazyten.execution.realization import computed, realize
 from lazyten.frontend.core.handle import leaves
 from lazyten.frontend.tensor import Tensor

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from lazyten.capture.captured import signature
-from lazyten.capture.places import snapshot
-from lazyten.capture.surroundings import is_users
+from lazyten.capture.state.places import snapshot
+from lazyten.capture.state.surroundings import is_users
 from lazyten.frontend.setting_table import TRACED, trace_key
 from lazyten.frontend.tensor import Tensor
 from lazyten.storage import tracing
@@ -24,7 +24,10 @@ MARKED = "a parameter with attributes"
 
 
 class Call:
-    """The arguments of one call, taken apart into tensors and a key for everything else."""
+    """The arguments of one call, taken apart into tensors and a key for everything else. pieces:
+    tensors, by number, that have only a piece of the memory that they are in (pieces.py)."""
+
+    pieces: frozenset[int] = frozenset()
 
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.args, self.kwargs = args, kwargs

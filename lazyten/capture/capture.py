@@ -7,7 +7,7 @@ depends on a value; at the end, all that the call changed is put back as it was.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,9 +22,9 @@ from lazyten.capture.captured import (
     layout_of,
 )
 from lazyten.capture.conclusion import can_be_assigned, check_unchanged, conclude
-from lazyten.capture.environment import Environment
-from lazyten.capture.purity import pure
 from lazyten.capture.recording import Before, Recording, Used
+from lazyten.capture.state.environment import Environment
+from lazyten.capture.state.purity import pure
 from lazyten.execution.lineage import Lineage
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.dtype import DType
@@ -45,10 +45,11 @@ class Capture(Recording):
     """Listens while a function runs, then says what it did. `record` is the way in."""
 
     def __init__(self, arguments: Sequence[Tensor], environment: Environment,
-                 whole: bool) -> None:
+                 whole: bool, pieces: Collection[int] = ()) -> None:
         super().__init__(arguments, environment)
         self.whole = whole
         self.shadows = self._shadowed(arguments)
+        self.apart = {self.shadows[n]._storage for n in pieces}
         self.numbers = {id(s): i for i, s in enumerate(self.shadows)}
 
     def _shadowed(self, arguments: Sequence[Tensor]) -> list[Tensor]:
@@ -130,6 +131,10 @@ class Capture(Recording):
             f"jitted function reaches in two ways: as an argument, and for example as a "
             f"parameter of an optimizer; give it one way alone"))
         return True
+
+    def placed(self, storage: Storage) -> None:
+        if storage in self.apart:
+            self.refused(JitError(f"{user_location()} asks where a tensor is in memory"))
 
     def to_be_written(self, storage: Storage) -> None:
         if storage in self.sharing:
@@ -281,13 +286,15 @@ def _lineage_like(real: Tensor) -> Lineage | None:
 
 
 def record(arguments: Sequence[Tensor], call: Callable[[Sequence[Tensor]], Any],
-           environment: Environment, name: str, whole: bool) -> Captured | InPython:
+           environment: Environment, name: str, whole: bool,
+           pieces: Collection[int] = ()) -> Captured | InPython:
     """What `call(stand-ins for the arguments)` does: to be replayed, and nothing has changed when
     this returns; or what it gave, when it has gone on for real. name: the function's.
 
-    Raises what the call raises. whole: JitError for what cannot be replayed.
+    Raises what the call raises. whole: JitError for what cannot be replayed. pieces: arguments that
+    have only pieces of the memory that the user knows them to be in.
     """
-    capture = Capture(arguments, environment, whole)
+    capture = Capture(arguments, environment, whole, pieces)
     failed = True
     try:
         with listening(capture), pure(capture):

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from lazyten.capture.places import Place, Same, snapshot
+from lazyten.capture.state.places import Place, Same, snapshot
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node

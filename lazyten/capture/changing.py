@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from lazyten.capture.places import Place
+from lazyten.capture.state.places import Place
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, reshape
 from lazyten.operators.math import number_tape

@@ -18,8 +18,8 @@ from lazyten.capture.captured import (
     state_signature,
     unread_signature,
 )
-from lazyten.capture.places import MISSING, Change, Place
 from lazyten.capture.recording import Before, Recording
+from lazyten.capture.state.places import MISSING, Change, Place
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node, toposort
 from lazyten.ir.ops import Op

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from types import MethodType
-from typing import Any, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from lazyten.capture.breaks import InPython, NotBegun
 from lazyten.capture.call import MARKED, Call
@@ -31,14 +31,13 @@ from lazyten.capture.dims import (
     samples,
 )
 from lazyten.capture.donation import Donate, Donation
-from lazyten.capture.environment import Environment
-from lazyten.capture.places import Place
+from lazyten.capture.pieces import CallOfPieces, Together, check_only_read, of_pieces
 from lazyten.capture.replay import Replay, TwoWays
+from lazyten.capture.state.environment import Environment
+from lazyten.capture.state.places import Place
 from lazyten.execution import debug
 from lazyten.execution.varying import Sizes
 from lazyten.frontend.tensor import Tensor
-from lazyten.nn.module import Module
-from lazyten.pytorch.torchscript import TorchScript
 from lazyten.storage import levels, tracing
 from lazyten.storage.placement import default_device
 from lazyten.support import forking
@@ -82,6 +81,7 @@ class Jitted(Generic[P, R]):
         self._in_memory: OrderedDict[Replay, None] = OrderedDict()
         self._cache: OrderedDict[Hashable, _Kept] = OrderedDict()
         self._families: OrderedDict[Hashable, Family] = OrderedDict()
+        self._together, self._met = set[Hashable](), set[Hashable]()
         self._shown: set[str] = set()
         self._lock = forking.lock()
 
@@ -101,12 +101,10 @@ class Jitted(Generic[P, R]):
             return self.function(*args, **kwargs)
         call = Call(args, kwargs)
         with self._lock:
-            kept = self._cache.get(call.key)
-            if kept is None and given:
-                self._look_ahead(call, given)
-            family = self._family(call) if kept is None else kept.family
-            found = (self._general(family, call) if family.calls else None) \
-                or self._found(kept or self._new_kept(call, family), call)
+            if call.key in self._cache:
+                found = self._to_do(call, given)
+            else:
+                call, found = self._in_pieces(call, given)
             if isinstance(found, Replay):
                 try:
                     result: R = found.run(call.tensors)
@@ -120,6 +118,36 @@ class Jitted(Generic[P, R]):
             elif found is not None:
                 return found.result  # type: ignore[no-any-return]
         return self.function(*args, **kwargs)
+
+    def _in_pieces(self, call: Call, given: Mapping[str, Given],
+                   ) -> tuple[Call, Replay | InPython | None]:
+        """A call of no known signature, with its views taken for pieces of memory where that is the
+        same, and what is to be done for it."""
+        found = None if self.donation.places else of_pieces(call)
+        if found is None or found.key in self._together:
+            return call, self._to_do(call, given)
+        if found.has_copies and found.key not in self._met:  # it may always be this view
+            self._met.add(found.key)
+            return call, self._to_do(call, given)
+        try:
+            made = self._to_do(found, given)
+        except Together:
+            self._cache.pop(found.key, None)
+            self._together.add(found.key)
+            return call, self._to_do(call, given)
+        if isinstance(made, Replay) and made.changes(found.tensors, found.wholes):
+            return call, self._to_do(call, given)
+        return found, made
+
+    def _to_do(self, call: Call, given: Mapping[str, Given]) -> Replay | InPython | None:
+        """A captured call that does what this one has to, or one that has been made; None if the
+        function's Python is to run."""
+        kept = self._cache.get(call.key)
+        if kept is None and given:
+            self._look_ahead(call, given)
+        family = self._family(call) if kept is None else kept.family
+        return (self._general(family, call) if family.calls else None) \
+            or self._found(kept or self._new_kept(call, family), call)
 
     def _look_ahead(self, call: Call, given: Mapping[str, Given]) -> None:
         """Have kernels be made for sizes around those of a call, too, before any is compiled."""
@@ -276,8 +304,10 @@ class Jitted(Generic[P, R]):
                         numbers[i] = tape.look(operator.pos, numbers[i])
                     with tape.standing_for(names):
                         return call.apply_to_numbers(self.function, numbers, tensors)
-                made = record(call.tensors, run, environment, self._name, True)
+                made = record(call.tensors, run, environment, self._name, True, call.pieces)
             assert not isinstance(made, InPython)
+            if isinstance(call, CallOfPieces):
+                check_only_read(made, call)
             sources = [s.find(call.tensors).device for s in made.sources]
             if {*sources, *(n.device for n in made.new)} - {tape.device}:
                 return None
@@ -329,14 +359,27 @@ class Jitted(Generic[P, R]):
                            f"tell the tensor from others: give another view of it")
 
     def _traced(self, call: Call) -> Replay | InPython:
-        """A captured call that does what this one has to, or this call itself."""
+        """A captured call that does what this one has to, or this call itself. Together if it
+        depends on where its views are."""
+        if isinstance(call, CallOfPieces):
+            try:
+                return self._recorded(call, True)
+            except Exception as error:  # of whatever kind: the call as it is tells
+                raise Together from error
+        return self._recorded(call, self.fullgraph)
+
+    def _recorded(self, call: Call, whole: bool) -> Replay | InPython:
         with _tracing:
             environment = Environment(self.function, call.leaves)
             self._refuse_hidden(environment, call)
             made = record(call.tensors, functools.partial(call.apply, self.function),
-                          environment, self._name, self.fullgraph)
+                          environment, self._name, whole, call.pieces)
         if isinstance(made, InPython):
             return made
+        if isinstance(call, CallOfPieces):
+            if environment.tells_apart:
+                raise Together
+            check_only_read(made, call)
         donated = self.donation.storages(call.args, call.kwargs)
         with self._planning(call):
             return Replay(made, environment, call.tensors, donated, self._name)
@@ -355,52 +398,3 @@ class _Kept:
     calls: list[Replay | InPython] = field(default_factory=list)
     breaks: int = 0
     in_python: bool = False
-
-
-class ScriptModule(Module):
-    """A module that PyTorch would compile; here one as any other."""
-
-
-class _Jit(TorchScript):
-    """The function, traced at its first call and then replayed without running its Python.
-
-    Use it as a decorator, with or without options, or on a method or a module. It is traced again
-    whenever the signature changes, or Python state that it is seen to depend on.
-
-    check: trace at every call, and raise JitError if that gives another program; without it, that
-    is done once, at the second call.
-
-    fullgraph: raise JitError for what a replay cannot do, such as reading a value. Without it the
-    function goes on in Python from there, and later calls like it run in Python altogether, as
-    without jit; DEBUG=1 tells why.
-
-    dynamic: for arguments, by name or position, the axes whose sizes vary, each with its
-    `lt.Dim`: {"x": {0: lt.Dim("batch", 1, 512)}}. Kernels serve all of these sizes; a new one is
-    recorded, and nothing compiled, or little. ShapeError for a size out of range, before anything
-    is done. See docs/shapes.md.
-
-    donate: names or positions of arguments whose tensors, also those in lists, tuples and dicts,
-    are not needed after a call: results may take their memory. Using one afterwards, or a view of
-    it, is a JitError, unless the function gives it back or changes it in place.
-    """
-
-    ScriptModule = ScriptModule
-
-    @overload
-    def __call__(self, function: Callable[P, R], *, check: bool = False, donate: Donate = (),
-                 fullgraph: bool = False, dynamic: Dynamic | None = None) -> Jitted[P, R]: ...
-    @overload
-    def __call__(self, function: None = None, *, check: bool = False, donate: Donate = (),
-                 fullgraph: bool = False, dynamic: Dynamic | None = None,
-                 ) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
-
-    def __call__(self, function: Callable[P, R] | None = None, *, check: bool = False,
-                 donate: Donate = (), fullgraph: bool = False,
-                 dynamic: Dynamic | None = None) -> Any:
-        if function is None:
-            return functools.partial(self, check=check, donate=donate, fullgraph=fullgraph,
-                                     dynamic=dynamic)
-        return Jitted(function, check, donate, fullgraph, dynamic)
-
-
-jit = _Jit()

@@ -12,8 +12,8 @@ from weakref import WeakSet
 import numpy as np
 
 from lazyten.capture.captured import Captured, TensorSource
-from lazyten.capture.environment import Environment
-from lazyten.capture.places import Change, Place
+from lazyten.capture.state.environment import Environment
+from lazyten.capture.state.places import Change, Place
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node
 from lazyten.storage.placeholder import Placeholder

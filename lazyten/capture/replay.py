@@ -20,7 +20,7 @@ from lazyten.capture.captured import (
     layout_of,
 )
 from lazyten.capture.changing import Tape
-from lazyten.capture.environment import Environment
+from lazyten.capture.state.environment import Environment
 from lazyten.execution.lineage import Lineage
 from lazyten.execution.realization import carry_out, realize
 from lazyten.execution.segment import Root, Segment
@@ -123,6 +123,13 @@ class Replay:
             if any(storages.count(storages[number]) > 1 for number in self.state):
                 return False
         return not captured.guards or all(look() == seen for look, seen in captured.guards)
+
+    def changes(self, arguments: Sequence[Tensor], storages: Collection[Storage]) -> bool:
+        """Whether a call with these arguments writes to one of these."""
+        if not self.written:
+            return False
+        sources = self._storages(arguments)
+        return any(sources[number] in storages for _, number in self.written)
 
     def _storages(self, arguments: Sequence[Tensor]) -> list[Storage]:
         """The sources of a call with these arguments."""

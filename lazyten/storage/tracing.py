@@ -92,6 +92,9 @@ class Observer(ABC):
     def array_shared(self, storage: Any, array: Array) -> None:
         """This storage is to share its memory with a NumPy array."""
 
+    def placed(self, storage: Any) -> None:  # noqa: B027  # most do not mind
+        """Where in a storage a tensor is, or which storage it is, is about to be looked at."""
+
     def collective(self, storage: Any) -> None:
         """A storage has what a collective gives, which each call carries out, whatever becomes of
         the storage. Here: no call can."""
@@ -143,6 +146,14 @@ def to_be_written(storage: Any) -> None:
     observer = current()
     if observer is not None:
         observer.to_be_written(storage)
+
+
+def placed(storage: Any) -> None:
+    """Tell the trace under way, if there is one, that where in a storage a tensor is, or which it
+    is, is about to be looked at."""
+    observer = current()
+    if observer is not None:
+        observer.placed(storage)
 
 
 def gradient_used(tensor: Any, how: GradientUse = "read") -> None:

@@ -235,6 +235,8 @@ class Handle(Generic[Tensor]):
 
     def storage_offset(self) -> int:
         """Where the first element is in the storage, in elements."""
+        if tracing.active is not None:
+            tracing.placed(self._storage)
         view = self._tracker.single
         return 0 if view is None else view.offset
 

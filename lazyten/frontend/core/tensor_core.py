@@ -22,6 +22,7 @@ from lazyten.operators.arrays import indexing
 from lazyten.operators.arrays.arrangements import tile
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import shapes
+from lazyten.storage import tracing
 from lazyten.storage.frames import refuse_values
 from lazyten.support.errors import ArgumentError, DTypeError, IndexingError, ShapeError
 from lazyten.support.grad_mode import is_grad_enabled
@@ -49,6 +50,7 @@ class TensorCore(Gradients[Tensor]):
     def _restrided(self, moves: Moves) -> Tensor:
         """Another view of the storage, which an operation that is looked up need not know whole."""
         refuse_values()
+        tracing.placed(self._storage)
         whole: TensorCore[Tensor] = self._view(self._storage, (), self._lineage)
         return whole._moved(*moves)
 

@@ -163,6 +163,7 @@ class MetadataMethods(TensorCore[Tensor]):
     def untyped_storage(self) -> UntypedStorage:
         """The identity of the storage: x.untyped_storage() == y.untyped_storage() says whether a
         write to one may show in the other."""
+        tracing.placed(self._storage)
         return UntypedStorage(self._storage)
 
     @property
@@ -176,7 +177,7 @@ class MetadataMethods(TensorCore[Tensor]):
 
     def is_set_to(self, other: Tensor) -> bool:
         """Whether both are the same elements of one storage, in the same order."""
-        self._tensor(other, "is_set_to")
+        self._tensor(other, "is_set_to").storage_offset()
         return (self._storage is other._storage and self.shape == other.shape
                 and self.storage_offset() == other.storage_offset()
                 and self.stride() == other.stride())

@@ -29,17 +29,23 @@ class Region:
 
     def source_in(self, frame: Frame, x: Handle[Any]) -> Node | None:
         """The template of the view's elements; None where they are not simply in memory."""
-        storage = x._storage
-        if storage.__class__ is not Storage or x._lineage is not None or storage.keeps_graph \
-                or storage.leaf_id is not None or storage.shared is not None or storage.retaining \
-                or storage.device != frame.device:
+        whole = in_memory(x)
+        if whole is None or whole.device != frame.device:
             return None
-        flat = unshaped(storage._node)
-        if flat.op is not Op.BUFFER or not isinstance(flat.arg, Buffer):
-            return None
-        if self.whole is not flat.arg:
-            self.whole, self.part = flat.arg, _elements(x, flat.arg)
+        if self.whole is not whole:
+            self.whole, self.part = whole, _elements(x, whole)
         return None if self.part is None else frame.source_in_graph(self.part, x.shape)
+
+
+def in_memory(x: Handle[Any]) -> Buffer | None:
+    """The memory that a tensor is read from; None where it is more than that to gradients, is not
+    computed yet, or others see the memory."""
+    storage = x._storage
+    if storage.__class__ is not Storage or x._lineage is not None or storage.keeps_graph \
+            or storage.leaf_id is not None or storage.shared is not None or storage.retaining:
+        return None
+    flat = unshaped(storage._node)
+    return flat.arg if flat.op is Op.BUFFER and isinstance(flat.arg, Buffer) else None
 
 
 def within(x: Any, moves: Moves) -> Any:

@@ -12,8 +12,8 @@ from operator import is_, itemgetter
 from types import CellType
 from typing import Any
 
-from lazyten.capture.places import MISSING, Change, Place, Same, snapshot
-from lazyten.capture.surroundings import NOT_READ, Surroundings
+from lazyten.capture.state.places import MISSING, Change, Place, Same, snapshot
+from lazyten.capture.state.surroundings import NOT_READ, Surroundings
 from lazyten.frontend.tensor import Tensor
 from lazyten.support.trees import flatten
 
@@ -129,6 +129,11 @@ class Environment:
         whole = [below for below, _ in self.sizes]
         self._by_identity = _ByIdentity(plain, whole, self._general.keys())
         self._deep = [w for w in self.watched if not w.is_plain]
+
+    @property
+    def tells_apart(self) -> bool:
+        """Whether the function may tell a tensor that it knows by name from others."""
+        return bool(self._known)
 
     def has_any(self, arguments: Iterable[Tensor]) -> bool:
         """Whether the function may tell one of these from other tensors, as it knows it by name,

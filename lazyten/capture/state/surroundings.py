@@ -14,8 +14,8 @@ from itertools import chain
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
-from lazyten.capture.opaque import SHOWN, Slots, is_opaque, slots_of
-from lazyten.capture.places import Place
+from lazyten.capture.state.opaque import SHOWN, Slots, is_opaque, slots_of
+from lazyten.capture.state.places import Place
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.attributes import TABLES
 from lazyten.nn.module import Module

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lazyten.capture.opaque import Slots
+from lazyten.capture.state.opaque import Slots
 
 MISSING = object()
 """What a name means that is not there."""
