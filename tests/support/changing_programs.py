@@ -10,6 +10,7 @@ import numpy as np
 import lazyten as lt
 import lazyten.nn.functional as F
 from lazyten.autograd.checkpointing import checkpoint
+from lazyten.capture import jitted
 from lazyten.frontend.recorded import gradients, keys, lookup
 
 Values = list[Any]
@@ -19,14 +20,16 @@ COUNT = 4
 
 @contextmanager
 def anew() -> Iterator[None]:
-    """Within this block nothing is looked up."""
+    """Within this block nothing is looked up, and jitted functions know where views are."""
     before = lookup._found, keys.is_on, gradients.is_on
+    in_pieces, jitted.of_pieces = jitted.of_pieces, lambda call: None
     lookup._found = lambda function, args, kwargs: function(*args, **kwargs)
     keys.is_on = gradients.is_on = lambda: False
     try:
         yield
     finally:
         lookup._found, keys.is_on, gradients.is_on = before
+        jitted.of_pieces = in_pieces
 
 
 class Program:
@@ -41,6 +44,7 @@ class Program:
         self.optimizer = lt.optim.Adam([self.w, self.b], lr=0.01)
         self.kept: list[lt.Tensor] = []
         self.handles: list[Any] = []
+        self.data = lt.tensor(self.rng.normal(size=(4 * COUNT, 2 * COUNT))).realize()
         self.carried = self.s.detach().clone()
         self.array = self.rng.normal(size=(COUNT, COUNT))
         self.outside = lt.from_numpy(self.array)
@@ -98,6 +102,45 @@ def _branch(p: Program) -> None:
 
 def _number(p: Program) -> None:
     p.y = p.y * float(p.rng.normal())
+
+
+def _numbers(p: Program) -> None:
+    limit, shift = float(p.rng.uniform(0.5, 2)), int(p.rng.integers(COUNT))
+    p.y = (limit - p.y).clip(-limit, shift) / (1 + limit) + p.y.roll(shift, 0) * shift
+    p.y = p.y + F.hardtanh(p.s, -limit, limit) - lt.where(p.x > limit, p.x, limit)
+
+
+def _rows(p: Program) -> None:
+    n, m = p.rng.integers(3 * COUNT, size=2).tolist()
+    rows = p.data[n:n + COUNT]
+    p.y = p.y + rows[:, :COUNT] * p.data[m, COUNT:]
+    p.seen.append((rows[1:3].reshape(-1) * 2).sum().item())
+
+
+def _write_rows(p: Program) -> None:
+    n, m = p.rng.integers(3 * COUNT, size=2).tolist()
+    rows = p.data[n:n + 2]
+    p.seen.append(rows.mean().item())
+    rows += float(p.rng.normal())
+    p.data[m] = p.y.detach().reshape(-1)[:2 * COUNT]
+    p.y = p.y * rows.sum()
+
+
+@lt.jit
+def _of_rows(rows: lt.Tensor, others: list[lt.Tensor], scale: float) -> lt.Tensor:
+    return (rows[:, :COUNT] * scale).cumsum(0) - others[0][:COUNT]
+
+
+@lt.jit
+def _into_rows(rows: lt.Tensor, others: lt.Tensor) -> lt.Tensor:
+    rows.mul_(0.5).add_(others)
+    return rows[0]
+
+
+def _jitted_rows(p: Program) -> None:
+    n, m = p.rng.integers(3 * COUNT, size=2).tolist()
+    p.y = p.y + _of_rows(p.data[n:n + COUNT], [p.data[m]], float(p.rng.normal()))
+    p.seen.append(_into_rows(p.data[m:m + 3], p.data[n:n + 3]).sum().item())
 
 
 def _positions(p: Program) -> None:
@@ -277,10 +320,10 @@ def _no_graph(p: Program) -> None:
 
 ACTS: list[Callable[[Program], None]] = [
     _product, _sum, _views, _write, _write_view, _write_result, _use_state, _dropout, _norm,
-    _branch, _number, _positions, _split, _keep, _read_kept, _backward, _loss_first, _step,
-    _by_hand, _clear, _zero, _no_grad, _alias, _hook, _hooks, _double, _shared, _look,
-    _masked_write, _einsum, _carry, _input_gradient, _function, _functions, _checkpoint,
-    _checkpointed_function, _no_graph]
+    _branch, _number, _numbers, _rows, _write_rows, _jitted_rows, _positions, _split, _keep,
+    _read_kept, _backward, _loss_first, _step, _by_hand, _clear, _zero, _no_grad, _alias, _hook,
+    _hooks, _double, _shared, _look, _masked_write, _einsum, _carry, _input_gradient, _function,
+    _functions, _checkpoint, _checkpointed_function, _no_graph]
 
 
 def run(courses: list[list[Callable[[Program], None]]], order: list[int]) -> Values:

@@ -112,8 +112,9 @@ class Met:
 
 
 def family_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
-              frame: Frame, name: tuple[Any, ...]) -> Met | None:
-    """What an operation is, whose key is given, but for its numbers; None if it has none."""
+              frame: Frame, name: tuple[Any, ...], settings: int) -> Met | None:
+    """What an operation is, whose key is given, but for its numbers; None if it has none. settings:
+    so many parts of the key are not of arguments."""
     given: list[int | float] = []
 
     def note(x: int | float) -> str:
@@ -123,7 +124,7 @@ def family_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
     named = {key: _replaced(x, note) for key, x in kwargs.items()}
     if not given:
         return None
-    key: list[Any] = [*name[:SETTINGS]]
+    key: list[Any] = [*name[:settings]]
     operands: list[Handle[Any]] = []
     if not add_to_key(shaped, key, operands, frame) \
             or not add_by_name(named, key, operands, frame):
@@ -139,10 +140,6 @@ def family_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
     if family is None:
         family = _families.add(line, Family())
     return Met(family, tuple(key), given, len(frame.sources))
-
-
-SETTINGS = 6
-"""So many parts of a key are the function, and what else it depends on than arguments."""
 
 
 def done(met: Met, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],

@@ -35,6 +35,8 @@ R = TypeVar("R")
 LIMIT, FRESH = 20_000, 1_000
 """So many operations that came again are remembered; and of those that did not, up to this weight,
 or that of the longest step twice."""
+SETTINGS = 6
+"""So many parts of a key are the function and what else it depends on than arguments."""
 
 _stack = levels._stack
 _grad, _casts = grad_mode._mode, mixed_precision._mode
@@ -101,7 +103,7 @@ def _new(frame: Frame, function: Callable[..., Any], args: tuple[Any, ...], kwar
          operands: list[Handle[Any]], name: tuple[Any, ...]) -> Any:
     """Do an operation that is not known: as one of a family that is, or by itself."""
     met = None if numbers.node is not None else families.family_of(
-        function, args, kwargs, frame, name)
+        function, args, kwargs, frame, name, SETTINGS)
     if met is None or met.family.is_exact:
         return _recorded(frame, function, args, kwargs, operands, name)
     family = met.family
