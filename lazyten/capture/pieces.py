@@ -65,7 +65,8 @@ def _piece(x: Tensor) -> Tensor | None:
 
 
 def check_only_read(made: Captured, call: CallOfPieces) -> None:
-    """Together if a recorded call changes or gives away what it has a piece of."""
+    """Together if a recorded call changes or gives away a piece. (Whether it changes what a piece is
+    of differs from call to call: `Replay.changes`.)"""
     numbers = {n for n, s in enumerate(made.sources) if s.tensor is not None and _is_piece(
         s.tensor, call)}
     given = [*made.leaves, *[e.spec for e in made.gradients]]
@@ -75,9 +76,8 @@ def check_only_read(made: Captured, call: CallOfPieces) -> None:
                 spec.kind == "source" and spec.number in numbers
                 or spec.same is not None and _is_piece(spec.same, call)):
             raise Together
-    written = {n for n, _ in made.written}
-    if written & numbers or any(_is_piece(e.tensor, call) for e in made.gradients) \
-            or any(made.sources[n].find(call.tensors) in call.wholes for n in written):
+    if any(n in numbers for n, _ in made.written) \
+            or any(_is_piece(e.tensor, call) for e in made.gradients):
         raise Together
 
 
