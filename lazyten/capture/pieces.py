@@ -65,8 +65,8 @@ def _piece(x: Tensor) -> Tensor | None:
 
 
 def check_only_read(made: Captured, call: CallOfPieces) -> None:
-    """Together if a recorded call changes or gives away a piece. (Whether it changes what a piece is
-    of differs from call to call: `Replay.changes`.)"""
+    """Together if a recorded call changes or gives away a piece. (Whether it changes what a piece
+    is of differs from call to call: `Replay.changes`.)"""
     numbers = {n for n, s in enumerate(made.sources) if s.tensor is not None and _is_piece(
         s.tensor, call)}
     given = [*made.leaves, *[e.spec for e in made.gradients]]

@@ -1,4 +1,4 @@
-"""All data is one tensor: batches are rows of it, a loss's weight grows, the rate is set by hand."""
+"""All data is one tensor: batches are rows of it, a loss's weight grows, a rate by hand."""
 import math
 import random
 
