@@ -103,7 +103,7 @@ test-thorough: $(DEV)
 	$(PYTEST) --hypothesis-profile=thorough -o faulthandler_timeout=0 $(ARGS)
 
 # Minutes to hours; goes on where it was stopped. ARGS=--help tells more.
-mutants: $(DEV)
+mutants: $(DEV) $(TORCH) $(MPI)
 	$(BIN)/python tests/mutate.py $(ARGS)
 
 # Prints programs of a few lines that differ, and at the end which operations were reached.
