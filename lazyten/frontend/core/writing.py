@@ -9,7 +9,7 @@ from lazyten.execution import realization as _realization
 from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.core.operands import Operands, node_of
 from lazyten.ir import dtype as dt
-from lazyten.ir.node import Node, cast, const, make, reshape
+from lazyten.ir.node import Node, cast, make, reshape
 from lazyten.ir.ops import Op
 from lazyten.operators.arrays.strided import written_through
 from lazyten.operators.math import elementwise as ew
@@ -96,8 +96,8 @@ class Writing(Operands[Tensor]):
 
     def _copy_from(self, source: Any, operation: str) -> Self:
         other = self._operand(source, operation)
-        node = other.node if isinstance(other, Handle) else const(
-            shapes.as_element(other, self.dtype, operation), self.dtype)
+        node = other.node if isinstance(other, Handle) else ew.as_node(
+            shapes.as_element(other, self.dtype, operation), self.dtype, ())
         if operation == "assignment":
             node = without_leading_ones(node, self.ndim)
         if shapes.broadcast([node.shape, self.shape], operation) != self.shape:

@@ -43,6 +43,9 @@ class IndexingMethods(TensorCore[Tensor]):
             return wide[self._mask(index)]
         if _has_arrays(index) or _is_unread(index):
             return self._taken(index)
+        if _has_places(index):
+            found: Tensor = self[_read_now(index)]
+            return found
         return self._moved(*indexing.basic(index, self.shape))
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -50,6 +53,11 @@ class IndexingMethods(TensorCore[Tensor]):
             self.unsqueeze(0)[self._mask(index)] = value
         elif _has_arrays(index) or _is_unread(index):
             self._set_where(index, value)
+        elif _has_places(index):
+            self[_read_now(index)] = value
+        elif (places := indexing.places(index, self.shape)) is not None and self._takes(value):
+            self._set_where(tuple([self._fresh(p) if isinstance(p, Node) else p for p in places]),
+                            value)
         else:
             self[index]._copy_from(value, "assignment")
 
@@ -57,6 +65,12 @@ class IndexingMethods(TensorCore[Tensor]):
         if not self.shape:
             raise ShapeError("iteration over a zero-dim tensor: it has no axes; use item()")
         return (self[i] for i in range(self.shape[0]))
+
+    def _takes(self, value: Any) -> bool:
+        """Whether it is a number, or a tensor of no higher category."""
+        if isinstance(value, Handle):
+            return dt.category(value.dtype) <= dt.category(self.dtype)
+        return isinstance(value, int | float)
 
     def _taken(self, index: Any) -> Tensor:
         """Indexing with index arrays."""
@@ -147,8 +161,8 @@ class IndexingMethods(TensorCore[Tensor]):
 
     def _put(self, selection: Selection, value: Tensor | Scalar, arrays: Sequence[Tensor],
              accumulate: bool, operation: str) -> None:
-        node = value.node if isinstance(value, Handle) else const(
-            shapes.as_element(value, self.dtype, operation), self.dtype)
+        node = value.node if isinstance(value, Handle) else ew.as_node(
+            shapes.as_element(value, self.dtype, operation), self.dtype, ())
         if operation == "assignment":
             node = without_leading_ones(node, len(selection.result))
         if shapes.broadcast([node.shape, selection.result], operation) != selection.result:
@@ -291,9 +305,20 @@ def _is_place(entry: Any) -> bool:
 def _is_unread(index: Any) -> bool:
     """Whether an index has tensors for integers where no value can be read, as they are recorded
     for other values, too: it selects as index arrays do."""
-    if tracing.current() is None and not levels.under_way():
-        return False
+    traced = tracing.current() is not None or bool(levels.under_way())
+    return traced and _has_places(index)
+
+
+def _has_places(index: Any) -> bool:
+    """Whether an index has tensors for integers, outside of slices."""
     return any(map(_is_place, index if isinstance(index, tuple) else (index,)))
+
+
+def _read_now(index: Any) -> Any:
+    """An index with the values of tensors for integers."""
+    if isinstance(index, tuple):
+        return tuple(map(_read_now, index))
+    return int(index) if _is_place(index) else index
 
 
 def _is_flag(index: Any) -> bool:

@@ -62,8 +62,8 @@ class Family:
 
     last: by the key of an operation without its numbers, these; varying: which of them differed.
     frame: the number of the last that met others; frames: how many did. names: keys of entries for
-    numbers as they were. gives_views: numbers only say where views are. is_exact: numbers are part
-    of what it does.
+    numbers as they were. views: keys of what numbers only say where views are for. exact: of what
+    they are a part of.
     """
 
     frame: int = 0
@@ -71,13 +71,14 @@ class Family:
     last: dict[Hashable, tuple[Hashable, ...]] = field(default_factory=dict)
     varying: set[int] = field(default_factory=set)
     names: list[Hashable] = field(default_factory=list)
-    gives_views: bool = False
-    is_exact: bool = False
+    views: set[Hashable] = field(default_factory=set)
+    exact: set[Hashable] = field(default_factory=set)
 
     def meet(self, frame: Frame, key: Hashable, given: Sequence[int | float]) -> bool:
         """Note an operation with these numbers; gives whether some of them are known to vary."""
         if len(self.last) >= NAMES:
-            self.last.clear()
+            for known in (self.last, self.views, self.exact):
+                known.clear()
         now = tuple(map(exactly, given))
         before, self.last[key] = self.last.get(key, now), now
         if before != now:
@@ -109,6 +110,11 @@ class Met:
     key: Hashable
     given: list[int | float]
     first: int
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether its numbers are known to be a part of what it does."""
+        return self.key in self.family.exact
 
 
 def family_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
@@ -146,16 +152,16 @@ def done(met: Met, function: Callable[..., Any], args: tuple[Any, ...], kwargs: 
          frame: Frame, operands: list[Handle[Any]], values: Sequence[Value]) -> Any:
     """Do an operation of a family whose numbers vary, as one for any of them. MISSING where they
     are part of what it does."""
-    if not met.family.gives_views:
+    if met.key not in met.family.views:
         entry = _general_entry(met, function, args, kwargs, frame, operands, values)
         if entry is not None:
             written = [number for number, _, _ in entry.writes]
             if are_read_alone([operands[n] for n in written], [values[n] for n in written]):
                 return function(*args, **kwargs)
             return repeated(frame, entry, operands)
-    if met.family.gives_views:
+    if met.key in met.family.views:
         return _with_regions(function(*args, **kwargs), operands)
-    met.family.is_exact = True
+    met.family.exact.add(met.key)
     return MISSING
 
 
@@ -221,8 +227,9 @@ def _recorded(met: Met, function: Callable[..., Any], args: tuple[Any, ...],
         return None
     if tape.inputs and _reads_more(entry, met.first):
         return General(tape, replace(entry, constants=()))
-    family.gives_views = not entry.writes and any(type(r) is View for r in entry.results) \
-        and all(type(r) in (View, Same) for r in entry.results)
+    if not entry.writes and any(type(r) is View for r in entry.results) \
+            and all(type(r) in (View, Same) for r in entry.results):
+        family.views.add(met.key)
     return None
 
 

@@ -104,7 +104,7 @@ def _new(frame: Frame, function: Callable[..., Any], args: tuple[Any, ...], kwar
     """Do an operation that is not known: as one of a family that is, or by itself."""
     met = None if numbers.node is not None else families.family_of(
         function, args, kwargs, frame, name, SETTINGS)
-    if met is None or met.family.is_exact:
+    if met is None or met.is_exact:
         return _recorded(frame, function, args, kwargs, operands, name)
     family = met.family
     if family.meet(frame, met.key, met.given):

@@ -5,12 +5,17 @@ movement ops, so the result is a view. Index arrays are in `index_arrays.py`.
 """
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
+from lazyten.ir import dtype as dt
 from lazyten.ir.movement import Moves, Shape, out_shape
-from lazyten.ir.node import Node, move
+from lazyten.ir.node import Node, iota, move
 from lazyten.ir.ops import Op
+from lazyten.operators.math import elementwise as ew
+from lazyten.operators.math.elementwise import numbers
+from lazyten.operators.math.number_tape import Number
 from lazyten.support.errors import IndexingError
 
 
@@ -101,6 +106,48 @@ def position(entry: Any, axis: int, shape: Shape) -> int:
         raise IndexingError(f"index {number} is outside axis {axis} of a tensor of shape {shape}: "
                             f"it has size {n}" + (f", so {-n} to {n - 1} are inside" if n else ""))
     return number % n
+
+
+def places(index: Any, shape: Shape) -> list[Any] | None:
+    """An index with positions, as nodes, where it has Numbers, which differ from time to time. None
+    where it has none, an array too, or a slice by them beside others, and where it is off."""
+    if numbers.node is None or not _has_numbers(index):
+        return None
+    found: list[Any] = []
+    axis = 0
+    for entry in entries(index, shape):
+        place = _place(entry, shape[axis]) if _is_varying(entry) else None
+        if _is_varying(entry) and place is None:
+            return None
+        found.append(entry if place is None else place)
+        axis += entry is not None
+    nodes = [x.shape for x in found if isinstance(x, Node)]
+    return found if len(nodes) == 1 or () in nodes and not any(nodes) else None
+
+
+def _place(entry: Any, n: int) -> Node | None:
+    """The positions of an integer or a slice, each of which is inside; None if one is not."""
+    if not isinstance(entry, slice):
+        if not (isinstance(entry, int) and -n <= entry < n):
+            return None
+        return numbers.node and numbers.node(entry, dt.int64)
+    start, stop = 0 if entry.start is None else entry.start, n if entry.stop is None else entry.stop
+    if entry.step is not None or not (isinstance(start, int) and isinstance(stop, int)):
+        return None
+    start, stop = (x + n if x < 0 else x for x in (start, stop))
+    if not 0 <= start < stop <= n:
+        return None
+    first = numbers.node and numbers.node(start, dt.int64)
+    return first and ew.add(iota(operator.index(stop - start)), first)
+
+
+def _has_numbers(index: Any) -> bool:
+    return any(map(_is_varying, index if isinstance(index, tuple) else (index,)))
+
+
+def _is_varying(entry: Any) -> bool:
+    return type(entry) is Number or type(entry) is slice and any(
+        type(x) is Number for x in (entry.start, entry.stop, entry.step))
 
 
 def _slice(chain: Chain, axis: int, entry: slice, shape: Shape) -> None:

@@ -41,6 +41,7 @@ CASES: dict[str, Case] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_results_are_numpys_whatever_the_numbers(device: str, name: str) -> None:
+    lookup.forget()
     x, run, rng = lt.tensor(DATA, device=device).realize(), CASES[name], random.Random(1)
     for _ in range(STEPS):
         c, n = rng.random(), rng.randrange(16)
@@ -156,3 +157,113 @@ def test_a_rule_holds_no_stand_in_for_a_number(monkeypatch: pytest.MonkeyPatch) 
     assert [type(rule.low), type(rule.high)] == [float, float]
     assert tape.holds([1.5])
     assert not tape.holds([1.75])
+
+
+Write = Callable[[Any, float, int], None]
+
+
+def _set(where: Callable[[float, int], Any], value: Callable[[float, int], Any]) -> Write:
+    def run(x: Any, c: float, n: int) -> None:
+        given = value(c, n)
+        if isinstance(x, lt.Tensor) and isinstance(given, np.ndarray):
+            given = lt.tensor(given, device=x.device)
+        x[where(c, n)] = given
+    return run
+
+
+ROW = np.array([0.5, -1.5, 2.5], np.float32)
+WRITES: dict[str, Write] = {
+    "a row": _set(lambda c, n: n, lambda c, n: ROW * np.float32(n)),
+    "a row from the end": _set(lambda c, n: -n - 1, lambda c, n: ROW),
+    "a number": _set(lambda c, n: n, lambda c, n: c),
+    "an element": _set(lambda c, n: (n, n % 3), lambda c, n: c),
+    "an element of a row that stays": _set(lambda c, n: (4, n % 3), lambda c, n: c * n),
+    "rows": _set(lambda c, n: slice(n, n + 2), lambda c, n: np.stack([ROW, ROW * 2])),
+    "rows of one": _set(lambda c, n: slice(n, n + 2), lambda c, n: ROW[None]),
+    "rows from the end": _set(lambda c, n: slice(n - 18, n - 16), lambda c, n: ROW),
+    "rows to the end": _set(lambda c, n: slice(n + 2, None), lambda c, n: c),
+    "rows beyond the end": _set(lambda c, n: slice(n + 2, n + 7), lambda c, n: c),
+    "no rows": _set(lambda c, n: slice(n, n), lambda c, n: c),
+    "every other row": _set(lambda c, n: slice(n, n + 4, 2), lambda c, n: ROW),
+    "a column": _set(lambda c, n: (slice(None), n % 3), lambda c, n: c),
+    "the last axis": _set(lambda c, n: (..., n % 3), lambda c, n: c),
+    "columns": _set(lambda c, n: (slice(2, 5), slice(n % 2, n % 2 + 2)), lambda c, n: ROW[:2]),
+    "rows and a column": _set(lambda c, n: (slice(n, n + 2), n % 3), lambda c, n: ROW[:2]),
+    "rows and columns": _set(lambda c, n: (slice(n, n + 2), slice(n % 2, n % 2 + 2)),
+                             lambda c, n: ROW[:2]),
+    "a new axis": _set(lambda c, n: (None, n), lambda c, n: ROW),
+    "an array and a number": _set(lambda c, n: ([0, 5], n % 3), lambda c, n: c),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.bool_])
+@pytest.mark.parametrize("name", WRITES)
+def test_what_is_written_anywhere_is_numpys(device: str, name: str, dtype: type) -> None:
+    lookup.forget()
+    expected = DATA.astype(dtype)
+    x, run, rng = lt.tensor(expected, device=device).realize(), WRITES[name], random.Random(1)
+    for n in (3, 8, 1, 4, 15, 0, 14, 5, 15, 2):
+        c = rng.random() * 3
+        run(x, c, n)
+        run(expected, c, n)
+        np.testing.assert_allclose(x.numpy(), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["a row", "a number", "an element", "rows", "columns"])
+def test_writing_anywhere_compiles_nothing(name: str) -> None:
+    x, rng = lt.tensor(DATA).realize(), random.Random(1)
+    for step in range(STEPS):
+        c, n = rng.random() * 3, rng.randrange(16)
+        with counted_plans() as made:
+            WRITES[name](x, c, n)
+            x.sum().item()
+        assert not (step > 6 and made)
+
+
+def test_a_place_outside_is_an_error_where_it_is_written() -> None:
+    x = lt.tensor(DATA).realize()
+    for n in (*range(STEPS), 20, -21, 3):
+        if -20 <= n < 20:
+            x[n] = 1.0
+            continue
+        with pytest.raises(lt.IndexingError, match=f"index {n} is outside axis 0"):
+            x[n] = 1.0
+    assert x[3].tolist() == [1.0] * 3
+
+
+def test_gradients_of_what_is_written_anywhere() -> None:
+    w = lt.tensor(ROW, requires_grad=True)
+    for n in range(STEPS):
+        w.grad = None
+        x = lt.tensor(DATA).clone()
+        x[n] = w * (n + 1)
+        (x * x).sum().backward()
+        assert w.grad is not None
+        np.testing.assert_allclose(w.grad.numpy(), 2 * ROW * (n + 1) ** 2, rtol=1e-5)
+
+
+def test_places_that_are_tensors_are_read_and_compile_nothing() -> None:
+    x, expected = lt.tensor(DATA).realize(), DATA.copy()
+    place = lt.tensor(0)
+    for step in range(STEPS):
+        with counted_plans() as made:
+            x[place] = 2.5
+            x.sum().item()
+        expected[step * 7 % 20] = 2.5
+        assert x[place, 1:].sum().item() == pytest.approx(5.0)
+        place = (place + 7) % 20
+        np.testing.assert_allclose(x.numpy(), expected)
+        assert not (step > 8 and made)
+
+
+def test_a_jitted_function_writes_anywhere_by_one_captured_call() -> None:
+    x, expected = lt.zeros(8, 3).realize(), np.zeros((8, 3), np.float32)
+
+    @lt.jit
+    def put(n: int, row: lt.Tensor) -> None:
+        x[n] = row * 2
+    for n in (0, 3, 5, 7, 1, 2):
+        put(n, lt.tensor(ROW))
+        expected[n] = ROW * 2
+    np.testing.assert_allclose(x.numpy(), expected)
+    assert put.cache_size <= 3
