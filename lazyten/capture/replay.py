@@ -157,12 +157,12 @@ class Replay:
         nodes: list[Node] = []
         for segment in self.segments:
             nodes += segment.run(sources, storages)
-        for place, number in self.written:
-            storage = storages[number]
-            if storage.shared is None:
-                storage.replace(nodes[place])
-            else:
-                storage.assign(nodes[place])
+        if self.written:
+            written = [(storages[number], nodes[place]) for place, number in self.written]
+            Storage.store([(s, node) for s, node in written if s.shared is None])
+            for storage, node in written:
+                if storage.shared is not None:
+                    storage.assign(node)
         for number, gone in self.donated.items():
             storages[number].shared = None  # what others see keeps its value
             storages[number].assign(gone)

@@ -183,7 +183,7 @@ def _placed(tensors: Sequence[Tensor], frame: Frame) -> Place | None:
     for x, s in zip(tensors, storages, strict=True):
         if s.__class__ is not Storage or x._moves or x._lineage is not None or s.keeps_graph \
                 or s.leaf_id is not None or s.shared is not None or s.retaining \
-                or s._mark == frame.number or s.device != frame.device:
+                or s._mark is frame.mark or s.device != frame.device:
             return None
         node = s._node
         flat = unshaped(node)
