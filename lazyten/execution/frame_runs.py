@@ -79,7 +79,7 @@ def compute(frame: Frame, asked: Sequence[Storage]) -> None:
     possible, them alone: what is wrong with the others comes up where they are asked for."""
     known = frame.known_storages()
     alone = _pending(frame, known, asked)
-    due = alone if len(alone) == len(known) else alone | _due(known, asked)
+    due = alone | _due(known, asked, alone)
     try:
         _compute_if_possible(frame, known, (due, alone), {})
     except IndexingError:
@@ -95,7 +95,7 @@ def write(frame: Frame, written: Mapping[Storage, Node], asked: Sequence[Storage
     known = frame.known_storages()
     pending = _pending(frame, known, asked)
     alone = {s: t for s, t in pending.items() if s not in written}
-    due = alone | {s: t for s, t in _due(known, asked).items() if s not in written}
+    due = alone | {s: t for s, t in _due(known, asked, alone).items() if s not in written}
     _compute_if_possible(frame, known, (due, alone), written)
     for storage in asked:
         storage.companions = ()
@@ -130,13 +130,15 @@ def _compute(frame: Frame, known: Mapping[Storage, Node], due: Mapping[Storage, 
                     frame.realize(template, memory_of(node))
                 if not storage.keeps_graph:
                     settle_known(storage, frame, template, node)
-            changed = nodes[len(due):len(templates)]
-            if others:
-                for template, node in zip(written.values(), changed, strict=True):
+            if written:
+                changed = nodes[len(due):len(templates)]
+                if others:
+                    for template, node in zip(written.values(), changed, strict=True):
+                        frame.realize(template, memory_of(node))
+                Storage.store(zip(written, changed, strict=True))
+            if program.again:
+                for template, node in zip(program.again, nodes[len(templates):], strict=True):
                     frame.realize(template, memory_of(node))
-            Storage.store(zip(written, changed, strict=True))
-            for template, node in zip(program.again, nodes[len(templates):], strict=True):
-                frame.realize(template, memory_of(node))
         finally:
             frame.is_written = False
     frame.keep(others)
@@ -191,11 +193,16 @@ def forget() -> None:
     _small.clear()
 
 
-def _due(known: Mapping[Storage, Node], asked: Iterable[Storage]) -> dict[Storage, Node]:
-    """Of what is known in a frame: what came out of the same backward passes as what is asked for,
-    what was written in place, and what is wanted after the step."""
-    joined = {r() for s in asked for r in s.companions}
-    return {s: t for s, t in known.items() if s.__class__ is Deferred
+def _due(known: Mapping[Storage, Node], asked: Iterable[Storage],
+         alone: Mapping[Storage, Node]) -> dict[Storage, Node]:
+    """Of what is known in a frame, besides what is computed alone: what came out of the same
+    backward passes as what is asked for, what was written in place, and what is wanted after the
+    step."""
+    if len(alone) == len(known):
+        return {}
+    passes = {id(s.companions): s.companions for s in asked}
+    joined = {r() for group in passes.values() for r in group}
+    return {s: t for s, t in known.items() if s not in alone and s.__class__ is Deferred
             and (s in joined or s.version or t in _wanted)}
 
 

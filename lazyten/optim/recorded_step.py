@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from lazyten.execution import frame_runs
 from lazyten.frontend.recorded import keys
@@ -54,8 +54,7 @@ class Repeatable(Owner, Protocol):
                       compute: Compute) -> Buffer: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """A parameter that has a gradient, with its state."""
 
     p: Tensor
@@ -160,7 +159,8 @@ def _frame_of(parts: Sequence[Part]) -> Frame | None:
 
 def _values(operands: Sequence[Tensor], frame: Frame) -> list[Value] | None:
     found: list[Value] = []
-    if not keys.add_to_key(operands, found, [], frame) or keys.are_read_alone(operands, found):
+    if not keys.add_to_key(operands, found, [], frame) \
+            or keys.are_read_alone(zip(operands, found, strict=True)):
         return None
     return found
 

@@ -375,8 +375,9 @@ class Storage:
     def read(self, view: Callable[[Array], Array] | None = None) -> Array:
         """The realized value as a fresh array of compute type, in the natural shape; or what `view`
         shows of it, of the flat array, without a copy of the rest."""
-        self.refresh()
-        tracing.refuse(*READING)
+        if self.shared is not None or tracing.active is not None:
+            self.refresh()
+            tracing.refuse(*READING)
         buffer = self.buffer
         assert buffer is not None, "realize first"
         if view is not None:

@@ -162,8 +162,8 @@ def add_aliases(operands: Sequence[Handle[Any]], key: list[Any]) -> None:
 
 def value_of(x: Handle[Any], frame: Frame) -> Value | None:
     """What a tensor is in a frame; None if it has no part in it."""
-    storage, lineage = x._storage, x._lineage
-    if x._value.__class__ is Region and (source := x._value.source_in(frame, x)) is not None:
+    storage, lineage, value = x._storage, x._lineage, x._value
+    if value.__class__ is Region and (source := value.source_in(frame, x)) is not None:
         return interned(source, None, False, None, False, False)
     if lineage is not None and (lineage.carrier is not None or lineage.was_freed) \
             or storage.retaining or storage.device != frame.device:
@@ -180,8 +180,8 @@ def value_of(x: Handle[Any], frame: Frame) -> Value | None:
         template = lift(storage, frame)
     if template is None:
         return None
-    value, detached = x._value, lineage is not None
-    number, was_freed = frame.leaf_number(storage.leaf_id), storage.was_freed
+    detached, was_freed = lineage is not None, storage.was_freed
+    number = None if storage.leaf_id is None else frame.leaf_number(storage.leaf_id)
     if value.__class__ is Value and value.template is template and value.moves is x._moves \
             and value.leaf_number == number and value.detached is detached \
             and value.keeps_graph is keeps_graph and value.was_freed is was_freed:
@@ -194,11 +194,14 @@ def value_of(x: Handle[Any], frame: Frame) -> Value | None:
     return found
 
 
-def are_read_alone(operands: Iterable[Handle[Any]], values: Iterable[Value]) -> bool:
+def are_read_alone(operands: Iterable[tuple[Handle[Any], Value]]) -> bool:
     """Whether one of these is not to be written in a frame: others see its memory, or it is read
     from memory though it keeps its graph."""
-    return any(x._storage.shared is not None or value.template is not x._storage._template
-               for x, value in zip(operands, values, strict=True))
+    for x, value in operands:
+        storage = x._storage
+        if storage.shared is not None or value.template is not storage._template:
+            return True
+    return False
 
 
 def interned(template: Node, moves: Any, detached: bool, leaf_number: int | None,
