@@ -2,8 +2,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import partial, reduce
 from math import prod
+from operator import add
 
 import numpy as np
 
@@ -190,14 +191,32 @@ def small_operations(f: Framework, x: Tensor, a: Tensor, b: Tensor) -> Tensor:
     return x
 
 
+def fetched_sum(f: Framework, a: Tensor, b: Tensor) -> float:
+    """The sum of two tensors' elements, as a number of Python's."""
+    return float((a + b).sum().item())
+
+
+def updated(f: Framework, a: Tensor, b: Tensor) -> Tensor:
+    """A running mean, in place."""
+    a *= 0.9
+    a += b
+    return a
+
+
 def overheads() -> Iterator[Case]:
     """What a call and an operation cost when there is nothing to compute."""
     for count in (1, 10, 50):
         yield Case(f"one call of {count} tiny products",
                    expression(partial(power, TRANSPOSES["nn"], count), (4, 4), (4, 4)),
                    count * 2 * 4 ** 3, "FLOP", tolerance=1e-4)
+    yield Case("one call of 20 tiny tensors",
+               expression(lambda f, *x: reduce(add, x), *[(4, 4)] * 20))
     yield Case("one small operation", expression(small_operations, *[(4, 4)] * 3, compiled=False),
                parts=4 * CHAIN, waits=False)
+    yield Case("a small sum fetched, eager",
+               expression(fetched_sum, *[(8, 8)] * 2, compiled=False), waits=False)
+    yield Case("a small update in place, eager",
+               expression(updated, *[(8, 8)] * 2, compiled=False))
 
 
 CASES = (

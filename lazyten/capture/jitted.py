@@ -101,10 +101,11 @@ class Jitted(Generic[P, R]):
             return self.function(*args, **kwargs)
         call = Call(args, kwargs)
         with self._lock:
-            if call.key in self._cache:
-                found = self._to_do(call, given)
-            else:
+            kept = self._cache.get(call.key)
+            if kept is None:
                 call, found = self._in_pieces(call, given)
+            else:
+                found = self._done_by(kept, kept.family, call)
             if isinstance(found, Replay):
                 try:
                     result: R = found.run(call.tensors)
@@ -145,7 +146,12 @@ class Jitted(Generic[P, R]):
         kept = self._cache.get(call.key)
         if kept is None and given:
             self._look_ahead(call, given)
-        family = self._family(call) if kept is None else kept.family
+        return self._done_by(kept, self._family(call) if kept is None else kept.family, call)
+
+    def _done_by(self, kept: _Kept | None, family: Family,
+                 call: Call) -> Replay | InPython | None:
+        """The same, of what is known of the call's signature, and of those that differ in numbers.
+        """
         return (self._general(family, call) if family.calls else None) \
             or self._found(kept or self._new_kept(call, family), call)
 

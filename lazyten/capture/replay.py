@@ -157,12 +157,12 @@ class Replay:
         nodes: list[Node] = []
         for segment in self.segments:
             nodes += segment.run(sources, storages)
-        for place, number in self.written:
-            storage = storages[number]
-            if storage.shared is None:
-                storage.replace(nodes[place])
-            else:
-                storage.assign(nodes[place])
+        if self.written:
+            written = [(storages[number], nodes[place]) for place, number in self.written]
+            Storage.store([(s, node) for s, node in written if s.shared is None])
+            for storage, node in written:
+                if storage.shared is not None:
+                    storage.assign(node)
         for number, gone in self.donated.items():
             storages[number].shared = None  # what others see keeps its value
             storages[number].assign(gone)
@@ -201,22 +201,24 @@ class Replay:
             tensor, spec = effect.tensor.find(arguments), effect.spec
             tensor._grad = None if spec is None else _made(spec, arguments, storages, new)
 
-        value_of = _itself if self.tape is None else self.tape.now
-
-        def built(leaves: Iterable[TensorSpec | Leaf], structure: Branch | None) -> Any:
-            return unflatten(iter([value_of(x.value) if isinstance(x, Leaf) else _made(
-                x, arguments, storages, new) for x in leaves]), structure)
-
+        tensors = arguments, storages, new
         for assignment in self.captured.assigned:
-            value = built(assignment.leaves, assignment.structure)
+            value = self._built(assignment.leaves, assignment.structure, tensors)
             assignment.place.assign(value)
             if assignment.is_state:
                 self.environment.expect(assignment.place, value)
-        return built(self.captured.leaves, self.captured.structure)
+        return self._built(self.captured.leaves, self.captured.structure, tensors)
 
-
-def _itself(value: Any) -> Any:
-    return value
+    def _built(self, leaves: Iterable[TensorSpec | Leaf], structure: Branch | None,
+               tensors: tuple[Sequence[Tensor], Sequence[Storage], Sequence[Storage]]) -> Any:
+        """A value with these leaves. tensors: the call's arguments, sources and new storages."""
+        tape, found = self.tape, []
+        for x in leaves:
+            if isinstance(x, TensorSpec):
+                found.append(_made(x, *tensors))
+            else:
+                found.append(x.value if tape is None else tape.now(x.value))
+        return found[0] if structure is None else unflatten(iter(found), structure)
 
 
 def _made(spec: TensorSpec, arguments: Sequence[Tensor], storages: Sequence[Storage],

@@ -60,13 +60,15 @@ _small: OrderedDict[Program, None] = OrderedDict()
 def realize(storages: Sequence[Storage]) -> bool:
     """Compute these storages, if a frame of this thread knows them all."""
     frame: Frame | None = None
+    is_step = False  # of training
     for storage in storages:
-        if storage.__class__ is not Deferred or frame not in (None, storage._frame):
+        if storage.__class__ is not Deferred or frame is not None and frame is not storage._frame:
             return False
         frame = storage._frame
+        is_step = is_step or bool(storage.companions) or storage.leaf_id is not None
     if frame is None or frame.thread != get_ident():
         return False
-    if any(s.companions or s.leaf_id is not None for s in storages):  # a step of training
+    if is_step:
         note_step(frame)
     compute(frame, storages)
     return True
@@ -77,7 +79,7 @@ def compute(frame: Frame, asked: Sequence[Storage]) -> None:
     possible, them alone: what is wrong with the others comes up where they are asked for."""
     known = frame.known_storages()
     alone = _pending(frame, known, asked)
-    due = alone | _due(known, asked)
+    due = alone | _due(known, asked, alone)
     try:
         _compute_if_possible(frame, known, (due, alone), {})
     except IndexingError:
@@ -93,7 +95,7 @@ def write(frame: Frame, written: Mapping[Storage, Node], asked: Sequence[Storage
     known = frame.known_storages()
     pending = _pending(frame, known, asked)
     alone = {s: t for s, t in pending.items() if s not in written}
-    due = alone | {s: t for s, t in _due(known, asked).items() if s not in written}
+    due = alone | {s: t for s, t in _due(known, asked, alone).items() if s not in written}
     _compute_if_possible(frame, known, (due, alone), written)
     for storage in asked:
         storage.companions = ()
@@ -115,7 +117,8 @@ def _compute_if_possible(frame: Frame, known: Mapping[Storage, Node],
 def _compute(frame: Frame, known: Mapping[Storage, Node], due: Mapping[Storage, Node],
              written: Mapping[Storage, Node]) -> None:
     """Compute what is due, and what storages are changed to."""
-    others = {s: t for s, t in known.items() if s not in due and s not in written}
+    others = {} if len(due) == len(known) else \
+        {s: t for s, t in known.items() if s not in due and s not in written}
     realized = frame.realized.copy()  # other threads add to it
     if due or written:
         templates = (*due.values(), *written.values())
@@ -127,12 +130,15 @@ def _compute(frame: Frame, known: Mapping[Storage, Node], due: Mapping[Storage, 
                     frame.realize(template, memory_of(node))
                 if not storage.keeps_graph:
                     settle_known(storage, frame, template, node)
-            for (storage, template), node in zip(written.items(), nodes[len(due):], strict=False):
+            if written:
+                changed = nodes[len(due):len(templates)]
                 if others:
+                    for template, node in zip(written.values(), changed, strict=True):
+                        frame.realize(template, memory_of(node))
+                Storage.store(zip(written, changed, strict=True))
+            if program.again:
+                for template, node in zip(program.again, nodes[len(templates):], strict=True):
                     frame.realize(template, memory_of(node))
-                storage.replace(node)
-            for template, node in zip(program.again, nodes[len(templates):], strict=True):
-                frame.realize(template, memory_of(node))
         finally:
             frame.is_written = False
     frame.keep(others)
@@ -187,11 +193,16 @@ def forget() -> None:
     _small.clear()
 
 
-def _due(known: Mapping[Storage, Node], asked: Iterable[Storage]) -> dict[Storage, Node]:
-    """Of what is known in a frame: what came out of the same backward passes as what is asked for,
-    what was written in place, and what is wanted after the step."""
-    joined = {r() for s in asked for r in s.companions}
-    return {s: t for s, t in known.items() if s.__class__ is Deferred
+def _due(known: Mapping[Storage, Node], asked: Iterable[Storage],
+         alone: Mapping[Storage, Node]) -> dict[Storage, Node]:
+    """Of what is known in a frame, besides what is computed alone: what came out of the same
+    backward passes as what is asked for, what was written in place, and what is wanted after the
+    step."""
+    if len(alone) == len(known):
+        return {}
+    passes = {id(s.companions): s.companions for s in asked}
+    joined = {r() for group in passes.values() for r in group}
+    return {s: t for s, t in known.items() if s not in alone and s.__class__ is Deferred
             and (s in joined or s.version or t in _wanted)}
 
 
@@ -240,11 +251,11 @@ def _run(frame: Frame, realized: Mapping[Node, Buffer], program: Program,
          due: Mapping[Storage, Node], written: Mapping[Storage, Node]) -> list[Node]:
     """The nodes that read the results of a program, and nobody else's memory: first of what is due,
     and of what is written."""
-    segment = program.segment
+    segment, looking = program.segment, observers.present()
     program.runs += 1
-    if program.runs <= TRIALS or observers.any_needs_launches():
+    if program.runs <= TRIALS or observers.needs_launches(looking):
         return segment.run_once([*frame.sources, *realized.values()])
-    nodes = frame_updates.run(frame, realized, segment, program.updates, due, written)
+    nodes = frame_updates.run(frame, realized, program.updates, due, written, segment, looking)
     ready = segment.ready
     if ready is not None:
         kept, limit = (_small, SMALL_ONES) if ready.bytes <= SMALL else (_large, WITH_MEMORY)

@@ -15,6 +15,7 @@ from lazyten.execution.segment import Owners, Segment
 from lazyten.ir.node import Node
 from lazyten.storage.frames import Frame
 from lazyten.storage.storage import Buffer, Storage, changing
+from lazyten.support.observers import Observer
 
 HELD = 2
 """Places where a frame holds the memory of a source."""
@@ -65,8 +66,9 @@ def is_all(frame: Frame, due: Mapping[Storage, Node], written: Mapping[Storage, 
     return True
 
 
-def run(frame: Frame, realized: Mapping[Node, Buffer], segment: Segment, updates: Updates,
-        due: Mapping[Storage, Node], written: Mapping[Storage, Node]) -> list[Node]:
+def run(frame: Frame, realized: Mapping[Node, Buffer], updates: Updates,
+        due: Mapping[Storage, Node], written: Mapping[Storage, Node], segment: Segment,
+        looking: Sequence[Observer]) -> list[Node]:
     """The nodes that read a segment's results: first of what is due, and of what is written."""
     storages = [*due, *written]
     if segment.ready is None:
@@ -78,4 +80,4 @@ def run(frame: Frame, realized: Mapping[Node, Buffer], segment: Segment, updates
             frame.is_written = True
             unknown = frame.unknown_sources(segment.donated)
         owners = updates.owners(frame, storages)
-    return segment.run([*frame.sources, *realized.values()], owners, HELD, unknown)
+    return segment.run([*frame.sources, *realized.values()], owners, HELD, unknown, looking)

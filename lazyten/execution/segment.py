@@ -80,18 +80,20 @@ class Segment:
         self.ready: Ready | None = None
 
     def run(self, sources: Sequence[Buffer], owners: Owners, held: int = 0,
-            unknown: Collection[int] = ()) -> list[Node]:
+            unknown: Collection[int] = (),
+            looking: Sequence[Observer] | None = None) -> list[Node]:
         """The node that reads the value of each root. IndexingError for an index outside; no source
         is written then.
 
         owners: the storages of sources that may be written, by number, if nobody else knows their
         memory but the caller, in `held` places besides `sources`. unknown: sources that may be
-        written, as nobody knows them.
+        written, as nobody knows them. looking: who looks on, if that is known.
         """
         ready = self.ready
         if ready is None or ready.compiled is not self.planned.programs:  # or compiled anew
             ready = self.ready = Ready(self)
-        looking = observers.present()
+        if looking is None:
+            looking = observers.present()
         if observers.needs_launches(looking):
             return self._run_plan(ready.plan, sources)
         return ready.run(sources, (owners, held, unknown), looking)

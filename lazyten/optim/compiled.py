@@ -303,9 +303,9 @@ class CompiledOptimizer(Optimizer):
             seen += [id(group), isinstance(group["lr"], Tensor)]
             for name, value in group.items():
                 if name not in ("lr", "params"):
-                    listed = list(value) if isinstance(value, list | tuple) else [value]
+                    listed = value if isinstance(value, (list, tuple)) else (value,)
                     seen += [bool(v) if (number, name, i) in varying else v
-                             for i, v in enumerate(listed)]
+                             for i, v in enumerate(listed)] if varying else listed
             seen += map(id, group["params"])
         states = self.state.values()
         seen += map(id, states)

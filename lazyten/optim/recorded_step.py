@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from lazyten.execution import frame_runs
 from lazyten.frontend.recorded import keys
@@ -54,8 +54,7 @@ class Repeatable(Owner, Protocol):
                       compute: Compute) -> Buffer: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """A parameter that has a gradient, with its state."""
 
     p: Tensor
@@ -160,7 +159,8 @@ def _frame_of(parts: Sequence[Part]) -> Frame | None:
 
 def _values(operands: Sequence[Tensor], frame: Frame) -> list[Value] | None:
     found: list[Value] = []
-    if not keys.add_to_key(operands, found, [], frame) or keys.are_read_alone(operands, found):
+    if not keys.add_to_key(operands, found, [], frame) \
+            or keys.are_read_alone(zip(operands, found, strict=True)):
         return None
     return found
 
@@ -183,7 +183,7 @@ def _placed(tensors: Sequence[Tensor], frame: Frame) -> Place | None:
     for x, s in zip(tensors, storages, strict=True):
         if s.__class__ is not Storage or x._moves or x._lineage is not None or s.keeps_graph \
                 or s.leaf_id is not None or s.shared is not None or s.retaining \
-                or s._mark == frame.number or s.device != frame.device:
+                or s._mark is frame.mark or s.device != frame.device:
             return None
         node = s._node
         flat = unshaped(node)

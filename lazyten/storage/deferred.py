@@ -18,7 +18,7 @@ from lazyten.ir.node import Node, Shape, unshaped
 from lazyten.ir.ops import Op
 from lazyten.storage import history, levels, tracing
 from lazyten.storage.frames import Frame, template_in
-from lazyten.storage.storage import NEVER, Buffer, Past, Storage, changing
+from lazyten.storage.storage import NEVER, UNMARKED, Buffer, Past, Storage, changing
 from lazyten.support.forking import undivided
 
 WAIT = 1e-4
@@ -90,15 +90,16 @@ def _like(storage: Storage) -> Node:
 def deferred(frame: Frame, template: Node, keeps_graph: bool) -> Deferred:
     """A storage with this value."""
     storage = _new(Deferred)
-    storage._frame, storage._template, storage._mark = frame, template, frame.number
+    storage._frame, storage._template, storage._mark = frame, template, frame.mark
     storage.device, storage.keeps_graph = frame.device, keeps_graph
     storage.leaf_id = storage.shared = None
     storage.companions = storage.retaining = ()
     storage.was_freed, storage._before = False, None
     storage.version = 0
     storage.serial = next(_serials)
-    frame.made.append(ref(storage))
-    if len(frame.made) > frame.room:
+    made = frame.made
+    made.append(ref(storage))
+    if len(made) > frame.room:
         frame.tidy()
     return storage
 
@@ -131,10 +132,14 @@ def kept(storage: Storage) -> Callable[[], None]:
 def settle(storage: Storage, node: Node) -> None:
     """The value is what this node reads; no frame has a say in it any more."""
     with changing:
-        storage._mark = 0
-        _stored_node.__set__(storage, node)
-        storage.__class__ = Storage
-        storage._frame = None
+        _settle(storage, node)
+
+
+def _settle(storage: Storage, node: Node) -> None:
+    storage._mark = UNMARKED
+    _stored_node.__set__(storage, node)
+    storage.__class__ = Storage
+    storage._frame = None
 
 
 def settle_known(storage: Storage, frame: Frame, template: Node, node: Node) -> None:
@@ -143,7 +148,7 @@ def settle_known(storage: Storage, frame: Frame, template: Node, node: Node) -> 
     with changing:
         if storage.__class__ is Deferred and storage._frame is frame \
                 and storage._template is template:
-            settle(storage, node)
+            _settle(storage, node)
 
 
 def know(storage: Storage, frame: Frame, node: Node, template: Node) -> bool:
@@ -162,7 +167,7 @@ def _set_known(storage: Storage, only: Frame | None, frame: Frame, template: Nod
     before = storage._frame, storage._template
     storage._frame = only
     storage._template = template
-    storage._mark = frame.number
+    storage._mark = frame.mark
     del before
 
 

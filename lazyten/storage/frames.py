@@ -18,14 +18,14 @@ from dataclasses import dataclass
 from sys import getrefcount
 from threading import get_ident, local
 from typing import Any, NoReturn, Protocol, cast
-from weakref import ReferenceType, WeakKeyDictionary, WeakValueDictionary, ref
+from weakref import ReferenceType, WeakKeyDictionary, WeakSet, WeakValueDictionary, ref
 
 from lazyten.autodiff import hooks
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, Shape, make, rebuild, reshape, set_history, toposort, unshaped
 from lazyten.ir.ops import Op
 from lazyten.storage.placeholder import Placeholder
-from lazyten.storage.storage import COMPUTED, FRAMES, REALIZED, Buffer, Piece, Storage
+from lazyten.storage.storage import COMPUTED, REALIZED, Buffer, Piece, Storage
 from lazyten.support.location import user_place
 from lazyten.support.remembered import Remembered
 
@@ -82,6 +82,8 @@ class Slot:
 
 _sources: WeakValueDictionary[tuple[object, int, DType, int], Source] = WeakValueDictionary()
 _numbers = itertools.count(1)
+with_hooks: WeakSet[Frame] = WeakSet()
+"""Frames that have, or had, hooks of values."""
 _templates: Remembered[list[Node]] = Remembered(64, 64)
 """Those of the sources of frames that begin at a line."""
 MOST_TEMPLATES = 4096
@@ -97,15 +99,15 @@ class Frame:
     a value in it, up to `room` until those that are gone are left out. realized: templates of
     values that keep their graph, or that others are made of, and are in memory. lifted: graphs over
     real memory and their templates. rules: those in slots. hooks: of gradients of values, by their
-    templates. recorded: how many operations; limit: how many until what it made is computed.
-    is_resumed: whether something of it was computed before. is_written: whether sources are being
-    written, so that no other thread is to read them.
+    templates. mark: what storages have that are known in it. recorded: how many operations; limit:
+    how many until what it made is computed. is_resumed: whether something of it was computed
+    before. is_written: whether sources are being written, so that no other thread is to read them.
     """
 
     __slots__ = ("__weakref__", "_before", "_found_in_graphs", "_leaf_ids", "_memory", "_numbers",
                  "_real", "base", "device", "hooks", "is_resumed", "is_written", "leaf_numbers",
-                 "lifted", "limit", "made", "number", "realized", "recorded", "room", "rules",
-                 "sources", "thread")
+                 "lifted", "limit", "made", "mark", "number", "realized", "recorded", "room",
+                 "rules", "sources", "thread")
 
     usual_limit = 600
     cut_off = 0
@@ -113,7 +115,7 @@ class Frame:
 
     def __init__(self, device: str) -> None:
         self.device, self.number, self.thread = device, next(_numbers), get_ident()
-        FRAMES[self.number] = self
+        self.mark = ref(self)
         self.base = user_place(2)
         self.sources: list[Buffer] = []
         self._numbers: dict[Buffer, int] = {}
@@ -131,12 +133,13 @@ class Frame:
         self.rules: list[Rule] = []
         self.hooks: dict[Node, dict[int, Any]] = {}
         self._real: dict[Node, Node] = {}
-        self._memory: WeakKeyDictionary[Storage, tuple[Buffer, Node]] = WeakKeyDictionary()
+        self._memory: WeakKeyDictionary[Storage, tuple[Buffer, Node]] | None = None
 
     def add(self, buffer: Buffer) -> int:
         """The number of a new source."""
-        number = self._numbers[buffer] = len(self.sources)
-        self.sources.append(buffer)
+        sources = self.sources
+        number = self._numbers[buffer] = len(sources)
+        sources.append(buffer)
         return number
 
     def add_all(self, buffers: Sequence[Buffer]) -> int:
@@ -183,6 +186,8 @@ class Frame:
     def memory(self, storage: Storage, buffer: Buffer) -> Node:
         """The template of what a storage's memory has now, where it may have another the next time,
         or a graph that is of no interest."""
+        if self._memory is None:
+            self._memory = WeakKeyDictionary()
         found = self._memory.get(storage)
         if found is None or found[0] is not buffer:
             found = self._memory[storage] = buffer, self.source(buffer, storage.shape)
@@ -228,6 +233,7 @@ class Frame:
 
     def hooks_of(self, template: Node) -> dict[int, Any]:
         """Where to register what is called with gradients of a value."""
+        with_hooks.add(self)
         table = self.hooks.setdefault(template, {})
         if template in self._real:
             hooks.watch(self._real[template], table)
@@ -283,7 +289,7 @@ class Frame:
 
     def keep(self, storages: Iterable[Storage]) -> None:
         """These got a value in this frame which is not computed, and no others."""
-        self.made = [ref(s) for s in storages]
+        self.made = [*map(ref, storages)]
         self.room = max(ROOM, 2 * len(self.made))
 
     def source_of(self, storage: Storage) -> int | None:
@@ -302,7 +308,10 @@ class Frame:
     def known_storages(self) -> dict[Storage, Node]:
         """Those that got a value in this frame which is not computed, and its template."""
         found: dict[Storage, Node] = {}
-        for storage in [s for s in (r() for r in self.made) if s is not None]:
+        for reference in self.made:
+            storage = reference()
+            if storage is None:
+                continue
             template = template_in(storage, self)
             if template is not None and (self.buffer_of(template) if storage._frame is self
                                          else storage.buffer) is None:
@@ -342,7 +351,7 @@ def _nothing() -> None:
 def template_in(storage: Storage, frame: Frame) -> Node | None:
     """The template of a storage in a frame that knows it."""
     template, mark = storage._template, storage._mark
-    return template if mark == frame.number else None
+    return template if mark is frame.mark else None
 
 
 def memory_of(node: Node) -> Buffer:
@@ -376,7 +385,7 @@ def go_on(frame: Frame) -> None:
         if current is not None and current.device != frame.device:
             here.others[current.device] = here.current
         here.others.pop(frame.device, None)
-        here.current = ref(frame)
+        here.current = frame.mark
 
 
 def end(frame: Frame) -> None:

@@ -82,7 +82,7 @@ def default_device() -> Device:
         return _chosen.device
     if _for_all:
         return _for_all[0]
-    return canonical(_DEVICE.text or "cpu" if _DEVICE.is_set() else "cpu")
+    return canonical(_DEVICE.text or "cpu") if _DEVICE.is_set() else _CPU
 
 
 def set_default_device(device: str | None) -> None:
@@ -123,3 +123,6 @@ def _canonical(name: str) -> Device:
                               f"'{kind}:0'")
         index = str(number)
     return str.__new__(Device, kind if not index or int(index) == 0 else f"{kind}:{int(index)}")
+
+
+_CPU = canonical("cpu")

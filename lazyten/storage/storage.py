@@ -8,10 +8,10 @@ from __future__ import annotations
 import atexit
 import itertools
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from operator import methodcaller
 from typing import Any, Final, NamedTuple
-from weakref import ReferenceType, WeakKeyDictionary, WeakValueDictionary, ref
+from weakref import ReferenceType, WeakKeyDictionary, ref
 
 import numpy as np
 
@@ -109,8 +109,12 @@ REALIZED: defaultdict[str, WeakKeyDictionary[Node, Node]] = defaultdict(WeakKeyD
 """For each device: nodes whose values are in its memory, and the node that reads them there. (A
 node that reads no buffer is the same node on every device.)"""
 
-FRAMES: WeakValueDictionary[int, Any] = WeakValueDictionary()
-"""Frames (frames.py) by their numbers."""
+def _nothing() -> None:
+    return None
+
+
+UNMARKED: Final[Callable[[], Any]] = _nothing
+"""The mark of a storage that no frame (frames.py) knows."""
 
 READING = ("reading a tensor's value (print, item(), numpy(), bool() or a branch)",
            "return the tensor and read it outside, or use where() for a choice")
@@ -162,9 +166,10 @@ class Storage:
     together with this one so that they share its work. version counts in-place changes. serial: a
     storage made later has a larger one. shared: memory outside that has the value too, and may be
     changed there; such a storage is always computed. retaining: tensors that want the gradient of
-    this value though they are no leaves. _mark: the number of the frame (frames.py) in which the
-    value is known, as `_template`; _frame: that frame, where it is known there alone. _before: the
-    value that was computed last, or that it had at first, if it was written in place since.
+    this value though they are no leaves. _mark: gives the frame (frames.py) in which the value is
+    known, as `_template`, while that is there; _frame: that frame, where it is known there alone.
+    _before: the value that was computed last, or that it had at first, if it was written in place
+    since.
     """
 
     __slots__ = ("__weakref__", "_before", "_frame", "_mark", "_node", "_template", "companions",
@@ -175,7 +180,7 @@ class Storage:
         self._node, self.device, self.keeps_graph = node, device, keeps_graph
         self._frame: Any = None
         self._before: Past | None = None
-        self._mark = 0
+        self._mark: Callable[[], Any] = UNMARKED
         self._template: Node | None = None
         self.leaf_id: int | None = None
         self.companions: tuple[ReferenceType[Storage], ...] = ()
@@ -247,8 +252,18 @@ class Storage:
         with changing:
             self.note_before()
             self._node, self.keeps_graph, self.was_freed = node, keeps_graph, False
-            self._mark, self.companions = 0, ()
+            self._mark, self.companions = UNMARKED, ()
             self.version += 1
+
+    @staticmethod
+    def store(computed: Iterable[tuple[Storage, Node]]) -> None:
+        """`replace` for several, each by a node that reads memory: as that is computed, there will
+        be nothing to undo."""
+        with changing:
+            for storage, node in computed:
+                storage._node, storage.keeps_graph, storage.was_freed = node, False, False
+                storage._before, storage._mark, storage.companions = None, UNMARKED, ()
+                storage.version += 1
 
     def note_before(self) -> None:
         """Note what the value is before it is written in place, for the case that what is written
@@ -270,7 +285,7 @@ class Storage:
             return False
         self.shared = SharedMemory(buffer.numpy().reshape(self._node.shape) if array is None
                                    else array)
-        self._mark = 0
+        self._mark = UNMARKED
         return True
 
     def refresh(self, part: Callable[[Array], Array] | None = None) -> None:
@@ -286,7 +301,7 @@ class Storage:
             node = self._node
             stored = buffer.node(node.shape)
             with changing:
-                self._mark = 0
+                self._mark = UNMARKED
                 if self.keeps_graph:
                     self._node = written_over(node, stored)
                     REALIZED[self.device][self._node] = stored
@@ -342,10 +357,10 @@ class Storage:
         with changing:
             if self.__class__ is not Storage or self._node is not node:
                 return
-            frame = FRAMES.get(self._mark)
+            frame = self._mark()
             if frame is not None:
                 frame.realized.setdefault(self._template, buffer)
-            self._mark = 0  # there is memory to read, instead of computing it again
+            self._mark = UNMARKED  # there is memory to read, instead of computing it again
             if not self.keeps_graph:
                 self._node = stored
 
@@ -360,8 +375,9 @@ class Storage:
     def read(self, view: Callable[[Array], Array] | None = None) -> Array:
         """The realized value as a fresh array of compute type, in the natural shape; or what `view`
         shows of it, of the flat array, without a copy of the rest."""
-        self.refresh()
-        tracing.refuse(*READING)
+        if self.shared is not None or tracing.active is not None:
+            self.refresh()
+            tracing.refuse(*READING)
         buffer = self.buffer
         assert buffer is not None, "realize first"
         if view is not None:

@@ -121,11 +121,6 @@ def any_needs_passes() -> bool:
     return any(o.needs_passes for o in present())
 
 
-def any_needs_launches() -> bool:
-    """Whether somebody wants each kernel by itself."""
-    return needs_launches(present())
-
-
 def needs_launches(looking: Sequence[Observer]) -> bool:
     """Whether one of these wants each kernel by itself."""
     return bool(looking) and any(o.needs_launches for o in looking)  # mostly there is nobody

@@ -129,7 +129,10 @@ class CpuRuntime(PooledRuntime[int]):
         ctypes.memmove(handle, given, nbytes)
 
     def copy_out(self, target: Array, handle: int) -> None:
-        ctypes.memmove(target.ctypes.data, handle, target.nbytes)
+        nbytes = target.nbytes
+        if nbytes:  # what is empty has no address
+            start = ctypes.c_char.from_buffer(target)  # type: ignore[arg-type]  # arrays are buffers
+            ctypes.memmove(ctypes.addressof(start), handle, nbytes)
 
     def view(self, handle: int, nbytes: int) -> Array:
         memory: Any = (ctypes.c_byte * nbytes).from_address(handle)

@@ -121,3 +121,18 @@ def test_memory_that_others_have_by_now_is_not_given_back() -> None:
         with pytest.raises(lt.IndexingError):
             a.tolist()
     assert [k.tolist() for k in kept] == [[4, 6, 8], [6, 8, 10], [8, 10, 12]]
+
+
+def test_what_a_jitted_function_has_written_is_the_value_before(device: str) -> None:
+    a = lt.ones(3, device=device).contiguous().realize()
+    index = lt.tensor([1, 7], device=device).realize()
+    add = lt.jit(lambda x: x.add_(1))
+    for number in range(1, 6):
+        a.add_(a[index].sum())  # noted before the call, which computes it
+        with pytest.raises(lt.IndexingError):
+            a.tolist()
+        add(a)
+        a.mul_(a[index].sum())
+        with pytest.raises(lt.IndexingError):
+            a.tolist()
+        assert a.tolist() == [1 + number] * 3

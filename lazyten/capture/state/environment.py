@@ -94,9 +94,10 @@ class _ByIdentity:
 
     def still_holds(self) -> bool:
         """Whether they are."""
-        if any(self.without) or [*chain.from_iterable(self.whole)] != self.names:
+        if self.without and any(self.without):
             return False
-        if not all(map(is_, chain.from_iterable(self.views), self.values)):
+        if self.whole and not ([*chain.from_iterable(self.whole)] == self.names and all(
+                map(is_, chain.from_iterable(self.views), self.values))):
             return False
         if not self.held and not self.empty:
             return True

@@ -54,7 +54,7 @@ class Values(Handle[Tensor]):
         if self.numel() != 1:
             raise ShapeError(f"item of a tensor of shape {self.shape}: it has {self.numel()} "
                              f"elements, and item() is for one; use tolist()")
-        value: Scalar = self._values().reshape(()).item()
+        value: Scalar = self._values().item()
         return value
 
     def __bool__(self) -> bool:

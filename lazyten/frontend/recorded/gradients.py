@@ -8,7 +8,7 @@ from typing import Any
 from lazyten.autodiff import gradient, hooks
 from lazyten.execution import frame_runs
 from lazyten.frontend.core.handle import Handle, leaves
-from lazyten.frontend.recorded.keys import goes_on_in, is_on, value_of
+from lazyten.frontend.recorded.keys import Value, goes_on_in, interned, is_on, value_of
 from lazyten.frontend.recorded.sayable import are_sayable, is_clean
 from lazyten.frontend.recorded.slots import Call, Calls, watched
 from lazyten.ir.node import Node, const, elementwise, make
@@ -19,7 +19,7 @@ from lazyten.storage.frames import Frame, NeedsValue, here, template_in
 from lazyten.storage.storage import Storage
 from lazyten.support.remembered import Remembered
 
-Parts = Sequence[tuple[int, Node]]
+Parts = Sequence[tuple[int, Value]]
 COURSES = 8
 """So many courses of the same pass are remembered, where what users' code gives differs."""
 
@@ -51,10 +51,10 @@ def backward(root: Any, retain_graph: bool) -> bool:
     if parts is None:
         return False
     owners = _owners(frame, parts)
-    are_said = not calls.made or all(is_clean(part) for _, part in parts)
+    are_said = not calls.made or all(is_clean(part.template) for _, part in parts)
     if owners is None or not are_said or not _can_collect(frame, owners):
         if calls.made:  # users' code is run once
-            root._add_to_leaves([(frame.leaf_id(number), frame.real(part))
+            root._add_to_leaves([(frame.leaf_id(number), frame.real(part.template))
                                  for number, part in parts], retain_graph)
         return bool(calls.made)
     _collect(frame, root._storage, parts, owners)
@@ -82,12 +82,12 @@ def _gradients(frame: Frame, key: tuple[Node, Any, Hashable], calls: Calls) -> P
     try:
         node = indexing.apply(moves, template)
         pairs = gradient.leaf_gradients(node, const(1.0, node.dtype, node.shape))
-        parts = [(leaf.arg, make(Op.DETACH, part.dtype, (part,))) for leaf, part in pairs]
+        parts = [(leaf.arg, _value(make(Op.DETACH, part.dtype, (part,)))) for leaf, part in pairs]
     except NeedsValue:
         return None
     finally:
         here.first_serial = here.frame = here.pull_back = hooks.walk.passed = None
-    if are_sayable([part for _, part in parts]):
+    if are_sayable([part.template for _, part in parts]):
         found = [] if known is None else known
         found[COURSES - 1:] = []
         found.insert(0, Course(tuple(calls.made.values()), parts))
@@ -96,6 +96,11 @@ def _gradients(frame: Frame, key: tuple[Node, Any, Hashable], calls: Calls) -> P
     elif not calls.made:
         return None
     return parts
+
+
+def _value(template: Node) -> Value:
+    """A gradient as operations see it."""
+    return interned(template, (), False, None, False, False)
 
 
 def _owners(frame: Frame, parts: Parts) -> list[Any] | None:
@@ -140,11 +145,12 @@ def _collect(frame: Frame, root: Storage, parts: Parts, owners: Sequence[Any]) -
         if owner is None:
             continue
         if owner._grad is None:
-            owner._grad = Handle._view(deferred(frame, part, False), (), None)
+            owner._grad = Handle._view(deferred(frame, part.template, False), (), None)
+            owner._grad._value = part
             frame.recorded += 1
         else:
             before = template_in(owner._grad._storage, frame)
             assert before is not None
-            defer(owner._grad._storage, frame, elementwise(Op.ADD, before, part), False)
+            defer(owner._grad._storage, frame, elementwise(Op.ADD, before, part.template), False)
         touched.append(owner._grad._storage)
     frame_runs.join(touched)

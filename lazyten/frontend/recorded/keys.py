@@ -71,13 +71,15 @@ def goes_on_in(frame: Frame) -> bool:
 def frame_for(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Frame:
     """The frame for an operation where there is none under way: that of an operand whose graph goes
     on, or a new one."""
+    device: str | None = None
     for x in _tensors(args, kwargs):
         storage = x._storage
         if storage.keeps_graph and x._lineage is None and _grad.enabled:
             own: Frame | None = storage._frame
             if own is not None and goes_on_in(own):
                 return own
-    return begun(device_of(args, kwargs) or default_device())
+        device = device or storage.device
+    return begun(device or default_device())
 
 
 def device_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
@@ -87,10 +89,11 @@ def device_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
 
 
 def _tensors(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Handle[Any]]:
-    for x in (*args, *kwargs.values()):
-        for one in x if type(x) in (list, tuple) else (x,):
-            if isinstance(one, Handle):
-                yield one
+    for x in (*args, *kwargs.values()) if kwargs else args:
+        if isinstance(x, Handle):
+            yield x
+        elif type(x) in (list, tuple):
+            yield from (one for one in x if isinstance(one, Handle))
 
 
 def begun(device: str) -> Frame:
@@ -108,7 +111,7 @@ def add_to_key(args: Sequence[Any], key: list[Any], operands: list[Handle[Any]],
         if isinstance(x, Handle):
             value = x._value
             s = x._storage
-            if value is None or s._mark != frame.number or value.template is not s._template \
+            if value is None or s._mark is not frame.mark or value.template is not s._template \
                     or value.moves is not x._moves \
                     or value.leaf_number != frame.leaf_numbers.get(s.leaf_id, 0) \
                     or value.keeps_graph is not s.keeps_graph or x._lineage is not None \
@@ -151,16 +154,16 @@ def add_by_name(kwargs: dict[str, Any], key: list[Any], operands: list[Handle[An
 
 def add_aliases(operands: Sequence[Handle[Any]], key: list[Any]) -> None:
     """Add which operands are one tensor, or share a storage."""
-    storages = [x._storage for x in operands]
-    if len(set(storages)) < len(storages):
+    if len({x._storage for x in operands}) < len(operands):
+        storages = [x._storage for x in operands]
         places, tensors = list(map(storages.index, storages)), list(map(id, operands))
         key += [*places, *map(tensors.index, tensors)]
 
 
 def value_of(x: Handle[Any], frame: Frame) -> Value | None:
     """What a tensor is in a frame; None if it has no part in it."""
-    storage, lineage = x._storage, x._lineage
-    if x._value.__class__ is Region and (source := x._value.source_in(frame, x)) is not None:
+    storage, lineage, value = x._storage, x._lineage, x._value
+    if value.__class__ is Region and (source := value.source_in(frame, x)) is not None:
         return interned(source, None, False, None, False, False)
     if lineage is not None and (lineage.carrier is not None or lineage.was_freed) \
             or storage.retaining or storage.device != frame.device:
@@ -177,19 +180,28 @@ def value_of(x: Handle[Any], frame: Frame) -> Value | None:
         template = lift(storage, frame)
     if template is None:
         return None
-    value = interned(template, x._moves, lineage is not None,
-                     frame.leaf_number(storage.leaf_id), keeps_graph, storage.was_freed)
-    x._moves = value.moves
-    if x._value.__class__ is not Region:
-        x._value = value
-    return value
+    detached, was_freed = lineage is not None, storage.was_freed
+    number = None if storage.leaf_id is None else frame.leaf_number(storage.leaf_id)
+    if value.__class__ is Value and value.template is template and value.moves is x._moves \
+            and value.leaf_number == number and value.detached is detached \
+            and value.keeps_graph is keeps_graph and value.was_freed is was_freed:
+        found: Value = value  # as in the step before
+        return found
+    found = interned(template, x._moves, detached, number, keeps_graph, was_freed)
+    x._moves = found.moves
+    if value.__class__ is not Region:
+        x._value = found
+    return found
 
 
-def are_read_alone(operands: Iterable[Handle[Any]], values: Iterable[Value]) -> bool:
+def are_read_alone(operands: Iterable[tuple[Handle[Any], Value]]) -> bool:
     """Whether one of these is not to be written in a frame: others see its memory, or it is read
     from memory though it keeps its graph."""
-    return any(x._storage.shared is not None or value.template is not x._storage._template
-               for x, value in zip(operands, values, strict=True))
+    for x, value in operands:
+        storage = x._storage
+        if storage.shared is not None or value.template is not storage._template:
+            return True
+    return False
 
 
 def interned(template: Node, moves: Any, detached: bool, leaf_number: int | None,

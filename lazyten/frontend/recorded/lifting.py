@@ -19,7 +19,7 @@ from lazyten.ir.node import Node, make, rebuild, substitute, toposort
 from lazyten.ir.ops import Op
 from lazyten.storage.deferred import know, known_template
 from lazyten.storage.frames import Frame, memory_of
-from lazyten.storage.storage import REALIZED, Buffer, Storage
+from lazyten.storage.storage import REALIZED, UNMARKED, Buffer, Storage
 
 RULES = 10_000
 """So many rules for gradients are remembered."""
@@ -37,7 +37,7 @@ def lift(storage: Storage, frame: Frame) -> Node | None:
             or own is not None and own.thread != get_ident():
         return None
     if not storage.keeps_graph:
-        if storage._mark:  # another frame knew it
+        if storage._mark is not UNMARKED:  # another frame knew it
             realization.realize([storage])
         else:
             background.made(storage)  # a graph that has grown long is computed

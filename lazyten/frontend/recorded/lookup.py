@@ -155,8 +155,7 @@ def _are_constants(entry: Entry) -> bool:
 def _is_read_alone(entry: Entry, operands: list[Handle[Any]], name: tuple[Any, ...]) -> bool:
     """Whether an operation writes to what is only to be read in a frame."""
     values = _values_of(name)
-    written = [number for number, _, _ in entry.writes]
-    return are_read_alone([operands[n] for n in written], [values[n] for n in written])
+    return are_read_alone([(operands[n], values[n]) for n, _, _ in entry.writes])
 
 
 def _values_of(name: tuple[Any, ...]) -> list[Value]:

@@ -20,8 +20,7 @@ from lazyten.ir.node import Node, make
 from lazyten.ir.ops import Op
 from lazyten.operators.arrays import indexing
 from lazyten.storage.deferred import deferred
-from lazyten.storage.frames import Frame, Slot, here, memory_of
-from lazyten.storage.storage import FRAMES
+from lazyten.storage.frames import Frame, Slot, here, memory_of, with_hooks
 from lazyten.support.errors import GradientError
 from lazyten.support.location import attribute_to
 
@@ -51,7 +50,7 @@ def watched(frame: Frame) -> Hashable:
 
 def is_any_watched() -> bool:
     """Whether hooks are called with gradients of any value of a frame."""
-    return any(any(frame.hooks.values()) for frame in [*FRAMES.values()])
+    return any(any(frame.hooks.values()) for frame in [*with_hooks])
 
 
 class OnTensor:

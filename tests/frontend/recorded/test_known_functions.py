@@ -211,6 +211,18 @@ def test_a_hook_is_one_of_the_graph_over_memory_too(is_asked_for: bool) -> None:
             handle.remove()
 
 
+def test_grad_calls_hooks_of_recorded_values_until_they_are_removed() -> None:
+    w = lt.tensor([1.0, 2.0], requires_grad=True)
+    for _ in range(4):
+        y = w * 2
+        handle = y.register_hook(lambda gradient: gradient * 3)
+        loss = (y * y).sum()
+        for expected in ([24, 48], [8, 16]):
+            gradient, = lt.autograd.grad(loss, [w], retain_graph=True)
+            assert gradient.tolist() == expected
+            handle.remove()
+
+
 def test_a_hook_gives_a_gradient_like_the_one_it_got() -> None:
     w = lt.ones(3, requires_grad=True)
     for hook in (lambda g: g.sum(), lambda g: g.double(), lambda g: 1):
