@@ -224,3 +224,31 @@ def test_the_second_gradient_of_ctc_loss_reaches_the_scores(device: str) -> None
     second, = lt.autograd.grad(total, scores)
     near = (first(at + 1e-6 * step)[1] - first(at - 1e-6 * step)[1]).item() / 2e-6
     assert (second.numpy() * step).sum() == pytest.approx(near, rel=1e-6)
+
+
+class PairOfPowers(lt.autograd.Function):
+    """x^2 and x^3; its gradient is of both."""
+
+    @staticmethod
+    def forward(ctx: Any, x: lt.Tensor) -> tuple[lt.Tensor, lt.Tensor]:
+        second, third = x * x, x * x * x
+        ctx.save_for_backward(second, third)
+        return second, third
+
+    @staticmethod
+    def backward(ctx: Any, of_second: lt.Tensor, of_third: lt.Tensor) -> lt.Tensor:
+        second, third = ctx.saved_tensors
+        return of_second * 2 * third / second + of_third * 3 * second
+
+
+@pytest.mark.parametrize("looks", [False, True])
+def test_a_saved_output_that_nobody_kept_has_a_second_gradient(looks: bool, device: str) -> None:
+    """`looks`: its values are asked for in between, which ends what is recorded together."""
+    x = lt.tensor([1.5, -0.5], dtype=lt.float64, device=device, requires_grad=True)
+    second = PairOfPowers.apply(x)[0]
+    if looks:
+        second.tolist()
+    first, = lt.autograd.grad(second.exp().sum(), x, create_graph=True)
+    found, = lt.autograd.grad(first.sum(), x)
+    at = x.detach().numpy()
+    np.testing.assert_allclose(found.numpy(), (4 * at * at + 2) * np.exp(at * at), rtol=1e-12)

@@ -22,7 +22,7 @@ writes this page. It takes six samples of each form; what is not right here was 
 {version} and the package expecttest.
 
 Of {total} forms {right} are right in outputs and gradients. {inside} of the {total} need no complex
-numbers, no factorization that NumPy lacks and nothing sparse, and are no internals of PyTorch.
+numbers and nothing sparse, and are no internals of PyTorch.
 
 | reason | forms | |
 |---|---|---|
