@@ -226,6 +226,21 @@ def test_the_second_gradient_of_ctc_loss_reaches_the_scores(device: str) -> None
     assert (second.numpy() * step).sum() == pytest.approx(near, rel=1e-6)
 
 
+def test_the_graph_of_ctc_loss_is_as_small_for_a_long_sequence() -> None:
+    def nodes(time: int) -> int:
+        scores = lt.zeros(time, 2, 4, requires_grad=True)
+        loss = functional.ctc_loss(scores, lt.tensor([[1, 2], [2, 2]]), [time, 3], [2, 1])
+        first, = lt.autograd.grad(loss, scores)
+        seen, found = set(), [first.node]
+        while found:
+            node = found.pop()
+            if node not in seen:
+                seen.add(node)
+                found.extend(node.src)
+        return len(seen)
+    assert nodes(300) < 1.1 * nodes(20) < 1000
+
+
 class PairOfPowers(lt.autograd.Function):
     """x^2 and x^3; its gradient is of both."""
 

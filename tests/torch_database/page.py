@@ -33,7 +33,7 @@ def page() -> str:
     """The page's text."""
     known, lacking = variants(), why_not()
     counts = Counter(lacking.values())
-    outside = sum(counts[word] for word in ("complex", "factorization", "sparse", "internal"))
+    outside = sum(counts[word] for word in ("complex", "sparse", "internal"))
     text = HEAD.format(version=torch.__version__.partition("+")[0], total=len(known),
                        right=len(known) - len(lacking), inside=len(known) - outside)
     text += "".join(f"| {word} | {counts[word]} | {meaning} |\n"

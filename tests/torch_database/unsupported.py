@@ -24,8 +24,6 @@ REASONS = {
         torch_ops_aten__flash_attention_forward torch_ops_aten__safe_softmax_default"""),
     "pytorch": ("differs where PyTorch's own result is not the derivative", """
         as_strided_scatter cholesky_inverse cholesky_solve"""),
-    "missing": ("is not there yet", """
-        igamma igammac"""),
 }
 """By a word: what it means, and the names of the entries."""
 
