@@ -284,6 +284,7 @@ _LATER = {
     **dict.fromkeys(("fake_quantize_per_channel_affine", "fake_quantize_per_tensor_affine"),
                     "quantization.affine"),
     "lu_unpack": "linalg.triangles", "nuclear_norm": "linalg.older",
+    **dict.fromkeys(("lobpcg", "pca_lowrank", "svd_lowrank"), "linalg.partial"),
     **_modules.METHODS,
     **dict.fromkeys(("is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_anomaly_enabled"),
                     "autograd.anomaly")}

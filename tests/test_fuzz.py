@@ -70,6 +70,7 @@ WITHOUT_A_ROW = named("lt", """
 
     cholesky cholesky_inverse cholesky_solve det inverse logdet lu lu_solve lu_unpack matrix_exp
     nuclear_norm pinverse qr slogdet svd triangular_solve
+    geqrf lobpcg orgqr ormqr pca_lowrank svd_lowrank
 
     fake_quantize_per_channel_affine fake_quantize_per_tensor_affine
 

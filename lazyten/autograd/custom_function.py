@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, NamedTuple, NoReturn, TypeVar
 from weakref import ReferenceType, ref
 
@@ -29,6 +29,14 @@ class _Saved(NamedTuple):
     is_template: bool
 
 
+class _Output(NamedTuple):
+    """An output of a call: its inputs, and its gradient while somebody has it."""
+
+    inputs: tuple[Node, ...]
+    rule: ReferenceType[_Rule]
+    remake: Callable[[FunctionContext], _Rule]
+
+
 class FunctionContext:
     """What forward() leaves for backward(): saved tensors, and any attributes.
 
@@ -41,7 +49,7 @@ class FunctionContext:
         self._without_gradient: set[int] = set()
         self._materialize = True
         self._frame: Callable[[], Frame | None] | None = None
-        self._outputs: dict[Node, tuple[tuple[Node, ...], ReferenceType[_Rule]]] = {}
+        self._outputs: dict[Node, _Output] = {}
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keep tensors for backward(), with the values they have now."""
@@ -72,9 +80,13 @@ class FunctionContext:
             raise GradientError("saved_tensors of a call whose results are gone: keep one of them, "
                                 "or keep what is asked for as an attribute of ctx")
         node, found = saved.node, self._outputs.get(saved.node)
-        rule = None if found is None else found[1]()
-        if found and rule and saved.is_template is (frame is not None):
-            node = with_gradient(node, found[0], rule.slot if saved.is_template else rule)
+        if found and saved.is_template is (frame is not None):
+            rule = found.rule()
+            if rule is None and not saved.is_template:  # nobody kept this output, but another one
+                rule = found.remake(self)
+                self._outputs[node] = found._replace(rule=ref(rule))
+            if rule is not None:
+                node = with_gradient(node, found.inputs, rule.slot if saved.is_template else rule)
         requires_grad = saved.requires_grad or node is not saved.node
         if frame is None or not saved.is_template:
             return Tensor._of(node, saved.device, requires_grad)
@@ -96,8 +108,8 @@ class FunctionContext:
         self._frame = None
         self._saved = [s and s._replace(node=frame.real(s.node) if s.is_template else s.node,
                                         is_template=False) for s in self._saved]
-        self._outputs = {frame.real(value): (tuple(map(frame.real, inputs)), rule)
-                         for value, (inputs, rule) in self._outputs.items()}
+        self._outputs = {frame.real(value): found._replace(
+            inputs=tuple(map(frame.real, found.inputs))) for value, found in self._outputs.items()}
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
         """No gradient flows through these outputs."""
@@ -159,14 +171,17 @@ def _attach(function: type[Function], ctx: FunctionContext, args: tuple[Any, ...
     inputs = [a for a in args if isinstance(a, Tensor)]
     wanted = {number: t for number, t in enumerate(outputs) if isinstance(t, Tensor)
               and t.dtype.is_float and id(t) not in ctx._without_gradient}
-    rules = [_Rule(function, ctx, number, args, outputs) for number in wanted]
+    devices = tuple(a.device if isinstance(a, Tensor) else None for a in args)
+    kinds = tuple((t.shape, t.dtype, t.device) if isinstance(t, Tensor) else None for t in outputs)
+    makers = [partial(_Rule, function, number, devices, kinds) for number in wanted]
+    rules = [maker(ctx) for maker in makers]
     tensors = [*wanted.values(), *inputs]
     found = templates_of(tensors)
     frame, nodes = found or (None, [t.node for t in tensors])
     ctx._stay_in(frame)
     sources = tuple(nodes[len(wanted):])
-    for (number, t), value, rule in zip(wanted.items(), nodes, rules, strict=False):
-        ctx._outputs[value] = sources, ref(rule)
+    for (number, t), value, rule, maker in zip(wanted.items(), nodes, rules, makers, strict=False):
+        ctx._outputs[value] = _Output(sources, ref(rule), maker)
         if frame is None:
             outputs[number] = Tensor._of(with_gradient(value, sources, rule), t.device, True)
         else:
@@ -180,13 +195,11 @@ class _Rule:
 
     slot: Slot
 
-    def __init__(self, function: type[Function], ctx: FunctionContext, number: int,
-                 args: tuple[Any, ...], outputs: list[Any]) -> None:
+    def __init__(self, function: type[Function], number: int, devices: tuple[str | None, ...],
+                 kinds: tuple[tuple[Any, Any, str] | None, ...], ctx: FunctionContext) -> None:
         self.__name__ = function.__name__
         self.function, self.ctx, self.number = function, ctx, number
-        self.devices = [a.device if isinstance(a, Tensor) else None for a in args]
-        self.kinds = [(t.shape, t.dtype, t.device) if isinstance(t, Tensor) else None
-                      for t in outputs]
+        self.devices, self.kinds = devices, kinds
 
     def __call__(self, g: Node, node: Node) -> list[Node | None]:
         kind, inputs = self.kinds[self.number], node.src[1:]

@@ -35,6 +35,9 @@ from lazyten.autodiff.gradient import vjp_of_all
 from lazyten.frontend.tensor import Tensor
 from lazyten.func.differentiation import ArgNums, Call, all_of, called, matching
 from lazyten.func.functional_call import functional_call as functional_call
+from lazyten.func.functional_call import (
+    replace_all_batch_norm_modules_ as replace_all_batch_norm_modules_,
+)
 from lazyten.func.functional_call import stack_module_state as stack_module_state
 from lazyten.func.mapping import vmap as vmap
 from lazyten.func.transforms import Function, Transformed, check_function, results
@@ -45,7 +48,8 @@ from lazyten.support.errors import ArgumentError, GradientError
 from lazyten.support.trees import unflatten
 
 __all__ = ["functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp",
-           "linearize", "stack_module_state", "value_and_grad", "vjp", "vmap"]
+           "linearize", "replace_all_batch_norm_modules_", "stack_module_state", "value_and_grad",
+           "vjp", "vmap"]
 
 
 # ---- reverse mode --------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from lazyten.frontend.functions import stack
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.attributes import replaced
 from lazyten.nn.module import Module
+from lazyten.nn.modules.batchnorm import _BatchNorm
 from lazyten.support.errors import ArgumentError, DTypeError, StateError
 
 Tensors = Mapping[str, Tensor]
@@ -96,3 +97,13 @@ def _place(module: Module, path: str, tensor: Any) -> tuple[dict[str, Any], str,
         raise StateError(f"functional_call: {type(module).__name__} has no parameter or buffer "
                          f"{path!r}; it has {', '.join(known) or 'none'}")
     return owner._parameters if name in owner._parameters else owner._buffers, name, tensor
+
+
+def replace_all_batch_norm_modules_(root: Module) -> Module:
+    """Let all batch normalizations in `root` use the statistics of each batch alone, as what vmap
+    maps over cannot keep running ones; gives the module."""
+    for module in root.modules():
+        if isinstance(module, _BatchNorm) and module.track_running_stats:
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root

@@ -12,7 +12,10 @@ Files, in reading order:
 - results.py: What functions give that give several tensors: tuples with PyTorch's names.
 - solving.py: Inverses, solutions and determinants.
 - triangles.py: Factors that are triangles: Cholesky's, LU and QR; and what solves with them.
+- reflections.py: Products of Householder's reflections: Q of a QR factorization.
+- indefinite.py: Symmetric matrices that need not be positive: L D L^T.
 - spectra.py: Eigenvalues and singular values; pseudoinverses, ranks, least squares.
+- partial.py: Some singular values, or eigenvalues, of large matrices.
 - powers.py: Powers and exponentials of matrices, and of tensors that stand for matrices.
 - norms.py: Norms of vectors and matrices, and condition numbers.
 - products.py: Products of vectors and matrices.
@@ -22,9 +25,11 @@ from __future__ import annotations
 
 from typing import NoReturn
 
+from lazyten.linalg.indefinite import ldl_factor, ldl_factor_ex, ldl_solve
 from lazyten.linalg.norms import cond, matrix_norm, norm, vector_norm
 from lazyten.linalg.powers import matrix_exp, matrix_power, tensorinv, tensorsolve
 from lazyten.linalg.products import cross, diagonal, matmul, multi_dot, vander, vecdot
+from lazyten.linalg.reflections import householder_product
 from lazyten.linalg.solving import det, inv, inv_ex, slogdet, solve, solve_ex, solve_triangular
 from lazyten.linalg.spectra import (
     eigh,
@@ -47,17 +52,15 @@ from lazyten.linalg.triangles import (
 from lazyten.support.errors import LinAlgError
 
 __all__ = ["LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eigh",
-           "eigvalsh", "inv", "inv_ex", "lstsq", "lu", "lu_factor", "lu_factor_ex", "lu_solve",
-           "matmul", "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "multi_dot",
-           "norm", "pinv", "qr", "slogdet", "solve", "solve_ex", "solve_triangular", "svd",
-           "svdvals", "tensorinv", "tensorsolve", "vander", "vecdot", "vector_norm"]
+           "eigvalsh", "householder_product", "inv", "inv_ex", "ldl_factor", "ldl_factor_ex",
+           "ldl_solve", "lstsq", "lu", "lu_factor", "lu_factor_ex", "lu_solve", "matmul",
+           "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv",
+           "qr", "slogdet", "solve", "solve_ex", "solve_triangular", "svd", "svdvals", "tensorinv",
+           "tensorsolve", "vander", "vecdot", "vector_norm"]
 
 _REASONS = {
     **dict.fromkeys(("eig", "eigvals"), "eigenvalues of matrices that are not symmetric are "
-                    "complex numbers, which lazyten lacks; eigh takes symmetric ones"),
-    **dict.fromkeys(("ldl_factor", "ldl_factor_ex", "ldl_solve"), "NumPy has no factorization of "
-                    "this kind; use cholesky, or lu_factor and lu_solve"),
-    "householder_product": "reflections are not given one by one; qr gives Q itself"}
+                    "complex numbers, which lazyten lacks; eigh takes symmetric ones")}
 
 
 def __getattr__(name: str) -> NoReturn:

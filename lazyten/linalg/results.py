@@ -20,6 +20,13 @@ class QR(NamedTuple):
     R: Tensor
 
 
+class Geqrf(NamedTuple):
+    """R on and above the diagonal, the vectors of reflections below, and their factors."""
+
+    a: Tensor
+    tau: Tensor
+
+
 class SVD(NamedTuple):
     """A matrix is U diag(S) Vh; S descends."""
 
@@ -55,6 +62,22 @@ class LUFactorEx(NamedTuple):
     """As LUFactor. info: 0, or i where U[i - 1, i - 1] is 0."""
 
     LU: Tensor
+    pivots: Tensor
+    info: Tensor
+
+
+class LDLFactor(NamedTuple):
+    """L below the diagonal, D on it, and where a block of D has two rows beside it; pivots as
+    LAPACK's sytrf has them, from 1, negative in such a block."""
+
+    LD: Tensor
+    pivots: Tensor
+
+
+class LDLFactorEx(NamedTuple):
+    """As LDLFactor. info: 0, or i where D[i - 1, i - 1] is 0."""
+
+    LD: Tensor
     pivots: Tensor
     info: Tensor
 

@@ -87,6 +87,9 @@ REFUSED: dict[str, str] = {
 METHODS: dict[str, str] = {
     **dict.fromkeys(("det", "matrix_exp", "slogdet"), "linalg"), "logdet": "linalg.solving",
     **dict.fromkeys(("cholesky_inverse", "cholesky_solve"), "linalg.triangles"),
+    **dict.fromkeys(("as_strided_scatter", "narrow_copy"), "frontend.view_copies"),
+    "prelu": "nn.functional",
+    **dict.fromkeys(("geqrf", "orgqr", "ormqr"), "linalg.reflections"),
     **dict.fromkeys(("cholesky", "inverse", "lu", "lu_solve", "pinverse", "qr", "svd",
                      "triangular_solve"), "linalg.older")}
 """Methods of tensors that are functions of modules above, which are loaded when one is wanted."""

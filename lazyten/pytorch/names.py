@@ -13,11 +13,8 @@ _COMPLEX = ("there are no complex numbers; keep the real and the imaginary part 
             "compute with NumPy, outside of gradients and lt.jit")
 _FACTORS = ("eigenvalues of matrices that are not symmetric need complex numbers; lt.linalg has "
             "eigh for symmetric ones, and svd")
-_REFLECTIONS = "reflections are not given one by one; lt.linalg.qr gives Q and R"
 _REMOVED = ("PyTorch has taken this name away; use lt.linalg.lstsq, lt.linalg.solve or "
             "lt.linalg.matrix_rank")
-_RANDOM_FACTORS = ("no factorization by random projections is there; lt.linalg.svd and "
-                   "lt.linalg.eigh give all of it, to be cut off")
 _SPARSE = ("there are no sparse tensors; keep positions and values as tensors, and combine them "
            "with index_add, scatter_add or nn.functional.embedding_bag")
 _INTEGERS = ("no tensors of quantized numbers are there; lazyten.quantize(model) keeps weights as "
@@ -39,8 +36,7 @@ _PYTHON = "Python's own if, while and for do it: what they choose by is looked a
 REASONS: tuple[tuple[str, str], ...] = (
     (r"complex\w*|c(float|double|half)|view_as_(complex|real)(_copy)?|polar|imag|i?stft",
      _COMPLEX),
-    (r"eig|symeig", _FACTORS), (r"geqrf|or[gm]qr", _REFLECTIONS),
-    (r"lstsq|solve|matrix_rank", _REMOVED), (r"svd_lowrank|pca_lowrank|lobpcg", _RANDOM_FACTORS),
+    (r"eig|symeig", _FACTORS), (r"lstsq|solve|matrix_rank", _REMOVED),
     (r"\w*sparse\w*|(to_|is_)?coalesced?|\w*(ccol|crow|col|row)_indices(_copy)?|(h|ss)?spmm|s?smm"
      r"|[hd]smm|saddmm|sspaddmm|dense_dim|indices(_copy)?|values(_copy)?|to_dense", _SPARSE),
     (r"(fake_)?quantize\w*|q(u?int)?\d+(x\d)?|quint\w+|q_\w+|dequantize|\w*_q?params\w*|int_repr"
@@ -82,9 +78,9 @@ def no_attribute(owner: str, name: str) -> AttributeError:
 TENSOR_METHODS = (
     "apply_", "as_subclass", "ccol_indices", "cdouble", "cfloat", "chalf",
     "coalesce", "col_indices", "crow_indices", "dense_dim",
-    "dequantize", "eig", "geqrf", "imag", "indices", "int_repr", "is_coalesced",
+    "dequantize", "eig", "imag", "indices", "int_repr", "is_coalesced",
     "is_shared", "istft", "lstsq", "map2_", "map_",
-    "orgqr", "ormqr", "q_per_channel_axis", "q_per_channel_scales",
+    "q_per_channel_axis", "q_per_channel_scales",
     "q_per_channel_zero_points", "q_scale", "q_zero_point", "qscheme", "resize_as_sparse_",
     "row_indices", "set_", "share_memory_", "smm", "solve", "sparse_dim",
     "sparse_mask", "sparse_resize_", "sparse_resize_and_clear_", "sspaddmm", "stft", "storage",

@@ -224,3 +224,57 @@ def test_the_second_gradient_of_ctc_loss_reaches_the_scores(device: str) -> None
     second, = lt.autograd.grad(total, scores)
     near = (first(at + 1e-6 * step)[1] - first(at - 1e-6 * step)[1]).item() / 2e-6
     assert (second.numpy() * step).sum() == pytest.approx(near, rel=1e-6)
+
+
+def test_the_graph_of_ctc_loss_is_as_small_for_a_long_sequence() -> None:
+    def nodes(time: int) -> int:
+        scores = lt.zeros(time, 2, 4, requires_grad=True)
+        loss = functional.ctc_loss(scores, lt.tensor([[1, 2], [2, 2]]), [time, 3], [2, 1])
+        first, = lt.autograd.grad(loss, scores)
+        seen, found = set(), [first.node]
+        while found:
+            node = found.pop()
+            if node not in seen:
+                seen.add(node)
+                found.extend(node.src)
+        return len(seen)
+    assert nodes(300) < 1.1 * nodes(20) < 1000
+
+
+class PairOfPowers(lt.autograd.Function):
+    """x^2 and x^3; its gradient is of both."""
+
+    @staticmethod
+    def forward(ctx: Any, x: lt.Tensor) -> tuple[lt.Tensor, lt.Tensor]:
+        second, third = x * x, x * x * x
+        ctx.save_for_backward(second, third)
+        return second, third
+
+    @staticmethod
+    def backward(ctx: Any, of_second: lt.Tensor, of_third: lt.Tensor) -> lt.Tensor:
+        second, third = ctx.saved_tensors
+        return of_second * 2 * third / second + of_third * 3 * second
+
+
+class Reciprocal(lt.autograd.Function):
+    """1 / x by NumPy: x is computed for it."""
+
+    @staticmethod
+    def forward(ctx: Any, x: lt.Tensor) -> lt.Tensor:
+        result = lt.tensor(1 / x.detach().numpy(), device=x.device)
+        ctx.save_for_backward(result)
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, g: lt.Tensor) -> lt.Tensor:
+        result, = ctx.saved_tensors
+        return -g * result * result
+
+
+def test_a_saved_output_that_nobody_kept_has_a_second_gradient(device: str) -> None:
+    x = lt.tensor([1.5, -0.5], dtype=lt.float64, device=device, requires_grad=True)
+    result = Reciprocal.apply(PairOfPowers.apply(x)[0] + 0.25)
+    first, = lt.autograd.grad(result.sum(), x, create_graph=True)
+    found, = lt.autograd.grad(first.sum(), x)
+    at = x.detach().numpy() ** 2
+    np.testing.assert_allclose(found.numpy(), (6 * at - 0.5) / (at + 0.25) ** 3, rtol=1e-12)

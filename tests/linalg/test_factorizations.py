@@ -65,6 +65,42 @@ def test_exponentials_of_small_and_large_matrices_are_those_of_their_eigenvalues
         np.testing.assert_allclose(found, exact, 1e-11, 1e-13 * np.exp(scale))
 
 
+def test_reflections_multiply_to_q() -> None:
+    for a in (SQUARE, TALL):
+        factors, tau = lt.geqrf(lt.tensor(a))
+        q = lt.linalg.householder_product(factors, tau)
+        same(q @ factors[..., :a.shape[-1], :].triu(), a)
+        whole = lt.ormqr(factors, tau, lt.eye(a.shape[-2], dtype=lt.float64).expand(len(a), -1, -1))
+        same(whole[..., :a.shape[-1]], q.numpy())
+        same(lt.ormqr(factors, tau, whole, transpose=True),
+             np.broadcast_to(np.eye(a.shape[-2]), whole.shape))
+
+
+def test_factors_of_indefinite_matrices_solve() -> None:
+    a = rng.normal(size=(3, 6, 6))
+    a = np.round(a + np.swapaxes(a, -1, -2), 1) * (1 - np.eye(6))  # blocks of two rows
+    factors, pivots = lt.linalg.ldl_factor(lt.tensor(a))
+    assert bool((pivots < 0).any())
+    same(lt.linalg.ldl_solve(factors, pivots, lt.tensor(a[0])), np.linalg.solve(a, a[0]))
+
+
+def test_the_largest_parts_of_a_matrix() -> None:
+    a = rng.normal(size=(30, 3)) @ rng.normal(size=(3, 20))
+    u, s, v = lt.svd_lowrank(lt.tensor(a))
+    same(s[:3], np.linalg.svd(a)[1][:3])
+    same(u * s @ v.T, a)
+    _, s, v = lt.pca_lowrank(lt.tensor(a), 3)
+    np.testing.assert_allclose((s.square() / 29).numpy(), np.linalg.eigvalsh(np.cov(a.T))[:-4:-1])
+    values, vectors = lt.lobpcg(lt.tensor(a.T @ a), 3, tol=1e-13)
+    same(values, np.linalg.eigvalsh(a.T @ a)[:-4:-1])
+    same(vectors.T @ vectors, np.eye(3))
+
+
+def low_rank_product(a: lt.Tensor) -> lt.Tensor:
+    """Of what is drawn from one state, so that differences are of a function."""
+    lt.manual_seed(0)
+    u, s, v = lt.svd_lowrank(a, 2, 1)
+    return (u * s) @ v.T
 
 
 GRADIENTS: dict[str, tuple[Callable[..., Any], Array]] = {
@@ -82,6 +118,16 @@ GRADIENTS: dict[str, tuple[Callable[..., Any], Array]] = {
     "pinv": (lt.linalg.pinv, WIDE[0]),
     "lstsq": (lambda a: lt.linalg.lstsq(a, a.square())[0], TALL[0]),
     "matrix_exp": (lt.linalg.matrix_exp, SQUARE[0] / 4),
+    "householder_product": (lambda a: lt.linalg.householder_product(a, a[0] * a[1]), TALL[0]),
+    "ormqr": (lambda a: lt.ormqr(a, a[0] * a[1], a.sin(), transpose=True), TALL[0]),
+    "ldl_solve": (lambda b: lt.linalg.ldl_solve(*lt.linalg.ldl_factor(
+        lt.tensor(SQUARE[0] + SQUARE[0].T)), b.square()), SQUARE[1]),
+    "svd_lowrank": (low_rank_product, TALL[0]),
+    "lobpcg": (lambda a: lt.lobpcg(lt.cat([a, a.cos(), a.exp()], 1) @ lt.cat(
+        [a, a.cos(), a.exp()], 1).mT, tol=1e-14)[1].square(), TALL[0]),
+    "lobpcg with B": (lambda a: lt.lobpcg(
+        lt.tensor(np.diag([1.0, 2, 5, 7])), B=a @ a.mT + lt.eye(4, dtype=lt.float64),
+        X=lt.tensor(TALL[1][:, :1]), tol=1e-14)[1].square(), TALL[0]),
 }
 
 
@@ -173,7 +219,24 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
              lt.ArgumentError, "sequence of axes"),
     "eig": (lambda: lt.linalg.eig, AttributeError, "has no 'eig': .*complex"),
     "unknown": (lambda: lt.linalg.nothing, AttributeError, "no attribute 'nothing'"),
-    "geqrf": (lambda: lt.geqrf, AttributeError, "reflections"),
+    "geqrf": (lambda: lt.geqrf(lt.eye(2).requires_grad_()).a.sum().backward(), lt.GradientError,
+              "linalg.qr, which gives Q and R, has one"),
+    "tau": (lambda: lt.orgqr(lt.ones(2, 3, 2), lt.ones(2)), lt.ShapeError,
+            r"tau needs the axes \(2,\) before its last"),
+    "reflections": (lambda: lt.orgqr(lt.ones(3, 2), lt.ones(3)), lt.ShapeError, "3 reflections"),
+    "wide": (lambda: lt.orgqr(lt.ones(2, 3), lt.ones(2)), lt.ShapeError, "3 columns .* 2 rows"),
+    "ormqr": (lambda: lt.ormqr(lt.ones(3, 2), lt.ones(2), lt.ones(2, 3)), lt.ShapeError,
+              "Q is of 3 rows"),
+    "indefinite": (lambda: lt.linalg.ldl_factor(lt.zeros(2, 2)), lt.linalg.LinAlgError,
+                   "0 as number 1 on its diagonal"),
+    "of factors": (lambda: lt.linalg.ldl_solve(
+        lt.eye(2).requires_grad_(), lt.tensor([1, 2], dtype=lt.int32),
+        lt.ones(2, 1)).sum().backward(), lt.GradientError, "ldl_solve has no gradient of the fac"),
+    "q": (lambda: lt.svd_lowrank(lt.ones(3, 2), -1), lt.ArgumentError, "q=-1"),
+    "rank": (lambda: lt.pca_lowrank(lt.ones(3, 2), 3), lt.ArgumentError, "q=3 is more than 2"),
+    "few rows": (lambda: lt.lobpcg(lt.eye(4), 2), lt.ArgumentError, "need 6 rows or more"),
+    "k": (lambda: lt.lobpcg(lt.eye(9), 3, n=2), lt.ArgumentError, "k=3 eigenvalues of 2 vectors"),
+    "method": (lambda: lt.lobpcg(lt.eye(4), method="jacobi"), lt.ArgumentError, "'jacobi'"),
     "lstsq": (lambda: lt.Tensor.lstsq, AttributeError, "taken this name away"),
 }
 

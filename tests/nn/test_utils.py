@@ -20,7 +20,8 @@ def plain(made: nn.Module) -> nn.Module:
 
 @pytest.mark.parametrize("change", [
     plain, utils.parametrizations.weight_norm, utils.weight_norm, utils.parametrizations.
-    spectral_norm, utils.spectral_norm], ids=lambda f: f"{f.__module__}.{f.__name__}")
+    spectral_norm, utils.spectral_norm, utils.parametrizations.orthogonal],
+    ids=lambda f: f"{f.__module__}.{f.__name__}")
 def test_a_jitted_step_clips_and_trains_what_is_computed(
         change: Callable[[Any], nn.Module], device: str) -> None:
     """Norms are of one call each; vectors of the power method move on."""
@@ -49,6 +50,30 @@ def test_a_jitted_step_clips_and_trains_what_is_computed(
 def test_the_greatest_singular_value_becomes_one() -> None:
     layer = utils.parametrizations.spectral_norm(nn.Linear(6, 4))
     assert np.linalg.norm(layer.eval().weight.detach().numpy(), 2) == pytest.approx(1, rel=0.05)
+
+
+@pytest.mark.parametrize("way", ["matrix_exp", "cayley", "householder"])
+@pytest.mark.parametrize("sizes", [(4, 4), (3, 5), (5, 3)])
+def test_an_orthogonal_weight_stays_one_while_it_trains(way: str, sizes: tuple[int, int]) -> None:
+    lt.manual_seed(0)
+    layer = utils.parametrizations.orthogonal(nn.Linear(*sizes), orthogonal_map=way)
+    optimizer = lt.optim.Adam(layer.parameters(), lr=0.1)
+    before = layer.weight.detach().clone()
+    for _ in range(3):
+        optimizer.zero_grad()
+        layer(lt.ones(2, sizes[0])).square().sum().backward()
+        optimizer.step()
+    weight = layer.weight.detach().numpy()
+    product = weight @ weight.T if weight.shape[0] < weight.shape[1] else weight.T @ weight
+    np.testing.assert_allclose(product, np.eye(min(sizes)), atol=1e-5)
+    assert np.abs(weight - before.numpy()).max() > 0.05
+
+
+def test_an_orthogonal_weight_is_kept_where_it_is_one() -> None:
+    layer = nn.Linear(3, 3)
+    nn.init.orthogonal_(layer.weight)
+    before = layer.weight.detach().clone()
+    assert utils.parametrizations.orthogonal(layer).weight.allclose(before, atol=1e-6)
 
 
 def test_a_copy_keeps_its_parametrization_when_the_other_loses_it() -> None:
@@ -85,6 +110,22 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], list[str]]] = {
     "weight_norm twice": (
         lambda: utils.weight_norm(utils.weight_norm(nn.Linear(2, 2))), lt.ArgumentError,
         ["'weight'", "already"]),
+    "orthogonal of what is not there": (
+        lambda: utils.parametrizations.orthogonal(nn.Linear(2, 2), "scale"),
+        lt.ModuleAttributeError, ["'scale'"]),
+    "orthogonal of a vector": (
+        lambda: utils.parametrizations.orthogonal(nn.Linear(2, 2), "bias"), lt.ShapeError,
+        ["orthogonal", "(2,)"]),
+    "orthogonal by another map": (
+        lambda: utils.parametrizations.orthogonal(nn.Linear(2, 2), orthogonal_map="qr"),
+        lt.ArgumentError, ["'qr'", "'cayley'"]),
+    "an orthogonal weight that is set": (
+        lambda: setattr(utils.parametrizations.orthogonal(
+            nn.Linear(2, 2), use_trivialization=False), "weight", lt.eye(2)),
+        NotImplementedError, ["matrix_exp", "use_trivialization"]),
+    "an orthogonal weight of another shape": (
+        lambda: setattr(utils.parametrizations.orthogonal(nn.Linear(2, 2)), "weight", lt.eye(3)),
+        lt.ShapeError, ["(2, 2)", "(3, 3)"]),
     "spectral_norm of no iterations": (
         lambda: utils.spectral_norm(nn.Linear(2, 2), n_power_iterations=0), lt.ArgumentError,
         ["n_power_iterations=0"]),

@@ -28,8 +28,9 @@ OWN = ["Tensor.bitcast", "Tensor.describe", "Tensor.gelu", "Tensor.pad", "Tensor
 """What PyTorch does not have, or not under this name."""
 
 BY_CHANCE = named("lt", """bernoulli binomial multinomial normal poisson rand randint randn
-    rand_like randint_like randn_like randperm""") | named("F", """alpha_dropout dropout
-    dropout1d dropout2d dropout3d feature_alpha_dropout gumbel_softmax""") | named("Tensor", """
+    rand_like randint_like randn_like randperm pca_lowrank svd_lowrank""") | named("F", """
+    alpha_dropout dropout dropout1d dropout2d dropout3d feature_alpha_dropout
+    gumbel_softmax""") | named("Tensor", """
     bernoulli_ cauchy_ exponential_ geometric_ log_normal_ normal_ random_ uniform_""")
 """What has other values in each library, but the same shapes and types."""
 
@@ -48,8 +49,9 @@ triangle that is not read."""
 NO_SECOND = {"lt.logit", "Tensor.logit_"}
 """Whose second gradients are NaN in PyTorch with an eps that leaves no numbers between."""
 
-APART = {"lt.get_device", "Tensor.pin_memory", "Tensor.record_stream", "Tensor.type"}
-"""What depends on the device, needs a GPU in PyTorch, or takes an element type of its own."""
+APART = {"lt.get_device", "lt.lobpcg", "Tensor.pin_memory", "Tensor.record_stream", "Tensor.type"}
+"""What depends on the device, needs a GPU in PyTorch, or takes an element type of its own; or is
+a KeyError there for 16 bits (test_torch_factorizations.py has it)."""
 
 NAMES = sorted(set(functions()) - OUTSIDE - APART - set(OWN))
 LOW = {"float16": 2e-2, "bfloat16": 1e-1}

@@ -141,6 +141,56 @@ add("tensorsolve dims", lambda T, a, b: T.linalg.tensorsolve(a, b, (0, 2)),
 for name in ("cholesky_ex", "inv_ex", "lu_factor_ex"):
     add(name, lambda T, a, name=name: tuple(getattr(T.linalg, name)(a)), POSITIVES)
 add("solve_ex", lambda T, a, b: tuple(T.linalg.solve_ex(a, b)), {"3x3": square(3)}, matrix(3, 2))
+TALL = {"tall": matrix(5, 3), "square": square(3), "batch": matrix(2, 1, 4, 2),
+        "column": matrix(3, 1), "3x0": matrix(3, 0), "0x0": square(0)}
+for few in (False, True):  # with vectors and factors of no factorization, too
+    add(f"householder_product-{few}", lambda T, a, few=few: (
+        T.linalg.householder_product(a, a[..., :1, :a.shape[-1] - few].sum(-2) * 0.3),
+        T.orgqr(a, a.sum(-2) * 0.3), a.orgqr(a.mean(-2))), {
+            k: v for k, v in TALL.items() if v.shape[-1]} if few else TALL)
+for options in ({"left": s, "transpose": i} for s in (False, True) for i in (False, True)):
+    add(f"ormqr-{tuple(options.values())}", lambda T, a, b, o=options: (
+        T.ormqr(a, a.sum(-2) * 0.3, b if o["left"] else b.mT, **o),
+        (a * 0.5).ormqr(a.mean(-2), b if o["left"] else b.mT, **o)),
+        {"5x3": matrix(5, 3), "5x5": matrix(5, 5)}, matrix(5, 2))
+    add(f"ormqr of many-{tuple(options.values())}", lambda T, a, b, o=options: T.ormqr(
+        a, a.sum(-2) * 0.3, b if o["left"] else b.mT, **o),
+        {"batch": matrix(2, 4, 3)}, matrix(2, 4, 2))
+add("geqrf", lambda T, a: (*T.geqrf(a.detach()), *a.detach().geqrf()), RECTANGLES)
+HOLLOW = np.round(symmetric(7) * 2) * (1 - np.eye(7))
+add("ldl_factor", lambda T, a: tuple(T.linalg.ldl_factor(a.detach())),
+    {**SYMMETRICS, "hollow": HOLLOW, "large": symmetric(90), "not symmetric": matrix(4, 4)})
+add("ldl_factor_ex", lambda T, a: tuple(T.linalg.ldl_factor_ex(a.detach())), {
+    **SYMMETRICS, "zeros": np.zeros((3, 3)), "one of two": np.stack([np.eye(2), np.zeros((2, 2))])})
+add("ldl_solve", lambda T, a, b: T.linalg.ldl_solve(*T.linalg.ldl_factor(a.detach()), b.detach()),
+    {"7x7": symmetric(7), "batch": symmetric(7, 2, 1), "hollow": HOLLOW}, matrix(7, 3))
+GRAM = positive(9, 2)
+
+
+def of_low_rank(u: Any, s: Any, v: Any) -> Any:
+    return s, (u * s.unsqueeze(-2)) @ v.mT
+
+
+for q, niter in ((None, 2), (2, 0), (5, None)):  # (gradients of more columns than the rank are NaN)
+    add(f"svd_lowrank-{q}-{niter}", lambda T, a, b, q=q, n=niter: of_low_rank(*T.svd_lowrank(
+        (a @ b if q == 2 else (a @ b).detach()), q, n)), {
+            "tall": matrix(8, 2), "wide": matrix(5, 2), "batch": matrix(2, 8, 2)}, matrix(2, 7))
+add("svd_lowrank less M", lambda T, a, b: of_low_rank(*T.svd_lowrank(
+    (a @ b + 3).detach(), 6, M=T.full((7,), 3.0, dtype=a.dtype))),
+    {"tall": matrix(8, 2)}, matrix(2, 7))
+for center in (True, False):
+    add(f"pca_lowrank-{center}", lambda T, a, b, c=center: of_low_rank(*T.pca_lowrank(
+        a @ b if not c else (a @ b + 1).detach(), 2 + c, center=c)),
+        {"tall": matrix(8, 2), "batch": matrix(2, 8, 2)}, matrix(2, 7))
+for options in ({"largest": s, "k": k, "n": 3} for s in (True, False) for k in (1, 3)):
+    add(f"lobpcg-{tuple(options.values())}", lambda T, a, o=options: signless_eigh(
+        *T.lobpcg(a @ a.mT / 9, tol=1e-12, **o)), {"9x9": square(9), "batch": square(9, 2)})
+    add(f"lobpcg with B-{tuple(options.values())}", lambda T, a, b, o=options: signless_eigh(
+        *T.lobpcg((a @ a.mT / 9).detach(), B=b.detach(), tol=1e-12, **o)),
+        {"9x9": square(9)}, positive(9))
+add("lobpcg from X", lambda T, a, x: signless_eigh(*T.lobpcg(
+    a.detach(), X=x.detach(), iK=T.linalg.inv(a.detach()), tol=1e-12, largest=False)),
+    {"9x9": positive(9)}, matrix(9, 2))
 
 
 @pytest.fixture(autouse=True)
@@ -208,6 +258,9 @@ SECOND = {
     "lu": (lambda T, a: T.linalg.lu_factor(a)[0], square(3)),
     "pinv": (lambda T, a: T.linalg.pinv(a), matrix(4, 3)),
     "matrix_exp": (lambda T, a: T.matrix_exp(a), matrix(3, 3)),
+    "householder_product": (lambda T, a: T.linalg.householder_product(a, a.sum(-2)), matrix(4, 3)),
+    "ormqr": (lambda T, a: T.ormqr(a, a.sum(-2), a * a), matrix(4, 3)),
+    "lobpcg": (lambda T, a: signless_eigh(*T.lobpcg(a @ a.mT, 2, tol=1e-13))[1], matrix(7, 7)),
 }
 
 
@@ -251,6 +304,25 @@ BAD: dict[str, Callable[[Any], Any]] = {
     "lstsq of rows": lambda T: T.linalg.lstsq(T.ones(3, 2), T.ones(2, 2)),
     "tensorinv": lambda T: T.linalg.tensorinv(T.ones(2, 3), ind=1),
     "tensorsolve": lambda T: T.linalg.tensorsolve(T.ones(2, 3), T.ones(2)),
+    "more columns than rows": lambda T: T.linalg.householder_product(T.ones(2, 3), T.ones(2)),
+    "more factors than columns": lambda T: T.linalg.householder_product(T.ones(3, 2), T.ones(3)),
+    "factors of no batch": lambda T: T.linalg.householder_product(T.ones(2, 3, 2), T.ones(2)),
+    "factors of float64": lambda T: T.orgqr(T.ones(3, 2), T.ones(2).double()),
+    "ormqr of rows": lambda T: T.ormqr(T.ones(3, 2), T.ones(2), T.ones(2, 3)),
+    "ormqr of columns": lambda T: T.ormqr(T.ones(3, 2), T.ones(2), T.ones(3, 2), False),
+    "geqrf of a vector": lambda T: T.geqrf(T.ones(2)),
+    "gradient of geqrf": lambda T: T.geqrf(T.eye(2).requires_grad_())[0].sum().backward(),
+    "ldl of 2x3": lambda T: T.linalg.ldl_factor(T.ones(2, 3)),
+    "gradient of ldl": lambda T: T.linalg.ldl_factor(T.eye(2).requires_grad_())[0].sum().backward(),
+    "ldl_solve of rows": lambda T: T.linalg.ldl_solve(
+        *T.linalg.ldl_factor(T.eye(2)), T.ones(3, 1)),
+    "ldl_solve of a vector": lambda T: T.linalg.ldl_solve(
+        *T.linalg.ldl_factor(T.eye(2)), T.ones(3, 1)),
+    "pivots of one": lambda T: T.linalg.ldl_solve(
+        T.eye(2), T.ones(1, dtype=T.int32), T.ones(2, 1)),
+    "q above the rank": lambda T: T.pca_lowrank(T.ones(3, 2), 3),
+    "niter below 0": lambda T: T.pca_lowrank(T.ones(3, 2), 1, niter=-1),
+    "lobpcg of few rows": lambda T: T.lobpcg(T.eye(4), 2),
     "an order": lambda T: T.linalg.matrix_norm(T.eye(2), 3),
     "gradient of r": lambda T: T.linalg.qr(T.eye(2).requires_grad_(), "r")[1].sum().backward(),
     "gradient of complete": lambda T: T.linalg.qr(
@@ -282,11 +354,11 @@ def test_info_of_matrices_that_fail_is_pytorchs() -> None:
 def test_results_have_pytorchs_names() -> None:
     a = np.eye(3)
     for name in ("eigh", "qr", "svd", "lu", "lu_factor", "lu_factor_ex", "cholesky_ex", "inv_ex",
-                 "slogdet"):
+                 "slogdet", "ldl_factor", "ldl_factor_ex"):
         theirs = getattr(torch.linalg, name)(torch.tensor(a))
         ours = getattr(lt.linalg, name)(lt.tensor(a))
         assert all(hasattr(theirs, field) for field in ours._fields) and len(ours) == len(theirs)
-    for name in ("qr", "svd", "slogdet"):
+    for name in ("qr", "svd", "slogdet", "geqrf"):
         theirs, ours = getattr(torch, name)(torch.tensor(a)), getattr(lt, name)(lt.tensor(a))
         assert all(hasattr(theirs, field) for field in ours._fields)
     assert lt.linalg.lstsq(lt.eye(2), lt.eye(2))._fields == (

@@ -89,6 +89,19 @@ def test_interpolation_matches_torch(size: list[int], data: st.DataObject) -> No
             normal(2, 2, *size))
 
 
+@pytest.mark.parametrize(("mode", "corners"), [
+    ("bilinear", False), ("bilinear", True), ("bicubic", False), ("bicubic", True),
+    ("lanczos", False)])  # of which there are no corners
+@pytest.mark.parametrize("sizes", [
+    {"size": (5, 4)}, {"size": (5, 20)}, {"size": (1, 2)}, {"size": (11, 3)}, {"size": 1},
+    {"scale_factor": 0.37}, {"scale_factor": (0.25, 1.6)},
+    {"scale_factor": 0.37, "recompute_scale_factor": True}], ids=str)
+def test_smoothed_images_match_torch(sizes: Options, mode: str, corners: bool) -> None:
+    options: Options = {"mode": mode, "align_corners": corners, "antialias": True, **sizes}
+    compare(lambda x: F.interpolate(x, **options), lambda x: TF.interpolate(x, **options),
+            normal(2, 2, 11, 13))
+
+
 @pytest.mark.parametrize("scales", [(1.3,), (2.2,), (1.1, 2.2), (1.3, 1.3), (2.5, 2.2),
                                     (1.3, 2.2, 1.0)])
 def test_nearest_elements_match_torch_where_an_axis_stays_or_doubles_by_rounding(
@@ -214,3 +227,31 @@ def test_attentions_dropout_leaves_weights_out(device: str) -> None:
     weights = F.scaled_dot_product_attention(q, k, v, dropout_p=0.3).numpy()
     assert 0.26 < (weights == 0).mean() < 0.34
     np.testing.assert_allclose(weights[weights != 0], 0.1 / 0.7, rtol=1e-5)
+
+
+LABELS = [[1, 2, 2, 3], [4, 4, 1, 1], [2, 1, 3, 4]]
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize(("lengths", "counts"), [
+    ([40, 40, 40], [4, 4, 4]), ([40, 9, 31], [1, 0, 4]), ([2, 5, 40], [1, 4, 2])], ids=str)
+@pytest.mark.parametrize("form", ["padded", "joined", "tensors", "another blank"])
+def test_the_loss_of_labels_in_time_matches_torch(form: str, lengths: list[int], counts: list[int],
+                                                  reduction: str) -> None:
+    scores = np.random.default_rng(0).normal(size=(40, 3, 5))
+    options: Options = {"reduction": reduction, "zero_infinity": True}
+    labels: Any = LABELS
+    if form == "joined":
+        labels = [label for row, n in zip(LABELS, counts, strict=True) for label in row[:n]]
+    if form == "another blank":
+        labels, options["blank"] = [[label - 1 for label in row] for row in LABELS], 4
+    found = []
+    for m, functional in ((lt, F), (torch, TF)):
+        x = m.tensor(scores).requires_grad_()
+        sizes = [m.tensor(lengths), m.tensor(counts)] if form == "tensors" else \
+            [tuple(lengths), tuple(counts)]
+        loss = functional.ctc_loss(x.log_softmax(2), m.tensor(labels), *sizes, **options)
+        loss.sum().backward()
+        found.append((loss.detach().numpy(), x.grad.numpy()))
+    np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-9)
+    np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-7, atol=1e-10)

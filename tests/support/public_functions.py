@@ -103,6 +103,7 @@ SPECIAL: dict[str, Arguments] = {
     "lt.index_fill": (f, 1, one, 0.5), "lt.index_put": (f, [one], g), "lt.is_nonzero": (v[:1],),
     "lt.cdist": (f, g), "Tensor.sum_to_size": (f, (1, 3)), "lt.kthvalue": (f * 10, 2),
     "lt.lu_solve": (f.T, m + np.eye(3), np.array([2, 3, 3], np.int32)),
+    "lt.orgqr": (m, v), "lt.ormqr": (m, v, m),
     "lt.lu_unpack": (m, np.array([2, 3, 3], np.int32)),
     "lt.mv": (m, v), "lt.as_strided_copy": (f, (2, 2), (1, 2)),
     "lt.as_strided_scatter": (f, m[:2, :2], (2, 2), (1, 2)), "lt.narrow_copy": (f, 1, 1, 2),
@@ -123,7 +124,7 @@ SPECIAL: dict[str, Arguments] = {
     "Tensor.bitcast": (f, "float32"), "Tensor.geometric_": (f, 0.5),
     "Tensor.index_put_": (f, [one], g), "Tensor.item": (v[:1],),
     "Tensor.new_empty_strided": (f, (2, 3), (1, 2)), "Tensor.new_full": (f, (2, 2), 0.5),
-    "Tensor.put": (f, one, v[:2]),
+    "Tensor.put": (f, one, v[:2]), "Tensor.prelu": (f, v),
     "Tensor.type": (f, "float64"), "Tensor.unfold": (f, 1, 2, 1),
 }
 """Arguments of what takes none of USUAL; its twin that writes in place takes them, too."""

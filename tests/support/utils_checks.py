@@ -167,6 +167,45 @@ PROGRAMS |= {
         ("columns", lambda T: T.nn.Linear(3, 4), (5, 3), {"dim": 1, "eps": 1e-3}))}
 
 
+def orthogonal(T: Any, layer: Any, x: Any, name: str = "weight", **options: Any) -> Any:
+    """Two steps of training, then another value. With the same base in both libraries, of which
+    some columns are drawn."""
+    layer = T.nn.utils.parametrizations.orthogonal(filled(T, layer), name, **options)
+    begun = getattr(layer, name).clone()
+    with T.no_grad():
+        for buffer in layer.buffers():
+            drawn = np.random.default_rng(7).normal(size=tuple(buffer.shape))
+            buffer.copy_(T.tensor(np.linalg.qr(drawn)[0]))
+    steps, optimizer = [], T.optim.SGD(layer.parameters(), 0.05)
+    for _ in range(2):
+        optimizer.zero_grad()
+        steps.append(shown(T, layer, x))
+        optimizer.step()
+    trained = getattr(layer, name).clone()
+    set_to = None
+    if options.get("use_trivialization", True) or options["orthogonal_map"] == "householder":
+        with T.no_grad():
+            setattr(layer, name, 2 * trained.flip(0))
+        set_to = getattr(layer, name).clone()
+    T.nn.utils.parametrize.remove_parametrizations(layer, name)
+    return begun, steps, trained, set_to, layer(x), list(layer.state_dict())
+
+
+ORTHOGONAL: dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]] = {
+    "square": (lambda T: T.nn.Linear(4, 4), (3, 4)),
+    "tall": (lambda T: T.nn.Linear(3, 5), (2, 3)),
+    "wide": (lambda T: T.nn.Linear(5, 3), (2, 5)),
+    "a batch": (lambda T: T.nn.Conv2d(2, 3, (3, 2)), (1, 2, 4, 3)),
+    "one column": (lambda T: T.nn.Linear(1, 4), (2, 1))}
+PROGRAMS |= {
+    f"orthogonal of {kind} by {way}, base {base}":
+    lambda T, m=make, x=x, k={"orthogonal_map": way, "use_trivialization": base}:
+    orthogonal(T, m(T), numbers(T, *x), **k)
+    for kind, (make, x) in ORTHOGONAL.items()
+    for way in (None, "matrix_exp", "cayley", "householder") for base in (True, False)
+    if base or way}
+
+
 def triangle(T: Any) -> Any:
     class Symmetric(T.nn.Module):  # type: ignore[misc]
         def forward(self, x: Any) -> Any:

@@ -22,7 +22,7 @@ _NAMES = """bernoulli cauchy exponential geometric log_normal multinomial normal
     nn_functional_dropout3d nn_functional_feature_alpha_dropout_with_train
     nn_functional_fractional_max_pool2d nn_functional_fractional_max_pool3d
     nn_functional_multi_head_attention_forward nn_functional_rrelu
-    nn_functional_scaled_dot_product_attention"""
+    nn_functional_scaled_dot_product_attention svd_lowrank"""
 BY_CHANCE = set(_NAMES.split())
 """What draws numbers, which are others in each library: types and shapes are compared."""
 
@@ -30,7 +30,7 @@ VALUELESS = {"empty", "empty_like", "empty_permuted", "empty_strided", "new_empt
              "new_empty_strided", "resize_", "resize_as_"}
 """What leaves values open."""
 
-UP_TO_SIGN = {"linalg_eigh", "linalg_svd", "svd"}
+UP_TO_SIGN = {"linalg_eigh", "linalg_svd", "pca_lowrank", "svd"}
 """Whose vectors may point the other way, by LAPACK: what PyTorch's tests differentiate does not
 depend on that, and is compared."""
 

@@ -22,7 +22,7 @@ writes this page. It takes six samples of each form; what is not right here was 
 {version} and the package expecttest.
 
 Of {total} forms {right} are right in outputs and gradients. {inside} of the {total} need no complex
-numbers, no factorization that NumPy lacks and nothing sparse, and are no internals of PyTorch.
+numbers and nothing sparse, and are no internals of PyTorch.
 
 | reason | forms | |
 |---|---|---|
@@ -33,7 +33,7 @@ def page() -> str:
     """The page's text."""
     known, lacking = variants(), why_not()
     counts = Counter(lacking.values())
-    outside = sum(counts[word] for word in ("complex", "factorization", "sparse", "internal"))
+    outside = sum(counts[word] for word in ("complex", "sparse", "internal"))
     text = HEAD.format(version=torch.__version__.partition("+")[0], total=len(known),
                        right=len(known) - len(lacking), inside=len(known) - outside)
     text += "".join(f"| {word} | {counts[word]} | {meaning} |\n"

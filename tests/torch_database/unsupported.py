@@ -8,9 +8,6 @@ REASONS = {
         fft_ifft fft_ifft2 fft_ifftn fft_ihfft fft_ihfft2 fft_ihfftn fft_irfft fft_irfft2
         fft_irfftn fft_rfft fft_rfft2 fft_rfftn imag istft linalg_eig linalg_eigvals
         nn_functional_silu_complex polar stft view_as_complex view_as_real"""),
-    "factorization": ("gives reflections, an LDL factorization, or factors by chance", """
-        geqrf linalg_householder_product linalg_ldl_factor linalg_ldl_factor_ex linalg_ldl_solve
-        ormqr pca_lowrank svd_lowrank"""),
     "sparse": ("makes or takes a sparse tensor", """
         sparse_mm_reduce sparse_sampled_addmm to_sparse"""),
     "internal": ("is PyTorch's own, which programs do not call, or needs a GPU there", """
@@ -27,8 +24,6 @@ REASONS = {
         torch_ops_aten__flash_attention_forward torch_ops_aten__safe_softmax_default"""),
     "pytorch": ("differs where PyTorch's own result is not the derivative", """
         as_strided_scatter cholesky_inverse cholesky_solve"""),
-    "missing": ("is not there yet", """
-        igamma igammac"""),
 }
 """By a word: what it means, and the names of the entries."""
 

@@ -790,3 +790,13 @@ def test_a_method_can_be_transformed() -> None:
     close(Model().slope(double([1.0, 2.0])), [6, 12])
     close(func.grad(Model().loss)(double([1.0, 2.0])), [6, 12])
     assert func.grad(energy).__name__ == "energy"
+
+
+def test_batch_norms_of_batches_alone_are_mapped_over() -> None:
+    net = lt.nn.Sequential(lt.nn.Linear(3, 4), lt.nn.BatchNorm1d(4), lt.nn.BatchNorm1d(4))
+    assert lt.func.replace_all_batch_norm_modules_(net) is net
+    assert list(net.state_dict()) == ["0.weight", "0.bias", "1.weight", "1.bias", "2.weight",
+                                      "2.bias"]
+    x = lt.randn(2, 5, 3)
+    found = lt.vmap(lambda x: lt.func.functional_call(net, dict(net.named_parameters()), (x,)))(x)
+    assert found.allclose(lt.stack([net(x[0]), net(x[1])]), atol=1e-5)

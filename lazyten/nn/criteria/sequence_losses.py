@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 from lazyten.frontend import functions
 from lazyten.frontend.arguments import takes_tensors
+from lazyten.frontend.recorded.lookup import recorded
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.nn.functions.options import reduced
+from lazyten.operators.arrays.alignments import IMPOSSIBLE, alignments
 from lazyten.operators.math import losses, shapes
 from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
 
-IMPOSSIBLE = -1e30
-"""Stands for log(0): sums of exponentials stay free of infinity minus infinity."""
 Lengths = Tensor | Sequence[int]
 
 
@@ -118,44 +118,27 @@ def _losses(log_probs: Tensor, labels: Tensor, inputs: Tensor, counts: Tensor, b
     """-log of the probability of each example: the forward recurrence over time, of the labels with
     blanks between, before and after them. State s of 2 * labels + 1 is reached from itself, from
     s - 1, and from s - 2 if that is another class: past a blank between labels that differ."""
-    batch, most = labels.shape
+    (time, batch, _), most = log_probs.shape, labels.shape[1]
     states = 2 * most + 1
     blanks = functions.full((batch, most, 1), blank, dtype=dt.int64, device=labels.device)
     path = functions.cat([functions.cat([blanks, labels.unsqueeze(2)], 2).reshape(batch, 2 * most),
                           functions.full((batch, 1), blank, dtype=dt.int64,
                                          device=labels.device)], 1)
     scores = log_probs.clamp(min=IMPOSSIBLE).gather(
-        2, path.unsqueeze(0).expand(log_probs.shape[0], batch, states))
-    may_skip = path != _later(path, 2, blank)
+        2, path.unsqueeze(0).expand(time, batch, states))
+    skips = path != path.pad((2, -2), blank)
+    steps = functions.arange(time, device=labels.device)
     number = functions.arange(states, device=labels.device)
-    alpha = functions.where(number < 2, scores[0], IMPOSSIBLE)
-    alpha = functions.where(number <= 2 * counts.unsqueeze(1), alpha, IMPOSSIBLE)
-    for step in range(1, log_probs.shape[0]):
-        ways = [alpha, _later(alpha, 1, IMPOSSIBLE),
-                functions.where(may_skip, _later(alpha, 2, IMPOSSIBLE), IMPOSSIBLE)]
-        there = (step < inputs).unsqueeze(1)
-        alpha = functions.where(there, _log_of_sum(ways) + scores[step], alpha)
+    first = functions.where(number == 0, 0.0, functions.full(
+        (batch, states), IMPOSSIBLE, dtype=log_probs.dtype, device=labels.device))
+    alpha = _scanned(scores, (steps.unsqueeze(1) < inputs).unsqueeze(2), first, skips)
     last = alpha.gather(1, 2 * counts.unsqueeze(1))
     before = alpha.gather(1, (2 * counts - 1).clamp(min=0).unsqueeze(1))
     before = functions.where(counts.unsqueeze(1) > 0, before, IMPOSSIBLE)
-    total = -_log_of_sum([last, before]).squeeze(1)
-    started: Tensor = functions.where(inputs > 0, total, functions.where(
-        counts > 0, -IMPOSSIBLE, 0.0))
-    return started
+    return -last.logaddexp(before).squeeze(1)
 
 
-def _later(x: Tensor, by: int, fill: float) -> Tensor:
-    """Each row moved `by` places towards its end."""
-    return x.pad((by, -by), fill)
-
-
-def _log_of_sum(logs: Sequence[Tensor]) -> Tensor:
-    """log(sum of exponentials) of some tensors, which are finite."""
-    most = logs[0]
-    for x in logs[1:]:
-        most = most.maximum(x)
-    most = most.detach()
-    total = (logs[0] - most).exp()
-    for x in logs[1:]:
-        total = total + (x - most).exp()
-    return most + total.log()
+@recorded
+def _scanned(scores: Tensor, there: Tensor, first: Tensor, skips: Tensor) -> Tensor:
+    """What is after all steps. See alignments.alignments."""
+    return Tensor._result(alignments(scores.node, there.node, first.node, skips.node), scores)

@@ -12,7 +12,7 @@ Files, in reading order:
 - parametrize.py: Parametrizations: a module's tensor as a function of parameters, under PyTorch's
   names.
 - parametrizations.py: Parametrizations of weights under PyTorch's names: a length and a direction,
-  a greatest singular value of 1.
+  a greatest singular value of 1, columns of length 1 at right angles.
 - weight_norm.py: `weight_norm` with the older names of its parts, name_g and name_v.
 - spectral_norm.py: `spectral_norm` with the older names of its parts: name_orig, name_u and name_v.
 - prune.py: Pruning: weights of a module that are held at 0, under PyTorch's names.

@@ -42,7 +42,7 @@ class ParametrizationList(ModuleList):
         super().__init__(modules)
         self.unsafe = unsafe
         with no_grad():
-            new = self._inverted(original.detach())
+            new = self._inverted(original.detach(), True)
         self.is_tensor = isinstance(new, Tensor)
         if self.is_tensor:
             self.ntensors = 1
@@ -71,10 +71,16 @@ class ParametrizationList(ModuleList):
                 original.data = value
             self.register_parameter(name, original)
 
-    def _inverted(self, value: Any) -> Any:
+    def _inverted(self, value: Any, or_kept: bool = False) -> Any:
+        """What right_inverse() of each gives, from the last to the first; or_kept: a
+        NotImplementedError of one says that it has none for now."""
         for module in reversed(list(self)):
             inverse = getattr(module, "right_inverse", None)
-            value = value if inverse is None else inverse(value)
+            try:
+                value = value if inverse is None else inverse(value)
+            except NotImplementedError:
+                if not or_kept:
+                    raise
         return value
 
     def _originals(self) -> list[Tensor]:

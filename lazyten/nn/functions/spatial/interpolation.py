@@ -13,21 +13,26 @@ from lazyten.frontend.arguments import takes_tensors
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
-from lazyten.ir.node import Node, cast, const, expand, gather, iota, reshape
+from lazyten.ir.node import Node, cast, const, expand, gather, iota, reduce, reshape
+from lazyten.ir.ops import Op
 from lazyten.nn.functions.spatial.adaptive_pooling import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
     adaptive_avg_pool3d,
 )
+from lazyten.operators.math import composites, shapes, special
 from lazyten.operators.math import elementwise as ew
-from lazyten.operators.math import shapes, special
 from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
 
 MODES = {"nearest": (1, 2, 3), "nearest-exact": (1, 2, 3), "linear": (1,), "bilinear": (2,),
-         "bicubic": (2,), "trilinear": (3,), "area": (1, 2, 3)}
+         "bicubic": (2,), "lanczos": (2,), "trilinear": (3,), "area": (1, 2, 3)}
 """How many spatial axes each mode takes."""
 CUBIC = -0.75
 """The slope of the cubic kernel at distance 1 (R. Keys, IEEE Trans. ASSP 29, 1981)."""
+SMOOTH_CUBIC = -0.5
+"""The same where images are made smoother first, as Pillow has it."""
+REACH = {"bilinear": 1, "bicubic": 2, "lanczos": 3}
+"""How far the kernels of antialias=True reach."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +86,42 @@ class _Resize:
         t = ew.clip(ew.sub(at, cast(below, dtype)), 0.0, 1.0)
         return [(below, ew.sub(1.0, t)), (self.inside(ew.add(below, 1)), t)]
 
+    def window(self, mode: str, dtype: DType) -> tuple[Node, Node]:
+        """The elements that each output is a sum of, and their weights, (count, taps): those that a
+        kernel reaches that is as much wider as there are elements an output."""
+        ends = (self.size - 1, self.count - 1) if self.align_corners else (self.size, self.count)
+        step = self.scale if self.scale is not None and not self.align_corners else \
+            ends[0] / ends[1] if ends[1] else 0.0
+        wide, reach = max(step, 1.0), REACH[mode]
+        taps = 2 * math.ceil(reach * wide) + 1
+        middle = ew.mul(ew.add(cast(iota(self.count), dtype), 0.5), const(step, dtype))
+        first = ew.maximum(special.floor(ew.sub(middle, reach * wide - 0.5)), 0.0)
+        end = ew.minimum(special.floor(ew.add(middle, reach * wide + 0.5)), float(self.size))
+        at = ew.add(_along(first, 0, 2), _along(cast(iota(taps), dtype), 1, 2))
+        distance = ew.mul(ew.absolute(ew.sub(ew.add(at, 0.5), _along(middle, 0, 2))), 1 / wide)
+        weight = _kernel(distance, mode)
+        near = ew.logical_and(ew.less(at, _along(end, 0, 2)), ew.less(distance, float(reach)))
+        weight = ew.where(near, weight, const(0.0, dtype))
+        total = reshape(reduce(weight, Op.ADD, (1,)), (self.count, 1))
+        return self.inside(at), ew.true_divide(weight, total)
+
 
 def _ratio(a: int, b: int, dtype: DType) -> Node:
     return ew.true_divide(const(float(a), dtype), float(b))
 
 
-def _cubic(t: Node) -> Node:
+def _cubic(t: Node, slope: float = CUBIC) -> Node:
     """The cubic convolution kernel at distances 0 to 2."""
-    near = ew.add(ew.mul(ew.mul(ew.sub(ew.mul(t, CUBIC + 2), CUBIC + 3), t), t), 1.0)
-    far = ew.add(ew.mul(ew.sub(ew.mul(t, CUBIC), 5 * CUBIC), t), 8 * CUBIC)
-    return ew.where(ew.less_equal(t, 1.0), near, ew.sub(ew.mul(far, t), 4 * CUBIC))
+    near = ew.add(ew.mul(ew.mul(ew.sub(ew.mul(t, slope + 2), slope + 3), t), t), 1.0)
+    far = ew.add(ew.mul(ew.sub(ew.mul(t, slope), 5 * slope), t), 8 * slope)
+    return ew.where(ew.less_equal(t, 1.0), near, ew.sub(ew.mul(far, t), 4 * slope))
+
+
+def _kernel(t: Node, mode: str) -> Node:
+    """The kernel of a mode with antialias=True at distances up to its reach."""
+    if mode == "lanczos":
+        return ew.mul(composites.sinc(t), composites.sinc(ew.true_divide(t, 3.0)))
+    return _cubic(t, SMOOTH_CUBIC) if mode == "bicubic" else ew.sub(1.0, t)
 
 
 def _sizes(input: Tensor, size: Any, scale_factor: Any, recompute: bool
@@ -136,6 +167,17 @@ def _along(line: Node, axis: int, rank: int) -> Node:
     return reshape(line, (*(1,) * axis, line.shape[0], *(1,) * (rank - axis - 1)))
 
 
+def _smoothed(x: Node, axis: int, how: _Resize, mode: str) -> Node:
+    """An axis resized by a kernel that reaches all elements between outputs."""
+    at, weight = how.window(mode, x.dtype)
+    count, taps = at.shape
+    before, after = x.shape[:axis], x.shape[axis + 1:]
+    parts = reshape(_read(x, axis, reshape(at, (count * taps,))), (*before, count, taps, *after))
+    line = reshape(weight, (*(1,) * axis, count, taps, *(1,) * len(after)))
+    total = reduce(ew.mul(parts, line), Op.ADD, (axis + 1,))
+    return reshape(total, (*before, count, *after))
+
+
 def _resized(x: Node, axis: int, how: _Resize, mode: str) -> Node:
     if mode.startswith("nearest"):
         return _read(x, axis, how.nearest(mode == "nearest-exact"))
@@ -155,16 +197,21 @@ def interpolate(input: Tensor, size: int | Sequence[int] | None = None,
     """(batch, channels, *spatial) resized to `size`, or by `scale_factor`.
 
     mode: 'nearest' (the element at an output's start), 'nearest-exact' (at its middle), 'linear',
-    'bilinear', 'trilinear', 'bicubic' or 'area' (adaptive_avg_pool). align_corners: the first and
-    the last elements stay where they are. recompute_scale_factor: positions follow from the sizes.
+    'bilinear', 'trilinear', 'bicubic', 'lanczos' or 'area' (adaptive_avg_pool). align_corners: the
+    first and the last elements stay where they are. recompute_scale_factor: positions follow from
+    the sizes. antialias: in the modes 'bilinear', 'bicubic' and 'lanczos' an image that becomes
+    smaller is read at all elements, as Pillow does it, and not only at those beside each output.
     """
     if not isinstance(mode, str) or mode not in MODES or input.ndim - 2 not in MODES[mode]:
         raise ArgumentError(f"interpolate of shape {input.shape}: mode {mode!r} is not one for "
                             f"{input.ndim - 2} spatial axes; those are "
                             f"{', '.join(m for m, n in MODES.items() if input.ndim - 2 in n)}")
-    if antialias:
-        raise ArgumentError("interpolate: antialias=True is not supported; leave it out, or use "
-                            "mode 'area' to make images smaller")
+    if antialias and mode not in REACH:
+        raise ArgumentError(f"interpolate: antialias=True is for the modes {', '.join(REACH)} of "
+                            f"images, not {mode!r}; leave it out, or use mode 'area'")
+    if mode == "lanczos" and (align_corners or not antialias):
+        raise ArgumentError("interpolate: mode 'lanczos' is there with antialias=True, and without "
+                            "align_corners")
     plain = mode in ("nearest", "nearest-exact", "area")
     if plain and align_corners is not None:
         raise ArgumentError(f"interpolate: align_corners is for linear and cubic modes, not "
@@ -185,7 +232,7 @@ def interpolate(input: Tensor, size: int | Sequence[int] | None = None,
             count, scale = counts[axis - 2]
             how = _Resize(x.shape[axis], count, scale, bool(align_corners))
             if not how.is_same:
-                x = _resized(x, axis, how, mode)
+                x = (_smoothed if antialias else _resized)(x, axis, how, mode)
         return x
     if mode == "nearest" and all(m % n == 0 and scale in (None, n / m) for n, (m, scale) in zip(
             input.shape[2:], counts, strict=True)):
