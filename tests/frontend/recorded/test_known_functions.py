@@ -4,6 +4,7 @@ from __future__ import annotations
 import gc
 from typing import Any
 
+import numpy as np
 import pytest
 from changing_programs import anew
 from own_gradients import KINDS, Log, swish, trained
@@ -301,3 +302,23 @@ def test_a_hook_of_a_value_from_another_step_is_told(asked: bool) -> None:
             else:
                 loss.backward(retain_graph=True)
             assert told == [[step + 1.0] * 2] * (again + 1)
+
+
+def test_numbers_of_numpy_that_change_are_looked_up_as_pythons(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    w = lt.ones(4, requires_grad=True)
+    made: list[int] = []
+    work_out = node._shape_of
+    monkeypatch.setattr(node, "_shape_of", lambda *args: made.append(1) or work_out(*args))
+    counts = []
+    for step in range(16):
+        weight = np.cos(0.1 * step)
+        assert type(weight) is np.float64
+        w.grad = None
+        loss = (w.sigmoid() * weight).add(w, alpha=weight).sum()
+        loss.backward()
+        assert w.grad.tolist() == pytest.approx([1.1966119 * float(weight)] * 4, rel=1e-5)
+        counts.append(len(made))
+        made.clear()
+    assert max(counts[10:]) <= 2, counts
+    assert lt.tensor(np.float64(2)).dtype is lt.float64
