@@ -129,9 +129,14 @@ def are_registered() -> bool:
     return any(any(table.values()) for table in (_of_leaves, _of_values, _after) if table)
 
 
-def are_of_values() -> bool:
-    """Whether there is any but those of leaves' gradients."""
-    return any(any(table.values()) for table in (_of_values, _after) if table)
+def of_values() -> list[tuple[Node, Mapping[int, Hook]]]:
+    """Those of values' gradients, by the values."""
+    return [(node, table) for node, table in list(_of_values.items()) if table]
+
+
+def after_leaves() -> list[int]:
+    """The leaves whose `.grad` something waits for."""
+    return [leaf_id for leaf_id, table in list(_after.items()) if table]
 
 
 def of_leaves() -> dict[int, dict[int, Hook]]:

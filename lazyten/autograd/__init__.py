@@ -27,7 +27,7 @@ from lazyten.autograd.gradcheck import gradcheck, gradgradcheck
 from lazyten.execution import frame_runs
 from lazyten.frontend.functions import stack
 from lazyten.frontend.recorded.lookup import recorded
-from lazyten.frontend.recorded.slots import is_any_watched
+from lazyten.frontend.recorded.slots import are_watched
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node, const, make
 from lazyten.ir.ops import Op
@@ -82,7 +82,7 @@ def grad(outputs: Given, inputs: Given,
                                 f"from it")
     weights = _weights(grad_outputs, len(roots))
     unused = "zeros" if materialize_grads else "None" if allow_unused else "refused"
-    is_watched = hooks.are_registered() or is_any_watched() or _gradient.observer is not None
+    is_watched = are_watched(roots) or _gradient.observer is not None
     found = (_gradients if is_watched else _looked_up)(roots, list(weights), wanted, create_graph,
                                                        unused)
     if not create_graph:

@@ -1,6 +1,7 @@
 """Python and NumPy values to buffers: what `lt.tensor(...)` accepts."""
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
 Array = np.ndarray[Any, Any]
 MOST_AXES = 64
 """How deep sequences may be nested, as NumPy's may. It would follow one that contains itself."""
+_PLAIN = frozenset({bool, int, float})
+_NUMPY = frozenset(kind.numpy.type for kind in dt.ARITHMETIC if kind.numpy.kind in "biuf")
 
 
 def buffer_node(data: Any, dtype: DType | None, device: str) -> Node:
@@ -57,22 +60,56 @@ def to_array(data: Any, floats: DType) -> tuple[Array, DType]:
         kind = floats if isinstance(data, float) else dt.of_scalar(data)
         _check_range(data)
         return np.asarray(data, kind.compute), kind
-    of_numpy = has_numpy(data)  # or the error that names a list that contains itself
-    try:
-        array = np.asarray(data)
-    except ValueError:
-        raise ShapeError(f"tensor: the nested sequence {_short(data)} is not a rectangle; all rows "
-                         f"of an axis need one length") from None
-    except OverflowError:
-        raise DTypeError("tensor: a whole number is outside int64; use floats") from None
+    kinds: set[DType] = set()
+    array = _rectangle(data, _numbers(data, floats, kinds, 0))
     if array.dtype.kind not in "biuf":
         raise DTypeError(f"tensor: cannot make a tensor of {type(data).__name__} "
                          f"{_short(data)}; it takes numbers, bools, nested sequences of them, and "
                          f"NumPy arrays")
-    if not of_numpy and (array.dtype.kind == "f" or not array.size):
-        array = array.astype(floats.numpy)
-    kind = dt.from_numpy(array.dtype)
+    kind = reduce(dt.promote, kinds) if kinds else floats
     return array.astype(kind.compute, copy=False), kind
+
+
+def _rectangle(data: Any, numbers: Any) -> Array:
+    """Nested sequences as an array: of the `numbers` that are in them, or where these do not fit
+    together, with the axes that tensors of one element have. ShapeError if neither does."""
+    for given in (numbers, data):
+        try:
+            return np.asarray(given)
+        except OverflowError:
+            raise DTypeError("tensor: a whole number is outside int64; use floats") from None
+        except ValueError:
+            continue
+    raise ShapeError(f"tensor: the nested sequence {_short(data)} is not a rectangle; all rows "
+                     f"of an axis need one length")
+
+
+def _numbers(data: Any, floats: DType, kinds: set[DType], depth: int) -> Any:
+    """Nested sequences with a number for each tensor of one element in them, as in PyTorch; kinds:
+    gets the types of what is there."""
+    if depth > MOST_AXES:
+        raise ShapeError(f"tensor: the sequences {_short(data)} are nested deeper than {MOST_AXES} "
+                         f"levels, or contain themselves; a tensor of numbers has at most "
+                         f"{MOST_AXES} axes")
+    if isinstance(data, list | tuple):
+        types = set(map(type, data))
+        if types <= _PLAIN:
+            kinds.update(floats if each is float else dt.of_scalar(each()) for each in types)
+            return data
+        if all(each in _NUMPY for each in types):
+            kinds.update(map(dt.from_numpy, types))
+            return data
+        return [_numbers(item, floats, kinds, depth + 1) for item in data]
+    if isinstance(getattr(data, "dtype", None), DType):  # a tensor
+        kinds.add(data.dtype)
+        return data.item() if data.numel() == 1 else data
+    array = np.asarray(data)
+    if hasattr(data, "__array__") or hasattr(data, "__array_interface__"):
+        if array.dtype.kind in "biuf":
+            kinds.add(dt.from_numpy(array.dtype))
+    elif array.size and array.dtype.kind in "biuf":
+        kinds.add(floats if array.dtype.kind == "f" else dt.from_numpy(array.dtype))
+    return data
 
 
 def _check_range(value: bool | int | float) -> None:
@@ -87,18 +124,6 @@ def _check_fits(array: Array, target: DType) -> None:
     if wrong.any():
         raise ArgumentError(f"tensor: {array[wrong].reshape(-1)[0]} does not fit in {target.name}, "
                             f"which is {target.min} to {target.max}; use a wider type")
-
-
-def has_numpy(data: Any) -> bool:
-    """Whether the numbers are NumPy's, whose type is kept, rather than Python's."""
-    first = data
-    for _ in range(MOST_AXES + 1):
-        if not isinstance(first, list | tuple) or not first:
-            return hasattr(first, "__array__") or hasattr(first, "__array_interface__")
-        first = first[0]
-    raise ShapeError(f"tensor: the sequences {_short(data)} are nested deeper than {MOST_AXES} "
-                     f"levels, or contain themselves; a tensor of numbers has at most {MOST_AXES} "
-                     f"axes")
 
 
 def _short(data: Any) -> str:

@@ -233,6 +233,20 @@ CREATION: dict[str, Check] = {
     "new_full": lambda m, t: t.d.new_full((2, 2), 3),
     "new_tensor of a list": lambda m, t: t.i.new_tensor([1, 2]),
     "new_tensor of floats": lambda m, t: t.d.new_tensor([1.5]),
+    "new_tensor of what has a type of its own": lambda m, t: [
+        t.f.new_tensor(x) for x in (np.ones(2), np.float64(1), [np.int64(1)], [m.tensor(1)])],
+    "tensors of sequences of numbers of several types": lambda m, t: [
+        m.tensor(x) for x in (
+            [np.float32(1), 2], [1.0, np.float64(2)], [2, np.float16(1)], [np.float16(1), 1.0],
+            [np.bool_(True), 2.0], [np.int64(2), 1.5], [np.int8(1), np.uint8(1)],
+            [m.tensor(1.0), 2], [2.0, m.tensor(1.0, dtype=m.float64)], [[m.tensor(1)], [2.5]],
+            [m.tensor(1.0).half(), m.tensor(2)], [True, 2.5],
+            [[np.float32(1)], [np.float64(2)]], np.float32(3), [[1, 2.5], [3, 4]], [], [[], []])],
+    "a tensor of a bfloat16": lambda m, t: m.tensor([m.ones(1).bfloat16()]).dtype is m.bfloat16,
+    "tensors of sequences of tensors of one element": lambda m, t: [
+        m.tensor(x) for x in (
+            [m.tensor([1.0]), m.tensor([[2.0]])], [m.tensor([1]), 2.5],
+            [[1.0], m.tensor([1.0])], [[m.tensor([[1.0]])]])],
     "new_empty has the shape": lambda m, t: tuple(t.f.new_empty(3, 2).shape),
     "as_tensor of a tensor is itself": lambda m, t: m.as_tensor(t.f) is t.f,
     "as_tensor converts": lambda m, t: m.as_tensor(t.f, dtype=m.float64),

@@ -155,6 +155,14 @@ NO_AXES: dict[str, Check] = {
 }
 
 PYTHON: dict[str, Check] = {
+    "a sequence so many times as a tensor says": lambda m, t: [
+        x for n in (t.i.sum() * 0 + 2, m.tensor([2]), m.tensor(True))
+        for x in ([0] * n, n * [1, 2], (1,) * n, "ab" * n, n * "ab", [[]] * n)],
+    "sizes and axes that are tensors without axes": lambda m, t: [
+        x for n in (m.tensor(2), m.tensor(1, dtype=m.int32))
+        for x in (m.zeros(n), m.ones(n, 3), m.full((n,), 1.5), m.eye(n), m.arange(n),
+                  t.f[:n], t.f.new_zeros(n), t.f.sum(n - 1), t.f.amax((n - 1,)),
+                  m.nn.functional.max_pool2d(t.f[None], n), t.f.repeat(n, 1))],
     "in": lambda m, t: (3 in t.f, 99 in t.f, t.z in t.f, 2.0 in t.v),
     "comparison with None and text": lambda m, t: (
         t.f == None, t.f != None, t.f == "a", t.f in [None, t.f]),  # noqa: E711

@@ -9,6 +9,7 @@ from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.core.in_place import in_place
 from lazyten.frontend.core.mixed_precision import WIDE, casting
 from lazyten.frontend.core.tensor_core import Tensor, TensorCore
+from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import Scalar
 from lazyten.ir.node import Node
 from lazyten.operators.math import composites, shapes
@@ -74,7 +75,7 @@ class ArithmeticMethods(TensorCore[Tensor]):
         """The lesser of each pair; NaN if either is."""
         return self._binary("minimum", ew.minimum, other)
 
-    __add__, __sub__, __mul__, __truediv__ = add, sub, mul, div
+    __add__, __sub__, __truediv__ = add, sub, div
 
     __floordiv__, __mod__, __pow__ = floor_divide, remainder, pow
 
@@ -84,8 +85,17 @@ class ArithmeticMethods(TensorCore[Tensor]):
     def __rsub__(self, other: Any) -> Tensor:
         return self._binary("sub", ew.sub, other, swapped=True)
 
+    def __mul__(self, other: Any) -> Tensor:
+        return NotImplemented if self._repeats(other) else self._binary("mul", ew.mul, other)
+
     def __rmul__(self, other: Any) -> Tensor:
-        return self._binary("mul", ew.mul, other, swapped=True)
+        return NotImplemented if self._repeats(other) else \
+            self._binary("mul", ew.mul, other, swapped=True)
+
+    def _repeats(self, other: Any) -> bool:
+        """Whether a product is Python's: a sequence so many times as one whole number says."""
+        return isinstance(other, list | tuple | str | bytes) and self.numel() == 1 \
+            and dt.category(self.dtype) < 2
 
     def __rtruediv__(self, other: Any) -> Tensor:
         return self._binary("div", ew.true_divide, other, swapped=True)

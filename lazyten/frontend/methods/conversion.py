@@ -164,14 +164,11 @@ class ConversionMethods(TensorCore[Tensor]):
         return made
 
     def new_tensor(self, data: Any, dtype: Any = None, device: str | None = None) -> Tensor:
-        """A copy of `data`; numbers and lists get this tensor's dtype, arrays and tensors keep
-        theirs."""
+        """A copy of `data` in this tensor's dtype, or another."""
         where = self.device if device is None else canonical(device)
-        given = None if dtype is None else dt.as_dtype(dtype)
+        given = self.dtype if dtype is None else dt.as_dtype(dtype)
         if hasattr(data, "node"):
             return self._fresh(data.detach().to(dtype=given, device=where).node, where)
-        if given is None and not _data.has_numpy(data):
-            given = self.dtype
         return self._fresh(_data.buffer_node(data, given, where), where)
 
     def new(self, *data: Any, device: str | None = None) -> Tensor:

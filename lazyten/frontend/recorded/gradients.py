@@ -41,7 +41,7 @@ def backward(root: Any, retain_graph: bool) -> bool:
     storage = root._storage
     frame, template = storage._frame, storage._template
     if frame is None or not storage.keeps_graph or root._lineage is not None \
-            or not is_on() or hooks.are_of_values() or gradient.observer is not None \
+            or not is_on() or gradient.observer is not None \
             or storage.retaining or root.numel() != 1 or not goes_on_in(frame):
         return False
     assert template is not None

@@ -6,6 +6,8 @@ from functools import wraps
 from types import FunctionType
 from typing import Any, ParamSpec, TypeVar, cast
 
+import numpy as np
+
 from lazyten.execution import frame_runs
 from lazyten.frontend.core import mixed_precision
 from lazyten.frontend.core.handle import Handle
@@ -71,6 +73,9 @@ def _found(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
                       numbers.node is None]
     if not add_to_key(args, key, operands, frame) \
             or kwargs and not add_by_name(kwargs, key, operands, frame):
+        if np.float64 in map(type, (*args, *kwargs.values())):
+            return _found(function, tuple(map(_pythons, args)),
+                          {name: _pythons(x) for name, x in kwargs.items()})
         if here.current() is frame:
             device = device_of(args, kwargs)
             if device is None or device == frame.device:
@@ -97,6 +102,11 @@ def _found(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
         if entry is None:
             return _recorded(frame, function, args, kwargs, operands, name)
     return repeated(frame, entry, operands)
+
+
+def _pythons(x: Any) -> Any:
+    """A number of Python for one of NumPy that is one by its class too, as np.cos gives it."""
+    return float(x) if type(x) is np.float64 else x
 
 
 def _new(frame: Frame, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],

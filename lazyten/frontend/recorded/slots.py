@@ -40,17 +40,27 @@ def templates_of(tensors: Sequence[Handle[Any]]) -> tuple[Frame, list[Node]] | N
 
 
 def watched(frame: Frame) -> Hashable:
-    """Which gradients hooks are called with in a frame; None if one is that of no tensor's."""
-    leaves = hooks.of_leaves()
-    if not all(isinstance(hook, OnTensor) for table in leaves.values() for hook in table.values()):
+    """Which gradients hooks are called with in a frame; None if it does not know one of them."""
+    numbers = []
+    for leaf_id, table in hooks.of_leaves().items():
+        if leaf_id in frame.leaf_numbers:
+            numbers.append(frame.leaf_numbers[leaf_id])
+            if not all(isinstance(hook, OnTensor) for hook in table.values()):
+                return None
+    if any(leaf_id in frame.leaf_numbers for leaf_id in hooks.after_leaves()):
         return None
-    numbers = [frame.leaf_numbers[leaf_id] for leaf_id in leaves if leaf_id in frame.leaf_numbers]
+    for node, hooked in hooks.of_values():
+        if node in frame.lifted and hooked is not frame.hooks.get(frame.lifted[node]):
+            return None  # of a tensor that another frame made, or no frame
     return tuple([node for node, table in frame.hooks.items() if table]), tuple(numbers)
 
 
-def is_any_watched() -> bool:
-    """Whether hooks are called with gradients of any value of a frame."""
-    return any(any(frame.hooks.values()) for frame in [*with_hooks])
+def are_watched(tensors: Sequence[Handle[Any]]) -> bool:
+    """Whether hooks may be called with gradients of anything that these are computed from."""
+    if not hooks.are_registered() and not any(any(f.hooks.values()) for f in [*with_hooks]):
+        return False
+    found = templates_of(tensors)
+    return found is None or watched(found[0]) != ((), ())
 
 
 class OnTensor:

@@ -96,7 +96,7 @@ def axes(value: Axes, rank: int, operation: str) -> tuple[int, ...]:
         return tuple(range(rank))
     if type(value) is int and rank:
         return (axis(value, rank, operation),)
-    given = listed(value, operation, "axes") if isinstance(value, Iterable) else [value]
+    given = _values(value, operation, "axes")
     found = [axis(a, rank, operation) for a in given]
     if len(set(found)) != len(found):
         raise IndexingError(f"{operation}: axes {tuple(given)} name an axis twice in a tensor of "
@@ -108,11 +108,22 @@ def axes(value: Axes, rank: int, operation: str) -> tuple[int, ...]:
 
 def sizes(given: Sequence[Any], operation: str) -> Shape:
     """A shape given as separate sizes or as one sequence: (2, 3) and ((2, 3),) are the same."""
-    values = given[0] if len(given) == 1 and isinstance(given[0], Iterable) else given
+    values = given[0] if len(given) == 1 and _is_sequence(given[0]) else given
     if not isinstance(values, Iterable):
         raise DTypeError(f"{operation}: sizes are whole numbers or a sequence of them, not "
                          f"{values!r:.60}")
     return tuple(as_int(n, operation, "a size") for n in listed(values, operation, "sizes"))
+
+
+def _is_sequence(value: Any) -> bool:
+    """Whether there are numbers in something, and it is no number itself, as a zero-dim tensor or
+    array is."""
+    return isinstance(value, Iterable) and getattr(value, "shape", None) != ()
+
+
+def _values(value: Any, operation: str, what: str) -> list[Any]:
+    """What is in a sequence, or one number alone."""
+    return listed(value, operation, what) if _is_sequence(value) else [value]
 
 
 def listed(value: Iterable[Any], operation: str, what: str) -> list[Any]:
@@ -198,7 +209,7 @@ def pair(value: int | Sequence[int], count: int, operation: str, what: str,
          least: int = 1) -> tuple[int, ...]:
     """One whole number for all `count` spatial axes, also alone in a sequence, or one each.
     ArgumentError below `least`."""
-    given = listed(value, operation, what) if isinstance(value, Iterable) else [value]
+    given = _values(value, operation, what)
     given = given * count if len(given) == 1 else given
     numbers = tuple(as_int(v, operation, what) for v in given)
     if len(numbers) != count:

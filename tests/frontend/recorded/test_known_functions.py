@@ -4,6 +4,7 @@ from __future__ import annotations
 import gc
 from typing import Any
 
+import numpy as np
 import pytest
 from changing_programs import anew
 from own_gradients import KINDS, Log, swish, trained
@@ -253,3 +254,83 @@ def test_saved_tensors_require_gradients_as_those_that_were_saved_do() -> None:
         w.grad = None
         Seen.apply(x, w).sum().backward()
     assert seen == [[False, True, True, False]] * 6
+
+
+def hooked_elsewhere(how: str) -> list[Any]:
+    """What another model leaves behind, with a hook that was told once."""
+    w = lt.ones(3, requires_grad=True)
+    value = (w * 2).exp()
+    told: list[Any] = [w, value]
+    if how == "hook":
+        value.register_hook(told.append)
+    elif how == "retain_grad":
+        value.retain_grad()
+    else:
+        w.register_post_accumulate_grad_hook(told.append)
+    value.sum().backward()
+    assert len(told) == (2 if how == "retain_grad" else 3)
+    lt.realize(value, w.grad)
+    return told
+
+
+@pytest.mark.parametrize("how", ["hook", "retain_grad", "after"])
+@pytest.mark.parametrize("asked", [False, True], ids=["backward", "grad"])
+def test_hooks_of_another_model_do_not_work_steps_out_anew(
+        how: str, asked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = hooked_elsewhere(how)
+    w = lt.ones(4, requires_grad=True)
+    made: list[int] = []
+    work_out = node._shape_of
+    monkeypatch.setattr(node, "_shape_of", lambda *args: made.append(1) or work_out(*args))
+    counts = []
+    for _ in range(12):
+        loss = (w * 3).sigmoid().square().sum()
+        if asked:
+            lt.autograd.grad(loss, w)[0].realize()
+        else:
+            w.grad = None
+            loss.backward()
+            w.grad.realize()
+        counts.append(len(made))
+        made.clear()
+    assert max(counts[6:]) <= 2, counts
+    assert kept
+
+
+@pytest.mark.parametrize("asked", [False, True], ids=["backward", "grad"])
+def test_a_hook_of_a_value_from_another_step_is_told(asked: bool) -> None:
+    w = lt.ones(2, requires_grad=True)
+    for step in range(6):
+        told: list[Any] = []
+        h = (w * 3).exp()
+        h.register_hook(lambda g, told=told: told.append(g.tolist()))
+        h.detach().sum().item()
+        other = lt.ones(2) * step
+        other.sum().item()  # (which ends what is recorded together)
+        for again in range(2):
+            loss = (h * (other + 1)).sum()
+            if asked:
+                lt.autograd.grad(loss, w, retain_graph=True)
+            else:
+                loss.backward(retain_graph=True)
+            assert told == [[step + 1.0] * 2] * (again + 1)
+
+
+def test_numbers_of_numpy_that_change_are_looked_up_as_pythons(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    w = lt.ones(4, requires_grad=True)
+    made: list[int] = []
+    work_out = node._shape_of
+    monkeypatch.setattr(node, "_shape_of", lambda *args: made.append(1) or work_out(*args))
+    counts = []
+    for step in range(16):
+        weight = np.cos(0.1 * step)
+        assert type(weight) is np.float64
+        w.grad = None
+        loss = (w.sigmoid() * weight).add(w, alpha=weight).sum()
+        loss.backward()
+        assert w.grad.tolist() == pytest.approx([1.1966119 * float(weight)] * 4, rel=1e-5)
+        counts.append(len(made))
+        made.clear()
+    assert max(counts[10:]) <= 2, counts
+    assert lt.tensor(np.float64(2)).dtype is lt.float64
