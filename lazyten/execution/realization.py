@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
 from typing import Any, NamedTuple
-from weakref import WeakSet
+from weakref import WeakValueDictionary
 
 from lazyten.execution import collectives, debug, failed_writes, launch_dump, varying
 from lazyten.execution.checks import index_checks, is_outside, outside_error, reach
@@ -121,7 +121,7 @@ _plans: OrderedDict[Hashable, Plan] = OrderedDict()
 PLAN_LIMIT = 1024
 observers.on_request(debug.asked)
 observers.on_request(launch_dump.asked)
-_live: WeakSet[Plan] = WeakSet()
+_live: WeakValueDictionary[int, Plan] = WeakValueDictionary()
 """Every plan in use, jitted functions' too."""
 
 
@@ -415,7 +415,7 @@ def _make_plan(graph: Graph, options: Options) -> Plan:
         made = scheduled(roots, graph.inputs, options)
         programs = _programs(made, options)
     plan = Plan(made, programs, options, seconds=seconds, roots=tuple(roots))
-    _live.add(plan)
+    _live[id(plan)] = plan
     for observer in observers.present():
         observer.made(options.device, plan, Span(start, time.perf_counter() - start))
     return plan
@@ -459,7 +459,8 @@ def _programs(made: Schedule, options: Options) -> tuple[Program, ...]:
 def rebuild_plans() -> None:
     """Compile anew what is in use, for decisions that were given since; all of it or, where one
     does not fit, nothing."""
-    made = [(plan, _programs(plan.schedule, plan.options)) for plan in list(_live)]
+    made = [(plan, _programs(plan.schedule, plan.options)) for found in _live.valuerefs()
+            if (plan := found()) is not None]
     for plan, programs in made:
         if programs != plan.programs:
             plan.programs, plan.launch = programs, None

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from sys import getrefcount
 from threading import get_ident, local
 from typing import Any, NoReturn, Protocol, cast
-from weakref import ReferenceType, WeakKeyDictionary, WeakSet, WeakValueDictionary, ref
+from weakref import ReferenceType, WeakKeyDictionary, WeakValueDictionary, ref
 
 from lazyten.autodiff import hooks
 from lazyten.ir.dtype import DType
@@ -82,14 +82,18 @@ class Slot:
 
 _sources: WeakValueDictionary[tuple[object, int, DType, int], Source] = WeakValueDictionary()
 _numbers = itertools.count(1)
-with_hooks: WeakSet[Frame] = WeakSet()
-"""Frames that have, or had, hooks of values."""
+_with_hooks: WeakValueDictionary[int, Frame] = WeakValueDictionary()
 _templates: Remembered[list[Node]] = Remembered(64, 64)
 """Those of the sources of frames that begin at a line."""
 MOST_TEMPLATES = 4096
 """Of one line."""
 ROOM = 32
 """A list of storages that is no longer is not gone through."""
+
+
+def with_hooks() -> list[Frame]:
+    """Frames that have, or had, hooks of values, of all threads."""
+    return [f for r in _with_hooks.valuerefs() if (f := r()) is not None]
 
 
 class Frame:
@@ -233,7 +237,7 @@ class Frame:
 
     def hooks_of(self, template: Node) -> dict[int, Any]:
         """Where to register what is called with gradients of a value."""
-        with_hooks.add(self)
+        _with_hooks[self.number] = self
         table = self.hooks.setdefault(template, {})
         if template in self._real:
             hooks.watch(self._real[template], table)

@@ -57,7 +57,7 @@ def watched(frame: Frame) -> Hashable:
 
 def are_watched(tensors: Sequence[Handle[Any]]) -> bool:
     """Whether hooks may be called with gradients of anything that these are computed from."""
-    if not hooks.are_registered() and not any(any(f.hooks.values()) for f in [*with_hooks]):
+    if not hooks.are_registered() and not any(any(f.hooks.values()) for f in with_hooks()):
         return False
     found = templates_of(tensors)
     return found is None or watched(found[0]) != ((), ())
