@@ -108,7 +108,7 @@ def _pulled_back(order: list[Node], sources: Sources, outputs: Sequence[Node],
         if total is not None:
             total = found[node] = hooks.passed(node, total)
             with attribute_to(node.place):
-                for source, part in _pass_back(node, total, active):
+                for source, part in pass_back(node, total, active):
                     steps.append((node, source, part))
                     _accumulate(source, part, found)
     if observer is not None:
@@ -133,7 +133,7 @@ def differentiable_sources(node: Node) -> Sequence[Node]:
     return [s for s, rule in zip(node.src, rules, strict=True) if rule and s.dtype.is_float]
 
 
-def _pass_back(node: Node, total: Node, active: set[Node]) -> list[tuple[Node, Node]]:
+def pass_back(node: Node, total: Node, active: set[Node]) -> list[tuple[Node, Node]]:
     """What `node`, whose cotangent is `total`, contributes to each of its active sources."""
     if node.op is Op.CUSTOM_GRADIENT:
         return [(source, part)

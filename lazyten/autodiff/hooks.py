@@ -1,7 +1,7 @@
 """Functions that are told of gradients on their way back: by the value they are the gradient of.
 
 A leaf's value is known by its id; any other by its node, so two tensors that were computed in the
-same way from the same values are one here.
+same way from the same values before are one here (twins.py keeps later ones apart).
 """
 from __future__ import annotations
 
@@ -126,17 +126,23 @@ def share(leaf_id: int, another: int) -> None:
 
 def are_registered() -> bool:
     """Whether there is any hook. (Those that were removed leave an empty table.)"""
-    return any(any(table.values()) for table in (_of_leaves, _of_values, _after) if table)
+    return any(any(table.values()) for table in (_of_leaves, _after)) or bool(of_values())
 
 
 def of_values() -> list[tuple[Node, Mapping[int, Hook]]]:
     """Those of values' gradients, by the values."""
-    return [(node, table) for node, table in list(_of_values.items()) if table]
+    return [(node, table) for r in _of_values.keyrefs()
+            if (node := r()) is not None and (table := _of_values.get(node))]
+
+
+def is_of_value(node: Node) -> bool:
+    """Whether something is called with gradients of this value."""
+    return bool(_of_values.get(node))
 
 
 def after_leaves() -> list[int]:
     """The leaves whose `.grad` something waits for."""
-    return [leaf_id for leaf_id, table in list(_after.items()) if table]
+    return [leaf_id for leaf_id in list(_after) if _after.get(leaf_id)]
 
 
 def of_leaves() -> dict[int, dict[int, Hook]]:

@@ -243,6 +243,10 @@ class Frame:
             hooks.watch(self._real[template], table)
         return table
 
+    def has_hooks(self, template: Node) -> bool:
+        """Whether something is called with gradients of a value."""
+        return bool(self.hooks.get(template))
+
     def real(self, template: Node) -> Node:
         """The graph over real memory."""
         known, rules = self._real, []

@@ -511,7 +511,7 @@ DTYPES = [
         D, "var", ("correction", "'a'"), "is a number"),
     Bad("exp of a number", lambda t: lt.exp(1.0), D, "exp", ("float 1.0",), "lazyten.tensor()"),
     Bad("exp of NumPy's number", lambda t: lt.exp(np.float64(1)),
-        D, "exp", ("float64",), "lazyten.tensor()"),
+        D, "exp", ("float 1.0",), "lazyten.tensor()"),
     Bad("sum of a list", lambda t: lt.sum([1, 2]), D, "sum", ("[1, 2]",), "lazyten.tensor()"),
     Bad("matmul of lists", lambda t: lt.matmul([[1]], [[2]]),
         D, "matmul", ("[[1]]",), "lazyten.tensor()"),

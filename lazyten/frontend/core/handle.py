@@ -8,7 +8,9 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from lazyten.autodiff import hooks
 from lazyten.autodiff.hooks import RemovableHandle, walk
+from lazyten.autodiff.twins import apart
 from lazyten.execution import background
 from lazyten.execution.lineage import Lineage
 from lazyten.frontend.core.in_place import shown_as
@@ -100,6 +102,8 @@ class Handle(Generic[Tensor]):
         requires = False
         for t in operands:
             requires = requires or t.requires_grad
+        if requires and hooks.is_of_value(node) and all(t.node is not node for t in operands):
+            node = apart(node, hooks.is_of_value)
         if requires and not is_grad_enabled():
             node, requires = make(Op.DETACH, node.dtype, (node,)), False
         result: Tensor = Handle._of(node, operands[0]._storage.device,

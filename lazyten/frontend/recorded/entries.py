@@ -5,11 +5,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lazyten.autodiff.twins import apart
 from lazyten.execution import frame_runs
 from lazyten.execution.lineage import Lineage
 from lazyten.frontend.core import handle
 from lazyten.frontend.core.handle import Handle
-from lazyten.frontend.recorded.keys import Value
+from lazyten.frontend.recorded.keys import Value, interned
 from lazyten.frontend.recorded.regions import within
 from lazyten.ir.dtype import DType, Scalar
 from lazyten.ir.node import Node
@@ -75,8 +76,10 @@ DIRECT = Entry((), None, None, (), (), 0, 0)
 """Of an operation that is always run on the tensors themselves."""
 
 
-def fresh_tensor(frame: Frame, value: Value) -> Any:
+def fresh_tensor(frame: Frame, value: Value, operands: Sequence[Handle[Any]]) -> Any:
     """A new tensor of this value."""
+    if frame.hooks:
+        value = _apart(frame, value, operands)
     result: Any = _new(handle.results)
     result._storage = deferred(frame, value.template, value.keeps_graph)
     result._moves = ()
@@ -85,6 +88,16 @@ def fresh_tensor(frame: Frame, value: Value) -> Any:
     if frame.recorded >= frame.limit:
         frame_runs.bound(frame)
     return result
+
+
+def _apart(frame: Frame, value: Value, operands: Sequence[Handle[Any]]) -> Value:
+    """The value, or one like it where hooks of a tensor that is none of the operands wait for its
+    gradient."""
+    if any(x._storage._template is value.template for x in operands):
+        return value
+    node = apart(value.template, frame.has_hooks)
+    return value if node is value.template else interned(
+        node, value.moves, value.detached, value.leaf_number, value.keeps_graph, value.was_freed)
 
 
 def repeated(frame: Frame, entry: Entry, operands: Sequence[Handle[Any]]) -> Any:
@@ -108,7 +121,7 @@ def repeated(frame: Frame, entry: Entry, operands: Sequence[Handle[Any]]) -> Any
             made.append(view)
         else:
             assert type(result) is Fresh
-            value = result.value
+            value = _apart(frame, result.value, operands) if frame.hooks else result.value
             if result.number == len(fresh):
                 fresh.append(deferred(frame, value.template, value.keeps_graph))
             made.append(Handle._view(fresh[result.number], value.moves, None))

@@ -96,7 +96,7 @@ def _found(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     value = entry.single
     if value is not None:
         frame.recorded += entry.weight
-        return fresh_tensor(frame, value)
+        return fresh_tensor(frame, value, operands)
     if entry.draws and len(frame.sources) != entry.first:  # sources have other numbers
         entry = _known.get((*name, len(frame.sources)))
         if entry is None:
@@ -149,7 +149,7 @@ def _recorded(frame: Frame, function: Callable[..., Any], args: tuple[Any, ...],
         entry = over_sources(entry, frame)
     if entry.single is not None:
         frame.recorded += entry.weight
-        return fresh_tensor(frame, entry.single)
+        return fresh_tensor(frame, entry.single, operands)
     return repeated(frame, entry, operands)
 
 

@@ -122,7 +122,7 @@ def recorded_in(frame: Frame, template: Node) -> Any:
     """A tensor of this value, whose gradients may be asked for."""
     are_sayable([template])
     frame.recorded += 1
-    return fresh_tensor(frame, interned(template, (), False, None, True, False))
+    return fresh_tensor(frame, interned(template, (), False, None, True, False), ())
 
 
 @dataclass(frozen=True, slots=True)
