@@ -1,11 +1,12 @@
 """Losses of numbers beside numbers, and of distributions. `lazyten.nn.functional` offers them.
 
-`size_average` and `reduce` are PyTorch's older words for `reduction`. Input and target have one
-shape: PyTorch broadcasts them with a warning.
+`size_average` and `reduce` are PyTorch's older words for `reduction`. Input and target that have
+not one shape broadcast, with a warning, as this is seldom meant.
 """
 from __future__ import annotations
 
 import math
+import warnings
 
 from lazyten.frontend import functions
 from lazyten.frontend.arguments import takes_tensors
@@ -15,7 +16,18 @@ from lazyten.ir.node import Node, const
 from lazyten.nn.functions.options import reduced, reduction_of
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import losses, shapes, special
+from lazyten.storage import tracing
 from lazyten.support.errors import ArgumentError, ShapeError
+from lazyten.support.location import user_location
+
+
+def _warn_of_shapes(input: Tensor, target: Tensor, operation: str) -> None:
+    """A UserWarning where input and target broadcast, and a ShapeError where they do not."""
+    common = shapes.broadcast([input.shape, target.shape], operation)
+    if input.shape != target.shape and tracing.current() is None:
+        warnings.warn(f"{operation} at {user_location()}: input {input.shape} and target "
+                      f"{target.shape} broadcast to {common}, so elements are compared with "
+                      f"several; reshape one if that is not meant", stacklevel=2)
 
 
 def _weighted(loss: Tensor, weight: Tensor | None, reduction: str, name: str) -> Tensor:
@@ -33,7 +45,7 @@ def mse_loss(input: Tensor, target: Tensor, size_average: bool | None = None,
              reduce: bool | None = None, reduction: str = "mean",
              weight: Tensor | None = None) -> Tensor:
     """The squared difference. weight: shaped as the input; the mean is over the sum of weights."""
-    losses.check_same(input.node, target.node, "mse_loss")
+    _warn_of_shapes(input, target, "mse_loss")
     return _weighted((input - target).square(), weight,
                      reduction_of(size_average, reduce, reduction), "mse_loss")
 
@@ -44,7 +56,7 @@ def l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None,
             reduce: bool | None = None, reduction: str = "mean",
             weight: Tensor | None = None) -> Tensor:
     """The absolute difference. weight: shaped as the input; the mean is over the sum of weights."""
-    losses.check_same(input.node, target.node, "l1_loss")
+    _warn_of_shapes(input, target, "l1_loss")
     return _weighted((input - target).abs(), weight,
                      reduction_of(size_average, reduce, reduction), "l1_loss")
 
@@ -54,7 +66,7 @@ def l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None,
 def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0,
                weight: Tensor | None = None) -> Tensor:
     """Half the squared difference below delta, delta * (difference - delta / 2) from there on."""
-    losses.check_same(input.node, target.node, "huber_loss")
+    _warn_of_shapes(input, target, "huber_loss")
     if not shapes.as_number(delta, "huber_loss", "delta") > 0:
         raise ArgumentError(f"huber_loss: delta={delta} must be above 0")
     size = (input - target).abs()
@@ -69,7 +81,7 @@ def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = No
                    reduce: bool | None = None, reduction: str = "mean", beta: float = 1.0
                    ) -> Tensor:
     """The squared difference over 2 * beta below beta, the difference - beta / 2 from there on."""
-    losses.check_same(input.node, target.node, "smooth_l1_loss")
+    _warn_of_shapes(input, target, "smooth_l1_loss")
     if shapes.as_number(beta, "smooth_l1_loss", "beta") < 0:
         raise ArgumentError(f"smooth_l1_loss: beta={beta} is below 0; give 0 or more")
     size = (input - target).abs()
