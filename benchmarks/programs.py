@@ -31,8 +31,8 @@ CHECKED = 3
 
 CHOSEN = ("images/lenet", "images/resnet", "images/vit", "images/densenet", "text/mingpt",
           "text/transformer_classifier", "text/gru_sentiment", "text/word2vec", "generative/vae",
-          "generative/gan", "generative/diffusion", "training/own_optimizer", "others/mlp",
-          "others/graph_convolution", "others/dqn")
+          "generative/gan", "generative/diffusion", "training/own_optimizer",
+          "training/annealed_rows", "others/mlp", "others/graph_convolution", "others/dqn")
 """The rows of `make bench`: a program of each kind."""
 
 _opened = ExitStack()
