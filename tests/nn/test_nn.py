@@ -262,7 +262,7 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], list[str]]] = [
      lt.ArgumentError, ["avg"]),
     (lambda: F.cross_entropy(lt.zeros(2, 3), lt.zeros(2, dtype=lt.int64), label_smoothing=2),
      lt.ArgumentError, ["label_smoothing"]),
-    (lambda: F.mse_loss(lt.zeros(2, 3), lt.zeros(3)), lt.ShapeError, ["mse_loss", "(2, 3)"]),
+    (lambda: F.mse_loss(lt.zeros(2, 3), lt.zeros(2)), lt.ShapeError, ["mse_loss", "(2, 3)"]),
     (lambda: F.one_hot(lt.zeros(2), 3), lt.DTypeError, ["one_hot"]),
     (lambda: nn.Sequential(nn.ReLU(), F.relu), lt.DTypeError, ["Sequential", "1"]),
     (Forgetful, AttributeError, ["super().__init__()"]),
