@@ -88,13 +88,16 @@ GENERAL = 4
 @dataclass(slots=True, eq=False)
 class Family:
     """Calls that differ in nothing but numbers. calls: captured for any. last: the numbers of the
-    last that was traced. in_a_row: how many were, and none replayed since."""
+    last that was traced. in_a_row: how many were, and none replayed since. has_copied: a view came
+    that is no piece of its memory. is_placed: what they do depends on where their views are."""
 
     calls: list[Any] = field(default_factory=list)
     last: dict[int | Place, int | float] | None = None
     varying: Varying = frozenset()
     in_a_row: int = 0
     gave_up: bool = False
+    has_copied: bool = False
+    is_placed: bool = False
 
     def differing(self, numbers: dict[int | Place, int | float]) -> Varying:
         """The numbers that differ from the last call's, with those that did before; nothing if

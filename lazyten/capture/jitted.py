@@ -81,7 +81,6 @@ class Jitted(Generic[P, R]):
         self._in_memory: OrderedDict[Replay, None] = OrderedDict()
         self._cache: OrderedDict[Hashable, _Kept] = OrderedDict()
         self._families: OrderedDict[Hashable, Family] = OrderedDict()
-        self._together, self._met = set[Hashable](), set[Hashable]()
         self._shown: set[str] = set()
         self._lock = forking.lock()
 
@@ -125,20 +124,23 @@ class Jitted(Generic[P, R]):
         """A call of no known signature, with its views taken for pieces of memory where that is the
         same, and what is to be done for it."""
         found = None if self.donation.places else of_pieces(call)
-        if found is None or found.key in self._together:
-            return call, self._to_do(call, given)
-        if found.has_copies and found.key not in self._met:  # it may always be this view
-            self._met.add(found.key)
-            return call, self._to_do(call, given)
-        try:
-            made = self._to_do(found, given)
-        except Together:
-            self._cache.pop(found.key, None)
-            self._together.add(found.key)
-            return call, self._to_do(call, given)
-        if isinstance(made, Replay) and made.changes(found.tensors, found.wholes):
-            return call, self._to_do(call, given)
-        return found, made
+        if found is not None and self._may_be_apart(found):
+            try:
+                made = self._to_do(found, given)
+                if not (isinstance(made, Replay) and made.changes(found.tensors, found.wholes)):
+                    return found, made
+            except Together:
+                self._cache.pop(found.key, None)
+                self._family(found).is_placed = True
+        return call, self._to_do(call, given)
+
+    def _may_be_apart(self, call: CallOfPieces) -> bool:
+        """Whether nothing is known that speaks against pieces, and copies are worth it: the first
+        view that is to be copied may come always."""
+        family = self._family(call)
+        copies_anew = call.has_copies and not family.has_copied
+        family.has_copied = family.has_copied or call.has_copies
+        return not family.is_placed and not copies_anew
 
     def _to_do(self, call: Call, given: Mapping[str, Given]) -> Replay | InPython | None:
         """A captured call that does what this one has to, or one that has been made; None if the

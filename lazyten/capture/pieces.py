@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from lazyten.capture.call import Call
 from lazyten.capture.captured import Captured, TensorSource, TensorSpec
-from lazyten.frontend.recorded.regions import in_memory
+from lazyten.frontend.recorded.regions import elements, in_memory
 from lazyten.frontend.tensor import Tensor
-from lazyten.storage.device import executor
 from lazyten.storage.storage import Buffer, Piece, Storage
 from lazyten.support.trees import unflatten
 
@@ -49,15 +48,12 @@ def _piece(x: Tensor) -> Tensor | None:
     that others do not share."""
     if type(x) is not Tensor or not x._moves or x._grad is not None or not x._tracker.is_contiguous:
         return None
-    whole, first, size = in_memory(x), x.storage_offset(), x.numel()
+    whole, size = in_memory(x), x.numel()
     if whole is None or not size or size == whole.size:
         return None
-    runtime = executor(whole.device)
-    piece: Buffer
-    if runtime.has_offsets and first * whole.dtype.itemsize % runtime.alignment == 0:
-        piece = Piece(whole, first, size)
-    else:
-        values = whole.view()
+    piece: Buffer | None = elements(x, whole)
+    if piece is None:
+        values, first = whole.view(), x.storage_offset()
         if values is None:
             return None
         piece = Buffer.from_numpy(values[first:first + size], whole.dtype, whole.device)

@@ -84,6 +84,9 @@ class Replay:
         self.looked_up = [(number, s) for number, s in moving if number not in known]
         self.state = [number for number, s in self.looked_up
                       if s.tensor is not None and s.tensor.place is not None]
+        written = [sources[number] for _, number in self.written]
+        self.changed = {s.fixed for s in written if s.fixed is not None}
+        self.changed_anew = [s for s in written if s.fixed is None]
         self.fixed = [s.fixed for s in sources if s.fixed is not None]
         self.flags = list(map(_FLAGS, self.fixed))
 
@@ -126,10 +129,8 @@ class Replay:
 
     def changes(self, arguments: Sequence[Tensor], storages: Collection[Storage]) -> bool:
         """Whether a call with these arguments writes to one of these."""
-        if not self.written:
-            return False
-        sources = self._storages(arguments)
-        return any(sources[number] in storages for _, number in self.written)
+        return not self.changed.isdisjoint(storages) or any(
+            source.find(arguments) in storages for source in self.changed_anew)
 
     def _storages(self, arguments: Sequence[Tensor]) -> list[Storage]:
         """The sources of a call with these arguments."""

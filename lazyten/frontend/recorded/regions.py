@@ -33,7 +33,7 @@ class Region:
         if whole is None or whole.device != frame.device:
             return None
         if self.whole is not whole:
-            self.whole, self.part = whole, _elements(x, whole)
+            self.whole, self.part = whole, elements(x, whole)
         return None if self.part is None else frame.source_in_graph(self.part, x.shape)
 
 
@@ -55,7 +55,7 @@ def within(x: Any, moves: Moves) -> Any:
     return result
 
 
-def _elements(x: Handle[Any], whole: Buffer) -> Piece | None:
+def elements(x: Handle[Any], whole: Buffer) -> Piece | None:
     """The part of memory that has the elements of a view; None where they are not in a row."""
     runtime = executor(whole.device)
     first = x.storage_offset()
