@@ -11,7 +11,6 @@ Files, in reading order:
 - templates.py: Kernels that serve all sizes of an axis: one text, whose numbers a launch finds in
   memory.
 - predictions.py: What a kernel's numbers are at a size at which nobody has made instructions of it.
-- formulas.py: What numbers become at other sizes: formulas that hold at all sizes seen so far.
 
 A `Kernel` (kernel.py) is a tuple of output GRAPH expressions whose BUFFER leaves have `Slot`
 arguments. `codegen/pipeline.py` is the whole way from there to text. Its passes take and give a

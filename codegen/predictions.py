@@ -2,16 +2,16 @@
 
 In: samples: what its graph had for numbers at some sizes, and what its instructions then had. Out:
 the numbers at one more size, or None where they are not certain. All numbers of the kernel's graph
-at that size must be what formulas say of it, too (formulas.py); floats of instructions are those of
+at that size must be what formulas say of it, too (lazyten/symbolic/formulas.py); floats of instructions are those of
 the graph. With LAZYTEN_VERIFY the accesses of what comes out are proven as those of any kernel.
 """
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+import math
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from lazyten.codegen.formulas import Quantity, Samples, Sizes
 from lazyten.codegen.instructions.instructions import Compute, instructions_of
 from lazyten.codegen.instructions.literals import Literal, literals_of, with_numbers
 from lazyten.codegen.job import Job, Part
@@ -20,15 +20,10 @@ from lazyten.codegen.targets.generated import Generated
 from lazyten.codegen.verify.accesses import verify_accesses
 from lazyten.codegen.verify.readback import TRUNCATED
 from lazyten.ir.kernel import Kernel
-from lazyten.ir.node import Node, toposort
+from lazyten.ir.node import Node
+from lazyten.ir.numbers import Numbers, Taken, taken_apart
 from lazyten.support.passes import is_verifying
-
-
-class Numbers(NamedTuple):
-    """Those of a kernel's graph, in the order in which they are met."""
-
-    integers: tuple[int, ...]
-    floats: tuple[float, ...]
+from lazyten.symbolic.formulas import Quantity, Samples, Sizes
 
 
 class Sample(NamedTuple):
@@ -50,36 +45,10 @@ class Found(NamedTuple):
 
 def numbers_of(kernel: Kernel) -> tuple[Hashable, Numbers]:
     """All of a kernel's graph but its numbers, and these."""
-    taken = _Taken([], [])
-    order = toposort(kernel.outputs)
-    number = {node: i for i, node in enumerate(order)}
-    entries = tuple((n.op, n.dtype, tuple(number[s] for s in n.src), taken.without(n.arg))
-                    for n in order)
+    taken = Taken()
+    graph = taken_apart(kernel.outputs, taken)
     inputs = tuple((dtype, taken.without(size)) for dtype, size in kernel.inputs)
-    skeleton = (entries, tuple(number[o] for o in kernel.outputs), inputs, kernel.unaligned,
-                kernel.tf32, kernel.decisions)
-    return skeleton, Numbers(tuple(taken.integers), tuple(taken.floats))
-
-
-@dataclass
-class _Taken:
-    """Numbers that were taken out of nodes' arguments."""
-
-    integers: list[int]
-    floats: list[float]
-
-    def without(self, arg: Any) -> Hashable:
-        """The argument with a mark in the place of each number."""
-        if type(arg) is int:
-            self.integers.append(arg)
-            return int
-        if type(arg) is float:
-            self.floats.append(arg)
-            return float
-        if isinstance(arg, tuple):
-            return type(arg), tuple(map(self.without, arg))
-        found: Hashable = arg
-        return found
+    return (graph, inputs, kernel.unaligned, kernel.tf32, kernel.decisions), taken.numbers
 
 
 @dataclass(eq=False)
@@ -129,8 +98,10 @@ class Prediction:
     def _is_alike(self, fit: Samples, sizes: Sizes, graph: Numbers) -> bool:
         """Whether the graph has the numbers that it has at the samples, as formulas go on."""
         columns = zip(*(s.graph.integers for s in self._order), strict=True)
-        return all(fit.value(seen, sizes) == now
-                   for seen, now in zip(columns, graph.integers, strict=True))
+        floats = zip(*(s.graph.floats for s in self._order), strict=True)
+        return all(map(_goes_on, floats, graph.floats)) and all(
+            fit.value(seen, sizes) == now
+            for seen, now in zip(columns, graph.integers, strict=True))
 
     def _literal(self, fit: Samples, place: int, sizes: Sizes, graph: Numbers) -> Literal | None:
         """One number of the instructions, or one for each lane."""
@@ -202,6 +173,22 @@ class Prediction:
 LEAST_SAMPLES = 3
 MOST_SAMPLES = 12
 """More make no formula better that these have in common."""
+
+
+def _goes_on(seen: Sequence[float], now: float) -> bool:
+    """Whether a float of the graph may be this one: the one that it was at all samples or, if these
+    had several, any that is of the kind that they all were, if they were of one."""
+    if len(set(map(repr, seen))) == 1:
+        return repr(now) == repr(seen[0])
+    kinds = set(map(_kind, seen))
+    return len(kinds) > 1 or _kind(now) in kinds
+
+
+def _kind(value: float) -> Hashable:
+    """What code may be made for: a sign, no fraction, a power of two, 0, 1 or no number."""
+    if not math.isfinite(value) or value == 0.0 or abs(value) == 1.0:
+        return repr(value)
+    return value < 0.0, value.is_integer(), abs(math.frexp(value)[0]) == 0.5
 
 
 def _divides_signed(part: Part) -> bool:

@@ -4,7 +4,7 @@ In: the kernels of a computation at one size after the other. Out: for each a `F
 and the numbers that this size has in it. What is compiled, which takes most of the time, is a text
 that sizes have in common (instructions/literals.py). At first a kernel is made to instructions at
 each size, as any other, which says what the numbers are; once a template has been seen at sizes
-around a new one, formulas say it (formulas.py), and the kernel's graph is all that is looked at.
+around a new one, formulas say it (predictions.py), and the kernel's graph is all that is looked at.
 
 Decisions are those of the first size, as a size of its own would ask for a tile of its own; where
 they are too large for another size they are made smaller, and then serve the others, too.
@@ -15,7 +15,6 @@ import re
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from lazyten.codegen.formulas import Sizes
 from lazyten.codegen.instructions.literals import Literal, Parts, literals_of, reading
 from lazyten.codegen.job import Job, generated
 from lazyten.codegen.pipeline import DRIVER, PASSES, renderer
@@ -29,6 +28,7 @@ from lazyten.storage.device import AtSizes
 from lazyten.support.errors import ArgumentError
 from lazyten.support.location import attribute_to
 from lazyten.support.passes import is_verifying
+from lazyten.symbolic.formulas import Sizes
 
 TO_INSTRUCTIONS = PASSES[:-1]
 """All passes but the last, which makes text."""

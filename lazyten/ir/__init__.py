@@ -17,6 +17,8 @@ Files, in reading order:
 - kernel.py: What the scheduler hands to a runtime: kernels over numbered arguments, in order.
 - scan.py: Scans: a body of nodes that runs once for each position of the first axis, and hands a
   state on.
+- numbers.py: Graphs taken apart into their numbers and all the rest, and put together with other
+  numbers.
 - collective.py: Collectives: values that the ranks of a group make together, each of what it has
   itself.
 - kernel_text.py: A kernel from its text: reads what `lazyten.ir.kernel.computation` writes.

@@ -1,4 +1,4 @@
-"""Index arithmetic: affine forms, bounds, rewrite rules, simplification, views.
+"""Index arithmetic: affine forms, bounds, rewrite rules, simplification, views, formulas.
 
 In: nodes of the LOOP level, movement ops, strides. Out: equal expressions with less work,
 intervals, one View for a chain of moves. Not here: what loops become (codegen/loops/).
@@ -20,4 +20,5 @@ Files, in reading order:
   as expressions.
 - strides.py: Arithmetic of strides and boxes, on plain integers.
 - view.py: Views: how an array of some shape lies in a flat buffer.
+- formulas.py: What numbers become at other sizes: formulas that hold at all sizes seen so far.
 """

@@ -277,6 +277,16 @@ def test_python_may_branch_on_a_size() -> None:
         np.testing.assert_array_equal(function(lt.tensor(x)).numpy(), expected)
 
 
+def test_a_float_may_be_another_at_one_size() -> None:
+    def scaled(x: lt.Tensor) -> lt.Tensor:
+        n = x.shape[0]
+        return x * (0.7 if n == 37 else 0.5) + (x * (0.0 if n == 41 else 3.0 / n)).sum()
+    by_size = lt.jit(scaled, dynamic={0: {0: N}})
+    for n in (60, 20, 33, 50, 37, 41, 38, 40):
+        x = lt.tensor(values(n))
+        np.testing.assert_allclose(by_size(x).numpy(), scaled(x).numpy(), rtol=1e-5, atol=1e-6)
+
+
 def test_what_breaks_the_graph_runs_in_python_at_each_size() -> None:
     @lt.jit(dynamic={"x": {0: N}})
     def function(x: lt.Tensor) -> lt.Tensor:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazyten.codegen.formulas import Samples
+from lazyten.symbolic.formulas import Samples
 from lazyten.codegen.templates import smaller, without_sizes
 
 ONE = ((33,), (63,), (82,), (95,), (129,))
