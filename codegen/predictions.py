@@ -2,13 +2,13 @@
 
 In: samples: what its graph had for numbers at some sizes, and what its instructions then had. Out:
 the numbers at one more size, or None where they are not certain. All numbers of the kernel's graph
-at that size must be what formulas say of it, too (lazyten/symbolic/formulas.py); floats of instructions are those of
-the graph. With LAZYTEN_VERIFY the accesses of what comes out are proven as those of any kernel.
+at that size must be what formulas say of it, too (lazyten/symbolic/formulas.py); floats of
+instructions are those of the graph. With LAZYTEN_VERIFY the accesses of what comes out are proven
+as those of any kernel.
 """
 from __future__ import annotations
 
-import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ from lazyten.ir.kernel import Kernel
 from lazyten.ir.node import Node
 from lazyten.ir.numbers import Numbers, Taken, taken_apart
 from lazyten.support.passes import is_verifying
-from lazyten.symbolic.formulas import Quantity, Samples, Sizes
+from lazyten.symbolic.formulas import Quantity, Samples, Sizes, goes_on
 
 
 class Sample(NamedTuple):
@@ -97,11 +97,10 @@ class Prediction:
 
     def _is_alike(self, fit: Samples, sizes: Sizes, graph: Numbers) -> bool:
         """Whether the graph has the numbers that it has at the samples, as formulas go on."""
-        columns = zip(*(s.graph.integers for s in self._order), strict=True)
+        columns = list(zip(*(s.graph.integers for s in self._order), strict=True))
         floats = zip(*(s.graph.floats for s in self._order), strict=True)
-        return all(map(_goes_on, floats, graph.floats)) and all(
-            fit.value(seen, sizes) == now
-            for seen, now in zip(columns, graph.integers, strict=True))
+        return all(map(goes_on, floats, graph.floats)) \
+            and fit.values(columns, sizes) == graph.integers
 
     def _literal(self, fit: Samples, place: int, sizes: Sizes, graph: Numbers) -> Literal | None:
         """One number of the instructions, or one for each lane."""
@@ -173,22 +172,6 @@ class Prediction:
 LEAST_SAMPLES = 3
 MOST_SAMPLES = 12
 """More make no formula better that these have in common."""
-
-
-def _goes_on(seen: Sequence[float], now: float) -> bool:
-    """Whether a float of the graph may be this one: the one that it was at all samples or, if these
-    had several, any that is of the kind that they all were, if they were of one."""
-    if len(set(map(repr, seen))) == 1:
-        return repr(now) == repr(seen[0])
-    kinds = set(map(_kind, seen))
-    return len(kinds) > 1 or _kind(now) in kinds
-
-
-def _kind(value: float) -> Hashable:
-    """What code may be made for: a sign, no fraction, a power of two, 0, 1 or no number."""
-    if not math.isfinite(value) or value == 0.0 or abs(value) == 1.0:
-        return repr(value)
-    return value < 0.0, value.is_integer(), abs(math.frexp(value)[0]) == 0.5
 
 
 def _divides_signed(part: Part) -> bool:

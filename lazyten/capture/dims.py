@@ -14,6 +14,7 @@ from lazyten.capture.captured import Captured
 from lazyten.capture.donation import aliases
 from lazyten.execution.realization import look_at
 from lazyten.execution.segment import graph_of
+from lazyten.execution.sizes.ahead import FACTOR, LEAST, Region
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import node as nodes
 from lazyten.storage.storage import Storage
@@ -181,15 +182,6 @@ class VaryingSizes:
 
 # ---- looking ahead -------------------------------------------------------------------------------
 
-FACTOR = 4
-"""The largest size of a region is so many times the least: one decision is good for all of it."""
-LEAST = 8
-"""Sizes below this are each a region: code for so few iterations has no loops."""
-
-Region = tuple[int, int]
-"""Sizes from the first to the last."""
-
-
 def region(dim: Dim, size: int) -> Region:
     """The sizes that have their kernels in common with this one: up to a quarter of the greatest,
     up to a quarter of that, and so on."""
@@ -200,38 +192,6 @@ def region(dim: Dim, size: int) -> Region:
         high //= FACTOR
     low = high // FACTOR + 1
     return (LEAST, high) if low <= LEAST else (low, high)
-
-
-def samples(regions: Sequence[Region]) -> list[Sequence[tuple[int, ...]]]:
-    """Sizes to look at, for some regions of Dims: of each the first that the function takes.
-
-    Around the regions, so that these are inside of what is known; beyond a greatest size only if
-    the function does not mind. The greatest first, as decisions are made for it, then the least,
-    where they must fit, and the greatest again, in case they did not.
-    """
-    if all(low == high for low, high in regions):
-        return []
-    ends = [(_odd(low - 1, number), _odd(high + 1, -number))
-            for number, (low, high) in enumerate(regions)]
-    inner = [low if low == high else high - number for number, (low, high) in enumerate(regions)]
-    least, most = tuple(low for low, _ in ends), tuple(high for _, high in ends)
-    rows: list[Sequence[tuple[int, ...]]] = [(most, tuple(inner)), (least,), (most, tuple(inner))]
-    if len(ends) == 2:
-        (a, b), (c, d) = ends
-        rows += [((a, d),), ((b, c),)]
-    for turn, share in enumerate(SHARES):
-        rows.append((tuple(low if low == high else _odd(int(low + (high - low) * share), number) + (
-            turn == len(SHARES) - 1) for number, (low, high) in enumerate(ends)),))
-    return rows
-
-
-SHARES = (0.31, 0.64, 0.5)
-"""How far between the ends more sizes lie, the last of which are even."""
-
-
-def _odd(size: int, number: int) -> int:
-    """An odd size near this one, another for each Dim, as most sizes fill no vectors or tiles."""
-    return max(size + 2 * number + (size + 1) % 2 * (1 if number >= 0 else -1), 1)
 
 
 def like(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:

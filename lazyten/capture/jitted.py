@@ -23,12 +23,10 @@ from lazyten.capture.dims import (
     Dynamic,
     Given,
     Hints,
-    Region,
     VaryingSizes,
     like,
     look,
     region,
-    samples,
 )
 from lazyten.capture.donation import Donate, Donation
 from lazyten.capture.pieces import CallOfPieces, Together, check_only_read, of_pieces
@@ -36,7 +34,8 @@ from lazyten.capture.replay import Replay, TwoWays
 from lazyten.capture.state.environment import Environment
 from lazyten.capture.state.places import Place
 from lazyten.execution import debug
-from lazyten.execution.varying import Sizes
+from lazyten.execution.sizes.ahead import Region, samples
+from lazyten.execution.sizes.planned import Sizes
 from lazyten.frontend.tensor import Tensor
 from lazyten.storage import levels, tracing
 from lazyten.storage.placement import default_device

@@ -9,8 +9,6 @@ Files, in reading order:
   undone.
 - collectives.py: Collectives as steps of a plan: one that begins it, and one that waits for its
   end.
-- varying.py: Plans whose kernels serve many sizes: what devices keep of a computation from size to
-  size.
 - realization.py: Computing values: from lazy storages to filled buffers.
 - frame_runs.py: Computing what was recorded in a frame: programs that are found by what they
   compute.
@@ -40,6 +38,10 @@ drops the history, unless a gradient may still be asked for, and `REALIZED` reme
 are (but for those of constants alone, whose nodes are the plan's too and would live as long).
 What one backward() made is computed together (`Storage.companions`), so reading the loss does not
 compute the forward pass twice.
+
+A graph that was not seen before, but differs from earlier ones in nothing but numbers, is one of a
+family (sizes/): after a few of them it is known which of its numbers are sizes, and what it is at
+others. Kernels are then made for a region of sizes at once, and plans between follow by formulas.
 
 background.py computes without a look: a value whose history is long, with all that hangs on that
 history, so that whatever is made next has a short one; an updated parameter once a graph is built

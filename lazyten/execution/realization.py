@@ -14,20 +14,26 @@ from itertools import chain, islice
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
-from lazyten.execution import collectives, debug, failed_writes, launch_dump, varying
+from lazyten.execution import collectives, debug, failed_writes, launch_dump
 from lazyten.execution.checks import index_checks, is_outside, outside_error, reach
+from lazyten.execution.sizes import planned
+from lazyten.execution.sizes.families import Families, inputs_of, regions_of
+from lazyten.execution.sizes.forms import Forms, Inputs
+from lazyten.execution.sizes.planned import Planned
 from lazyten.ir import collective as ir_collective
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Kernel, Slot
 from lazyten.ir.node import Node, make, rebuild, toposort
+from lazyten.ir.numbers import Numbers, Skeleton, numbers_of
 from lazyten.ir.ops import IDENTITY_OPS, Op
 from lazyten.ir.scan import plain
 from lazyten.schedule.deciding import read_again
+from lazyten.schedule.draft import Limits
 from lazyten.schedule.schedule import Schedule, schedule
 from lazyten.storage import collectives as recorded
 from lazyten.storage import frames, history, tracing
-from lazyten.storage.device import Argument, Handle, Limit, Program, executor
+from lazyten.storage.device import Argument, AtSizes, Handle, Limit, Program, executor
 from lazyten.storage.storage import REALIZED, Buffer, Storage
 from lazyten.support import check_mode, matmul_precision, observers, passes
 from lazyten.support.errors import DeviceError, IndexingError, LazytenError
@@ -37,19 +43,20 @@ from lazyten.support.observers import Launch, Observer, Span
 
 class Options(NamedTuple):
     """What a plan depends on besides its graph: its device, and settings. checks, tf32: those of
-    its kernels, see Kernel. sizes: the computation whose kernels it shares, if its sizes vary."""
+    its kernels, see Kernel. sizes: the computation whose kernels it shares, if its sizes vary, and
+    which size it is."""
 
     device: str
     checks: check_mode.Kinds
     tf32: bool
-    sizes: varying.Sizes | None = None
+    sizes: Planned | None = None
 
     @classmethod
     def now(cls, device: str) -> Options:
         """For what is planned here and now."""
         return cls(device, check_mode.active(),
                    matmul_precision.allows_tf32() and executor(device).has_tf32,
-                   varying.current())
+                   planned.current())
 
     def applied(self, kernel: Kernel) -> Kernel:
         """A kernel as it is compiled."""
@@ -60,7 +67,7 @@ class Options(NamedTuple):
     @property
     def known(self) -> Any:
         """What the device keeps of a computation whose sizes vary; None of any other."""
-        return None if self.sizes is None else self.sizes.on(self.device)
+        return None if self.sizes is None else self.sizes.of.on(self.device)
 
 
 @dataclass(slots=True, weakref_slot=True, eq=False)
@@ -411,38 +418,119 @@ class Graph:
 def _make_plan(graph: Graph, options: Options) -> Plan:
     start = time.perf_counter()
     with passes.timed() as seconds:
-        roots = graph.normalized()
-        made = scheduled(roots, graph.inputs, options)
-        programs = _programs(made, options)
-    plan = Plan(made, programs, options, seconds=seconds, roots=tuple(roots))
+        roots = tuple(graph.normalized())
+        plan = _varying_plan(roots, graph, options)
+        if plan is None:
+            made = scheduled(roots, graph.inputs, options)
+            plan = Plan(made, _programs(made, options), options, roots=roots)
+    plan.seconds = seconds
     _live[id(plan)] = plan
     for observer in observers.present():
         observer.made(options.device, plan, Span(start, time.perf_counter() - start))
     return plan
 
 
-def scheduled(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]],
-              options: Options) -> Schedule:
+def scheduled(roots: Sequence[Node], inputs: Inputs, options: Options) -> Schedule:
     """The kernels that compute a normalized graph. Where they are checked, inputs start where their
-    memory does, and all values are stored: reports are about those. Where sizes vary nothing is
-    held, as how many rows fit a block is a matter of the size."""
+    memory does, and all values are stored: reports are about those."""
+    return schedule(roots, inputs, *_limits(options))
+
+
+def _limits(options: Options) -> Limits:
+    """Where sizes vary nothing is held, as how many rows fit a block is a matter of the size."""
     runs, plain = executor(options.device), not options.checks
-    block_bytes = runs.block_bytes if plain and options.known is None else 0
-    return schedule(roots, inputs, runs.has_offsets and plain, block_bytes,
-                    runs.items, runs.alignment)
+    holds = plain and options.known is None
+    return Limits(runs.has_offsets and plain, runs.block_bytes if holds else 0, runs.items,
+                  runs.alignment)
+
+
+# ---- sizes that vary -----------------------------------------------------------------------------
+
+_families = Families()
+
+
+def _varying_plan(roots: tuple[Node, ...], graph: Graph, options: Options) -> Plan | None:
+    """The plan of a computation whose sizes vary: one that was given as such (Sizes.planning), or
+    one of graphs that differ in nothing but sizes. None for any other."""
+    device = options.device
+    if options.checks or graph.collectives or executor(device).varying() is None:
+        return None
+    skeleton, numbers = numbers_of(roots)
+    if options.sizes is not None:
+        return _plan_at(roots, graph.inputs, options, skeleton, numbers)
+    family = _families.of((options, skeleton))
+    sizes = None if family is None else family.sizes_of(numbers)
+    if family is None or sizes is None:
+        if family is not None:
+            family.note(numbers)
+        return None
+    regions = regions_of(sizes)
+    if all(low == high for low, high in regions):
+        return None
+    for there, its, other in family.ahead(regions, skeleton):
+        with family.computation.planning(there, regions):
+            _look_at(other, inputs_of(other), Options.now(device), skeleton, its)
+    with family.computation.planning(sizes, regions):
+        return _plan_at(roots, graph.inputs, Options.now(device), skeleton, numbers)
+
+
+def _plan_at(roots: tuple[Node, ...], inputs: Inputs, options: Options, skeleton: Skeleton,
+             numbers: Numbers) -> Plan:
+    """The plan of a computation at one of its sizes. Whoever looks on is given reasons."""
+    made = None
+    if not observers.present():
+        made = _forms(options, skeleton).predicted(_at(options).sizes, numbers,
+                                                   _limits(options).alignment)
+    if made is None:
+        made = _schedule_at(roots, inputs, options, skeleton, numbers)
+    return Plan(made, _programs(made, options), options, roots=roots)
+
+
+def _schedule_at(roots: Sequence[Node], inputs: Inputs, options: Options, skeleton: Skeleton,
+                 numbers: Numbers) -> Schedule:
+    """The schedule of a computation at one of its sizes, by choices that others share if it can."""
+    return _forms(options, skeleton).schedule(
+        _at(options).sizes, numbers, roots, inputs, _limits(options)) \
+        or scheduled(roots, inputs, options)
+
+
+def explained(plan: Plan) -> Schedule:
+    """The schedule of a plan with reasons, also if formulas gave it."""
+    made = plan.schedule
+    if made.stored or plan.options.sizes is None:
+        return made
+    return _schedule_at(plan.roots, made.arrays[:made.inputs], plan.options,
+                        *numbers_of(plan.roots))
+
+
+def _forms(options: Options, skeleton: Skeleton) -> Forms:
+    assert options.sizes is not None
+    return options.sizes.of.forms(options.device, _at(options).region, skeleton)
+
+
+def _at(options: Options) -> AtSizes:
+    assert options.sizes is not None
+    return options.sizes.at
 
 
 def look_at(device: str, graph: Graph) -> None:
     """Have a device know the kernels of a computation whose sizes vary, at sizes that nobody has
     asked for: nothing is compiled."""
-    options = Options.now(device)
-    assert options.sizes is not None
-    made = scheduled(graph.normalized(), graph.inputs, options)
-    kernels = dict.fromkeys(step.kernel for step in made.steps)
-    programs = collectives.programs(kernels, device)
-    executor(device).look_at([options.applied(k) for k in kernels if k not in programs],
-                             options.known, options.sizes.now)
+    roots = graph.normalized()
+    _look_at(roots, graph.inputs, Options.now(device), *numbers_of(roots))
 
+
+def _look_at(roots: Sequence[Node], inputs: Inputs, options: Options, skeleton: Skeleton,
+             numbers: Numbers) -> None:
+    made = scheduled(roots, inputs, options) if options.checks else \
+        _schedule_at(roots, inputs, options, skeleton, numbers)
+    kernels = dict.fromkeys(step.kernel for step in made.steps)
+    programs = collectives.programs(kernels, options.device)
+    executor(options.device).look_at([options.applied(k) for k in kernels if k not in programs],
+                                     options.known, _at(options))
+
+
+# ---- programs ------------------------------------------------------------------------------------
 
 def _programs(made: Schedule, options: Options) -> tuple[Program, ...]:
     kernels = dict.fromkeys(step.kernel for step in made.steps)
@@ -451,7 +539,7 @@ def _programs(made: Schedule, options: Options) -> tuple[Program, ...]:
     runtime, known = executor(options.device), options.known
     ready = list(map(options.applied, of_device))
     built = runtime.build(ready) if known is None or options.sizes is None else \
-        runtime.build_varying(ready, known, options.sizes.now)
+        runtime.build_varying(ready, known, options.sizes.at)
     programs |= zip(of_device, built, strict=True)
     return tuple(programs[step.kernel] for step in made.steps)
 

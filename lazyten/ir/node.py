@@ -427,9 +427,15 @@ def rebuild(node: Node, src: tuple[Node, ...]) -> Node:
     """The same op, of the same line, on other sources; the node itself if they are the same."""
     if src == node.src:  # the same objects: nodes are equal only to themselves
         return node
-    if node.op in MOVEMENT:
-        return move(node.op, src[0], node.arg, node.place)
-    return make(node.op, node.dtype, src, node.arg, node.place)
+    return moved_or_made(node.op, node.dtype, src, node.arg, node.place)
+
+
+def moved_or_made(op: Op, dtype: DType, src: tuple[Node, ...], arg: Any,
+                  place: Place | None = None) -> Node:
+    """The node with these fields; of a move of a move as few as it takes."""
+    if op in MOVEMENT:
+        return move(op, src[0], arg, place)
+    return make(op, dtype, src, arg, place)
 
 
 def rewrite(roots: Sequence[Node], rule: Callable[[Node], Node | None],

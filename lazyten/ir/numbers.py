@@ -5,13 +5,12 @@ common, and the numbers of each; and the graph that a skeleton is with other num
 """
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, make, toposort
 from lazyten.ir.ops import Op
-from lazyten.support.location import Place
 
 
 class Numbers(NamedTuple):
@@ -72,16 +71,22 @@ def taken_apart(roots: Sequence[Node], taken: Taken) -> Skeleton:
     return Skeleton(entries, tuple([number[r] for r in roots]))
 
 
+def numbers_of(roots: Sequence[Node]) -> tuple[Skeleton, Numbers]:
+    """A graph's skeleton and its numbers."""
+    taken = Taken()
+    return taken_apart(roots, taken), taken.numbers
+
+
 def put_together(skeleton: Skeleton, integers: Iterator[int], floats: Iterator[float],
-                 places: Iterable[Place | None]) -> list[Node]:
-    """The roots of the graph with these numbers. places: where each node belongs to.
+                 made: Callable[[Op, DType, tuple[Node, ...], Any], Node] = make) -> list[Node]:
+    """The roots of the graph with these numbers.
 
     InternalError where there is no such graph, as the numbers do not fit each other.
     """
     nodes: list[Node] = []
-    for entry, place in zip(skeleton.entries, places, strict=False):
-        arg = with_numbers(entry.arg, integers, floats)
-        nodes.append(make(entry.op, entry.dtype, tuple([nodes[s] for s in entry.src]), arg, place))
+    for op, dtype, src, arg in skeleton.entries:
+        nodes.append(made(op, dtype, tuple([nodes[s] for s in src]),
+                          with_numbers(arg, integers, floats)))
     return [nodes[r] for r in skeleton.roots]
 
 

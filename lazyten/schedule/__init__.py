@@ -20,6 +20,8 @@ Files, in reading order:
   overlap.
 - deciding.py: Values that decide something: they must be the same bits wherever they are read.
 - draft.py: A graph on its way to a schedule: what the passes of schedule.py take and give.
+- choices.py: What a scheduler chose for a graph by its sizes, for graphs that differ in nothing but
+  sizes.
 - steps.py: Steps of a schedule: each kernel's expression over its own arguments, and its name.
 - scans.py: Graphs with SCANs and COLLECTIVEs, in sections: the kernels of a scan's body are made
   once, and run for each step; a collective is a step that no device runs.

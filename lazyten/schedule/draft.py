@@ -15,7 +15,13 @@ from lazyten.support.errors import InternalError
 
 
 class Limits(NamedTuple):
-    """Of a device, as `schedule` takes them."""
+    """Of a device.
+
+    offsets: whether a kernel may be launched on memory from a later byte on. block_bytes: what the
+    values that a kernel holds may take, a block of them; 0 where it cannot hold any. items: see
+    Executor. alignment: bytes; inputs that start at no multiple of it are `unaligned` in their
+    kernel.
+    """
 
     offsets: bool
     block_bytes: int

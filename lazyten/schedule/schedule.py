@@ -15,6 +15,7 @@ from itertools import islice
 
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, toposort, unshaped
+from lazyten.schedule.choices import Choices, choices_of, chosen
 from lazyten.schedule.cost import StoredValue, stored_values
 from lazyten.schedule.deciding import in_several_places
 from lazyten.schedule.draft import Draft, Limits, Memory, describe, verify_draft
@@ -83,18 +84,12 @@ class Schedule:
 def schedule(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]],
              offsets: bool = True, block_bytes: int = 0, items: int = 0,
              alignment: int = 1) -> Schedule:
-    """Steps that compute `roots`, whose leaves are BUFFER(Slot(i)) for input i.
-
-    offsets: whether a kernel may be launched on memory from a later byte on. block_bytes: what the
-    values that a kernel holds may take, a block of them; 0 where it cannot hold any. items: see
-    Executor. alignment: bytes; inputs that start at no multiple of it are `unaligned` in their
-    kernel.
-    """
+    """Steps that compute `roots`, whose leaves are BUFFER(Slot(i)) for input i, within `Limits`."""
     limits = Limits(offsets, block_bytes, items, alignment)
-    roots = without_scans(roots, lambda body: offsets and fits(body, alignment))
+    roots = _without_scans(roots, limits)
     if all(n.op not in CUTS for n in toposort(roots)):
         return _plain(limits, roots, inputs)
-    sections = Sections(partial(_plain, limits), alignment, list(inputs))
+    sections = Sections(partial(_plain, limits), limits.alignment, list(inputs))
     outputs = sections.run(roots)
     made = Draft(tuple(roots), len(inputs), limits, tuple(sections.arrays), outputs=outputs,
                  steps=tuple(sections.steps), launches=tuple(sections.launches))
@@ -105,14 +100,42 @@ def schedule(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]],
                     tuple(sections.stored), tuple(sections.saved))
 
 
+def _without_scans(roots: Sequence[Node], limits: Limits) -> list[Node]:
+    """The graph without scans that are not worth, or cannot have, kernels for each step."""
+    return without_scans(roots, lambda body: limits.offsets and fits(body, limits.alignment))
+
+
 def _plain(limits: Limits, roots: Sequence[Node], inputs: Sequence[tuple[DType, int]], *,
            needed: tuple[Node, ...] = (), loose: frozenset[int] = frozenset()) -> Schedule:
     """`schedule` of a graph without cuts. needed, loose: see Draft."""
-    made = DRIVER.run(PASSES, Draft(tuple(roots), len(inputs), limits, tuple(inputs), loose,
-                                    needed))
+    return _of(DRIVER.run(PASSES, Draft(tuple(roots), len(inputs), limits, tuple(inputs), loose,
+                                        needed)))
+
+
+def _of(made: Draft) -> Schedule:
     return Schedule(made.arrays, made.inputs, made.steps, made.outputs, *made.memory, made.launches,
                     tuple(d for g in made.groups for d in g.stored),
                     tuple(g.saved for g in made.groups))
+
+
+def choose(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]], limits: Limits,
+           ) -> Choices | None:
+    """What is chosen for a graph, for others that differ from it in sizes; None where it is
+    computed in sections."""
+    roots = _without_scans(roots, limits)
+    if any(n.op in CUTS for n in toposort(roots)):
+        return None
+    return choices_of(DRIVER.run(PASSES, Draft(tuple(roots), len(inputs), limits, tuple(inputs))))
+
+
+def schedule_by(choices: Choices, roots: Sequence[Node], inputs: Sequence[tuple[DType, int]],
+                limits: Limits) -> Schedule | None:
+    """Steps that compute a graph by choices that another had; None where they do not fit."""
+    roots = split_reductions(_without_scans(roots, limits), limits.items)
+    draft = chosen(Draft(tuple(roots), len(inputs), limits, tuple(inputs)), choices)
+    if draft is None:
+        return None
+    return _of(DRIVER.run(CHOSEN, draft))
 
 
 # ---- the passes ----------------------------------------------------------------------------------
@@ -212,6 +235,9 @@ PASSES = (
 )
 """What becomes of a graph, in this order; of each pass, when it is needed and what it does."""
 
+CHOSEN = tuple(p for p in PASSES if p.name in ("number", "build", "share_memory"))
+"""What is left to do where others have chosen."""
+
 DRIVER = Driver(verify_draft, describe, lambda draft:
                 f"{len(draft.roots)} results of {draft.inputs} inputs")
 
@@ -236,6 +262,13 @@ def replan(made: Schedule, replacing: Collection[tuple[int, int]],
     memory = _plan_memory(made.arrays, made.inputs, made.steps, made.launches, made.outputs,
                           replacing, taken)
     return replace(made, **memory._asdict())
+
+
+def with_memory(arrays: tuple[tuple[DType, int], ...], inputs: int, steps: tuple[Step, ...],
+                outputs: tuple[int, ...], launches: tuple[int, ...]) -> Schedule:
+    """A schedule of steps that are known, for which memory is to be found; without reasons."""
+    memory = _plan_memory(arrays, inputs, steps, launches, outputs)
+    return Schedule(arrays, inputs, steps, outputs, *memory, launches, (), ())
 
 
 def _plan_memory(arrays: Sequence[tuple[DType, int]], inputs: int, steps: Sequence[Step],

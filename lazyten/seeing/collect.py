@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any
 
 from lazyten.execution.debug import flops, traffic
-from lazyten.execution.realization import Plan, scheduled
+from lazyten.execution.realization import Plan, explained, scheduled
 from lazyten.ir.collective import collective_of
 from lazyten.ir.kernel import Kernel, held_values
 from lazyten.ir.node import Node, dump, toposort
@@ -73,7 +73,7 @@ class Collector:
     def add(self, device: str, plan: Plan, runs: int = 0,
             seconds: Mapping[int, Sequence[float]] | None = None) -> None:
         """One more plan. runs: how often it ran; seconds: of each step, of each run."""
-        made = plan.schedule
+        made = explained(plan)
         with observers.told(passes := Passes()):
             if plan.roots:
                 scheduled(plan.roots, made.arrays[:made.inputs], plan.options)

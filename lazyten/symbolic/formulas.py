@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -120,6 +120,21 @@ class Samples:
         value, = found
         return int(value) if value is not None and value.denominator == 1 else None
 
+    def values(self, columns: Sequence[Numbers], sizes: Sizes) -> tuple[int, ...] | None:
+        """`value` of many numbers; None where one has none."""
+        found: dict[Numbers, int] = {}
+        for seen in columns:
+            if seen not in found:
+                value = self.value(seen, sizes)
+                if value is None:
+                    return None
+                found[seen] = value
+        return tuple([found[seen] for seen in columns])
+
+    def explains(self, seen: Numbers) -> bool:
+        """Whether some formula says a number at all samples."""
+        return len(set(seen)) == 1 or bool(self._formulas(seen, ()))
+
     def _formulas(self, seen: Numbers, others: Sequence[Quantity]) -> list[Formula]:
         key = seen, tuple(q.seen for q in others)
         found = self._known.get(key)
@@ -186,3 +201,19 @@ def _solved(rows: Sequence[Sequence[int]], right: Sequence[int]) -> list[Fractio
                 factor = system[k][i]
                 system[k] = [x - factor * y for x, y in zip(system[k], system[i], strict=True)]
     return [row[-1] for row in system]
+
+
+def goes_on(seen: Sequence[float], now: float) -> bool:
+    """Whether a float of the graph may be this one: the one that it was at all samples or, if these
+    had several, any that is of the kind that they all were, if they were of one."""
+    if len(set(map(repr, seen))) == 1:
+        return repr(now) == repr(seen[0])
+    kinds = set(map(_kind, seen))
+    return len(kinds) > 1 or _kind(now) in kinds
+
+
+def _kind(value: float) -> Hashable:
+    """What code may be made for: a sign, no fraction, a power of two, 0, 1 or no number."""
+    if not math.isfinite(value) or value == 0.0 or abs(value) == 1.0:
+        return repr(value)
+    return value < 0.0, value.is_integer(), abs(math.frexp(value)[0]) == 0.5

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from lazyten.codegen.predictions import _goes_on
+from lazyten.symbolic.formulas import goes_on
 
 
 @pytest.mark.parametrize(("seen", "now", "expected"), [
@@ -21,6 +21,6 @@ from lazyten.codegen.predictions import _goes_on
     ((0.1, 0.2, 0.3), math.inf, False),
     ((0.1, 0.5, 0.0), 1.0, True),  # one code served all kinds
 ])
-def test_a_float_goes_on_as_it_was_at_all_samples(seen: tuple[float, ...], now: float,
+def test_a_floatgoes_on_as_it_was_at_all_samples(seen: tuple[float, ...], now: float,
                                                   expected: bool) -> None:
-    assert _goes_on(seen, now) is expected
+    assert goes_on(seen, now) is expected

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazyten.symbolic.formulas import Samples
 from lazyten.codegen.templates import smaller, without_sizes
+from lazyten.symbolic.formulas import Samples
 
 ONE = ((33,), (63,), (82,), (95,), (129,))
 TWO = ((3, 9), (3, 33), (15, 9), (15, 33), (6, 18), (7, 20), (11, 14))

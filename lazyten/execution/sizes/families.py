@@ -1,0 +1,154 @@
+"""Graphs that differ in nothing but numbers: which of these are the sizes, and other sizes' graphs.
+
+In: graphs of one skeleton, one after the other, as a text grows by a word or a batch is smaller.
+Out: of a few of them, the sizes: numbers that tell all the others by formulas. So it is known what
+the graph is at sizes that nobody has asked for. A graph is taken for one of a family only if all of
+its numbers are what formulas say.
+"""
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable, Iterator, Sequence
+
+from lazyten.execution.sizes.ahead import Region, region_of, samples
+from lazyten.execution.sizes.planned import Sizes as Computation
+from lazyten.ir.dtype import DType
+from lazyten.ir.node import Node, moved_or_made, toposort
+from lazyten.ir.numbers import Numbers, Skeleton, put_together
+from lazyten.ir.ops import Op
+from lazyten.support.errors import LazytenError
+from lazyten.symbolic.formulas import Samples, Sizes
+
+LEAST_SEEN = 4
+"""Graphs that a family knows before it looks for sizes."""
+MOST_SEEN = 12
+MOST_SIZES = 2
+"""With three, formulas would hardly ever be sure."""
+FAMILIES = 64
+"""Those that were used last are kept."""
+ONCE = 4096
+"""Skeletons of which it is known that there was one graph."""
+
+
+class Family:
+    """Graphs of one skeleton, with one device and settings. computation: what its plans share."""
+
+    def __init__(self) -> None:
+        self.computation = Computation()
+        self._seen: list[Numbers] = []
+        self._columns: list[tuple[int, ...]] = []
+        self._places: tuple[int, ...] = ()
+        self._fit: Samples | None = None
+        self._looked: set[Hashable] = set()
+
+    def note(self, numbers: Numbers) -> None:
+        """A graph that is not known by its sizes."""
+        if any(numbers.integers == n.integers for n in self._seen):
+            return
+        self._seen.append(numbers)
+        del self._seen[:-MOST_SEEN]
+        self._fit = None
+        if len(self._seen) >= LEAST_SEEN:
+            self._find_sizes()
+
+    def _find_sizes(self) -> None:
+        """The smallest numbers that tell all others: one of them, or two."""
+        columns = list(zip(*(n.integers for n in self._seen), strict=True))
+        left = sorted({c for c in columns if len(set(c)) > 1}, key=lambda c: (max(c), c))
+        chosen: list[tuple[int, ...]] = []
+        while left and len(chosen) < MOST_SIZES:
+            chosen.append(left[0])
+            fit = Samples(tuple(zip(*chosen, strict=True)))
+            left = [c for c in left if not fit.explains(c)]
+        if chosen and not left:
+            self._places = tuple(map(columns.index, chosen))
+            self._columns, self._fit = columns, fit
+
+    def sizes_of(self, numbers: Numbers) -> Sizes | None:
+        """The sizes that tell all whole numbers of a graph; None where they do not."""
+        if self._fit is None:
+            return None
+        sizes = tuple([numbers.integers[place] for place in self._places])
+        return sizes if self._fit.values(self._columns, sizes) == numbers.integers else None
+
+    def ahead(self, regions: tuple[Region, ...], skeleton: Skeleton,
+              ) -> Iterator[tuple[Sizes, Numbers, list[Node]]]:
+        """The graph at sizes in and around some regions; nothing if these were looked at."""
+        if regions in self._looked:
+            return
+        self._looked.add(regions)
+        for turn, alternatives in enumerate(samples(regions)):
+            for sizes in alternatives:
+                found = self._at(sizes, turn, skeleton)
+                if found is not None:
+                    yield sizes, *found
+                    break
+
+    def _at(self, sizes: Sizes, turn: int, skeleton: Skeleton) -> tuple[Numbers, list[Node]] | None:
+        """The graph at some sizes; None where there is none."""
+        assert self._fit is not None
+        integers = self._fit.values(self._columns, sizes)
+        if integers is None:
+            return None
+        numbers = Numbers(integers, self._floats(turn))
+        try:
+            return numbers, put_together(skeleton, iter(numbers.integers), iter(numbers.floats),
+                                         moved_or_made)
+        except LazytenError:
+            return None
+
+    def _floats(self, turn: int) -> tuple[float, ...]:
+        """Floats for a graph that nobody runs. Those that differ from graph to graph differ here,
+        and from each other where they did."""
+        made: dict[tuple[str, ...], float] = {}
+        found = []
+        for column in zip(*(n.floats for n in self._seen), strict=True):
+            key = tuple(map(repr, column))
+            if len(set(key)) == 1:
+                found.append(column[0])
+                continue
+            if key not in made:
+                made[key] = column[turn % len(column)] * (1 + (3 * len(made) + turn + 1) / 997)
+            found.append(made[key])
+        return tuple(found)
+
+
+class Families:
+    """All families in use, by what their graphs have in common."""
+
+    def __init__(self) -> None:
+        self._families: OrderedDict[Hashable, Family] = OrderedDict()
+        self._once: OrderedDict[int, None] = OrderedDict()
+
+    def of(self, key: Hashable) -> Family | None:
+        """The family of a graph; None for the first one, of which nothing is kept."""
+        found = self._families.get(key)
+        if found is not None:
+            self._families.move_to_end(key)
+            return found
+        code = hash(key)
+        if code not in self._once:
+            self._once[code] = None
+            if len(self._once) > ONCE:
+                self._once.popitem(last=False)
+            return None
+        found = self._families[key] = Family()
+        if len(self._families) > FAMILIES:
+            self._families.popitem(last=False)
+        return found
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._families.clear()
+        self._once.clear()
+
+
+def regions_of(sizes: Sizes) -> tuple[Region, ...]:
+    """The sizes that have their kernels in common with these."""
+    return tuple(map(region_of, sizes))
+
+
+def inputs_of(roots: Sequence[Node]) -> list[tuple[DType, int]]:
+    """The type and size of each buffer that a graph over slots reads."""
+    found = {n.arg.slot: (n.dtype, n.arg.size) for n in toposort(roots) if n.op is Op.BUFFER}
+    return [found[slot] for slot in range(len(found))]

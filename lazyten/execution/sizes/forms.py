@@ -1,0 +1,185 @@
+"""Schedules of one graph at many sizes: made by the same choices, or by formulas.
+
+In: a graph at one size after the other. Out: its schedule at each. The first says what is stored,
+which kernels there are and in which order, for all (schedule/choices.py); a schedule of this kind
+is a form, which sizes have in common, and numbers. Once a form was seen at sizes around a new one,
+formulas say what its numbers are there (symbolic/formulas.py), and nothing is scheduled.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from lazyten.ir.dtype import DType
+from lazyten.ir.node import Node
+from lazyten.ir.numbers import Numbers, Skeleton, Taken, put_together, taken_apart
+from lazyten.schedule.choices import Choices
+from lazyten.schedule.draft import Limits
+from lazyten.schedule.schedule import Schedule, choose, schedule_by, with_memory
+from lazyten.schedule.steps import Names, Step
+from lazyten.support.errors import InternalError
+from lazyten.support.location import Location, attribute_to
+from lazyten.symbolic.formulas import Samples, Sizes, goes_on
+
+Inputs = Sequence[tuple[DType, int]]
+LEAST_SAMPLES = 3
+MOST_SAMPLES = 12
+"""More make no formula better that these have in common."""
+
+
+class Forms:
+    """All that is known of the schedules of one graph, for sizes of one region."""
+
+    def __init__(self) -> None:
+        self._choices: Choices | None = None
+        self._forms: dict[_Form, _Seen] = {}
+        self._is_new = True
+
+    def schedule(self, sizes: Sizes, numbers: Numbers, roots: Sequence[Node], inputs: Inputs,
+                 limits: Limits) -> Schedule | None:
+        """The schedule at these sizes, which is remembered; None where this graph has no choices
+        that could be made for others. numbers: those of the graph."""
+        if self._is_new:
+            self._choices, self._is_new = choose(roots, inputs, limits), False
+        made = None if self._choices is None else schedule_by(self._choices, roots, inputs, limits)
+        if made is not None:
+            form, own = _taken_apart(made)
+            if form not in self._forms:
+                self._forms[form] = _Seen([step.kernel.where for step in made.steps])
+            self._forms[form].add(sizes, _Sample(numbers, own))
+        return made
+
+    def predicted(self, sizes: Sizes, numbers: Numbers, alignment: int) -> Schedule | None:
+        """The same by formulas, without reasons; None where they are not certain."""
+        for form, seen in self._forms.items():
+            own = seen.at(sizes, numbers)
+            if own is not None:
+                try:
+                    return _put_together(form, seen.lines, own, alignment)
+                except InternalError:  # there are no such nodes
+                    return None
+        return None
+
+
+# ---- forms ---------------------------------------------------------------------------------------
+
+class _StepForm(NamedTuple):
+    """A step but for its numbers. types: of what the kernel reads."""
+
+    graph: Skeleton
+    types: tuple[DType, ...]
+    unaligned: tuple[int, ...]
+    args: tuple[int, ...]
+
+
+class _Form(NamedTuple):
+    """A schedule but for its numbers, and the memory between inputs and outputs."""
+
+    types: tuple[DType, ...]
+    inputs: int
+    outputs: tuple[int, ...]
+    launches: tuple[int, ...]
+    steps: tuple[_StepForm, ...]
+
+
+def _taken_apart(made: Schedule) -> tuple[_Form, Numbers]:
+    taken, steps = Taken(), []
+    for _, size in made.arrays:
+        taken.without(size)
+    for step in made.steps:
+        kernel = step.kernel
+        graph = taken_apart(kernel.outputs, taken)
+        for _, size in kernel.inputs:
+            taken.without(size)
+        taken.without(step.offsets)
+        steps.append(_StepForm(graph, tuple([d for d, _ in kernel.inputs]), kernel.unaligned,
+                               step.args))
+    return _Form(tuple([d for d, _ in made.arrays]), made.inputs, made.outputs, made.launches,
+                 tuple(steps)), taken.numbers
+
+
+def _put_together(form: _Form, lines: Sequence[Location | None], numbers: Numbers,
+                  alignment: int) -> Schedule | None:
+    """The schedule of this form with these numbers; None where other inputs are unaligned."""
+    integers, floats, names = iter(numbers.integers), iter(numbers.floats), Names()
+    arrays = tuple([(dtype, next(integers)) for dtype in form.types])
+    steps = []
+    for step, where in zip(form.steps, lines, strict=True):
+        with attribute_to(where):
+            outputs = tuple(put_together(step.graph, integers, floats))
+        inputs = tuple([(dtype, next(integers)) for dtype in step.types])
+        offsets = tuple([next(integers) for _ in step.args])
+        if not all((offsets[slot] % alignment != 0) == (slot in step.unaligned)
+                   for slot in range(len(outputs), len(offsets))):
+            return None
+        kernel = names.kernel(outputs, inputs, where, step.unaligned)
+        steps.append(Step(kernel, step.args, offsets))
+    return with_memory(arrays, form.inputs, tuple(steps), form.outputs, form.launches)
+
+
+# ---- at which sizes ------------------------------------------------------------------------------
+
+class _Sample(NamedTuple):
+    """The numbers of a graph, and of its schedule."""
+
+    graph: Numbers
+    own: Numbers
+
+
+@dataclass(eq=False)
+class _Seen:
+    """At which sizes a form was seen. lines: the user's line of each kernel."""
+
+    lines: list[Location | None]
+    samples: dict[Sizes, _Sample] = field(default_factory=dict)
+    _at: Callable[[Sizes, Numbers], Numbers | None] | None = None
+
+    def add(self, sizes: Sizes, sample: _Sample) -> None:
+        """Have one more size to go by. (One between others that are known teaches little, but for
+        the first few.)"""
+        self.samples[sizes] = sample
+        if len(self.samples) > MOST_SAMPLES:
+            del self.samples[sorted(self.samples)[MOST_SAMPLES // 2]]
+        self._at = None
+
+    def at(self, sizes: Sizes, graph: Numbers) -> Numbers | None:
+        """The numbers of the schedule of this graph, at these sizes, where they are certain."""
+        if len(self.samples) < LEAST_SAMPLES:
+            return None
+        if self._at is None:
+            self._at = _Formulas(self.samples).at
+        return self._at(sizes, graph)
+
+
+class _Formulas:
+    """The numbers of schedules as functions of sizes, and of the floats of graphs."""
+
+    def __init__(self, samples: dict[Sizes, _Sample]) -> None:
+        self._fit = Samples(tuple(samples))
+        seen = list(samples.values())
+        self._integers = list(zip(*(s.own.integers for s in seen), strict=True))
+        self._floats = list(zip(*(s.own.floats for s in seen), strict=True))
+        self._of_graph = list(zip(*(s.graph.floats for s in seen), strict=True))
+        self._places: dict[tuple[str, ...], list[int]] = {}
+        for place, column in enumerate(self._of_graph):
+            self._places.setdefault(tuple(map(repr, column)), []).append(place)
+
+    def at(self, sizes: Sizes, graph: Numbers) -> Numbers | None:
+        """See _Seen.at."""
+        if not self._fit.covers(sizes) or not all(map(goes_on, self._of_graph, graph.floats)):
+            return None
+        integers = self._fit.values(self._integers, sizes)
+        floats = [self._float(column, graph) for column in self._floats]
+        if integers is None or None in floats:
+            return None
+        return Numbers(integers, tuple(floats))  # type: ignore[arg-type]  # none is None
+
+    def _float(self, column: tuple[float, ...], graph: Numbers) -> float | None:
+        """A float of a kernel: always the same, or one of the graph."""
+        key = tuple(map(repr, column))
+        if len(set(key)) == 1:
+            return column[0]
+        found = {repr(graph.floats[place]): graph.floats[place]
+                 for place in self._places.get(key, ())}
+        return found.popitem()[1] if len(found) == 1 else None

@@ -1,0 +1,159 @@
+"""Code that is not jitted, at many sizes: right at each, and after a few nothing is scheduled or
+compiled any more."""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from example_counts import examples
+from hypothesis import given
+from hypothesis import strategies as st
+from sized_programs import (
+    FUNCTIONS,
+    STEPS,
+    Array,
+    Attending,
+    Function,
+    convolutional,
+    perceptron,
+    rows,
+    tensor,
+    texts,
+    values,
+)
+
+import lazyten as lt
+from lazyten import nn
+from lazyten.execution import realization
+from lazyten.schedule import schedule
+from lazyten.storage.device import executor
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_known() -> None:
+    realization._families.clear()
+
+
+def agree(function: Function, sizes: list[int], columns: int = 5) -> None:
+    """A function is on cpu what it is on the interpreter, at these sizes in this order."""
+    for n in sizes:
+        x = values(n, columns, seed=n)
+        mine = function(tensor(x, "cpu")).numpy()
+        expected = function(tensor(x, "interpreter")).numpy()
+        np.testing.assert_allclose(mine, expected, rtol=1e-4, atol=1e-5, err_msg=str(n))
+
+
+MIXED = [37, 64, 48, 20, 33, 50, 63, 16, 21, 40, 41, 36, 60, 5, 1, 9, 31, 32, 128, 90]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_is_right_at_every_size(name: str) -> None:
+    agree(FUNCTIONS[name], MIXED)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_is_right_at_all_sizes_in_any_order(name: str) -> None:
+    agree(FUNCTIONS[name], [int(n) for n in
+                            np.random.default_rng(2).permutation(np.arange(1, 141))])
+
+
+@examples(12)
+@given(st.lists(st.sampled_from(range(len(STEPS))), min_size=1, max_size=4),
+       st.lists(st.integers(1, 70), min_size=8, max_size=14, unique=True))
+def test_random_functions_are_right_at_random_sizes(numbers: list[int], sizes: list[int]) -> None:
+    def function(x: lt.Tensor) -> lt.Tensor:
+        for number in numbers:
+            x = STEPS[number](x)
+        return x
+    agree(function, sizes, 6)
+
+
+@examples(6)
+@given(st.lists(st.tuples(st.integers(8, 20), st.integers(8, 40)), min_size=8, max_size=14,
+                unique=True))
+def test_two_sizes_vary_apart(sizes: list[tuple[int, int]]) -> None:
+    for a, b in sizes:
+        x, y = values(a, b, seed=a), values(b, 7, seed=b)
+        mine, expected = ((p @ q).softmax(1).sum(0) / a + q.mean() for p, q in (
+            (tensor(x, d), tensor(y, d)) for d in ("cpu", "interpreter")))
+        np.testing.assert_allclose(mine.numpy(), expected.numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_a_float_may_be_another_at_one_size() -> None:
+    def scaled(x: lt.Tensor) -> lt.Tensor:
+        n = x.shape[0]
+        return x * (0.7 if n == 37 else 0.5) + (x * (0.0 if n == 41 else 3.0 / n)).sum()
+    agree(scaled, [60, 20, 33, 50, 55, 45, 37, 41, 38, 64, 63, 36, 40])
+
+
+def test_a_whole_number_may_be_another_at_one_size() -> None:
+    def shifted(x: lt.Tensor) -> lt.Tensor:
+        n = x.shape[0]
+        return x + lt.full((n, 1), 7 if n == 37 else n, device=x.device) * 2
+    agree(shifted, [60, 20, 33, 50, 55, 45, 37, 41, 38, 64, 63, 36, 40])
+
+
+# ---- what it costs -------------------------------------------------------------------------------
+
+def work_at(step: Callable[[int], object], sizes: list[int]) -> tuple[int, int]:
+    """How many kernels are scheduled and how many texts compiled at these sizes."""
+    compiled: list[object] = []
+    scheduled: list[object] = []
+    runtime = type(executor("cpu"))
+
+    def noted(function: Callable[..., object], of: list[object]) -> Callable[..., object]:
+        def noting(*args: object, **kwargs: object) -> object:
+            of.append(args)
+            return function(*args, **kwargs)
+        return noting
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runtime, "compile", noted(runtime.compile, compiled))
+        patch.setattr(schedule, "make_step", noted(schedule.make_step, scheduled))
+        for n in sizes:
+            step(n)
+    return len(scheduled), len(compiled)
+
+
+def generating() -> Callable[[int], object]:
+    lt.manual_seed(1)
+    net = Attending().eval()
+
+    def step(n: int) -> None:
+        with lt.no_grad():
+            net(lt.tensor(np.arange(n)[None] % 11)).argmax(-1).numpy()
+    return step
+
+
+def training(make: Callable[[], nn.Module], batch: Callable[[int], tuple[lt.Tensor, lt.Tensor]],
+             ) -> Callable[[int], object]:
+    lt.manual_seed(4)
+    net = make()
+    optimizer = lt.optim.SGD(net.parameters(), lr=0.05, momentum=0.9)
+
+    def step(n: int) -> Array:
+        x, y = batch(n)
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(net(x), y.reshape(-1))
+        loss.backward()
+        optimizer.step()
+        return loss.numpy()
+    return step
+
+
+STEPS_AT: dict[str, Callable[[], Callable[[int], object]]] = {
+    "a text that grows": generating,
+    "texts": lambda: training(Attending, texts),
+    "batches": lambda: training(perceptron, lambda n: rows(n, 7)),
+    "batches of images": lambda: training(convolutional, lambda n: rows(n, 1, 8, 8)),
+}
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in (
+    "a text that grows", "batches") else (pytest.mark.slow,)) for name in STEPS_AT])
+def test_after_some_sizes_nothing_is_scheduled_or_compiled(name: str) -> None:
+    step = STEPS_AT[name]()
+    for n in (*range(40, 60), *range(64, 72)):
+        step(n)
+    assert work_at(step, list(range(73, 110))) == (0, 0)
