@@ -21,8 +21,8 @@ from lazyten.execution.aliasing import (
     postponed,
     replacements,
 )
-from lazyten.execution.checks import index_checks, reach
-from lazyten.execution.realization import Graph
+from lazyten.execution.plans.checks import index_checks, reach
+from lazyten.execution.plans.graph import Graph
 from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Kernel
 from lazyten.ir.node import IndexBound, Node

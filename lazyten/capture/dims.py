@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from lazyten.capture.captured import Captured
 from lazyten.capture.donation import aliases
-from lazyten.execution.realization import look_at
+from lazyten.execution.plans.varying import look_at
 from lazyten.execution.segment import graph_of
 from lazyten.execution.sizes.ahead import FACTOR, LEAST, Region
 from lazyten.frontend.tensor import Tensor

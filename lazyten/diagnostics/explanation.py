@@ -5,7 +5,8 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from lazyten.execution.debug import count_text
-from lazyten.execution.realization import Graph, Options, scheduled
+from lazyten.execution.plans.graph import Graph
+from lazyten.execution.plans.plan import Options, scheduled
 from lazyten.ir.kernel import held_values
 from lazyten.ir.node import Node
 from lazyten.schedule.cost import StoredValue

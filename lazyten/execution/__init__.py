@@ -7,8 +7,6 @@ Files, in reading order:
 
 - failed_writes.py: Writes in place that cannot be computed, as an index is outside: they are
   undone.
-- collectives.py: Collectives as steps of a plan: one that begins it, and one that waits for its
-  end.
 - realization.py: Computing values: from lazy storages to filled buffers.
 - frame_runs.py: Computing what was recorded in a frame: programs that are found by what they
   compute.
@@ -20,7 +18,6 @@ Files, in reading order:
   reads it any more.
 - aliasing.py: Arrays that take the memory of others: what a step writes, that of what it is the
   last to read.
-- checks.py: Checks of indices whose values are known only once they are computed.
 - debug.py: What DEBUG=1..5 prints while computing: schedules, kernels, loops, machine code,
   passes.
 - launch_dump.py: Launches kept in files: the environment variable LAZYTEN_DUMP, and
@@ -32,12 +29,12 @@ Files, in reading order:
 - lineage.py: What a detached tensor and its views share: the gradients written through them
   since.
 
-`realization.py` computes values: it keys the graph by structure (buffers numbered in visit
-order), so a step that was seen before skips scheduling and compilation; `Storage.settle` then
-drops the history, unless a gradient may still be asked for, and `REALIZED` remembers where values
-are (but for those of constants alone, whose nodes are the plan's too and would live as long).
-What one backward() made is computed together (`Storage.companions`), so reading the loss does not
-compute the forward pass twice.
+`realization.py` computes values by plans (plans/): a graph is keyed by structure (buffers numbered
+in visit order), so a step that was seen before skips scheduling and compilation; `Storage.settle`
+then drops the history, unless a gradient may still be asked for, and `REALIZED` remembers where
+values are (but for those of constants alone, whose nodes are the plan's too and would live as
+long). What one backward() made is computed together (`Storage.companions`), so reading the loss
+does not compute the forward pass twice.
 
 A graph that was not seen before, but differs from earlier ones in nothing but numbers, is one of a
 family (sizes/): after a few of them it is known which of its numbers are sizes, and what it is at

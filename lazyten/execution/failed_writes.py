@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable
 
-from lazyten.execution.checks import index_checks
+from lazyten.execution.plans.checks import index_checks
 from lazyten.ir.node import Node, toposort, unshaped
 from lazyten.ir.ops import Op
 from lazyten.storage import frames, history

@@ -14,7 +14,8 @@ from weakref import WeakSet, ref
 
 from lazyten.execution import background, frame_updates, realization
 from lazyten.execution.frame_updates import Updates
-from lazyten.execution.realization import Options
+from lazyten.execution.plans.making import PLAN_LIMIT
+from lazyten.execution.plans.plan import Options
 from lazyten.execution.segment import Root, Segment
 from lazyten.ir.node import Node, substitute, toposort
 from lazyten.schedule.deciding import read_by
@@ -48,7 +49,7 @@ class Program:
         self.updates = Updates()
 
 
-_programs: Remembered[Program] = Remembered(realization.PLAN_LIMIT, 16)
+_programs: Remembered[Program] = Remembered(PLAN_LIMIT, 16)
 _wanted: WeakSet[Node] = WeakSet()
 """Templates of values that were read after the step in which they were not asked for, such as a
 model's output: the next time they are computed with the step, and not once more."""

@@ -12,16 +12,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from lazyten.execution.aliasing import aliased_outputs, first_launches, postponed, replacements
-from lazyten.execution.checks import index_checks, is_outside, outside_error, reach
-from lazyten.execution.realization import (
-    Graph,
-    Plan,
-    out_of_memory,
-    plan_of,
-    realize,
-    reserve_blocks,
-    run,
-)
+from lazyten.execution.plans.checks import index_checks, is_outside, outside_error, reach
+from lazyten.execution.plans.graph import Graph
+from lazyten.execution.plans.making import plan_of
+from lazyten.execution.plans.plan import Plan
+from lazyten.execution.plans.running import out_of_memory, reserve_blocks, run
+from lazyten.execution.realization import realize
 from lazyten.execution.result_buffers import ResultBuffer, ResultSets, are_alone
 from lazyten.ir.node import Node, make, reshape, substitute
 from lazyten.ir.ops import Op

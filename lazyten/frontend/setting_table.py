@@ -1,7 +1,7 @@
 """Settings: all that there are, and what has to be made anew where one differs.
 
 A captured call of a jitted function (a trace) is kept by `trace_key`, the values of what SETTINGS
-says it depends on; plans and kernels by `lazyten.execution.realization.Options`.
+says it depends on; plans and kernels by `lazyten.execution.plans.plan.Options`.
 """
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def schedule(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]],
                     tuple(sections.stored), tuple(sections.saved))
 
 
-def _without_scans(roots: Sequence[Node], limits: Limits) -> list[Node]:
+def _without_scans(roots: Sequence[Node], limits: Limits) -> Sequence[Node]:
     """The graph without scans that are not worth, or cannot have, kernels for each step."""
     return without_scans(roots, lambda body: limits.offsets and fits(body, limits.alignment))
 

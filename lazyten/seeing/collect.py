@@ -11,7 +11,8 @@ from itertools import islice
 from typing import Any
 
 from lazyten.execution.debug import flops, traffic
-from lazyten.execution.realization import Plan, explained, scheduled
+from lazyten.execution.plans.plan import Plan, scheduled
+from lazyten.execution.plans.varying import explained
 from lazyten.ir.collective import collective_of
 from lazyten.ir.kernel import Kernel, held_values
 from lazyten.ir.node import Node, dump, toposort

@@ -15,7 +15,10 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
-from lazyten.execution.realization import Graph, Plan, plan_of, realize
+from lazyten.execution.plans.graph import Graph
+from lazyten.execution.plans.making import plan_of
+from lazyten.execution.plans.plan import Plan
+from lazyten.execution.realization import realize
 from lazyten.frontend.tensor import Tensor
 from lazyten.seeing.collect import Collector, Data
 from lazyten.seeing.record import Record

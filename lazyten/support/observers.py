@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
 Plan = Any
-"""A realization.Plan: a schedule and its programs."""
+"""A plan.Plan: a schedule and its programs."""
 R = TypeVar("R")
 T = TypeVar("T")
 

@@ -23,6 +23,6 @@ kernel's expression and the target's label. `lt.tune` (lazyten/tuning/tuning.py)
 plans a function runs, ranks their kernels by time, and has tuning_search.py walk from candidate
 to candidate (codegen/optimize/candidates.py, through `Executor.candidates`). Each is compiled,
 checked and timed by trial.py in a worker process (tuning_process.py, tuning_worker.py), as it may
-hang or crash. `realization.rebuild_plans` then compiles anew what is in use; jitted functions
+hang or crash. `making.rebuild_plans` then compiles anew what is in use; jitted functions
 notice at their next call.
 """

@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TextIO
 
-from lazyten.execution.realization import realize, rebuild_plans
+from lazyten.execution.plans.making import rebuild_plans
+from lazyten.execution.realization import realize
 from lazyten.execution.trial import Bench
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.collective import collective_of

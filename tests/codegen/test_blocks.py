@@ -16,7 +16,7 @@ from lazyten.codegen.loops.lower import lower
 from lazyten.codegen.loops.ranges import merge_ranges
 from lazyten.codegen.optimize.optimize import decide
 from lazyten.codegen.targets.target import AVX2, Target
-from lazyten.execution.realization import Graph
+from lazyten.execution.plans.graph import Graph
 from lazyten.ir.kernel import Given, Kernel
 from lazyten.schedule.schedule import schedule
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import lazyten as lt
 from lazyten.codegen.pipeline import generate
 from lazyten.codegen.targets.target import AVX2
-from lazyten.execution.realization import Graph
+from lazyten.execution.plans.graph import Graph
 from lazyten.ir.kernel import Kernel, Slot
 from lazyten.ir.node import Node, make
 from lazyten.ir.ops import Op

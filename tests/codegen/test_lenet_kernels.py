@@ -13,7 +13,7 @@ import lazyten as lt
 from lazyten import nn, optim
 from lazyten.codegen.pipeline import generate
 from lazyten.codegen.targets.target import AVX2
-from lazyten.execution import realization
+from lazyten.execution.plans import plan
 from lazyten.ir.kernel import Kernel
 from lazyten.schedule.schedule import Schedule
 
@@ -32,7 +32,7 @@ def lenet() -> nn.Sequential:
 def step() -> Schedule:
     """What one training step computes, as it is scheduled."""
     made: list[Schedule] = []
-    scheduling = realization.schedule
+    scheduling = plan.schedule
 
     def recorded(*args: object) -> Schedule:
         made.append(scheduling(*args))  # type: ignore[arg-type]
@@ -46,7 +46,7 @@ def step() -> Schedule:
     loss = nn.functional.cross_entropy(model(images), labels)
     loss.backward()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(realization, "schedule", recorded)
+        patch.setattr(plan, "schedule", recorded)
         optimizer.step()
     assert len(made) == 1, "a step is one schedule"
     return made[0]

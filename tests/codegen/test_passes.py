@@ -149,7 +149,7 @@ def test_a_pass_is_not_charged_for_those_that_it_runs(monkeypatch: pytest.Monkey
 
 def drafted(*tensors: lt.Tensor) -> Draft:
     """The last draft of a schedule."""
-    from lazyten.execution.realization import Graph
+    from lazyten.execution.plans.graph import Graph
     graph = Graph([t._storage.value for t in tensors], tensors[0].device)
     inputs = tuple((b.dtype, b.size) for b in graph.buffers)
     return schedule.DRIVER.run(schedule.PASSES, Draft(

@@ -26,13 +26,14 @@ import lazyten as lt
 from lazyten.codegen.optimize import parallel
 from lazyten.codegen.pipeline import generate
 from lazyten.codegen.targets.target import AVX2
-from lazyten.execution import realization
+from lazyten.execution.plans import making
 from lazyten.ir import dtype as dt
 from lazyten.ir.kernel import Kernel, Slot
 from lazyten.ir.node import Node, const, elementwise, expand, make, reduce, reshape, toposort
 from lazyten.ir.ops import Op
 from lazyten.nn import functional as F
 from lazyten.runtimes.cpu import thread_pool
+from lazyten.storage.device import executor
 from lazyten.support.errors import ArgumentError
 from lazyten.support.threads import usable_cores
 
@@ -55,7 +56,7 @@ def small_kernels_shared() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parallel, "LEAST_UNITS", 0.0)
         patch.setattr(parallel, "CHUNK_UNITS", 1e-3)
-        patch.setattr(realization, "_plans", OrderedDict())
+        patch.setattr(making, "_plans", OrderedDict())
         yield
 
 
@@ -178,7 +179,7 @@ def test_chunks_follow_from_the_kernel_alone() -> None:
 
 
 def test_the_machine_code_of_a_shared_kernel_shows_its_chunk() -> None:
-    program, = realization.executor("cpu").build(
+    program, = executor("cpu").build(
         [Kernel("k", (elementwise(Op.SQRT, source(1 << 20)),), ((dt.float32, 1 << 20),))])
     assert program.assembly().startswith("k.chunk:")
     assert "sqrt" in program.assembly() and "\nk:" in program.assembly()

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import lazyten as lt
-from lazyten.execution import frame_runs, realization
+from lazyten.execution import frame_runs
+from lazyten.execution.plans import running
 from lazyten.ir import dtype as dt
 from lazyten.ir.kernel import Kernel, Slot
 from lazyten.ir.node import make
@@ -28,7 +29,7 @@ def test_a_plan_that_runs_often_gives_the_same_with_one_call_for_all_kernels(dev
         lt.realize(*parts)
         return [p.numpy() for p in parts]
 
-    scales = [1 + k / 4 for k in range(realization.RUNS + 3)]
+    scales = [1 + k / 4 for k in range(running.RUNS + 3)]
     results = [run(np.float32(s)) for s in scales]
     joined = [p for p in frame_runs._small if p.segment.device == device
               and p.segment.ready is not None and len(p.segment.planned.programs) >= 4]

@@ -15,7 +15,8 @@ import pytest
 
 import lazyten as lt
 from lazyten.capture import jitted
-from lazyten.execution import frame_runs, realization
+from lazyten.execution import frame_runs
+from lazyten.execution.plans import making
 from lazyten.frontend.recorded import gradients, lookup
 from lazyten.ir import node
 from lazyten.runtimes.contract import Runtime
@@ -35,7 +36,7 @@ def counters(device: str) -> dict[str, int]:
     gradients.forget()
     gc.collect()
     return {"bytes in use": lt.memory_stats(device).in_use, "nodes": len(node._interned),
-            "realized": sum(map(len, REALIZED.values())), "plans": len(realization._plans),
+            "realized": sum(map(len, REALIZED.values())), "plans": len(making._plans),
             "objects": len(gc.get_objects()), "allocations": sys.getallocatedblocks()}
 
 
@@ -220,8 +221,8 @@ def varying_numbers(device: str) -> Act:
 @pytest.fixture
 def few_plans(monkeypatch: pytest.MonkeyPatch) -> None:
     """Caches so small that the oldest entries go all the time."""
-    monkeypatch.setattr(realization, "PLAN_LIMIT", 4)
-    monkeypatch.setattr(realization, "_plans", OrderedDict())
+    monkeypatch.setattr(making, "PLAN_LIMIT", 4)
+    monkeypatch.setattr(making, "_plans", OrderedDict())
     monkeypatch.setattr(frame_runs, "_programs", Remembered(4, 2))
     monkeypatch.setattr(jitted, "CACHE_LIMIT", 4)
 
@@ -233,7 +234,7 @@ def test_what_is_kept_for_shapes_that_vary_is_bounded(use: Callable[[str], Act])
     act = use("interpreter")
     rounds = [growth(act, 60, "interpreter", warm_up=10) for _ in range(2)]
     grown = {name: min(by, rounds[1][name]) for name, by in rounds[0].items() if name in rounds[1]}
-    assert len(realization._plans) == 4
+    assert len(making._plans) == 4
     # 60 plans have more than 160 nodes, 1900 objects and 700 bytes of memory. (The four that are
     # kept may grow a little, as the shapes do.)
     limits = {"nodes": 80, "objects": 900, "bytes in use": 350, "allocations": 1400}

@@ -25,14 +25,14 @@ from sized_programs import (
 
 import lazyten as lt
 from lazyten import nn
-from lazyten.execution import realization
+from lazyten.execution.plans import varying
 from lazyten.schedule import schedule
 from lazyten.storage.device import executor
 
 
 @pytest.fixture(autouse=True)
 def _nothing_is_known() -> None:
-    realization._families.clear()
+    varying._families.clear()
 
 
 def agree(function: Function, sizes: list[int], columns: int = 5) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import lazyten as lt
-from lazyten.execution.realization import Options
+from lazyten.execution.plans.plan import Options
 from lazyten.frontend.setting_table import SETTINGS, Setting, trace_key
 from lazyten.ir import dtype as dt
 from lazyten.ir.kernel import Kernel, structure

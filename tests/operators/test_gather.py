@@ -18,7 +18,8 @@ from torch_if_there import torch
 
 import lazyten as lt
 from lazyten.execution import debug
-from lazyten.execution.realization import Graph, plan_of
+from lazyten.execution.plans.graph import Graph
+from lazyten.execution.plans.making import plan_of
 from lazyten.ir import dtype as dt
 from lazyten.ir.node import (
     Node,

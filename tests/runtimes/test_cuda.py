@@ -22,7 +22,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import lazyten as lt
 from lazyten.codegen.targets.generated import Generated
-from lazyten.execution import realization
+from lazyten.execution.plans import making
 from lazyten.ir import dtype as dt
 from lazyten.ir.kernel import Kernel
 from lazyten.ir.node import make
@@ -157,14 +157,14 @@ def test_graphs_and_programs_go_when_nothing_uses_them() -> None:
             step(x).numpy()
     use(-1)
     gc.collect()
-    realization._plans.clear()
+    making._plans.clear()
     runtime: Any = executor(NAME)
     runtime._bury()
     before = counts()
     for number in range(3):
         use(number)
     assert counts()[1] > before[1]
-    realization._plans.clear()
+    making._plans.clear()
     gc.collect()
     runtime._bury()
     assert counts()[1] == before[1]

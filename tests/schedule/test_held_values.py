@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kernel_checks import computed
 
 import lazyten as lt
-from lazyten.execution.realization import Graph
+from lazyten.execution.plans.graph import Graph
 from lazyten.ir.kernel import Kernel, computation, held_values
 from lazyten.ir.kernel_text import read_computation
 from lazyten.nn.functional import gelu, scaled_dot_product_attention

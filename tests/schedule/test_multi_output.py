@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import lazyten as lt
 from lazyten import optim
-from lazyten.execution import realization
+from lazyten.execution.plans import plan as plans
 from lazyten.execution.realization import realize
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
@@ -89,7 +89,7 @@ def test_labels_tell_by_which_output_axis_each_axis_is_indexed(order: tuple[int,
 def recorded_step(make_optimizer: Callable[[list[lt.Tensor]], optim.Optimizer]) -> Schedule:
     """The schedule of an optimizer's step on parameters whose gradients are in memory."""
     made: list[Schedule] = []
-    scheduling = realization.schedule
+    scheduling = plans.schedule
 
     def recorded(*args: object) -> Schedule:
         made.append(scheduling(*args))  # type: ignore[arg-type]
@@ -100,7 +100,7 @@ def recorded_step(make_optimizer: Callable[[list[lt.Tensor]], optim.Optimizer]) 
     for p in parameters:
         p.grad = lt.tensor(np.full(p.shape, 0.5, np.float32))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(realization, "schedule", recorded)
+        patch.setattr(plans, "schedule", recorded)
         make_optimizer(parameters).step()
     return made[-1]
 

@@ -16,8 +16,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from opencl_grid import GROUPS
 
 import lazyten as lt
-from lazyten.execution import realization
-from lazyten.execution.realization import Graph
+from lazyten.execution.plans import making
+from lazyten.execution.plans.graph import Graph
 from lazyten.ir import dtype as dt
 from lazyten.nn import functional as F
 from lazyten.schedule import split_reductions as partial
@@ -91,7 +91,7 @@ def everything_cut(device: str, items: int | None = None) -> Iterator[list[int]]
         patch.setattr(partial, "MANY_PRODUCTS", 1)
         patch.setattr(partial, "LEAST_WORK", 3)
         patch.setattr(partial, "REUSE", 2)
-        patch.setattr(realization, "_plans", OrderedDict())
+        patch.setattr(making, "_plans", OrderedDict())
         if items is not None:
             patch.setattr(type(executor(device)), "items", items)
         with told(OnRun(lambda _, plan: counts.append(len(plan.schedule.steps)))):

@@ -11,7 +11,7 @@ import pytest
 
 import lazyten as lt
 from lazyten import nn, optim
-from lazyten.execution.realization import RUNS
+from lazyten.execution.plans.running import RUNS
 from lazyten.seeing import limits
 from lazyten.support import observers
 from lazyten.support.errors import ArgumentError, JitError, StateError

@@ -17,7 +17,7 @@ import lazyten as lt
 from lazyten import nn
 from lazyten.codegen.pipeline import generate
 from lazyten.codegen.targets.generated import Generated
-from lazyten.execution.realization import Graph
+from lazyten.execution.plans.graph import Graph
 from lazyten.ir.kernel import Kernel
 from lazyten.runtimes.cpu.cpu import OPTIMIZATION, parse
 from lazyten.runtimes.host.processors import PROCESSORS, machine_of

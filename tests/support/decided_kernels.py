@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 
 import lazyten as lt
-from lazyten.execution.realization import Graph
+from lazyten.execution.plans.graph import Graph
 from lazyten.ir.kernel import Kernel
 from lazyten.schedule.schedule import schedule
 

@@ -7,7 +7,7 @@ import cuda_text
 import numpy as np
 
 import lazyten as lt
-from lazyten.execution.realization import Graph
+from lazyten.execution.plans.graph import Graph
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Kernel

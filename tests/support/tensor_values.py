@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import lazyten as lt
-from lazyten.execution import realization
+from lazyten.execution.plans import making
+from lazyten.execution.plans.graph import Graph
+from lazyten.execution.plans.plan import Options, Plan
 from lazyten.ir import dtype as dt
 
 Array = np.ndarray[Any, Any]
@@ -64,14 +66,14 @@ def assert_same(found: Array, expected: Any, message: str = "") -> None:
 def counted_plans() -> Iterator[list[object]]:
     """A list that gets an entry for every graph that is scheduled and compiled in this block."""
     made: list[object] = []
-    original = realization._make_plan
+    original = making._make_plan
 
-    def make_plan(graph: realization.Graph, options: realization.Options) -> realization.Plan:
+    def make_plan(graph: Graph, options: Options) -> Plan:
         made.append(graph.key)
         return original(graph, options)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(realization, "_make_plan", make_plan)
+        patch.setattr(making, "_make_plan", make_plan)
         yield made
 
 

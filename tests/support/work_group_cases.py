@@ -20,7 +20,7 @@ from lazyten.codegen.model.cpu_model import Model
 from lazyten.codegen.model.decisions import Decisions, Sharing
 from lazyten.codegen.optimize.decision_text import check, parse
 from lazyten.codegen.targets.target import Target
-from lazyten.execution.realization import Graph
+from lazyten.execution.plans.graph import Graph
 from lazyten.ir.kernel import Given, Kernel
 from lazyten.ir.node import Node
 from lazyten.runtimes.contract import with_distinct_names

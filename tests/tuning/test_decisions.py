@@ -23,7 +23,7 @@ from lazyten.codegen.optimize.decision_text import parse
 from lazyten.codegen.optimize.optimize import decide
 from lazyten.codegen.pipeline import generate
 from lazyten.codegen.targets.target import AVX2
-from lazyten.execution import realization
+from lazyten.execution.plans import making
 from lazyten.ir.kernel import Given, Kernel
 from lazyten.storage.device import executor
 from lazyten.storage.storage import Buffer
@@ -122,7 +122,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("DEVICE", "cpu")
     yield
     records.restore({})
-    realization.rebuild_plans()
+    making.rebuild_plans()
 
 
 def test_a_file_decides_for_the_kernel_it_names(fresh: None, tmp_path: Path) -> None:

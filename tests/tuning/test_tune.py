@@ -19,7 +19,8 @@ import pytest
 from decided_kernels import LINE, kernels, kernels_of, product, some
 
 import lazyten as lt
-from lazyten.execution import realization, trial
+from lazyten.execution import trial
+from lazyten.execution.plans import making
 from lazyten.execution.trial import GUARD, Bench, Trial, agree, tolerance
 from lazyten.ir.kernel import Given, Kernel, from_plain, structure, to_plain
 from lazyten.ir.node import Node
@@ -37,7 +38,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("DEVICE", "cpu")
     yield
     records.restore({})
-    realization.rebuild_plans()
+    making.rebuild_plans()
 
 
 class InProcess:

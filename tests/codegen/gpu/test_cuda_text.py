@@ -10,7 +10,7 @@ from golden_text import Golden
 
 import lazyten as lt
 from lazyten import nn
-from lazyten.execution.realization import Graph
+from lazyten.execution.plans.graph import Graph
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.schedule.schedule import schedule

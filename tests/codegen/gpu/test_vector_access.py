@@ -39,7 +39,7 @@ from lazyten.codegen.instructions.instructions import (
 from lazyten.codegen.instructions.vector_access import vectorize_accesses
 from lazyten.codegen.loops.ranges import minimum
 from lazyten.codegen.pipeline import generate
-from lazyten.execution.realization import Graph
+from lazyten.execution.plans.graph import Graph
 from lazyten.frontend.recorded import lookup
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType

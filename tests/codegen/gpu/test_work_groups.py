@@ -35,7 +35,7 @@ from lazyten.codegen.loops.ranges import merge_ranges
 from lazyten.codegen.model.cpu_model import Model
 from lazyten.codegen.optimize.decision_text import parse
 from lazyten.codegen.pipeline import generate
-from lazyten.execution.realization import Graph
+from lazyten.execution.plans.graph import Graph
 from lazyten.ir import dtype as dt
 from lazyten.ir.kernel import Given, Kernel
 from lazyten.ir.node import move, ranges_of

@@ -1,0 +1,103 @@
+"""Plans of computations whose sizes vary: what sizes have in common is made once.
+
+In: a graph that has no plan, of a computation that was given as varying (Sizes.planning), or that
+differs from earlier ones in nothing but sizes. Out: its plan, without a schedule or code of its own
+where that is known of other sizes.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lazyten.execution.plans import collectives
+from lazyten.execution.plans.graph import Graph
+from lazyten.execution.plans.plan import Options, Plan, limits_of, programs_of, scheduled
+from lazyten.execution.sizes.families import Families, inputs_of, regions_of
+from lazyten.execution.sizes.forms import Forms, Inputs
+from lazyten.ir.node import Node
+from lazyten.ir.numbers import Numbers, Skeleton, numbers_of
+from lazyten.schedule.schedule import Schedule
+from lazyten.storage.device import AtSizes, executor
+from lazyten.support import observers
+
+_families = Families()
+
+
+def varying_plan(roots: tuple[Node, ...], graph: Graph, options: Options) -> Plan | None:
+    """The plan of a computation whose sizes vary: one that was given as such (Sizes.planning), or
+    one of graphs that differ in nothing but sizes. None for any other."""
+    device = options.device
+    if options.checks or graph.collectives or executor(device).varying() is None:
+        return None
+    skeleton, numbers = numbers_of(roots)
+    if options.sizes is not None:
+        return _plan_at(roots, graph.inputs, options, skeleton, numbers)
+    family = _families.of((options, skeleton))
+    sizes = None if family is None else family.sizes_of(numbers)
+    if family is None or sizes is None:
+        if family is not None:
+            family.note(numbers)
+        return None
+    regions = regions_of(sizes)
+    if all(low == high for low, high in regions):
+        return None
+    for there, its, other in family.ahead(regions, skeleton):
+        with family.computation.planning(there, regions):
+            _look_at(other, inputs_of(other), Options.now(device), skeleton, its)
+    with family.computation.planning(sizes, regions):
+        return _plan_at(roots, graph.inputs, Options.now(device), skeleton, numbers)
+
+
+def _plan_at(roots: tuple[Node, ...], inputs: Inputs, options: Options, skeleton: Skeleton,
+             numbers: Numbers) -> Plan:
+    """The plan of a computation at one of its sizes. Whoever looks on is given reasons."""
+    made = None
+    if not observers.present():
+        made = _forms(options, skeleton).predicted(_at(options).sizes, numbers,
+                                                   limits_of(options).alignment)
+    if made is None:
+        made = _schedule_at(roots, inputs, options, skeleton, numbers)
+    return Plan(made, programs_of(made, options), options, roots=roots)
+
+
+def _schedule_at(roots: Sequence[Node], inputs: Inputs, options: Options, skeleton: Skeleton,
+                 numbers: Numbers) -> Schedule:
+    """The schedule of a computation at one of its sizes, by choices that others share if it can."""
+    return _forms(options, skeleton).schedule(
+        _at(options).sizes, numbers, roots, inputs, limits_of(options)) \
+        or scheduled(roots, inputs, options)
+
+
+def explained(plan: Plan) -> Schedule:
+    """The schedule of a plan with reasons, also if formulas gave it."""
+    made = plan.schedule
+    if made.stored or plan.options.sizes is None:
+        return made
+    return _schedule_at(plan.roots, made.arrays[:made.inputs], plan.options,
+                        *numbers_of(plan.roots))
+
+
+def _forms(options: Options, skeleton: Skeleton) -> Forms:
+    assert options.sizes is not None
+    return options.sizes.of.forms(options.device, _at(options).region, skeleton)
+
+
+def _at(options: Options) -> AtSizes:
+    assert options.sizes is not None
+    return options.sizes.at
+
+
+def look_at(device: str, graph: Graph) -> None:
+    """Have a device know the kernels of a computation whose sizes vary, at sizes that nobody has
+    asked for: nothing is compiled."""
+    roots = graph.normalized()
+    _look_at(roots, graph.inputs, Options.now(device), *numbers_of(roots))
+
+
+def _look_at(roots: Sequence[Node], inputs: Inputs, options: Options, skeleton: Skeleton,
+             numbers: Numbers) -> None:
+    made = scheduled(roots, inputs, options) if options.checks else \
+        _schedule_at(roots, inputs, options, skeleton, numbers)
+    kernels = dict.fromkeys(step.kernel for step in made.steps)
+    programs = collectives.programs(kernels, options.device)
+    executor(options.device).look_at([options.applied(k) for k in kernels if k not in programs],
+                                     options.known, _at(options))
