@@ -8,7 +8,7 @@ as those of any kernel.
 """
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -19,11 +19,12 @@ from lazyten.codegen.model.decisions import range_name
 from lazyten.codegen.targets.generated import Generated
 from lazyten.codegen.verify.accesses import verify_accesses
 from lazyten.codegen.verify.readback import TRUNCATED
+from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Kernel
 from lazyten.ir.node import Node
 from lazyten.ir.numbers import Numbers, Taken, taken_apart
 from lazyten.support.passes import is_verifying
-from lazyten.symbolic.formulas import Quantity, Samples, Sizes, goes_on
+from lazyten.symbolic.formulas import Floats, Quantity, Samples, Sizes
 
 
 class Sample(NamedTuple):
@@ -56,9 +57,7 @@ class Prediction:
     """What a template's numbers are at sizes that it has not been seen at."""
 
     samples: dict[Sizes, Sample] = field(default_factory=dict)
-    _fit: Samples | None = None
-    _order: list[Sample] = field(default_factory=list)
-    _others: list[Quantity] = field(default_factory=list)
+    _fitted: _Fitted | None = None
 
     def add(self, sample: Sample) -> None:
         """Have one more size to go by. (One between others that are known teaches little, but for
@@ -66,24 +65,40 @@ class Prediction:
         self.samples[sample.sizes] = sample
         if len(self.samples) > MOST_SAMPLES:
             del self.samples[sorted(self.samples)[MOST_SAMPLES // 2]]
-        self._fit = None
+        self._fitted = None
 
     def at(self, sizes: Sizes, graph: Numbers, kernel: Kernel) -> Found | None:
         """The numbers at these sizes; None where they are not certain."""
         if len(self.samples) < LEAST_SAMPLES or not sizes:
             return None
-        if self._fit is None:
-            if any(map(_divides_signed, next(iter(self.samples.values())).job.parts)):
-                return None
-            self._order = list(self.samples.values())
-            self._fit = Samples(tuple(self.samples))
-            self._others = list(self._quantities(self._fit))
+        if self._fitted is None:
+            self._fitted = _Fitted(self.samples)
+        return self._fitted.at(sizes, graph, kernel)
+
+
+class _Fitted:
+    """The numbers of samples as functions of sizes, and of the floats of the kernel's graph."""
+
+    def __init__(self, samples: Mapping[Sizes, Sample]) -> None:
+        self._order = order = list(samples.values())
+        self._fit = Samples(tuple(samples))
+        self._others = list(self._quantities(self._fit))
+        self._integers = list(zip(*(s.graph.integers for s in order), strict=True))
+        self._floats = Floats(s.graph.floats for s in order)
+        self._literals = [_Lanes.of(seen) for seen in zip(*(s.literals for s in order),
+                                                          strict=True)]
+        self._is_sure = not any(map(_divides_signed, order[0].job.parts))
+
+    def at(self, sizes: Sizes, graph: Numbers, kernel: Kernel) -> Found | None:
+        """See Prediction.at. The graph must have the numbers that it has at the samples, as
+        formulas go on."""
         fit = self._fit
-        if not fit.covers(sizes) or not self._is_alike(fit, sizes, graph):
+        if not (self._is_sure and fit.covers(sizes) and self._floats.go_on(graph.floats)) \
+                or fit.values(self._integers, sizes) != graph.integers:
             return None
         literals = []
-        for place in range(len(self._order[0].literals)):
-            literal = self._literal(fit, place, sizes, graph)
+        for seen in self._literals:
+            literal = seen if isinstance(seen, Literal) else self._literal(seen, sizes, graph)
             if literal is None:
                 return None
             literals.append(literal)
@@ -95,31 +110,12 @@ class Prediction:
             self._verify(found, kernel)
         return found
 
-    def _is_alike(self, fit: Samples, sizes: Sizes, graph: Numbers) -> bool:
-        """Whether the graph has the numbers that it has at the samples, as formulas go on."""
-        columns = list(zip(*(s.graph.integers for s in self._order), strict=True))
-        floats = zip(*(s.graph.floats for s in self._order), strict=True)
-        return all(map(goes_on, floats, graph.floats)) \
-            and fit.values(columns, sizes) == graph.integers
-
-    def _literal(self, fit: Samples, place: int, sizes: Sizes, graph: Numbers) -> Literal | None:
-        """One number of the instructions, or one for each lane."""
-        seen = [s.literals[place] for s in self._order]
-        if seen.count(seen[0]) == len(seen):
-            return seen[0]
-        lanes = zip(*(literal.values for literal in seen), strict=True)
-        values = tuple(self._float(lane, graph) if seen[0].dtype.is_float
-                       else fit.value(lane, sizes, self._others) for lane in lanes)
-        if any(v is None for v in values):
+    def _literal(self, seen: _Lanes, sizes: Sizes, graph: Numbers) -> Literal | None:
+        values = tuple([self._floats.value(lane, graph.floats) if seen.dtype.is_float
+                        else self._fit.value(lane, sizes, self._others) for lane in seen.lanes])
+        if None in values:
             return None
-        return Literal(seen[0].dtype, values)  # type: ignore[arg-type]  # none is None
-
-    def _float(self, seen: tuple[Any, ...], graph: Numbers) -> float | None:
-        """A float of the graph that is the one of the instructions at all samples."""
-        columns = zip(*(s.graph.floats for s in self._order), strict=True)
-        found = {now for column, now in zip(columns, graph.floats, strict=True)
-                 if tuple(map(repr, column)) == tuple(map(repr, seen))}
-        return found.pop() if len(found) == 1 else None
+        return Literal(seen.dtype, values)  # type: ignore[arg-type]  # none is None
 
     def _quantities(self, fit: Samples) -> Iterator[Quantity]:
         """How many blocks there are of each range that is split, and of the two that threads
@@ -167,6 +163,21 @@ class Prediction:
                                 for slot in sizes if slot < len(function.params))]
             verify_accesses(with_numbers(function, found.literals[first:first + count], given))
             first += count
+
+
+class _Lanes(NamedTuple):
+    """One number of the instructions that is not always the same, or one for each lane: what it was
+    at the samples."""
+
+    dtype: DType
+    lanes: tuple[tuple[Any, ...], ...]
+
+    @classmethod
+    def of(cls, seen: Sequence[Literal]) -> Literal | _Lanes:
+        """The number itself, where it is one."""
+        if len({repr(literal.values) for literal in seen}) == 1:
+            return seen[0]
+        return cls(seen[0].dtype, tuple(zip(*(x.values for x in seen), strict=True)))
 
 
 LEAST_SAMPLES = 3

@@ -210,7 +210,7 @@ def look(captured: Captured, arguments: Sequence[Tensor]) -> None:
 
 
 class Hints:
-    """Says once that a function is compiled for each of many sizes."""
+    """Says once that a function comes with many sizes."""
 
     LEAST = 5
 
@@ -228,9 +228,9 @@ class Hints:
         self._said = True
         axes = _varying_axes(list(self._shapes))
         if axes:
-            show(f"{name} is compiled for each size: {len(self._shapes)} so far, which differ in "
+            show(f"{name} has come with {len(self._shapes)} sizes, which differ in "
                  f"{', '.join(axes)}; give lt.jit(dynamic={{...}}) the axes that vary, and kernels "
-                 f"serve all sizes (docs/shapes.md)")
+                 f"for all sizes are made at the first call (docs/shapes.md)")
 
 
 def _varying_axes(calls: Sequence[Any]) -> list[str]:

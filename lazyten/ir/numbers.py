@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, make, toposort
 from lazyten.ir.ops import Op
+from lazyten.ir.scan import Body
 
 
 class Numbers(NamedTuple):
@@ -54,6 +55,9 @@ class Taken:
             return float
         if isinstance(arg, tuple):
             return kind, tuple(map(self.without, arg))
+        if kind is Body:
+            return kind, (taken_apart(arg.outputs, self), *map(self.without, (
+                arg.xs, arg.carried, arg.length, arg.reverse)))
         found: Hashable = arg
         return found
 
@@ -86,11 +90,11 @@ def put_together(skeleton: Skeleton, integers: Iterator[int], floats: Iterator[f
     nodes: list[Node] = []
     for op, dtype, src, arg in skeleton.entries:
         nodes.append(made(op, dtype, tuple([nodes[s] for s in src]),
-                          with_numbers(arg, integers, floats)))
+                          _with_numbers(arg, integers, floats)))
     return [nodes[r] for r in skeleton.roots]
 
 
-def with_numbers(arg: Any, integers: Iterator[int], floats: Iterator[float]) -> Any:
+def _with_numbers(arg: Any, integers: Iterator[int], floats: Iterator[float]) -> Any:
     """What `Taken.without` has taken apart, with these numbers."""
     if arg is int:
         return next(integers)
@@ -99,5 +103,8 @@ def with_numbers(arg: Any, integers: Iterator[int], floats: Iterator[float]) -> 
     if not isinstance(arg, tuple):
         return arg
     kind, parts = arg
-    made = [with_numbers(part, integers, floats) for part in parts]
+    if kind is Body:
+        outputs = put_together(parts[0], integers, floats)
+        return Body(tuple(outputs), *(_with_numbers(part, integers, floats) for part in parts[1:]))
+    made = [_with_numbers(part, integers, floats) for part in parts]
     return tuple(made) if kind is tuple else kind(*made)

@@ -36,11 +36,15 @@ def choices_of(draft: Draft) -> Choices:
                    draft.launches)
 
 
-def chosen(draft: Draft, choices: Choices) -> Draft | None:
-    """The draft of another graph with these choices; None where it is not like the first."""
+class Unlike(Exception):
+    """A graph differs in more than sizes from the one for which something was chosen."""
+
+
+def chosen(draft: Draft, choices: Choices) -> Draft:
+    """The draft of another graph with these choices; Unlike where it is not like the first."""
     order = toposort(draft.roots)
     if numbers_of(draft.roots)[0] != choices.skeleton:
-        return None
+        raise Unlike
 
     def value(number: int) -> StoredValue:
         return StoredValue(order[number], CHOSEN, 0.0, 0.0, 0.0)
@@ -48,11 +52,11 @@ def chosen(draft: Draft, choices: Choices) -> Draft | None:
     for same in choices.same:
         found = {unshaped(order[number]) for number in same}
         if len(found) != 1 or not found.isdisjoint(stored):
-            return None
+            raise Unlike
         stored[found.pop()] = list(map(value, same))
     groups = tuple(FusedKernel(tuple(map(value, group)), 0.0) for group in choices.groups)
     if not all(d.node.numel for group in groups for d in group.stored):
-        return None
+        raise Unlike
     return replace(draft, stored=stored, groups=groups, launches=choices.launches)
 
 

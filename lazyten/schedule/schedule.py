@@ -8,14 +8,13 @@ lazyten/support/passes.py says in a line what each pass is for.
 """
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import islice
 
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, toposort, unshaped
-from lazyten.schedule.choices import Choices, choices_of, chosen
+from lazyten.schedule.choices import Choices, Unlike, choices_of, chosen
 from lazyten.schedule.cost import StoredValue, stored_values
 from lazyten.schedule.deciding import in_several_places
 from lazyten.schedule.draft import Draft, Limits, Memory, describe, verify_draft
@@ -85,57 +84,63 @@ def schedule(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]],
              offsets: bool = True, block_bytes: int = 0, items: int = 0,
              alignment: int = 1) -> Schedule:
     """Steps that compute `roots`, whose leaves are BUFFER(Slot(i)) for input i, within `Limits`."""
-    limits = Limits(offsets, block_bytes, items, alignment)
-    roots = _without_scans(roots, limits)
+    return _in_sections(roots, inputs, Limits(offsets, block_bytes, items, alignment), _plain)
+
+
+def choose(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]],
+           limits: Limits) -> tuple[Choices, ...]:
+    """What is chosen for each section of a graph, for others that differ from it in sizes."""
+    found: list[Choices] = []
+
+    def noting(draft: Draft) -> Draft:
+        made = _plain(draft)
+        found.append(choices_of(made))
+        return made
+    _in_sections(roots, inputs, limits, noting)
+    return tuple(found)
+
+
+def schedule_by(choices: Sequence[Choices], roots: Sequence[Node],
+                inputs: Sequence[tuple[DType, int]], limits: Limits) -> Schedule | None:
+    """Steps that compute a graph by choices that another had; None where they do not fit."""
+    left = iter(choices)
+
+    def as_chosen(draft: Draft) -> Draft:
+        draft = replace(draft, roots=tuple(split_reductions(draft.roots, limits.items)))
+        section = next(left, None)
+        return DRIVER.run(CHOSEN, draft if section is None else chosen(draft, section))
+    try:
+        return _in_sections(roots, inputs, limits, as_chosen)
+    except Unlike:
+        return None
+
+
+def _in_sections(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]], limits: Limits,
+                 made: Callable[[Draft], Draft]) -> Schedule:
+    """The schedule of a graph, of which `made` schedules the parts between cuts."""
+    roots = without_scans(roots, lambda body: limits.offsets and fits(body, limits.alignment))
+
+    def part(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]], *,
+             needed: tuple[Node, ...] = (), loose: frozenset[int] = frozenset()) -> Schedule:
+        draft = made(Draft(tuple(roots), len(inputs), limits, tuple(inputs), loose, needed))
+        return Schedule(draft.arrays, draft.inputs, draft.steps, draft.outputs, *draft.memory,
+                        draft.launches, tuple(d for g in draft.groups for d in g.stored),
+                        tuple(g.saved for g in draft.groups))
     if all(n.op not in CUTS for n in toposort(roots)):
-        return _plain(limits, roots, inputs)
-    sections = Sections(partial(_plain, limits), limits.alignment, list(inputs))
+        return part(roots, inputs)
+    sections = Sections(part, limits.alignment, list(inputs))
     outputs = sections.run(roots)
-    made = Draft(tuple(roots), len(inputs), limits, tuple(sections.arrays), outputs=outputs,
-                 steps=tuple(sections.steps), launches=tuple(sections.launches))
-    memory = _plan_memory(made.arrays, made.inputs, made.steps, made.launches, outputs)
+    whole = Draft(tuple(roots), len(inputs), limits, tuple(sections.arrays), outputs=outputs,
+                  steps=tuple(sections.steps), launches=tuple(sections.launches))
+    memory = _plan_memory(whole.arrays, whole.inputs, whole.steps, whole.launches, outputs)
     if is_verifying():
-        verify_draft(replace(made, steps=()), replace(made, memory=memory))
-    return Schedule(made.arrays, made.inputs, made.steps, outputs, *memory, made.launches,
+        verify_draft(replace(whole, steps=()), replace(whole, memory=memory))
+    return Schedule(whole.arrays, whole.inputs, whole.steps, outputs, *memory, whole.launches,
                     tuple(sections.stored), tuple(sections.saved))
 
 
-def _without_scans(roots: Sequence[Node], limits: Limits) -> Sequence[Node]:
-    """The graph without scans that are not worth, or cannot have, kernels for each step."""
-    return without_scans(roots, lambda body: limits.offsets and fits(body, limits.alignment))
-
-
-def _plain(limits: Limits, roots: Sequence[Node], inputs: Sequence[tuple[DType, int]], *,
-           needed: tuple[Node, ...] = (), loose: frozenset[int] = frozenset()) -> Schedule:
-    """`schedule` of a graph without cuts. needed, loose: see Draft."""
-    return _of(DRIVER.run(PASSES, Draft(tuple(roots), len(inputs), limits, tuple(inputs), loose,
-                                        needed)))
-
-
-def _of(made: Draft) -> Schedule:
-    return Schedule(made.arrays, made.inputs, made.steps, made.outputs, *made.memory, made.launches,
-                    tuple(d for g in made.groups for d in g.stored),
-                    tuple(g.saved for g in made.groups))
-
-
-def choose(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]], limits: Limits,
-           ) -> Choices | None:
-    """What is chosen for a graph, for others that differ from it in sizes; None where it is
-    computed in sections."""
-    roots = _without_scans(roots, limits)
-    if any(n.op in CUTS for n in toposort(roots)):
-        return None
-    return choices_of(DRIVER.run(PASSES, Draft(tuple(roots), len(inputs), limits, tuple(inputs))))
-
-
-def schedule_by(choices: Choices, roots: Sequence[Node], inputs: Sequence[tuple[DType, int]],
-                limits: Limits) -> Schedule | None:
-    """Steps that compute a graph by choices that another had; None where they do not fit."""
-    roots = split_reductions(_without_scans(roots, limits), limits.items)
-    draft = chosen(Draft(tuple(roots), len(inputs), limits, tuple(inputs)), choices)
-    if draft is None:
-        return None
-    return _of(DRIVER.run(CHOSEN, draft))
+def _plain(draft: Draft) -> Draft:
+    return DRIVER.run(PASSES, draft)
 
 
 # ---- the passes ----------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -201,6 +201,30 @@ def _solved(rows: Sequence[Sequence[int]], right: Sequence[int]) -> list[Fractio
                 factor = system[k][i]
                 system[k] = [x - factor * y for x, y in zip(system[k], system[i], strict=True)]
     return [row[-1] for row in system]
+
+
+class Floats:
+    """Floats of a graph at several sizes: which ones may come next, and which one another is."""
+
+    def __init__(self, seen: Iterable[Sequence[float]]) -> None:
+        """seen: those of each graph."""
+        self._columns = list(zip(*seen, strict=True))
+        self._places: dict[tuple[str, ...], list[int]] = {}
+        for place, column in enumerate(self._columns):
+            self._places.setdefault(tuple(map(repr, column)), []).append(place)
+
+    def go_on(self, now: Sequence[float]) -> bool:
+        """Whether these may be those of one more graph."""
+        return all(map(goes_on, self._columns, now))
+
+    def value(self, seen: Sequence[float], now: Sequence[float]) -> float | None:
+        """What a number that follows from the graph is beside these floats: always the same, or one
+        of them; None where that is not certain."""
+        key = tuple(map(repr, seen))
+        if len(set(key)) == 1:
+            return seen[0]
+        found = {repr(now[place]): now[place] for place in self._places.get(key, ())}
+        return found.popitem()[1] if len(found) == 1 else None
 
 
 def goes_on(seen: Sequence[float], now: float) -> bool:

@@ -306,5 +306,5 @@ def test_debug_hints_at_it_after_the_fifth_shape(monkeypatch: pytest.MonkeyPatch
         jitted(lt.ones(n, 2), lt.ones(n, 2)).numpy()
     lines = [line for line in capsys.readouterr().out.splitlines() if "dynamic" in line]
     assert len(lines) == 1
-    assert "add is compiled for each size: 5 so far" in lines[0]
+    assert "add has come with 5 sizes" in lines[0]
     assert "axis 0 of tensor 0, axis 0 of tensor 1" in lines[0]

@@ -2,7 +2,9 @@
 compiled any more."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,9 +17,11 @@ from sized_programs import (
     Array,
     Attending,
     Function,
+    Recurrent,
     convolutional,
     perceptron,
     rows,
+    series,
     tensor,
     texts,
     values,
@@ -25,7 +29,7 @@ from sized_programs import (
 
 import lazyten as lt
 from lazyten import nn
-from lazyten.execution.plans import varying
+from lazyten.execution.plans import making, varying
 from lazyten.schedule import schedule
 from lazyten.storage.device import executor
 
@@ -95,6 +99,39 @@ def test_a_whole_number_may_be_another_at_one_size() -> None:
     agree(shifted, [60, 20, 33, 50, 55, 45, 37, 41, 38, 64, 63, 36, 40])
 
 
+# ---- training ------------------------------------------------------------------------------------
+
+@contextmanager
+def a_plan_for_each_size() -> Iterator[None]:
+    """Within it no graph is one of a family."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(varying._families, "of", lambda *args: None)
+        yield
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name == "batches" else (
+    pytest.mark.slow,)) for name in ("batches", "texts", "batches of images", "series")])
+def test_training_at_many_sizes_is_that_of_plans_for_each(name: str) -> None:
+    sizes = [20, 33, 9, 50, 31, 47, 12, 28, 60, 64, 3, 19, 20, 21, 44, 36, 61, 13, 30, 24, 16, 59]
+    found = list(map(STEPS_AT[name](), sizes))
+    with a_plan_for_each_size():
+        making._plans.clear()
+        expected = list(map(STEPS_AT[name](), sizes))
+    np.testing.assert_allclose(found, expected, rtol=1e-3)
+
+
+def test_a_plan_by_formulas_can_be_looked_at(tmp_path: Path) -> None:
+    step = STEPS_AT["batches"]()
+    for n in range(40, 62):
+        step(n)
+    with lt.profile() as profile:
+        step(61)
+    assert "reduce" in profile.table()
+    page = tmp_path / "page.html"
+    lt.view(lambda: step(61), str(page))
+    assert "reduce" in page.read_text("utf8")
+
+
 # ---- what it costs -------------------------------------------------------------------------------
 
 def work_at(step: Callable[[int], object], sizes: list[int]) -> tuple[int, int]:
@@ -147,11 +184,13 @@ STEPS_AT: dict[str, Callable[[], Callable[[int], object]]] = {
     "texts": lambda: training(Attending, texts),
     "batches": lambda: training(perceptron, lambda n: rows(n, 7)),
     "batches of images": lambda: training(convolutional, lambda n: rows(n, 1, 8, 8)),
+    "series": lambda: training(Recurrent, series),
 }
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in (
-    "a text that grows", "batches") else (pytest.mark.slow,)) for name in STEPS_AT])
+    "a text that grows", "batches") else (pytest.mark.slow,)) for name in STEPS_AT
+    if name != "series"])
 def test_after_some_sizes_nothing_is_scheduled_or_compiled(name: str) -> None:
     step = STEPS_AT[name]()
     for n in (*range(40, 60), *range(64, 72)):

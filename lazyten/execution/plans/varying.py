@@ -31,7 +31,7 @@ def varying_plan(roots: tuple[Node, ...], graph: Graph, options: Options) -> Pla
     skeleton, numbers = numbers_of(roots)
     if options.sizes is not None:
         return _plan_at(roots, graph.inputs, options, skeleton, numbers)
-    family = _families.of((options, skeleton))
+    family = _families.of(skeleton, options)
     sizes = None if family is None else family.sizes_of(numbers)
     if family is None or sizes is None:
         if family is not None:
@@ -40,7 +40,7 @@ def varying_plan(roots: tuple[Node, ...], graph: Graph, options: Options) -> Pla
     regions = regions_of(sizes)
     if all(low == high for low, high in regions):
         return None
-    for there, its, other in family.ahead(regions, skeleton):
+    for there, its, other in family.ahead(regions):
         with family.computation.planning(there, regions):
             _look_at(other, inputs_of(other), Options.now(device), skeleton, its)
     with family.computation.planning(sizes, regions):

@@ -20,7 +20,10 @@ from lazyten.support.errors import LazytenError
 from lazyten.symbolic.formulas import Samples, Sizes
 
 LEAST_SEEN = 4
-"""Graphs that a family knows before it looks for sizes."""
+"""Graphs that a family knows before it looks for sizes: by then they have cost as much time as it
+takes to look at other sizes."""
+LEAST_SEEN_SCANS = 12
+"""The same of graphs that are scheduled in sections, at each size anew."""
 MOST_SEEN = 12
 MOST_SIZES = 2
 """With three, formulas would hardly ever be sure."""
@@ -33,8 +36,11 @@ ONCE = 4096
 class Family:
     """Graphs of one skeleton, with one device and settings. computation: what its plans share."""
 
-    def __init__(self) -> None:
+    def __init__(self, skeleton: Skeleton) -> None:
         self.computation = Computation()
+        self._skeleton = skeleton
+        self._least = LEAST_SEEN_SCANS if any(e.op is Op.SCAN for e in skeleton.entries) \
+            else LEAST_SEEN
         self._seen: list[Numbers] = []
         self._columns: list[tuple[int, ...]] = []
         self._places: tuple[int, ...] = ()
@@ -48,7 +54,7 @@ class Family:
         self._seen.append(numbers)
         del self._seen[:-MOST_SEEN]
         self._fit = None
-        if len(self._seen) >= LEAST_SEEN:
+        if len(self._seen) >= self._least:
             self._find_sizes()
 
     def _find_sizes(self) -> None:
@@ -71,20 +77,19 @@ class Family:
         sizes = tuple([numbers.integers[place] for place in self._places])
         return sizes if self._fit.values(self._columns, sizes) == numbers.integers else None
 
-    def ahead(self, regions: tuple[Region, ...], skeleton: Skeleton,
-              ) -> Iterator[tuple[Sizes, Numbers, list[Node]]]:
+    def ahead(self, regions: tuple[Region, ...]) -> Iterator[tuple[Sizes, Numbers, list[Node]]]:
         """The graph at sizes in and around some regions; nothing if these were looked at."""
         if regions in self._looked:
             return
         self._looked.add(regions)
         for turn, alternatives in enumerate(samples(regions)):
             for sizes in alternatives:
-                found = self._at(sizes, turn, skeleton)
+                found = self._at(sizes, turn)
                 if found is not None:
                     yield sizes, *found
                     break
 
-    def _at(self, sizes: Sizes, turn: int, skeleton: Skeleton) -> tuple[Numbers, list[Node]] | None:
+    def _at(self, sizes: Sizes, turn: int) -> tuple[Numbers, list[Node]] | None:
         """The graph at some sizes; None where there is none."""
         assert self._fit is not None
         integers = self._fit.values(self._columns, sizes)
@@ -92,8 +97,8 @@ class Family:
             return None
         numbers = Numbers(integers, self._floats(turn))
         try:
-            return numbers, put_together(skeleton, iter(numbers.integers), iter(numbers.floats),
-                                         moved_or_made)
+            return numbers, put_together(self._skeleton, iter(numbers.integers),
+                                         iter(numbers.floats), moved_or_made)
         except LazytenError:
             return None
 
@@ -120,8 +125,10 @@ class Families:
         self._families: OrderedDict[Hashable, Family] = OrderedDict()
         self._once: OrderedDict[int, None] = OrderedDict()
 
-    def of(self, key: Hashable) -> Family | None:
-        """The family of a graph; None for the first one, of which nothing is kept."""
+    def of(self, skeleton: Skeleton, options: Hashable) -> Family | None:
+        """The family of a graph; None for the first one, of which nothing is kept. options: what
+        its plans depend on besides."""
+        key = options, skeleton
         found = self._families.get(key)
         if found is not None:
             self._families.move_to_end(key)
@@ -132,7 +139,7 @@ class Families:
             if len(self._once) > ONCE:
                 self._once.popitem(last=False)
             return None
-        found = self._families[key] = Family()
+        found = self._families[key] = Family(skeleton)
         if len(self._families) > FAMILIES:
             self._families.popitem(last=False)
         return found

@@ -20,7 +20,7 @@ from lazyten.schedule.schedule import Schedule, choose, schedule_by, with_memory
 from lazyten.schedule.steps import Names, Step
 from lazyten.support.errors import InternalError
 from lazyten.support.location import Location, attribute_to
-from lazyten.symbolic.formulas import Samples, Sizes, goes_on
+from lazyten.symbolic.formulas import Floats, Samples, Sizes
 
 Inputs = Sequence[tuple[DType, int]]
 LEAST_SAMPLES = 3
@@ -32,18 +32,17 @@ class Forms:
     """All that is known of the schedules of one graph, for sizes of one region."""
 
     def __init__(self) -> None:
-        self._choices: Choices | None = None
+        self._choices: tuple[Choices, ...] = ()
         self._forms: dict[_Form, _Seen] = {}
-        self._is_new = True
 
     def schedule(self, sizes: Sizes, numbers: Numbers, roots: Sequence[Node], inputs: Inputs,
                  limits: Limits) -> Schedule | None:
-        """The schedule at these sizes, which is remembered; None where this graph has no choices
-        that could be made for others. numbers: those of the graph."""
-        if self._is_new:
-            self._choices, self._is_new = choose(roots, inputs, limits), False
-        made = None if self._choices is None else schedule_by(self._choices, roots, inputs, limits)
-        if made is not None:
+        """The schedule at these sizes; None where the graph is not like the first. It is remembered
+        unless it is in sections, as then it has other steps at each size. numbers: of the graph."""
+        if not self._choices:
+            self._choices = choose(roots, inputs, limits)
+        made = schedule_by(self._choices, roots, inputs, limits)
+        if made is not None and len(self._choices) == 1:
             form, own = _taken_apart(made)
             if form not in self._forms:
                 self._forms[form] = _Seen([step.kernel.where for step in made.steps])
@@ -160,26 +159,14 @@ class _Formulas:
         seen = list(samples.values())
         self._integers = list(zip(*(s.own.integers for s in seen), strict=True))
         self._floats = list(zip(*(s.own.floats for s in seen), strict=True))
-        self._of_graph = list(zip(*(s.graph.floats for s in seen), strict=True))
-        self._places: dict[tuple[str, ...], list[int]] = {}
-        for place, column in enumerate(self._of_graph):
-            self._places.setdefault(tuple(map(repr, column)), []).append(place)
+        self._of_graph = Floats(s.graph.floats for s in seen)
 
     def at(self, sizes: Sizes, graph: Numbers) -> Numbers | None:
         """See _Seen.at."""
-        if not self._fit.covers(sizes) or not all(map(goes_on, self._of_graph, graph.floats)):
+        if not self._fit.covers(sizes) or not self._of_graph.go_on(graph.floats):
             return None
         integers = self._fit.values(self._integers, sizes)
-        floats = [self._float(column, graph) for column in self._floats]
+        floats = [self._of_graph.value(column, graph.floats) for column in self._floats]
         if integers is None or None in floats:
             return None
         return Numbers(integers, tuple(floats))  # type: ignore[arg-type]  # none is None
-
-    def _float(self, column: tuple[float, ...], graph: Numbers) -> float | None:
-        """A float of a kernel: always the same, or one of the graph."""
-        key = tuple(map(repr, column))
-        if len(set(key)) == 1:
-            return column[0]
-        found = {repr(graph.floats[place]): graph.floats[place]
-                 for place in self._places.get(key, ())}
-        return found.popitem()[1] if len(found) == 1 else None
