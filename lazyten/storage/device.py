@@ -112,6 +112,9 @@ class Executor(ABC):
     """Bytes: where there are offsets, kernels differ, too, in which inputs start at no multiple of
     this."""
 
+    has_varying = False
+    """Whether there is `varying`: programs that serve many sizes."""
+
     @property
     def items(self) -> int:
         """How many work items keep the device busy that share what they read in groups; 0 where

@@ -112,6 +112,7 @@ class CpuRuntime(PooledRuntime[int]):
     """
 
     has_offsets = True
+    has_varying = True
     alignment = 1
 
     def __init__(self, index: int = 0, target: Target | None = None) -> None:

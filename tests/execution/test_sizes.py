@@ -40,12 +40,15 @@ def _nothing_is_known() -> None:
 
 
 def agree(function: Function, sizes: list[int], columns: int = 5) -> None:
-    """A function is on cpu what it is on the interpreter, at these sizes in this order."""
+    """A function is on cpu what it is on the interpreter, at these sizes in this order; jitted,
+    too."""
+    jitted = lt.jit(function)
     for n in sizes:
         x = values(n, columns, seed=n)
-        mine = function(tensor(x, "cpu")).numpy()
         expected = function(tensor(x, "interpreter")).numpy()
-        np.testing.assert_allclose(mine, expected, rtol=1e-4, atol=1e-5, err_msg=str(n))
+        for mine in (function, jitted):
+            np.testing.assert_allclose(mine(tensor(x, "cpu")).numpy(), expected, rtol=1e-4,
+                                       atol=1e-5, err_msg=str(n))
 
 
 MIXED = [37, 64, 48, 20, 33, 50, 63, 16, 21, 40, 41, 36, 60, 5, 1, 9, 31, 32, 128, 90]
@@ -99,40 +102,7 @@ def test_a_whole_number_may_be_another_at_one_size() -> None:
     agree(shifted, [60, 20, 33, 50, 55, 45, 37, 41, 38, 64, 63, 36, 40])
 
 
-# ---- training ------------------------------------------------------------------------------------
-
-@contextmanager
-def a_plan_for_each_size() -> Iterator[None]:
-    """Within it no graph is one of a family."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(varying._families, "of", lambda *args: None)
-        yield
-
-
-@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name == "batches" else (
-    pytest.mark.slow,)) for name in ("batches", "texts", "batches of images", "series")])
-def test_training_at_many_sizes_is_that_of_plans_for_each(name: str) -> None:
-    sizes = [20, 33, 9, 50, 31, 47, 12, 28, 60, 64, 3, 19, 20, 21, 44, 36, 61, 13, 30, 24, 16, 59]
-    found = list(map(STEPS_AT[name](), sizes))
-    with a_plan_for_each_size():
-        making._plans.clear()
-        expected = list(map(STEPS_AT[name](), sizes))
-    np.testing.assert_allclose(found, expected, rtol=1e-3)
-
-
-def test_a_plan_by_formulas_can_be_looked_at(tmp_path: Path) -> None:
-    step = STEPS_AT["batches"]()
-    for n in range(40, 62):
-        step(n)
-    with lt.profile() as profile:
-        step(61)
-    assert "reduce" in profile.table()
-    page = tmp_path / "page.html"
-    lt.view(lambda: step(61), str(page))
-    assert "reduce" in page.read_text("utf8")
-
-
-# ---- what it costs -------------------------------------------------------------------------------
+# ---- training, and what it costs ----------------------------------------------------------------
 
 def work_at(step: Callable[[int], object], sizes: list[int]) -> tuple[int, int]:
     """How many kernels are scheduled and how many texts compiled at these sizes."""
@@ -179,17 +149,64 @@ def training(make: Callable[[], nn.Module], batch: Callable[[int], tuple[lt.Tens
     return step
 
 
+def jitted_training() -> Callable[[int], object]:
+    lt.manual_seed(4)
+    net = perceptron()
+    optimizer = lt.optim.AdamW(net.parameters(), lr=0.01)
+
+    @lt.jit
+    def step(x: lt.Tensor, y: lt.Tensor) -> lt.Tensor:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(net(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+    return lambda n: step(*rows(n, 7)).numpy()
+
+
 STEPS_AT: dict[str, Callable[[], Callable[[int], object]]] = {
     "a text that grows": generating,
     "texts": lambda: training(Attending, texts),
     "batches": lambda: training(perceptron, lambda n: rows(n, 7)),
     "batches of images": lambda: training(convolutional, lambda n: rows(n, 1, 8, 8)),
+    "jitted batches": jitted_training,
     "series": lambda: training(Recurrent, series),
 }
 
 
+@contextmanager
+def a_plan_for_each_size() -> Iterator[None]:
+    """Within it no graph is one of a family."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(varying._families, "of", lambda *args: None)
+        yield
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name.endswith(
+    "batches") else (pytest.mark.slow,)) for name in STEPS_AT if name != "a text that grows"])
+def test_training_at_many_sizes_is_that_of_plans_for_each(name: str) -> None:
+    sizes = [20, 33, 9, 50, 31, 47, 12, 28, 60, 64, 3, 19, 20, 21, 44, 36, 61, 13, 30, 24, 16, 59]
+    found = list(map(STEPS_AT[name](), sizes))
+    with a_plan_for_each_size():
+        making._plans.clear()
+        expected = list(map(STEPS_AT[name](), sizes))
+    np.testing.assert_allclose(found, expected, rtol=1e-3)
+
+
+def test_a_plan_by_formulas_can_be_looked_at(tmp_path: Path) -> None:
+    step = STEPS_AT["batches"]()
+    for n in range(40, 62):
+        step(n)
+    with lt.profile() as profile:
+        step(61)
+    assert "reduce" in profile.table()
+    page = tmp_path / "page.html"
+    lt.view(lambda: step(61), str(page))
+    assert "reduce" in page.read_text("utf8")
+
+
 @pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in (
-    "a text that grows", "batches") else (pytest.mark.slow,)) for name in STEPS_AT
+    "a text that grows", "batches", "jitted batches") else (pytest.mark.slow,)) for name in STEPS_AT
     if name != "series"])
 def test_after_some_sizes_nothing_is_scheduled_or_compiled(name: str) -> None:
     step = STEPS_AT[name]()

@@ -11,8 +11,8 @@ from collections.abc import Hashable
 from weakref import WeakValueDictionary
 
 from lazyten.execution.plans.graph import Graph
-from lazyten.execution.plans.plan import Options, Plan, programs_of, scheduled
-from lazyten.execution.plans.varying import varying_plan
+from lazyten.execution.plans.plan import Options, Plan, programs_of
+from lazyten.execution.plans.varying import planned
 from lazyten.support import observers, passes
 from lazyten.support.observers import Span
 
@@ -43,11 +43,7 @@ def plan_of(device: str, graph: Graph) -> Plan:
 def _make_plan(graph: Graph, options: Options) -> Plan:
     start = time.perf_counter()
     with passes.timed() as seconds:
-        roots = tuple(graph.normalized())
-        plan = varying_plan(roots, graph, options)
-        if plan is None:
-            made = scheduled(roots, graph.inputs, options)
-            plan = Plan(made, programs_of(made, options), options, roots=roots)
+        plan = planned(tuple(graph.normalized()), graph, options)
     plan.seconds = seconds
     _live[id(plan)] = plan
     for observer in observers.present():

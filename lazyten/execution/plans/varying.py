@@ -22,29 +22,35 @@ from lazyten.support import observers
 _families = Families()
 
 
-def varying_plan(roots: tuple[Node, ...], graph: Graph, options: Options) -> Plan | None:
-    """The plan of a computation whose sizes vary: one that was given as such (Sizes.planning), or
-    one of graphs that differ in nothing but sizes. None for any other."""
+def planned(roots: tuple[Node, ...], graph: Graph, options: Options) -> Plan:
+    """The plan of a graph: of its own, or what it shares with others of a computation whose sizes
+    vary. Such a one was given (Sizes.planning), or is a family of graphs."""
     device = options.device
-    if options.checks or graph.collectives or executor(device).varying() is None:
-        return None
+    if options.checks or graph.collectives or not executor(device).has_varying:
+        return _of_its_own(roots, graph.inputs, options)
     skeleton, numbers = numbers_of(roots)
     if options.sizes is not None:
         return _plan_at(roots, graph.inputs, options, skeleton, numbers)
     family = _families.of(skeleton, options)
     sizes = None if family is None else family.sizes_of(numbers)
     if family is None or sizes is None:
+        plan = _of_its_own(roots, graph.inputs, options)
         if family is not None:
-            family.note(numbers)
-        return None
+            family.note(numbers, plan.programs)
+        return plan
     regions = regions_of(sizes)
-    if all(low == high for low, high in regions):
-        return None
     for there, its, other in family.ahead(regions):
         with family.computation.planning(there, regions):
             _look_at(other, inputs_of(other), Options.now(device), skeleton, its)
+    if not family.serves(regions):
+        return _of_its_own(roots, graph.inputs, options)
     with family.computation.planning(sizes, regions):
         return _plan_at(roots, graph.inputs, Options.now(device), skeleton, numbers)
+
+
+def _of_its_own(roots: tuple[Node, ...], inputs: Inputs, options: Options) -> Plan:
+    made = scheduled(roots, inputs, options)
+    return Plan(made, programs_of(made, options), options, roots=roots)
 
 
 def _plan_at(roots: tuple[Node, ...], inputs: Inputs, options: Options, skeleton: Skeleton,

@@ -8,7 +8,8 @@ its numbers are what formulas say.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Sequence
+from weakref import WeakSet
 
 from lazyten.execution.sizes.ahead import Region, region_of, samples
 from lazyten.execution.sizes.planned import Sizes as Computation
@@ -16,7 +17,8 @@ from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, moved_or_made, toposort
 from lazyten.ir.numbers import Numbers, Skeleton, put_together
 from lazyten.ir.ops import Op
-from lazyten.support.errors import LazytenError
+from lazyten.storage.device import Program
+from lazyten.support.errors import InternalError, LazytenError
 from lazyten.symbolic.formulas import Samples, Sizes
 
 LEAST_SEEN = 4
@@ -45,10 +47,15 @@ class Family:
         self._columns: list[tuple[int, ...]] = []
         self._places: tuple[int, ...] = ()
         self._fit: Samples | None = None
-        self._looked: set[Hashable] = set()
+        self._programs: WeakSet[Program] = WeakSet()
+        self._is_served = False
+        self._serves: dict[tuple[Region, ...], bool] = {}
 
-    def note(self, numbers: Numbers) -> None:
-        """A graph that is not known by its sizes."""
+    def note(self, numbers: Numbers, programs: Collection[Program]) -> None:
+        """A graph that is not known by its sizes, and what was compiled for it. Where that serves
+        all numbers, as they say where something starts, there is nothing to do."""
+        self._is_served = all(p in self._programs for p in programs)
+        self._programs.update(programs)
         if any(numbers.integers == n.integers for n in self._seen):
             return
         self._seen.append(numbers)
@@ -72,24 +79,27 @@ class Family:
 
     def sizes_of(self, numbers: Numbers) -> Sizes | None:
         """The sizes that tell all whole numbers of a graph; None where they do not."""
-        if self._fit is None:
+        if self._fit is None or self._is_served:
             return None
         sizes = tuple([numbers.integers[place] for place in self._places])
         return sizes if self._fit.values(self._columns, sizes) == numbers.integers else None
 
-    def ahead(self, regions: tuple[Region, ...]) -> Iterator[tuple[Sizes, Numbers, list[Node]]]:
-        """The graph at sizes in and around some regions; nothing if these were looked at."""
-        if regions in self._looked:
-            return
-        self._looked.add(regions)
-        for turn, alternatives in enumerate(samples(regions)):
-            for sizes in alternatives:
-                found = self._at(sizes, turn)
-                if found is not None:
-                    yield sizes, *found
-                    break
+    def ahead(self, regions: tuple[Region, ...]) -> list[tuple[Sizes, Numbers, list[Node]]]:
+        """The graph at sizes in and around some regions, if these are new."""
+        if regions in self._serves:
+            return []
+        rows = [next((made for sizes in row if (made := self._at(sizes, turn)) is not None), None)
+                for turn, row in enumerate(samples(regions))]
+        found = [made for made in rows if made is not None]
+        self._serves[regions] = len(found) == len(rows) > 0
+        return found if self._serves[regions] else []
 
-    def _at(self, sizes: Sizes, turn: int) -> tuple[Numbers, list[Node]] | None:
+    def serves(self, regions: tuple[Region, ...]) -> bool:
+        """Whether there are graphs in and around these regions; not if a size is a position, too,
+        which must be inside of something."""
+        return self._serves[regions]
+
+    def _at(self, sizes: Sizes, turn: int) -> tuple[Sizes, Numbers, list[Node]] | None:
         """The graph at some sizes; None where there is none."""
         assert self._fit is not None
         integers = self._fit.values(self._columns, sizes)
@@ -97,9 +107,9 @@ class Family:
             return None
         numbers = Numbers(integers, self._floats(turn))
         try:
-            return numbers, put_together(self._skeleton, iter(numbers.integers),
-                                         iter(numbers.floats), moved_or_made)
-        except LazytenError:
+            return sizes, numbers, put_together(self._skeleton, iter(numbers.integers),
+                                                iter(numbers.floats), moved_or_made)
+        except (LazytenError, InternalError):
             return None
 
     def _floats(self, turn: int) -> tuple[float, ...]:
