@@ -14,6 +14,7 @@ Files, in reading order:
   functions take and give.
 - disk_cache.py: Files that spare work which was done before: a folder of entries, found again by
   their key.
+- later.py: Sequences that are worked out once somebody looks at them.
 - remembered.py: A cache for what is likely to come again, and mostly does not the first time.
 - grad_mode.py: Whether operations are recorded for gradients: `no_grad()`, `enable_grad()`.
 - check_mode.py: Which checks kernels are compiled with: the environment variable CHECK, and

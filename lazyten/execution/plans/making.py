@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
+from functools import partial
 from weakref import WeakValueDictionary
 
 from lazyten.execution.plans.graph import Graph
 from lazyten.execution.plans.plan import Options, Plan, programs_of, scheduled
 from lazyten.execution.plans.varying import varying_plan
+from lazyten.ir.node import Node
+from lazyten.schedule.kept_schedules import kept_schedule
+from lazyten.schedule.schedule import Schedule
+from lazyten.storage.device import executor
 from lazyten.support import observers, passes
 from lazyten.support.observers import Span
 
@@ -46,13 +51,21 @@ def _make_plan(graph: Graph, options: Options) -> Plan:
         roots = tuple(graph.normalized())
         plan = varying_plan(roots, graph, options)
         if plan is None:
-            made = scheduled(roots, graph.inputs, options)
+            made = _found_or_scheduled(roots, graph, options)
             plan = Plan(made, programs_of(made, options), options, roots=roots)
     plan.seconds = seconds
     _live[id(plan)] = plan
     for observer in observers.present():
         observer.made(options.device, plan, Span(start, time.perf_counter() - start))
     return plan
+
+
+def _found_or_scheduled(roots: Sequence[Node], graph: Graph, options: Options) -> Schedule:
+    """The schedule of a graph whose sizes do not vary, from disk if an earlier process had it."""
+    make = partial(scheduled, roots, graph.inputs, options)
+    if options.checks or options.sizes is not None:
+        return make()
+    return kept_schedule(executor(options.device), graph.key, roots, graph.inputs, make)
 
 
 def rebuild_plans() -> None:
