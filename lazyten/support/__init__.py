@@ -24,6 +24,8 @@ Files, in reading order:
   factors to tf32.
 - paths.py: The check of what users give as the path of a file or a folder.
 - forking.py: What a child of fork() must find: no lock that is held by a thread it does not have.
+- collecting.py: Blocks that make many objects which stay: Python looks for cycles of garbage
+  afterwards.
 - observers.py: Who is told what the compiler makes and what runs: one list for all who look on.
 - passes.py: Passes by name: what each does, in order, and the driver that runs them.
 

@@ -19,6 +19,7 @@ from lazyten.schedule.kept_schedules import kept_schedule
 from lazyten.schedule.schedule import Schedule
 from lazyten.storage.device import executor
 from lazyten.support import observers, passes
+from lazyten.support.collecting import collecting_later
 from lazyten.support.observers import Span
 
 _plans: OrderedDict[Hashable, Plan] = OrderedDict()
@@ -47,7 +48,7 @@ def plan_of(device: str, graph: Graph) -> Plan:
 
 def _make_plan(graph: Graph, options: Options) -> Plan:
     start = time.perf_counter()
-    with passes.timed() as seconds:
+    with passes.timed() as seconds, collecting_later():
         roots = tuple(graph.normalized())
         plan = varying_plan(roots, graph, options)
         if plan is None:
