@@ -4,12 +4,17 @@ from __future__ import annotations
 import gc
 import os
 import threading
+from collections.abc import Callable
 
+import numpy as np
 import pytest
+from graphs import compute, leaf
 
 import lazyten as lt
 from lazyten.execution import frame_runs
 from lazyten.execution.plans import making
+from lazyten.ir.node import const, elementwise
+from lazyten.ir.ops import Op
 from lazyten.support.collecting import collecting_later
 
 
@@ -21,9 +26,23 @@ def usual(request: pytest.FixtureRequest) -> bool:
     (gc.enable if was else gc.disable)()
 
 
-@pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
+def eager() -> float:
+    return (lt.arange(7, device="cpu").float().realize() * 3 + 17.25)[1].item()
+
+
+def jitted() -> float:
+    return lt.jit(lambda x: x * 3 + 17.25)(lt.arange(7, device="cpu").float())[1].item()
+
+
+def alone() -> float:
+    """Without a frame that knows it."""
+    x = leaf(np.arange(7, dtype=np.float32), lt.float32, "cpu")
+    return float(compute(elementwise(Op.ADD, x, const(19.25, x.dtype, x.shape)), "cpu")[1])
+
+
+@pytest.mark.parametrize("run", [eager, jitted, alone])
 def test_nothing_is_collected_while_a_graph_is_planned(
-        monkeypatch: pytest.MonkeyPatch, usual: bool, jitted: bool) -> None:
+        monkeypatch: pytest.MonkeyPatch, usual: bool, run: Callable[[], float]) -> None:
     seen = []
     scheduled = making.scheduled
 
@@ -33,9 +52,7 @@ def test_nothing_is_collected_while_a_graph_is_planned(
     monkeypatch.setattr(making, "scheduled", look)
     making._plans.clear()
     frame_runs.forget()
-    x = lt.arange(7, device="cpu").float().realize()
-    run = lt.jit(lambda x: x * 3 + 17.25) if jitted else lambda x: x * 3 + 17.25
-    assert run(x)[1].item() == 20.25
+    assert run() == 20.25
     assert seen and not any(seen)
     assert gc.isenabled() is usual
 
