@@ -23,6 +23,7 @@ import numpy as np
 from lazyten.codegen.targets.generated import Generated
 from lazyten.ir.kernel import Kernel
 from lazyten.runtimes.overlap import overlapped
+from lazyten.storage.device import Kept
 from lazyten.support import observers
 from lazyten.support.disk_cache import DiskCache, default_folder
 
@@ -42,11 +43,27 @@ Compile = Callable[[Sequence[Generated]], list[bytes]]
 CompileProgram = Callable[[Sequence[Generated]], bytes]
 
 
-class CodeCache:
-    """Code of kernels for one device. `context` names it, and the versions of its compiler."""
+class CodeCache(Kept):
+    """Code of kernels for one device, and schedules. `context` names it, and the versions of its
+    compiler."""
 
     def __init__(self, context: str, disk: DiskCache | None) -> None:
         self.context, self.disk = context, disk
+
+    @property
+    def kept(self) -> Kept | None:
+        """Itself, if it keeps anything."""
+        return None if self.disk is None else self
+
+    def find(self, key: str) -> bytes | None:
+        if self.disk is None or observers.any_needs_passes():
+            return None
+        parts = self.disk.get(f"{self.context}\n{key}")
+        return parts[0] if parts is not None and len(parts) == 1 else None
+
+    def keep(self, key: str, data: bytes) -> None:
+        if self.disk is not None:
+            self.disk.put(f"{self.context}\n{key}", [data])
 
     def translate(self, kernels: Mapping[str, Kernel], generate: Generate, compile: Compile,
                   most: int = 1) -> tuple[list[Generated], list[bytes]]:

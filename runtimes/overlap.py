@@ -2,13 +2,11 @@
 
 The first step is Python. The second runs in a thread, and leaves the interpreter to others most of
 the time, as a compiler's library does. After each call it has to ask for the interpreter, which
-Python grants after 5 ms, a good part of what a kernel takes; in here it does so sooner. And Python
-looks for cycles of garbage whenever some hundred objects were made, among more and more of them: a
-twentieth of a long build, which leaves none. It does so afterwards.
+Python grants after 5 ms, a good part of what a kernel takes; in here it does so sooner. Cycles of
+garbage it looks for afterwards.
 """
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,6 +15,7 @@ from threading import Thread
 from typing import Generic, TypeVar
 
 from lazyten.support import forking
+from lazyten.support.collecting import collecting_later
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -28,7 +27,6 @@ SWITCH_SECONDS = 1e-4
 _lock = forking.lock()
 _builds = 0
 _usual = 0.0
-_collecting = True
 
 
 def overlapped(first: Callable[[A], B], second: Callable[[B], C],
@@ -88,19 +86,17 @@ def _building() -> Iterator[None]:
     """Let threads take turns every SWITCH_SECONDS, and leave cycles of garbage for later; as usual
     again when the last build is done. (A fork waits for the end of a build, so no child finds it
     so.)"""
-    global _builds, _usual, _collecting
+    global _builds, _usual
     with _lock:
         if _builds == 0:
-            _usual, _collecting = sys.getswitchinterval(), gc.isenabled()
+            _usual = sys.getswitchinterval()
             sys.setswitchinterval(min(SWITCH_SECONDS, _usual))
-            gc.disable()
         _builds += 1
     try:
-        yield
+        with collecting_later():
+            yield
     finally:
         with _lock:
             _builds -= 1
             if _builds == 0:
                 sys.setswitchinterval(_usual)
-                if _collecting:
-                    gc.enable()

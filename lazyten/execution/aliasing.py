@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from lazyten.schedule.cost import StoredValue
 from lazyten.schedule.schedule import Schedule
 from lazyten.schedule.steps import Step
+from lazyten.support.later import Later
 
 
 class InPlace(Protocol):
@@ -68,27 +70,36 @@ def postponed(made: Schedule, programs: Sequence[P],
             order[number] = after
     moved = sorted(range(len(launches)), key=lambda n: (order[n], order[n] != n))
     parts = [part for n in moved for part in launches[n]]
+    moved_steps = [p.number for p in parts]
     made = replace(made, steps=tuple(p.step for p in parts),
                    launches=tuple(len(launches[n]) for n in moved),
-                   stored=tuple(d for p in parts for d in p.stored),
-                   saved=tuple(p.saved for p in parts))
+                   stored=Later(partial(_stored, made, moved_steps)),
+                   saved=Later(partial(_saved, made, moved_steps)))
     return made, tuple(p.program for p in parts)
 
 
+def _stored(made: Schedule, order: Sequence[int]) -> list[StoredValue]:
+    """What steps store, which are in another order."""
+    stored = iter(made.stored)
+    of_step = [list(islice(stored, len(step.kernel.outputs))) for step in made.steps]
+    return [value for number in order for value in of_step[number]]
+
+
+def _saved(made: Schedule, order: Sequence[int]) -> list[float]:
+    return [made.saved[number] for number in order]
+
+
 class _Part(NamedTuple, Generic[P]):
-    """A step, with what belongs to it."""
+    """A step, with its program and its number."""
 
     step: Step
     program: P
-    stored: tuple[StoredValue, ...]
-    saved: float
+    number: int
 
 
 def _taken_apart(made: Schedule, programs: Sequence[P]) -> list[list[_Part[P]]]:
     """The steps of each launch."""
-    stored = iter(made.stored)
-    parts = (_Part(step, program, tuple(islice(stored, len(step.kernel.outputs))), saved)
-             for step, program, saved in zip(made.steps, programs, made.saved, strict=True))
+    parts = map(_Part, made.steps, programs, range(len(made.steps)))
     return [list(islice(parts, count)) for count in made.launches]
 
 

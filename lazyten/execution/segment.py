@@ -26,6 +26,7 @@ from lazyten.storage.device import Handle
 from lazyten.storage.placeholder import Placeholder
 from lazyten.storage.storage import Buffer, Storage
 from lazyten.support import observers
+from lazyten.support.collecting import collecting_later
 from lazyten.support.errors import DeviceError, InternalError, JitError
 from lazyten.support.observers import Observer, Span
 
@@ -66,12 +67,13 @@ class Segment:
                  donated: Collection[int], in_place: bool) -> None:
         self.device, self.roots, self.hosts = device, roots, hosts
         self.donated, self.in_place = donated, in_place
-        graph, self.checks = graph_of([r.node for r in roots], device)
-        self.key, self.has_collectives = graph.key, bool(graph.collectives)
-        self.inputs: list[Placeholder | Buffer] = list(graph.buffers)
-        self.shapes = [node.shape for node in graph.roots]
-        start = time.perf_counter()
-        self.planned = plan_of(device, graph)
+        with collecting_later():
+            graph, self.checks = graph_of([r.node for r in roots], device)
+            self.key, self.has_collectives = graph.key, bool(graph.collectives)
+            self.inputs: list[Placeholder | Buffer] = list(graph.buffers)
+            self.shapes = [node.shape for node in graph.roots]
+            start = time.perf_counter()
+            self.planned = plan_of(device, graph)
         self.spent = None if self.planned.runs else time.perf_counter() - start
         self.ready: Ready | None = None
 
@@ -87,7 +89,8 @@ class Segment:
         """
         ready = self.ready
         if ready is None or ready.compiled is not self.planned.programs:  # or compiled anew
-            ready = self.ready = Ready(self)
+            with collecting_later():
+                ready = self.ready = Ready(self)
         if looking is None:
             looking = observers.present()
         if observers.needs_launches(looking):

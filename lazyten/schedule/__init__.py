@@ -26,6 +26,10 @@ Files, in reading order:
 - scans.py: Graphs with SCANs and COLLECTIVEs, in sections: the kernels of a scan's body are made
   once, and run for each step; a collective is a step that no device runs.
 - schedule.py: The scheduler: the kernels that compute a graph, and the memory they share.
+- schedule_file.py: A schedule as bytes, for a later process that has the same graph: written and
+  read back.
+- kept_schedules.py: Schedules on disk, so that a later process which has the same graph schedules
+  nothing.
 
 `cost.py` decides which values are stored, with one model: work to compute an element, how often
 it is read, loads, stores, launches. Equal reads in one kernel count once, and a value that only
@@ -70,6 +74,12 @@ by offsets, as many times as the scan is long. So a recurrent layer costs the sc
 all lengths, and a new length compiles only what is not in the scan: the products before and after
 it. The price is that nothing is fused into a scan from outside. Devices without offsets, and
 kernels with checks, get the nodes of all steps.
+
+A new graph of 64 nodes or more is first looked up on disk (`kept_schedules.py`), by a digest of its
+structure and what the device says of itself. What is found are kernels as expressions, arrays and
+memory; code is found by kernel, as ever. Lines are those of the graph that is there now. A graph
+with what is no text (a scan's body, a collective), checks or sizes that vary is scheduled each
+time.
 
 Where intermediate values take 16 MiB or more, memory_order.py runs what frees memory first, if
 that lowers the peak. `memory.py` lets values share blocks by lifetime, the largest first, and

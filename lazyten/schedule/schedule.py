@@ -50,8 +50,8 @@ class Schedule:
     blocks: dict[int, int]
     block_sizes: tuple[int, ...]
     launches: tuple[int, ...]
-    stored: tuple[StoredValue, ...]
-    saved: tuple[float, ...]
+    stored: Sequence[StoredValue]
+    saved: Sequence[float]
 
     def describe(self, array: int) -> str:
         """An array in words: its type, shape and bytes, and the kernel that computes it."""

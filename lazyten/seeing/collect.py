@@ -12,7 +12,6 @@ from typing import Any
 
 from lazyten.execution.debug import flops, traffic
 from lazyten.execution.plans.plan import Plan, scheduled
-from lazyten.execution.plans.varying import explained
 from lazyten.ir.collective import collective_of
 from lazyten.ir.kernel import Kernel, held_values
 from lazyten.ir.node import Node, dump, toposort
@@ -74,7 +73,7 @@ class Collector:
     def add(self, device: str, plan: Plan, runs: int = 0,
             seconds: Mapping[int, Sequence[float]] | None = None) -> None:
         """One more plan. runs: how often it ran; seconds: of each step, of each run."""
-        made = explained(plan)
+        made = plan.schedule
         with observers.told(passes := Passes()):
             if plan.roots:
                 scheduled(plan.roots, made.arrays[:made.inputs], plan.options)

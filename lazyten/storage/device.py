@@ -94,6 +94,19 @@ class AtSizes(NamedTuple):
     region: Hashable
 
 
+class Kept(ABC):
+    """What was worked out for devices like one and may serve later processes, by a key that says
+    all it depends on besides the device and lazyten itself."""
+
+    @abstractmethod
+    def find(self, key: str) -> bytes | None:
+        """What was kept under this key, if it is there and may be trusted."""
+
+    @abstractmethod
+    def keep(self, key: str, data: bytes) -> None:
+        """Keep this, if the disk lets us."""
+
+
 class Executor(ABC):
     """What realizing needs of a device; to port, subclass `lazyten.runtimes.contract.Runtime`."""
 
@@ -114,6 +127,9 @@ class Executor(ABC):
 
     has_varying = False
     """Whether there is `varying`: programs that serve many sizes."""
+
+    kept: Kept | None = None
+    """Where schedules for this device are kept for later processes; None: nowhere."""
 
     @property
     def items(self) -> int:

@@ -14,6 +14,7 @@ Files, in reading order:
   functions take and give.
 - disk_cache.py: Files that spare work which was done before: a folder of entries, found again by
   their key.
+- later.py: Sequences that are worked out once somebody looks at them.
 - remembered.py: A cache for what is likely to come again, and mostly does not the first time.
 - grad_mode.py: Whether operations are recorded for gradients: `no_grad()`, `enable_grad()`.
 - check_mode.py: Which checks kernels are compiled with: the environment variable CHECK, and
@@ -23,6 +24,8 @@ Files, in reading order:
   factors to tf32.
 - paths.py: The check of what users give as the path of a file or a folder.
 - forking.py: What a child of fork() must find: no lock that is held by a thread it does not have.
+- collecting.py: Blocks that make many objects which stay: Python looks for cycles of garbage
+  afterwards.
 - observers.py: Who is told what the compiler makes and what runs: one list for all who look on.
 - passes.py: Passes by name: what each does, in order, and the driver that runs them.
 

@@ -121,6 +121,7 @@ class CpuRuntime(PooledRuntime[int]):
         self.block_bytes = BLOCK_SHARE * self.target.l2_bytes
         self.pool = MemoryPool(HOST)
         self.code = open_cache(f"{compiler_version(OPTIMIZATION)}\n{self.target}")
+        self.kept = self.code.kept
 
     # ---- memory ----
 

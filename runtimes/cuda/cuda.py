@@ -107,6 +107,7 @@ class CudaRuntime(PooledRuntime[int]):
             default_limit(self.properties.memory))
         self.staging = Staging(self.context)
         self.code = open_cache(f"{self._compiler()}\n{self.target}")
+        self.kept = self.code.kept
         self.waits = os.environ.get("CUDA_LAUNCH_BLOCKING", "0") not in ("", "0")
 
     def _architecture(self) -> int:

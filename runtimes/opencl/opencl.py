@@ -134,6 +134,7 @@ class OpenCLRuntime(PooledRuntime[ClBuffer]):
         apart = None if is_trial or not driver.apart else Compiler(index, identity(self.device))
         self.builder = ProgramBuilder(self.context, self.options, apart, self._keep_context)
         self.code = open_cache(f"{self._compiler()}\n{self.target}")
+        self.kept = self.code.kept
         self._lock = forking.lock()
         self._launches: list[ref[OpenCLLaunch]] = []
         self._events: list[Any] | None = None

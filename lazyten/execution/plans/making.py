@@ -14,6 +14,7 @@ from lazyten.execution.plans.graph import Graph
 from lazyten.execution.plans.plan import Options, Plan, programs_of
 from lazyten.execution.plans.varying import planned
 from lazyten.support import observers, passes
+from lazyten.support.collecting import collecting_later
 from lazyten.support.observers import Span
 
 _plans: OrderedDict[Hashable, Plan] = OrderedDict()
@@ -42,7 +43,7 @@ def plan_of(device: str, graph: Graph) -> Plan:
 
 def _make_plan(graph: Graph, options: Options) -> Plan:
     start = time.perf_counter()
-    with passes.timed() as seconds:
+    with passes.timed() as seconds, collecting_later():
         plan = planned(tuple(graph.normalized()), graph, options)
     plan.seconds = seconds
     _live[id(plan)] = plan

@@ -7,6 +7,8 @@ where that is known of other sizes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 
 from lazyten.execution.plans import collectives
 from lazyten.execution.plans.graph import Graph
@@ -15,9 +17,10 @@ from lazyten.execution.sizes.families import Families, inputs_of, regions_of
 from lazyten.execution.sizes.forms import Forms, Inputs
 from lazyten.ir.node import Node
 from lazyten.ir.numbers import Numbers, Skeleton, numbers_of
+from lazyten.schedule.kept_schedules import kept_schedule
 from lazyten.schedule.schedule import Schedule
 from lazyten.storage.device import AtSizes, executor
-from lazyten.support import observers
+from lazyten.support.later import Later
 
 _families = Families()
 
@@ -27,14 +30,14 @@ def planned(roots: tuple[Node, ...], graph: Graph, options: Options) -> Plan:
     vary. Such a one was given (Sizes.planning), or is a family of graphs."""
     device = options.device
     if options.checks or graph.collectives or not executor(device).has_varying:
-        return _of_its_own(roots, graph.inputs, options)
+        return _of_its_own(roots, graph, options)
     skeleton, numbers = numbers_of(roots)
     if options.sizes is not None:
         return _plan_at(roots, graph.inputs, options, skeleton, numbers)
     family = _families.of(skeleton, options)
     sizes = None if family is None else family.sizes_of(numbers)
     if family is None or sizes is None:
-        plan = _of_its_own(roots, graph.inputs, options)
+        plan = _of_its_own(roots, graph, options)
         if family is not None:
             family.note(numbers, plan.programs)
         return plan
@@ -43,25 +46,31 @@ def planned(roots: tuple[Node, ...], graph: Graph, options: Options) -> Plan:
         with family.computation.planning(there, regions):
             _look_at(other, inputs_of(other), Options.now(device), skeleton, its)
     if not family.serves(regions):
-        return _of_its_own(roots, graph.inputs, options)
+        return _of_its_own(roots, graph, options)
     with family.computation.planning(sizes, regions):
         return _plan_at(roots, graph.inputs, Options.now(device), skeleton, numbers)
 
 
-def _of_its_own(roots: tuple[Node, ...], inputs: Inputs, options: Options) -> Plan:
-    made = scheduled(roots, inputs, options)
+def _of_its_own(roots: tuple[Node, ...], graph: Graph, options: Options) -> Plan:
+    """A plan that nothing is shared with; its schedule is on disk if an earlier process made it."""
+    make = partial(scheduled, roots, graph.inputs, options)
+    made = make() if options.checks else \
+        kept_schedule(executor(options.device), graph.key, roots, graph.inputs, make)
     return Plan(made, programs_of(made, options), options, roots=roots)
 
 
 def _plan_at(roots: tuple[Node, ...], inputs: Inputs, options: Options, skeleton: Skeleton,
              numbers: Numbers) -> Plan:
-    """The plan of a computation at one of its sizes. Whoever looks on is given reasons."""
-    made = None
-    if not observers.present():
-        made = _forms(options, skeleton).predicted(_at(options).sizes, numbers,
-                                                   limits_of(options).alignment)
+    """The plan of a computation at one of its sizes. Of a schedule by formulas reasons are worked
+    out when somebody asks."""
+    made = _forms(options, skeleton).predicted(_at(options).sizes, numbers,
+                                               limits_of(options).alignment)
     if made is None:
         made = _schedule_at(roots, inputs, options, skeleton, numbers)
+    else:
+        again = partial(_schedule_at, roots, inputs, options, skeleton, numbers)
+        made = replace(made, stored=Later(lambda: again().stored),
+                       saved=Later(lambda: again().saved))
     return Plan(made, programs_of(made, options), options, roots=roots)
 
 
@@ -71,15 +80,6 @@ def _schedule_at(roots: Sequence[Node], inputs: Inputs, options: Options, skelet
     return _forms(options, skeleton).schedule(
         _at(options).sizes, numbers, roots, inputs, limits_of(options)) \
         or scheduled(roots, inputs, options)
-
-
-def explained(plan: Plan) -> Schedule:
-    """The schedule of a plan with reasons, also if formulas gave it."""
-    made = plan.schedule
-    if made.stored or plan.options.sizes is None:
-        return made
-    return _schedule_at(plan.roots, made.arrays[:made.inputs], plan.options,
-                        *numbers_of(plan.roots))
 
 
 def _forms(options: Options, skeleton: Skeleton) -> Forms:
