@@ -15,6 +15,7 @@ from lazyten import nn as nn
 from lazyten.autograd.checkpointing import checkpoint as checkpoint
 from lazyten.execution.launch_dump import dump_kernels as dump_kernels
 from lazyten.frontend.arguments import takes_tensors as _takes_tensors
+from lazyten.frontend.array_functions import _assert as _assert
 from lazyten.frontend.array_functions import atleast_1d as atleast_1d
 from lazyten.frontend.array_functions import atleast_2d as atleast_2d
 from lazyten.frontend.array_functions import atleast_3d as atleast_3d

@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from lazyten.pytorch.names import no_attribute
-from lazyten.pytorch.refusals import Refused
+from lazyten.pytorch.refusals import Refused, unchanged
 from lazyten.support.forking import undivided
 
 
@@ -61,6 +61,8 @@ _INTEGERS = ("lazyten has lazyten.quantize(model) for integers of 8 and 4 bits, 
              "convert() in lazyten.quantization (docs/quantization.md)")
 _PROCESSES = ("mpiexec starts processes, and ends them all with one; they work together by "
               "lazyten.distributed's collectives (docs/distributed.md)")
+_COLLECTIVES = ("lazyten.distributed.functional has collectives that give tensors, with gradients "
+                "(docs/distributed.md)")
 _NATIVE = "lazyten compiles its kernels itself; write the function in Python, of its operations"
 REFUSED: dict[str, str] = {
     "ao": _INTEGERS, "ao.quantization": _INTEGERS,
@@ -72,6 +74,7 @@ REFUSED: dict[str, str] = {
                        "what x needs",
     "distributed.algorithms": _PROCESSES, "distributed.elastic": _PROCESSES,
     "distributed.rpc": _PROCESSES,
+    **dict.fromkeys(("distributed.nn", "distributed.nn.functional"), _COLLECTIVES),
     "export": _GRAPHS, "fx": _GRAPHS,
     "nested": "sequences of different lengths are padded: nn.utils.rnn.pad_sequence and "
               "pack_padded_sequence",
@@ -84,6 +87,8 @@ REFUSED: dict[str, str] = {
                        "lazyten.load_safetensors(path)",
 }
 """A module that is refused, by its name below `lazyten`, and why, with what to use instead."""
+MARKS = frozenset({"fx.wrap"})
+"""Names in refused modules that only mark functions where programs define them."""
 METHODS: dict[str, str] = {
     **dict.fromkeys(("det", "matrix_exp", "slogdet"), "linalg"), "logdet": "linalg.solving",
     **dict.fromkeys(("cholesky_inverse", "cholesky_solve"), "linalg.triangles"),
@@ -128,10 +133,11 @@ class RefusedModule(ModuleType):
         super().__init__(name, reason)
         self.__dict__.update(_reason=reason, __path__=[])
 
-    def __getattr__(self, name: str) -> Refused:
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return Refused(f"{self.__name__.partition('.')[2]}.{name}", self._reason)
+        whole = f"{self.__name__.partition('.')[2]}.{name}"
+        return unchanged if whole in MARKS else Refused(whole, self._reason)
 
 
 class CalledModule(RefusedModule):
