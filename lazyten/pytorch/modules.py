@@ -47,9 +47,9 @@ SAME: dict[str, str] = {
         transformer upsampling""", "nn"), "nn.modules.utils": "nn.tuples",
     "nn.utils.stateless": "func", "autograd.profiler": "profiler",
     **_below("optim", """adadelta adagrad adamax adamw asgd nadam radam rmsprop rprop sgd"""),
-    "serialization": "frontend.saving", "utils.data._utils": "utils.data",
+    "functional": "", "serialization": "frontend.saving", "utils.data._utils": "utils.data",
 }
-"""A module, by its name below `lazyten`, to that which has its names."""
+"""A module, by its name below `lazyten`, to that which has its names ('': `lazyten` itself)."""
 
 _SPARSE = ("sparse tensors are not there; keep positions and values as tensors, and combine them "
            "with index_add, scatter_add or functional.embedding_bag")
@@ -179,7 +179,7 @@ class _Finder(MetaPathFinder, Loader):
         if name in REFUSED:
             kind = CalledModule if name in CALLED else RefusedModule
             return kind(spec.name, REFUSED[name])
-        return OtherName(spec.name, f"lazyten.{SAME[name]}")
+        return OtherName(spec.name, f"lazyten.{SAME[name]}".rstrip("."))
 
     def exec_module(self, module: ModuleType) -> None:
         """There is nothing to run."""

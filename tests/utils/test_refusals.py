@@ -55,3 +55,9 @@ def test_assert_is_a_function_too() -> None:
     lt._assert(lt.ones(()) > 0, "positive")
     with pytest.raises(AssertionError, match="positive"):
         lt._assert(lt.ones(()) < 0, "positive")
+
+
+def test_other_names_of_modules_are_there() -> None:
+    from lazyten.functional import einsum
+    assert einsum is lt.einsum
+    assert lt.jit.annotations.List is not None
