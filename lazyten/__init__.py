@@ -15,6 +15,7 @@ from lazyten import nn as nn
 from lazyten.autograd.checkpointing import checkpoint as checkpoint
 from lazyten.execution.launch_dump import dump_kernels as dump_kernels
 from lazyten.frontend.arguments import takes_tensors as _takes_tensors
+from lazyten.frontend.array_functions import _assert as _assert
 from lazyten.frontend.array_functions import atleast_1d as atleast_1d
 from lazyten.frontend.array_functions import atleast_2d as atleast_2d
 from lazyten.frontend.array_functions import atleast_3d as atleast_3d
@@ -54,6 +55,7 @@ from lazyten.frontend.core.mixed_precision import autocast as autocast
 from lazyten.frontend.core.mixed_precision import is_autocast_enabled as is_autocast_enabled
 from lazyten.frontend.core.printing import set_printoptions as set_printoptions
 from lazyten.frontend.core.size import Size as Size
+from lazyten.frontend.foreach import each as _each
 from lazyten.frontend.functions import arange as arange
 from lazyten.frontend.functions import broadcast_tensors as broadcast_tensors
 from lazyten.frontend.functions import bucketize as bucketize
@@ -413,6 +415,8 @@ def __getattr__(name: str) -> _typing.Any:
         return _takes_tensors(_TWINS[name])
     if name in _IN_PLACE:
         return _takes_tensors(getattr(Tensor, name))
+    if (of_each := _each(name)) is not None:
+        return of_each
     return _elsewhere(name)
 
 

@@ -22,6 +22,7 @@ from lazyten.storage.placement import Device, gpu
 from lazyten.support.errors import DeviceError, OutOfMemoryError
 
 __getattr__ = _later("lazyten.cuda")
+_initialized = False  # what programs look at before they save the random state of each GPU
 __all__ = [
     "OutOfMemoryError",
     "amp",

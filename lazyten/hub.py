@@ -1,5 +1,9 @@
-"""`lt.hub`: PyTorch's downloads of models and their code, which lazyten refuses."""
+"""`lt.hub`: PyTorch's downloads of models and their code, which lazyten refuses; what programs
+import beside them is there."""
 from __future__ import annotations
+
+import re
+from urllib.parse import urlparse as urlparse
 
 from lazyten.pytorch.refusals import refused
 
@@ -8,3 +12,5 @@ globals().update(refused(
     "yourself, and read them with lazyten.load_safetensors(path)",
     "download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url",
     "set_dir"))
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
+"""The digits of a checksum in the name of a file of weights, such as `net-1f2e3d4c.pth`."""

@@ -6,6 +6,7 @@ seem to depend on the cotangent. So they are made when that is known, after the 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from types import CellType
@@ -51,8 +52,10 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     all other leaves that the function uses. Random numbers are the same both times, and buffers of
     modules are written to both times, as in PyTorch; sums may differ by rounding, so that a
     comparison of all but equal sums may turn out otherwise. The function gives a tensor, or a
-    tuple, list or dict of them. PyTorch's options (OPTIONS) are taken and change nothing.
+    tuple, list or dict of them. PyTorch's options (OPTIONS) are taken and change nothing; of the
+    two contexts that `context_fn()` gives the first is entered for the call.
     """
+    contexts = kwargs.pop("context_fn", None)
     kwargs = {name: value for name, value in kwargs.items() if name not in OPTIONS}
     if not callable(function):
         raise ArgumentError(f"checkpoint of {function!r:.40}: give the function, and then its "
@@ -61,7 +64,8 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     buffers = _buffers(function)
     known = bool(buffers) and tracing.current() is None  # a trace cannot go back to numbers
     before, versions = get_rng_state() if known else None, [b._storage.version for b in buffers]
-    result = _mapped(function(*args, **kwargs), inputs)
+    with nullcontext() if contexts is None else contexts()[0]:
+        result = _mapped(function(*args, **kwargs), inputs)
     if [b._storage.version for b in buffers] != versions:
         _called_again(result, partial(function, *args, **kwargs), before)
     return result

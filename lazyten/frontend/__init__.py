@@ -10,6 +10,7 @@ Files, in reading order:
 - functions.py: The functions of `lazyten` itself: making tensors, joining them, and choosing
   between them.
 - array_functions.py: Functions of `lazyten` that arrange, pair and fill tensors, made of others.
+- foreach.py: `lt._foreach_add_(tensors, ..)` and the like: a method of each of several tensors.
 - calculus.py: Integrals and derivatives of functions whose values at some points are given.
 - view_copies.py: Views as copies, under PyTorch's names: `lt.expand_copy(x, ..)` is a tensor of
   its own with what x.expand(..) shows. And what is written where a view would show it, in a copy.

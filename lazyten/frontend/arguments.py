@@ -49,6 +49,7 @@ def checks_tensors(function: Callable[P, R]) -> Callable[P, R]:
     takes_out = "out" in positional or "out" in named
     aliases = aliases_of(function)
     number_first = operation in NUMBER_FIRST
+    in_order = getattr(function, "in_order", None)
 
     @wraps(function)
     def checked(*args: Any, **kwargs: Any) -> R:
@@ -60,6 +61,8 @@ def checks_tensors(function: Callable[P, R]) -> Callable[P, R]:
                 args = (kwargs.pop("input"), *args)
             if several in kwargs:
                 args = (*args, kwargs.pop(several))
+        if in_order is not None and len(args) > 3:
+            args, kwargs = in_order(args, kwargs)
         if number_first and len(args) == 2 and isinstance(args[0], bool | int | float):
             args = (_beside(args[0], args[1]), args[1])
         first: Tensor | None = None

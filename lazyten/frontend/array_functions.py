@@ -34,6 +34,12 @@ def is_tensor(x: object) -> bool:
     return isinstance(x, Tensor)
 
 
+def _assert(condition: object, message: str) -> None:
+    """AssertionError with this message unless the condition is true: Python's `assert`, as a
+    function. (A condition that is a tensor of one element is computed for it.)"""
+    assert condition, message
+
+
 @takes_tensors
 def numel(input: Tensor) -> int:
     """How many elements there are."""

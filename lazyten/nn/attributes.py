@@ -230,6 +230,17 @@ class Attributes:
             found = below
         return found
 
+    def set_submodule(self, target: str, module: Any, strict: bool = False) -> None:
+        """Put a module in the place of a dotted name. strict: there must be one already."""
+        path, _, name = target.rpartition(".")
+        _check_name(name, f"set_submodule({target!r})")
+        if strict:
+            self.get_submodule(target)
+        if not isinstance(module, Attributes):
+            raise DTypeError(f"set_submodule({target!r}): {type(module).__name__} {module!r:.40} "
+                             f"is not a Module; give a layer or a model")
+        setattr(self.get_submodule(path), name, module)
+
     def get_parameter(self, target: str) -> Parameter:
         """The parameter of a dotted name. ModuleAttributeError if there is none."""
         found: Parameter = self._get("_parameters", target, "get_parameter")

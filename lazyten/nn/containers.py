@@ -63,12 +63,12 @@ class _Numbered(Module):
         del kept[index]
         self._renumber(kept)
 
-    def append(self, module: Module) -> Self:
+    def append(self, module: Any) -> Self:
         """One more at the end; gives this container."""
         self._put(str(len(self)), module)
         return self
 
-    def extend(self, modules: Iterable[Module]) -> Self:
+    def extend(self, modules: Iterable[Any]) -> Self:
         """More at the end; gives this container."""
         if not isinstance(modules, Iterable):
             raise DTypeError(f"{self._name()}.extend: {type(modules).__name__} {modules!r:.40} is "
@@ -77,7 +77,7 @@ class _Numbered(Module):
             self.append(module)
         return self
 
-    def __iadd__(self, modules: Iterable[Module]) -> Self:
+    def __iadd__(self, modules: Iterable[Any]) -> Self:
         return self.extend(modules)
 
     def _inserted(self, index: int, module: Any) -> None:
@@ -153,9 +153,13 @@ def _times(times: int) -> int:
 
 class ModuleList(_Numbered):
     """Modules in a list, which takes them for its own: a Python list would hide their parameters.
-    It has no forward()."""
+    None stands for one that is left out. It has no forward()."""
 
-    def __init__(self, modules: Iterable[Module] | None = None) -> None:
+    def _check(self, name: str, module: Any) -> None:
+        if module is not None:
+            super()._check(name, module)
+
+    def __init__(self, modules: Iterable[Module | None] | None = None) -> None:
         super().__init__()
         if modules is not None:
             self.extend(modules)
@@ -171,11 +175,11 @@ class ModuleList(_Numbered):
             return type(self)(self._items()[index])
         return self._items()[position(index, len(self), self._name())]
 
-    def insert(self, index: int, module: Module) -> None:
+    def insert(self, index: int, module: Module | None) -> None:
         """One more before number `index`."""
         self._inserted(index, module)
 
-    def __add__(self, other: Iterable[Module]) -> ModuleList:
+    def __add__(self, other: Iterable[Any]) -> ModuleList:
         return ModuleList([*self, *other])
 
     def __repr__(self) -> str:

@@ -203,6 +203,19 @@ class Module(StateMethods):
         """All parameters and buffers on an NVIDIA GPU; gives this module."""
         return self.to(gpu(device))
 
+    def to_empty(self, *, device: str | None, recurse: bool = True) -> Self:
+        """All parameters and buffers on a device, with values that do not matter: here, the same.
+        """
+        return self.to(device=device) if recurse else self
+
+    def share_memory(self) -> Self:
+        """This module, for programs that go on to start processes; each has its own copy then."""
+        return self
+
+    def compile(self, *args: Any, **options: Any) -> None:
+        """Nothing: what a module computes is compiled as it is. (`lt.jit` makes a whole step one
+        call.)"""
+
     # ---- printing --------------------------------------------------------------------------------
 
     def extra_repr(self) -> str:

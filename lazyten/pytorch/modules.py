@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from lazyten.pytorch.names import no_attribute
-from lazyten.pytorch.refusals import Refused
+from lazyten.pytorch.refusals import Refused, unchanged
 from lazyten.support.forking import undivided
 
 
@@ -47,9 +47,9 @@ SAME: dict[str, str] = {
         transformer upsampling""", "nn"), "nn.modules.utils": "nn.tuples",
     "nn.utils.stateless": "func", "autograd.profiler": "profiler",
     **_below("optim", """adadelta adagrad adamax adamw asgd nadam radam rmsprop rprop sgd"""),
-    "serialization": "frontend.saving", "utils.data._utils": "utils.data",
+    "functional": "", "serialization": "frontend.saving", "utils.data._utils": "utils.data",
 }
-"""A module, by its name below `lazyten`, to that which has its names."""
+"""A module, by its name below `lazyten`, to that which has its names ('': `lazyten` itself)."""
 
 _SPARSE = ("sparse tensors are not there; keep positions and values as tensors, and combine them "
            "with index_add, scatter_add or functional.embedding_bag")
@@ -61,6 +61,8 @@ _INTEGERS = ("lazyten has lazyten.quantize(model) for integers of 8 and 4 bits, 
              "convert() in lazyten.quantization (docs/quantization.md)")
 _PROCESSES = ("mpiexec starts processes, and ends them all with one; they work together by "
               "lazyten.distributed's collectives (docs/distributed.md)")
+_COLLECTIVES = ("lazyten.distributed.functional has collectives that give tensors, with gradients "
+                "(docs/distributed.md)")
 _NATIVE = "lazyten compiles its kernels itself; write the function in Python, of its operations"
 REFUSED: dict[str, str] = {
     "ao": _INTEGERS, "ao.quantization": _INTEGERS,
@@ -72,6 +74,7 @@ REFUSED: dict[str, str] = {
                        "what x needs",
     "distributed.algorithms": _PROCESSES, "distributed.elastic": _PROCESSES,
     "distributed.rpc": _PROCESSES,
+    **dict.fromkeys(("distributed.nn", "distributed.nn.functional"), _COLLECTIVES),
     "export": _GRAPHS, "fx": _GRAPHS,
     "nested": "sequences of different lengths are padded: nn.utils.rnn.pad_sequence and "
               "pack_padded_sequence",
@@ -84,6 +87,8 @@ REFUSED: dict[str, str] = {
                        "lazyten.load_safetensors(path)",
 }
 """A module that is refused, by its name below `lazyten`, and why, with what to use instead."""
+MARKS = frozenset({"fx.wrap"})
+"""Names in refused modules that only mark functions where programs define them."""
 METHODS: dict[str, str] = {
     **dict.fromkeys(("det", "matrix_exp", "slogdet"), "linalg"), "logdet": "linalg.solving",
     **dict.fromkeys(("cholesky_inverse", "cholesky_solve"), "linalg.triangles"),
@@ -128,10 +133,11 @@ class RefusedModule(ModuleType):
         super().__init__(name, reason)
         self.__dict__.update(_reason=reason, __path__=[])
 
-    def __getattr__(self, name: str) -> Refused:
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return Refused(f"{self.__name__.partition('.')[2]}.{name}", self._reason)
+        whole = f"{self.__name__.partition('.')[2]}.{name}"
+        return unchanged if whole in MARKS else Refused(whole, self._reason)
 
 
 class CalledModule(RefusedModule):
@@ -173,7 +179,7 @@ class _Finder(MetaPathFinder, Loader):
         if name in REFUSED:
             kind = CalledModule if name in CALLED else RefusedModule
             return kind(spec.name, REFUSED[name])
-        return OtherName(spec.name, f"lazyten.{SAME[name]}")
+        return OtherName(spec.name, f"lazyten.{SAME[name]}".rstrip("."))
 
     def exec_module(self, module: ModuleType) -> None:
         """There is nothing to run."""

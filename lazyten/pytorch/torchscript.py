@@ -105,6 +105,7 @@ class TorchScript:
     ScriptFunction = RecursiveScriptModule = TopLevelTracedModule = TracedModule = Compiled
     TracerWarning = ScriptWarning = TracerWarning
     TracingCheckError = Error
+    annotations = typing  # PyTorch's module of this name hands on what typing has
 
     @staticmethod
     def script(obj: T, *args: Any, **options: Any) -> T:

@@ -4,6 +4,8 @@ Files, in reading order:
 
 - checkpoint.py: `checkpoint`, `checkpoint_sequential`: activations that are computed again rather
   than kept.
+- _pytree.py: nested containers as lists of leaves.
+- _foreach_utils.py: groups of tensors that are alike.
 - tensorboard.py: PyTorch's writer for TensorBoard, which is refused.
 
 The room data/ has data sets and loaders: `lazyten.utils.data`.
@@ -11,7 +13,7 @@ The room data/ has data sets and loaders: `lazyten.utils.data`.
 from __future__ import annotations
 
 from lazyten.pytorch.modules import later as _later
-from lazyten.utils import checkpoint, data, tensorboard
+from lazyten.utils import _foreach_utils, _pytree, checkpoint, data, tensorboard
 
 __getattr__ = _later("lazyten.utils")
-__all__ = ["checkpoint", "data", "tensorboard"]
+__all__ = ["_foreach_utils", "_pytree", "checkpoint", "data", "tensorboard"]

@@ -144,6 +144,20 @@ def test_hooks_of_gradients_run_in_jitted_functions_and_twice_differentiated() -
     assert [call(x).tolist(), call(x + 1).tolist()] == [[4800.0], [9600.0]]
 
 
+def test_a_list_of_modules_may_leave_some_out() -> None:
+    net = nn.ModuleList([nn.Linear(2, 3), None])
+    net.append(None)
+    net[0] = None
+    net.insert(0, nn.Linear(3, 1))
+    del net[1]
+    assert len(net) == 3 and net[1] is None and list(net.state_dict()) == ["0.weight", "0.bias"]
+    assert repr(net).endswith("(1-2): 2 x None\n)")
+    assert list(net.to(lt.float64).children()) == [net[0]]
+    with pytest.raises(lt.DTypeError, match="item 3 is int, not a Module"):
+        net.append(3)
+
+
+
 def test_changing_a_container_in_a_jitted_function_is_refused() -> None:
     net = nn.ModuleList([nn.ReLU()])
     for change in (lambda: net.append(nn.ReLU()), lambda: net.pop(), lambda: net.insert(0, net[0]),

@@ -105,3 +105,17 @@ def test_what_out_cannot_hold_is_refused() -> None:
         lt.zeros(2, layout="sparse")  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="nonsense"):
         lt.zeros(2, nonsense=1)  # type: ignore[call-arg]
+
+
+@pytest.mark.filterwarnings("ignore:This overload of")
+@pytest.mark.parametrize("call", [
+    lambda T, x: x.clone().addcmul_(2, x, x), lambda T, x: x.addcdiv(0.5, x, x + 1),
+    lambda T, x: T.addcmul(x, 2, x, x), lambda T, x: T.addcmul(x, x, x, value=2),
+    lambda T, x: T.addmm(2, T.ones(2, 2), 3, x, x.T), lambda T, x: T.addmm(2, x[:, :2], x, x.T),
+    lambda T, x: T.ones(2, 2).addmm_(2, 3, x, x.T), lambda T, x: T.addmv(2, x[:, 0], 3, x, x[0]),
+    lambda T, x: T.addr(2, x, 3, x[:, 0], x[0]),
+    lambda T, x: x[:, :2].addbmm(2, x[None], x.T[None]),
+    lambda T, x: T.baddbmm(0.5, T.ones(1, 2, 2), 3, x[None], x.T[None])])
+def test_numbers_may_stand_among_tensors(call: Callable[[Any, Any], Any]) -> None:
+    ours, theirs = both(call)
+    assert ours == theirs

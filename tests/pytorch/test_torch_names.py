@@ -22,7 +22,7 @@ def test_a_module_has_pytorchs_names_at_pytorchs_place(name: str) -> None:
               and getattr(value, "__module__", None) == theirs.__name__}
     shared = {n for n in public if hasattr(ours, n)}
     assert shared or not public or name == "utils.data._utils"
-    home = importlib.import_module(f"lazyten.{modules.SAME[name]}")
+    home = importlib.import_module(f"lazyten.{modules.SAME[name]}".rstrip("."))
     assert all(getattr(ours, n) is getattr(home, n) for n in shared)
     parent, _, last = name.rpartition(".")
     owner = importlib.import_module(f"lazyten.{parent}" if parent else "lazyten")

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lazyten as lt
+from lazyten.frontend.recorded import lookup
 
 torch = pytest.importorskip("torch")
 
@@ -85,6 +86,33 @@ def test_view_is_refused_where_torch_refuses_it(shape: tuple[int, ...], move: Ca
         if shape[0] != 1:  # expanded elements cannot be written
             found += 1
             assert ours.sum().item() == ours.numel()
+
+
+# ---- lists as indices ----------------------------------------------------------------------------
+
+LISTS: dict[str, Callable[[Any], Any]] = {
+    "lists": lambda T: [[0, 2], [1, 3]], "tensors": lambda T: [T.tensor([0, 2]), T.tensor([1, 3])],
+    "a tensor and a number": lambda T: [T.tensor([0, 2]), 1], "a slice": lambda T: [slice(1), [0]],
+    "numbers as tensors": lambda T: [T.tensor(2), T.tensor(1)], "dots": lambda T: [..., [1, 3]],
+    "none": lambda T: [None, T.tensor([1])], "a mask": lambda T: [T.tensor([True, False, True])],
+    "numbers": lambda T: [2, 0], "bools": lambda T: [True, False, True], "nothing": lambda T: [],
+    "one list": lambda T: [[2, 0]], "32 rows": lambda T: [[1, 2]] * 32}
+
+
+@pytest.mark.filterwarnings("ignore:Using a non-tuple sequence", "ignore:index at")
+@pytest.mark.parametrize("name", LISTS)
+def test_a_list_of_index_arrays_is_one_for_each_axis(name: str) -> None:
+    ours, theirs = lt.arange(12).reshape(3, 4), torch.arange(12).reshape(3, 4)
+    assert ours[LISTS[name](lt)].tolist() == theirs[LISTS[name](torch)].tolist()
+    ours[LISTS[name](lt)] = -1
+    theirs[LISTS[name](torch)] = -1
+    assert ours.tolist() == theirs.tolist()
+
+
+def test_a_list_of_index_arrays_warns() -> None:
+    lookup.forget()  # what is known is looked up, without another warning
+    with pytest.warns(UserWarning, match=r"test_torch_views.py.*write x\[a, b\] in"):
+        assert lt.arange(12).reshape(3, 4)[[[0, 2], [1, 3]]].tolist() == [1, 11]
 
 
 # ---- views of one storage, and writes through them -----------------------------------------------

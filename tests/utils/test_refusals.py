@@ -34,3 +34,30 @@ def test_the_rest_of_multiprocessing_is_pythons() -> None:
 def test_the_version_is_the_packages() -> None:
     assert lt.version.__version__ == lt.__version__
     assert lt.version.cuda is None and not lt.version.debug
+
+
+def test_marks_of_refused_modules_leave_functions_as_they_are() -> None:
+    @lt.fx.wrap
+    def double(x: int) -> int:
+        return 2 * x
+    assert double(2) == 4
+    with pytest.raises(NotImplementedError, match=r"^distributed\.nn\.all_gather: .*functional"):
+        lt.distributed.nn.all_gather(lt.ones(2))
+
+
+def test_what_programs_import_beside_downloads_is_there() -> None:
+    found = lt.hub.HASH_REGEX.search("net-1f2e3d4c.pth")
+    assert found is not None and found.group(1) == "1f2e3d4c"
+    assert lt.hub.urlparse("https://a.b/c.pth").path == "/c.pth"
+
+
+def test_assert_is_a_function_too() -> None:
+    lt._assert(lt.ones(()) > 0, "positive")
+    with pytest.raises(AssertionError, match="positive"):
+        lt._assert(lt.ones(()) < 0, "positive")
+
+
+def test_other_names_of_modules_are_there() -> None:
+    from lazyten.functional import einsum
+    assert einsum is lt.einsum
+    assert lt.jit.annotations.List is not None

@@ -30,6 +30,29 @@ class Layout:
 strided = Layout("strided")
 
 
+def numbers_among(*names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A decorator for a method of three tensors, which then takes numbers among them, too, in the
+    order of these names: `x.addcmul_(value, a, b)`, `addmm(beta, x, alpha, a, b)`, as programs
+    older than these arguments' names have it."""
+    def taking(method: Callable[P, R]) -> Callable[P, R]:
+        def in_order(args: tuple[Any, ...], kwargs: dict[str, Any]
+                     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+            numbers = [x for x in args if isinstance(x, int | float)]
+            if len(args) != 3 + len(numbers) or not 0 < len(numbers) <= len(names):
+                return args, kwargs
+            return tuple([x for x in args if not isinstance(x, int | float)]), \
+                {**dict(zip(names, numbers, strict=False)), **kwargs}
+
+        @wraps(method)
+        def ordered(*args: Any, **kwargs: Any) -> R:
+            if len(args) > 3:
+                args, kwargs = in_order(args, kwargs)
+            return method(*args, **kwargs)
+        ordered.__dict__["in_order"] = in_order
+        return cast(Callable[P, R], ordered)
+    return taking
+
+
 def parameters(function: Callable[..., object]) -> tuple[tuple[str, ...], tuple[str, ...], str]:
     """The names that may be given by position, those that may not, and of the parameter that takes
     several ('' if none does). (inspect.signature would take as long for all functions as a tenth of

@@ -1,6 +1,7 @@
 """Indexing, and parts along an axis."""
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Self, SupportsIndex, TypeVar
 
@@ -19,6 +20,7 @@ from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import scans, shapes
 from lazyten.storage import levels, tracing
 from lazyten.support.errors import ArgumentError, DTypeError, IndexingError, ShapeError
+from lazyten.support.location import user_location
 
 Tensor = TypeVar("Tensor", bound="IndexingMethods[Any]")
 
@@ -38,6 +40,8 @@ class IndexingMethods(TensorCore[Tensor]):
     __slots__ = ()
 
     def __getitem__(self, index: Any) -> Tensor:
+        if index.__class__ is list:
+            index = _by_axes(index)
         if _is_flag(index):
             wide: IndexingMethods[Tensor] = self.unsqueeze(0)
             return wide[self._mask(index)]
@@ -49,6 +53,8 @@ class IndexingMethods(TensorCore[Tensor]):
         return self._moved(*indexing.basic(index, self.shape))
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        if index.__class__ is list:
+            index = _by_axes(index)
         if _is_flag(index):
             self.unsqueeze(0)[self._mask(index)] = value
         elif _has_arrays(index) or _is_unread(index):
@@ -292,6 +298,19 @@ class IndexingMethods(TensorCore[Tensor]):
 
 
 # ---- kinds of entries ----------------------------------------------------------------------------
+
+def _by_axes(index: list[Any]) -> Any:
+    """A list as an index: of arrays, slices and the like one entry an axis, as if it were a tuple
+    (PyTorch's rule, for lists of fewer than 32); else it is one index array."""
+    if len(index) >= 32 or not any(
+            isinstance(e, Handle | Sequence | np.ndarray | slice) or e is None or e is Ellipsis
+            for e in index):
+        return index
+    warnings.warn(f"index at {user_location()}: a list of index arrays is taken as a tuple, one "
+                  f"for each axis, as PyTorch does; write x[a, b] in place of x[[a, b]], or "
+                  f"x[tensor([a, b])] for one index array", stacklevel=3)
+    return tuple(index)
+
 
 def _is_array(entry: Any) -> bool:
     return isinstance(entry, list | range | np.ndarray) or isinstance(entry, Handle) and bool(

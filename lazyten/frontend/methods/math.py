@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Self, cast
 
 from lazyten.frontend.core.functions import binary, combined, unary
 from lazyten.frontend.core.in_place import in_place
+from lazyten.frontend.core.keywords import numbers_among
 from lazyten.frontend.core.mixed_precision import WIDE, casting
 from lazyten.frontend.core.tensor_core import Tensor, TensorCore
 from lazyten.ir import dtype as dt
@@ -274,6 +275,7 @@ class MathMethods(TensorCore[Tensor]):
 
     lerp_ = in_place(lerp)
 
+    @numbers_among("value")
     def addcmul(self, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1) -> Tensor:
         """self + value * tensor1 * tensor2."""
         number = shapes.as_number(value, "addcmul", "value")
@@ -282,6 +284,7 @@ class MathMethods(TensorCore[Tensor]):
 
     addcmul_ = in_place(addcmul)
 
+    @numbers_among("value")
     def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1) -> Tensor:
         """self + value * tensor1 / tensor2."""
         number = shapes.as_number(value, "addcdiv", "value")

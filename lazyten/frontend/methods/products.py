@@ -7,6 +7,7 @@ from typing import Any, TypeVar, cast
 from lazyten.frontend.core.functions import combined
 from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.core.in_place import in_place
+from lazyten.frontend.core.keywords import numbers_among
 from lazyten.frontend.core.mixed_precision import LOW, casting
 from lazyten.frontend.core.tensor_core import TensorCore
 from lazyten.frontend.methods.views import ViewMethods
@@ -99,6 +100,7 @@ class ProductMethods(ViewMethods[Tensor]):
         return combined(self, "vdot", windows.matmul, other)
 
     @casting(LOW)
+    @numbers_among("beta", "alpha")
     def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor:
         """beta * self + alpha * (mat1 @ mat2), of matrices."""
         return _plus_product(self, mat1, mat2, "addmm", (2, 2), beta, alpha)
@@ -106,6 +108,7 @@ class ProductMethods(ViewMethods[Tensor]):
     addmm_ = in_place(addmm)
 
     @casting(LOW)
+    @numbers_among("beta", "alpha")
     def addmv(self, mat: Tensor, vec: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor:
         """beta * self + alpha * (mat @ vec)."""
         return _plus_product(self, mat, vec, "addmv", (2, 1), beta, alpha)
@@ -113,6 +116,7 @@ class ProductMethods(ViewMethods[Tensor]):
     addmv_ = in_place(addmv)
 
     @casting(LOW)
+    @numbers_among("beta", "alpha")
     def baddbmm(self, batch1: Tensor, batch2: Tensor, *, beta: Scalar = 1,
                 alpha: Scalar = 1) -> Tensor:
         """beta * self + alpha * (batch1 @ batch2), of batches of matrices."""
@@ -120,6 +124,7 @@ class ProductMethods(ViewMethods[Tensor]):
 
     baddbmm_ = in_place(baddbmm)
 
+    @numbers_among("beta", "alpha")
     def addr(self, vec1: Tensor, vec2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor:
         """beta * self + alpha * outer(vec1, vec2)."""
         left, right = self._tensor(vec1, "addr"), self._tensor(vec2, "addr")
@@ -131,6 +136,7 @@ class ProductMethods(ViewMethods[Tensor]):
 
     addr_ = in_place(addr)
 
+    @numbers_among("beta", "alpha")
     def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: Scalar = 1,
                alpha: Scalar = 1) -> Tensor:
         """beta * self + alpha * the sum of batch1 @ batch2 over the batch."""

@@ -105,7 +105,7 @@ def _node_of(value: Value) -> Node:
     requires_grad = value.keeps_graph or value.was_freed or value.leaf_number is not None
     if value.leaf_number is not None:
         node = make(Op.LEAF, node.dtype, (node,), value.leaf_number)
-    node = indexing.apply(value.moves, node)
+    node = indexing.apply(value.moves or (), node)  # None: a region, which the template is alone
     if value.detached and requires_grad:
         node = make(Op.DETACH, node.dtype, (node,))
     if not is_clean(node):

@@ -334,3 +334,22 @@ def test_numbers_of_numpy_that_change_are_looked_up_as_pythons(
         made.clear()
     assert max(counts[10:]) <= 2, counts
     assert lt.tensor(np.float64(2)).dtype is lt.float64
+
+
+def test_a_gradient_may_be_a_row_of_what_is_in_memory() -> None:
+    table = lt.arange(12.0).reshape(4, 3).contiguous().realize()
+
+    class Row(lt.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: lt.Tensor, number: int) -> lt.Tensor:
+            ctx.number = number
+            return x * 1
+
+        @staticmethod
+        def backward(ctx: Any, g: lt.Tensor) -> tuple[lt.Tensor, None]:
+            return table[ctx.number], None
+
+    for i in range(4):
+        x = lt.ones(3, requires_grad=True)
+        Row.apply(x, i).sum().backward()
+        assert x.grad is not None and x.grad.tolist() == [3.0 * i, 3.0 * i + 1, 3.0 * i + 2]
