@@ -16,7 +16,7 @@ from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, moved_or_made, toposort
 from lazyten.ir.numbers import Numbers, Skeleton, put_together
 from lazyten.ir.ops import Op
-from lazyten.support.errors import LazytenError
+from lazyten.support.errors import InternalError, LazytenError
 from lazyten.symbolic.formulas import Samples, Sizes
 
 LEAST_SEEN = 4
@@ -99,7 +99,7 @@ class Family:
         try:
             return numbers, put_together(self._skeleton, iter(numbers.integers),
                                          iter(numbers.floats), moved_or_made)
-        except LazytenError:
+        except (LazytenError, InternalError):  # moves that fit no shape there: rfft of odd lengths
             return None
 
     def _floats(self, turn: int) -> tuple[float, ...]:
