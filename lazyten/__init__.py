@@ -43,6 +43,12 @@ from lazyten.frontend.calculus import cumulative_trapezoid as cumulative_trapezo
 from lazyten.frontend.calculus import gradient as gradient
 from lazyten.frontend.calculus import trapezoid as trapezoid
 from lazyten.frontend.calculus import trapz as trapz
+from lazyten.frontend.complexes.making import complex as complex
+from lazyten.frontend.complexes.making import imag as imag
+from lazyten.frontend.complexes.making import polar as polar
+from lazyten.frontend.complexes.making import view_as_complex as view_as_complex
+from lazyten.frontend.complexes.making import view_as_real as view_as_real
+from lazyten.frontend.complexes.methods import WHERE_FORMS_ARE as _WHERE_FORMS_ARE
 from lazyten.frontend.core.in_place import TWINS as _TWINS
 from lazyten.frontend.core.keywords import Layout as _Layout
 from lazyten.frontend.core.keywords import strided as strided
@@ -158,6 +164,8 @@ from lazyten.frontend.view_copies import view_copy as view_copy
 from lazyten.ir.dtype import DType as DType
 from lazyten.ir.dtype import bfloat16 as bfloat16
 from lazyten.ir.dtype import bool_ as bool_
+from lazyten.ir.dtype import complex64 as complex64
+from lazyten.ir.dtype import complex128 as complex128
 from lazyten.ir.dtype import float8_e4m3fn as float8_e4m3fn
 from lazyten.ir.dtype import float8_e5m2 as float8_e5m2
 from lazyten.ir.dtype import float16 as float16
@@ -382,18 +390,20 @@ get_device, is_same_size, is_signed = Tensor.get_device, Tensor.is_same_size, Te
 is_conj, is_neg, put = Tensor.is_conj, Tensor.is_neg, Tensor.put
 clip, ger, moveaxis, swapdims = clamp, outer, movedim, swapaxes
 broadcast_to, conj_physical = Tensor.expand, conj
-resolve_conj, resolve_neg, unsafe_chunk = conj, conj, chunk
+resolve_conj, resolve_neg, unsafe_chunk = Tensor.resolve_conj, Tensor.resolve_neg, chunk
 unsafe_split, unsafe_split_with_sizes = split, split_with_sizes
 
 for _name, _value in list(globals().items()):  # so that lt.exp(1.0) says what it needs
     if getattr(Tensor, _name, None) is _value and callable(_value):
         globals()[_name] = _takes_tensors(_value)
 
+assert _WHERE_FORMS_ARE  # what complex tensors do is there once their methods are
 layout, memory_format = _Layout, _MemoryFormat
 range = _inclusive_range
 e, inf, nan, pi = _math.e, _math.inf, _math.nan, _math.pi
 newaxis = None
 half, float, double = float16, float32, float64
+cfloat, cdouble = complex64, complex128
 short, int, long = int16, int32, int64
 bool = bool_
 device, dtype = Device, DType

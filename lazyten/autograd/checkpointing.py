@@ -14,6 +14,7 @@ from typing import Any
 
 from lazyten.autodiff import hooks
 from lazyten.autodiff.gradient import vjp
+from lazyten.frontend.core.complex_forms import in_floats
 from lazyten.frontend.recorded.slots import recorded_in, templates_of
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
@@ -63,10 +64,11 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     inputs = _Inputs([x for x in flatten((args, kwargs))[0] if isinstance(x, Tensor)])
     buffers = _buffers(function)
     known = bool(buffers) and tracing.current() is None  # a trace cannot go back to numbers
-    before, versions = get_rng_state() if known else None, [b._storage.version for b in buffers]
+    versions = [in_floats(b)._storage.version for b in buffers]
+    before = get_rng_state() if known else None
     with nullcontext() if contexts is None else contexts()[0]:
         result = _mapped(function(*args, **kwargs), inputs)
-    if [b._storage.version for b in buffers] != versions:
+    if [in_floats(b)._storage.version for b in buffers] != versions:
         _called_again(result, partial(function, *args, **kwargs), before)
     return result
 

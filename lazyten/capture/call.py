@@ -12,6 +12,7 @@ import numpy as np
 from lazyten.capture.captured import signature
 from lazyten.capture.state.places import snapshot
 from lazyten.capture.state.surroundings import is_users
+from lazyten.frontend.complexes.tensors import ComplexTensor, of_parts
 from lazyten.frontend.setting_table import TRACED, trace_key
 from lazyten.frontend.tensor import Tensor
 from lazyten.storage import tracing
@@ -19,6 +20,7 @@ from lazyten.storage.storage import Storage
 from lazyten.support.errors import JitError
 from lazyten.support.trees import Branch, flatten, unflatten
 
+COMPLEX = "a complex tensor, of these pairs"
 MARKED = "a parameter with attributes"
 """Of a tensor in the key: it has attributes of the user's, which no captured call knows."""
 
@@ -40,12 +42,17 @@ class Call:
     def _take(self, leaves: Sequence[Any], flat: bool = False) -> bool:
         """Make the key; False if one of the leaves is a container. flat: none is taken for one."""
         self.tensors: list[Tensor] = []
+        self.complex: list[ComplexTensor] = []
         storages: list[Storage] = []
         has_leaf = False
         key: list[Hashable] = [*trace_key(), len(leaves), self.structure]
         assert len(key) == _BEFORE_LEAVES
         for x in leaves:
             if isinstance(x, Tensor):
+                if isinstance(x, ComplexTensor):
+                    self.complex.append(x)
+                    key.append(COMPLEX)
+                    x = x._parts
                 storage = x._storage
                 self.tensors.append(x)
                 storages.append(storage)
@@ -96,17 +103,24 @@ class Call:
                          tensors: Sequence[Tensor]) -> Any:
         """Call the function with other numbers, by their position among the leaves, and tensors.
         """
-        other = {id(mine): given for mine, given in zip(self.tensors, tensors, strict=True)}
+        other = self._others(tensors)
         given = [numbers.get(i, other.get(id(x), x)) for i, x in enumerate(self.leaves)]
         if self.structure is None:
             return function(*given)
         args, kwargs = unflatten(iter(given), self.structure)
         return function(*args, **kwargs)
 
+    def _others(self, tensors: Sequence[Tensor]) -> dict[int, Tensor]:
+        """By the id of an argument's tensor, the one that is to be in its place."""
+        other = {id(mine): given for mine, given in zip(self.tensors, tensors, strict=True)}
+        return other | {id(x): of_parts(other[id(x._parts)]) for x in self.complex}
+
     def apply(self, function: Callable[..., Any], tensors: Sequence[Tensor]) -> Any:
         """Call the function with other tensors in place of the arguments', which lists and dicts
         among these have meanwhile."""
-        other = {id(mine): given for mine, given in zip(self.tensors, tensors, strict=True)}
+        other = self._others(tensors)
+        back = {id(given): mine for mine in (*self.tensors, *self.complex)
+                for given in (other[id(mine)],)}
         args, kwargs = _exchanged((self.args, self.kwargs), other)
         before = flatten((args, kwargs))
         try:
@@ -116,8 +130,7 @@ class Call:
                 tracing.refused("a jitted function changes a list or dict that it was given, which "
                                 "a replay would not do: return the new values instead")
         finally:
-            _exchanged((args, kwargs), {id(given): mine for mine, given in zip(
-                self.tensors, tensors, strict=True)})
+            _exchanged((args, kwargs), back)
         return result
 
 

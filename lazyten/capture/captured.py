@@ -112,6 +112,7 @@ class TensorSpec:
     detached: bool = False
     leaf: bool = False
     same: TensorSource | None = None
+    is_complex: bool = False  # whether it is given as the complex tensor of what these are pairs
 
 
 @dataclass(frozen=True, slots=True)

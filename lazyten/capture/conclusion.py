@@ -20,6 +20,8 @@ from lazyten.capture.captured import (
 )
 from lazyten.capture.recording import Before, Recording
 from lazyten.capture.state.places import MISSING, Change, Place
+from lazyten.frontend.complexes.tensors import ComplexTensor
+from lazyten.frontend.core.complex_forms import in_floats
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node, toposort
 from lazyten.ir.ops import Op
@@ -81,14 +83,14 @@ def _means(capture: Recording, place: Place, before: object) -> Callable[[Any], 
     """What matters of a name that had tensors: not which ones, if nobody looked at them, and
     for a tensor that was read, if no other name, argument or gradient leads to its memory. None
     if they are to be the same."""
-    tensors = [x for x in flatten(before)[0] if isinstance(x, Tensor)]
+    tensors = [in_floats(x) for x in flatten(before)[0] if isinstance(x, Tensor)]
     if tensors and not any(x._storage in capture.before for x in tensors):
         return unread_signature
-    if not isinstance(before, Tensor):
+    if not isinstance(before, Tensor) or isinstance(before, ComplexTensor):
         return None
     storage = before._storage
     others = [x for x in (*capture.environment.values(), *capture.arguments)
-              if isinstance(x, Tensor) and x._storage is storage]
+              if isinstance(x, Tensor) and in_floats(x)._storage is storage]
     used = any(g.before is not None and g.before._storage is storage or g.tensor is before
                for g in capture.gradients.values())
     if len(others) > 1 or used or storage.leaf_id is not None:
@@ -122,6 +124,8 @@ def _conclude_source(capture: Recording, storage: Storage, before: Before) -> No
 
 
 def _spec(capture: Recording, tensor: Tensor, new: dict[Storage, int]) -> TensorSpec:
+    if isinstance(tensor, ComplexTensor):
+        return replace(_spec(capture, tensor._parts, new), is_complex=True)
     if id(tensor) in capture.numbers:
         return TensorSpec("same", 0, same=TensorSource(None, capture.numbers[id(tensor)]))
     storage, view = tensor._storage, (tensor._moves, tensor._detached)

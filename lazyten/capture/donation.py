@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter
 from typing import Any
 
+from lazyten.frontend.core.complex_forms import in_floats
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.module import Module
 from lazyten.storage.storage import Storage
@@ -42,7 +43,7 @@ class Donation:
         donated, kept = set[Storage](), set[Storage]()
         for place, value in given.items():
             (donated if place in self.places else kept).update(
-                x._storage for x in flatten(value)[0] if isinstance(x, Tensor))
+                in_floats(x)._storage for x in flatten(value)[0] if isinstance(x, Tensor))
         for both in donated & kept:
             raise JitError(f"a tensor of shape {both._node.shape} that is donated to jitted "
                            f"function {self.name}, or a view of it, is another argument of the "

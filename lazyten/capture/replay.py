@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection, Hashable, Iterable, Sequence
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
@@ -24,6 +25,7 @@ from lazyten.capture.state.environment import Environment
 from lazyten.execution.lineage import Lineage
 from lazyten.execution.realization import carry_out, realize
 from lazyten.execution.segment import Root, Segment
+from lazyten.frontend.complexes.tensors import of_parts
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node
 from lazyten.ir.ops import Op
@@ -225,6 +227,8 @@ class Replay:
 def _made(spec: TensorSpec, arguments: Sequence[Tensor], storages: Sequence[Storage],
           new: Sequence[Storage]) -> Tensor:
     """A tensor that a call gives."""
+    if spec.is_complex:
+        return of_parts(_made(replace(spec, is_complex=False), arguments, storages, new))
     if spec.same is not None:
         return spec.same.find(arguments)
     storage = (new if spec.kind == "new" else storages)[spec.number]

@@ -10,11 +10,12 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
+from lazyten.frontend.core.complex_forms import in_complex
 from lazyten.frontend.core.keywords import aliases_of, parameters, renamed
 from lazyten.frontend.recorded.lookup import gives_tensors, recorded
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
-from lazyten.support.errors import ArgumentError, DTypeError, GradientError
+from lazyten.support.errors import ArgumentError, ComplexError, DTypeError, GradientError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -82,7 +83,15 @@ def checks_tensors(function: Callable[P, R]) -> Callable[P, R]:
         result = function(*args, **kwargs)
         return result if out is None else cast(R, written(result, out, operation))
 
-    return cast(Callable[P, R], checked)
+    @wraps(function)
+    def done(*args: Any, **kwargs: Any) -> R:
+        try:
+            return checked(*args, **kwargs)
+        except ComplexError:
+            pass
+        return cast(R, in_complex(function, args, kwargs))
+
+    return cast(Callable[P, R], checked if gives_tensors(function) else done)
 
 
 def takes_out(function: Callable[P, R]) -> Callable[P, R]:

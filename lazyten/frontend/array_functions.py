@@ -218,7 +218,7 @@ def constant_pad_nd(input: Tensor, pad: Sequence[int], value: Scalar = 0) -> Ten
 
 @takes_tensors
 def real(input: Tensor) -> Tensor:
-    """The tensor itself: there are no complex numbers."""
+    """The real parts of a complex tensor; a real tensor itself."""
     return input
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from lazyten.diagnostics.explanation import explain_storages
 from lazyten.execution import realization as _realization
 from lazyten.frontend.arguments import takes_out, takes_tensors
+from lazyten.frontend.core.complex_forms import in_floats
 from lazyten.frontend.core.keywords import making
 from lazyten.frontend.core.mixed_precision import LOW, casting
 from lazyten.frontend.recorded.lookup import recorded
@@ -385,9 +386,9 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False,
 
 def realize(*tensors: Tensor) -> None:
     """Compute several tensors at once: what they share is computed once."""
-    _realization.realize([t._storage for t in _tensors(tensors, "realize")])
+    _realization.realize([in_floats(t)._storage for t in _tensors(tensors, "realize")])
 
 
 def explain(*tensors: Tensor) -> str:
     """Why each value of the computation of these tensors would be stored, kernel by kernel."""
-    return explain_storages([t._storage for t in _tensors(tensors, "explain")])
+    return explain_storages([in_floats(t)._storage for t in _tensors(tensors, "explain")])

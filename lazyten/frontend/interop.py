@@ -6,15 +6,17 @@ from typing import Any
 
 import numpy as np
 
+from lazyten.frontend.core.complex_forms import or_in_complex
 from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.ir import dtype as dt
 from lazyten.storage import tracing
 from lazyten.storage.placement import default_device, placed
-from lazyten.support.errors import ArgumentError, DTypeError
+from lazyten.support.errors import ArgumentError, ComplexError, DTypeError
 
 Array = np.ndarray[Any, Any]
 
 
+@or_in_complex
 def from_numpy(array: Array) -> Tensor:
     """A tensor that shares the memory of a NumPy array: what is written to one shows in the other.
 
@@ -27,6 +29,7 @@ def from_numpy(array: Array) -> Tensor:
     return _sharing(array, default_device())
 
 
+@or_in_complex
 def as_tensor(data: Any, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
     """`data` as a tensor, with as little copied as can be: itself if it is a tensor of this dtype
     on this device; sharing its memory if it is an array of this dtype; otherwise a new tensor."""
@@ -36,6 +39,8 @@ def as_tensor(data: Any, dtype: DTypeLike | None = None, device: str | None = No
     if isinstance(data, np.generic) or not hasattr(data, "__array__"):
         return Tensor._copy_of(data, dtype, where)
     array = np.asarray(data)
+    if array.dtype.kind == "c":
+        raise ComplexError
     if dtype is not None and dt.from_numpy(array.dtype) is not dt.as_dtype(dtype):
         return Tensor._copy_of(array, dtype, where)
     return _sharing(array, where)
@@ -44,6 +49,7 @@ def as_tensor(data: Any, dtype: DTypeLike | None = None, device: str | None = No
 asarray = as_tensor
 
 
+@or_in_complex
 def from_dlpack(data: Any) -> Tensor:
     """A tensor that shares the memory of what another library gives by DLPack, on a CPU."""
     try:
@@ -55,6 +61,7 @@ def from_dlpack(data: Any) -> Tensor:
     return _sharing(array, default_device())
 
 
+@or_in_complex
 def frombuffer(buffer: Any, *, dtype: DTypeLike, count: int = -1, offset: int = 0,
                requires_grad: bool = False) -> Tensor:
     """A tensor of one axis that shares the memory of `buffer`, such as a bytearray or a memoryview:
@@ -89,5 +96,5 @@ def _sharing(array: Array, device: str) -> Tensor:
     elif result._storage.share(straight) and not array.flags.writeable:
         warnings.warn(f"an array of shape {array.shape} is read-only, so the tensor that shares "
                       f"its memory cannot be written; tensor() makes a copy that can",
-                      UserWarning, stacklevel=3)
+                      UserWarning, stacklevel=4)
     return result.permute([order.index(axis) for axis in range(array.ndim)])

@@ -19,7 +19,7 @@ from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import shapes
 from lazyten.random import Generator, distributions
 from lazyten.storage.placement import placed
-from lazyten.support.errors import ArgumentError, DTypeError
+from lazyten.support.errors import ArgumentError, ComplexError, DTypeError
 
 
 def _type(dtype: DTypeLike | None, default: DType) -> DType:
@@ -30,6 +30,8 @@ def _floats(draw: Callable[[Shape, DType, str, Generator | None], Node], name: s
             size: Sequence[Any], dtype: DTypeLike | None, device: str | None,
             generator: Generator | None, requires_grad: bool) -> Tensor:
     kind = _type(dtype, dt.default_float)
+    if kind.is_complex:
+        raise ComplexError
     if kind.kind != "f":
         raise DTypeError(f"{name}: {kind.name} is no float type with arithmetic; use randint for "
                          f"integers, and convert to 8-bit floats afterwards")

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from lazyten.frontend.functions import tensor
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir import ops
@@ -27,7 +28,8 @@ except ImportError:
 _NAMES = {"BOOL": dt.bool_, "I8": dt.int8, "I16": dt.int16, "I32": dt.int32, "I64": dt.int64,
           "U8": dt.uint8, "U16": dt.uint16, "U32": dt.uint32, "U64": dt.uint64,
           "F8_E4M3": dt.float8_e4m3fn, "F8_E5M2": dt.float8_e5m2,
-          "F16": dt.float16, "BF16": dt.bfloat16, "F32": dt.float32, "F64": dt.float64}
+          "F16": dt.float16, "BF16": dt.bfloat16, "F32": dt.float32, "F64": dt.float64,
+          "C64": dt.complex64}
 
 
 def _library() -> ModuleType:
@@ -51,6 +53,9 @@ def packed(tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None
     entries: dict[str, Any] = {}
     kept = []  # the library reads the memory, so it must live until then
     for name, t in tensors.items():
+        if t.dtype is dt.complex128:
+            raise DTypeError(f"saving {name} of complex128: a file has no such type; save "
+                             f"view_as_real(x), or x.to(lt.complex64)")
         stored = np.ascontiguousarray(ops.encode(t.detach()._values(), t.dtype))
         kept.append(stored)
         entries[name] = library.TensorSpec(dtype=t.dtype.name, shape=list(t.shape),
@@ -118,7 +123,7 @@ def unpacked(content: bytes, operation: str, source: str, device: str | None) ->
             raise DTypeError(f"{operation}: {name} in {source} is of type {entry['dtype']}, "
                              f"which lazyten has not; it has {', '.join(_NAMES)}")
         stored = np.frombuffer(bytes(entry["data"]), dtype.numpy).reshape(entry["shape"])
-        tensors[name] = Tensor._copy_of(ops.decode(stored, dtype), dtype, device)
+        tensors[name] = tensor(ops.decode(stored, dtype), dtype, device)
     return tensors
 
 

@@ -19,7 +19,8 @@ Scalar = bool | int | float
 class DType:
     """One element type. Compared with `is`.
 
-    kind: 'b' bool, 'i' signed, 'u' unsigned, 'f' float, 's' a float that is only stored.
+    kind: 'b' bool, 'i' signed, 'u' unsigned, 'f' float, 's' a float that is only stored, 'c'
+    complex: of tensors alone, no node has it (frontend/complexes/).
     numpy: the NumPy type whose bytes a buffer of this type holds (uint16 for bfloat16).
     compute: the NumPy type that the reference semantics computes in (float32 for narrower floats,
     whose results are then rounded to nearest even).
@@ -47,8 +48,12 @@ class DType:
 
     @property
     def is_complex(self) -> bool:
-        """There are no complex numbers."""
-        return False
+        return self.kind == "c"
+
+    @property
+    def component(self) -> DType:
+        """The type of the two parts of a complex type; itself of any other."""
+        return _COMPONENT.get(self, self)
 
     @property
     def is_signed(self) -> bool:
@@ -131,12 +136,19 @@ bfloat16 = _make("bfloat16", "f", 16, "uint16", "float32")
 float32 = _make("float32", "f", 32, "float32")
 float64 = _make("float64", "f", 64, "float64")
 
+complex64 = _make("complex64", "c", 64, "complex64")
+complex128 = _make("complex128", "c", 128, "complex128")
+COMPLEX: dict[DType, DType] = {float32: complex64, float64: complex128}
+"""The complex types by that of their parts."""
+_COMPONENT = {whole: part for part, whole in COMPLEX.items()}
+
 INDEX = int64
 """The type of index arithmetic inside kernels."""
 
 ALL: tuple[DType, ...] = (bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
                           float8_e4m3fn, float8_e5m2, float16, bfloat16, float32, float64)
 BY_NAME: dict[str, DType] = {d.name: d for d in ALL}
+"""What nodes and memory are of; complex tensors are pairs of floats there."""
 ARITHMETIC: tuple[DType, ...] = tuple(d for d in ALL if not d.is_stored)
 FLOATS: tuple[DType, ...] = tuple(d for d in ARITHMETIC if d.is_float)
 INTS: tuple[DType, ...] = tuple(d for d in ALL if d.is_int)
@@ -153,7 +165,8 @@ def from_numpy(dtype: np.dtype[np.generic] | type | str) -> DType:
     kind = np.dtype(dtype)
     found = _by_numpy.get(kind)
     if found is None:
-        found = BY_NAME.get(kind.name)
+        found = BY_NAME.get(kind.name) or next(
+            (d for d in COMPLEX.values() if d.numpy == kind), None)
         if found is not None:
             _by_numpy[kind] = found
     if found is None:
@@ -177,6 +190,8 @@ def as_dtype(dtype: DType | str | type | np.dtype[np.generic]) -> DType:
         return default_int
     if dtype is float:
         return default_float
+    if dtype is complex:
+        return complex_of(default_float)
     if isinstance(dtype, str) and dtype in BY_NAME:
         return BY_NAME[dtype]
     try:
@@ -186,18 +201,25 @@ def as_dtype(dtype: DType | str | type | np.dtype[np.generic]) -> DType:
                          f"{', '.join(BY_NAME)}") from None
 
 
-def of_scalar(value: Scalar) -> DType:
+def complex_of(part: DType) -> DType:
+    """The complex type whose parts are of a type, or hold what is: complex64, or complex128."""
+    return complex128 if part.component is float64 else complex64
+
+
+def of_scalar(value: Scalar | complex) -> DType:
     """The element type that a Python scalar makes when nothing else decides."""
+    if isinstance(value, complex):
+        return complex_of(default_float)
     if isinstance(value, bool):
         return bool_
     return default_int if isinstance(value, int) else default_float
 
 
-_CATEGORY = {"b": 0, "i": 1, "u": 1, "f": 2, "s": 2}
+_CATEGORY = {"b": 0, "i": 1, "u": 1, "f": 2, "s": 2, "c": 3}
 
 
 def category(dtype: DType) -> int:
-    """0 for bool, 1 for integers, 2 for floats."""
+    """0 for bool, 1 for integers, 2 for floats, 3 for complex numbers."""
     return _CATEGORY[dtype.kind]
 
 
@@ -214,6 +236,9 @@ def promote(a: DType, b: DType) -> DType:
     if a.is_stored or b.is_stored:
         raise DTypeError(f"{a.name} and {b.name} have no common type: 8-bit floats only store "
                          f"numbers; convert first, for example with .float()")
+    if a.is_complex or b.is_complex:
+        wide = float64 in (a.component, b.component)
+        return complex128 if wide else complex64
     if category(a) != category(b):
         return a if category(a) > category(b) else b
     if a.is_float:

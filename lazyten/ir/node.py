@@ -17,7 +17,7 @@ from lazyten.ir import dtype as dt
 from lazyten.ir import movement
 from lazyten.ir.dtype import DType, Scalar
 from lazyten.ir.ops import COMBINERS, IDENTITY_OPS, LOOP_ONLY, MOVEMENT, SPECS, Op
-from lazyten.support.errors import DTypeError, InternalError
+from lazyten.support.errors import ComplexError, DTypeError, InternalError
 from lazyten.support.location import Location, Place, located, user_place
 
 Shape = tuple[int, ...]
@@ -179,6 +179,8 @@ def _bits(value: Scalar) -> Hashable:
 
 
 def _shape_of(op: Op, dtype: DType, src: tuple[Node, ...], arg: Any) -> Shape:
+    if dtype.kind == "c":
+        raise ComplexError
     if op in MOVEMENT:
         return movement.out_shape(op, src[0].shape, arg)
     spec = SPECS.get(op)
@@ -262,6 +264,8 @@ def const(value: Scalar, dtype: DType, shape: Shape = ()) -> Node:
     """A constant array. The value is kept as the Python type of `dtype`; integers wrap into it."""
     if dtype.is_float:
         value = float(value)
+    elif dtype.is_complex:
+        raise ComplexError
     elif dtype is dt.bool_:
         value = bool(value)
     else:

@@ -4,7 +4,7 @@ In and out: tensors (..., m, n). NumPy computes the values of a factorization on
 float32 or float64; its gradient is made of operations of tensors, with the factors themselves in
 it, so it fuses and can be differentiated again. lt.jit goes on in Python where values are asked
 for; under vmap a factorization says that it takes batches itself. Eigenvalues of matrices that are
-not symmetric need complex numbers, and are not there.
+not symmetric are not there, nor are factorizations of complex matrices.
 
 Files, in reading order:
 
@@ -60,7 +60,7 @@ __all__ = ["LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "di
 
 _REASONS = {
     **dict.fromkeys(("eig", "eigvals"), "eigenvalues of matrices that are not symmetric are "
-                    "complex numbers, which lazyten lacks; eigh takes symmetric ones")}
+                    "complex, and are not worked out; eigh takes symmetric ones")}
 
 
 def __getattr__(name: str) -> NoReturn:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lazyten.frontend import functions
+from lazyten.frontend.complexes.tensors import ComplexTensor
 from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir.movement import Moves
@@ -25,6 +26,12 @@ class Parameter(Tensor):
     """
 
     __slots__ = ("__dict__",)
+
+    def __new__(cls, data: Any = None, *args: Any, **kwargs: Any) -> Any:
+        """A ComplexParameter, where the data is complex."""
+        if cls is Parameter and isinstance(data, ComplexTensor):
+            return object.__new__(ComplexParameter)
+        return object.__new__(cls)
 
     def __init__(self, data: Tensor | None = None, requires_grad: bool = True) -> None:
         if data is None:
@@ -55,6 +62,26 @@ class Parameter(Tensor):
 
     def __repr__(self) -> str:
         return f"Parameter containing:\n{super().__repr__()}"
+
+
+class ComplexParameter(ComplexTensor, Parameter):
+    """A parameter of complex numbers: one of pairs of floats, which is the leaf."""
+
+    __slots__ = ()
+
+    def __init__(self, data: ComplexTensor, requires_grad: bool = True) -> None:
+        self._parts, self._collected = Parameter(data._parts, requires_grad), None
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ComplexParameter:
+        found = memo.get(id(self))
+        if found is None:
+            found = memo[id(self)] = object.__new__(type(self))
+            found._parts, found._collected = self._parts.__deepcopy__(memo), None
+        result: ComplexParameter = found
+        return result
+
+    def __repr__(self) -> str:
+        return f"Parameter containing:\n{ComplexTensor.__repr__(self)}"
 
 
 class Buffer(Tensor):

@@ -78,7 +78,8 @@ class Optimizer(tracing.TellsTraces):
     def add_param_group(self, param_group: Group) -> None:
         """Change these parameters, too: a dict of 'params', and options where they differ."""
         tracing.refuse("add_param_group()", "call it before the jitted function")
-        group = checked_group(type(self).__name__, param_group, self.defaults, self.param_groups)
+        group = checked_group(type(self).__name__, param_group, self.defaults, self.param_groups,
+                              self._goes_by_element)
         if not self._goes_by_element and any(isinstance(p, ShardedParameter)
                                              for p in group["params"]):
             raise ArgumentError(f"{type(self).__name__}: a parameter is shared out among ranks, "

@@ -4,8 +4,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from lazyten.frontend.core.complex_forms import Complex, in_floats
 from lazyten.frontend.tensor import Tensor
-from lazyten.support.errors import ArgumentError, DTypeError, GradientError
+from lazyten.support.errors import ArgumentError, DTypeError, GradientError, not_complex
 
 Group = dict[str, Any]
 
@@ -38,8 +39,10 @@ def as_list(name: str, params: Any) -> list[Any]:
     return list(params)
 
 
-def checked_group(name: str, group: Any, defaults: Group, others: list[Group]) -> Group:
-    """The group itself, with a list of parameters and all options, as none of `others` has them."""
+def checked_group(name: str, group: Any, defaults: Group, others: list[Group],
+                  goes_by_element: bool = True) -> Group:
+    """The group itself, with a list of parameters and all options, as none of `others` has them.
+    Complex parameters are there as pairs of floats, if each element has its own step."""
     if not isinstance(group, dict) or "params" not in group:
         shown = f"a dict of {', '.join(map(repr, group))}" if isinstance(group, dict) else \
             short(group)
@@ -49,6 +52,10 @@ def checked_group(name: str, group: Any, defaults: Group, others: list[Group]) -
     group["params"] = [given] if isinstance(given, Tensor) else as_list(name, given)
     _take_names(name, group, others)
     seen = {id(p) for other in others for p in other["params"]}
+    if not goes_by_element and any(isinstance(p, Complex) for p in group["params"]):
+        raise not_complex(f"{name} as an optimizer", ", as what it makes of one element depends "
+                           "on others")
+    group["params"] = [in_floats(p) for p in group["params"]]  # each part has its own step
     for p in group["params"]:
         _check_parameter(name, p, seen)
     for option, value in defaults.items():

@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Any
 
 from lazyten.execution import realization as _realization
+from lazyten.frontend.core.complex_forms import in_floats
 from lazyten.frontend.functions import where
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
@@ -142,7 +143,7 @@ def update_bn(loader: Iterable[Any], model: Module, device: str | None = None) -
         for batch in loader:
             first = batch[0] if isinstance(batch, list | tuple) else batch
             model(first if device is None else first.to(device=device))
-            _realization.realize([b._storage for b in model.buffers()])
+            _realization.realize([in_floats(b)._storage for b in model.buffers()])
     finally:
         for m, momentum in zip(found, momenta, strict=True):
             m.momentum = momentum

@@ -93,7 +93,7 @@ METHODS: dict[str, str] = {
     **dict.fromkeys(("det", "matrix_exp", "slogdet"), "linalg"), "logdet": "linalg.solving",
     **dict.fromkeys(("cholesky_inverse", "cholesky_solve"), "linalg.triangles"),
     **dict.fromkeys(("as_strided_scatter", "narrow_copy"), "frontend.view_copies"),
-    "prelu": "nn.functional",
+    "prelu": "nn.functional", **dict.fromkeys(("istft", "stft"), "signal.spectra"),
     **dict.fromkeys(("geqrf", "orgqr", "ormqr"), "linalg.reflections"),
     **dict.fromkeys(("cholesky", "inverse", "lu", "lu_solve", "pinverse", "qr", "svd",
                      "triangular_solve"), "linalg.older")}

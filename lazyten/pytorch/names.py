@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterable
 from typing import NoReturn
 
-_COMPLEX = ("there are no complex numbers; keep the real and the imaginary part in two tensors, or "
-            "compute with NumPy, outside of gradients and lt.jit")
-_FACTORS = ("eigenvalues of matrices that are not symmetric need complex numbers; lt.linalg has "
-            "eigh for symmetric ones, and svd")
+_COMPLEX = ("complex numbers of two 16-bit floats are not there; complex64 and complex128 are")
+_REAL = "its elements are real, and only complex ones have an imaginary part"
+_FACTORS = ("eigenvalues of matrices that are not symmetric are not there; lt.linalg has eigh for "
+            "symmetric ones, and svd")
 _REMOVED = ("PyTorch has taken this name away; use lt.linalg.lstsq, lt.linalg.solve or "
             "lt.linalg.matrix_rank")
 _SPARSE = ("there are no sparse tensors; keep positions and values as tensors, and combine them "
@@ -34,8 +34,7 @@ _SCRIPT = ("it is a part of TorchScript, which is a language of its own; functio
 _PYTHON = "Python's own if, while and for do it: what they choose by is looked at as they run"
 
 REASONS: tuple[tuple[str, str], ...] = (
-    (r"complex\w*|c(float|double|half)|view_as_(complex|real)(_copy)?|polar|imag|i?stft",
-     _COMPLEX),
+    (r"complex32|chalf", _COMPLEX), (r"imag", _REAL),
     (r"eig|symeig", _FACTORS), (r"lstsq|solve|matrix_rank", _REMOVED),
     (r"\w*sparse\w*|(to_|is_)?coalesced?|\w*(ccol|crow|col|row)_indices(_copy)?|(h|ss)?spmm|s?smm"
      r"|[hd]smm|saddmm|sspaddmm|dense_dim|indices(_copy)?|values(_copy)?|to_dense", _SPARSE),
@@ -76,14 +75,14 @@ def no_attribute(owner: str, name: str) -> AttributeError:
 
 
 TENSOR_METHODS = (
-    "apply_", "as_subclass", "ccol_indices", "cdouble", "cfloat", "chalf",
+    "apply_", "as_subclass", "ccol_indices", "chalf",
     "coalesce", "col_indices", "crow_indices", "dense_dim",
     "dequantize", "eig", "imag", "indices", "int_repr", "is_coalesced",
-    "is_shared", "istft", "lstsq", "map2_", "map_",
+    "is_shared", "lstsq", "map2_", "map_",
     "q_per_channel_axis", "q_per_channel_scales",
     "q_per_channel_zero_points", "q_scale", "q_zero_point", "qscheme", "resize_as_sparse_",
     "row_indices", "set_", "share_memory_", "smm", "solve", "sparse_dim",
-    "sparse_mask", "sparse_resize_", "sparse_resize_and_clear_", "sspaddmm", "stft", "storage",
+    "sparse_mask", "sparse_resize_", "sparse_resize_and_clear_", "sspaddmm", "storage",
     "storage_type", "symeig", "to_dense", "to_mkldnn", "to_sparse", "to_sparse_bsc",
     "to_sparse_bsr", "to_sparse_coo", "to_sparse_csc", "to_sparse_csr",
     "values")

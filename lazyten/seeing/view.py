@@ -19,6 +19,7 @@ from lazyten.execution.plans.graph import Graph
 from lazyten.execution.plans.making import plan_of
 from lazyten.execution.plans.plan import Plan
 from lazyten.execution.realization import realize
+from lazyten.frontend.core.complex_forms import in_floats
 from lazyten.frontend.tensor import Tensor
 from lazyten.seeing.collect import Collector, Data
 from lazyten.seeing.record import Record
@@ -77,7 +78,7 @@ def view(what: Any, path: str | os.PathLike[str], args: Sequence[Any] = (),
 def _pending(collector: Collector, what: Any) -> None:
     """What computing these tensors would run."""
     leaves, _ = flatten(what)
-    storages = [x._storage for x in leaves if isinstance(x, Tensor)]
+    storages = [in_floats(x)._storage for x in leaves if isinstance(x, Tensor)]
     if not storages or len(storages) < len(leaves):
         raise ArgumentError(f"view: give a function, a tensor, or tensors in lists, tuples and "
                             f"dicts, not {type(what).__name__}")
@@ -113,11 +114,12 @@ def _call(collector: Collector, call: Callable[..., Any], args: Sequence[Any],
     if isinstance(args, (Tensor, str)) or not isinstance(args, Sequence):
         raise ArgumentError(f"view: args is {type(args).__name__}; give a tuple of the function's "
                             "arguments, as in view(step, 'page.html', args=(x, y))")
-    inside = [x._storage for x in flatten([list(args), dict(kwargs)])[0] if isinstance(x, Tensor)]
+    given = flatten([list(args), dict(kwargs)])[0]
+    inside = [in_floats(x)._storage for x in given if isinstance(x, Tensor)]
     realize(inside)  # they are the program's surroundings, not its work
     with _Recorder() as recorded:
         leaves, _ = flatten(call(*args, **kwargs))
-        realize([x._storage for x in leaves if isinstance(x, Tensor)])
+        realize([in_floats(x)._storage for x in leaves if isinstance(x, Tensor)])
     seconds: dict[int, dict[int, list[float]]] = {}
     for e in recorded.events:
         if e.step is not None:

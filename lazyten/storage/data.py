@@ -11,7 +11,7 @@ from lazyten.ir import ops
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node
 from lazyten.storage.storage import Buffer
-from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
+from lazyten.support.errors import ArgumentError, ComplexError, DTypeError, ShapeError
 
 Array = np.ndarray[Any, Any]
 MOST_AXES = 64
@@ -28,6 +28,8 @@ def buffer_node(data: Any, dtype: DType | None, device: str) -> Node:
     numbers that the dtype cannot hold; arrays are converted as by a cast.
     """
     array, kind = to_array(data, dt.default_float if dtype is None else dt.float64)
+    if (dtype or kind).is_complex or kind.is_complex:
+        raise ComplexError
     target = dtype or kind
     if target is not kind and target.is_int and not isinstance(data, np.ndarray | np.generic):
         _check_fits(array, target)
@@ -56,12 +58,17 @@ def to_array(data: Any, floats: DType) -> tuple[Array, DType]:
         array = np.asarray(data)
         kind = dt.from_numpy(array.dtype)
         return array.astype(kind.compute, copy=False), kind
+    if isinstance(data, complex):
+        return np.asarray(data), dt.complex_of(dt.default_float)
     if isinstance(data, bool | int | float):
         kind = floats if isinstance(data, float) else dt.of_scalar(data)
         _check_range(data)
         return np.asarray(data, kind.compute), kind
     kinds: set[DType] = set()
     array = _rectangle(data, _numbers(data, floats, kinds, 0))
+    if array.dtype.kind == "c":
+        wide = any(kind.component is dt.float64 for kind in kinds)
+        return array, dt.complex_of(dt.float64 if wide else dt.default_float)
     if array.dtype.kind not in "biuf":
         raise DTypeError(f"tensor: cannot make a tensor of {type(data).__name__} "
                          f"{_short(data)}; it takes numbers, bools, nested sequences of them, and "

@@ -18,6 +18,21 @@ class DTypeError(LazytenError, TypeError):
     """Element types that do not fit the operation; also a TypeError."""
 
 
+class ComplexError(DTypeError):
+    """An operation that is there for real numbers alone, and has met complex ones: what wraps it
+    has its form do it, or names it (`not_complex`)."""
+
+    def __init__(self) -> None:
+        super().__init__("the operation is not there for complex tensors; compute with x.real and "
+                         "x.imag, or view_as_real(x), instead")
+
+
+def not_complex(operation: str, hint: str = "") -> DTypeError:
+    """The error of an operation that complex tensors do not have."""
+    return DTypeError(f"{operation} of complex tensors is not there{hint}; compute with x.real and "
+                      f"x.imag, or view_as_real(x), instead")
+
+
 class IndexingError(LazytenError, IndexError):
     """An index or an axis outside the tensor; also an IndexError."""
 

@@ -49,10 +49,13 @@ OUTSIDE = named("lt", """
     is_deterministic_algorithms_warn_only_enabled is_inference_mode_enabled is_warn_always_enabled
     set_anomaly_enabled set_deterministic_debug_mode set_warn_always typename
 
-    nonzero_static""") | named("Tensor", """
+    nonzero_static
+
+    complex imag istft polar stft view_as_complex view_as_real""") | named("Tensor", """
     backward data_ptr register_hook register_post_accumulate_grad_hook retain_grad""")
 """What is no function of tensors: it makes them of other things, or has to do with the process, a
-graph or an address; and what takes its arguments by name alone."""
+graph or an address; and what takes its arguments by name alone, or
+complex numbers."""
 
 
 def _numbers(*shape: int, seed: int = 0) -> np.ndarray[Any, Any]:

@@ -35,7 +35,8 @@ UP_TO_SIGN = {"linalg_eigh", "linalg_svd", "pca_lowrank", "svd"}
 depend on that, and is compared."""
 
 TOLERANCE = {torch.float64: (1e-7, 1e-9), torch.float32: (1e-4, 1e-5), torch.float16: (2e-2, 2e-3),
-             torch.bfloat16: (1e-1, 2e-2)}
+             torch.bfloat16: (1e-1, 2e-2), torch.complex64: (1e-4, 1e-5),
+             torch.complex128: (1e-7, 1e-9)}
 """Relative and absolute error; of other types none."""
 
 Result = tuple[Any, list[Any] | None]
@@ -89,7 +90,7 @@ class Case:
         torch.manual_seed(42)
         output = self.entry.op(given[0], *given[1], **given[2])
         for x in tensors(output):
-            if x.is_complex() or x.layout is not torch.strided:
+            if x.dtype is torch.complex32 or x.layout is not torch.strided:
                 raise Untranslatable("complex" if x.is_complex() else "sparse")
         total = _total(self.processed(output))
         grads: list[Any] = [None] * len(leaves)
@@ -130,6 +131,8 @@ def _widened(given: Any, kind: torch.dtype | None, leaves: list[Any]) -> Any:
     if isinstance(given, torch.Tensor):
         if kind is not None and given.is_floating_point():
             given = given.detach().to(kind).requires_grad_(given.requires_grad)
+        if kind is torch.float64 and given.is_complex():
+            given = given.detach().to(torch.complex128).requires_grad_(given.requires_grad)
         leaves += [given] * given.requires_grad
         return given
     if isinstance(given, dict):
@@ -144,9 +147,14 @@ def _total(result: Any) -> Any:
     total: Any = 0
     for x in tensors(result):
         if x.requires_grad:
-            weight = np.random.default_rng(9).uniform(0.5, 1.5, tuple(x.shape)).astype(np.float32)
+            random = np.random.default_rng(9)
+            weight = random.uniform(0.5, 1.5, tuple(x.shape)).astype(np.float32)
             library = torch if isinstance(x, torch.Tensor) else lt
-            total = total + (x * library.tensor(weight).to(x.dtype)).sum()
+            if x.is_complex():
+                weight = (weight + 1j * random.uniform(0.5, 1.5, tuple(x.shape))).astype(
+                    np.complex64)
+            part = (x * library.tensor(weight).to(x.dtype)).sum()
+            total = total + (part.real if x.is_complex() else part)
     return total
 
 
@@ -243,7 +251,8 @@ class Rounding:
 
     def explains(self, found: list[Any], expected: list[Any], part: int) -> bool:
         """Of all tensors of floats of the outputs (part 0) or of the gradients (1)."""
-        exact = [values(x) for x in tensors(self.wide.expected[part]) if x.is_floating_point()]
+        exact = [values(x) for x in tensors(self.wide.expected[part])
+                 if x.is_floating_point() or x.is_complex()]
         largest = max(np.abs(np.nan_to_num(x, posinf=0, neginf=0)).max(initial=0) for x in exact)
         for mine, theirs, right in zip(found, expected, exact, strict=True):
             if not np.array_equal(np.isfinite(mine), np.isfinite(theirs)):
@@ -261,7 +270,7 @@ def same(found: Any, expected: Any, rounding: Rounding | None = None, part: int 
     _alike(found, expected, floats, different)
     if not different or rounding is not None and rounding.wide.by_chance:
         return
-    exact = [d for d in different if d.kind is not torch.float32]
+    exact = [d for d in different if d.kind not in (torch.float32, torch.complex64)]
     if exact or rounding is None or not rounding.explains(*floats, part):
         raise (exact or different)[0]
 
@@ -291,7 +300,7 @@ def _close(found: Any, expected: Any, floats: list[list[Any]], different: list[D
     """Whether values are as near as their type allows."""
     kind = expected.dtype
     mine, theirs = values(found), values(expected)
-    if kind.is_floating_point:
+    if kind.is_floating_point or kind.is_complex:
         floats[0].append(mine)
         floats[1].append(theirs)
     relative, absolute = TOLERANCE.get(kind, (0, 0))

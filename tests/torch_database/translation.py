@@ -11,7 +11,7 @@ import lazyten as lt
 
 
 class Untranslatable(Exception):
-    """An argument of a kind that lazyten does not have: of complex numbers, or sparse."""
+    """An argument of a kind that lazyten does not have: of complex halves, or sparse."""
 
 
 FORMATS = {torch.contiguous_format: lt.contiguous_format, torch.strided: lt.strided,
@@ -37,8 +37,6 @@ def translated(given: Any, leaves: list[Any]) -> Any:
         return lt.Generator()
     if isinstance(given, torch.nn.Module):
         return getattr(lt.nn, type(given).__name__)()
-    if isinstance(given, complex):
-        raise Untranslatable("complex")
     if isinstance(given, dict):
         return {name: translated(x, leaves) for name, x in given.items()}
     if isinstance(given, list | tuple):
@@ -49,7 +47,7 @@ def translated(given: Any, leaves: list[Any]) -> Any:
 
 def _type(dtype: torch.dtype) -> Any:
     name = str(dtype).removeprefix("torch.")
-    if dtype.is_complex:
+    if dtype is torch.complex32:
         raise Untranslatable("complex")
     if not hasattr(lt, name):
         raise Untranslatable(name)
@@ -61,6 +59,12 @@ def _tensor(given: torch.Tensor, leaves: list[Any]) -> lt.Tensor:
     if given.layout is not torch.strided:
         raise Untranslatable("sparse")
     kind = _type(given.dtype)
+    if given.is_complex():
+        pairs = _tensor(torch.view_as_real(given.detach().resolve_conj()), [])
+        made = lt.view_as_complex(pairs)
+        if given.requires_grad:
+            leaves.append(made.requires_grad_())
+        return made
     memory = given.untyped_storage().nbytes() // given.itemsize
     made = lt.tensor(values(given)).to(kind)
     if memory != given.numel() or not given.is_contiguous() and min(given.stride(), default=0) >= 0:
@@ -77,8 +81,8 @@ def values(x: Any) -> np.ndarray[Any, Any]:
     """A tensor's values, of either library; those of 16-bit floats in float32."""
     x = x.detach()
     wide = x.float() if "float16" in str(x.dtype) or "float8" in str(x.dtype) else x
-    found: np.ndarray[Any, Any] = wide.numpy(force=True) if isinstance(
-        x, torch.Tensor) else wide.numpy()
+    found: np.ndarray[Any, Any] = wide.resolve_conj().resolve_neg().numpy(
+        force=True) if isinstance(x, torch.Tensor) else wide.numpy()
     return found
 
 

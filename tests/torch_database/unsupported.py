@@ -3,11 +3,8 @@ wrong, and writes docs/coverage.md from it."""
 from __future__ import annotations
 
 REASONS = {
-    "complex": ("needs complex numbers", """
-        cdouble cfloat chalf complex fft_fft fft_fft2 fft_fftn fft_hfft fft_hfft2 fft_hfftn
-        fft_ifft fft_ifft2 fft_ifftn fft_ihfft fft_ihfft2 fft_ihfftn fft_irfft fft_irfft2
-        fft_irfftn fft_rfft fft_rfft2 fft_rfftn imag istft linalg_eig linalg_eigvals
-        nn_functional_silu_complex polar stft view_as_complex view_as_real"""),
+    "complex": ("needs complex numbers of 16-bit parts, or complex eigenvalues", """
+        chalf linalg_eig linalg_eigvals"""),
     "sparse": ("makes or takes a sparse tensor", """
         sparse_mm_reduce sparse_sampled_addmm to_sparse"""),
     "internal": ("is PyTorch's own, which programs do not call, or needs a GPU there", """

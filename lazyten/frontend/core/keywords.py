@@ -9,8 +9,9 @@ from functools import wraps
 from types import CodeType
 from typing import Any, ParamSpec, TypeVar, cast
 
+from lazyten.frontend.core.complex_forms import in_complex
 from lazyten.frontend.core.memory_format import MemoryFormat
-from lazyten.support.errors import ArgumentError
+from lazyten.support.errors import ArgumentError, ComplexError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -109,5 +110,9 @@ def making(function: Callable[P, R]) -> Callable[P, R]:
                     if given is not None and not isinstance(given, kind):
                         raise ArgumentError(f"{function.__name__}: {name}={given!r:.60} is not "
                                             f"one that lazyten has")
-        return function(*args, **kwargs)
+        try:
+            return function(*args, **kwargs)
+        except ComplexError:
+            pass
+        return cast(R, in_complex(function, args, kwargs))
     return cast(Callable[P, R], made)

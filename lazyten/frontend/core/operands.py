@@ -15,7 +15,7 @@ from lazyten.operators.math import shapes
 from lazyten.storage import data as _data
 from lazyten.storage.placement import canonical, placed
 from lazyten.storage.storage import Storage
-from lazyten.support.errors import DeviceError, DTypeError
+from lazyten.support.errors import ComplexError, DeviceError, DTypeError
 
 _NUMBERS = float, int, bool, np.number, np.bool_
 
@@ -56,7 +56,9 @@ class Operands(Values[Tensor]):
         if type(value) is float or type(value) is bool:
             number: Scalar = value
             return number
-        if isinstance(value, _NUMBERS) and not isinstance(value, np.complexfloating):
+        if isinstance(value, complex | np.complexfloating):
+            raise ComplexError
+        if isinstance(value, _NUMBERS):
             return shapes.as_number(value, operation, "the other operand")
         if isinstance(value, np.ndarray | list | tuple):
             return self._copy_of(value, device=self.device)

@@ -106,6 +106,8 @@ def _format(values: Array, indent: int, cut: bool, one: Formatter, width: int) -
 
 def _formatter(shown: Array) -> tuple[Formatter, int]:
     """How each value is written, and the width of all but -0.0 and infinities."""
+    if shown.dtype.kind == "c":
+        return _of_parts(_formatter(shown.real), _formatter(shown.imag))
     if shown.dtype.kind != "f":
         width = max((len(str(v)) for v in shown.reshape(-1).tolist()), default=0)
         return lambda v: str(v).rjust(width), width
@@ -126,6 +128,15 @@ def _formatter(shown: Array) -> tuple[Formatter, int]:
     kept = [v for v in shown.reshape(-1).tolist() if math.isfinite(v) and v != 0]
     width = max((len(spell(v)) for v in kept), default=1)
     return lambda v: spell(v).rjust(width), width
+
+
+def _of_parts(real: tuple[Formatter, int], imaginary: tuple[Formatter, int]
+              ) -> tuple[Formatter, int]:
+    """How a complex number is written: each part as others of its kind."""
+    def one(value: Any) -> str:
+        second = imaginary[0](value.imag).lstrip()
+        return real[0](value.real) + "+" * (second[0] != "-") + second + "j"
+    return one, real[1] + imaginary[1] + 2
 
 
 def _whole(value: float) -> str:

@@ -220,7 +220,7 @@ class MathMethods(TensorCore[Tensor]):
     subtract_ = in_place(subtract)
 
     def isreal(self) -> Tensor:
-        """True everywhere: there are no complex numbers."""
+        """Whether each element has no imaginary part: True everywhere in real tensors."""
         return self._fresh(const(True, dt.bool_, self.shape))
 
     def hardshrink(self, lambd: float = 0.5) -> Tensor:

@@ -87,19 +87,27 @@ class MetadataMethods(TensorCore[Tensor]):
         return self.dtype.is_float
 
     def is_complex(self) -> bool:
-        """Whether the elements are complex: never."""
+        """Whether the elements are complex."""
         return False
 
     @property
-    def real(self) -> Self:
-        """The tensor itself: there are no complex numbers."""
-        return self
+    def real(self) -> Tensor:
+        """The tensor itself, as its elements are real."""
+        return self._same()
 
     def conj(self) -> Self:
-        """The tensor itself: there are no complex numbers."""
+        """The tensor itself, as its elements are real."""
         return self
 
-    resolve_conj = resolve_neg = conj_physical = conj
+    conj_physical = conj
+
+    def resolve_conj(self) -> Self:
+        """The tensor itself: no tensor shows another's elements as their conjugates."""
+        return self
+
+    def resolve_neg(self) -> Self:
+        """The tensor itself: no tensor shows another's elements with the other sign."""
+        return self
 
     @property
     def is_cuda(self) -> bool:

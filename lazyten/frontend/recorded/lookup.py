@@ -10,6 +10,7 @@ import numpy as np
 
 from lazyten.execution import frame_runs
 from lazyten.frontend.core import mixed_precision
+from lazyten.frontend.core.complex_forms import in_complex, is_complex
 from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.recorded import families
 from lazyten.frontend.recorded.entries import DIRECT, Entry, fresh_tensor, repeated
@@ -30,6 +31,7 @@ from lazyten.storage import levels, tracing
 from lazyten.storage.frames import Frame, here
 from lazyten.storage.placement import default_device
 from lazyten.support import grad_mode
+from lazyten.support.errors import ComplexError
 from lazyten.support.remembered import Remembered
 
 P = ParamSpec("P")
@@ -58,9 +60,15 @@ def recorded(function: Callable[P, R]) -> Callable[P, R]:
     """The function, which is looked up before it is run."""
     @wraps(function)
     def found(*args: Any, **kwargs: Any) -> Any:
-        if here.first_serial is None and tracing.active is None and not _stack.levels:
-            return _found(function, args, kwargs)
-        return function(*args, **kwargs)
+        try:
+            if here.first_serial is None and tracing.active is None and not _stack.levels:
+                return _found(function, args, kwargs)
+            if not is_complex(args):
+                return function(*args, **kwargs)
+            raise ComplexError
+        except ComplexError:
+            pass
+        return in_complex(function, args, kwargs)
     return cast(Callable[P, R], found)
 
 

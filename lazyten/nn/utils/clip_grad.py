@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from lazyten.distributed.functional import all_gather
 from lazyten.distributed.group import Group
 from lazyten.frontend import functions
+from lazyten.frontend.core.complex_forms import in_floats
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.functions.distances import vector_norm
 from lazyten.nn.sharded_parameter import sharing
@@ -90,5 +91,5 @@ def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | Non
     """Hold each element of the gradients of parameters between -clip_value and clip_value, in
     place. (foreach has no effect.)"""
     limit = shapes.as_number(clip_value, "clip_grad_value_", "clip_value")
-    for gradient in _gradients(parameters, "clip_grad_value_"):
+    for gradient in map(in_floats, _gradients(parameters, "clip_grad_value_")):
         gradient.clamp_(-limit, limit)

@@ -13,7 +13,13 @@ import numpy as np
 
 from lazyten.ir.dtype import DType, Scalar
 from lazyten.ir.movement import Shape
-from lazyten.support.errors import ArgumentError, DTypeError, IndexingError, ShapeError
+from lazyten.support.errors import (
+    ArgumentError,
+    ComplexError,
+    DTypeError,
+    IndexingError,
+    ShapeError,
+)
 
 Axes = int | Sequence[int] | None
 LARGEST = 1 << 62
@@ -36,6 +42,8 @@ def as_number(value: object, operation: str, what: str) -> Scalar:
     if getattr(value, "shape", None) == () and hasattr(value, "item"):
         value = value.item()
     if not isinstance(value, bool | int | float):
+        if isinstance(value, complex):
+            raise ComplexError
         raise DTypeError(f"{operation}: {what} is a number, not {value!r:.60}")
     if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
         raise DTypeError(f"{operation}: {what} {value} has more than 64 bits; use a float")

@@ -1,12 +1,7 @@
-"""`lt.fft`: what orders frequencies, under PyTorch's names.
-
-The transforms are not there: they give complex numbers, which lazyten does not have. Asking for one
-is an AttributeError that says so.
-"""
+"""What orders frequencies: shifts, and the frequencies themselves."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NoReturn
 
 import numpy as np
 
@@ -18,12 +13,6 @@ from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.operators.math import shapes
 from lazyten.support.errors import ArgumentError
-
-
-def __getattr__(name: str) -> NoReturn:
-    raise AttributeError(f"lazyten.fft has no {name!r}: it orders frequencies, and transforms give "
-                         f"complex numbers, which lazyten does not have; NumPy has, outside of "
-                         f"gradients and lt.jit")
 
 
 @takes_tensors

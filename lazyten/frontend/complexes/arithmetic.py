@@ -1,0 +1,440 @@
+"""Arithmetic and elementwise functions of complex numbers: their rules, and their forms."""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from lazyten.frontend.complexes.computing import Pair, Part, carry_out, form, rule
+from lazyten.frontend.complexes.tensors import ComplexTensor, of_parts, pairs
+from lazyten.frontend.core.complex_forms import Complex
+from lazyten.frontend.functions import ones_like, where
+from lazyten.frontend.tensor import Tensor
+from lazyten.support.errors import DTypeError, ShapeError, not_complex
+
+# ---- rules: parts in, parts out ------------------------------------------------------------------
+
+@rule
+def add(a: Pair, b: Pair) -> Pair:
+    """The sum of each part."""
+    return Pair(a.real + b.real, _sum(a.imag, b.imag))
+
+
+@rule
+def sub(a: Pair, b: Pair) -> Pair:
+    """The difference of each part."""
+    return Pair(a.real - b.real, a.second - b.second)
+
+
+def _sum(a: Part, b: Part) -> Part:
+    return b if a is None else a if b is None else a + b
+
+
+@rule
+def mul(a: Pair, b: Pair) -> Pair:
+    """(a + bi)(c + di) = ac - bd + (ad + bc)i."""
+    if b.imag is None or a.imag is None:
+        one, other = (a, b) if b.imag is None else (b, a)
+        return Pair(one.real * other.real, one.imag * other.real)
+    return Pair(a.real * b.real - a.imag * b.imag, a.real * b.imag + a.imag * b.real)
+
+
+@rule
+def div(a: Pair, b: Pair) -> Pair:
+    """a times the conjugate of b over |b| squared, both divided by b's greater part first, so that
+    no square overflows. (The quotient is the same whatever they are divided by, so no gradient
+    flows through that.) What is divided by an infinity is 0."""
+    if b.imag is None:
+        return Pair(a.real / b.real, a.second / b.real)
+    scale = _greater(b.real, b.imag)
+    c, d = b.real / scale, b.imag / scale
+    if isinstance(scale, Tensor):
+        c, d = [where(scale == math.inf, 1.0, x) for x in (c, d)]
+    below = (c * c + d * d) * scale
+    return Pair((a.real * c + a.second * d) / below, (a.second * c - a.real * d) / below)
+
+
+def _greater(a: Part, b: Part) -> Part:
+    """The greater magnitude of two parts."""
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        return a.detach().abs().maximum(b.detach().abs())
+    return max(abs(a), abs(b))
+
+
+@rule
+def conj(a: Pair) -> Pair:
+    """The imaginary part negated."""
+    return Pair(a.real, -a.second)
+
+
+@rule
+def absolute(a: Pair) -> Tensor:
+    """The length; its gradient at 0 is 0."""
+    zero = _is_zero(a)
+    found: Tensor = where(zero, 0.0, where(zero, 1.0, a.real).hypot(a.imag))
+    return found
+
+
+@rule
+def angle(a: Pair) -> Tensor:
+    """The angle from the positive real axis; its gradient at 0 is 0."""
+    zero = _is_zero(a)
+    there = a.imag.detach().atan2(a.real.detach())
+    found: Tensor = where(zero, there, a.imag.atan2(where(zero, 1.0, a.real)))
+    return found
+
+
+def _is_zero(a: Pair) -> Any:
+    """Whether both parts are 0."""
+    return (a.real == 0).logical_and(a.imag == 0)
+
+
+@rule
+def exp(a: Pair) -> Pair:
+    """e to the real part, at the angle of the imaginary one."""
+    size = a.real.exp()
+    return Pair(size * a.imag.cos(), size * a.imag.sin())
+
+
+@rule
+def log(a: Pair) -> Pair:
+    """The logarithm of the length, and the angle."""
+    return Pair(a.real.hypot(a.imag).log(), a.imag.atan2(a.real))
+
+
+@rule
+def sqrt(a: Pair) -> Pair:
+    """The root whose real part is not below 0. The greater part of it is a sum that loses no digit,
+    the lesser one half of b over that."""
+    zero = _is_zero(a)
+    size = where(zero, 1.0, a.real).hypot(a.imag)
+    greater = ((size + where(zero, 1.0, a.real).abs()) / 2).sqrt()
+    lesser = a.imag.abs() / (2 * greater)
+    right = a.real >= 0
+    sign = where(a.imag.detach().signbit(), -1.0, 1.0)
+    real, imag = where(right, greater, lesser), where(right, lesser, greater) * sign
+    return Pair(where(zero, 0.0, real), where(zero, a.imag, imag))
+
+
+@rule
+def sin(a: Pair) -> Pair:
+    """sin a cosh b + i cos a sinh b."""
+    return Pair(a.real.sin() * a.imag.cosh(), a.real.cos() * a.imag.sinh())
+
+
+@rule
+def cos(a: Pair) -> Pair:
+    """cos a cosh b - i sin a sinh b."""
+    return Pair(a.real.cos() * a.imag.cosh(), -(a.real.sin() * a.imag.sinh()))
+
+
+@rule
+def sinh(a: Pair) -> Pair:
+    """sinh a cos b + i cosh a sin b."""
+    return Pair(a.real.sinh() * a.imag.cos(), a.real.cosh() * a.imag.sin())
+
+
+@rule
+def cosh(a: Pair) -> Pair:
+    """cosh a cos b + i sinh a sin b."""
+    return Pair(a.real.cosh() * a.imag.cos(), a.real.sinh() * a.imag.sin())
+
+
+@rule
+def tanh(a: Pair) -> Pair:
+    """(t + i s sin b cos b) / (t^2 + s cos^2 b), with t = tanh a, and s = 1 / cosh^2 a by what does
+    not overflow: with e to the -2 |a|."""
+    t, small = a.real.tanh(), (-2 * a.real.abs()).exp()
+    s = 4 * small / (1 + small).square()
+    sine, cosine = a.imag.sin(), a.imag.cos()
+    below = t.square() + s * cosine.square()
+    return Pair(t / below, s * sine * cosine / below)
+
+
+@rule
+def tan(a: Pair) -> Pair:
+    """-i tanh(ia)."""
+    turned = tanh(Pair(-a.imag, a.real))
+    return Pair(turned.imag, -turned.real)
+
+
+@rule
+def reciprocal(a: Pair) -> Pair:
+    """1 over a."""
+    return div(Pair(1.0), a)
+
+
+@rule
+def square(a: Pair) -> Pair:
+    """a times a."""
+    return Pair((a.real - a.imag) * (a.real + a.imag), 2 * a.real * a.imag)
+
+
+@rule
+def sigmoid(a: Pair) -> Pair:
+    """1 / (1 + e^-a), by tanh of the half, which does not overflow."""
+    half = tanh(Pair(a.real / 2, a.imag / 2))
+    return Pair((half.real + 1) / 2, half.imag / 2)
+
+
+@rule
+def silu(a: Pair) -> Pair:
+    """a sigmoid(a)."""
+    return mul(a, sigmoid(a))
+
+
+@rule
+def sgn(a: Pair) -> Pair:
+    """a over its length; 0 for 0."""
+    zero = _is_zero(a)
+    size = where(zero, 1.0, a.real).hypot(a.imag)
+    return Pair(where(zero, 0.0, a.real / size), where(zero, 0.0, a.imag / size))
+
+
+@rule
+def power_of(a: Pair, b: Pair) -> Pair:
+    """e to the b log a; 0 to what is not 0 is 0, and 0 to 0 is 1."""
+    if isinstance(a.real, Tensor):
+        zero = (a.real == 0).logical_and(a.second == 0) if a.imag is not None else a.real == 0
+        base = log(Pair(where(zero, 1.0, a.real), a.real.new_zeros(a.real.shape)
+                        if a.imag is None else a.imag))
+    else:
+        known = complex(a.real, a.second)
+        zero = (b.real == b.real).logical_and(known == 0)
+        base = Pair(math.log(abs(known or 1)), math.atan2(known.imag, known.real))
+    turned = mul(base, b)
+    size = turned.real.exp()
+    found = Pair(size * turned.imag.cos(), size * turned.imag.sin())
+    nothing = (b.real == 0).logical_and(b.second == 0).to(dtype=size.dtype) \
+        if isinstance(b.real, Tensor) else float(b.real == 0 and b.second == 0)
+    return Pair(where(zero, nothing, found.real), where(zero, 0.0, found.imag))
+
+
+@rule
+def same(a: Pair, b: Pair) -> Tensor:
+    """Whether both parts are equal."""
+    found: Tensor = (a.real == b.real).logical_and(a.second == b.second)
+    return found
+
+
+@rule
+def put_together(a: Pair, b: Pair) -> Pair:
+    """Two real numbers as the parts of one."""
+    return Pair(a.real, b.real)
+
+
+@rule
+def chosen(a: Pair, b: Pair, mask: Tensor) -> Pair:
+    """Parts of one or the other."""
+    return Pair(where(mask, a.real, b.real), where(mask, a.second, b.second))
+
+
+# ---- forms ---------------------------------------------------------------------------------------
+
+for _name, _others in (("conj", ("conj_physical",)), ("exp", ()), ("log", ()), ("sqrt", ()),
+                       ("sin", ()), ("cos", ()), ("sinh", ()), ("cosh", ()), ("tanh", ()),
+                       ("tan", ()), ("reciprocal", ()), ("square", ()), ("sigmoid", ()),
+                       ("silu", ("nn.silu",)), ("sgn", ())):
+    def _unary(self: Any, *, _rule: str = _name) -> Any:
+        return carry_out(_rule, self)
+    form(_name, *_others)(_unary)
+
+
+@form("__add__", "add")
+def added(self: Any, other: Any, alpha: Any = 1) -> Any:
+    """self + alpha * other."""
+    return carry_out("add", self, other if type(alpha) is int and alpha == 1 else product(
+        other, alpha))
+
+
+@form("__radd__")
+def _radd(self: Any, other: Any) -> Any:
+    return added(other, self)
+
+
+@form("__sub__", "sub", "subtract")
+def subtracted(self: Any, other: Any, alpha: Any = 1) -> Any:
+    """self - alpha * other."""
+    return carry_out("sub", self, other if type(alpha) is int and alpha == 1 else product(
+        other, alpha))
+
+
+@form("__rsub__", "rsub")
+def _rsub(self: Any, other: Any, alpha: Any = 1) -> Any:
+    return subtracted(other, self, alpha)
+
+
+@form("__mul__", "__rmul__", "mul", "multiply")
+def product(self: Any, other: Any) -> Any:
+    """self * other."""
+    if isinstance(self, Complex | Tensor) or isinstance(other, Complex | Tensor):
+        return carry_out("mul", self, other)
+    return self * other
+
+
+@form("__truediv__", "div", "divide", "true_divide")
+def quotient(self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
+    """self / other."""
+    if rounding_mode is not None:
+        raise not_complex("div with a rounding_mode")
+    return carry_out("div", self, other)
+
+
+@form("__rtruediv__")
+def _rdiv(self: Any, other: Any) -> Any:
+    return quotient(other, self)
+
+
+@form("__neg__", "neg", "negative")
+def negated(self: Any) -> Any:
+    """-self."""
+    return of_parts(-self._parts)
+
+
+@form("__pos__", "positive")
+def _same(self: Any) -> Any:
+    return self
+
+
+@form("resolve_conj", "resolve_neg")
+def _as_it_is(self: Any) -> Any:
+    return self
+
+
+@form("__pow__", "pow")
+def power(self: Any, exponent: Any) -> Any:
+    """self to the power of exponent; small whole numbers by products."""
+    if isinstance(exponent, int | float) and exponent in (-2, -1, 0, 1, 2, 3, 4):
+        if exponent < 0:
+            return carry_out("reciprocal", power(self, -exponent))
+        found = ones_like(self) if exponent == 0 else self
+        for _ in range(int(exponent) - 1):
+            found = carry_out("mul", found, self)
+        return found.clone() if exponent == 1 else found
+    if isinstance(exponent, float) and exponent == 0.5:
+        return carry_out("sqrt", self)
+    return carry_out("power_of", self, exponent)
+
+
+@form("__rpow__")
+def _rpow(self: Any, other: Any) -> Any:
+    return carry_out("power_of", other, self)
+
+
+@form("rsqrt")
+def _rsqrt(self: Any) -> Any:
+    return carry_out("reciprocal", carry_out("sqrt", self))
+
+
+@form("log2")
+def _log2(self: Any) -> Any:
+    return carry_out("log", self) * (1 / math.log(2))
+
+
+@form("log10")
+def _log10(self: Any) -> Any:
+    return carry_out("log", self) * (1 / math.log(10))
+
+
+@form("log1p")
+def _log1p(self: Any) -> Any:
+    return carry_out("log", self + 1)
+
+
+@form("__abs__", "abs", "absolute")
+def length(self: Any) -> Tensor:
+    """The length of each number: real."""
+    found: Tensor = carry_out("absolute", self, gives="r")
+    return found
+
+
+@form("angle")
+def _angle(self: Any) -> Any:
+    return carry_out("angle", self, gives="r")
+
+
+@form("real")
+def _real(self: Any) -> Any:
+    return self.real
+
+
+@form("imag")
+def _imag(self: Any) -> Any:
+    if not isinstance(self, ComplexTensor):
+        raise DTypeError("imag of a tensor that is not complex: it has no imaginary parts")
+    return self.imag
+
+
+@form("__eq__", "eq")
+def equal_to(self: Any, other: Any) -> Any:
+    """Whether each number is the same."""
+    if not isinstance(other, Tensor | Complex | bool | int | float | complex | np.generic
+                      | np.ndarray):
+        return False
+    return carry_out("same", self, other, gives="r")
+
+
+@form("__ne__", "ne", "not_equal")
+def _not_equal(self: Any, other: Any) -> Any:
+    found = equal_to(self, other)
+    return True if found is False else found.logical_not()
+
+
+@form("isfinite")
+def _isfinite(self: Any) -> Any:
+    return self._parts.isfinite().all(-1)
+
+
+@form("isnan")
+def _isnan(self: Any) -> Any:
+    return self._parts.isnan().any(-1)
+
+
+@form("isinf")
+def _isinf(self: Any) -> Any:
+    return self._parts.isinf().any(-1)
+
+
+@form("isreal")
+def _isreal(self: Any) -> Any:
+    return self.imag == 0
+
+
+@form("isclose")
+def _isclose(self: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8,
+             equal_nan: bool = False) -> Any:
+    if self.dtype is not other.dtype:
+        raise DTypeError(f"isclose of {self.dtype.name} and {other.dtype.name}: convert one first")
+    near = length(self - other) <= atol + rtol * length(other)
+    near = near.logical_or(equal_to(self, other)).logical_and(
+        _isfinite(other).logical_or(equal_to(self, other)))
+    return near.logical_or(_isnan(self).logical_and(_isnan(other))) if equal_nan else near
+
+
+@form("allclose")
+def _allclose(self: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8,
+              equal_nan: bool = False) -> bool:
+    return bool(_isclose(self, other, rtol, atol, equal_nan).all())
+
+
+@form("equal")
+def _equal(self: Any, other: Any) -> bool:
+    return self.shape == other.shape and bool(equal_to(self, other).all())
+
+
+@form("where")
+def _where(condition: Any, input: Any = None, other: Any = None) -> Any:
+    if isinstance(condition, ComplexTensor):
+        if not isinstance(input, Tensor) or input.dtype.is_complex:
+            raise not_complex("where with a complex condition")
+        condition, input = input, condition  # the method: x.where(mask, other)
+    return carry_out("chosen", input, other, others=(condition,))
+
+
+@form("masked_fill")
+def _masked_fill(self: Any, mask: Any, value: Any) -> Any:
+    if isinstance(value, Tensor) and value.ndim:
+        raise ShapeError(f"masked_fill by a tensor of shape {value.shape}: give a number, or a "
+                         f"zero-dim tensor")
+    return of_parts(where(mask.unsqueeze(-1), pairs(value, self), self._parts))

@@ -1,0 +1,141 @@
+"""Products of complex matrices and tensors: products of their parts, added up."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from lazyten.frontend import functions
+from lazyten.frontend.complexes.computing import Pair, carry_out, form, rule
+from lazyten.frontend.complexes.tensors import ComplexTensor
+from lazyten.frontend.core.complex_forms import FORMS
+from lazyten.operators.arrays import products
+from lazyten.support.errors import not_complex
+
+
+def _of_parts(multiply: Callable[[Any, Any], Any], a: Pair, b: Pair) -> Pair:
+    """What a bilinear product makes of the parts of two values."""
+    real, imag = multiply(a.real, b.real), None
+    if a.imag is not None and b.imag is not None:
+        real = real - multiply(a.imag, b.imag)
+    if b.imag is not None:
+        imag = multiply(a.real, b.imag)
+    if a.imag is not None:
+        other = multiply(a.imag, b.real)
+        imag = other if imag is None else imag + other
+    return Pair(real, imag)
+
+
+METHODS = ("matmul", "mm", "bmm", "mv", "dot", "outer", "inner", "kron", "tensordot")
+
+
+@rule
+def bilinear(a: Pair, b: Pair, name: str, *others: Any) -> Pair:
+    """A product that is a method of tensors."""
+    def multiply(x: Any, y: Any) -> Any:
+        return getattr(x, name)(y, *others)
+    return _of_parts(multiply, a, b)
+
+
+def _product(name: str) -> Any:
+    def multiplied(self: Any, other: Any, *others: Any, **named: Any) -> Any:
+        if named and name != "tensordot":
+            raise not_complex(f"{name} with {', '.join(named)}")
+        return carry_out("bilinear", self, other, others=(name, *others, *named.values()),
+                         called=name)
+    return multiplied
+
+
+for _name in METHODS:
+    form(_name)(_product(_name))
+form("__matmul__")(_product("matmul"))
+form("ger")(_product("outer"))
+form("linalg.matmul")(_product("matmul"))
+
+
+@form("__rmatmul__")
+def _rmatmul(self: Any, other: Any) -> Any:
+    return _product("matmul")(other, self)
+
+
+@form("vdot")
+def _vdot(self: Any, other: Any) -> Any:
+    return _product("dot")(carry_out("conj", self) if isinstance(self, ComplexTensor) else self,
+                           other)
+
+
+@form("linalg.vecdot")
+def _vecdot(x: Any, y: Any, dim: int = -1) -> Any:
+    return (FORMS["conj"](x) * y if isinstance(x, ComplexTensor) else x * y).sum(dim)
+
+
+@rule
+def linear_map(input: Pair, weight: Pair) -> Pair:
+    """Rows by a matrix that is transposed."""
+    return _of_parts(lambda x, w: x @ (w.T if w.ndim == 2 else w), input, weight)
+
+
+@form("nn.linear")
+def _linear(input: Any, weight: Any, bias: Any = None) -> Any:
+    found = carry_out("linear_map", input, weight)
+    return found if bias is None else found + bias
+
+
+@rule
+def einsum(*values: Any) -> Pair:
+    """A sum of products of two values, or of one; the last is the equation."""
+    *given, equation = values
+    if len(given) == 1:
+        one = given[0]
+        return Pair(functions.einsum(equation, one.real), functions.einsum(equation, one.imag))
+    return _of_parts(lambda x, y: functions.einsum(equation, x, y), *given)
+
+
+@form("einsum")
+def _einsum(equation: Any, *operands: Any) -> Any:
+    if not isinstance(equation, str):
+        equation, operands = products.equation_of((equation, *operands))
+    one = len(operands) == 1 and isinstance(operands[0], list | tuple)
+    tensors = list(operands[0] if one else operands)
+    if len(tensors) <= 2:
+        return carry_out("einsum", *tensors, others=(equation,))
+    left, right = _terms(equation)
+    while len(tensors) > 2:  # the first two, keeping what others or the result name
+        rest = "".join(left[2:]) + right
+        kept = "".join(dict.fromkeys(c for c in left[0] + left[1] if c in rest))
+        joined = functions.einsum(f"{left[0]},{left[1]}->{kept}", tensors[0], tensors[1])
+        tensors, left = [joined, *tensors[2:]], [kept, *left[2:]]
+    return functions.einsum(f"{left[0]},{left[1]}->{right}", *tensors)
+
+
+def _terms(equation: str) -> tuple[list[str], str]:
+    """The terms of an equation, and of its result. ComplexError for '...', of three operands."""
+    text = equation.replace(" ", "")
+    if "." in text:
+        raise not_complex("einsum of three operands with '...'")
+    left, arrow, right = text.partition("->")
+    if not arrow:
+        right = "".join(sorted(c for c in set(left) if c != "," and left.count(c) == 1))
+    return left.split(","), right
+
+
+@form("addmm", "baddbmm")
+def _addmm(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    found = _product("matmul")(mat1, mat2)
+    return self * beta + (found if alpha == 1 else found * alpha)
+
+
+@form("addcmul")
+def _addcmul(self: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
+    return self + value * (tensor1 * tensor2)
+
+
+@form("addcdiv")
+def _addcdiv(self: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
+    return self + value * (tensor1 / tensor2)
+
+
+@form("lerp")
+def _lerp(self: Any, end: Any, weight: Any) -> Any:
+    return self + weight * (end - self)
+
+

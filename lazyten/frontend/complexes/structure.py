@@ -1,0 +1,310 @@
+"""Views of complex tensors, and what does the same with each of their parts."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from inspect import unwrap
+from typing import Any
+
+from lazyten.frontend import array_functions, functions
+from lazyten.frontend.complexes.arithmetic import length
+from lazyten.frontend.complexes.computing import carry_out, complex_like, form
+from lazyten.frontend.complexes.tensors import ComplexTensor, of_parts, pairs
+from lazyten.frontend.core.complex_forms import FORMS, is_complex
+from lazyten.frontend.tensor import Tensor
+from lazyten.ir.dtype import as_dtype
+from lazyten.operators.math import shapes
+from lazyten.support.errors import DTypeError, ShapeError, not_complex
+
+# ---- written in terms of views, of real tensors as of complex ones -------------------------------
+
+VIEWS = (
+    "reshape", "view_as", "reshape_as", "flatten", "unflatten", "squeeze", "unsqueeze", "permute",
+    "transpose", "t", "expand", "expand_as", "diagonal", "movedim", "swapaxes", "ravel",
+    "tensor_split", "hsplit", "vsplit", "dsplit", "select", "narrow", "split", "split_with_sizes",
+    "chunk", "unbind", "unfold", "squeeze_", "unsqueeze_", "transpose_", "t_", "swapaxes_")
+"""Methods that ask a tensor for its shape, and for a view through some moves."""
+
+for _name in VIEWS:
+    FORMS[_name] = unwrap(getattr(Tensor, _name))
+
+
+def _joining(name: str, function: Any) -> Any:
+    """The form of a function of `lazyten` that is written in terms of others that have one."""
+    @form(name)
+    def composed(*args: Any, **kwargs: Any) -> Any:
+        return unwrap(function)(*args, **kwargs)
+    return composed
+
+
+for _name, _function in (("hstack", functions.hstack), ("vstack", functions.vstack),
+                         ("dstack", functions.dstack), ("row_stack", functions.vstack),
+                         ("atleast_1d", array_functions.atleast_1d),
+                         ("atleast_2d", array_functions.atleast_2d),
+                         ("atleast_3d", array_functions.atleast_3d),
+                         ("broadcast_tensors", functions.broadcast_tensors)):
+    _joining(_name, _function)
+
+
+@form("fft.fftshift")
+def _shifted(input: Any, dim: Any = None) -> Any:
+    axes = shapes.axes(dim, input.ndim, "fftshift")
+    return input.roll([input.shape[a] // 2 for a in axes], axes) if input.shape else input
+
+
+@form("fft.ifftshift")
+def _shifted_back(input: Any, dim: Any = None) -> Any:
+    axes = shapes.axes(dim, input.ndim, "ifftshift")
+    return input.roll([(input.shape[a] + 1) // 2 for a in axes], axes) if input.shape else input
+
+
+@form("nn.l1_loss")
+def _l1_loss(input: Any, target: Any, *others: Any, **named: Any) -> Any:
+    distance = length(input - target)
+    reduction = named.pop("reduction", others[-1] if others else "mean")
+    if named or len(others) > 1 or reduction not in ("mean", "sum", "none"):
+        raise not_complex("l1_loss with these options")
+    return distance.mean() if reduction == "mean" else distance.sum() if reduction == "sum" \
+        else distance
+
+
+@form("adjoint")
+def adjoint(self: Any) -> Any:
+    """The last two axes exchanged, conjugated."""
+    return FORMS["conj"](FORMS["transpose"](self, -2, -1)) if self.ndim > 1 \
+        else FORMS["conj"](self)
+
+
+# ---- each part for itself ------------------------------------------------------------------------
+
+LINEAR = (
+    "sum", "mean", "cumsum", "flip", "fliplr", "flipud", "roll", "rot90", "tril", "triu", "gather",
+    "index_select", "take_along_dim", "take", "diag", "diag_embed", "diagflat", "repeat", "tile",
+    "repeat_interleave", "trace", "diff", "index_add", "index_copy", "scatter_add", "scatter",
+    "masked_select", "select_scatter", "slice_scatter", "diagonal_scatter", "masked_scatter",
+    "block_diag", "column_stack", "index_put", "put", "sum_to_size")
+"""Operations that do the same with the real and with the imaginary parts, which have no say in one
+another: they move elements, and add them up."""
+
+
+def _each_part(function: Any, name: str) -> Any:
+    def both(*args: Any, **kwargs: Any) -> Any:
+        like = next((x for x in _tensors(args) if isinstance(x, ComplexTensor)), None)
+        kind = kwargs.pop("dtype", None)
+        if like is None or kind is not None and not as_dtype(kind).is_complex:
+            raise not_complex(f"{name} with a real dtype" if like is not None else name)
+        if kind is not None:
+            args = tuple([x.to(dtype=kind) if isinstance(x, ComplexTensor) else x for x in args])
+        halves = [function(*[_half(x, part) for x in args],
+                           **{key: _half(x, part) for key, x in kwargs.items()})
+                  for part in (0, 1)]
+        return carry_out("put_together", *halves)
+    return both
+
+
+def _tensors(args: Sequence[Any]) -> list[Any]:
+    found: list[Any] = []
+    for x in args:
+        found += _tensors(x) if isinstance(x, list | tuple) else [x]
+    return found
+
+
+def _half(x: Any, part: int) -> Any:
+    """One part of an argument, in which real floats are numbers without the second one."""
+    if isinstance(x, ComplexTensor):
+        return x._parts[..., part]
+    if isinstance(x, complex):
+        return x.imag if part else x.real
+    if isinstance(x, list | tuple) and is_complex(x):
+        return type(x)([_half(one, part) for one in x])
+    if part and isinstance(x, Tensor) and x.dtype.is_float:
+        return x.new_zeros(x.shape)
+    return 0.0 if part and type(x) is float else x
+
+
+for _name in LINEAR:
+    _found = getattr(Tensor, _name, None) or getattr(array_functions, _name)
+    form(_name)(_each_part(_found, _name))
+
+
+@form("var")
+def spread(self: Any, dim: Any = None, *others: Any, **named: Any) -> Any:
+    """The variance: that of both parts, added up; real."""
+    axes = tuple(range(self.ndim)) if dim is None or dim == () else dim
+    return self.real.var(axes, *others, **named) + self.imag.var(axes, *others, **named)
+
+
+@form("std")
+def _std(self: Any, *args: Any, **named: Any) -> Any:
+    return spread(self, *args, **named).sqrt()
+
+
+@form("any", "all")
+def _no_truth(self: Any, *args: Any, **named: Any) -> Any:
+    raise not_complex("any or all", "; compare with 0 first, as in (x != 0).any()")
+
+
+@form("nonzero")
+def _nonzero(self: Any, *, as_tuple: bool = False) -> Any:
+    return (self != 0).nonzero(as_tuple=as_tuple)
+
+
+@form("count_nonzero")
+def _count_nonzero(self: Any, dim: Any = None) -> Any:
+    return (self != 0).count_nonzero(dim)
+
+
+@form("prod")
+def _prod(self: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    line = self.reshape(-1) if dim is None else self.movedim(dim, -1)
+    if not line.shape[-1]:
+        raise not_complex("prod of no elements")
+    while line.shape[-1] > 1:  # by halves
+        half = line.shape[-1] // 2
+        rest = line[..., 2 * half:]
+        line = functions.cat([line[..., :half] * line[..., half:2 * half], rest], -1)
+    found = line[..., 0]
+    return found.unsqueeze(dim) if keepdim and dim is not None else found
+
+
+@form("cat", "concat", "concatenate")
+def joined_along(tensors: Sequence[Any], dim: int = 0) -> Any:
+    """The tensors one after another along an axis."""
+    found, like = _all_complex(tensors, "cat")
+    axis = shapes.axis(dim, like.ndim, "cat")
+    return of_parts(functions.cat([pairs(x, like) for x in found], axis))
+
+
+@form("stack")
+def _stack(tensors: Sequence[Any], dim: int = 0) -> Any:
+    found, like = _all_complex(tensors, "stack")
+    axis = shapes.axis(dim, like.ndim + 1, "stack")
+    return of_parts(functions.stack([pairs(x, like) for x in found], axis))
+
+
+def _all_complex(tensors: Sequence[Any], operation: str) -> tuple[list[Any], ComplexTensor]:
+    """Tensors, and one of the type that they have in common."""
+    for number, x in enumerate(tensors):
+        if not isinstance(x, Tensor):
+            raise DTypeError(f"{operation}: item {number} is {type(x).__name__} {x!r:.40}, not a "
+                             f"tensor; wrap it in lazyten.tensor()")
+    kind = complex_like([x if x.ndim else x.unsqueeze(0) for x in tensors])
+    first = next(x for x in tensors if isinstance(x, ComplexTensor))
+    return list(tensors), ComplexTensor.to(first, dtype=kind)
+
+
+@form("numel")
+def _numel(input: Any) -> Any:
+    return input.numel()
+
+
+# ---- padding, norms ------------------------------------------------------------------------------
+
+@form("pad", "nn.pad")
+def padded(input: Any, pad: Sequence[int], mode: Any = "constant", value: Any = None) -> Any:
+    """0 around the last axes."""
+    if mode not in ("constant", 0) or value not in (None, 0):
+        raise not_complex("pad with anything but 0")
+    return of_parts(input._parts.pad((0, 0, *pad)))
+
+
+@form("norm")
+def _norm(self: Any, p: Any = 2, dim: Any = None, keepdim: bool = False,
+          dtype: Any = None) -> Any:
+    if dtype is not None or isinstance(p, str) and p != "fro":
+        raise not_complex(f"norm of the kind {p!r}")
+    if p in (2, 2.0, "fro", None):  # of pairs as of numbers
+        axes = shapes.axes(dim, self.ndim, "norm") if dim is not None or keepdim else None
+        if axes is None:
+            return self._parts.norm()
+        found = self._parts.norm(2, (*axes, self.ndim), True)
+        shape = [n for a, n in enumerate(found.shape[:-1]) if keepdim or a not in axes]
+        return found.reshape(shape)
+    return length(self).norm(p, dim, keepdim)
+
+
+@form("nn.vector_norm")
+def _norm_of_gradients(x: Any, p: Any, dim: Any, *others: Any, **named: Any) -> Any:
+    return _norm(x, p, dim, True)
+
+
+@form("linalg.vector_norm")
+def _vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *,
+                 dtype: Any = None) -> Any:
+    return _norm(x, ord, dim, keepdim, dtype)
+
+
+@form("linalg.norm")
+def _linalg_norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *,
+                 dtype: Any = None) -> Any:
+    if ord is not None and (A.ndim != 1 or isinstance(ord, str)):
+        raise not_complex("linalg.norm of matrices")
+    return _norm(A, 2 if ord is None else ord, dim, keepdim, dtype)
+
+
+# ---- writing -------------------------------------------------------------------------------------
+
+def _written(self: Any, value: Any) -> Any:
+    """This tensor with the values of another, in its memory."""
+    given = value if isinstance(value, ComplexTensor) else of_parts(pairs(value, self))
+    if given.shape != self.shape:
+        raise ShapeError(f"an in-place operation on shape {self.shape} would give shape "
+                                f"{given.shape}: an in-place result keeps the shape")
+    self._parts.copy_(given._parts)
+    return self
+
+
+def _in_place(name: str) -> Any:
+    def written(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(self, ComplexTensor):
+            raise DTypeError(f"{name}_ of a tensor of {self.dtype.name} would be complex, which "
+                             f"does not fit in it; use the operation that makes a new tensor")
+        return _written(self, FORMS[name](self, *args, **kwargs))
+    return written
+
+
+WRITING = ("add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "neg",
+           "negative", "exp", "log", "sqrt", "sin", "cos", "sinh", "cosh", "tan", "tanh",
+           "reciprocal", "square", "sigmoid", "pow", "masked_fill", "index_add", "index_copy",
+           "scatter", "scatter_add", "cumsum", "tril", "triu", "conj_physical", "sgn",
+           "masked_scatter", "rsqrt", "log2", "log10", "log1p", "index_put")
+for _name in WRITING:
+    form(f"{_name}_")(_in_place(_name))
+for _name in ("add", "sub", "mul", "truediv", "pow"):
+    form(f"__i{_name}__")(FORMS[{"truediv": "div"}.get(_name, _name) + "_"])
+
+
+@form("copy_")
+def copied_into(self: Any, source: Any, non_blocking: bool = False) -> Any:
+    """Take over the values of `source`, broadcast to this shape."""
+    if not isinstance(self, ComplexTensor):
+        raise DTypeError(f"copy_ of complex numbers into a tensor of {self.dtype.name}: the "
+                         f"imaginary parts would be lost; copy .real")
+    self._parts.copy_(pairs(source, self))
+    return self
+
+
+@form("fill_")
+def _fill(self: Any, value: Any) -> Any:
+    if not isinstance(self, ComplexTensor):
+        raise DTypeError(f"fill_ of {self.dtype.name} by a complex number: it does not fit")
+    self._parts.copy_(pairs(value, self))
+    return self
+
+
+@form("zero_")
+def _zero(self: Any) -> Any:
+    self._parts.zero_()
+    return self
+
+
+@form("__setitem__")
+def _set_item(self: Any, index: Any, value: Any) -> None:
+    if not isinstance(self, ComplexTensor):
+        raise DTypeError(f"assignment of complex numbers to elements of a tensor of "
+                         f"{self.dtype.name}: the imaginary parts would be lost; assign .real")
+    self[index] = value
+
+
+@form("is_same_size")
+def _is_same_size(self: Any, other: Any) -> bool:
+    return bool(self.shape == other.shape)

@@ -1,0 +1,78 @@
+"""Where operations that meet complex numbers are looked up: their forms, by name.
+
+Operations are written for real numbers. One that is given a complex tensor raises a ComplexError
+when it asks for the tensor's node or storage, and those that wrap it (recorded/lookup.py,
+arguments.py, keywords.py) then have its form do it, which complexes/ has put here. What has no form
+is refused, so that pairs of numbers are never taken for numbers.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+from lazyten.support.errors import ComplexError, not_complex
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+FORMS: dict[str, Callable[..., Any]] = {}
+"""What operations do with complex numbers."""
+
+
+class Complex:
+    """What complex tensors are instances of, for those who only need to know that, and that they
+    hold a real tensor, of pairs of floats."""
+
+    __slots__ = ()
+    _parts: Any
+
+
+def in_floats(x: Any) -> Any:
+    """The pairs of floats of a complex tensor; a real tensor itself."""
+    return x._parts if isinstance(x, Complex) else x
+
+
+def form(*names: str) -> Callable[[F], F]:
+    """A decorator: what the operations of these names do with complex numbers."""
+    def noted(function: F) -> F:
+        FORMS.update(dict.fromkeys(names, function))
+        return function
+    return noted
+
+
+def is_complex(x: object) -> bool:
+    """Whether an argument is, or has in it, a complex tensor or number."""
+    if isinstance(x, list | tuple):
+        return any(map(is_complex, x))
+    return isinstance(x, Complex | complex)
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """What an operation's form is found by: its name, with its room if that is not the frontend, as
+    linalg.norm is not what tensors call norm."""
+    room = function.__module__.split(".")[1]
+    return function.__name__ if room == "frontend" else f"{room}.{function.__name__}"
+
+
+def in_complex(operation: Callable[..., Any], args: tuple[Any, ...],
+               kwargs: dict[str, Any]) -> Any:
+    """What an operation gives by its form. DTypeError, with its name, if it has none."""
+    name = name_of(operation)
+    function = FORMS.get(name)
+    if function is None:
+        raise not_complex(name)
+    if "input" in kwargs:
+        args = (kwargs["input"], *args)
+    return function(*args, **{key: x for key, x in kwargs.items() if key != "input"})
+
+
+def or_in_complex(function: F) -> F:
+    """The function, or its form where it meets complex numbers."""
+    @wraps(function)
+    def either(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except ComplexError:
+            pass
+        return in_complex(function, args, kwargs)
+    return cast(F, either)

@@ -1,0 +1,141 @@
+"""Arithmetic and functions of complex tensors beside NumPy, and their gradients beside differences.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lazyten as lt
+
+Array = np.ndarray[Any, Any]
+FUNCTIONS = ("exp", "log", "sqrt", "sin", "cos", "sinh", "cosh", "tanh", "tan", "reciprocal",
+             "square", "abs", "angle", "conj", "log2", "log10", "log1p")
+EXACT = np.array([0, 1, -1, 1j, -1j, 1 + 1j, -3 + 4j, complex(-1, -0.0), 1e200 + 1e200j,
+                  1e-200 - 1e-200j])
+
+
+def numbers(*shape: int, seed: int = 0) -> Array:
+    """Complex numbers of both signs."""
+    random = np.random.default_rng(seed)
+    return random.standard_normal(shape) + 1j * random.standard_normal(shape)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_are_those_of_numpy(name: str, device: str) -> None:
+    x = numbers(20)
+    np.testing.assert_allclose(getattr(lt, name)(lt.tensor(x, device=device)).numpy(),
+                               getattr(np, name)(x), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ("abs", "angle", "sqrt", "conj"))
+def test_functions_that_neither_overflow_nor_lose_signs_of_0(name: str) -> None:
+    np.testing.assert_allclose(getattr(lt, name)(lt.tensor(EXACT)).numpy(),
+                               getattr(np, name)(EXACT), rtol=1e-14)
+
+
+@pytest.mark.parametrize("a", [numbers(3, 4), numbers(4), np.arange(1.0, 5), 2.5, 1 - 2j, 3])
+@pytest.mark.parametrize("name", ("add", "subtract", "multiply", "divide", "power"))
+def test_operators_take_complex_and_real_operands(a: Any, name: str, device: str) -> None:
+    operator = {"add": "__add__", "subtract": "__sub__", "multiply": "__mul__",
+                "divide": "__truediv__", "power": "__pow__"}[name]
+    b = numbers(3, 4, seed=1)
+    left, right = [lt.tensor(x, device=device) if isinstance(x, np.ndarray) else x for x in (a, b)]
+    wanted = getattr(np, name)(a, b), getattr(np, name)(b, a)
+    found = [getattr(lt.Tensor, operator)(x, y) if isinstance(x, lt.Tensor)
+             else getattr(y, operator.replace("__", "__r", 1))(x)
+             for x, y in ((left, right), (right, left))]
+    for given, value in zip(found, wanted, strict=True):
+        assert given.dtype is lt.complex128
+        np.testing.assert_allclose(given.numpy(), value, rtol=1e-12)
+
+
+def test_a_quotient_neither_overflows_nor_underflows() -> None:
+    for size in (1e200, 1e-200):
+        x = np.array([3 + 4j, -1 + 2j]) * size
+        np.testing.assert_allclose((lt.tensor(x) / lt.tensor(x[::-1].copy())).numpy(), x / x[::-1])
+
+
+@pytest.mark.parametrize(("a", "b", "wanted"), [
+    (lt.complex64, lt.float64, lt.complex128), (lt.complex64, lt.int64, lt.complex64),
+    (lt.complex128, lt.complex64, lt.complex128), (lt.float32, lt.complex64, lt.complex64)])
+def test_types_promote_as_in_pytorch(a: lt.DType, b: lt.DType, wanted: lt.DType) -> None:
+    assert (lt.ones(2, dtype=a) * lt.ones(2, dtype=b)).dtype is wanted
+    assert lt.promote_types(a, b) is wanted
+
+
+def test_tensors_without_axes_and_numbers_do_not_widen() -> None:
+    x = lt.ones(2, dtype=lt.complex64)
+    assert (x * lt.tensor(2.0, dtype=lt.float64)).dtype is lt.complex64
+    assert (lt.ones(2) * lt.tensor(1j, dtype=lt.complex128)).dtype is lt.complex64
+    assert (lt.arange(2) * 1j).dtype is lt.complex64
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_gradients_of_functions_are_differences(name: str) -> None:
+    x = lt.view_as_real(lt.tensor(numbers(4, seed=2))).detach().requires_grad_()
+
+    def parts(pairs: Any) -> Any:
+        given = getattr(lt, name)(lt.view_as_complex(pairs))
+        return lt.view_as_real(given) if given.is_complex() else given
+
+    assert lt.autograd.gradcheck(parts, (x,))
+
+
+@pytest.mark.parametrize("name", ("__mul__", "__truediv__", "__pow__", "__matmul__"))
+def test_gradients_of_products_and_quotients_are_differences(name: str) -> None:
+    x, y = [lt.view_as_real(lt.tensor(numbers(2, 2, seed=n))).detach().requires_grad_()
+            for n in (3, 4)]
+
+    def parts(a: Any, b: Any) -> Any:
+        return lt.view_as_real(getattr(lt.view_as_complex(a), name)(lt.view_as_complex(b)))
+
+    assert lt.autograd.gradcheck(parts, (x, y))
+
+
+def test_the_gradient_of_the_length_is_the_unit_and_0_at_0() -> None:
+    x = lt.tensor([3 + 4j, 0j], requires_grad=True)
+    x.abs().sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), [0.6 + 0.8j, 0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("equation", ("ij,jk->ik", "ij,kj", "ij,jk,kl->il", "ii->i", "ij->", "ii"))
+def test_einsum_is_that_of_numpy(equation: str) -> None:
+    given = [numbers(3, 3, seed=n) for n in range(equation.count(",") + 1)]
+    np.testing.assert_allclose(lt.einsum(equation, *map(lt.tensor, given)).numpy(),
+                               np.einsum(equation, *given), rtol=1e-10)
+
+
+def test_products_are_those_of_numpy(device: str) -> None:
+    a, b, v = numbers(2, 3, 4), numbers(4, 5, seed=1), numbers(4, seed=2)
+    one, two, three = [lt.tensor(x, device=device) for x in (a, b, v)]
+    for given, wanted in ((one @ two, a @ b), (one @ three, a @ v), (two.T @ three, b.T @ v),
+                          (lt.vdot(three, three), np.vdot(v, v)), (lt.outer(three, three),
+                                                                   np.outer(v, v)),
+                          (one @ two.real, a @ b.real), (one.real @ two, a.real @ b),
+                          (two.mH @ three, b.conj().T @ v),
+                          (lt.nn.functional.linear(one, two.T), a @ b)):
+        np.testing.assert_allclose(given.numpy(), wanted, rtol=1e-10)
+
+
+def test_reductions_are_those_of_numpy(device: str) -> None:
+    x = numbers(3, 4)
+    t = lt.tensor(x, device=device)
+    for given, wanted in ((t.sum(), x.sum()), (t.sum(0), x.sum(0)), (t.mean(-1), x.mean(-1)),
+                          (t.sum((0, 1), keepdim=True), x.sum((0, 1), keepdims=True)),
+                          (t.cumsum(1), x.cumsum(1)), (t.prod(1), x.prod(1)),
+                          (t.prod(), x.prod()), (t.norm(), np.linalg.norm(x)),
+                          (lt.linalg.norm(t), np.linalg.norm(x)),
+                          (lt.linalg.vector_norm(t, 1, 1), np.abs(x).sum(1))):
+        np.testing.assert_allclose(given.numpy(), wanted, rtol=1e-12)
+
+
+def test_comparisons_look_at_both_parts() -> None:
+    x = lt.tensor([1 + 2j, 1 - 2j, complex(np.nan, 0), complex(0, np.inf)])
+    assert (x == x.conj()).tolist() == [False, False, False, False]
+    assert (x != 1 + 2j).tolist() == [False, True, True, True]
+    assert x.isnan().tolist() == [False, False, True, False]
+    assert x.isinf().tolist() == [False, False, False, True]
+    assert x.isfinite().tolist() == [True, True, False, False]
+    assert lt.allclose(x[:2], x[:2] * (1 + 1e-7)) and not lt.equal(x[:1], x[1:2])
