@@ -1,9 +1,10 @@
 """A function at sizes that vary: `python -m benchmarks.dynamic_shapes [--torch]`.
 
-For each case: the seconds of all first calls at some sizes, with a jitted function for all of them
-(`dynamic`), with one that is compiled for each (`static`); how many kernels each compiled; and the
-milliseconds of a later call at some of the sizes, the fastest of several, dynamic, static, and
-PyTorch's eager if asked for.
+For each case and way to call it: the seconds of first calls at some sizes, the milliseconds of a
+first call at further sizes, and how many kernels were compiled. Ways: `dynamic`, a jitted function
+that was told which axes vary; `jit`, one that was not; `eager`, without lt.jit; `own`, a jitted
+function that forgets at each size what it knows of others; PyTorch's eager if asked for. Then the
+milliseconds of a later call at some of the sizes, the fastest of several.
 """
 from __future__ import annotations
 
@@ -11,13 +12,17 @@ import argparse
 import time
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from typing import Any
 
 import lazyten as lt
+from lazyten.execution.plans.varying import forget_families
 from lazyten.support import observers
 from lazyten.support.observers import Observer, Span
 
 SIZES = (200, 77, 130, 512, 64, 301, 33, 450, 256, 19, 100, 411, 350, 97, 222, 83)
+FURTHER = (71, 140, 333, 280, 500, 150, 99, 47, 399, 205, 444, 180, 61, 311, 260, 122)
 TIMED = (64, 97, 256, 411)
 REPEATS, SECONDS = 5, 0.3
 Step = Callable[..., Any]
@@ -78,7 +83,22 @@ def convolutions(torch: Any) -> Case:
     return forward, lambda n: (torch.rand(n, 3, 16, 16),), {"x": {0: lt.Dim("batch", 1, 512)}}
 
 
-CASES = {"perceptron": perceptron, "attention": attention, "convolutions": convolutions}
+def generation(torch: Any) -> Case:
+    """A transformer of two layers that reads a text of any length, forward."""
+    nn = torch.nn
+    tokens, out = nn.Embedding(65, 64), nn.Linear(64, 65)
+    layer = nn.TransformerEncoderLayer(64, 4, 256, dropout=0.0, batch_first=True)
+    net = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+
+    def forward(x: Any) -> Any:
+        with torch.no_grad():
+            mask = nn.Transformer.generate_square_subsequent_mask(x.shape[1])
+            return out(net(tokens(x), mask=mask, is_causal=True))[:, -1].argmax(-1)
+    return forward, lambda n: (torch.randint(0, 65, (1, n)),), {"x": {1: lt.Dim("time", 1, 512)}}
+
+
+CASES = {"perceptron": perceptron, "attention": attention, "convolutions": convolutions,
+         "generation": generation}
 
 
 def fastest(call: Callable[[], object]) -> float:
@@ -92,44 +112,55 @@ def fastest(call: Callable[[], object]) -> float:
     return best * 1e3
 
 
-def first_calls(step: Step, batches: Sequence[tuple[Any, ...]]) -> tuple[float, int]:
-    """Seconds of a call at each size, and kernels that were compiled for them."""
-    compiled = Compiled()
+def first_calls(step: Step, batches: Sequence[tuple[Any, ...]], forgets: bool) -> float:
+    """Seconds of a call at each size."""
     start = time.perf_counter()
-    with observers.told(compiled):
-        for batch in batches:
-            step(*batch).numpy()
-    return time.perf_counter() - start, compiled.kernels
+    for batch in batches:
+        if forgets:
+            forget_families()
+        step(*batch).numpy()
+    return time.perf_counter() - start
+
+
+def worker(name: str, way: str, asked: Connection) -> None:
+    """A process of its own for a way, so that none finds what others have compiled. It sends what
+    first calls took, and then, for each size that is asked for, what a later call does."""
+    torch = import_module("torch") if way == "torch" else lt
+    torch.manual_seed(0)
+    step, batch, dims = CASES[name](torch)
+    call = step if way in ("eager", "torch") else lt.jit(
+        step, dynamic=dims if way == "dynamic" else None)
+    batches = {n: batch(n) for n in (*SIZES, *FURTHER)}
+    if way != "torch":
+        lt.realize(*(x for given in batches.values() for x in given))
+    with observers.told(compiled := Compiled()):
+        seconds = [first_calls(call, [batches[n] for n in sizes], way == "own")
+                   for sizes in (SIZES, FURTHER)]
+    asked.send((*seconds, compiled.kernels))
+    while n := asked.recv():
+        asked.send(fastest(lambda given=batches[n]: call(*given).numpy()))  # type: ignore[misc]
 
 
 def lines(name: str, with_torch: bool) -> Iterator[str]:
     """What is to be told of a case."""
-    calls: dict[str, Step] = {}
-    batches: dict[str, dict[int, tuple[Any, ...]]] = {}
-    for which in ("dynamic", "static"):
-        lt.manual_seed(0)
-        step, batch, dims = CASES[name](lt)
-        calls[which] = lt.jit(step, dynamic=dims if which == "dynamic" else None)
-        batches[which] = {n: batch(n) for n in SIZES}
-        for given in batches[which].values():
-            lt.realize(*given)
-        seconds, kernels = first_calls(calls[which], [batches[which][n] for n in SIZES])
-        yield f"{name}, {which}: {len(SIZES)} sizes in {seconds:.2f} s, {kernels} kernels compiled"
-    if with_torch:
-        torch = import_module("torch")
-        calls["torch"], batch, _ = CASES[name](torch)
-        batches["torch"] = {n: batch(n) for n in SIZES}
+    workers: dict[str, Connection] = {}
+    start = get_context("spawn")
+    for way in ("dynamic", "jit", "eager", "own", *(["torch"] if with_torch else [])):
+        workers[way], theirs = start.Pipe()
+        start.Process(target=worker, args=(name, way, theirs), daemon=True).start()
+        first, further, kernels = workers[way].recv()
+        yield (f"{name}, {way}: {len(SIZES)} sizes in {first:.2f} s, then "
+               f"{further / len(FURTHER) * 1e3:.1f} ms a size; {kernels} kernels compiled")
     for n in TIMED:
         found: dict[str, float] = {}
         for _ in range(REPEATS):
-            for which, step in calls.items():
-                given = batches[which][n]
-
-                def call(step: Step = step, given: tuple[Any, ...] = given) -> object:
-                    return step(*given).numpy()
-                found[which] = min(found.get(which, float("inf")), fastest(call))
-        yield f"  size {n}: " + ", ".join(f"{which} {ms:.3f} ms" for which, ms in found.items()) \
-            + f"; {found['dynamic'] / found['static']:.2f} of static"
+            for way, asked in workers.items():
+                asked.send(n)
+                found[way] = min(found.get(way, float("inf")), asked.recv())
+        yield f"  size {n}: " + ", ".join(f"{way} {ms:.3f} ms" for way, ms in found.items()) \
+            + f"; dynamic {found['dynamic'] / found['own']:.2f} of own"
+    for asked in workers.values():
+        asked.send(0)
 
 
 def main() -> None:

@@ -36,7 +36,7 @@ from lazyten.storage.device import executor
 
 @pytest.fixture(autouse=True)
 def _nothing_is_known() -> None:
-    varying._families.clear()
+    varying.forget_families()
 
 
 def agree(function: Function, sizes: list[int], columns: int = 5) -> None:

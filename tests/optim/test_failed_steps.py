@@ -67,3 +67,20 @@ def test_a_step_that_fails_is_none(kind: str, at: int) -> None:
     assert len(found) == len(expected)
     for a, b in zip(found, expected, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_step_that_fails_for_one_parameter_is_none_for_others(kind: str) -> None:
+    lt.manual_seed(0)
+    table, other = lt.nn.Embedding(5, 3), lt.nn.Parameter(lt.ones(2, 3))
+    optimizer = KINDS[kind]([other, *table.parameters()])
+
+    def step(row: int) -> None:
+        optimizer.zero_grad()
+        (table(lt.tensor([row])).sum() + (other ** 2).sum()).backward()
+        optimizer.step()
+    step(2)
+    before = other.detach().numpy().copy()
+    with pytest.raises(lt.IndexingError, match="index 7 is outside axis 0"):
+        step(7)
+    np.testing.assert_array_equal(other.detach().numpy(), before)

@@ -25,6 +25,11 @@ from lazyten.support.later import Later
 _families = Families()
 
 
+def forget_families() -> None:
+    """What comes next is planned as if no graph had been seen; plans that are known stay."""
+    _families.clear()
+
+
 def planned(roots: tuple[Node, ...], graph: Graph, options: Options) -> Plan:
     """The plan of a graph: of its own, or what it shares with others of a computation whose sizes
     vary. Such a one was given (Sizes.planning), or is a family of graphs."""

@@ -19,6 +19,7 @@ from lazyten.ir.node import Node, make, rebuild, substitute, toposort
 from lazyten.ir.ops import Op
 from lazyten.storage.deferred import know, known_template
 from lazyten.storage.frames import Frame, memory_of
+from lazyten.storage.history import history_of
 from lazyten.storage.storage import REALIZED, UNMARKED, Buffer, Storage
 
 RULES = 10_000
@@ -33,6 +34,13 @@ def lift(storage: Storage, frame: Frame) -> Node | None:
     template can say it. Not a gradient that backward() has made outside of frames: it is computed
     with the loss and others, once for all."""
     own: Frame | None = storage._frame
+    if storage.leaf_id is not None and not storage.keeps_graph \
+            and history_of(storage._node).depth == 0:
+        realization.realize([storage])  # the copy of another parameter: it reads that one's memory
+        buffer = storage.buffer
+        assert buffer is not None, "it is realized"
+        storage.settle(storage._node, buffer, True)
+        return known_template(storage, frame)
     if storage.shared is not None or storage.leaf_id is not None or storage.companions \
             or own is not None and own.thread != get_ident():
         return None
