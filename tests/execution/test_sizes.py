@@ -3,6 +3,7 @@ compiled any more."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -100,6 +101,26 @@ def test_a_whole_number_may_be_another_at_one_size() -> None:
         n = x.shape[0]
         return x + lt.full((n, 1), 7 if n == 37 else n, device=x.device) * 2
     agree(shifted, [60, 20, 33, 50, 55, 45, 37, 41, 38, 64, 63, 36, 40])
+
+
+def test_threads_may_meet_sizes_of_one_family_at_once() -> None:
+    sizes = [int(n) for n in np.random.default_rng(3).permutation(np.arange(8, 70))]
+    function = FUNCTIONS["causal"]
+    expected = {n: function(tensor(values(n, 5, seed=n), "interpreter")).numpy() for n in sizes}
+
+    def wrong(own: list[int]) -> list[int]:
+        return [n for n in own if not np.allclose(
+            function(tensor(values(n, 5, seed=n), "cpu")).numpy(), expected[n], 1e-4, 1e-5)]
+    with ThreadPoolExecutor(4) as pool:
+        assert [*pool.map(wrong, (sizes[i:] + sizes[:i] for i in (0, 15, 30, 45)))] == [[]] * 4
+
+
+def test_a_place_that_varies_is_no_size() -> None:
+    x = values(50, 4)
+    mine, expected = tensor(x, "cpu"), tensor(x, "interpreter")
+    for i in [*range(3, 30), 44, 46, 45]:
+        found, wanted = (t[i:i + 4].flip(1).cumsum(0).numpy() for t in (mine, expected))
+        np.testing.assert_allclose(found, wanted, rtol=1e-5)
 
 
 # ---- training, and what it costs ----------------------------------------------------------------

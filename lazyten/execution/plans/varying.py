@@ -13,16 +13,17 @@ from functools import partial
 from lazyten.execution.plans import collectives
 from lazyten.execution.plans.graph import Graph
 from lazyten.execution.plans.plan import Options, Plan, limits_of, programs_of, scheduled
-from lazyten.execution.sizes.families import Families, inputs_of, regions_of
+from lazyten.execution.sizes.families import Families, Family, inputs_of, regions_of
 from lazyten.execution.sizes.forms import Forms, Inputs
 from lazyten.ir.node import Node
 from lazyten.ir.numbers import Numbers, Skeleton, numbers_of
 from lazyten.schedule.kept_schedules import kept_schedule
 from lazyten.schedule.schedule import Schedule
 from lazyten.storage.device import AtSizes, executor
+from lazyten.support import forking
 from lazyten.support.later import Later
 
-_families = Families()
+_families, _lock = Families(), forking.lock()
 
 
 def forget_families() -> None:
@@ -33,27 +34,39 @@ def forget_families() -> None:
 def planned(roots: tuple[Node, ...], graph: Graph, options: Options) -> Plan:
     """The plan of a graph: of its own, or what it shares with others of a computation whose sizes
     vary. Such a one was given (Sizes.planning), or is a family of graphs."""
-    device = options.device
-    if options.checks or graph.collectives or not executor(device).has_varying:
+    if options.checks or graph.collectives or not executor(options.device).has_varying:
         return _of_its_own(roots, graph, options)
     skeleton, numbers = numbers_of(roots)
     if options.sizes is not None:
-        return _plan_at(roots, graph.inputs, options, skeleton, numbers)
-    family = _families.of(skeleton, options)
-    sizes = None if family is None else family.sizes_of(numbers)
-    if family is None or sizes is None:
-        plan = _of_its_own(roots, graph, options)
-        if family is not None:
+        with options.sizes.of.lock:
+            return _plan_at(roots, graph.inputs, options, skeleton, numbers)
+    with _lock:
+        family = _families.of(skeleton, options)
+    if family is None:
+        return _of_its_own(roots, graph, options)
+    with family.computation.lock:
+        plan = _of_family(family, roots, graph, options, skeleton, numbers)
+        if plan is None:
+            plan = _of_its_own(roots, graph, options)
             family.note(numbers, plan.programs)
         return plan
+
+
+def _of_family(family: Family, roots: tuple[Node, ...], graph: Graph, options: Options,
+               skeleton: Skeleton, numbers: Numbers) -> Plan | None:
+    """A plan that a graph shares with its family; None where it is not known by its sizes, or other
+    sizes are no graphs."""
+    sizes = family.sizes_of(numbers)
+    if sizes is None:
+        return None
     regions = regions_of(sizes)
     for there, its, other in family.ahead(regions):
         with family.computation.planning(there, regions):
-            _look_at(other, inputs_of(other), Options.now(device), skeleton, its)
+            _look_at(other, inputs_of(other), Options.now(options.device), skeleton, its)
     if not family.serves(regions):
-        return _of_its_own(roots, graph, options)
+        return None
     with family.computation.planning(sizes, regions):
-        return _plan_at(roots, graph.inputs, Options.now(device), skeleton, numbers)
+        return _plan_at(roots, graph.inputs, Options.now(options.device), skeleton, numbers)
 
 
 def _of_its_own(roots: tuple[Node, ...], graph: Graph, options: Options) -> Plan:
@@ -100,8 +113,10 @@ def _at(options: Options) -> AtSizes:
 def look_at(device: str, graph: Graph) -> None:
     """Have a device know the kernels of a computation whose sizes vary, at sizes that nobody has
     asked for: nothing is compiled."""
-    roots = graph.normalized()
-    _look_at(roots, graph.inputs, Options.now(device), *numbers_of(roots))
+    roots, options = graph.normalized(), Options.now(device)
+    assert options.sizes is not None
+    with options.sizes.of.lock:
+        _look_at(roots, graph.inputs, options, *numbers_of(roots))
 
 
 def _look_at(roots: Sequence[Node], inputs: Inputs, options: Options, skeleton: Skeleton,

@@ -56,7 +56,8 @@ class Family:
         all numbers, as they say where something starts, there is nothing to do."""
         self._is_served = all(p in self._programs for p in programs)
         self._programs.update(programs)
-        if any(numbers.integers == n.integers for n in self._seen):
+        if self._told(numbers) is not None or any(
+                numbers.integers == n.integers for n in self._seen):
             return
         self._seen.append(numbers)
         del self._seen[:-MOST_SEEN]
@@ -79,7 +80,10 @@ class Family:
 
     def sizes_of(self, numbers: Numbers) -> Sizes | None:
         """The sizes that tell all whole numbers of a graph; None where they do not."""
-        if self._fit is None or self._is_served:
+        return None if self._is_served else self._told(numbers)
+
+    def _told(self, numbers: Numbers) -> Sizes | None:
+        if self._fit is None:
             return None
         sizes = tuple([numbers.integers[place] for place in self._places])
         return sizes if self._fit.values(self._columns, sizes) == numbers.integers else None

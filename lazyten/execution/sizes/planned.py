@@ -13,13 +13,16 @@ from typing import Any, NamedTuple
 from lazyten.execution.sizes.forms import Forms
 from lazyten.ir.numbers import Skeleton
 from lazyten.storage.device import AtSizes, executor
+from lazyten.support import forking
 
 
 class Sizes:
     """One computation at sizes that vary: what devices keep of its kernels from size to size
-    (codegen/templates.py), and what is known of its schedules."""
+    (codegen/templates.py), and what is known of its schedules. lock: held by the thread that plans
+    it, as a text and the numbers for it belong together."""
 
     def __init__(self) -> None:
+        self.lock = forking.lock()
         self._known: dict[str, Any] = {}
         self._forms: dict[Hashable, Forms] = {}
 
