@@ -123,6 +123,18 @@ def test_a_place_that_varies_is_no_size() -> None:
         np.testing.assert_allclose(found, wanted, rtol=1e-5)
 
 
+def test_what_goes_wrong_at_sizes_that_nobody_asked_for_is_nobodys_error(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = []
+
+    def failing(*args: object) -> None:
+        looked.append(args)
+        raise ZeroDivisionError
+    monkeypatch.setattr(varying, "_look_at", failing)
+    agree(FUNCTIONS["softmax along"], list(range(33, 48)))
+    assert looked
+
+
 # ---- training, and what it costs ----------------------------------------------------------------
 
 def work_at(step: Callable[[int], object], sizes: list[int]) -> tuple[int, int]:

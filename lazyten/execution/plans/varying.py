@@ -60,9 +60,12 @@ def _of_family(family: Family, roots: tuple[Node, ...], graph: Graph, options: O
     if sizes is None:
         return None
     regions = regions_of(sizes)
-    for there, its, other in family.ahead(regions):
-        with family.computation.planning(there, regions):
-            _look_at(other, inputs_of(other), Options.now(options.device), skeleton, its)
+    try:
+        for there, its, other in family.ahead(regions):
+            with family.computation.planning(there, regions):
+                _look_at(other, inputs_of(other), Options.now(options.device), skeleton, its)
+    except Exception:  # nobody has asked for these sizes
+        family.leave(regions)
     if not family.serves(regions):
         return None
     with family.computation.planning(sizes, regions):

@@ -98,6 +98,10 @@ class Family:
         self._serves[regions] = len(found) == len(rows) > 0
         return found if self._serves[regions] else []
 
+    def leave(self, regions: tuple[Region, ...]) -> None:
+        """Have each size of these regions be planned by itself."""
+        self._serves[regions] = False
+
     def serves(self, regions: tuple[Region, ...]) -> bool:
         """Whether there are graphs in and around these regions; not if a size is a position, too,
         which must be inside of something."""
