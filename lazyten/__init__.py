@@ -58,7 +58,22 @@ from lazyten.frontend.core.memory_format import channels_last_3d as channels_las
 from lazyten.frontend.core.memory_format import contiguous_format as contiguous_format
 from lazyten.frontend.core.memory_format import preserve_format as preserve_format
 from lazyten.frontend.core.mixed_precision import autocast as autocast
+from lazyten.frontend.core.mixed_precision import (
+    autocast_decrement_nesting as autocast_decrement_nesting,
+)
+from lazyten.frontend.core.mixed_precision import (
+    autocast_increment_nesting as autocast_increment_nesting,
+)
+from lazyten.frontend.core.mixed_precision import clear_autocast_cache as clear_autocast_cache
+from lazyten.frontend.core.mixed_precision import (
+    is_autocast_cache_enabled as is_autocast_cache_enabled,
+)
 from lazyten.frontend.core.mixed_precision import is_autocast_enabled as is_autocast_enabled
+from lazyten.frontend.core.mixed_precision import (
+    set_autocast_cache_enabled as set_autocast_cache_enabled,
+)
+from lazyten.frontend.core.mixed_precision import set_autocast_dtype as set_autocast_dtype
+from lazyten.frontend.core.mixed_precision import set_autocast_enabled as set_autocast_enabled
 from lazyten.frontend.core.printing import set_printoptions as set_printoptions
 from lazyten.frontend.core.size import Size as Size
 from lazyten.frontend.foreach import each as _each
@@ -125,6 +140,9 @@ from lazyten.frontend.settings import (
 )
 from lazyten.frontend.settings import is_inference_mode_enabled as is_inference_mode_enabled
 from lazyten.frontend.settings import is_warn_always_enabled as is_warn_always_enabled
+from lazyten.frontend.settings import set_autocast_cpu_dtype as set_autocast_cpu_dtype
+from lazyten.frontend.settings import set_autocast_cpu_enabled as set_autocast_cpu_enabled
+from lazyten.frontend.settings import set_autocast_gpu_dtype as set_autocast_gpu_dtype
 from lazyten.frontend.settings import set_default_tensor_type as set_default_tensor_type
 from lazyten.frontend.settings import set_deterministic_debug_mode as set_deterministic_debug_mode
 from lazyten.frontend.settings import set_flush_denormal as set_flush_denormal

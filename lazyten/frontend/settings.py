@@ -3,7 +3,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from lazyten.frontend.core.mixed_precision import autocast_dtype, is_autocast_enabled
+from lazyten.frontend.core.mixed_precision import (
+    autocast_dtype,
+    is_autocast_enabled,
+    set_autocast_dtype,
+    set_autocast_enabled,
+)
 from lazyten.frontend.limits import set_default_dtype
 from lazyten.frontend.methods.conversion import kind_of
 from lazyten.frontend.tensor import Tensor
@@ -63,7 +68,8 @@ def is_inference_mode_enabled() -> bool:
 
 
 def get_autocast_dtype(device_type: str) -> DType:
-    """What autocast casts to on a device: bfloat16, or that of the block which this is in."""
+    """What autocast casts to on a device: bfloat16, or what was set, or that of the block which
+    this is in."""
     return autocast_dtype(device_type)
 
 
@@ -80,6 +86,21 @@ def get_autocast_gpu_dtype() -> DType:
 def is_autocast_cpu_enabled() -> bool:
     """is_autocast_enabled('cpu')."""
     return is_autocast_enabled("cpu")
+
+
+def set_autocast_cpu_enabled(enabled: bool) -> None:
+    """set_autocast_enabled('cpu', enabled)."""
+    set_autocast_enabled("cpu", enabled)
+
+
+def set_autocast_cpu_dtype(dtype: DType | str) -> None:
+    """set_autocast_dtype('cpu', dtype)."""
+    set_autocast_dtype("cpu", dtype)
+
+
+def set_autocast_gpu_dtype(dtype: DType | str) -> None:
+    """set_autocast_dtype('cuda', dtype)."""
+    set_autocast_dtype("cuda", dtype)
 
 
 def typename(obj: Any) -> str:

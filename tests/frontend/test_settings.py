@@ -19,8 +19,8 @@ from lazyten.storage.device import executor
 ROOT = Path(__file__).parents[2]
 OF_OTHERS = {"OCL_ICD_VENDORS", "OCL_ICD_FILENAMES", "CC"}
 """Variables of other programs' that are looked at."""
-CHANGE_NOTHING = {"set_flush_denormal", "set_num_interop_threads", "set_rng_state",
-                  "set_deterministic_debug_mode", "set_warn_always"}
+CHANGE_NOTHING = {"set_autocast_cache_enabled", "set_flush_denormal", "set_num_interop_threads",
+                  "set_rng_state", "set_deterministic_debug_mode", "set_warn_always"}
 """Setters of what is no setting: generators have states, and nothing here is not deterministic."""
 
 

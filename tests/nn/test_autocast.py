@@ -275,7 +275,7 @@ def test_a_block_ends_also_with_an_exception_and_may_be_entered_again() -> None:
     again = lt.autocast()
     with pytest.raises(ZeroDivisionError), again, again:
         raise ZeroDivisionError
-    assert not lt.is_autocast_enabled() and mixed_precision.state() == ()
+    assert not lt.is_autocast_enabled() and mixed_precision.state() == ((), ())
 
 
 def test_a_decorator_casts_within_the_function() -> None:
@@ -415,3 +415,111 @@ def test_a_weight_is_cast_once_for_all_its_uses() -> None:
     casts = [n for n in toposort([first.node, second.node])
              if n.op is Op.CAST and n.dtype is lt.bfloat16 and n.src[0] is w.node]
     assert len(casts) == 1
+
+
+# ---- without a block -----------------------------------------------------------------------------
+
+SETTERS: dict[str, Callable[[Any], Any]] = {
+    "on": lambda lib: lib.set_autocast_enabled("cpu", True),
+    "off": lambda lib: lib.set_autocast_enabled("cpu", False),
+    "cpu on": lambda lib: lib.set_autocast_cpu_enabled(True),
+    "half": lambda lib: lib.set_autocast_dtype("cpu", lib.float16),
+    "brain": lambda lib: lib.set_autocast_cpu_dtype(lib.bfloat16),
+    "uncached": lambda lib: lib.set_autocast_cache_enabled(False),
+    "forget": lambda lib: lib.clear_autocast_cache(),
+    "more": lambda lib: lib.autocast_increment_nesting(),
+    "less": lambda lib: lib.autocast_decrement_nesting(),
+}
+
+
+def _seen(lib: Any) -> tuple[Any, ...]:
+    """What a program can find out of autocast on the cpu."""
+    product = (lib.ones(2, 2) @ lib.ones(2, 2)).dtype
+    return (str(product).rpartition(".")[2],
+            str(lib.get_autocast_dtype("cpu")).rpartition(".")[2], lib.is_autocast_enabled("cpu"),
+            lib.is_autocast_cache_enabled())
+
+
+def _walk(lib: Any, steps: list[Any]) -> list[Any]:
+    """What each step gives, and what is seen after it; a list is a block with its options first."""
+    seen = []
+    for step in steps:
+        if isinstance(step, str):
+            seen.append((SETTERS[step](lib), _seen(lib)))
+            continue
+        options, *inside = step
+        with lib.autocast("cpu", **{name: getattr(lib, x) if isinstance(x, str) else x
+                                    for name, x in options.items()}):
+            seen += [_seen(lib), *_walk(lib, inside)]
+        seen.append(_seen(lib))
+    return seen
+
+
+@pytest.mark.torch
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("steps", [
+    ["on", "off"], ["half", "on", "brain", "off"], ["cpu on", "half"], ["uncached", "forget"],
+    ["more", "more", "less", "less"], ["half", [{}], [{"dtype": "bfloat16"}]],
+    [[{"dtype": "float16"}, [{}], [{"enabled": False}], "brain", [{}]]],
+    [[{}, "off", [{}], "half"], "on", [{"enabled": False}, "on"]],
+    [[{"enabled": False, "dtype": "float16"}, "on"]],
+    [[{"cache_enabled": False}, [{}], [{"cache_enabled": True}]], "uncached", [{}]],
+    [[{}, "more", "less"]],
+], ids=str)
+def test_what_is_set_agrees_with_blocks_as_in_pytorch(steps: list[Any]) -> None:
+    seen: list[list[Any]] = []
+    for lib in (lt, torch):
+        thread = threading.Thread(target=lambda lib=lib: seen.append(_walk(lib, steps)))
+        thread.start()  # what is set ends with its thread
+        thread.join()
+    assert len(seen) == 2 and seen[0] == seen[1]
+
+
+def test_a_jitted_function_is_traced_again_where_another_type_is_set() -> None:
+    calls: list[lt.DType] = []
+
+    @lt.jit
+    def product(x: lt.Tensor) -> lt.Tensor:
+        with lt.autocast("cpu"):
+            calls.append((y := x @ x).dtype)
+        return y
+
+    x = lt.ones(2, 2, device="cpu")
+    for low in (lt.float16, lt.bfloat16, lt.float16):
+        before = lt.get_autocast_dtype("cpu")
+        lt.set_autocast_dtype("cpu", low)
+        try:
+            assert product(x).dtype is low and product(x).dtype is low
+        finally:
+            lt.set_autocast_dtype("cpu", before)
+    assert set(calls) == {lt.float16, lt.bfloat16}
+
+
+def test_what_cannot_be_set_is_refused() -> None:
+    with pytest.raises(lt.DTypeError, match=r"set_autocast_dtype\('cpu', float32\): .* bfloat16"):
+        lt.set_autocast_dtype("cpu", lt.float32)
+    with pytest.raises(lt.ArgumentError, match=r"set_autocast_enabled\(True, False\)"):
+        lt.set_autocast_enabled(True, False)
+    assert not lt.is_autocast_enabled("cpu")
+
+
+def test_a_jitted_function_that_sets_it_does_so_in_each_call() -> None:
+    @lt.jit
+    def product(x: lt.Tensor) -> lt.Tensor:
+        lt.set_autocast_enabled("cpu", True)
+        return x @ x
+
+    for _ in range(4):
+        assert product(lt.ones(2, 2, device="cpu")).dtype is lt.bfloat16
+        assert lt.is_autocast_enabled("cpu")
+        lt.set_autocast_enabled("cpu", False)
+        assert (lt.ones(2, 2) @ lt.ones(2, 2)).dtype is lt.float32
+
+
+def test_without_a_device_it_is_the_default_one() -> None:
+    lt.set_autocast_enabled(True)
+    try:
+        assert lt.is_autocast_enabled() and (lt.ones(2, 2) @ lt.ones(2, 2)).dtype is lt.bfloat16
+    finally:
+        lt.set_autocast_enabled(False)
+    assert not lt.is_autocast_enabled()

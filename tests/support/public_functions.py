@@ -49,6 +49,10 @@ OUTSIDE = named("lt", """
     is_deterministic_algorithms_warn_only_enabled is_inference_mode_enabled is_warn_always_enabled
     set_anomaly_enabled set_deterministic_debug_mode set_warn_always typename
 
+    autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache
+    is_autocast_cache_enabled set_autocast_cache_enabled set_autocast_cpu_dtype
+    set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype
+
     nonzero_static
 
     complex imag istft polar stft view_as_complex view_as_real""") | named("Tensor", """
