@@ -4,6 +4,7 @@ from lazyten.nn.criteria.class_losses import (
     binary_cross_entropy_with_logits as binary_cross_entropy_with_logits,
 )
 from lazyten.nn.criteria.class_losses import cross_entropy as cross_entropy
+from lazyten.nn.criteria.class_losses import linear_cross_entropy as linear_cross_entropy
 from lazyten.nn.criteria.class_losses import multi_margin_loss as multi_margin_loss
 from lazyten.nn.criteria.class_losses import multilabel_margin_loss as multilabel_margin_loss
 from lazyten.nn.criteria.class_losses import (

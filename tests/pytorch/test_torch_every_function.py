@@ -28,7 +28,9 @@ OWN = ["Tensor.bitcast", "Tensor.describe", "Tensor.gelu", "Tensor.pad", "Tensor
 """What PyTorch does not have, or not under this name."""
 
 BY_CHANCE = named("lt", """bernoulli binomial multinomial normal poisson rand randint randn
-    rand_like randint_like randn_like randperm pca_lowrank svd_lowrank""") | named("F", """
+    rand_like randint_like randn_like randperm pca_lowrank svd_lowrank
+    alpha_dropout alpha_dropout_ dropout dropout_ feature_alpha_dropout feature_alpha_dropout_
+    feature_dropout feature_dropout_""") | named("F", """
     alpha_dropout dropout dropout1d dropout2d dropout3d feature_alpha_dropout
     gumbel_softmax""") | named("Tensor", """
     bernoulli_ cauchy_ exponential_ geometric_ log_normal_ normal_ random_ uniform_""")

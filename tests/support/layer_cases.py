@@ -206,6 +206,15 @@ LOSSES: dict[str, tuple[Array, ...]] = {
     "CrossEntropyLoss(T.tensor([1.0, 2.0, 0.5, 3.0], dtype=T.float64))": (
         IMAGE, labels(4, 2, 6, 7)),
     "CrossEntropyLoss()": (normal(5, 4), chance(5, 4)),
+    "LinearCrossEntropyLoss(4, 3)": (normal(5, 4), labels(3, 5)),
+    "LinearCrossEntropyLoss(4, 3, bias=True, ignore_index=1, reduction='sum')": (
+        normal(5, 4), labels(3, 5)),
+    "LinearCrossEntropyLoss(4, 3, weight=T.tensor([1.0, 2.0, 0.5], dtype=T.float64))": (
+        normal(4), np.array(2)),
+    "LinearCrossEntropyLoss(4, 3, out_features=(2, 3), bias=True, label_smoothing=0.1)": (
+        normal(5, 4), labels(3, 5, 2, 3)),
+    "LinearCrossEntropyLoss(4, 3, out_features=(2,), reduction='none')": (
+        normal(5, 4), chance(5, 3, 2)),
     **{f"CTCLoss(reduction={how!r})": (
         scores(8, 3, 5), 1 + labels(4, 3, 4), np.array([8, 7, 6]), np.array([4, 2, 0]))
        for how in REDUCTIONS},

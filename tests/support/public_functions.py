@@ -53,7 +53,7 @@ OUTSIDE = named("lt", """
     is_autocast_cache_enabled set_autocast_cache_enabled set_autocast_cpu_dtype
     set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype
 
-    nonzero_static
+    nonzero_static segment_reduce
 
     complex imag istft polar stft view_as_complex view_as_real""") | named("Tensor", """
     backward data_ptr register_hook register_post_accumulate_grad_hook retain_grad""")
@@ -95,6 +95,9 @@ SPECIAL: dict[str, Arguments] = {
        for rest in ("2d", "2d_with_indices")},
     **{f"F.fractional_max_pool{rest}": (volume, 2, (2, 2, 1), None, False, _numbers(1, 2, 3))
        for rest in ("3d", "3d_with_indices")},
+    "F.linear_cross_entropy": (f, m, one), "lt.norm_except_dim": (cube, 2, 1),
+    **{f"lt.{name}dropout": (cube, 0.5, True)
+       for name in ("", "alpha_", "feature_", "feature_alpha_")},
     "F.grid_sample": (image, _numbers(1, 3, 3, 2)),
     **{f"F.max_unpool{k}d": (x, np.broadcast_to(np.arange(x[0, 0].size).reshape(x.shape[2:]),
                                                 x.shape).copy(), 2)

@@ -9,6 +9,7 @@ from lazyten.frontend.core.mixed_precision import WIDE, casting
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node
 from lazyten.nn.functions.activations import logsigmoid
+from lazyten.nn.functions.linear import linear
 from lazyten.nn.functions.options import reduced, reduction_of
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import losses, shapes, special
@@ -36,6 +37,40 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None,
                                 ignore_index, reduction_of(size_average, reduce, reduction),
                                 label_smoothing)
     return Tensor._result(node, *_tensors(input, target, weight))
+
+
+@takes_tensors
+def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *,
+                         linear_bias: Tensor | None = None, weight: Tensor | None = None,
+                         reduction: str = "mean", ignore_index: int | None = None,
+                         label_smoothing: float = 0.0, options: object = None) -> Tensor:
+    """cross_entropy() of linear(input, linear_weight, linear_bias), for an input of (features,) or
+    (batch, features); weights (classes, .., features) give scores of (batch, classes, ..).
+
+    options: PyTorch's, of how it saves memory, which change nothing.
+    """
+    _check_linear(input, linear_weight, linear_bias)
+    classes = linear_weight.shape[:-1]
+    shape = (*input.shape[:-1], *classes)
+    if ignore_index is not None and target.shape == shape:
+        raise ArgumentError(f"linear_cross_entropy: ignore_index={ignore_index} is for labels, and "
+                            f"a target of shape {target.shape} holds probabilities")
+    bias = None if linear_bias is None else linear_bias.flatten()
+    scores = linear(input, linear_weight.flatten(0, -2), bias).reshape(shape)
+    return cross_entropy(scores, target, weight, reduction=reduction,
+                         ignore_index=-100 if ignore_index is None else ignore_index,
+                         label_smoothing=label_smoothing)
+
+
+def _check_linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> None:
+    if input.ndim not in (1, 2) or weight.ndim < 2 or input.shape[-1] != weight.shape[-1] \
+            or input.ndim == 1 and weight.ndim > 2:
+        raise ShapeError(f"linear_cross_entropy: the input has shape {input.shape}, and the "
+                         f"weights {weight.shape}; they must be (batch, features) and (classes, "
+                         f".., features), or (features,) and (classes, features)")
+    if bias is not None and bias.shape != weight.shape[:-1]:
+        raise ShapeError(f"linear_cross_entropy: the bias has shape {bias.shape}; for weights "
+                         f"{weight.shape} it must be {weight.shape[:-1]}")
 
 
 @takes_tensors

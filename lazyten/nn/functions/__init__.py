@@ -12,6 +12,9 @@ Files, in reading order:
 - softmax.py: Softmax and its relatives along an axis, which `lazyten.nn.functional` offers.
 - dropout.py: Dropout: elements or whole channels that are left out by chance while a network
   trains.
+- chance.py: Dropout under the names that PyTorch has beside `nn.functional`: what trains is said,
+  not left out, and each has a twin that writes to its input.
+- segments.py: Segments of an axis, of lengths that differ, each reduced to one line.
 - linear.py: Affine maps of tensors, which `lazyten.nn.functional` offers.
 - embedding.py: Embeddings: rows of a weight by number, alone and in bags; numbers as rows of
   zeros and a one.

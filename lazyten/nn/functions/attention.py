@@ -14,7 +14,7 @@ from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import Scalar
 from lazyten.nn.functions.dropout import check_probability, dropout
 from lazyten.operators.math import shapes
-from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
+from lazyten.support.errors import DTypeError, ShapeError
 
 
 @takes_tensors
@@ -28,23 +28,25 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor,
 
     attn_mask (broadcast to (.., L, S)): bool, True where a query may see a key, or floats that are
     added to the scores, float32 or of the query's type. dropout_p: weights are 0 with this
-    probability. is_causal: query i sees keys 0 to i only. scale: 1/sqrt(E) unless given.
+    probability. is_causal: query i sees keys 0 to i only, of these what a mask shows, as PyTorch's
+    kernel for processors has it. scale: 1/sqrt(E) unless given.
     enable_gqa: each head of key and value (axis -3) serves several neighbouring heads of the query.
     A query that sees nothing gives 0, as in PyTorch.
     """
     check_probability(dropout_p, "scaled_dot_product_attention")
     if enable_gqa:
         key, value = (_for_heads(x, query) for x in (key, value))
-    _check(query, key, value, attn_mask, is_causal)
+    _check(query, key, value, attn_mask)
     factor = _default_scale(query) if scale is None else \
         shapes.as_number(scale, "scaled_dot_product_attention", "scale")
     scores = query * factor @ key.mT
     hidden = _causal(scores) if is_causal else None
     if attn_mask is not None:
         if attn_mask.dtype is dt.bool_:
-            hidden = ~attn_mask
+            masked = ~attn_mask
         else:
-            scores, hidden = scores + attn_mask, attn_mask == -math.inf
+            scores, masked = scores + attn_mask, attn_mask == -math.inf
+        hidden = masked if hidden is None else hidden | masked
     if hidden is None:
         return dropout(scores.softmax(-1), dropout_p) @ value
     weights = scores.masked_fill(hidden, -math.inf).softmax(-1)
@@ -72,7 +74,7 @@ def _causal(scores: Tensor) -> Tensor:
     return keys > queries.unsqueeze(1)
 
 
-def _check(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool) -> None:
+def _check(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> None:
     name = "scaled_dot_product_attention"
     given = [("query", query), ("key", key), ("value", value)]
     for what, x in given:
@@ -86,9 +88,6 @@ def _check(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causa
                          f"last axes of query and key must be equal, and axis -2 of key and value")
     if mask is None:
         return
-    if causal:
-        raise ArgumentError(f"{name}: is_causal=True is a mask already; give only one of it and "
-                            f"attn_mask")
     if mask.dtype not in (dt.bool_, dt.float32, query.dtype):
         raise DTypeError(f"{name}: the mask is {mask.dtype.name}; it must be bool, float32 or "
                          f"{query.dtype.name}")

@@ -1,14 +1,16 @@
 """Losses as modules: each keeps its function's options."""
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
-from lazyten.frontend.tensor import Tensor
+from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.nn import functional as F
 from lazyten.nn.criteria.sequence_losses import Lengths
 from lazyten.nn.functions.options import reduction_of
 from lazyten.nn.module import Module
 from lazyten.nn.modules.distance import PairwiseDistance
+from lazyten.nn.modules.linear import Linear
 from lazyten.support.errors import ArgumentError
 
 
@@ -143,6 +145,37 @@ class CrossEntropyLoss(_WeightedLoss):
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.cross_entropy(input, target, self.weight, ignore_index=self.ignore_index,
                                reduction=self.reduction, label_smoothing=self.label_smoothing)
+
+
+class LinearCrossEntropyLoss(_WeightedLoss):
+    """functional.linear_cross_entropy, with a Linear of its own: `self.linear`."""
+
+    def __init__(self, in_features: int, num_classes: int, *, out_features: tuple[int, ...] = (),
+                 bias: bool = False, device: str | None = None, dtype: DTypeLike | None = None,
+                 reduction: str = "mean", weight: Tensor | None = None,
+                 ignore_index: int | None = None, label_smoothing: float = 0.0,
+                 options: object = None) -> None:
+        super().__init__(weight, reduction=reduction)
+        self.num_classes, self.out_features = num_classes, tuple(out_features)
+        self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
+        self.options = options
+        self.linear = Linear(in_features, math.prod(self.out_features, start=num_classes), bias,
+                             device, dtype)
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        classes = (self.num_classes, *self.out_features)
+        bias = self.linear.bias
+        return F.linear_cross_entropy(
+            input, self.linear.weight.reshape(*classes, -1), target,
+            linear_bias=None if bias is None else bias.reshape(classes), weight=self.weight,
+            reduction=self.reduction, ignore_index=self.ignore_index,
+            label_smoothing=self.label_smoothing)
+
+    def extra_repr(self) -> str:
+        return (f"in_features={self.linear.in_features}, num_classes={self.num_classes}, "
+                f"out_features={self.out_features}, bias={self.linear.bias is not None}, "
+                f"reduction={self.reduction}, ignore_index={self.ignore_index}, "
+                f"label_smoothing={self.label_smoothing}, options={self.options}")
 
 
 class CTCLoss(_Loss):

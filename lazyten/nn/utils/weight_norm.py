@@ -3,14 +3,28 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from lazyten.frontend.arguments import takes_tensors
+from lazyten.frontend.tensor import Tensor
 from lazyten.nn.module import Module
 from lazyten.nn.parameter import Parameter
 from lazyten.nn.utils import computed
 from lazyten.nn.utils.parametrizations import lengths, tensor_named
+from lazyten.operators.math import shapes
 from lazyten.support.errors import ArgumentError
 from lazyten.support.grad_mode import no_grad
 
 M = TypeVar("M", bound=Module)
+
+
+@takes_tensors
+def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
+    """The norms, sums of |v|**pow to 1/pow, of what lies along all axes but `dim`, which keep size
+    1; dim -1: one of all, zero-dim."""
+    if dim == -1:
+        return v.norm(pow)
+    at = shapes.axis(dim, v.ndim, "norm_except_dim")
+    axes = [a for a in range(v.ndim) if a != at]
+    return v.norm(pow, axes, keepdim=True) if axes else v.abs()
 
 
 def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
