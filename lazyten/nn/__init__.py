@@ -28,7 +28,7 @@ from lazyten.nn import functional, init, modules
 from lazyten.nn.containers import ModuleDict, ModuleList, Sequential
 from lazyten.nn.module import Module
 from lazyten.nn.modules import *  # noqa: F403
-from lazyten.nn.parameter import Buffer, Parameter, UninitializedParameter
+from lazyten.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 from lazyten.nn.parameter_containers import ParameterDict, ParameterList
 from lazyten.pytorch.modules import later as _later
 from lazyten.support.forking import undivided as _undivided
@@ -78,6 +78,7 @@ __all__ = [
     "ModuleList", "MultiheadAttention", "Parameter", "ParameterDict", "ParameterList", "RNNBase",
     "RNNCell", "RNNCellBase", "Sequential", "SyncBatchNorm", "Transformer", "TransformerDecoder",
     "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer",
-    "UninitializedParameter", "attention", "functional", "init", "modules", "parallel", "utils",
+    "UninitializedBuffer", "UninitializedParameter", "attention",
+    "functional", "init", "modules", "parallel", "utils",
 ]
 __all__ += modules.__all__

@@ -13,7 +13,7 @@ from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import as_dtype
 from lazyten.nn.module_state import StateMethods
-from lazyten.nn.parameter import Parameter
+from lazyten.nn.parameter import Parameter, is_lazy
 from lazyten.storage.placement import canonical, gpu
 from lazyten.support.errors import ArgumentError, DTypeError
 from lazyten.support.grad_mode import no_grad
@@ -148,7 +148,9 @@ class Module(StateMethods):
         with no_grad():
             for name, buffer in self._buffers.items():
                 moved = None if buffer is None else convert(buffer)
-                if moved is not buffer:
+                if buffer is not None and is_lazy(buffer):
+                    _become(buffer, convert)
+                elif moved is not buffer:
                     self._about_to_change("giving a buffer another dtype or device")
                     self._buffers[name] = moved
         return self
@@ -241,8 +243,8 @@ def _indented(text: str) -> str:
     return text.replace("\n", "\n  ")
 
 
-def _become(parameter: Parameter, convert: Convert) -> None:
-    """Convert a parameter and its gradient, in place."""
+def _become(parameter: Tensor, convert: Convert) -> None:
+    """Convert a parameter, or a buffer without a shape, and its gradient, in place."""
     value = parameter.detach()
     with no_grad():
         moved = convert(value)

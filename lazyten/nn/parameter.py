@@ -100,27 +100,55 @@ class Buffer(Tensor):
         self.persistent = persistent
 
 
-class UninitializedParameter(Parameter):
+class UninitializedTensorMixin:
+    """What has no elements, but a dtype and a device, until its shape is known. (No Tensor, as the
+    class of an object can only become one of the same layout.)"""
+
+    __slots__ = ()
+    cls_to_become: type[Tensor]
+
+    def materialize(self: Any, shape: Sequence[int], device: str | None = None,
+                    dtype: DTypeLike | None = None) -> None:
+        """Become a `cls_to_become` of this shape, in place, with values that are still to be
+        set."""
+        fresh = functions.empty(shape, device=self.device if device is None else device,
+                                dtype=self.dtype if dtype is None else dtype)
+        with no_grad():
+            self._become(fresh)
+        self.__class__ = self.cls_to_become
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
     """A parameter whose shape is known only once a layer sees an input (nn.LazyLinear). Until then
     it has no elements, but a dtype and a device, which a module's to() changes."""
 
     __slots__ = ()
+    cls_to_become = Parameter
 
     def __init__(self, requires_grad: bool = True, device: str | None = None,
                  dtype: DTypeLike | None = None) -> None:
         super().__init__(functions.empty((0,), device=device, dtype=dtype), requires_grad)
 
-    def materialize(self, shape: Sequence[int], device: str | None = None,
-                    dtype: DTypeLike | None = None) -> None:
-        """Become a Parameter of this shape, in place, with values that are still to be set."""
-        fresh = functions.empty(shape, device=self.device if device is None else device,
-                                dtype=self.dtype if dtype is None else dtype)
-        with no_grad():
-            self._become(fresh)
-        self.__class__ = Parameter  # type: ignore[assignment]
 
-    def __repr__(self) -> str:
-        return "<UninitializedParameter>"
+class UninitializedBuffer(UninitializedTensorMixin, Buffer):
+    """A buffer whose shape is known only once a layer sees an input. Until then it has no elements,
+    but a dtype and a device, which a module's to() changes."""
+
+    __slots__ = ()
+    cls_to_become = Buffer
+
+    def __init__(self, requires_grad: bool = False, device: str | None = None,
+                 dtype: DTypeLike | None = None, persistent: bool = True) -> None:
+        super().__init__(functions.empty((0,), device=device, dtype=dtype), persistent=persistent)
+        self.requires_grad_(requires_grad)
+
+
+def is_lazy(param: object) -> bool:
+    """Whether this is a parameter or a buffer whose shape is not known yet."""
+    return isinstance(param, UninitializedTensorMixin)
 
 
 def parameter_of(fresh: Tensor) -> Parameter:

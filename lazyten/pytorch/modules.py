@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-from lazyten.pytorch.names import no_attribute
-from lazyten.pytorch.refusals import Refused, unchanged
+from lazyten.pytorch.names import TYPES, no_attribute, reason
+from lazyten.pytorch.refusals import Refused, class_of_nothing, unchanged
 from lazyten.support.forking import undivided
 
 
@@ -203,8 +204,15 @@ def later(package: str, *below: str) -> Callable[[str], Any]:
         home = ABOVE.get(whole.removeprefix("lazyten."))
         if home is not None:
             return getattr(import_module(f"lazyten.{home}"), name)
+        if package == "lazyten" and name in TYPES:
+            return _class_of_nothing(name)
         raise no_attribute(package, name)
     return found
+
+
+@cache
+def _class_of_nothing(name: str) -> type:
+    return class_of_nothing(name, str(reason(name)))
 
 
 def install() -> None:

@@ -89,6 +89,11 @@ TENSOR_METHODS = (
 """Methods of PyTorch's tensors that lazyten's lack for a reason."""
 
 
+TYPES = ("ScriptFunction", "ScriptModule", "ScriptObject", "SymBool", "SymFloat", "SymInt",
+         "TensorType")
+"""Classes that packages import, name in annotations and compare with, of which there is nothing."""
+
+
 class Absent:
     """An attribute of a class that is not there: AttributeError, with the reason.
 

@@ -30,6 +30,24 @@ class Refused:
         return f"<refused: {self._name}>"
 
 
+class _Nothings(type):
+    """Of classes of nothing: no instances, and NotImplementedError where one is to be made."""
+
+    why: str
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return False
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> NoReturn:
+        raise NotImplementedError(f"{cls.__name__}: {cls.why}")
+
+
+def class_of_nothing(name: str, reason: str) -> type:
+    """A class that annotations, isinstance() and other classes may name, and of which there is
+    nothing."""
+    return _Nothings(name, (), {"__doc__": reason, "why": reason, "__module__": "lazyten"})
+
+
 def unchanged(given: Any) -> Any:
     """What is given: a decorator that marks a function for what lazyten does without marks."""
     return given

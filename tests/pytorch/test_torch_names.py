@@ -10,7 +10,7 @@ from torch_if_there import torch
 
 import lazyten as lt
 from lazyten.pytorch import modules
-from lazyten.pytorch.names import REASONS, TENSOR_METHODS
+from lazyten.pytorch.names import REASONS, TENSOR_METHODS, TYPES
 
 
 @pytest.mark.torch
@@ -62,6 +62,22 @@ def test_each_reason_is_that_of_a_name_of_pytorchs() -> None:
 def test_a_missing_name_says_why(name: str, why: str) -> None:
     with pytest.raises(AttributeError, match=why):
         getattr(lt, name)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", TYPES)
+def test_a_class_of_nothing_may_be_named_and_refuses_to_be_made(name: str) -> None:
+    assert isinstance(getattr(torch, name), type)
+    kind = getattr(lt, name)
+    assert kind is getattr(lt, name) and kind.__name__ == name and hasattr(kind | None, "__args__")
+    assert not isinstance(lt.ones(1), kind) and not isinstance(1, (kind, str))
+
+    class Mine(kind):  # type: ignore[misc,valid-type]
+        """A class of a program's."""
+
+    for refused in (kind, Mine):
+        with pytest.raises(NotImplementedError, match=f"{refused.__name__}: (it is|sizes)"):
+            refused(lt.ones(1))
 
 
 def test_modules_below_modules_are_there_without_an_import() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from lazyten.autodiff import gradient
 from lazyten.frontend.core.keywords import Layout, strided
+from lazyten.frontend.core.memory_format import MemoryFormat, channels_last
 from lazyten.frontend.core.tensor_core import Tensor, TensorCore
 from lazyten.ir import dtype as dt
 from lazyten.ir.node import toposort
@@ -81,6 +82,31 @@ class MetadataMethods(TensorCore[Tensor]):
     def ndimension(self) -> int:
         """The number of axes."""
         return self.ndim
+
+    def dim_order(self, *, ambiguity_check: bool | list[MemoryFormat] = False) -> tuple[int, ...]:
+        """The axes as they are in memory, that of the largest stride first; of equal ones, that of
+        more elements.
+
+        ambiguity_check: ArgumentError if axes of size 1 or of equal strides could as well be
+        elsewhere; of a list of memory formats, only unless the tensor is in one of them alone.
+        """
+        formats = ambiguity_check if isinstance(ambiguity_check, list) else []
+        if not isinstance(ambiguity_check, bool) and not (
+                formats and all(isinstance(f, MemoryFormat) for f in formats)):
+            raise ArgumentError(f"dim_order: ambiguity_check={ambiguity_check!r:.60} must be a "
+                                f"bool or a list of memory formats")
+        strides = self.stride()
+        many = 1 in self.shape or 0 in strides or len(set(strides)) < self.ndim
+        if ambiguity_check and many \
+                and sum(self.is_contiguous(f) for f in formats) != 1:
+            raise ArgumentError(f"dim_order: axes of shape {self.shape} and strides {strides} "
+                                f"could be in several orders")
+        if self.is_contiguous():
+            return tuple(range(self.ndim))
+        if self.ndim == 4 and self.is_contiguous(channels_last):
+            return 0, 2, 3, 1
+        sizes = self.shape
+        return tuple(sorted(range(self.ndim), key=lambda axis: (-strides[axis], -sizes[axis])))
 
     def is_floating_point(self) -> bool:
         """Whether the elements are floats."""

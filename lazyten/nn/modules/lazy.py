@@ -14,7 +14,7 @@ from lazyten.nn.functions.spatial.convolution import Sizes
 from lazyten.nn.module import Module
 from lazyten.nn.modules import batchnorm, conv, instancenorm, linear
 from lazyten.nn.modules.base import Layer
-from lazyten.nn.parameter import UninitializedParameter
+from lazyten.nn.parameter import UninitializedParameter, is_lazy
 from lazyten.support.errors import StateError
 
 
@@ -25,8 +25,8 @@ class LazyModuleMixin(Layer):
     cls_to_become: type[Module] | None = None
 
     def has_uninitialized_params(self) -> bool:
-        """Whether a parameter of this module still has no shape."""
-        return any(isinstance(p, UninitializedParameter) for p in self._parameters.values())
+        """Whether a parameter or a buffer of this module still has no shape."""
+        return any(map(is_lazy, (*self._parameters.values(), *self._buffers.values())))
 
     def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:
         """Materialize all parameters for such a call; subclasses define it."""
@@ -46,9 +46,9 @@ class LazyModuleMixin(Layer):
 
     def _before_load(self, state: dict[str, Any], prefix: str) -> None:
         super()._before_load(state, prefix)
-        for name, p in self._parameters.items():
-            if isinstance(p, UninitializedParameter) and isinstance(state.get(prefix + name),
-                                                                    Tensor):
+        held: dict[str, Any] = {**self._parameters, **self._buffers}
+        for name, p in held.items():
+            if is_lazy(p) and isinstance(state.get(prefix + name), Tensor):
                 p.materialize(state[prefix + name].shape)
 
 

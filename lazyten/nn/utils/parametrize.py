@@ -201,3 +201,28 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
 def type_before_parametrizations(module: Module) -> type[Module]:
     """The module's class without its parametrizations."""
     return computed.class_before(module)
+
+
+def transfer_parametrizations_and_params(from_module: Module, to_module: Module,
+                                         tensor_name: str | None = None) -> Module:
+    """Have to_module's tensors, or the one of this name, be parametrized as from_module's, by the
+    same modules and with the same originals; what it lacks of them becomes a parameter. Gives
+    to_module."""
+    if not is_parametrized(from_module):
+        return to_module
+    given: Any = from_module.parametrizations
+    if tensor_name is not None and tensor_name not in given:
+        raise ArgumentError(f"transfer_parametrizations_and_params: {tensor_name!r} of "
+                            f"{type(from_module).__name__} has no parametrization; there are "
+                            f"those of {', '.join(given)}")
+    for name in list(given) if tensor_name is None else [tensor_name]:
+        held = given[name]
+        if not hasattr(to_module, name):
+            setattr(to_module, name, Parameter(getattr(from_module, name)))
+        for parametrization in held:
+            register_parametrization(to_module, name, parametrization, unsafe=held.unsafe)
+        there: Any = to_module.parametrizations
+        for kind in ("_parameters", "_buffers"):
+            for original, tensor in getattr(held, kind).items():
+                setattr(there[name], original, tensor)
+    return to_module
