@@ -70,3 +70,15 @@ def test_losses_of_affine_maps_refuse_what_pytorch_refuses(given: dict[str, Any]
                    for name, v in given.items() if name != "shapes"}
         with pytest.raises(error):
             library.nn.functional.linear_cross_entropy(x, weight, target, **options)
+
+
+@pytest.mark.parametrize("reduce", ["max", "min"])
+def test_equal_ones_share_a_gradient_as_in_pytorch(reduce: str) -> None:
+    """Of weights above 0: PyTorch gives each of them all of one below."""
+    grads = []
+    for library in (lt, torch):
+        x = library.tensor([0.0, 0.0, 1.0, 1.0, 1.0, -2.0], requires_grad=True)
+        library.segment_reduce(x, reduce, lengths=library.tensor([2, 4])).backward(
+            library.tensor([1.0, 2.0]))
+        grads.append(x.grad.numpy())
+    np.testing.assert_allclose(*grads, 1e-6)
