@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from lazyten.codegen.instructions.instructions import Compute, instructions_of
 from lazyten.codegen.instructions.literals import Literal, literals_of, with_numbers
 from lazyten.codegen.job import Job, Part
-from lazyten.codegen.model.decisions import range_name
+from lazyten.codegen.model.decisions import Decisions, range_name
 from lazyten.codegen.targets.generated import Generated
 from lazyten.codegen.verify.accesses import verify_accesses
 from lazyten.codegen.verify.readback import TRUNCATED
@@ -28,12 +28,13 @@ from lazyten.symbolic.formulas import Floats, Quantity, Samples, Sizes
 
 
 class Sample(NamedTuple):
-    """A kernel at some sizes: numbers of its graph, of its instructions, and how it is launched."""
+    """A kernel at some sizes: numbers of its graph, of its instructions, what was decided for each
+    part, and how it is launched."""
 
     sizes: Sizes
     graph: Numbers
     literals: tuple[Literal, ...]
-    job: Job
+    decided: tuple[Decisions, ...]
     launch: Generated
 
 
@@ -54,8 +55,9 @@ def numbers_of(kernel: Kernel) -> tuple[Hashable, Numbers]:
 
 @dataclass(eq=False)
 class Prediction:
-    """What a template's numbers are at sizes that it has not been seen at."""
+    """What a template's numbers are at sizes that it has not been seen at. job: at one of them."""
 
+    job: Job
     samples: dict[Sizes, Sample] = field(default_factory=dict)
     _fitted: _Fitted | None = None
 
@@ -72,14 +74,15 @@ class Prediction:
         if len(self.samples) < LEAST_SAMPLES or not sizes:
             return None
         if self._fitted is None:
-            self._fitted = _Fitted(self.samples)
+            self._fitted = _Fitted(self.job, self.samples)
         return self._fitted.at(sizes, graph, kernel)
 
 
 class _Fitted:
     """The numbers of samples as functions of sizes, and of the floats of the kernel's graph."""
 
-    def __init__(self, samples: Mapping[Sizes, Sample]) -> None:
+    def __init__(self, job: Job, samples: Mapping[Sizes, Sample]) -> None:
+        self._job = job
         self._order = order = list(samples.values())
         self._fit = Samples(tuple(samples))
         self._others = list(self._quantities(self._fit))
@@ -87,7 +90,7 @@ class _Fitted:
         self._floats = Floats(s.graph.floats for s in order)
         self._literals = [_Lanes.of(seen) for seen in zip(*(s.literals for s in order),
                                                           strict=True)]
-        self._is_sure = not any(map(_divides_signed, order[0].job.parts))
+        self._is_sure = not any(map(_divides_signed, job.parts))
 
     def at(self, sizes: Sizes, graph: Numbers, kernel: Kernel) -> Found | None:
         """See Prediction.at. The graph must have the numbers that it has at the samples, as
@@ -120,8 +123,8 @@ class _Fitted:
     def _quantities(self, fit: Samples) -> Iterator[Quantity]:
         """How many blocks there are of each range that is split, and of the two that threads
         share."""
-        for part in range(len(self._order[0].job.parts)):
-            decided = [s.job.parts[part].decisions for s in self._order]
+        for part in range(len(self._order[0].decided)):
+            decided = [s.decided[part] for s in self._order]
             steps: dict[str, set[int]] = {}
             extents: dict[str, list[int]] = {}
             for d in decided:
@@ -153,7 +156,7 @@ class _Fitted:
     def _verify(self, found: Found, kernel: Kernel) -> None:
         """InternalError unless all accesses are inside."""
         params = [(o.dtype, o.numel) for o in kernel.outputs] + list(kernel.inputs)
-        job, first = self._order[0].job, 0
+        job, first = self._job, 0
         sizes = dict(zip(range(len(params), len(params) + len(found.launch.scratch)),
                          found.launch.scratch, strict=True))
         for part in job.parts:

@@ -176,8 +176,9 @@ class Templates:
         template = place.templates.setdefault(key, Template(job, parts))
         template.add(literals)
         launch = generated(job)
-        prediction = predictions.setdefault(template, Prediction())
-        prediction.add(Sample(sizes, numbers, literals, job, launch))
+        prediction = predictions.setdefault(template, Prediction(template.job))
+        decided = tuple(part.decisions for part in job.parts)
+        prediction.add(Sample(sizes, numbers, literals, decided, launch))
         return Filled(template, launch, literals)
 
     def _job(self, place: _Place, kernel: Kernel, target: Target) -> Job:
