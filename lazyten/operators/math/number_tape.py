@@ -17,11 +17,13 @@ from typing import Any
 import numpy as np
 
 from lazyten.ir import dtype as dt
+from lazyten.ir import ops
 from lazyten.ir.dtype import DType
 
-_LARGEST = {dt.float32: float(np.finfo(np.float32).max), dt.float64: sys.float_info.max}
-EXACT = (dt.float32, dt.float64, dt.int64, dt.int32)
-"""Types to which NumPy rounds a number as a constant of a kernel is rounded."""
+_LARGEST = {dt.float32: float(np.finfo(np.float32).max), dt.float64: sys.float_info.max,
+            dt.float16: float(np.finfo(np.float16).max), dt.bfloat16: 255 * 2.0**120}
+EXACT = (*_LARGEST, *[kind for kind in dt.ARITHMETIC if kind.is_int])
+"""Types to which `in_memory` rounds a number as a constant of a kernel is rounded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +129,12 @@ class Tape:
         return True
 
 
+def in_memory(value: int | float, dtype: DType) -> np.ndarray[Any, Any]:
+    """A number as memory of a type holds it."""
+    array: np.ndarray[Any, Any] = ops.encode(np.array([value], dtype.compute), dtype)
+    return array
+
+
 def _fits(value: Any, dtype: DType) -> bool:
     """Whether a number is rounded to a type in one way."""
     if dtype.is_float:
@@ -141,12 +149,17 @@ def expressed(value: Any) -> Any:
 
 def settled(rule: Any) -> Any:
     """A frozen dataclass whose fields' Numbers are what they are now, which tapes note."""
-    if not is_dataclass(rule) or isinstance(rule, type):
-        return rule
-    found = {f.name: x for f in fields(rule) if type(x := getattr(rule, f.name)) is Number}
+    found = varying(rule)
     if not found:
         return rule
     return replace(rule, **{name: x._tape.look(operator.pos, x) for name, x in found.items()})
+
+
+def varying(rule: Any) -> dict[str, Number]:
+    """The fields of a dataclass that are Numbers."""
+    if not is_dataclass(rule) or isinstance(rule, type):
+        return {}
+    return {f.name: x for f in fields(rule) if type(x := getattr(rule, f.name)) is Number}
 
 
 def _value_of(value: Any) -> Any:
@@ -210,6 +223,13 @@ def _alone(function: Callable[..., Any], fixes: bool) -> Any:
     return method
 
 
+def _whole(function: Callable[..., Any]) -> Any:
+    """A method of which only what it gives is to be the same each time."""
+    def method(self: Number) -> Any:
+        return self._tape.look(function, self)
+    return method
+
+
 for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
     _left, _right = _arithmetic(getattr(operator, _name))
     setattr(Number, f"__{_name}__", _left)
@@ -219,12 +239,15 @@ for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
 for _name in ("neg", "pos", "abs"):
     setattr(Number, f"__{_name}__", _alone(getattr(operator, _name), False))
 _FIXING: dict[str, Callable[..., Any]] = {
-    "float": float, "int": int, "index": operator.index, "complex": complex, "trunc": math.trunc,
-    "floor": math.floor, "ceil": math.ceil, "round": round, "str": str, "repr": repr, "format":
-    format, "hash": hash, "divmod": divmod, "and": operator.and_, "or": operator.or_, "xor":
-    operator.xor, "lshift": operator.lshift, "rshift": operator.rshift, "invert": operator.invert}
+    "float": float, "index": operator.index, "complex": complex, "round": round, "str": str, "repr":
+    repr, "format": format, "hash": hash, "divmod": divmod, "and": operator.and_, "or":
+    operator.or_, "xor": operator.xor, "lshift": operator.lshift, "rshift": operator.rshift,
+    "invert": operator.invert}
 for _name, _function in _FIXING.items():
     setattr(Number, f"__{_name}__", _alone(_function, True))
+for _name, _function in (("int", int), ("trunc", math.trunc), ("floor", math.floor),
+                         ("ceil", math.ceil)):
+    setattr(Number, f"__{_name}__", _whole(_function))
 
 
 def _is_true(self: Number) -> bool:
