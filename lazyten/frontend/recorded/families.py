@@ -27,7 +27,7 @@ from lazyten.frontend.recorded.regions import Region
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, reshape
 from lazyten.operators.math.elementwise import numbers
-from lazyten.operators.math.number_tape import Tape, exactly, in_memory
+from lazyten.operators.math.number_tape import NUMPY, Tape, exactly, in_memory
 from lazyten.storage.frames import Frame, drawn
 from lazyten.storage.placement import default_device
 from lazyten.support.location import user_place
@@ -122,9 +122,9 @@ def family_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
 
     def note(x: int | float) -> str:
         given.append(x)
-        return f"any {type(x).__name__} of Python"
-    shaped = _replaced(args, note)
-    named = {key: _replaced(x, note) for key, x in kwargs.items()}
+        return f"any {type(x).__module__}.{type(x).__name__}"
+    shaped = tuple([_each(x, note) for x in args])
+    named = {key: _each(x, note) for key, x in kwargs.items()}
     if not given:
         return None
     key: list[Any] = [*name[:settings]]
@@ -214,8 +214,8 @@ def _recorded(met: Met, function: Callable[..., Any], args: tuple[Any, ...],
         return next(stand_ins)
     numbers.node = tape.node
     try:
-        entry, is_clean = record(frame, function, _replaced(args, next_one),
-                                 {key: _replaced(x, next_one) for key, x in kwargs.items()},
+        entry, is_clean = record(frame, function, tuple([_each(x, next_one) for x in args]),
+                                 {key: _each(x, next_one) for key, x in kwargs.items()},
                                  operands, values)
     finally:
         numbers.node, tape.is_over = None, True
@@ -236,6 +236,11 @@ def _with_regions(result: Any, operands: Sequence[Handle[Any]]) -> Any:
         if x._moves and x._storage in storages:
             x._value = Region()
     return result
+
+
+def _each(x: Any, of: Callable[[Any], Any]) -> Any:
+    """The same of an argument itself, which may be a number of NumPy's."""
+    return of(x) if type(x) in NUMPY else _replaced(x, of)
 
 
 def _replaced(x: Any, of: Callable[[int | float], Any]) -> Any:

@@ -22,6 +22,9 @@ from lazyten.ir.dtype import DType
 
 _LARGEST = {dt.float32: float(np.finfo(np.float32).max), dt.float64: sys.float_info.max,
             dt.float16: float(np.finfo(np.float16).max), dt.bfloat16: 255 * 2.0**120}
+NUMPY = frozenset(kind.numpy.type for kind in dt.ARITHMETIC if kind.numpy.kind in "iuf"
+                  and kind not in (dt.bfloat16, dt.float64))
+"""NumPy's types of numbers, but for the one that is Python's float as well."""
 EXACT = (*_LARGEST, *[kind for kind in dt.ARITHMETIC if kind.is_int])
 """Types to which `in_memory` rounds a number as a constant of a kernel is rounded."""
 
@@ -61,6 +64,8 @@ def exactly(value: Any) -> Hashable:
         return complex, value.real.hex(), value.imag.hex()
     if isinstance(value, tuple):
         return type(value), tuple(map(exactly, value))
+    if isinstance(value, np.generic):
+        return type(value), value.tobytes()
     return type(value), value
 
 
@@ -72,9 +77,10 @@ class Tape:
     values: list[Any] = field(default_factory=list)
     is_over: bool = False
 
-    def given(self, value: Any, leaf: int) -> Number:
-        """The number that stands for number `leaf` of those that are given."""
-        return self.next(Given(leaf), value)
+    def given(self, value: Any, leaf: int) -> Any:
+        """What stands for number `leaf` of those that are given: a Number, or one of NumPy's."""
+        found = self.next(Given(leaf), value)
+        return NumpyNumber(self, found._position, value) if type(value) in NUMPY else found
 
     def next(self, step: Given | _Done, value: Any) -> Number:
         """The number that comes of a step."""
@@ -189,6 +195,55 @@ class Number:
 
     def __reduce__(self) -> Any:
         return type(self._value), (self._tape.look(operator.pos, self),)
+
+
+class NumpyNumber:
+    """A number of NumPy's that may be another in the next call: a Number where it is asked for
+    Python's, and fixed by all else."""
+
+    __slots__ = ("_position", "_tape", "_value")
+    shape = ()
+
+    def __init__(self, tape: Tape, position: int, value: Any) -> None:
+        self._tape, self._position, self._value = tape, position, value
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return type(self._value)
+
+    def item(self) -> Any:
+        """The same of Python."""
+        return self._tape.compute(_item, Number(self._tape, self._position, self._value))
+
+    def _now(self) -> Any:
+        return self._tape.look(_itself, Number(self._tape, self._position, self._value))
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("__array_interface__", "__array_struct__") or not hasattr(self._value, name):
+            raise AttributeError(f"{type(self._value).__name__!r} object has no attribute {name!r}")
+        return getattr(self._now(), name)
+
+
+def _item(x: Any) -> Any:
+    return x.item()
+
+
+def _itself(x: Any) -> Any:
+    return x
+
+
+def _as_now(name: str) -> Any:
+    def method(self: NumpyNumber, *others: Any) -> Any:
+        return getattr(self._now(), name)(*others)
+    return method
+
+
+_OF_NUMPY = """add sub mul truediv floordiv mod pow radd rsub rmul rtruediv rfloordiv rmod rpow lt
+    le gt ge eq ne neg pos abs bool float int index complex trunc floor ceil round str repr format
+    hash divmod rdivmod and or xor lshift rshift rand ror rxor rlshift rrshift invert array
+    reduce"""
+for _name in _OF_NUMPY.split():
+    setattr(NumpyNumber, f"__{_name}__", _as_now(f"__{_name}__"))
 
 
 def _arithmetic(function: Callable[..., Any]) -> tuple[Any, Any]:

@@ -19,6 +19,13 @@ EDGES = np.array([np.nan, np.inf, -np.inf, 0.0, -1.5, 2.5], np.float32)
 INTEGERS = np.array([-3, -1, 0, 1, 2, 7])
 Case = Callable[[Any, Any], Any]
 
+
+def _numpys(s: Any, floats: Any = np.float32) -> Any:
+    """A number of NumPy's."""
+    with np.errstate(all="ignore"):
+        return np.int64(s) if isinstance(s, int) else floats(s)
+
+
 CASES: dict[str, Case] = {
     "full": lambda x, s: lt.full((6, 4), s),
     "full of integers": lambda x, s: lt.full((3,), s, dtype=lt.int64),
@@ -69,6 +76,16 @@ CASES: dict[str, Case] = {
     "halves": lambda x, s: x.half() * s + s,
     "bfloat16": lambda x, s: x.bfloat16() * s + s,
     "float64": lambda x, s: x.double() / s,
+    "of NumPy": lambda x, s: x * _numpys(s) + 1,
+    "of NumPy, on the left": lambda x, s: _numpys(s) * x,
+    "of NumPy, with halves": lambda x, s: x.half() * _numpys(s),
+    "of NumPy, with integers": lambda x, s: lt.tensor(INTEGERS) * _numpys(s),
+    "of NumPy, full": lambda x, s: lt.full((3,), _numpys(s)),
+    "of NumPy, by name": lambda x, s: x.add(x, alpha=_numpys(s)),
+    "of NumPy, limits": lambda x, s: x.clamp(-_numpys(s), max=_numpys(s)),
+    "of NumPy, 16 bits": lambda x, s: x - _numpys(s, np.float16),
+    "of NumPy, an array": lambda x, s: lt.where(x > 0, x, lt.tensor(_numpys(s))),
+    "of NumPy, new": lambda x, s: x.new_tensor(_numpys(s)),
     "integers": lambda x, s: lt.tensor(INTEGERS) * s,
     "bytes": lambda x, s: lt.tensor(INTEGERS).to(lt.uint8) + s,
     "small integers, compared": lambda x, s: lt.tensor(INTEGERS).to(lt.int8) < s,
