@@ -12,6 +12,7 @@ from tensor_values import assert_same, counted_plans
 import lazyten as lt
 import lazyten.nn.functional as F
 from lazyten.frontend.recorded import lookup
+from lazyten.operators.math.number_tape import Tape
 
 DATA = (np.arange(24, dtype=np.float32).reshape(6, 4) - 9.5) / 7
 DATA[1] = [0.0, -0.0, 1.0, -1.0]
@@ -182,3 +183,11 @@ def test_full_tensors_of_one_number_are_apart() -> None:
         a[0] = 7.0
         assert b.tolist() == [[step + 0.5] * 2] * 2
         assert a.tolist() == [[7.0] * 2, [step + 1.5] * 2]
+
+
+def test_zeros_of_numpy_are_told_apart_by_their_signs() -> None:
+    tape = Tape()
+    number = tape.given(np.float32(0.0), 0)
+    assert np.copysign(1.0, np.asarray(number)) == 1  # looked at, which fixes it
+    assert tape.holds([np.float32(0.0)])
+    assert not tape.holds([np.float32(-0.0)])
