@@ -16,6 +16,7 @@ from golden_text import Golden
 from hypothesis import Phase, settings
 
 from lazyten.autodiff import hooks
+from lazyten.execution.plans.varying import forget_families
 from lazyten.storage import frames
 
 os.environ.setdefault("LAZYTEN_VERIFY", "1")  # every pass checks what it is given
@@ -123,6 +124,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     # Nor is it called by hooks of what another still holds: steps with hooks are not looked up.
     for table in (hooks._of_leaves, hooks._of_values, hooks._after):
         table.clear()
+    forget_families()  # nor are sizes met that others have met before
     reason = opencl_if_there.lacking() if item.get_closest_marker("opencl") else None
     if reason is not None:
         pytest.skip(reason)

@@ -74,10 +74,11 @@ WITHOUT_A_ROW = named("lt", """
 
     fake_quantize_per_channel_affine fake_quantize_per_tensor_affine
 
-    bernoulli binomial empty normal poisson randint_like chain_matmul
+    bernoulli binomial empty normal poisson randint_like chain_matmul norm_except_dim
+    alpha_dropout feature_dropout feature_alpha_dropout
 
     allclose broadcast_shapes equal is_complex is_floating_point is_inference is_nonzero
-    is_tensor get_device is_conj is_neg is_same_size is_signed
+    is_tensor get_device resolve_conj resolve_neg is_conj is_neg is_same_size is_signed
     """) | named("F", """
     adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d conv_transpose3d cosine_embedding_loss
     affine_grid conv_tbc ctc_loss fractional_max_pool2d fractional_max_pool3d grid_sample
@@ -87,7 +88,7 @@ WITHOUT_A_ROW = named("lt", """
     fractional_max_pool3d_with_indices max_pool1d_with_indices max_pool2d_with_indices
     max_pool3d_with_indices native_channel_shuffle
     embedding_bag gaussian_nll_loss lp_pool1d lp_pool2d lp_pool3d multilabel_margin_loss
-    multilabel_soft_margin_loss triplet_margin_with_distance_loss
+    multilabel_soft_margin_loss triplet_margin_with_distance_loss linear_cross_entropy
 
     alpha_dropout dropout1d dropout2d dropout3d feature_alpha_dropout gumbel_softmax
     multi_head_attention_forward rrelu
@@ -96,7 +97,7 @@ WITHOUT_A_ROW = named("lt", """
 
     new_empty new_empty_strided
 
-    describe element_size is_contiguous is_pinned is_set_to new ndimension record_stream
+    describe dim_order element_size is_contiguous is_pinned is_set_to new ndimension record_stream
     nelement numpy pin_memory storage_offset untyped_storage""")
 """What random programs write as an operator; what they lack; what NumPy computes; what is random;
 what gives no tensor."""

@@ -12,7 +12,7 @@ from graphs import compute, leaf
 
 import lazyten as lt
 from lazyten.execution import frame_runs
-from lazyten.execution.plans import making
+from lazyten.execution.plans import making, varying
 from lazyten.ir.node import const, elementwise
 from lazyten.ir.ops import Op
 from lazyten.support.collecting import collecting_later
@@ -44,12 +44,12 @@ def alone() -> float:
 def test_nothing_is_collected_while_a_graph_is_planned(
         monkeypatch: pytest.MonkeyPatch, usual: bool, run: Callable[[], float]) -> None:
     seen = []
-    scheduled = making.scheduled
+    scheduled = varying.scheduled
 
     def look(*given: object) -> object:
         seen.append(gc.isenabled())
         return scheduled(*given)  # type: ignore[arg-type]
-    monkeypatch.setattr(making, "scheduled", look)
+    monkeypatch.setattr(varying, "scheduled", look)
     making._plans.clear()
     frame_runs.forget()
     assert run() == 20.25

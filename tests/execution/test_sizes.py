@@ -35,11 +35,6 @@ from lazyten.schedule import schedule
 from lazyten.storage.device import executor
 
 
-@pytest.fixture(autouse=True)
-def _nothing_is_known() -> None:
-    varying.forget_families()
-
-
 def agree(function: Function, sizes: list[int], columns: int = 5) -> None:
     """A function is on cpu what it is on the interpreter, at these sizes in this order; jitted,
     too."""

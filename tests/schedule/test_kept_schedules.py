@@ -13,7 +13,7 @@ import pytest
 import lazyten as lt
 from lazyten import nn
 from lazyten.execution import frame_runs
-from lazyten.execution.plans import making
+from lazyten.execution.plans import making, varying
 from lazyten.runtimes.code_cache import CodeCache
 from lazyten.schedule import kept_schedules
 from lazyten.schedule.schedule import Schedule
@@ -36,7 +36,7 @@ def use_folder(folder: Path, monkeypatch: pytest.MonkeyPatch, context: str = "ve
 def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Schedule]]:
     """What is scheduled in this block, which begins as a new process does: with no plans."""
     made: list[Schedule] = []
-    original = making.scheduled
+    original = varying.scheduled
 
     def scheduled(*given: object) -> Schedule:
         made.append(original(*given))  # type: ignore[arg-type]
@@ -44,7 +44,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Schedule]]:
     making._plans.clear()
     frame_runs.forget()
     with monkeypatch.context() as patch:
-        patch.setattr(making, "scheduled", scheduled)
+        patch.setattr(varying, "scheduled", scheduled)
         yield made
 
 
@@ -234,12 +234,12 @@ PROGRAM = """
 from lazyten.runtimes import code_cache
 code_cache.IMPORTED += 60
 import lazyten as lt
-from lazyten.execution.plans import making
-made, scheduled = [], making.scheduled
+from lazyten.execution.plans import making, varying
+made, scheduled = [], varying.scheduled
 def counting(*given):
     made.append(scheduled(*given))
     return made[-1]
-making.scheduled = counting
+varying.scheduled = counting
 lt.manual_seed(0)
 model = lt.nn.Sequential(*(lt.nn.Linear(8, 8) for _ in range(6)), lt.nn.Softmax(1))
 optimizer = lt.optim.SGD(model.parameters(), lr=0.1)

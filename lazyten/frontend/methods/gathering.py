@@ -87,7 +87,7 @@ class GatherMethods(TensorCore[Tensor]):
         """These elements combined with src[i][j] at [i][index[i][j]] for dim 1: reduce is 'sum',
         'prod', 'mean', 'amax' or 'amin'. Without include_self they are not combined where src has
         an element."""
-        if reduce not in REDUCTIONS:
+        if not isinstance(reduce, str) or reduce not in REDUCTIONS:
             raise ArgumentError(f"scatter_reduce: reduce={reduce!r} is not one of "
                                 f"{', '.join(REDUCTIONS)}")
         low, high = (-math.inf, math.inf) if self.dtype.is_float else (

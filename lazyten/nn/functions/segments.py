@@ -73,7 +73,7 @@ def _check(data: Tensor, reduce: str, indices: Tensor | None, given: Tensor | No
            initial: Scalar | None) -> float | None:
     """The number to begin with."""
     name = "segment_reduce"
-    if reduce not in REDUCTIONS:
+    if not isinstance(reduce, str) or reduce not in REDUCTIONS:
         raise ArgumentError(f"{name}: reduce={reduce!r} is not one of {', '.join(REDUCTIONS)}")
     if indices is not None:
         raise ArgumentError(f"{name}: segments by indices are not there, in PyTorch neither; use "
