@@ -37,7 +37,9 @@ def bad_values() -> list[Any]:
 
 OUTSIDE = named("lt", """checkpoint from_dlpack grad jit load_decisions load_safetensors manual_seed
     save_safetensors seed set_default_device set_default_dtype set_num_threads set_printoptions
-    set_anomaly_enabled
+    set_anomaly_enabled set_autocast_cache_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled
+    set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype autocast_decrement_nesting
+    autocast_increment_nesting
     set_deterministic_debug_mode set_rng_state tune use_deterministic_algorithms vmap""")
 """What changes the state of the process, or has rows of its own."""
 
