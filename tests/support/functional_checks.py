@@ -154,8 +154,6 @@ ATTENTION: dict[str, Check] = {
     "attention where a row sees nothing": lambda m, t: attended(m, t, t.m > 0)[0],
     "attention with an additive mask": lambda m, t: attended(m, t, t.m.double() / 3, dropout_p=0.0),
     "attention of grouped heads": grouped_heads,
-    "attention with two masks": lambda m, t: error_of(
-        lambda: attended(m, t, t.m > 0, is_causal=True)),
     "attention of 2 heads for 3": lambda m, t: error_of(
         lambda: functional(m).scaled_dot_product_attention(
             t.c.reshape(1, 3, 2, 4), t.c.reshape(1, 2, 3, 4), t.c.reshape(1, 2, 3, 4),
