@@ -106,9 +106,11 @@ def schedule_by(choices: Sequence[Choices], roots: Sequence[Node],
     left = iter(choices)
 
     def as_chosen(draft: Draft) -> Draft:
-        draft = replace(draft, roots=tuple(split_reductions(draft.roots, limits.items)))
         section = next(left, None)
-        return DRIVER.run(CHOSEN, draft if section is None else chosen(draft, section))
+        if section is None:
+            raise Unlike
+        roots = tuple(split_reductions(draft.roots, limits.items))
+        return DRIVER.run(CHOSEN, chosen(replace(draft, roots=roots), section))
     try:
         return _in_sections(roots, inputs, limits, as_chosen)
     except Unlike:
