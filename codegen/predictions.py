@@ -9,7 +9,7 @@ as those of any kernel.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from lazyten.codegen.instructions.instructions import Compute, instructions_of
@@ -31,7 +31,6 @@ class Sample(NamedTuple):
     """A kernel at some sizes: numbers of its graph, of its instructions, what was decided for each
     part, and how it is launched."""
 
-    sizes: Sizes
     graph: Numbers
     literals: tuple[Literal, ...]
     decided: tuple[Decisions, ...]
@@ -53,33 +52,9 @@ def numbers_of(kernel: Kernel) -> tuple[Hashable, Numbers]:
     return (graph, inputs, kernel.unaligned, kernel.tf32, kernel.decisions), taken.numbers
 
 
-@dataclass(eq=False)
 class Prediction:
-    """What a template's numbers are at sizes that it has not been seen at. job: at one of them."""
-
-    job: Job
-    samples: dict[Sizes, Sample] = field(default_factory=dict)
-    _fitted: _Fitted | None = None
-
-    def add(self, sample: Sample) -> None:
-        """Have one more size to go by. (One between others that are known teaches little, but for
-        the first few.)"""
-        self.samples[sample.sizes] = sample
-        if len(self.samples) > MOST_SAMPLES:
-            del self.samples[sorted(self.samples)[MOST_SAMPLES // 2]]
-        self._fitted = None
-
-    def at(self, sizes: Sizes, graph: Numbers, kernel: Kernel) -> Found | None:
-        """The numbers at these sizes; None where they are not certain."""
-        if len(self.samples) < LEAST_SAMPLES or not sizes:
-            return None
-        if self._fitted is None:
-            self._fitted = _Fitted(self.job, self.samples)
-        return self._fitted.at(sizes, graph, kernel)
-
-
-class _Fitted:
-    """The numbers of samples as functions of sizes, and of the floats of the kernel's graph."""
+    """What a template's numbers are at sizes that it has not been seen at: functions of sizes, and
+    of the floats of the kernel's graph. job: at one of the samples."""
 
     def __init__(self, job: Job, samples: Mapping[Sizes, Sample]) -> None:
         self._job = job
@@ -93,8 +68,8 @@ class _Fitted:
         self._is_sure = not any(map(_divides_signed, job.parts))
 
     def at(self, sizes: Sizes, graph: Numbers, kernel: Kernel) -> Found | None:
-        """See Prediction.at. The graph must have the numbers that it has at the samples, as
-        formulas go on."""
+        """The numbers at these sizes; None where they are not certain. The graph must have the
+        numbers that it has at the samples, as formulas go on."""
         fit = self._fit
         if not (self._is_sure and fit.covers(sizes) and self._floats.go_on(graph.floats)) \
                 or fit.values(self._integers, sizes) != graph.integers:
@@ -181,11 +156,6 @@ class _Lanes(NamedTuple):
         if len({repr(literal.values) for literal in seen}) == 1:
             return seen[0]
         return cls(seen[0].dtype, tuple(zip(*(x.values for x in seen), strict=True)))
-
-
-LEAST_SAMPLES = 3
-MOST_SAMPLES = 12
-"""More make no formula better that these have in common."""
 
 
 def _divides_signed(part: Part) -> bool:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from lazyten.codegen.instructions.literals import Literal, Parts, literals_of, reading
 from lazyten.codegen.job import Job, generated
@@ -28,7 +29,7 @@ from lazyten.storage.device import AtSizes
 from lazyten.support.errors import ArgumentError
 from lazyten.support.location import attribute_to
 from lazyten.support.passes import is_verifying
-from lazyten.symbolic.formulas import Sizes
+from lazyten.symbolic.formulas import Seen, Sizes
 
 TO_INSTRUCTIONS = PASSES[:-1]
 """All passes but the last, which makes text."""
@@ -130,7 +131,8 @@ class _Place:
 
     decisions: list[str] = field(default_factory=list)
     templates: dict[Hashable, Template] = field(default_factory=dict)
-    predictions: dict[Hashable, dict[Template, Prediction]] = field(default_factory=dict)
+    predictions: dict[Hashable, dict[Template, Seen[Sample, Prediction]]] = field(
+        default_factory=dict)
 
 
 class Templates:
@@ -163,8 +165,9 @@ class Templates:
         skeleton, numbers = numbers_of(kernel)
         predictions = place.predictions.setdefault(skeleton, {})
         if kernel.decisions is None:
-            for template, prediction in predictions.items():
-                found = prediction.at(sizes, numbers, kernel)
+            for template, seen in predictions.items():
+                formulas = seen.formulas
+                found = None if formulas is None else formulas.at(sizes, numbers, kernel)
                 if found is not None:
                     template.add(found.literals)
                     return Filled(template, found.launch, found.literals)
@@ -176,9 +179,9 @@ class Templates:
         template = place.templates.setdefault(key, Template(job, parts))
         template.add(literals)
         launch = generated(job)
-        prediction = predictions.setdefault(template, Prediction(template.job))
+        seen = predictions.setdefault(template, Seen(partial(Prediction, template.job)))
         decided = tuple(part.decisions for part in job.parts)
-        prediction.add(Sample(sizes, numbers, literals, decided, launch))
+        seen.add(sizes, Sample(numbers, literals, decided, launch))
         return Filled(template, launch, literals)
 
     def _job(self, place: _Place, kernel: Kernel, target: Target) -> Job:

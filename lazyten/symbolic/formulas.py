@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from typing import Generic, TypeVar
 
+S = TypeVar("S")
+F = TypeVar("F")
 Sizes = tuple[int, ...]
 """Of each Dim, in one order."""
 Numbers = tuple[int, ...]
@@ -201,6 +204,35 @@ def _solved(rows: Sequence[Sequence[int]], right: Sequence[int]) -> list[Fractio
                 factor = system[k][i]
                 system[k] = [x - factor * y for x, y in zip(system[k], system[i], strict=True)]
     return [row[-1] for row in system]
+
+
+class Seen(Generic[S, F]):
+    """Something at the sizes at which it was seen. `fit` makes formulas of a few samples."""
+
+    def __init__(self, fit: Callable[[Mapping[Sizes, S]], F]) -> None:
+        self._fit = fit
+        self._samples: dict[Sizes, S] = {}
+        self._formulas: F | None = None
+
+    def add(self, sizes: Sizes, sample: S) -> None:
+        """Have one more size to go by. (One between others that are known teaches little, but for
+        the first few.)"""
+        self._samples[sizes] = sample
+        if len(self._samples) > MOST_SAMPLES:
+            del self._samples[sorted(self._samples)[MOST_SAMPLES // 2]]
+        self._formulas = None
+
+    @property
+    def formulas(self) -> F | None:
+        """What formulas say; None where it was seen at too few sizes."""
+        if self._formulas is None and len(self._samples) >= LEAST_SAMPLES:
+            self._formulas = self._fit(self._samples)
+        return self._formulas
+
+
+LEAST_SAMPLES = 3
+MOST_SAMPLES = 12
+"""More make no formula better that these have in common."""
 
 
 class Floats:

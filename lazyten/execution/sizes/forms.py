@@ -7,8 +7,7 @@ formulas say what its numbers are there (symbolic/formulas.py), and nothing is s
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from lazyten.ir.dtype import DType
@@ -20,20 +19,18 @@ from lazyten.schedule.schedule import Schedule, choose, schedule_by, with_memory
 from lazyten.schedule.steps import Names, Step
 from lazyten.support.errors import InternalError
 from lazyten.support.location import Location, attribute_to
-from lazyten.symbolic.formulas import Floats, Samples, Sizes
+from lazyten.symbolic.formulas import Floats, Samples, Seen, Sizes
 
 Inputs = Sequence[tuple[DType, int]]
-LEAST_SAMPLES = 3
-MOST_SAMPLES = 12
-"""More make no formula better that these have in common."""
 
 
 class Forms:
-    """All that is known of the schedules of one graph, for sizes of one region."""
+    """All that is known of the schedules of one graph, for sizes of one region: of each form, the
+    lines of its kernels, and its numbers at some sizes."""
 
     def __init__(self) -> None:
         self._choices: tuple[Choices, ...] = ()
-        self._forms: dict[_Form, _Seen] = {}
+        self._forms: dict[_Form, tuple[list[Location | None], Seen[_Sample, _Formulas]]] = {}
 
     def schedule(self, sizes: Sizes, numbers: Numbers, roots: Sequence[Node], inputs: Inputs,
                  limits: Limits) -> Schedule | None:
@@ -45,17 +42,18 @@ class Forms:
         if made is not None and len(self._choices) == 1:
             form, own = _taken_apart(made)
             if form not in self._forms:
-                self._forms[form] = _Seen([step.kernel.where for step in made.steps])
-            self._forms[form].add(sizes, _Sample(numbers, own))
+                lines = [step.kernel.where for step in made.steps]
+                self._forms[form] = lines, Seen(_Formulas)
+            self._forms[form][1].add(sizes, _Sample(numbers, own))
         return made
 
     def predicted(self, sizes: Sizes, numbers: Numbers, alignment: int) -> Schedule | None:
         """The same by formulas, without reasons; None where they are not certain."""
-        for form, seen in self._forms.items():
-            own = seen.at(sizes, numbers)
+        for form, (lines, seen) in self._forms.items():
+            own = None if seen.formulas is None else seen.formulas.at(sizes, numbers)
             if own is not None:
                 try:
-                    return _put_together(form, seen.lines, own, alignment)
+                    return _put_together(form, lines, own, alignment)
                 except InternalError:  # there are no such nodes
                     return None
         return None
@@ -126,35 +124,10 @@ class _Sample(NamedTuple):
     own: Numbers
 
 
-@dataclass(eq=False)
-class _Seen:
-    """At which sizes a form was seen. lines: the user's line of each kernel."""
-
-    lines: list[Location | None]
-    samples: dict[Sizes, _Sample] = field(default_factory=dict)
-    _at: Callable[[Sizes, Numbers], Numbers | None] | None = None
-
-    def add(self, sizes: Sizes, sample: _Sample) -> None:
-        """Have one more size to go by. (One between others that are known teaches little, but for
-        the first few.)"""
-        self.samples[sizes] = sample
-        if len(self.samples) > MOST_SAMPLES:
-            del self.samples[sorted(self.samples)[MOST_SAMPLES // 2]]
-        self._at = None
-
-    def at(self, sizes: Sizes, graph: Numbers) -> Numbers | None:
-        """The numbers of the schedule of this graph, at these sizes, where they are certain."""
-        if len(self.samples) < LEAST_SAMPLES:
-            return None
-        if self._at is None:
-            self._at = _Formulas(self.samples).at
-        return self._at(sizes, graph)
-
-
 class _Formulas:
     """The numbers of schedules as functions of sizes, and of the floats of graphs."""
 
-    def __init__(self, samples: dict[Sizes, _Sample]) -> None:
+    def __init__(self, samples: Mapping[Sizes, _Sample]) -> None:
         self._fit = Samples(tuple(samples))
         seen = list(samples.values())
         self._integers = list(zip(*(s.own.integers for s in seen), strict=True))
@@ -162,7 +135,7 @@ class _Formulas:
         self._of_graph = Floats(s.graph.floats for s in seen)
 
     def at(self, sizes: Sizes, graph: Numbers) -> Numbers | None:
-        """See _Seen.at."""
+        """The numbers of the schedule of this graph, at these sizes, where they are certain."""
         if not self._fit.covers(sizes) or not self._of_graph.go_on(graph.floats):
             return None
         integers = self._fit.values(self._integers, sizes)

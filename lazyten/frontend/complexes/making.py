@@ -141,21 +141,17 @@ def _from_numpy(array: Any) -> Any:
     return of_parts(interop.from_numpy(array.view(part).reshape(*array.shape, 2)))
 
 
-def _shape(size: Any, name: str) -> tuple[int, ...]:
-    return shapes.new_shape(size, name)
-
-
 @form("zeros", "empty")
 def _zeros(*size: Any, dtype: Any = None, device: str | None = None,
            requires_grad: bool = False) -> Any:
-    return _new(functions.zeros((*_shape(size, "zeros"), 2), dtype=_kind(dtype).component,
+    return _new(functions.zeros((*shapes.new_shape(size, "zeros"), 2), dtype=_kind(dtype).component,
                                 device=device), requires_grad)
 
 
 @form("ones")
 def _ones(*size: Any, dtype: Any = None, device: str | None = None,
           requires_grad: bool = False) -> Any:
-    return _full(_shape(size, "ones"), 1, dtype, device, requires_grad)
+    return _full(shapes.new_shape(size, "ones"), 1, dtype, device, requires_grad)
 
 
 @form("full")
@@ -165,7 +161,8 @@ def _full(size: Any, fill_value: Any, dtype: Any = None, device: str | None = No
     if not kind.is_complex:
         raise DTypeError(f"full of {fill_value!r} with dtype={kind.name}: it is complex")
     value = _number(fill_value, kind)
-    parts = [functions.full(_shape([size], "full"), part, dtype=kind.component, device=device)
+    shape = shapes.new_shape([size], "full")
+    parts = [functions.full(shape, part, dtype=kind.component, device=device)
              for part in (value.real, value.imag)]
     return _new(functions.stack(parts, -1), requires_grad)
 
@@ -194,12 +191,12 @@ def _ones_like(input: Any, dtype: Any = None, device: str | None = None,
 
 @form("new_zeros", "new_empty")
 def _new_zeros(self: Any, *size: Any, dtype: Any = None, device: str | None = None) -> Any:
-    return _new_full(self, _shape(size, "new_zeros"), 0, dtype, device)
+    return _new_full(self, shapes.new_shape(size, "new_zeros"), 0, dtype, device)
 
 
 @form("new_ones")
 def _new_ones(self: Any, *size: Any, dtype: Any = None, device: str | None = None) -> Any:
-    return _new_full(self, _shape(size, "new_ones"), 1, dtype, device)
+    return _new_full(self, shapes.new_shape(size, "new_ones"), 1, dtype, device)
 
 
 @form("new_full")
@@ -214,16 +211,18 @@ def _new_full(self: Any, size: Any, fill_value: Any, dtype: Any = None,
 def _randn(*size: Any, dtype: Any = None, device: str | None = None, generator: Any = None,
            requires_grad: bool = False) -> Any:
     """Of variance 1: each part of 1/2."""
-    parts = random_functions.randn((*_shape(size, "randn"), 2), dtype=_kind(dtype).component,
-                                   device=device, generator=generator)
+    shape = (*shapes.new_shape(size, "randn"), 2)
+    parts = random_functions.randn(shape, dtype=_kind(dtype).component, device=device,
+                                   generator=generator)
     return _new(parts * math.sqrt(0.5), requires_grad)
 
 
 @form("rand")
 def _rand(*size: Any, dtype: Any = None, device: str | None = None, generator: Any = None,
           requires_grad: bool = False) -> Any:
-    parts = random_functions.rand((*_shape(size, "rand"), 2), dtype=_kind(dtype).component,
-                                  device=device, generator=generator)
+    shape = (*shapes.new_shape(size, "rand"), 2)
+    parts = random_functions.rand(shape, dtype=_kind(dtype).component, device=device,
+                                  generator=generator)
     return _new(parts, requires_grad)
 
 

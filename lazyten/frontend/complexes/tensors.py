@@ -8,7 +8,6 @@ from typing import Any, NoReturn, Self
 import numpy as np
 
 from lazyten.autodiff.hooks import RemovableHandle
-from lazyten.frontend.core import printing
 from lazyten.frontend.core.complex_forms import Complex
 from lazyten.frontend.core.memory_format import (
     MemoryFormat,
@@ -25,7 +24,6 @@ from lazyten.ir.node import Shape
 from lazyten.ir.ops import Op
 from lazyten.operators.arrays import indexing
 from lazyten.operators.math import shapes
-from lazyten.storage.placement import default_device
 from lazyten.support.errors import (
     ArgumentError,
     ComplexError,
@@ -34,7 +32,6 @@ from lazyten.support.errors import (
     ShapeError,
     not_complex,
 )
-from lazyten.support.grad_mode import no_grad
 
 Array = np.ndarray[Any, Any]
 
@@ -158,19 +155,8 @@ class ComplexTensor(Complex, Tensor):
     def __index__(self) -> int:
         self._no_number("an index")
 
-    def __repr__(self) -> str:
-        with no_grad():
-            values = self.detach()._values()
-        suffixes = []
-        if not values.size and values.ndim != 1:
-            suffixes.append(f"size={self.shape}")
-        if self.dtype is not dt.complex_of(dt.default_float):
-            suffixes.append(f"dtype={self.dtype}")
-        if self.device != default_device():
-            suffixes.append(f"device='{self.device}'")
-        if self.requires_grad:
-            suffixes.append("requires_grad=True")
-        return printing.format_tensor(values, suffixes)
+    def _shows_dtype(self, values: Array) -> bool:
+        return self.dtype is not dt.complex_of(dt.default_float)
 
     def describe(self) -> str:
         """What kind of tensor its pairs are."""

@@ -79,14 +79,18 @@ class Values(Handle[Tensor]):
                              f"integer; convert with .long()")
         return int(self.item())
 
+    def _shows_dtype(self, values: np.ndarray[Any, Any]) -> bool:
+        """Whether the numbers alone do not tell their type."""
+        default = (dt.default_float, dt.default_int, dt.bool_)
+        return self.dtype not in default or not values.size and self.dtype is not dt.default_float
+
     def __repr__(self) -> str:
         with no_grad():
             values = self.detach()._values()
         suffixes = []
         if not values.size and values.ndim != 1:
             suffixes.append(f"size={self.shape}")
-        default = (dt.default_float, dt.default_int, dt.bool_)
-        if self.dtype not in default or not values.size and self.dtype is not dt.default_float:
+        if self._shows_dtype(values):
             suffixes.append(f"dtype={self.dtype}")
         if self.device != default_device():
             suffixes.append(f"device='{self.device}'")

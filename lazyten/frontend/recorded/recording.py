@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from lazyten.execution import background
 from lazyten.execution.lineage import Lineage
 from lazyten.frontend.core import handle
 from lazyten.frontend.core.handle import Handle
@@ -45,9 +44,8 @@ def record(frame: Frame, function: Callable[..., Any], args: tuple[Any, ...],
         numbers.node = noted
     here.first_serial, here.draws, here.frame = next(levels.serials), [], frame
     try:
-        with background.paused():  # how long a frame may get is its own matter
-            given = function(*[stand_ins.of(x) for x in args],
-                             **{key: stand_ins.of(x) for key, x in kwargs.items()})
+        given = function(*[stand_ins.of(x) for x in args],
+                         **{key: stand_ins.of(x) for key, x in kwargs.items()})
         entry = replace(stand_ins.entry(given, count, here.draws), constants=tuple(constants))
         return entry, stand_ins.is_clean(here.first_serial)
     except (NeedsValue, Unsayable):
