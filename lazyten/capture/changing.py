@@ -10,14 +10,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from lazyten.capture.state.places import Place
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, reshape
 from lazyten.operators.math import number_tape
 from lazyten.operators.math.elementwise import numbers
-from lazyten.operators.math.number_tape import Expression, Given, exactly
+from lazyten.operators.math.number_tape import Expression, Given, exactly, in_memory
 from lazyten.storage import tracing
 
 
@@ -56,7 +54,7 @@ class Tape(number_tape.Tape):
             return None
         if (position, dtype) not in self.inputs:
             self.inputs[position, dtype] = reshape(trace.host_input(
-                lambda: np.array([self.values[position]], dtype.numpy), dtype, 1, self.device), ())
+                lambda: in_memory(self.values[position], dtype), dtype, 1, self.device), ())
         return self.inputs[position, dtype]
 
     @contextmanager

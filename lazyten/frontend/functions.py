@@ -45,13 +45,15 @@ def _type(dtype: DTypeLike | None, default: DType) -> DType:
 
 
 @making
+@recorded
 def full(size: Sequence[int] | int, fill_value: Scalar, dtype: DTypeLike | None = None,
          device: str | None = None, requires_grad: bool = False) -> Tensor:
     """Every element `fill_value`; nothing is stored until something is written."""
     shape = shapes.new_shape([size], "full")
     value = shapes.as_number(fill_value, "full", "the value")
     kind = _type(dtype, dt.of_scalar(value))
-    return _new(const(shapes.as_element(value, kind, "full"), kind, shape), device, requires_grad)
+    return _new(ew.as_node(shapes.as_element(value, kind, "full"), kind, shape), device,
+                requires_grad)
 
 
 @making
@@ -106,6 +108,7 @@ empty_like = zeros_like
 
 
 @making
+@recorded
 def arange(start: Scalar = 0, end: Scalar | None = None, step: Scalar = 1,
            dtype: DTypeLike | None = None, device: str | None = None,
            requires_grad: bool = False) -> Tensor:
@@ -115,22 +118,27 @@ def arange(start: Scalar = 0, end: Scalar | None = None, step: Scalar = 1,
         start, end = 0, start
     start, end, step = [shapes.as_number(v, "arange", what) for v, what in
                         ((start, "start"), (end, "end"), (step, "the step"))]
-    if step == 0 or not all(math.isfinite(v) for v in (start, end, step)):
+    if step == 0 or not all(-math.inf < v < math.inf for v in (start, end, step)):
         raise ArgumentError(f"arange({start}, {end}, {step}): the step must not be 0, and all must "
                             f"be finite")
     whole = all(isinstance(v, int) for v in (start, end, step))
     kind = _type(dtype, dt.default_int if whole else dt.default_float)
     if kind is dt.int64:
-        start, end, step, whole = int(start), int(end), int(step), True
+        start, end, step, whole = *map(_whole, (start, end, step)), True
     if step == 0:
         raise ArgumentError("arange: the step is 0 as a whole number; give a float dtype")
     number = -((start - end) // step) if whole else math.ceil((end - start) / step)
     count, = shapes.countable((max(int(number), 0),), "arange")
     if kind.is_int:
-        start, step, whole = int(start), int(step), True
+        start, step, whole = _whole(start), _whole(step), True
     work = dt.INDEX if whole else dt.float64
-    values = ew.add(ew.mul(cast(iota(count), work), const(step, work)), const(start, work))
+    values = ew.add(ew.mul(cast(iota(count), work), ew.as_node(step, work, ())),
+                    ew.as_node(start, work, ()))
     return _new(cast(values, kind), device, requires_grad)
+
+
+def _whole(x: Scalar) -> int:
+    return x if isinstance(x, int) else int(x)
 
 
 @making
@@ -157,6 +165,7 @@ def scalar_tensor(s: Scalar, dtype: DTypeLike | None = None, device: str | None 
 
 
 @making
+@recorded
 def linspace(start: float, end: float, steps: int, dtype: DTypeLike | None = None,
              device: str | None = None, requires_grad: bool = False) -> Tensor:
     """`steps` numbers evenly spread from start to end, both included. Of an integer dtype, start
@@ -171,8 +180,8 @@ def linspace(start: float, end: float, steps: int, dtype: DTypeLike | None = Non
         start, end = [int(shapes.as_element(v, kind, "linspace")) for v in (start, end)]
     gap = (end - start) / (steps - 1) if steps > 1 else 0.0
     place = cast(iota(steps), dt.float64)
-    up = ew.add(ew.mul(place, gap), float(start))
-    down = ew.sub(float(end), ew.mul(ew.sub(float(steps - 1), place), gap))
+    up = ew.add(ew.mul(place, gap), start * 1.0)
+    down = ew.sub(end * 1.0, ew.mul(ew.sub(float(steps - 1), place), gap))
     values = ew.where(ew.less(place, steps / 2), up, down)
     return _new(cast(values, kind), device, requires_grad)
 

@@ -13,7 +13,7 @@ from lazyten.frontend.core.tensor_core import TensorCore
 from lazyten.frontend.methods.views import ViewMethods
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import Scalar
-from lazyten.ir.node import Node, cast, const, reshape
+from lazyten.ir.node import Node, cast, reshape
 from lazyten.operators.arrays import arrangements, index_arrays, joining, products, strided
 from lazyten.operators.math import composites, reductions, scans, shapes
 from lazyten.operators.math import elementwise as ew
@@ -188,7 +188,7 @@ class ArrangementMethods(ViewMethods[Tensor]):
                              f"diagonal() of the axes you mean")
         number = shapes.as_element(fill_value, self.dtype, "fill_diagonal_")
         line = self._moved(*strided.diagonal(self.shape, 0, 0, 1))
-        line._update("fill_diagonal_", const(number, self.dtype, line.shape), replaces=True)
+        line._update("fill_diagonal_", ew.as_node(number, self.dtype, line.shape), replaces=True)
         return self
 
     def equal(self, other: Tensor) -> bool:

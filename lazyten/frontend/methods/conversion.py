@@ -13,6 +13,7 @@ from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType, Scalar
 from lazyten.ir.node import cast, const, make
 from lazyten.ir.ops import Op
+from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import shapes
 from lazyten.storage import data as _data
 from lazyten.storage.placement import canonical, gpu
@@ -133,7 +134,7 @@ class ConversionMethods(TensorCore[Tensor]):
         """Every element `fill_value`."""
         kind = _kind(self, dtype)
         number = shapes.as_element(fill_value, kind, "new_full")
-        return self._fresh(const(number, kind, shapes.new_shape([size], "new_full")), device)
+        return self._fresh(ew.as_node(number, kind, shapes.new_shape([size], "new_full")), device)
 
     def new_zeros(self, *size: Any, dtype: Any = None, device: str | None = None) -> Tensor:
         """Every element 0."""

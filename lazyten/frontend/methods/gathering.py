@@ -184,7 +184,7 @@ def _scattered(x: TensorCore[Tensor], operation: str, dim: int, index: Tensor, s
     chosen, given = x._tensor(index, operation), x._operand(src, operation)
     if isinstance(given, bool | int | float):
         number = shapes.as_element(given, x.dtype, operation)
-        source = const(number, x.dtype, chosen.shape)
+        source = ew.as_node(number, x.dtype, chosen.shape)
         tensors = [chosen]
     else:
         source, tensors = _own_type(x, given, operation), [chosen, given]

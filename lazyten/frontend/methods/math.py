@@ -225,7 +225,7 @@ class MathMethods(TensorCore[Tensor]):
 
     def hardshrink(self, lambd: float = 0.5) -> Tensor:
         """x where it is further from 0 than lambd, else 0."""
-        limit = float(shapes.as_number(lambd, "hardshrink", "lambd"))
+        limit = shapes.as_float(lambd, "hardshrink", "lambd")
         return self._unary(lambda x: special.hardshrink(x, limit))
 
     def where(self, condition: Tensor, other: Any) -> Tensor:
@@ -313,7 +313,7 @@ class MathMethods(TensorCore[Tensor]):
         """log(x / (1 - x)), of x held between eps and 1 - eps."""
         if eps is None:
             return self._special(composites.logit)
-        least = float(shapes.as_number(eps, "logit", "eps"))
+        least = shapes.as_float(eps, "logit", "eps")
         return self._special(lambda x: composites.logit(ew.clip(x, least, 1 - least)))
 
     logit_ = in_place(logit)

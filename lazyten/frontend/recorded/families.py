@@ -13,10 +13,8 @@ from dataclasses import dataclass, field, replace
 from threading import get_ident
 from typing import Any
 
-import numpy as np
-
 from lazyten.frontend.core.handle import Handle
-from lazyten.frontend.recorded.entries import Entry, Fresh, Same, View, repeated
+from lazyten.frontend.recorded.entries import Entry, Same, View, repeated
 from lazyten.frontend.recorded.keys import (
     Value,
     add_aliases,
@@ -27,11 +25,10 @@ from lazyten.frontend.recorded.keys import (
 from lazyten.frontend.recorded.recording import record
 from lazyten.frontend.recorded.regions import Region
 from lazyten.ir.dtype import DType
-from lazyten.ir.node import Node, reshape, toposort
-from lazyten.ir.ops import Op
+from lazyten.ir.node import Node, reshape
 from lazyten.operators.math.elementwise import numbers
-from lazyten.operators.math.number_tape import Tape, exactly
-from lazyten.storage.frames import Frame, Source, drawn
+from lazyten.operators.math.number_tape import NUMPY, Tape, exactly, in_memory
+from lazyten.storage.frames import Frame, drawn
 from lazyten.storage.placement import default_device
 from lazyten.support.location import user_place
 from lazyten.support.remembered import Remembered
@@ -125,9 +122,9 @@ def family_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
 
     def note(x: int | float) -> str:
         given.append(x)
-        return f"any {type(x).__name__} of Python"
-    shaped = _replaced(args, note)
-    named = {key: _replaced(x, note) for key, x in kwargs.items()}
+        return f"any {type(x).__module__}.{type(x).__name__}"
+    shaped = tuple([_each(x, note) for x in args])
+    named = {key: _each(x, note) for key, x in kwargs.items()}
     if not given:
         return None
     key: list[Any] = [*name[:settings]]
@@ -201,7 +198,7 @@ class _Inputs(Tape):
             return None
         if (position, dtype) not in self.inputs:
             self.inputs[position, dtype] = reshape(drawn(
-                lambda: np.array([self.values[position]], dtype.numpy), dtype, 1), ())
+                lambda: in_memory(self.values[position], dtype), dtype, 1), ())
         return self.inputs[position, dtype]
 
 
@@ -217,28 +214,19 @@ def _recorded(met: Met, function: Callable[..., Any], args: tuple[Any, ...],
         return next(stand_ins)
     numbers.node = tape.node
     try:
-        entry, is_clean = record(frame, function, _replaced(args, next_one),
-                                 {key: _replaced(x, next_one) for key, x in kwargs.items()},
+        entry, is_clean = record(frame, function, tuple([_each(x, next_one) for x in args]),
+                                 {key: _each(x, next_one) for key, x in kwargs.items()},
                                  operands, values)
     finally:
         numbers.node, tape.is_over = None, True
     if entry is None or not is_clean:
         return None
-    if tape.inputs and _reads_more(entry, met.first):
+    if tape.inputs:
         return General(tape, replace(entry, constants=()))
     if not entry.writes and any(type(r) is View for r in entry.results) \
             and all(type(r) in (View, Same) for r in entry.results):
         family.views.add(met.key)
     return None
-
-
-def _reads_more(entry: Entry, first: int) -> bool:
-    """Whether an operation reads anything but its numbers. (What these alone make is a constant.)
-    """
-    made = [r.value.template for r in entry.results if type(r) is Fresh]
-    made += [template for _, template, _ in entry.writes]
-    return any(isinstance(n.arg, Source) and n.arg.number < first
-               for n in toposort(made) if n.op is Op.BUFFER)
 
 
 def _with_regions(result: Any, operands: Sequence[Handle[Any]]) -> Any:
@@ -248,6 +236,11 @@ def _with_regions(result: Any, operands: Sequence[Handle[Any]]) -> Any:
         if x._moves and x._storage in storages:
             x._value = Region()
     return result
+
+
+def _each(x: Any, of: Callable[[Any], Any]) -> Any:
+    """The same of an argument itself, which may be a number of NumPy's."""
+    return of(x) if type(x) in NUMPY else _replaced(x, of)
 
 
 def _replaced(x: Any, of: Callable[[int | float], Any]) -> Any:

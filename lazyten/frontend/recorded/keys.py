@@ -18,6 +18,7 @@ from lazyten.frontend.recorded.regions import Region
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node
 from lazyten.ir.ops import Op
+from lazyten.operators.math.number_tape import NUMPY
 from lazyten.storage import levels, tracing
 from lazyten.storage.deferred import Deferred, known_template
 from lazyten.storage.frames import Frame, go_on, here, under_way
@@ -128,6 +129,9 @@ def add_to_key(args: Sequence[Any], key: list[Any], operands: list[Handle[Any]],
         elif kind is float:
             key.append(kind)
             key.append(x if x and x == x else x.hex())
+        elif kind in NUMPY:
+            key.append(kind)
+            key.append(x.tobytes())
         elif kind is slice:
             if not add_to_key((kind, x.start, x.stop, x.step), key, operands, frame, depth):
                 return False

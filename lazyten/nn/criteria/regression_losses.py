@@ -146,7 +146,7 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor | float, full: 
     var: a number, or shaped as the input, without its last axis or with size 1 there.
     """
     if not isinstance(var, Tensor):
-        number = float(shapes.as_number(var, "gaussian_nll_loss", "var"))
+        number = shapes.as_float(var, "gaussian_nll_loss", "var")
         if number < 0:
             raise ArgumentError(f"gaussian_nll_loss: var={var} is below 0; a variance is 0 or more")
         var = functions.full_like(input, number)

@@ -21,7 +21,7 @@ SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
 
 def _given(value: Scalar, name: str, what: str) -> float:
-    return float(shapes.as_number(value, name, what))
+    return shapes.as_float(value, name, what)
 
 
 # ---- rectifiers ----------------------------------------------------------------------------------
@@ -219,11 +219,11 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
 
 
 @dataclass(frozen=True, slots=True)
-class _BetweenLimits:
+class _BetweenLimits(ew.OfOperands):
     """The gradient of what is held between two limits: none at and beyond them."""
 
-    low: Scalar
-    high: Scalar
+    low: ew.Operand
+    high: ew.Operand
 
     def __call__(self, g: Node, node: Node) -> tuple[Node]:
         x = node.src[1]

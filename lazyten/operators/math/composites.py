@@ -74,9 +74,10 @@ def nan_to_num(x: Node, nan: Scalar, high: Scalar | None, low: Scalar | None) ->
     number, high, low = [v if v is None else shapes.as_number(v, "nan_to_num", "a replacement")
                          for v in (nan, high, low)]
     most = largest(x.dtype)
-    x = ew.where(ew.not_equal(x, x), const(float(number or 0.0), x.dtype), x)
-    x = ew.where(ew.equal(x, math.inf), const(float(most if high is None else high), x.dtype), x)
-    return ew.where(ew.equal(x, -math.inf), const(float(-most if low is None else low), x.dtype), x)
+    x = ew.where(ew.not_equal(x, x), ew.as_node(number or 0.0, x.dtype, ()), x)
+    high, low = most if high is None else high, -most if low is None else low
+    x = ew.where(ew.equal(x, math.inf), ew.as_node(high, x.dtype, ()), x)
+    return ew.where(ew.equal(x, -math.inf), ew.as_node(low, x.dtype, ()), x)
 
 
 def largest(dtype: DType) -> float:
@@ -228,6 +229,7 @@ def ldexp(x: Operand, exponent: Operand) -> Node:
 def float_power(x: Operand, exponent: Operand) -> Node:
     """x ** exponent in float64."""
     shape = ew.common_shape([x, exponent], "float_power")
+    exponent = exponent if isinstance(exponent, Node) else ew.exponent(exponent)
     return ew.power(ew.as_node(x, dt.float64, shape), ew.as_node(exponent, dt.float64, shape))
 
 

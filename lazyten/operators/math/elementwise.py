@@ -6,7 +6,9 @@ In: GRAPH nodes and Python scalars. Out: one GRAPH node. Promotion is dtype.py's
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from threading import local
+from typing import Any
 
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType, Scalar
@@ -24,7 +26,7 @@ from lazyten.ir.node import (
 )
 from lazyten.ir.ops import SPECS, Op
 from lazyten.operators.math import shapes
-from lazyten.operators.math.number_tape import settled
+from lazyten.operators.math.number_tape import settled, varying
 from lazyten.support.errors import ArgumentError, DTypeError
 
 Operand = Node | Scalar
@@ -152,8 +154,44 @@ def with_gradient(value: Node, inputs: tuple[Node, ...], rule: GradientRule) -> 
     or a frozen dataclass with a __call__.
     """
     if numbers.node is not None:
+        if isinstance(rule, OfOperands):
+            return _with_operands(value, inputs, rule)
         rule = settled(rule)
     return make(Op.CUSTOM_GRADIENT, value.dtype, (value, *inputs), rule)
+
+
+class OfOperands:
+    """A rule for gradients, a dataclass, that takes its fields for operands of the result's type:
+    where they are numbers that vary, they are nodes."""
+
+    __slots__ = ()
+
+    def __call__(self, g: Node, node: Node) -> Sequence[Node | None]:
+        """The gradients of the inputs."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class _OfInputs:
+    """A rule whose fields with these names are the last inputs."""
+
+    rule: Any
+    names: tuple[str, ...]
+
+    def __call__(self, g: Node, node: Node) -> tuple[Node | None, ...]:
+        given = dict(zip(self.names, node.src[-len(self.names):], strict=True))
+        return *replace(self.rule, **given)(g, node), *[None] * len(given)
+
+
+def _with_operands(value: Node, inputs: tuple[Node, ...], rule: Any) -> Node:
+    """`with_gradient` of a rule's numbers that vary as inputs, if they may be."""
+    assert numbers.node is not None
+    node_of: Callable[[Any, DType], Node | None] = numbers.node
+    found = {name: node_of(x, value.dtype) for name, x in varying(rule).items()}
+    given = {name: x for name, x in found.items() if x is not None}
+    if given:
+        rule = _OfInputs(settled(replace(rule, **dict.fromkeys(given, 0.0))), tuple(given))
+    return make(Op.CUSTOM_GRADIENT, value.dtype, (value, *inputs, *given.values()), settled(rule))
 
 
 def written_over(old: Node, value: Node) -> Node:
@@ -245,8 +283,18 @@ def power(a: Operand, b: Operand) -> Node:
     if isinstance(a, Node) and not isinstance(b, Node) and b == 2 and (
             dt.category(a.dtype) >= dt.category(dt.of_scalar(b))):
         return _apply(Op.MUL, "pow", [a, a])
-    known = [x if isinstance(x, Node) else x.__class__(x) for x in (a, b)]  # kernels look at it
-    return _apply(Op.POW, "pow", known)
+    return _apply(Op.POW, "pow", [a if isinstance(a, Node) else _noted(a, a == 2),
+                                  b if isinstance(b, Node) else exponent(b)])
+
+
+def exponent(x: Scalar) -> Scalar:
+    """A number as an exponent: kernels look at a whole one, or a half of one."""
+    return _noted(x, x * 2 % 1 == 0)
+
+
+def _noted(x: Scalar, is_looked_at: bool) -> Scalar:
+    """A number, which stays the constant that it is where kernels look at it."""
+    return x.__class__(x) if is_looked_at else x
 
 
 def maximum(a: Operand, b: Operand) -> Node:
@@ -429,7 +477,8 @@ def padded(x: Node, around: tuple[tuple[int, int], ...], value: Scalar) -> Node:
     wide = move(Op.PAD, x, around)
     if value == 0 or wide is x:
         return wide
-    return where(move(Op.PAD, const(True, dt.bool_, x.shape), around), wide, const(value, x.dtype))
+    return where(move(Op.PAD, const(True, dt.bool_, x.shape), around), wide,
+                 as_node(value, x.dtype, ()))
 
 
 def clip(x: Node, low: Operand | None, high: Operand | None) -> Node:

@@ -17,11 +17,16 @@ from typing import Any
 import numpy as np
 
 from lazyten.ir import dtype as dt
+from lazyten.ir import ops
 from lazyten.ir.dtype import DType
 
-_LARGEST = {dt.float32: float(np.finfo(np.float32).max), dt.float64: sys.float_info.max}
-EXACT = (dt.float32, dt.float64, dt.int64, dt.int32)
-"""Types to which NumPy rounds a number as a constant of a kernel is rounded."""
+_LARGEST = {dt.float32: float(np.finfo(np.float32).max), dt.float64: sys.float_info.max,
+            dt.float16: float(np.finfo(np.float16).max), dt.bfloat16: 255 * 2.0**120}
+NUMPY = frozenset(kind.numpy.type for kind in dt.ARITHMETIC if kind.numpy.kind in "iuf"
+                  and kind not in (dt.bfloat16, dt.float64))
+"""NumPy's types of numbers, but for the one that is Python's float as well."""
+EXACT = (*_LARGEST, *[kind for kind in dt.ARITHMETIC if kind.is_int])
+"""Types to which `in_memory` rounds a number as a constant of a kernel is rounded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +64,8 @@ def exactly(value: Any) -> Hashable:
         return complex, value.real.hex(), value.imag.hex()
     if isinstance(value, tuple):
         return type(value), tuple(map(exactly, value))
+    if isinstance(value, np.generic):
+        return type(value), value.tobytes()
     return type(value), value
 
 
@@ -70,9 +77,10 @@ class Tape:
     values: list[Any] = field(default_factory=list)
     is_over: bool = False
 
-    def given(self, value: Any, leaf: int) -> Number:
-        """The number that stands for number `leaf` of those that are given."""
-        return self.next(Given(leaf), value)
+    def given(self, value: Any, leaf: int) -> Any:
+        """What stands for number `leaf` of those that are given: a Number, or one of NumPy's."""
+        found = self.next(Given(leaf), value)
+        return NumpyNumber(self, found._position, value) if type(value) in NUMPY else found
 
     def next(self, step: Given | _Done, value: Any) -> Number:
         """The number that comes of a step."""
@@ -127,6 +135,12 @@ class Tape:
         return True
 
 
+def in_memory(value: int | float, dtype: DType) -> np.ndarray[Any, Any]:
+    """A number as memory of a type holds it."""
+    array: np.ndarray[Any, Any] = ops.encode(np.array([value], dtype.compute), dtype)
+    return array
+
+
 def _fits(value: Any, dtype: DType) -> bool:
     """Whether a number is rounded to a type in one way."""
     if dtype.is_float:
@@ -141,12 +155,17 @@ def expressed(value: Any) -> Any:
 
 def settled(rule: Any) -> Any:
     """A frozen dataclass whose fields' Numbers are what they are now, which tapes note."""
-    if not is_dataclass(rule) or isinstance(rule, type):
-        return rule
-    found = {f.name: x for f in fields(rule) if type(x := getattr(rule, f.name)) is Number}
+    found = varying(rule)
     if not found:
         return rule
     return replace(rule, **{name: x._tape.look(operator.pos, x) for name, x in found.items()})
+
+
+def varying(rule: Any) -> dict[str, Number]:
+    """The fields of a dataclass that are Numbers."""
+    if not is_dataclass(rule) or isinstance(rule, type):
+        return {}
+    return {f.name: x for f in fields(rule) if type(x := getattr(rule, f.name)) is Number}
 
 
 def _value_of(value: Any) -> Any:
@@ -176,6 +195,55 @@ class Number:
 
     def __reduce__(self) -> Any:
         return type(self._value), (self._tape.look(operator.pos, self),)
+
+
+class NumpyNumber:
+    """A number of NumPy's that may be another in the next call: a Number where it is asked for
+    Python's, and fixed by all else."""
+
+    __slots__ = ("_position", "_tape", "_value")
+    shape = ()
+
+    def __init__(self, tape: Tape, position: int, value: Any) -> None:
+        self._tape, self._position, self._value = tape, position, value
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return type(self._value)
+
+    def item(self) -> Any:
+        """The same of Python."""
+        return self._tape.compute(_item, Number(self._tape, self._position, self._value))
+
+    def _now(self) -> Any:
+        return self._tape.look(_itself, Number(self._tape, self._position, self._value))
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("__array_interface__", "__array_struct__") or not hasattr(self._value, name):
+            raise AttributeError(f"{type(self._value).__name__!r} object has no attribute {name!r}")
+        return getattr(self._now(), name)
+
+
+def _item(x: Any) -> Any:
+    return x.item()
+
+
+def _itself(x: Any) -> Any:
+    return x
+
+
+def _as_now(name: str) -> Any:
+    def method(self: NumpyNumber, *others: Any) -> Any:
+        return getattr(self._now(), name)(*others)
+    return method
+
+
+_OF_NUMPY = """add sub mul truediv floordiv mod pow radd rsub rmul rtruediv rfloordiv rmod rpow lt
+    le gt ge eq ne neg pos abs bool float int index complex trunc floor ceil round str repr format
+    hash divmod rdivmod and or xor lshift rshift rand ror rxor rlshift rrshift invert array
+    reduce"""
+for _name in _OF_NUMPY.split():
+    setattr(NumpyNumber, f"__{_name}__", _as_now(f"__{_name}__"))
 
 
 def _arithmetic(function: Callable[..., Any]) -> tuple[Any, Any]:
@@ -210,6 +278,13 @@ def _alone(function: Callable[..., Any], fixes: bool) -> Any:
     return method
 
 
+def _whole(function: Callable[..., Any]) -> Any:
+    """A method of which only what it gives is to be the same each time."""
+    def method(self: Number) -> Any:
+        return self._tape.look(function, self)
+    return method
+
+
 for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
     _left, _right = _arithmetic(getattr(operator, _name))
     setattr(Number, f"__{_name}__", _left)
@@ -219,12 +294,15 @@ for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
 for _name in ("neg", "pos", "abs"):
     setattr(Number, f"__{_name}__", _alone(getattr(operator, _name), False))
 _FIXING: dict[str, Callable[..., Any]] = {
-    "float": float, "int": int, "index": operator.index, "complex": complex, "trunc": math.trunc,
-    "floor": math.floor, "ceil": math.ceil, "round": round, "str": str, "repr": repr, "format":
-    format, "hash": hash, "divmod": divmod, "and": operator.and_, "or": operator.or_, "xor":
-    operator.xor, "lshift": operator.lshift, "rshift": operator.rshift, "invert": operator.invert}
+    "float": float, "index": operator.index, "complex": complex, "round": round, "str": str, "repr":
+    repr, "format": format, "hash": hash, "divmod": divmod, "and": operator.and_, "or":
+    operator.or_, "xor": operator.xor, "lshift": operator.lshift, "rshift": operator.rshift,
+    "invert": operator.invert}
 for _name, _function in _FIXING.items():
     setattr(Number, f"__{_name}__", _alone(_function, True))
+for _name, _function in (("int", int), ("trunc", math.trunc), ("floor", math.floor),
+                         ("ceil", math.ceil)):
+    setattr(Number, f"__{_name}__", _whole(_function))
 
 
 def _is_true(self: Number) -> bool:

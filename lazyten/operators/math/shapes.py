@@ -50,10 +50,16 @@ def as_number(value: object, operation: str, what: str) -> Scalar:
     return value
 
 
+def as_float(value: object, operation: str, what: str) -> float:
+    """The same as a float."""
+    return as_number(value, operation, what) * 1.0  # (of a number that varies it is not looked at)
+
+
 def as_element(value: object, dtype: DType, operation: str) -> Scalar:
     """A number that becomes an element of type `dtype`. ArgumentError for one that does not fit."""
     number = as_number(value, operation, "the value")
-    if dtype.is_int and not (math.isfinite(number) and dtype.min <= int(number) <= dtype.max):
+    if dtype.is_int and not (dtype.min <= number <= dtype.max if isinstance(number, int) else
+                             math.isfinite(number) and dtype.min <= int(number) <= dtype.max):
         raise ArgumentError(f"{operation}: {number} does not fit in {dtype.name}, which is "
                             f"{dtype.min} to {dtype.max}; use a wider type")
     return number

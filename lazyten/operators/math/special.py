@@ -13,7 +13,7 @@ from lazyten.ir import dtype as dt
 from lazyten.ir.node import Node, cast, const, elementwise
 from lazyten.ir.ops import Op
 from lazyten.operators.math import elementwise as ew
-from lazyten.operators.math.elementwise import as_float, with_gradient
+from lazyten.operators.math.elementwise import OfOperands, Operand, as_float, with_gradient
 from lazyten.support.errors import DTypeError
 
 LN2 = math.log(2)
@@ -334,10 +334,10 @@ def leaky_relu(x: Node, slope: float) -> Node:
 
 
 @dataclass(frozen=True, slots=True)
-class _Leaky:
+class _Leaky(OfOperands):
     """leaky_relu's gradient."""
 
-    slope: float
+    slope: Operand
 
     def __call__(self, g: Node, node: Node) -> tuple[Node]:
         x = node.src[1]
@@ -352,7 +352,7 @@ def elu(x: Node, alpha: float) -> Node:
 
 def hardshrink(x: Node, limit: float) -> Node:
     """x, but 0 where |x| <= limit."""
-    return _with_outside(ew.where(_within(x, limit), const(0, x.dtype), x), x, limit)
+    return _with_outside(ew.where(_within(x, -limit, limit), const(0, x.dtype), x), x, limit)
 
 
 def softshrink(x: Node, limit: float) -> Node:
@@ -362,21 +362,22 @@ def softshrink(x: Node, limit: float) -> Node:
     return _with_outside(ew.where(ew.greater(x, limit), ew.sub(x, limit), below), x, limit)
 
 
-def _within(x: Node, limit: float) -> Node:
-    """Where |x| <= limit."""
-    return ew.bitwise_and(ew.greater_equal(x, -limit), ew.less_equal(x, limit))
+def _within(x: Node, low: Operand, high: Operand) -> Node:
+    """Where low <= x <= high."""
+    return ew.bitwise_and(ew.greater_equal(x, low), ew.less_equal(x, high))
 
 
 def _with_outside(value: Node, x: Node, limit: float) -> Node:
-    return with_gradient(value, (x,), _Outside(limit)) if value.dtype.is_float else value
+    return with_gradient(value, (x,), _Outside(-limit, limit)) if value.dtype.is_float else value
 
 
 @dataclass(frozen=True, slots=True)
-class _Outside:
-    """The gradient of what is 0 where |x| <= limit, and moves with x elsewhere."""
+class _Outside(OfOperands):
+    """The gradient of what is 0 where low <= x <= high, and moves with x elsewhere."""
 
-    limit: float
+    low: Operand
+    high: Operand
 
     def __call__(self, g: Node, node: Node) -> tuple[Node]:
         x = node.src[1]
-        return (ew.flat_in(x, ew.where(_within(x, self.limit), 0.0, g)),)
+        return (ew.flat_in(x, ew.where(_within(x, self.low, self.high), 0.0, g)),)
