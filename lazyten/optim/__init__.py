@@ -8,8 +8,6 @@ Files, in reading order:
   hooks; made for subclassing.
 - param_groups.py: Parameters as users give them, in groups with options: checked, and completed.
 - saved_state.py: An optimizer's options and state as a dict of numbers and tensors, and back.
-- changing_numbers.py: Numbers of a step that somebody has written in Python: kernel inputs where
-  they change.
 - compiled.py: `CompiledOptimizer`: a step that is recorded as a whole and compiled once.
 - recorded_step.py: A step that was taken before: what it writes is looked up, as one operation.
 - step_numbers.py: Numbers of a compiled step that change between steps: kernel inputs, by name.

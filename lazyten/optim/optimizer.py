@@ -1,9 +1,8 @@
 """`Optimizer`: groups of parameters with options, a state for each parameter, and hooks.
 
 It is made for subclassing as PyTorch's is: a subclass has `step()`, reads `self.param_groups` and
-keeps what it needs in `self.state[p]`. Such a step is run in Python each time. Its numbers that
-change from step to step become kernel inputs (changing_numbers.py), and what it changed is computed
-at its end; a jitted function runs it at the end of each call (`_postponed`).
+keeps what it needs in `self.state[p]`. Such a step is run in Python each time, and what it changed
+is computed at its end; a jitted function runs it at the end of each call (`_postponed`).
 """
 from __future__ import annotations
 
@@ -18,7 +17,6 @@ from lazyten.execution import realization as _realization
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.sharded_parameter import ShardedParameter
 from lazyten.optim import saved_state
-from lazyten.optim.changing_numbers import ChangingNumbers
 from lazyten.optim.param_groups import Group, as_list, checked_group, required
 from lazyten.storage import tracing
 from lazyten.storage.deferred import kept
@@ -70,7 +68,6 @@ class Optimizer(tracing.TellsTraces):
             self.__dict__.setdefault(table, OrderedDict())
         self._stepping = False
         self._opt_called = False
-        self._changing = ChangingNumbers()
 
     def _check_options(self, group: Group) -> None:
         """ArgumentError or DTypeError for an option that makes no sense; subclasses know more."""
@@ -211,7 +208,7 @@ class Optimizer(tracing.TellsTraces):
             hook(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        left_out = {*_TABLES, "_changing", "_stepping"}
+        left_out = {*_TABLES, "_stepping"}
         return {name: value for name, value in self.__dict__.items() if name not in left_out}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -265,13 +262,8 @@ def _whole(step: Step, module: str) -> Step:
 
 def _in_python(step: Step, optimizer: Optimizer, args: tuple[Any, ...], kwargs: Group) -> Any:
     """A step that somebody has written, and everything that it changed, computed."""
-    changing = optimizer._changing
     before, had_state = [kept(t._storage) for t in optimizer._changed()], set(optimizer.state)
-    devices = {p.device for group in optimizer.param_groups for p in group["params"]}
-    with changing.noticed(devices):
-        given = [changing.outside(a) if callable(a) else a for a in args]
-        named = {name: changing.outside(a) if callable(a) else a for name, a in kwargs.items()}
-        result = step(optimizer, *given, **named)
+    result = step(optimizer, *args, **kwargs)
     try:
         _realization.realize([t._storage for t in optimizer._changed()])
     except LazytenError:

@@ -12,7 +12,7 @@ from lazyten.frontend.core import handle
 from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.recorded.keys import Value, interned
 from lazyten.frontend.recorded.regions import within
-from lazyten.ir.dtype import DType, Scalar
+from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node
 from lazyten.storage.deferred import defer, deferred
 from lazyten.storage.frames import Frame
@@ -59,7 +59,7 @@ class Entry:
     results: what it gave, as a `kind` if that is not None. single: the value, if it gave one fresh
     tensor and did nothing else. writes: (operand, its storage's new template, whether that keeps
     its graph). draws: what the host computes for it, as sources from number `first` on. weight: how
-    much of a step it is. constants: the numbers in it, where some are looked at that change.
+    much of a step it is.
     """
 
     results: tuple[Result, ...]
@@ -69,7 +69,6 @@ class Entry:
     draws: tuple[tuple[Callable[[], Any], DType], ...]
     first: int
     weight: int
-    constants: tuple[tuple[Scalar, DType], ...] = ()
 
 
 DIRECT = Entry((), None, None, (), (), 0, 0)

@@ -9,7 +9,7 @@ says is marked as a region (regions.py). What an operation sees of its numbers i
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from threading import get_ident
 from typing import Any
 
@@ -222,7 +222,7 @@ def _recorded(met: Met, function: Callable[..., Any], args: tuple[Any, ...],
     if entry is None or not is_clean:
         return None
     if tape.inputs:
-        return General(tape, replace(entry, constants=()))
+        return General(tape, entry)
     if not entry.writes and any(type(r) is View for r in entry.results) \
             and all(type(r) in (View, Same) for r in entry.results):
         family.views.add(met.key)

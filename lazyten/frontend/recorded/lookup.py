@@ -98,8 +98,7 @@ def _found(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     entry = _come_again.get(name) or _known.get(name)
     if entry is None:
         return _new(frame, function, args, kwargs, operands, name)
-    if entry is DIRECT or entry.writes and _is_read_alone(entry, operands, name) \
-            or entry.constants and not _are_constants(entry):
+    if entry is DIRECT or entry.writes and _is_read_alone(entry, operands, name):
         return function(*args, **kwargs)
     value = entry.single
     if value is not None:
@@ -140,14 +139,12 @@ def _new(frame: Frame, function: Callable[..., Any], args: tuple[Any, ...], kwar
 def _recorded(frame: Frame, function: Callable[..., Any], args: tuple[Any, ...],
               kwargs: dict[str, Any], operands: list[Handle[Any]], name: tuple[Any, ...]) -> Any:
     """Record an operation, remember what it did, and do it."""
-    place = numbers.place
     entry, is_clean = record(frame, function, args, kwargs, operands, _values_of(name))
     if entry is None:
         if is_clean:
             _known.add(name, DIRECT)
         return function(*args, **kwargs)
     if _is_read_alone(entry, operands, name):
-        numbers.place = place
         return function(*args, **kwargs)
     if is_clean:
         _known.fresh = max(FRESH, 2 * frame.recorded, _known.fresh)
@@ -159,15 +156,6 @@ def _recorded(frame: Frame, function: Callable[..., Any], args: tuple[Any, ...],
         frame.recorded += entry.weight
         return fresh_tensor(frame, entry.single, operands)
     return repeated(frame, entry, operands)
-
-
-def _are_constants(entry: Entry) -> bool:
-    """Whether the numbers of an operation are still those of each step, where that is looked at."""
-    node, place = numbers.node, numbers.place
-    if node is None or all(node(value, dtype) is None for value, dtype in entry.constants):
-        return True
-    numbers.place = place
-    return False
 
 
 def _is_read_alone(entry: Entry, operands: list[Handle[Any]], name: tuple[Any, ...]) -> bool:

@@ -17,10 +17,8 @@ from lazyten.frontend.recorded.entries import Entry, Fresh, Result, Same, View
 from lazyten.frontend.recorded.keys import Value, interned
 from lazyten.frontend.recorded.lifting import with_sources
 from lazyten.frontend.recorded.sayable import Unsayable, are_clean, clean
-from lazyten.ir.dtype import DType, Scalar
 from lazyten.ir.node import Node, toposort, unshaped
 from lazyten.ir.ops import Op
-from lazyten.operators.math.elementwise import numbers
 from lazyten.storage import levels
 from lazyten.storage.frames import Frame, NeedsValue, Source, here
 from lazyten.storage.history import HEAVY
@@ -35,24 +33,16 @@ def record(frame: Frame, function: Callable[..., Any], args: tuple[Any, ...],
         stand_ins = StandIns(frame, operands, values)
     except Unsayable:
         return None, False
-    count, constants = len(frame.sources), []
-    usual, place = numbers.node, numbers.place
-    if usual is not None:
-        def noted(value: Scalar, dtype: DType) -> Node | None:
-            constants.append((value, dtype))
-            return usual(value, dtype)
-        numbers.node = noted
+    count = len(frame.sources)
     here.first_serial, here.draws, here.frame = next(levels.serials), [], frame
     try:
         given = function(*[stand_ins.of(x) for x in args],
                          **{key: stand_ins.of(x) for key, x in kwargs.items()})
-        entry = replace(stand_ins.entry(given, count, here.draws), constants=tuple(constants))
+        entry = stand_ins.entry(given, count, here.draws)
         return entry, stand_ins.is_clean(here.first_serial)
     except (NeedsValue, Unsayable):
-        numbers.place = place
         return None, stand_ins.are_clean
     finally:
-        numbers.node = usual
         here.first_serial = here.frame = None
         frame.forget_sources(count)  # those of draws, which are to be made
 

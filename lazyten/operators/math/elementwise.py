@@ -33,11 +33,9 @@ Operand = Node | Scalar
 
 
 class _Numbers(local):
-    """How this thread makes a node of a Python number: `node` gives one, or None for a constant.
-    place: how many it was asked for."""
+    """How this thread makes a node of a Python number: `node` gives one, or None for a constant."""
 
     node: Callable[[Scalar, DType], Node | None] | None = None
-    place: int = 0
 
 
 numbers = _Numbers()
