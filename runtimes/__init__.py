@@ -14,7 +14,7 @@ Files, in reading order:
 `runtimes/contract.py` is what a new device implements: memory, compile, load, launch,
 synchronize, and its target, a record of what it can do; `cpu.py` (llvmlite's MCJIT, memory_pool.py,
 host.py, processors.py, cache_sizes.py), `opencl.py` (pyopencl, devices.py, allocator.py), `cuda.py`
-and `interpreter.py` (evaluation.py: NumPy over the op table, the oracle) are the present
+and `interpreter.py` (lazyten/ir/evaluation.py: NumPy over the op table, the oracle) are the present
 ones; `pooled.py` is how the first three allocate. A plan runs by `Executor.sequence`, a list of
 launches; on the cpu the list is data (sequence.py), and one piece of code that is compiled once
 goes through it. Arguments of a launch may start at any element (`Executor.has_offsets`), so no

@@ -21,6 +21,7 @@ from lazyten.storage import frames
 
 os.environ.setdefault("LAZYTEN_VERIFY", "1")  # every pass checks what it is given
 os.environ["LAZYTEN_CACHE"] = "0"  # and runs: no test meets the code of an earlier run
+os.environ.setdefault("LAZYTEN_INTERPRET", "never")  # kernels are to be run, small as they are
 
 # Examples are few by default so that the suite stays quick, and the same ones every time in CI.
 # Look harder with: make test-thorough

@@ -7,6 +7,8 @@ Files, in reading order:
 
 - failed_writes.py: Writes in place that cannot be computed, as an index is outside: they are
   undone.
+- interpreted.py: Graphs that are interpreted: computed node by node, where compiling them would
+  not pay.
 - realization.py: Computing values: from lazy storages to filled buffers.
 - frame_runs.py: Computing what was recorded in a frame: programs that are found by what they
   compute.
@@ -39,6 +41,10 @@ does not compute the forward pass twice.
 A graph that was not seen before, but differs from earlier ones in nothing but numbers, is one of a
 family (sizes/): after a few of them it is known which of its numbers are sizes, and what it is at
 others. Kernels are then made for a region of sizes at once, and plans between follow by formulas.
+
+Where a line of the user's asks for one small graph after the other, each another, further ones are
+interpreted (interpreted.py) by the op table's meanings, until one has come so often that compiling
+it would have cost less.
 
 background.py computes without a look: a value whose history is long, with all that hangs on that
 history, so that whatever is made next has a short one; an updated parameter once a graph is built

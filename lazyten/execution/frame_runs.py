@@ -34,6 +34,8 @@ TRIALS = 3
 SHORTEST = Frame.usual_limit
 BATCH = 256
 """So many values are computed by one program, where nobody asks for them."""
+LONG = 2_500
+"""So many nodes a program counts as at most."""
 PATIENCE = 4
 """So many times longer a frame may get where something keeps its graph."""
 
@@ -49,7 +51,8 @@ class Program:
         self.updates = Updates()
 
 
-_programs: Remembered[Program] = Remembered(PLAN_LIMIT, 16)
+_programs: Remembered[Program] = Remembered(PLAN_LIMIT, 40_000)
+"""Those that did not come again up to so many nodes."""
 _wanted: WeakSet[Node] = WeakSet()
 """Templates of values that were read after the step in which they were not asked for, such as a
 model's output: the next time they are computed with the step, and not once more."""
@@ -230,7 +233,8 @@ def _program(frame: Frame, realized: Mapping[Node, Buffer], templates: tuple[Nod
     key = (templates, others, known, Options.now(frame.device), get_ident())
     found = _programs.get(key)
     if found is None:
-        found = _programs.add(key, _made(frame, realized, templates, others))
+        found = _made(frame, realized, templates, others)
+        _programs.add(key, found, min(found.segment.nodes, LONG))
     return found
 
 
@@ -244,7 +248,7 @@ def _made(frame: Frame, realized: Mapping[Node, Buffer], templates: Sequence[Nod
     again = [n for n in read_by(others, order, templates) if n not in known]
     roots = substitute([*templates, *again], known) if known else [*templates, *again]
     segment = Segment(frame.device, [Root(None, node, frame.device) for node in roots], (), (),
-                      in_place=True)
+                      in_place=True, may_interpret=True)
     return Program(segment, again)
 
 
@@ -254,7 +258,7 @@ def _run(frame: Frame, realized: Mapping[Node, Buffer], program: Program,
     and of what is written."""
     segment, looking = program.segment, observers.present()
     program.runs += 1
-    if program.runs <= TRIALS or observers.needs_launches(looking):
+    if program.runs <= TRIALS or segment.graph is not None or observers.needs_launches(looking):
         return segment.run_once([*frame.sources, *realized.values()])
     nodes = frame_updates.run(frame, realized, program.updates, due, written, segment, looking)
     ready = segment.ready

@@ -4,7 +4,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 
-from lazyten.execution import debug, failed_writes, launch_dump
+from lazyten.execution import debug, failed_writes, interpreted, launch_dump
 from lazyten.execution.plans.checks import is_outside, outside_error, reach
 from lazyten.execution.plans.graph import Graph
 from lazyten.execution.plans.making import is_known, plan_of
@@ -133,11 +133,14 @@ def _realize_on(device: str, storages: Sequence[Storage]) -> None:
         storages = [*storages, *(Storage(n, device, keeps_graph=True) for n in again)]
         values += again
         graph = _checked_graph(values, device)
-    known = is_known(device, graph)
-    start = time.perf_counter()
-    plan = plan_of(device, graph)
-    spent = None if known else time.perf_counter() - start
-    buffers = run(device, plan, graph.buffers, spent)
+    if interpreted.pays(device, graph):
+        buffers = interpreted.interpret(device, graph, graph.buffers)
+    else:
+        known = is_known(device, graph)
+        start = time.perf_counter()
+        plan = plan_of(device, graph)
+        spent = None if known else time.perf_counter() - start
+        buffers = run(device, plan, graph.buffers, spent)
     if graph.collectives:
         _settle_collectives(graph, storages, buffers)
     for check, buffer in zip(graph.checks, buffers[len(storages):], strict=True):

@@ -11,6 +11,7 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from lazyten.execution import interpreted
 from lazyten.execution.aliasing import aliased_outputs, first_launches, postponed, replacements
 from lazyten.execution.plans.checks import index_checks, is_outside, outside_error, reach
 from lazyten.execution.plans.graph import Graph
@@ -61,10 +62,11 @@ def graph_of(roots: Sequence[Node], device: str) -> tuple[Graph, list[Node]]:
 class Segment:
     """roots: what it computes. hosts: the memory of what Python computes for each call. donated:
     sources that nobody needs after the call. in_place: whether sources may be written before it is
-    known that the whole call succeeds."""
+    known that the whole call succeeds. nodes: how many it has. graph: what is not planned yet,
+    where it may be interpreted instead (`run_once`)."""
 
     def __init__(self, device: str, roots: Sequence[Root], hosts: Sequence[Buffer],
-                 donated: Collection[int], in_place: bool) -> None:
+                 donated: Collection[int], in_place: bool, may_interpret: bool = False) -> None:
         self.device, self.roots, self.hosts = device, roots, hosts
         self.donated, self.in_place = donated, in_place
         with collecting_later():
@@ -72,10 +74,19 @@ class Segment:
             self.key, self.has_collectives = graph.key, bool(graph.collectives)
             self.inputs: list[Placeholder | Buffer] = list(graph.buffers)
             self.shapes = [node.shape for node in graph.roots]
-            start = time.perf_counter()
-            self.planned = plan_of(device, graph)
-        self.spent = None if self.planned.runs else time.perf_counter() - start
+        self.graph: Graph | None = graph
+        self.nodes = len(graph.order)
+        self.spent: float | None = None
         self.ready: Ready | None = None
+        if not may_interpret:
+            self._plan(graph)
+
+    def _plan(self, graph: Graph) -> None:
+        start = time.perf_counter()
+        with collecting_later():
+            self.planned = plan_of(self.device, graph)
+        self.spent = None if self.planned.runs else time.perf_counter() - start
+        self.graph = None
 
     def run(self, sources: Sequence[Buffer], owners: Owners, held: int = 0,
             unknown: Collection[int] = (),
@@ -105,12 +116,20 @@ class Segment:
 
     def run_once(self, sources: Sequence[Buffer]) -> list[Node]:
         """The same, with new memory for everything, which is nobody else's."""
+        graph = self.graph
+        if graph is not None:
+            if interpreted.pays(self.device, graph):
+                inputs = self.inputs_of(sources)
+                return self._results_in(interpreted.interpret(self.device, graph, inputs), sources)
+            self._plan(graph)
         spent, self.spent = self.spent, None
         return self._run_plan(self.planned, sources, spent)
 
     def _run_plan(self, plan: Plan, sources: Sequence[Buffer],
                   spent: float | None = None) -> list[Node]:
-        buffers = run(self.device, plan, self.inputs_of(sources), spent)
+        return self._results_in(run(self.device, plan, self.inputs_of(sources), spent), sources)
+
+    def _results_in(self, buffers: Sequence[Buffer], sources: Sequence[Buffer]) -> list[Node]:
         nodes = [b.node(shape) for b, shape in zip(buffers, self.shapes, strict=True)]
         self.check(nodes, sources)
         return nodes[len(self.checks):]

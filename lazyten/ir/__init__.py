@@ -1,8 +1,7 @@
 """The one node class, the op table, element types, kernels. Start with ops.py.
 
 In: nothing but support. Out: nodes, which all passes read and make, and the kernels made of them.
-Not here: rules that rewrite nodes (symbolic/), and what they are worth
-(runtimes/checks/evaluation.py).
+Not here: rules that rewrite nodes (symbolic/).
 
 Files, in reading order:
 
@@ -14,6 +13,8 @@ Files, in reading order:
 - node.py: The one node class of both levels: interned, frozen, compared with `is`.
 - unknown.py: Arrays that a graph is made for before they are known: examples, cotangents,
   tangents.
+- evaluation.py: What GRAPH nodes are worth, in NumPy: the op table's meanings, and movement by
+  arrays.
 - kernel.py: What the scheduler hands to a runtime: kernels over numbered arguments, in order.
 - scan.py: Scans: a body of nodes that runs once for each position of the first axis, and hands a
   state on.

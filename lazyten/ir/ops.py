@@ -168,6 +168,7 @@ def _quiet(function: Callable[..., Array]) -> Callable[..., Array]:
         with np.errstate(all="ignore"):
             return function(*args)
     call.__name__ = getattr(function, "__name__", "op")
+    call.__dict__["__wrapped__"] = function
     return call
 
 

@@ -128,6 +128,10 @@ class Executor(ABC):
     has_varying = False
     """Whether there is `varying`: programs that serve many sizes."""
 
+    is_host = False
+    """Whether the host itself computes, in memory that `view` shows: what is not worth compiling is
+    interpreted then (execution/interpreted.py)."""
+
     kept: Kept | None = None
     """Where schedules for this device are kept for later processes; None: nowhere."""
 

@@ -1,4 +1,4 @@
-"""A checked kernel's report to an error; values of nodes by NumPy.
+"""A checked kernel's report to an error.
 
 In: a program that was compiled with checks, and its report. Out: the user's error.
 
@@ -10,8 +10,6 @@ Files, in reading order:
   errors.
 - origins.py: Where in a kernel's expression a NaN, an infinity or an overflow is made, by
   evaluating it.
-- evaluation.py: What GRAPH nodes are worth, in NumPy: the op table's meanings, and movement by
-  arrays.
 
 Runtimes know nothing of it: contract.py wraps the program in a `CheckedProgram`
 (runtimes/checks/checked.py), which launches it, reads the report and has violations.py make the

@@ -14,10 +14,10 @@ import numpy as np
 from lazyten.codegen.checks.check_values import WRAPPING
 from lazyten.codegen.checks.report import Finding
 from lazyten.ir.dtype import DType
+from lazyten.ir.evaluation import evaluate_all, gather, move, scatter
 from lazyten.ir.kernel import Kernel
 from lazyten.ir.node import Node
 from lazyten.ir.ops import ELEMENTWISE, IDENTITY_OPS, MOVEMENT, Op
-from lazyten.runtimes.checks.evaluation import evaluate_all, gather, move, scatter
 
 Array = np.ndarray[Any, Any]
 Values = Mapping[Node, Array]

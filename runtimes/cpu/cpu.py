@@ -113,6 +113,7 @@ class CpuRuntime(PooledRuntime[int]):
 
     has_offsets = True
     has_varying = True
+    is_host = True
     alignment = 1
 
     def __init__(self, index: int = 0, target: Target | None = None) -> None:

@@ -15,10 +15,10 @@ import numpy as np
 from lazyten.ir import dtype as dt
 from lazyten.ir import ops
 from lazyten.ir.dtype import DType
+from lazyten.ir.evaluation import evaluate
 from lazyten.ir.kernel import Kernel, Slot
 from lazyten.ir.node import Node, cast, expand, make, reduce, reshape, substitute
 from lazyten.ir.ops import Op
-from lazyten.runtimes.checks.evaluation import evaluate
 from lazyten.runtimes.opencl.opencl import OpenCLRuntime
 
 Array = np.ndarray[Any, Any]

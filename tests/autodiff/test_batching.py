@@ -17,12 +17,12 @@ from lazyten.autodiff.batching import batch
 from lazyten.autodiff.gradient import vjp
 from lazyten.autodiff.vmap_rules import SAME_FOR_ALL, VMAP
 from lazyten.ir import dtype as dt
+from lazyten.ir.evaluation import evaluate
 from lazyten.ir.kernel import Slot
 from lazyten.ir.node import IndexBound, Node, const, make, reshape, toposort, unshaped, verify
 from lazyten.ir.ops import LOOP_ONLY, Op
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import scans, special
-from lazyten.runtimes.checks.evaluation import evaluate
 
 SIZE = 3
 

@@ -15,11 +15,11 @@ from kernel_checks import run_all
 from lazyten.ir import dtype as dt
 from lazyten.ir import ops
 from lazyten.ir.dtype import DType
+from lazyten.ir.evaluation import evaluate
 from lazyten.ir.kernel import Kernel
 from lazyten.ir.movement import Shape
 from lazyten.ir.node import Node, cast, const, elementwise, expand, iota, move, reduce, reshape
 from lazyten.ir.ops import Op
-from lazyten.runtimes.checks.evaluation import evaluate
 
 Array = np.ndarray[Any, Any]
 

@@ -21,6 +21,8 @@ from lazyten.execution import debug
 from lazyten.execution.plans.graph import Graph
 from lazyten.execution.plans.making import plan_of
 from lazyten.ir import dtype as dt
+from lazyten.ir.evaluation import gather as gather_reference
+from lazyten.ir.evaluation import scatter as scatter_reference
 from lazyten.ir.node import (
     Node,
     cast,
@@ -34,8 +36,6 @@ from lazyten.ir.node import (
     toposort,
 )
 from lazyten.ir.ops import Op
-from lazyten.runtimes.checks.evaluation import gather as gather_reference
-from lazyten.runtimes.checks.evaluation import scatter as scatter_reference
 
 Array = np.ndarray[Any, Any]
 DTYPES = [dt.float32, dt.int64, dt.int8, dt.bool_, dt.float16, dt.bfloat16, dt.float64]

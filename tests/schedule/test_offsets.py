@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 import lazyten as lt
 from lazyten.ir import dtype as dt
+from lazyten.ir.evaluation import evaluate
 from lazyten.ir.kernel import Slot
 from lazyten.ir.node import Node, const, elementwise, expand, make, move, reduce, reshape
 from lazyten.ir.ops import Op
-from lazyten.runtimes.checks.evaluation import evaluate
 from lazyten.schedule.offsets import without_offsets
 from lazyten.schedule.schedule import schedule
 from lazyten.storage.device import executor

@@ -16,6 +16,7 @@ from lazyten.autodiff.forward_mode import jvp
 from lazyten.autodiff.gradient import vjp
 from lazyten.execution.aliasing import first_launches, replacements
 from lazyten.ir import dtype as dt
+from lazyten.ir.evaluation import evaluate
 from lazyten.ir.kernel import Slot
 from lazyten.ir.node import (
     Node,
@@ -33,7 +34,6 @@ from lazyten.ir.scan import Body, leaf, part, scan, unrolled
 from lazyten.operators.arrays.windows import matmul
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import special
-from lazyten.runtimes.checks.evaluation import evaluate
 from lazyten.schedule.schedule import schedule
 
 F64, F32 = dt.float64, dt.float32

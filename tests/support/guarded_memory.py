@@ -9,10 +9,10 @@ import numpy as np
 
 from lazyten.ir import ops
 from lazyten.ir.dtype import DType
+from lazyten.ir.evaluation import evaluate
 from lazyten.ir.kernel import Kernel, Slot
 from lazyten.ir.node import Node, make, reshape
 from lazyten.ir.ops import Op
-from lazyten.runtimes.checks.evaluation import evaluate
 from lazyten.runtimes.cpu.cpu import CpuRuntime
 
 Array = np.ndarray[Any, Any]

@@ -17,9 +17,9 @@ import lazyten as lt
 from lazyten.ir import dtype as dt
 from lazyten.ir import ops
 from lazyten.ir.dtype import DType
+from lazyten.ir.evaluation import evaluate
 from lazyten.ir.kernel import Kernel
 from lazyten.ir.ops import Op
-from lazyten.runtimes.checks.evaluation import evaluate
 from lazyten.storage.device import executor
 from lazyten.storage.storage import Buffer
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from lazyten.autodiff.gradient import vjp
 from lazyten.ir import dtype as dt
+from lazyten.ir.evaluation import evaluate
 from lazyten.ir.kernel import Slot
 from lazyten.ir.node import Node, make, reshape, verify
 from lazyten.ir.ops import Op
-from lazyten.runtimes.checks.evaluation import evaluate
 
 Array = np.ndarray[Any, Any]
 

@@ -25,10 +25,10 @@ from lazyten.codegen import pipeline
 from lazyten.execution.trial import random_values
 from lazyten.ir import dtype as dt
 from lazyten.ir import ops
+from lazyten.ir.evaluation import evaluate
 from lazyten.ir.kernel import Given, Kernel
 from lazyten.ir.node import Node, elementwise, expand, index, make, reduce, reshape, rewrite
 from lazyten.ir.ops import Op
-from lazyten.runtimes.checks.evaluation import evaluate
 from lazyten.runtimes.opencl.opencl import OpenCLRuntime
 from lazyten.runtimes.opencl.targets import cpu_target
 from lazyten.storage.device import executor

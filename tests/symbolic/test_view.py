@@ -14,11 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lazyten.ir import dtype as dt
-from lazyten.ir import movement, ops
+from lazyten.ir import evaluation, movement, ops
 from lazyten.ir.movement import Shape
 from lazyten.ir.node import Node, Range, const, elementwise, index, make, toposort
 from lazyten.ir.ops import Op
-from lazyten.runtimes.checks import evaluation
 from lazyten.support.errors import InternalError
 from lazyten.symbolic.index_moves import axis_groups
 from lazyten.symbolic.view import ShapeTracker, View, source_indices

@@ -15,10 +15,10 @@ from lazyten.codegen.targets.native_half import SOFTWARE, NativeHalves
 from lazyten.ir import dtype as dt
 from lazyten.ir import ops
 from lazyten.ir.dtype import DType
+from lazyten.ir.evaluation import evaluate
 from lazyten.ir.kernel import Kernel
 from lazyten.ir.node import cast, elementwise
 from lazyten.ir.ops import Op
-from lazyten.runtimes.checks.evaluation import evaluate
 
 HALVES = [dt.float16, dt.bfloat16]
 NAMES = tuple(d.name for d in HALVES)

@@ -1,18 +1,19 @@
 """What GRAPH nodes are worth, in NumPy: the op table's meanings, and movement by arrays.
 
-Slow and simple on purpose: the oracle that compiled code is tested against. The interpreter runtime
-runs kernels with it, and origins.py finds where a value went wrong.
+The oracle that compiled code is tested against: the interpreter runtime runs kernels with it. What
+is not worth compiling is computed with it (execution/interpreted.py), and checked kernels' errors
+are traced to their ops.
 """
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from lazyten.ir import ops
 from lazyten.ir.node import Node, toposort
-from lazyten.ir.ops import ELEMENTWISE, IDENTITY_OPS, Op
+from lazyten.ir.ops import ELEMENTWISE, IDENTITY_OPS, MOVEMENT, Op
 from lazyten.ir.scan import Body
 from lazyten.support.errors import InternalError
 
@@ -42,20 +43,30 @@ def move(op: Op, x: Array, arg: Any) -> Array:
     if op is Op.EXPAND:
         return np.broadcast_to(x, arg)
     if op is Op.PAD:
-        return np.pad(x, arg) if arg else x
+        return _pad(x, arg)
     if op is Op.SHRINK:
         return x[tuple(slice(s, e) for s, e in arg)]
     if op is Op.FLIP:
-        return np.flip(x, arg)
+        return x[tuple(slice(None, None, -1 if a in arg else 1) for a in range(x.ndim))]
     return shear(x, arg)
 
 
+def _pad(x: Array, widths: Sequence[tuple[int, int]]) -> Array:
+    """np.pad with zeros, in a fifth of the time."""
+    whole = np.zeros([n + before + after for n, (before, after) in zip(x.shape, widths,
+                                                                       strict=True)], x.dtype)
+    whole[tuple(slice(before, before + n) for n, (before, _) in zip(x.shape, widths,
+                                                                    strict=True))] = x
+    return whole
+
+
 def reduce(node: Node, x: Array) -> Array:
-    """REDUCE; 16-bit floats are combined in float32 and rounded once at the end."""
+    """REDUCE; floats of 32 and 16 bits are combined in float64 and rounded once at the end."""
     combiner, axes = node.arg
     function = np.logical_or if x.dtype == np.bool_ else _REDUCE[combiner]
+    wide = np.float64 if x.dtype == np.float32 and combiner is not Op.MAX else x.dtype
     with np.errstate(all="ignore"):
-        combined = function.reduce(x, axis=axes, keepdims=True, dtype=x.dtype)
+        combined = function.reduce(x, axis=axes, keepdims=True, dtype=wide).astype(x.dtype)
     rounded: Array = ops.round_to(combined, node.dtype)
     return rounded
 
@@ -117,28 +128,34 @@ def evaluate_all(outputs: Sequence[Node], leaves: Mapping[int, Array]) -> dict[N
 
 def value_of(node: Node, args: Sequence[Array], leaves: Mapping[int, Array]) -> Array:
     """The value of one node, given those of its sources."""
-    if node.op is Op.BUFFER:
+    op = node.op
+    if op is Op.BUFFER:
         stored: Array = ops.decode(leaves[node.arg.slot], node.dtype)
         return stored
-    if node.op is Op.CONST:
-        scalar = ops.round_to(np.asarray(node.value, node.dtype.compute), node.dtype)
-        return np.broadcast_to(scalar, node.shape)
-    if node.op is Op.IOTA:
-        return np.arange(node.arg).astype(node.dtype.compute)
-    if node.op in ELEMENTWISE:
-        return np.asarray(ops.evaluate(node.op, node.dtype, args, [s.dtype for s in node.src]))
-    if node.op is Op.REDUCE:
-        return reduce(node, args[0])
-    if node.op is Op.GATHER:
-        return gather(args[0], node.arg, args[1])
-    if node.op is Op.SCATTER:
-        return scatter(args[0], *node.arg, *args[1:])
-    if node.op is Op.SCAN:
-        return scan(node, args)
-    if node.op is Op.COLLECTIVE:
-        if node.arg.group.size > 1:
-            raise InternalError(f"{node.arg} of several ranks is not of what one has alone")
-        return np.reshape(args[0], node.shape)
-    if node.op in IDENTITY_OPS or node.op in (Op.CONTIGUOUS, Op.COPY):
-        return args[0]
-    return move(node.op, args[0], node.arg)
+    if op in ELEMENTWISE:
+        return np.asarray(ops.evaluate(op, node.dtype, args, [s.dtype for s in node.src]))
+    return _VALUES[op](node, *args)
+
+
+def _constant(node: Node) -> Array:
+    scalar = ops.round_to(np.asarray(node.value, node.dtype.compute), node.dtype)
+    return np.broadcast_to(scalar, node.shape)
+
+
+def _of_one_rank(node: Node, *args: Array) -> Array:
+    if node.arg.group.size > 1:
+        raise InternalError(f"{node.arg} of several ranks is not of what one has alone")
+    return np.reshape(args[0], node.shape)
+
+
+_VALUES: dict[Op, Callable[..., Array]] = {
+    Op.CONST: _constant,
+    Op.IOTA: lambda node: np.arange(node.arg).astype(node.dtype.compute),
+    Op.REDUCE: reduce,
+    Op.GATHER: lambda node, x, positions: gather(x, node.arg, positions),
+    Op.SCATTER: lambda node, base, *others: scatter(base, *node.arg, *others),
+    Op.SCAN: lambda node, *args: scan(node, args),
+    Op.COLLECTIVE: _of_one_rank,
+    **{op: lambda node, x: move(node.op, x, node.arg) for op in MOVEMENT},
+    **{op: lambda node, x, *others: x for op in (*IDENTITY_OPS, Op.CONTIGUOUS, Op.COPY)},
+}
