@@ -13,6 +13,7 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Any
 
+from lazyten.execution import interpreted
 from lazyten.storage import collectives
 from lazyten.support.errors import ArgumentError, DistributedError
 
@@ -82,6 +83,7 @@ def joined(limit: float | timedelta | None, deterministic: bool) -> Job:
         raise DistributedError(f"distributed.init: {launcher} has started {count} processes, but "
                                f"MPI knows of this one alone: {hint}")
     if job.size > 1:
+        interpreted.is_alone = False
         _end_all_with_one(job)
     return job
 

@@ -62,6 +62,9 @@ class _Line:
     cost: float = 0.0
 
 
+is_alone = True
+"""Whether nobody computes the same beside this process: ranks are to have the same bits, whatever
+else each of them does."""
 _lines: Remembered[_Line] = Remembered(4096, 4096)
 _runs: Remembered[list[int]] = Remembered(1024, 1024)
 """How often a graph was interpreted."""
@@ -78,7 +81,7 @@ def pays(device: str, graph: Graph) -> bool:
     if not executor(device).is_host or graph.collectives or graph.copies or observers.present():
         return False
     options, wish = Options.now(device), _wish()
-    if wish == "never" or options.checks or options.sizes is not None:
+    if wish == "never" or options.checks or options.sizes is not None or not is_alone:
         return False
     if wish == "always" or is_known(device, graph):
         return wish == "always"
@@ -119,7 +122,9 @@ def _work(order: Sequence[Node]) -> float:
         if node.op is Op.SCAN:
             body = toposort(node.arg.outputs)
             found += len(node.arg.steps) * (_work(body) + NODE * len(body))
-        elif node.op not in _FREE:
+        elif node.op is Op.REDUCE:
+            found += node.src[0].numel * ELEMENT
+        elif node.op not in _FREE or node.op is Op.BUFFER and node.dtype not in _NATIVE:
             found += node.numel * (FUNCTION if node.op in _SLOW else ELEMENT)
     return found
 

@@ -199,3 +199,11 @@ def test_training_on_episodes_of_any_length(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(made) < 2 * interpreted.GRAPHS + 2
     monkeypatch.setenv("LAZYTEN_INTERPRET", "never")
     np.testing.assert_allclose(found, episodes(lengths), rtol=1e-4, atol=1e-5)
+
+
+def test_what_repeats_is_work_where_it_is_added_up() -> None:
+    row = memory(1, 7)
+    with counted_plans() as made:
+        for rows in range(4_000_000, 4_000_006):
+            row.expand(rows, 7).sum(0).numpy()
+    assert len(made) == 6
