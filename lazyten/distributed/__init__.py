@@ -13,11 +13,14 @@ Files, in reading order:
   out.
 - state.py: Whether this process has joined a job, and its groups: `init`, `rank`, `size`,
   `new_group`.
+- messages.py: Texts that ranks tell each other outside of any graph, and errors that all of them
+  get.
 - functional.py: Collectives as functions of tensors: lazy, differentiable, and part of what
   `lt.jit` records.
 - in_place.py: PyTorch's functions of `torch.distributed`, which write to tensors they are given.
 
-The room optim/ below it, which is above lazyten.optim, has optimizers that are shared out.
+Rooms below it, which are above lazyten.optim: optim/ has optimizers that are shared out,
+checkpoint/ what ranks save and load together.
 
 A collective is a node (ir/collective.py) that cuts its graph: what it reads is computed and stored,
 it is begun by a call of MPI that returns at once, and it is waited for before the first kernels
@@ -87,4 +90,4 @@ def is_gloo_available() -> bool:
 
 
 is_nccl_available = is_torchelastic_launched = is_gloo_available
-__getattr__ = _later("lazyten.distributed", "optim")
+__getattr__ = _later("lazyten.distributed", "checkpoint", "optim")

@@ -7,6 +7,7 @@ from typing import Any
 
 from lazyten.distributed.functional import all_gather
 from lazyten.distributed.group import Group
+from lazyten.frontend import parts
 from lazyten.frontend.functions import cat
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Shape
@@ -37,6 +38,11 @@ class ShardedParameter(Parameter):
         assert isinstance(result, ShardedParameter)
         result.whole_shape, result.group = self.whole_shape, self.group
         return result
+
+    @property
+    def placement(self) -> parts.Placement:
+        """Which elements of the parameter are in this row."""
+        return parts.row(self.whole_shape, self.group.rank, self.group.size)
 
     def full_tensor(self) -> Tensor:
         """The whole parameter, on all ranks, which all call this."""
