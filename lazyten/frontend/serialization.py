@@ -62,7 +62,8 @@ def stored(name: str, t: Tensor) -> Array:
     if t.dtype is dt.complex128:
         raise DTypeError(f"saving {name} of complex128: a file has no such type; save "
                          f"view_as_real(x), or x.to(lt.complex64)")
-    return np.ascontiguousarray(ops.encode(t.detach()._values(), t.dtype))
+    values = np.ascontiguousarray(ops.encode(t.detach()._values(), t.dtype))
+    return values.reshape(t.shape)  # which of a zero-dim one has an axis
 
 
 def write_arrays(arrays: Mapping[str, tuple[Array, DType]], target: Path) -> None:
