@@ -111,6 +111,17 @@ def whole_of(rows: Tensor, shape: Shape) -> Tensor:
     return rows.reshape(-1)[:math.prod(shape)].reshape(shape)
 
 
+def check_whole(parameters: Iterable[Any], group: Group, operation: str) -> None:
+    """ArgumentError if a parameter is shared out among ranks of this group, which the operation
+    would take for copies of one."""
+    for p in parameters:
+        if isinstance(p, PartialParameter) and len({*p.group.ranks} & {*group.ranks}) > 1:
+            raise ArgumentError(f"{operation}: ranks {list(group.ranks)} must have the same "
+                                f"parameters, but one of shape {p.whole_shape} is shared out among "
+                                f"ranks {list(p.group.ranks)}; give process_group=, of ranks that "
+                                f"have the same part")
+
+
 def shared_out(parameters: Iterable[Any]) -> list[tuple[Group | None, list[Any]]]:
     """The parameters by the group that has the rest of them; None: each is whole here. Rows must
     all be of one group: of whole ones beside them nothing is known."""

@@ -58,6 +58,33 @@ def test_a_new_model_and_optimizer_go_on_as_the_saved_ones(tmp_path: Path) -> No
     assert other.param_groups[0]["lr"].item() == pytest.approx(0.1)
 
 
+@pytest.mark.parametrize("name", ["SGD", "Adagrad", "NAdam", "ASGD", "LBFGS", "Adafactor"])
+def test_the_state_of_any_optimizer_comes_back(tmp_path: Path, name: str) -> None:
+    """Of some there are lists of tensors, or factors of them, in it."""
+    x = lt.rand(5, 3)
+
+    def made() -> tuple[nn.Linear, lt.optim.Optimizer]:
+        net = nn.Linear(3, 2)
+        options = {"momentum": 0.9} if name == "SGD" else {}
+        return net, getattr(lt.optim, name)(net.parameters(), lr=0.1, **options)
+
+    def go_on(net: nn.Linear, optimizer: lt.optim.Optimizer) -> Any:
+        def closure() -> lt.Tensor:
+            optimizer.zero_grad()
+            loss = net(x).square().sum()
+            loss.backward()
+            return loss
+        for _ in range(2):
+            optimizer.step(closure)
+        return net.weight.detach().numpy()
+
+    saved, again = made(), made()
+    go_on(*saved)
+    checkpoint.save({"net": saved[0], "optimizer": saved[1]}, checkpoint_id=tmp_path / "c")
+    checkpoint.load({"net": again[0], "optimizer": again[1]}, checkpoint_id=tmp_path / "c")
+    np.testing.assert_array_equal(go_on(*saved), go_on(*again))
+
+
 def test_tensors_are_written_in_place_and_other_data_is_put_in_its_place(tmp_path: Path) -> None:
     x, half, wide = lt.arange(3.0), lt.tensor([1.5, float("nan")]).bfloat16(), lt.tensor(True)
     numbers = {"a": 1, 2: (0.1, None), "list": [1, x * 2, {"b": b"\0"}], "none": {}}

@@ -21,6 +21,7 @@ from lazyten.distributed.in_place import become_as
 from lazyten.frontend.saving import load, save
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
+from lazyten.nn.sharded_parameter import check_whole
 from lazyten.optim.lbfgs import LBFGS
 from lazyten.optim.optimizer import Optimizer, State
 from lazyten.optim.param_groups import Group as Options
@@ -70,12 +71,13 @@ class ZeroRedundancyOptimizer(Optimizer):
     def add_param_group(self, param_group: Options) -> None:
         """Change these parameters, too; all ranks call it."""
         super().add_param_group(param_group)
-        if self.optim is not None:
-            try:
+        try:
+            check_whole(param_group["params"], self.process_group, "ZeroRedundancyOptimizer")
+            if self.optim is not None:
                 self.optim.add_param_group(param_group)
-            except Exception:
-                self.param_groups.pop()
-                raise
+        except Exception:
+            self.param_groups.pop()
+            raise
         for p in sorted(param_group["params"], key=lambda p: p.numel(), reverse=True):
             owner = self._loads.index(min(self._loads))
             self._owners[id(p)] = owner

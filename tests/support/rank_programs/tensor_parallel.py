@@ -213,6 +213,9 @@ def promises() -> None:
             (lambda: parallelize_module(nn.Linear(4, 2 * size + 1), mesh, ColwiseParallel()),
              "axis 0 of the weight has size"),
             (lambda: parallelize_module(shared, mesh, plan), "is not known"),
+            (lambda: nn.parallel.DistributedDataParallel(shared), "give process_group="),
+            (lambda: ZeroRedundancyOptimizer(shared.parameters(), lt.optim.SGD, lr=0.1),
+             "give process_group="),
             (lambda: lt.optim.LAMB(shared.parameters()), "shared out among ranks"),
             (lambda: nn.parallel.fully_shard(shared), "shared out parameters"),
             (lambda: shared[1].down(lt.ones(3, 12).double()), "one of .* parts, of size")):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from lazyten.distributed.group import Group
 from lazyten.distributed.tensor.parallel import layouts
-from lazyten.frontend.functions import where
+from lazyten.frontend.functions import arange, where
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn import functional as F
 from lazyten.nn.modules.linear import Linear
@@ -81,9 +81,7 @@ class RowwiseEmbedding(Embedding):
     def forward(self, input: Tensor) -> Tensor:
         how = self._sharing
         start, stop = interval(self.num_embeddings, how.group.rank, how.group.size)
-        if not input.dtype.is_int:
-            return F.embedding(input, self.weight)  # which says what is wrong
-        numbers = where(input < 0, input + self.num_embeddings, input)
+        numbers = arange(self.num_embeddings, device=input.device)[input]  # which checks them
         is_own = (numbers >= start) & (numbers < stop)
         padding = self.padding_idx
         if padding is not None:
