@@ -92,6 +92,16 @@ class SplitParameter(PartialParameter):
         offsets[self.axis] = start
         return parts.sliced(self.whole_shape, parts.Box(tuple(offsets), tuple(self.shape)))
 
+    def full_tensor(self) -> Tensor:
+        """The whole parameter, on all ranks, which all call this."""
+        size, length = self.group.size, self.whole_shape[self.axis]
+        first = self.movedim(self.axis, 0)
+        room = -(-length // size) - len(first)
+        rows = all_gather(cat([first, first.new_zeros((room, *first.shape[1:]))]), self.group)
+        ends = [interval(length, rank, size) for rank in range(size)]
+        own = [rows[rank, :stop - start] for rank, (start, stop) in enumerate(ends)]
+        return cat(own).movedim(0, self.axis)
+
 
 def interval(length: int, rank: int, size: int) -> tuple[int, int]:
     """Where a rank's part of an axis begins and ends."""

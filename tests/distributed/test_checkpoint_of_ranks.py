@@ -36,6 +36,11 @@ def test_each_rank_writes_a_part_and_reads_no_more_than_it_needs(tmp_path: Path)
     assert len({file.stat().st_size for file in files}) == 1
 
 
+def test_ranks_that_have_the_same_share_out_the_writing(written: Path) -> None:
+    sizes = [file.stat().st_size for file in (written / "ddp-4").glob("*.safetensors")]
+    assert len(sizes) == 4 and max(sizes) < 0.5 * sum(sizes)
+
+
 def test_what_one_rank_finds_wrong_is_an_error_of_all(tmp_path: Path) -> None:
     assert printed(2, "checkpoints:agreed", str(tmp_path / "checkpoint")).count("done") == 2
 
