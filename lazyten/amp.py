@@ -28,7 +28,7 @@ from lazyten.frontend.functions import realize, where
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import Scalar
-from lazyten.nn.sharded_parameter import sharing
+from lazyten.nn.sharded_parameter import shared_out
 from lazyten.operators.math import shapes
 from lazyten.optim import Optimizer
 from lazyten.pytorch.modules import later as _later
@@ -113,9 +113,11 @@ class GradScaler:
             broken = [(~g.isfinite()).any() for g in grads]
             for g in grads:
                 g.copy_(g * inverse)
-            found, others = reduce(Tensor.logical_or, broken), sharing(
-                p for group in optimizer.param_groups for p in group["params"])
-            pending.found.copy_(found if others is None else all_reduce(found, "max", others))
+            found = reduce(Tensor.logical_or, broken)
+            for others, _ in shared_out(p for g in optimizer.param_groups for p in g["params"]):
+                if others is not None:
+                    found = all_reduce(found, "max", others)
+            pending.found.copy_(found)
         self._enter(pending, UNSCALED)
 
     def step(self, optimizer: Optimizer) -> None:

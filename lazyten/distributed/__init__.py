@@ -13,11 +13,15 @@ Files, in reading order:
   out.
 - state.py: Whether this process has joined a job, and its groups: `init`, `rank`, `size`,
   `new_group`.
+- device_mesh.py: `DeviceMesh`: the ranks of a job as a grid, with a group for each line of it.
+- messages.py: Texts that ranks tell each other outside of any graph, and errors that all of them
+  get.
 - functional.py: Collectives as functions of tensors: lazy, differentiable, and part of what
   `lt.jit` records.
 - in_place.py: PyTorch's functions of `torch.distributed`, which write to tensors they are given.
 
-The room optim/ below it, which is above lazyten.optim, has optimizers that are shared out.
+Rooms below it: tensor/, above lazyten.nn, has layers that are shared out; optim/ optimizers, and
+checkpoint/ what ranks save and load together, above lazyten.optim.
 
 A collective is a node (ir/collective.py) that cuts its graph: what it reads is computed and stored,
 it is begun by a call of MPI that returns at once, and it is waited for before the first kernels
@@ -32,6 +36,8 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 from lazyten.distributed import functional as functional
+from lazyten.distributed.device_mesh import DeviceMesh as DeviceMesh
+from lazyten.distributed.device_mesh import init_device_mesh as init_device_mesh
 from lazyten.distributed.group import Group as Group
 from lazyten.distributed.in_place import ReduceOp as ReduceOp
 from lazyten.distributed.in_place import Work as Work
@@ -69,7 +75,7 @@ globals().update(refused(
     "all_gather_object", "broadcast_object_list", "gather_object", "scatter_object_list"))
 globals().update(refused(
     "distributed", "use all_reduce(), exchange() of lazyten.distributed.functional, or groups by "
-    "new_group()", "DeviceMesh", "init_device_mesh", "P2POp", "batch_isend_irecv", "irecv", "isend",
+    "new_group()", "P2POp", "batch_isend_irecv", "irecv", "isend",
     "monitored_barrier", "group", "reduce_op"))
 
 
@@ -87,4 +93,4 @@ def is_gloo_available() -> bool:
 
 
 is_nccl_available = is_torchelastic_launched = is_gloo_available
-__getattr__ = _later("lazyten.distributed", "optim")
+__getattr__ = _later("lazyten.distributed", "checkpoint", "optim", "tensor")

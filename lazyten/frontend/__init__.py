@@ -23,6 +23,8 @@ Files, in reading order:
 - interop.py: Tensors that share the memory of NumPy arrays, and of other libraries by DLPack.
 - tensor_types.py: PyTorch's older names of tensors by their element type: `lt.FloatTensor` and the
   like.
+- parts.py: What one rank of several has of a tensor: boxes of its elements, and tensors that say
+  which.
 - saving.py: `lt.save` and `lt.load`: nested state, such as a checkpoint, in one safetensors file.
 - serialization.py: Saving and loading tensors in the safetensors format (package `safetensors`,
   an extra).

@@ -47,7 +47,7 @@ def save(obj: Any, f: File) -> None:
     For a module or an optimizer give its state_dict(). ArgumentError for what is no data.
     """
     tensors: dict[str, Tensor] = {}
-    structure = json.dumps(_described(obj, tensors, "the object"))
+    structure = json.dumps(described(obj, tensors, "the object"))
     content = serialization.packed(tensors, {STRUCTURE: structure})
     if hasattr(f, "write"):
         with _open_for("save", "writing", f):
@@ -75,7 +75,7 @@ def load(f: File, map_location: MapLocation = None, *, weights_only: bool = True
     about = serialization.header(content, "load", source).get("__metadata__", {})
     if STRUCTURE not in about:
         return tensors
-    return _built(json.loads(about[STRUCTURE]), tensors)
+    return built(json.loads(about[STRUCTURE]), tensors)
 
 
 def _device(map_location: MapLocation) -> str | None:
@@ -112,7 +112,7 @@ def _content(f: File) -> tuple[str, bytes]:
         return "the file", bytes(f.read())
 
 
-def _described(value: Any, tensors: dict[str, Tensor], where: str) -> Any:
+def described(value: Any, tensors: dict[str, Tensor], where: str) -> Any:
     """The value as JSON: plain numbers and texts as they are, others a list that begins with its
     kind. Tensors are put among `tensors`."""
     if value is None or type(value) in (bool, int, str):
@@ -124,20 +124,20 @@ def _described(value: Any, tensors: dict[str, Tensor], where: str) -> Any:
     if isinstance(value, Mapping):
         name = {OrderedDict: "ordered", defaultdict: "defaultdict"}.get(type(value), "dict")
         about = getattr(value, "_metadata", None) if name == "ordered" else None  # of parts
-        return [name, [[_described(key, tensors, f"a key of {where}"),
-                        _described(item, tensors, f"{where}[{key!r:.40}]")]
+        return [name, [[described(key, tensors, f"a key of {where}"),
+                        described(item, tensors, f"{where}[{key!r:.40}]")]
                        for key, item in value.items()],
-                *([] if about is None else [_described(about, tensors, f"{where}._metadata")])]
+                *([] if about is None else [described(about, tensors, f"{where}._metadata")])]
     for name, kind in _SEQUENCES.items():
         if isinstance(value, kind):
-            return [name, [_described(item, tensors, f"{where}[{at}]")
+            return [name, [described(item, tensors, f"{where}[{at}]")
                            for at, item in enumerate(value)]]
     return _described_leaf(value, where, tensors)
 
 
 def _described_leaf(value: Any, where: str, tensors: dict[str, Tensor]) -> Any:
     if isinstance(value, np.ndarray | np.generic):
-        kept = _described(Tensor._copy_of(value), tensors, where)
+        kept = described(Tensor._copy_of(value), tensors, where)
         return ["array" if isinstance(value, np.ndarray) else "number", kept[1]]
     for name, (kind, text, _) in _LEAVES.items():
         if isinstance(value, kind):
@@ -147,26 +147,26 @@ def _described_leaf(value: Any, where: str, tensors: dict[str, Tensor]) -> Any:
                         f"they are made of as numbers and texts")
 
 
-def _built(described: Any, tensors: Mapping[str, Tensor]) -> Any:
-    """The value that `_described` described."""
-    if not isinstance(described, list):
-        return described
-    kind, content, *rest = described
+def built(text: Any, tensors: Mapping[str, Tensor]) -> Any:
+    """The value that `described` described."""
+    if not isinstance(text, list):
+        return text
+    kind, content, *rest = text
     if kind == "tensor":
         return tensors[content].requires_grad_() if rest[0] else tensors[content]
     if kind in ("array", "number"):
         array = tensors[content].numpy()
         return array if kind == "array" else array[()]
     if kind in _SEQUENCES:
-        return _SEQUENCES[kind]([_built(item, tensors) for item in content])
+        return _SEQUENCES[kind]([built(item, tensors) for item in content])
     if kind in _MAPPINGS:
         found = _MAPPINGS[kind](list(_pairs(content, tensors)))
         if rest:
-            found._metadata = _built(rest[0], tensors)
+            found._metadata = built(rest[0], tensors)
         return found
     return _LEAVES[kind][2](content)
 
 
 def _pairs(content: list[list[Any]], tensors: Mapping[str, Tensor]) -> Iterator[tuple[Any, Any]]:
     for key, item in content:
-        yield _built(key, tensors), _built(item, tensors)
+        yield built(key, tensors), built(item, tensors)

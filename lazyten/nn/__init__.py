@@ -9,7 +9,8 @@ Files, in reading order:
 - functional.py: Functions of tensors for neural networks, with PyTorch's names, arguments and
   results.
 - parameter.py: `Parameter`: the tensor that a module trains, known by its class.
-- sharded_parameter.py: `ShardedParameter`: what one rank of several has of a parameter.
+- sharded_parameter.py: What one rank of several has of a parameter: `ShardedParameter`, a row of
+  its elements, and `SplitParameter`, an interval of one axis.
 - attributes.py: The attributes of a module: which are parameters, buffers and modules, by name.
 - module.py: `Module`: a tree of layers that knows its parameters by name.
 - module_state.py: Saving and loading the state of modules: `state_dict` and `load_state_dict`.

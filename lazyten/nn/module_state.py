@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 from lazyten.autodiff.hooks import RemovableHandle
+from lazyten.frontend.parts import part_like
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.attributes import Attributes
 from lazyten.nn.module_hooks import HookMethods, Hooks, registered
@@ -133,7 +134,7 @@ class StateMethods(HookMethods):
                             ) -> None:
         """Add what is this module's own, which a class may do in another way."""
         for name, value in self._own_state():
-            destination[prefix + name] = value if keep_vars else value.detach()
+            destination[prefix + name] = value if keep_vars else part_like(value.detach(), value)
         if self._defines("get_extra_state"):
             destination[prefix + _EXTRA] = self.get_extra_state()
 

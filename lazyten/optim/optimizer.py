@@ -15,7 +15,7 @@ from typing import Any
 from lazyten.autodiff.hooks import RemovableHandle
 from lazyten.execution import realization as _realization
 from lazyten.frontend.tensor import Tensor
-from lazyten.nn.sharded_parameter import ShardedParameter
+from lazyten.nn.sharded_parameter import PartialParameter
 from lazyten.optim import saved_state
 from lazyten.optim.param_groups import Group, as_list, checked_group, required
 from lazyten.storage import tracing
@@ -77,7 +77,7 @@ class Optimizer(tracing.TellsTraces):
         tracing.refuse("add_param_group()", "call it before the jitted function")
         group = checked_group(type(self).__name__, param_group, self.defaults, self.param_groups,
                               self._goes_by_element)
-        if not self._goes_by_element and any(isinstance(p, ShardedParameter)
+        if not self._goes_by_element and any(isinstance(p, PartialParameter)
                                              for p in group["params"]):
             raise ArgumentError(f"{type(self).__name__}: a parameter is shared out among ranks, "
                                 f"and what this optimizer makes of an element depends on others "

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from copy import deepcopy
 from typing import Any
 
+from lazyten.frontend.parts import part_like
 from lazyten.frontend.tensor import Tensor
 from lazyten.optim.param_groups import Group, short
 from lazyten.support.errors import StateError
@@ -18,14 +19,21 @@ Convert = Callable[[State], State]
 
 
 def packed(groups: list[Group], states: Mapping[Any, State], save: Convert) -> dict[str, Any]:
-    """What state_dict() gives: tensors are the optimizer's own."""
+    """What state_dict() gives: tensors are the optimizer's own; of a parameter that ranks share
+    out they say which part they are."""
     order = [p for g in groups for p in g["params"]]
     numbers = {id(p): i for i, p in enumerate(order)}
     listed = [{k: v for k, v in g.items() if k != "params"}
               | {"params": [numbers[id(p)] for p in g["params"]]} for g in groups]
-    state = {numbers[id(p)] if isinstance(p, Tensor) else p: save(dict(s))
+    state = {numbers[id(p)] if isinstance(p, Tensor) else p: _placed(save(dict(s)), p)
              for p, s in states.items()}
     return {"state": state, "param_groups": listed}
+
+
+def _placed(state: State, p: Any) -> State:
+    """A state whose tensors are parts as the parameter is."""
+    return {name: part_like(value, p) if isinstance(value, Tensor) else value
+            for name, value in state.items()}
 
 
 def unpacked(saved: Any, groups: list[Group], load: Convert, strict: bool) -> tuple[

@@ -21,6 +21,7 @@ from lazyten.distributed.in_place import become_as
 from lazyten.frontend.saving import load, save
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
+from lazyten.nn.sharded_parameter import check_whole
 from lazyten.optim.lbfgs import LBFGS
 from lazyten.optim.optimizer import Optimizer, State
 from lazyten.optim.param_groups import Group as Options
@@ -70,12 +71,13 @@ class ZeroRedundancyOptimizer(Optimizer):
     def add_param_group(self, param_group: Options) -> None:
         """Change these parameters, too; all ranks call it."""
         super().add_param_group(param_group)
-        if self.optim is not None:
-            try:
+        try:
+            check_whole(param_group["params"], self.process_group, "ZeroRedundancyOptimizer")
+            if self.optim is not None:
                 self.optim.add_param_group(param_group)
-            except Exception:
-                self.param_groups.pop()
-                raise
+        except Exception:
+            self.param_groups.pop()
+            raise
         for p in sorted(param_group["params"], key=lambda p: p.numel(), reverse=True):
             owner = self._loads.index(min(self._loads))
             self._owners[id(p)] = owner
@@ -85,7 +87,7 @@ class ZeroRedundancyOptimizer(Optimizer):
         for group in self.param_groups:
             yield from group["params"]
 
-    def _is_own(self, p: Tensor) -> bool:
+    def is_own(self, p: Tensor) -> bool:
         """Whether this rank updates a parameter."""
         return self._owners[id(p)] == self.process_group.rank
 
@@ -93,7 +95,7 @@ class ZeroRedundancyOptimizer(Optimizer):
     def _own_gradients(self) -> Iterator[None]:
         """Within this block parameters of other ranks have no gradients, so that no step changes
         them, or makes a state for them."""
-        hidden = [(p, p.grad) for p in self._parameters() if not self._is_own(p)]
+        hidden = [(p, p.grad) for p in self._parameters() if not self.is_own(p)]
         for p, _ in hidden:
             p._grad = None
         try:
@@ -180,6 +182,11 @@ class ZeroRedundancyOptimizer(Optimizer):
                              f"{self.process_group.rank}) on all ranks first")
         return self._consolidated
 
+    def local_state_dict(self) -> dict[str, Any]:
+        """Options and the states of this rank's parameters alone, as distributed.checkpoint saves
+        them."""
+        return self._local.state_dict()
+
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on as the optimizer did whose whole state this is, on any number of ranks: each keeps
         what belongs to it. All ranks call it."""
@@ -193,7 +200,7 @@ class ZeroRedundancyOptimizer(Optimizer):
     def _own_part(self, saved: dict[str, Any]) -> dict[Any, State]:
         """The states, in one that was saved, of this rank's parameters."""
         numbers = [n for group in saved.get("param_groups", ()) for n in group["params"]]
-        own = {n for n, p in zip(numbers, self._parameters(), strict=False) if self._is_own(p)}
+        own = {n for n, p in zip(numbers, self._parameters(), strict=False) if self.is_own(p)}
         return {n: state for n, state in saved["state"].items() if n in own or n not in numbers}
 
 

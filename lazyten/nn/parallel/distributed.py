@@ -18,6 +18,7 @@ from lazyten.distributed.group import Group
 from lazyten.distributed.in_place import become_as, type_of
 from lazyten.nn.module import Module
 from lazyten.nn.parameter import Parameter
+from lazyten.nn.sharded_parameter import check_whole
 from lazyten.support.errors import GradientError
 from lazyten.support.grad_mode import is_grad_enabled, no_grad
 
@@ -54,6 +55,7 @@ class DistributedDataParallel(Module):
         if not self._trained:
             raise GradientError("DistributedDataParallel: no parameter of the module requires "
                                 "gradients, so there is nothing to do together; use it as it is")
+        check_whole(module.parameters(), self.process_group, "DistributedDataParallel")
         if self.process_group.size > 1:
             if init_sync:
                 become_as([*module.parameters(), *module.buffers()], self.process_group)

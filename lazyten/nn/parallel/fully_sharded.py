@@ -21,7 +21,7 @@ from lazyten.frontend.tensor import Tensor
 from lazyten.nn.attributes import replaced
 from lazyten.nn.module import Module
 from lazyten.nn.parameter import Parameter
-from lazyten.nn.sharded_parameter import ShardedParameter, whole_of
+from lazyten.nn.sharded_parameter import ShardedParameter, SplitParameter, whole_of
 from lazyten.storage import tracing
 from lazyten.support.errors import ArgumentError
 from lazyten.support.grad_mode import is_grad_enabled
@@ -112,6 +112,9 @@ def fully_shard(module: Module, *, process_group: Group | None = None, mesh: Non
         raise ArgumentError("fully_shard: mesh: give process_group, from new_group()")
     if isinstance(module, FSDPModule):
         raise ArgumentError(f"fully_shard: this {type(module).__name__} is sharded already")
+    if any(isinstance(p, SplitParameter) for p in module.parameters()):
+        raise ArgumentError("fully_shard: parallelize_module() has shared out parameters of this "
+                            "module along an axis already; leave these to it")
     group = state.group_of(process_group, "fully_shard")
     kind = type(module)
     body = {"_unit": Unit(module, group, ignored_params, reshard_after_forward),

@@ -9,7 +9,7 @@ from lazyten.frontend import functions
 from lazyten.frontend.core.complex_forms import in_floats
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.functions.distances import vector_norm
-from lazyten.nn.sharded_parameter import sharing
+from lazyten.nn.sharded_parameter import shared_out
 from lazyten.operators.math import shapes
 from lazyten.support.errors import DTypeError, GradientError
 from lazyten.support.grad_mode import no_grad
@@ -38,26 +38,34 @@ def get_total_norm(tensors: Tensors, norm_type: float = 2.0, error_if_nonfinite:
 
     error_if_nonfinite: GradientError for NaN or infinity, for which the norm is read.
     """
-    return _total_norm(_listed(tensors, "get_total_norm"), norm_type, error_if_nonfinite, None)
+    given = _listed(tensors, "get_total_norm")
+    return _total_norm([(None, given)], norm_type, error_if_nonfinite)
 
 
 @no_grad()
-def _total_norm(given: list[Tensor], norm_type: float, error_if_nonfinite: bool,
-                group: Group | None) -> Tensor:
-    """get_total_norm of parts that the ranks of a group have, if there is one."""
+def _total_norm(given: list[tuple[Group | None, list[Tensor]]], norm_type: float,
+                error_if_nonfinite: bool) -> Tensor:
+    """get_total_norm of tensors, and of parts that the ranks of groups have."""
     order = shapes.as_number(norm_type, "get_total_norm", "norm_type")
-    if not given:
+    totals: list[Tensor] = []
+    for group, tensors in given:
+        if tensors:
+            total = _norm([t.reshape(-1) for t in tensors], order)
+            totals.append(total if group is None else _norm([all_gather(total, group)], order))
+    if not totals:
         return functions.tensor(0.0)
-    norms = [vector_norm(t.reshape(-1), order, 0, "get_total_norm").to(device=given[0].device)
-             for t in given]
-    total = vector_norm(functions.cat(norms), order, 0, "get_total_norm").reshape(())
-    if group is not None:
-        total = vector_norm(all_gather(total, group), order, 0, "get_total_norm")
+    total = totals[0] if len(totals) == 1 else _norm([t.reshape(1) for t in totals], order)
     if error_if_nonfinite and not total.isfinite().item():
         raise GradientError(f"get_total_norm: the norm of order {norm_type} of the gradients is "
                             f"{total.item()}, so they cannot be clipped; look for what makes it "
                             f"so, or leave error_if_nonfinite out")
     return total
+
+
+def _norm(parts: list[Tensor], order: float) -> Tensor:
+    """The norm of flat tensors, as of one vector, on the first one's device."""
+    norms = [vector_norm(t, order, 0, "get_total_norm").to(device=parts[0].device) for t in parts]
+    return vector_norm(functions.cat(norms), order, 0, "get_total_norm").reshape(())
 
 
 @no_grad()
@@ -74,10 +82,10 @@ def clip_grad_norm_(parameters: Tensors, max_norm: float, norm_type: float = 2.0
                     error_if_nonfinite: bool = False, foreach: bool | None = None) -> Tensor:
     """Scale the gradients of parameters in place so that their norm, as of one vector, is max_norm
     at most; gives the norm that they had, as get_total_norm() does. Of parameters that are shared
-    out (fully_shard) it is that of all ranks' parts, which all call this."""
+    out (fully_shard, parallelize_module) it is that of all ranks' parts, which all call this."""
     given = _listed(parameters, "clip_grad_norm_")
-    total = _total_norm(_gradients(given, "clip_grad_norm_"), norm_type, error_if_nonfinite,
-                        sharing(given))
+    parts = [(group, _gradients(own, "clip_grad_norm_")) for group, own in shared_out(given)]
+    total = _total_norm(parts, norm_type, error_if_nonfinite)
     clip_grads_with_norm_(given, max_norm, total)
     return total
 

@@ -1,0 +1,27 @@
+"""`lt.distributed.tensor`: how the values of a layer lie on the ranks that share it out.
+
+In: nothing. Out: placements, which plans of parallel layers are written with. Not here: tensors
+that know where their parts are (PyTorch's DTensor): each rank has tensors of its own.
+
+Files, in reading order:
+
+- placements.py: `Replicate` and `Shard`: whole on each rank, or cut along an axis.
+
+The room parallel/ below it, which is above lazyten.nn, has the layers.
+"""
+from __future__ import annotations
+
+from lazyten.distributed.device_mesh import DeviceMesh as DeviceMesh
+from lazyten.distributed.device_mesh import init_device_mesh as init_device_mesh
+from lazyten.distributed.tensor.placements import Placement as Placement
+from lazyten.distributed.tensor.placements import Replicate as Replicate
+from lazyten.distributed.tensor.placements import Shard as Shard
+from lazyten.pytorch.modules import later as _later
+from lazyten.pytorch.refusals import refused
+
+globals().update(refused(
+    "distributed.tensor", "each rank has tensors of its own; layers are shared out by "
+    "distributed.tensor.parallel.parallelize_module or nn.parallel.fully_shard",
+    "DTensor", "Partial", "distribute_tensor", "distribute_module"))
+__all__ = ["DeviceMesh", "Placement", "Replicate", "Shard", "init_device_mesh"]
+__getattr__ = _later("lazyten.distributed.tensor", "parallel")
