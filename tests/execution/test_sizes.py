@@ -30,6 +30,7 @@ from sized_programs import (
 
 import lazyten as lt
 from lazyten import nn
+from lazyten.execution import frame_runs
 from lazyten.execution.plans import making, varying
 from lazyten.schedule import schedule
 from lazyten.storage.device import executor
@@ -202,6 +203,11 @@ STEPS_AT: dict[str, Callable[[], Callable[[int], object]]] = {
 }
 
 
+def forget_plans() -> None:
+    making._plans.clear()
+    frame_runs.forget()
+
+
 @contextmanager
 def a_plan_for_each_size() -> Iterator[None]:
     """Within it no graph is one of a family."""
@@ -216,7 +222,7 @@ def test_training_at_many_sizes_is_that_of_plans_for_each(name: str) -> None:
     sizes = [20, 33, 9, 50, 31, 47, 12, 28, 60, 64, 3, 19, 20, 21, 44, 36, 61, 13, 30, 24, 16, 59]
     found = list(map(STEPS_AT[name](), sizes))
     with a_plan_for_each_size():
-        making._plans.clear()
+        forget_plans()
         expected = list(map(STEPS_AT[name](), sizes))
     np.testing.assert_allclose(found, expected, rtol=1e-3)
 
@@ -237,7 +243,7 @@ def test_a_plan_by_formulas_can_be_looked_at(tmp_path: Path) -> None:
     "a text that grows", "batches") else (pytest.mark.slow,)) for name in STEPS_AT
     if name != "series"])
 def test_after_some_sizes_nothing_is_scheduled_or_compiled(name: str) -> None:
-    making._plans.clear()  # of other tests, which would leave few sizes to be met
+    forget_plans()  # of other tests, which would leave few sizes to be met
     step = STEPS_AT[name]()
     for n in (*range(40, 60), *range(64, 72)):
         step(n)
