@@ -43,7 +43,8 @@ def family_of(function: Function, sizes: Iterable[int]) -> Family:
 
 def scaled(x: lt.Tensor) -> lt.Tensor:
     n = x.shape[0]
-    return (x * (1 / n) + 0.5).exp() * (1 / n) - x.sum(1, keepdim=True) * (0.3 if n % 2 else 0.7)
+    wide = x.double() * (1 / n) * (0.3 if n % 2 else 0.7)
+    return (x * (1 / n) + 0.5).exp() - wide.sum(1, keepdim=True) * (0.3 if n % 2 else 0.7)
 
 
 SIZES = (33, 47, 50, 61, 38)

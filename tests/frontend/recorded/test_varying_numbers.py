@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import lazyten as lt
 import lazyten.nn.functional as F
 from lazyten import nn
 from lazyten.frontend.recorded import lookup
+from lazyten.ir.node import Node
 from lazyten.nn.functions import activations
 from lazyten.operators.math import elementwise
 from lazyten.operators.math.number_tape import Tape
@@ -155,6 +157,26 @@ def test_a_rule_holds_no_stand_in_for_a_number(monkeypatch: pytest.MonkeyPatch) 
     limit = tape.given(1.5, 0)
     rule = activations._held(lt.tensor([-3.0, 3.0]).node, -limit, limit).arg
     assert [type(rule.low), type(rule.high)] == [float, float]
+    assert tape.holds([1.5])
+    assert not tape.holds([1.75])
+
+
+@dataclass(frozen=True)
+class Times:
+    """A rule that takes nothing for an operand."""
+
+    by: float
+
+    def __call__(self, g: Node, node: Node) -> tuple[Node]:
+        return (g,)
+
+
+def test_a_rule_of_numbers_that_are_no_operands_holds_them_as_they_were(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(elementwise.numbers, "node", lambda value, dtype: None)
+    tape, x = Tape(), lt.tensor([1.0]).node
+    rule = elementwise.with_gradient(x, (x,), Times(tape.given(1.5, 0) * 2)).arg
+    assert type(rule.by) is float and rule.by == 3.0
     assert tape.holds([1.5])
     assert not tape.holds([1.75])
 
