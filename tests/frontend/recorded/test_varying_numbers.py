@@ -61,6 +61,24 @@ def test_a_number_that_did_not_vary_until_now_is_its_own() -> None:
         np.testing.assert_allclose(x.clip(low, high).numpy(), expected, rtol=1e-6)
 
 
+def test_a_number_that_varies_is_read_where_its_step_has_it() -> None:
+    x, other = lt.tensor([1.0, 2.0, 3.0]).realize(), lt.tensor([100.0]).realize()
+    for n in range(STEPS):
+        before = [x + 1, *([other * 2] if n % 3 == 0 else [])]  # which reads more
+        assert (x * (n + 0.5)).tolist() == [n + 0.5, 2 * n + 1, 3 * n + 1.5]
+        lt.realize(*before)
+
+
+def test_a_number_that_varies_changes_nothing_of_what_else_an_operation_depends_on() -> None:
+    w, x = lt.ones(3, requires_grad=True), lt.ones(2, 2)
+    for n in range(STEPS):
+        with lt.set_grad_enabled(n % 2 == 0), lt.autocast("cpu", lt.bfloat16, enabled=n % 3 == 0):
+            y, z = w * (n + 0.5), x.addmm(x, x, beta=n + 0.5)
+        assert y.requires_grad is (n % 2 == 0) and y.tolist() == [n + 0.5] * 3
+        assert z.dtype is (lt.bfloat16 if n % 3 == 0 else lt.float32)
+        assert z.tolist() == [[n + 2.5] * 2] * 2
+
+
 @pytest.mark.parametrize("kind", ["weight of a loss", "rate", "rows", "rows of views"])
 def test_training_steps_that_differ_in_numbers_compile_nothing(kind: str) -> None:
     def trained(known: bool) -> list[float]:
