@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from slow_rows import slow_but
 from tensor_values import counted_plans
 
 import lazyten as lt
@@ -236,7 +237,7 @@ WRITES: dict[str, Write] = {
 }
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.bool_])
+@pytest.mark.parametrize("dtype", slow_but([np.float32, np.int64, np.bool_], np.float32))
 @pytest.mark.parametrize("name", WRITES)
 def test_what_is_written_anywhere_is_numpys(device: str, name: str, dtype: type) -> None:
     lookup.forget()
