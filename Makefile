@@ -42,7 +42,7 @@ PYTEST = PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)/bytecode
 help:
 	@echo "make lenet        train LeNet-5 on handwritten digits"
 	@echo "make example      train another example: NAME=gpt, vae, resnet, course, deploy, text_classifier"
-	@echo "make test         run the test suite: about eight minutes on two cores"
+	@echo "make test         run the test suite: about six and a half minutes on two cores"
 	@echo "make test-all     the same, and then all that takes longer (make test-rest)"
 	@echo "make test-slow    only tests that take long for what they check, which make test leaves out"
 	@echo "make test-torch   install PyTorch and run the tests that compare with it"
@@ -51,7 +51,7 @@ help:
 	@echo "make fuzz         run random programs for as long as asked, beside the interpreter and PyTorch"
 	@echo "make coverage     compare with PyTorch on its database of operators, and write docs/coverage.md"
 	@echo "make test-nvrtc   run all tests, and let NVIDIA's compiler take all its kernels"
-	@echo "make mutants      break lazyten in 200 small ways, and see that a test fails for each"
+	@echo "make mutants      break lazyten in 500 small ways, and see that a test fails for each"
 	@echo "make test-gpu     run what takes a device on this machine's NVIDIA GPU"
 	@echo "make test-intel   install Intel's OpenCL runtime (600 MB) and run the tests of OpenCL on it"
 	@echo "make test-aarch64 run a part of the suite on AArch64, emulated by QEMU"

@@ -33,7 +33,14 @@ def check(page: Path, folder: Path, update: bool = False) -> None:
             "with: pytest --update-golden tests/test_docs.py\n" + "\n".join(diff))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+LONG = frozenset({
+    "debug", "distributions", "shapes", "jit", "opencl", "tuning", "functional", "distributed",
+    "quantization", "layers", "mixed_precision", "deploying", "transforms", "onnx"})
+"""Pages whose examples take long: a net is trained, or others' libraries are loaded."""
+
+
+@pytest.mark.parametrize("page", [pytest.param(p, marks=(pytest.mark.slow,)) if p.stem in LONG
+                                  else p for p in PAGES], ids=lambda p: p.name)
 def test_examples_print_what_the_page_shows(page: Path, tmp_path: Path,
                                             pytestconfig: pytest.Config) -> None:
     lacking = NEEDS.get(page.name)

@@ -20,6 +20,7 @@ from fuzz.libraries import Lazyten, Observation
 from fuzz.program import Program, Statement
 from fuzz.shrinker import shrink
 from public_functions import OUTSIDE, functions, named
+from slow_rows import slow_but
 
 from lazyten.codegen.render import llvm_ops
 from lazyten.ir.ops import Op
@@ -28,7 +29,7 @@ from lazyten.storage.placement import default_device
 SEED, PARTS, PROGRAMS = 0, 12, 25
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", slow_but(range(PARTS), 0, 1, 2, 3))
 @pytest.mark.parametrize("beside", ["interpreter",
                                     pytest.param("PyTorch", marks=pytest.mark.torch)])
 @pytest.mark.filterwarnings("ignore:reduction. 'mean' divides")
@@ -182,6 +183,7 @@ def ending_campaign(*settings: Any) -> Campaign:
     return campaign
 
 
+@pytest.mark.slow
 def test_a_program_that_ends_its_process_is_a_finding_and_the_others_run() -> None:
     fatal = next(n for n in range(2, 200) if "cumsum" in Generator(4).program(n).rows)
     numbers = range(fatal - 1, fatal + 2)

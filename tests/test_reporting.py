@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import reporting
+from slow_rows import slow_but
 
 TESTS = """
 import pytest
@@ -33,7 +34,7 @@ def test_what_is_skipped_for_one_reason_is_one_line() -> None:
                                         "2 files skipped: no moon"]
 
 
-@pytest.mark.parametrize("processes", ["0", "2"])
+@pytest.mark.parametrize("processes", slow_but(["0", "2"], "2"))
 def test_a_run_shows_failures_and_skips_and_no_dots(processes: str, tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text("""
 import reporting

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from lazyten.ir.node import Node, toposort, unshaped
+from lazyten.ir.node import toposort, unshaped
 from lazyten.ir.numbers import Skeleton, numbers_of
 from lazyten.schedule.cost import StoredValue
 from lazyten.schedule.draft import Draft
@@ -48,12 +48,7 @@ def chosen(draft: Draft, choices: Choices) -> Draft:
 
     def value(number: int) -> StoredValue:
         return StoredValue(order[number], CHOSEN, 0.0, 0.0, 0.0)
-    stored: dict[Node, list[StoredValue]] = {}
-    for same in choices.same:
-        found = {unshaped(order[number]) for number in same}
-        if len(found) != 1 or not found.isdisjoint(stored):
-            raise Unlike
-        stored[found.pop()] = list(map(value, same))
+    stored = {unshaped(order[same[0]]): list(map(value, same)) for same in choices.same}
     groups = tuple(FusedKernel(tuple(map(value, group)), 0.0) for group in choices.groups)
     if not all(d.node.numel for group in groups for d in group.stored):
         raise Unlike

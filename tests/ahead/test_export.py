@@ -101,6 +101,25 @@ def test_an_index_outside_ends_the_program_with_its_number(way: str, tmp_path: P
 
 
 @pytest.mark.parametrize("way", WAYS)
+def test_a_state_whose_new_value_is_an_index_changes_once_that_is_looked_at(
+        way: str, tmp_path: Path) -> None:
+    at, table = lt.tensor([0, 0]), lt.tensor([3.0, 5.0, 7.0, 9.0])
+
+    def look(by: lt.Tensor) -> lt.Tensor:
+        at.add_(by)
+        return table[at.clone()]
+    made = lt.export(look, lt.tensor([1, 2]), tmp_path / f"look{way}")
+    program, memory = Loaded(made), memory_for(made, {"by": np.array([1, 2])})
+    program.initialize(memory)
+    for by, status, places, rows in (([1, 2], 0, [1, 2], [5, 7]), ([2, 2], 1, [1, 2], None),
+                                     ([1, 0], 0, [2, 2], [7, 7])):
+        memory["by"][:] = by
+        assert program.run(memory) == status
+        assert memory["state"].view(np.int64)[:2].tolist() == places
+        assert rows is None or memory["output"].tolist() == rows
+
+
+@pytest.mark.parametrize("way", WAYS)
 def test_arguments_and_closed_over_tensors_may_change_in_place(way: str, tmp_path: Path) -> None:
     """Each gets what the others had before, and nothing changes in Python."""
     first, second = lt.tensor([1.0, 2.0]), lt.tensor([3.0, 4.0])

@@ -24,6 +24,7 @@ from sized_programs import (
     texts,
     values,
 )
+from slow_rows import slow_but
 
 import lazyten as lt
 from lazyten import nn
@@ -50,7 +51,8 @@ def counted() -> Iterator[Compiled]:
         yield found
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", slow_but(FUNCTIONS, "elementwise", "sum of rows", "softmax along",
+                                          "sorted", "convolved", "gathered", "padded", "causal"))
 def test_a_function_gives_at_every_size_what_it_gives_without_jit(name: str, device: str) -> None:
     function = FUNCTIONS[name]
     jitted = lt.jit(lambda x: function(x), dynamic={"x": {0: N}})
@@ -70,6 +72,7 @@ def test_a_function_is_right_at_all_sizes_in_any_order(name: str) -> None:
         np.testing.assert_allclose(jitted(x).numpy(), expected.numpy(), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 @examples(12)
 @given(st.lists(st.sampled_from(range(len(STEPS))), min_size=1, max_size=4),
        st.lists(st.integers(1, 64), min_size=2, max_size=7))
@@ -84,6 +87,7 @@ def test_random_functions_are_right_at_random_sizes(numbers: list[int], sizes: l
         np.testing.assert_allclose(jitted(x).numpy(), function(x).numpy(), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 @examples(8)
 @given(st.lists(st.tuples(st.integers(1, 20), st.integers(1, 40)), min_size=3, max_size=8))
 def test_two_sizes_vary_apart(sizes: list[tuple[int, int]]) -> None:

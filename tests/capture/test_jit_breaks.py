@@ -357,6 +357,7 @@ for threshold in range(1, 60):
 """
 
 
+@pytest.mark.slow
 def test_a_collection_of_garbage_while_a_trace_breaks_off_is_harmless() -> None:
     done = subprocess.run([sys.executable, "-c", BROKEN_OFF], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

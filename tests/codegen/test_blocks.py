@@ -54,6 +54,7 @@ def test_a_sum_in_blocks_is_the_sum(m: int, n: int, k: int, data: st.DataObject)
         computed(kernel, arrays, "interpreter"), err_msg=line)
 
 
+@pytest.mark.slow
 @given(m=st.integers(64, 90), n=st.integers(64, 90), k=st.integers(50, 200),
        transposed=st.tuples(st.booleans(), st.booleans()), batch=st.sampled_from([(), (3,)]))
 def test_what_small_caches_lead_to_computes_the_same_bits_on_any_threads(

@@ -12,6 +12,7 @@ from c_kernels import every_op
 from golden_text import Golden
 from import_graph import CHECKOUT
 from kernel_checks import run_all
+from slow_rows import OF_EACH_KIND, slow_but
 
 import lazyten as lt
 from lazyten.codegen.pipeline import generate, renderer
@@ -40,7 +41,7 @@ def example(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 @needs_cc
-@pytest.mark.parametrize("dtype", dt.ALL, ids=lambda d: d.name)
+@pytest.mark.parametrize("dtype", slow_but(dt.ALL, *OF_EACH_KIND), ids=lambda d: d.name)
 def test_every_op_in_c_gives_the_bits_that_it_gives_on_the_cpu(example: str, dtype: DType) -> None:
     """But for multiply-adds, which round once or twice, and functions, which are made of them: the
     conformance kit has their bounds. Which NaN comes out is nobody's promise."""

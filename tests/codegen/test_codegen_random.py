@@ -6,6 +6,7 @@ import pytest
 from graphs import SIZES, arrays, compute, expressions, leaf
 from hypothesis import given
 from hypothesis import strategies as st
+from slow_rows import OF_EACH_KIND, slow_but
 
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
@@ -20,7 +21,7 @@ def buffer_of(leaf: Node) -> Node:
     return leaf.src[0] if leaf.src else leaf
 
 
-@pytest.mark.parametrize("dtype", dt.ARITHMETIC, ids=lambda d: d.name)
+@pytest.mark.parametrize("dtype", slow_but(dt.ARITHMETIC, *OF_EACH_KIND), ids=lambda d: d.name)
 @given(data=st.data())
 def test_random_expressions_agree_with_the_interpreter(dtype: DType, data: st.DataObject) -> None:
     shapes = data.draw(st.lists(st.lists(SIZES, max_size=4).map(tuple), min_size=1, max_size=2))

@@ -13,6 +13,7 @@ from graphs import SIZES, arrays, expressions
 from guarded_memory import check, leaf
 from hypothesis import given
 from hypothesis import strategies as st
+from slow_rows import slow_but
 
 from lazyten.ir import dtype as dt
 from lazyten.ir import ops
@@ -24,8 +25,8 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="guards pages wi
 
 
 @pytest.mark.parametrize("at_end", [True, False])
-@pytest.mark.parametrize("dtype", [dt.float32, dt.int8, dt.float64, dt.bfloat16],
-                         ids=lambda d: d.name)
+@pytest.mark.parametrize("dtype", slow_but([dt.float32, dt.int8, dt.float64, dt.bfloat16],
+                                           dt.float32, dt.int8), ids=lambda d: d.name)
 @given(data=st.data())
 @examples(15)
 def test_random_kernels_stay_inside_their_arguments(dtype: DType, at_end: bool,
@@ -55,7 +56,8 @@ def test_tails_of_reductions_and_products_stay_inside(size: int, at_end: bool) -
 
 
 @pytest.mark.parametrize("at_end", [True, False])
-@pytest.mark.parametrize("dtype", [dt.float32, dt.int8, dt.float64, dt.bool_], ids=lambda d: d.name)
+@pytest.mark.parametrize("dtype", slow_but([dt.float32, dt.int8, dt.float64, dt.bool_],
+                                           dt.float32, dt.int8), ids=lambda d: d.name)
 @given(count=st.integers(1, 70), step=st.integers(2, 5), rows=st.integers(1, 3), data=st.data())
 @examples(15)
 def test_every_nth_element_is_read_inside(dtype: DType, at_end: bool, count: int, step: int,

@@ -29,7 +29,9 @@ def is_thorough() -> bool:
     return settings.default is not None and settings.default.max_examples > QUICK
 
 
-@pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=(pytest.mark.slow,)) if name in (
+    "views_in_rotation", "a_list_of_losses", "a_random_walk", "power_iteration",
+    "a_total_of_losses", "a_tensor_and_its_view") else name for name in LOOPS])
 def test_a_loop_that_nobody_looks_at_repeats_its_plans_and_holds_few_nodes(name: str) -> None:
     run, before = LOOPS[name]
     rounds = ROUNDS if is_thorough() else 2 * before
@@ -150,6 +152,7 @@ def here() -> int:
     return frame.f_back.f_lineno
 
 
+@pytest.mark.slow
 def test_a_graph_of_a_long_chain_is_kept_for_its_gradient() -> None:
     w, x = lt.ones(3, requires_grad=True), lt.ones(3)
     y = w * 1

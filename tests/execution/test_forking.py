@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from slow_rows import slow_but
 
 from lazyten.support import forking
 
@@ -44,9 +45,9 @@ def run(program: str) -> str:
     return done.stdout.strip()
 
 
-@pytest.mark.parametrize("module", ["lazyten.runtimes.cpu.cpu", "llvmlite.binding",
-                                    "lazyten.codegen.pipeline",
-                                    "lazyten.codegen.render.render_llvm"])
+@pytest.mark.parametrize("module", slow_but(
+    ["lazyten.runtimes.cpu.cpu", "llvmlite.binding", "lazyten.codegen.pipeline",
+     "lazyten.codegen.render.render_llvm"], "llvmlite.binding"))
 def test_a_fork_while_another_thread_imports_for_its_first_kernel(module: str) -> None:
     assert run(f"""
 import importlib.abc
@@ -74,7 +75,7 @@ print([given for given in hooks if "after_in_parent" in given])
 """) == "[]"
 
 
-@pytest.mark.parametrize("milliseconds", [0, 60, 150, 300, 600])
+@pytest.mark.parametrize("milliseconds", slow_but([0, 60, 150, 300, 600], 0, 150))
 def test_a_fork_at_any_moment_of_another_threads_first_kernels(milliseconds: int) -> None:
     assert run(f"""
 thread = threading.Thread(target=right)

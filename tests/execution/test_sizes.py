@@ -29,7 +29,7 @@ from sized_programs import (
 )
 
 import lazyten as lt
-from lazyten import nn
+from lazyten import CheckError, nn
 from lazyten.execution import frame_runs
 from lazyten.execution.plans import making, varying
 from lazyten.schedule import schedule
@@ -129,6 +129,19 @@ def test_what_goes_wrong_at_sizes_that_nobody_asked_for_is_nobodys_error(
     monkeypatch.setattr(varying, "_look_at", failing)
     agree(FUNCTIONS["softmax along"], list(range(33, 48)))
     assert looked
+
+
+def test_what_checks_at_every_size_finds_what_is_wrong_at_each() -> None:
+    def function(x: lt.Tensor) -> lt.Tensor:
+        return (x.abs() + 1).log().sum(1) + (x.amax() - 1).sqrt() * 0.5
+    sizes = MIXED[:12]
+    for n in sizes:
+        function(lt.ones(n, 5)).realize()
+    for n in sizes:
+        with lt.check("nan"):
+            assert function(lt.ones(n, 5)).numpy().shape == (n,)
+            with pytest.raises(CheckError, match="is nan"):
+                function(lt.zeros(n, 5) * n).realize()
 
 
 # ---- training, and what it costs ----------------------------------------------------------------

@@ -186,6 +186,7 @@ def test_the_old_way_to_a_tensor_of_the_same_type() -> None:
         assert made.shape == expected and made.dtype is lt.int64
 
 
+@pytest.mark.slow
 def test_counts_are_drawn_around_their_means() -> None:
     lt.manual_seed(0)
     rate, prob = lt.tensor([0.5, 4.0, 30.0]), lt.tensor([0.1, 0.5, 0.9])

@@ -128,7 +128,8 @@ def test_a_conversion_there_and_back_in_one_kernel_rounds(form: dt.DType, on: st
 
 
 @by_format
-@on_devices
+@pytest.mark.parametrize("on", ["cpu", "interpreter", pytest.param(
+    "opencl", marks=[pytest.mark.opencl, pytest.mark.slow])])
 def test_moves_and_choices_keep_the_codes(form: dt.DType, on: str) -> None:
     raw = np.random.default_rng(0).integers(0, 256, (6, 7)).astype(np.uint8)
     bytes_ = lt.tensor(raw, device=on)

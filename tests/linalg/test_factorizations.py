@@ -131,7 +131,9 @@ GRADIENTS: dict[str, tuple[Callable[..., Any], Array]] = {
 }
 
 
-@pytest.mark.parametrize("name", GRADIENTS)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=(pytest.mark.slow,)) if name in (
+    "svd_lowrank", "lobpcg with B", "householder_product", "ormqr", "qr wide") else name
+    for name in GRADIENTS])
 def test_gradients_and_second_gradients_are_those_of_differences(
         name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DEVICE", "interpreter")

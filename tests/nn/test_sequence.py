@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from slow_rows import slow_but
 
 import lazyten as lt
 from lazyten import autograd, nn
@@ -127,7 +128,7 @@ def test_recurrent_layers_batch_and_differentiate_twice() -> None:
     assert lt.allclose(twice, twice.T, atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+@pytest.mark.parametrize("kind", slow_but(["LSTM", "GRU", "RNN"], "RNN"))
 def test_gradients_and_second_gradients_are_differences_of_values(kind: str) -> None:
     options = {"proj_size": 1} if kind == "LSTM" else {}
     layer = getattr(nn, kind)(1, 2, device="interpreter", dtype=lt.float64, **options)

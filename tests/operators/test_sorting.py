@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
+from slow_rows import OF_EACH_KIND, slow_but
 from tensor_values import Array
 
 import lazyten as lt
@@ -82,7 +83,7 @@ def test_sorting_by_digits_is_numpys_stable_sort(dtype: lt.DType, n: int, rows: 
                                   expected(x, axis, descending))
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.name)
+@pytest.mark.parametrize("dtype", slow_but(DTYPES, *OF_EACH_KIND), ids=lambda d: d.name)
 def test_long_axes_are_sorted_alike_on_the_host_and_by_kernels(dtype: lt.DType,
                                                               device: str) -> None:
     for shape, axis, descending in (((LONG,), 0, False), ((2, 1300), 1, True),

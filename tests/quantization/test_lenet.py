@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from ahead_programs import WAYS, call
+from slow_rows import slow_but
 
 sys.path.append(str(Path(__file__).parents[2] / "examples"))
 
@@ -20,7 +21,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "int8": {}, "int4": {"weights": "int4"}, "products": {"examples": True}}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", slow_but(KINDS, "int8"))
 @pytest.mark.parametrize("way", WAYS)
 def test_an_exported_program_has_the_integers_and_gives_the_same(way: str, kind: str,
                                                                  tmp_path: Path) -> None:

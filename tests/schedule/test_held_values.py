@@ -119,14 +119,32 @@ def test_threads_have_scratch_memory_of_their_own() -> None:
 
 
 class GuardedRuntime(CpuRuntime):
-    """Scratch memory, too, ends at a page that may not be touched."""
+    """Scratch memory, too, ends at a page that may not be touched. It is full of ones at first."""
 
     def workspace(self, sizes: Any, kernel: str) -> list[int]:
         self.scratch = [Guarded(n, at_end=True) for n in sizes]
+        for memory in self.scratch:
+            memory.write(np.full(memory.nbytes, 0xFF, np.uint8))
         return [memory.address for memory in self.scratch]
 
     def free(self, handle: int) -> None:
         pass
+
+
+def test_each_chunk_of_a_kernel_holds_values_in_its_own_part_of_scratch_memory() -> None:
+    _, h, z = perceptron()
+    kernel = only_kernel(planned(h @ z))
+    inputs = [np.zeros(size, dtype.numpy) for dtype, size in kernel.inputs]
+    arrays = [Guarded(4 * kernel.outputs[0].numel, True),
+              *(Guarded(a.nbytes, True) for a in inputs)]
+    for memory, values in zip(arrays[1:], inputs, strict=True):
+        memory.write(values)
+    runtime = GuardedRuntime(0)
+    program, = runtime.build([kernel])
+    program.launch([memory.address for memory in arrays])
+    held = max(runtime.scratch, key=lambda memory: memory.nbytes)
+    assert held.nbytes > 4 * 512  # a row would do for all, one after the other
+    assert not held.read(lt.uint8).any()
 
 
 @given(rows=st.integers(36, 70), hidden=st.integers(30, 60), width=st.integers(2, 9),

@@ -107,6 +107,16 @@ def test_other_shapes_have_other_entries(folder: Path, monkeypatch: pytest.Monke
         assert len(entries(folder)) > len(before)
 
 
+def test_other_types_have_other_entries(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number, dtype in enumerate((lt.float32, lt.float64, lt.int32), 1):
+        with counted(monkeypatch):
+            x = lt.tensor([1, 2, 3], dtype=dtype, device="cpu").realize()
+            for n in range(80):
+                x = x * 2 - n
+            x.realize()
+        assert len(entries(folder)) == number
+
+
 def test_few_nodes_are_worth_no_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with counted(monkeypatch) as made:
         assert (lt.arange(5, device="cpu") * 2 + 1).sum().item() == 25

@@ -54,6 +54,19 @@ def test_formulas_that_hold_so_far_and_differ_now_give_no_number() -> None:
     assert other.value((1, 1, 2), (5,), steep) is None
 
 
+def test_a_formula_that_as_many_samples_determine_is_not_believed() -> None:
+    assert Samples(((3,), (7,))).value((5, 20), (5,)) is None
+    assert not Samples(((3,), (7,))).explains((5, 20))
+    assert Samples(((3,), (7,), (9,))).value((5, 13, 17), (5,)) == 9
+    assert Samples(((3,), (7,), (9,))).value((5, 13, 18), (5,)) is None
+
+
+def test_halves_are_numbers_where_they_are_whole() -> None:
+    samples = Samples(((33,), (63,), (95,), (129,)))
+    seen = tuple(n // 2 for n, in samples.sizes)
+    assert [samples.value(seen, (n,)) for n in range(40, 46)] == [None, 20, None, 21, None, 22]
+
+
 def test_sizes_are_covered_that_leave_the_same_remainders_as_the_samples() -> None:
     odd = Samples(((33,), (63,), (95,), (129,)))
     assert [n for n in range(30, 140) if odd.covers((n,))] == list(range(33, 130, 2))

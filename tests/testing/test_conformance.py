@@ -92,6 +92,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return cards
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", EXPECTED)
 def test_the_kit_finds_what_is_broken(broken: str, found: dict[str, Any]) -> None:
     stage, check, words = EXPECTED[broken]

@@ -7,6 +7,7 @@ import pytest
 from c_kernels import every_op
 from cuda_text import check, program
 from golden_text import Golden
+from slow_rows import OF_EACH_KIND, slow_but
 
 import lazyten as lt
 from lazyten import nn
@@ -21,7 +22,7 @@ needs_nvrtc = pytest.mark.skipif(nvrtc.library() is None,
 
 @needs_nvrtc
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
-@pytest.mark.parametrize("dtype", dt.ALL, ids=lambda d: d.name)
+@pytest.mark.parametrize("dtype", slow_but(dt.ALL, *OF_EACH_KIND), ids=lambda d: d.name)
 def test_every_op_compiles_for_cuda(dtype: DType, architecture: str) -> None:
     check(every_op(dtype, 100), architecture)
 

@@ -13,6 +13,7 @@ from cuda_on_cpu import ORDERS
 from cuda_programs import Program, driver, results
 from kernel_checks import run_all
 from opencl_grid import GROUPS
+from slow_rows import slow_but
 from tensor_core_kernels import GPU, product
 from work_group_cases import Case, case, check_results
 
@@ -90,7 +91,7 @@ def test_a_device_without_copies_ahead_copies_on_the_spot() -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("buffers", [2, 3])
+@pytest.mark.parametrize("buffers", slow_but([2, 3], 3))
 def test_each_wait_and_barrier_of_the_loop_is_needed(driver: object, buffers: int) -> None:
     text = (f"tile(i0:2, i1:2) local(i0:8, i1:8) group(r0.2:16) {BOTH.format(n=buffers)} "
             "parallel(i0*i1:1)")

@@ -220,7 +220,7 @@ def values_of(drawn: list[Program], device: str) -> list[bytes]:
     return [t.numpy().tobytes() for t in found]
 
 
-@pytest.mark.parametrize("on", [pytest.param(cuda_on_cpu.NAME, marks=on_cpu),
+@pytest.mark.parametrize("on", [pytest.param(cuda_on_cpu.NAME, marks=[on_cpu, pytest.mark.slow]),
                                 pytest.param(GROUPS, marks=pytest.mark.opencl)])
 @given(drawn=st.lists(programs(), min_size=2, max_size=2))
 @examples(2)
@@ -232,6 +232,7 @@ def test_views_from_any_element_on_have_the_interpreters_bits(
         assert values_of(drawn, on) == values_of(drawn, "interpreter")
 
 
+@pytest.mark.slow
 @on_cpu
 @given(found=decided_cases())
 @examples(2)

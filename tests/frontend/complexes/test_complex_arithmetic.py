@@ -51,6 +51,20 @@ def test_operators_take_complex_and_real_operands(a: Any, name: str, device: str
         np.testing.assert_allclose(given.numpy(), value, rtol=1e-12)
 
 
+def test_powers_of_0_and_quotients_by_infinities(device: str) -> None:
+    x = np.array([0, 0, 0, 0, 2 + 1j, 3])
+    y = np.array([0, 2, 1.5, 1 + 1j, 0, 0])
+    one, other = lt.tensor(x, device=device), lt.tensor(y, device=device)
+    for base, exponent in ((one, other), (one, other.real), (one.real, other)):
+        np.testing.assert_allclose((base ** exponent).numpy(),
+                                   base.numpy() ** exponent.numpy(), rtol=1e-12)
+    assert (0 ** other).tolist() == [1, 0, 0, 0, 1, 1] == (0j ** other).tolist()
+    assert (one ** 0).tolist() == [1] * 6
+    for below in (complex(np.inf, 0), complex(0, -np.inf), complex(np.inf, np.inf)):
+        assert (lt.tensor([1 + 2j, -3j], device=device) / lt.tensor(below)
+                .to(device)).tolist() == [0, 0]
+
+
 def test_a_quotient_neither_overflows_nor_underflows() -> None:
     for size in (1e200, 1e-200):
         x = np.array([3 + 4j, -1 + 2j]) * size
@@ -126,9 +140,22 @@ def test_reductions_are_those_of_numpy(device: str) -> None:
                           (t.sum((0, 1), keepdim=True), x.sum((0, 1), keepdims=True)),
                           (t.cumsum(1), x.cumsum(1)), (t.prod(1), x.prod(1)),
                           (t.prod(), x.prod()), (t.norm(), np.linalg.norm(x)),
-                          (lt.linalg.norm(t), np.linalg.norm(x)),
+                          (lt.linalg.norm(t), np.linalg.norm(x)), (t.prod(0), x.prod(0)),
+                          (t.var(0, correction=0), x.var(0)), (t.var(), x.var(ddof=1)),
+                          (t.std(1), x.std(1, ddof=1)), (t.std(correction=0), x.std()),
                           (lt.linalg.vector_norm(t, 1, 1), np.abs(x).sum(1))):
         np.testing.assert_allclose(given.numpy(), wanted, rtol=1e-12)
+
+
+def test_numbers_that_are_close_are_those_of_numpy(device: str) -> None:
+    inf, nan = np.inf, np.nan
+    some = [0, 1 + 2j, 1 + 2j + 1e-6, 1 + 2j + 1e-3j, complex(inf, 0), complex(-inf, 0),
+            complex(0, inf), complex(inf, inf), complex(nan, 0), complex(inf, nan), 1e-9j]
+    x, y = np.meshgrid(some, some)
+    one, other = lt.tensor(x, device=device), lt.tensor(y, device=device)
+    for equal_nan in (False, True):
+        np.testing.assert_array_equal(lt.isclose(one, other, equal_nan=equal_nan).numpy(),
+                                      np.isclose(x, y, equal_nan=equal_nan))
 
 
 def test_comparisons_look_at_both_parts() -> None:

@@ -96,6 +96,8 @@ def test_operations_that_move_numbers_do_so_with_both_parts() -> None:
             (lt.where(lt.tensor(mask), a, b), np.where(mask, x, y)),
             (a.masked_fill(lt.tensor(mask), 2 + 1j), np.where(mask, 2 + 1j, x)),
             (lt.nn.functional.pad(a, (1, 2)), np.pad(x, ((0, 0), (1, 2)))),
+            (lt.fft.fftshift(a), np.fft.fftshift(x)), (lt.fft.ifftshift(a), np.fft.ifftshift(x)),
+            (lt.fft.ifftshift(lt.fft.fftshift(a, 1), 1), x),
             (a.index_select(1, lt.tensor([2, 0])), x[:, [2, 0]]), (a.tril(), np.tril(x))):
         np.testing.assert_allclose(given.numpy(), wanted, rtol=1e-6)
 

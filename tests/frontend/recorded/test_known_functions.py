@@ -256,6 +256,27 @@ def test_saved_tensors_require_gradients_as_those_that_were_saved_do() -> None:
     assert seen == [[False, True, True, False]] * 6
 
 
+def test_a_detached_argument_that_is_saved_has_no_second_gradient() -> None:
+    class Weighted(lt.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: lt.Tensor, w: lt.Tensor) -> lt.Tensor:
+            ctx.save_for_backward(x, w)
+            return x * w * w
+
+        @staticmethod
+        def backward(ctx: Any, g: lt.Tensor) -> tuple[lt.Tensor, lt.Tensor]:
+            x, w = ctx.saved_tensors
+            return g * w * w, g * x * w * 2
+
+    x, w = (lt.tensor(v, requires_grad=True) for v in ([2.0, 3.0], [5.0, 7.0]))
+    for argument in (x.detach(), (x * 1).detach()):
+        for _ in range(3):
+            loss = Weighted.apply(argument, w).sum()
+            first, = lt.autograd.grad(loss, w, create_graph=True)
+            of_x, of_w = lt.autograd.grad(first.sum(), [x, w], allow_unused=True)
+            assert of_x is None and of_w is not None and of_w.tolist() == [4, 6]
+
+
 def hooked_elsewhere(how: str) -> list[Any]:
     """What another model leaves behind, with a hook that was told once."""
     w = lt.ones(3, requires_grad=True)

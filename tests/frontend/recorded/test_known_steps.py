@@ -296,6 +296,20 @@ def test_a_leaf_that_was_none_for_a_while_is_another_one(device: str) -> None:
         del before
 
 
+def test_a_leaf_that_was_none_for_a_while_has_the_hooks_that_it_gets_then(device: str) -> None:
+    x = lt.ones(2, device=device, requires_grad=True)
+    for _ in range(3):
+        before = (x * 2).sum()
+        x.requires_grad_(False)
+        x.requires_grad_(True)
+        x.grad, loss = None, (x * 3).sum()
+        hook = x.register_hook(lambda gradient: gradient * 10)
+        loss.backward()
+        assert x.grad is not None and x.grad.tolist() == [30, 30]
+        hook.remove()
+        del before
+
+
 def test_an_optimizer_that_counts_as_another_did_compiles_nothing() -> None:
     def plans() -> list[object]:
         w = lt.tensor([1.0, 2.0], requires_grad=True)

@@ -3,16 +3,19 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
+from slow_rows import slow_but
 from tensor_values import counted_plans
 
 import lazyten as lt
 import lazyten.nn.functional as F
 from lazyten import nn
 from lazyten.frontend.recorded import lookup
+from lazyten.ir.node import Node
 from lazyten.nn.functions import activations
 from lazyten.operators.math import elementwise
 from lazyten.operators.math.number_tape import Tape
@@ -57,6 +60,24 @@ def test_a_number_that_did_not_vary_until_now_is_its_own() -> None:
         low, high = step / 4, 5.0 if step < 8 else 7.0 - step / 8
         expected = np.clip(np.array([0.0, 4.0, 9.0]), low, high)
         np.testing.assert_allclose(x.clip(low, high).numpy(), expected, rtol=1e-6)
+
+
+def test_a_number_that_varies_is_read_where_its_step_has_it() -> None:
+    x, other = lt.tensor([1.0, 2.0, 3.0]).realize(), lt.tensor([100.0]).realize()
+    for n in range(STEPS):
+        before = [x + 1, *([other * 2] if n % 3 == 0 else [])]  # which reads more
+        assert (x * (n + 0.5)).tolist() == [n + 0.5, 2 * n + 1, 3 * n + 1.5]
+        lt.realize(*before)
+
+
+def test_a_number_that_varies_changes_nothing_of_what_else_an_operation_depends_on() -> None:
+    w, x = lt.ones(3, requires_grad=True), lt.ones(2, 2)
+    for n in range(STEPS):
+        with lt.set_grad_enabled(n % 2 == 0), lt.autocast("cpu", lt.bfloat16, enabled=n % 3 == 0):
+            y, z = w * (n + 0.5), x.addmm(x, x, beta=n + 0.5)
+        assert y.requires_grad is (n % 2 == 0) and y.tolist() == [n + 0.5] * 3
+        assert z.dtype is (lt.bfloat16 if n % 3 == 0 else lt.float32)
+        assert z.tolist() == [[n + 2.5] * 2] * 2
 
 
 @pytest.mark.parametrize("kind", ["weight of a loss", "rate", "rows", "rows of views"])
@@ -159,6 +180,26 @@ def test_a_rule_holds_no_stand_in_for_a_number(monkeypatch: pytest.MonkeyPatch) 
     assert not tape.holds([1.75])
 
 
+@dataclass(frozen=True)
+class Times:
+    """A rule that takes nothing for an operand."""
+
+    by: float
+
+    def __call__(self, g: Node, node: Node) -> tuple[Node]:
+        return (g,)
+
+
+def test_a_rule_of_numbers_that_are_no_operands_holds_them_as_they_were(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(elementwise.numbers, "node", lambda value, dtype: None)
+    tape, x = Tape(), lt.tensor([1.0]).node
+    rule = elementwise.with_gradient(x, (x,), Times(tape.given(1.5, 0) * 2)).arg
+    assert type(rule.by) is float and rule.by == 3.0
+    assert tape.holds([1.5])
+    assert not tape.holds([1.75])
+
+
 Write = Callable[[Any, float, int], None]
 
 
@@ -196,7 +237,7 @@ WRITES: dict[str, Write] = {
 }
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.bool_])
+@pytest.mark.parametrize("dtype", slow_but([np.float32, np.int64, np.bool_], np.float32))
 @pytest.mark.parametrize("name", WRITES)
 def test_what_is_written_anywhere_is_numpys(device: str, name: str, dtype: type) -> None:
     lookup.forget()

@@ -1,0 +1,51 @@
+"""What a step has computed, or others have, is what it reads later: the same bits, and once."""
+from __future__ import annotations
+
+import pytest
+from changing_programs import anew
+
+import lazyten as lt
+from lazyten.frontend.recorded import lookup
+
+
+def test_inputs_of_a_checkpoint_that_are_one_over_memory_have_their_gradient_once() -> None:
+    c = lt.tensor([0.5, 1.0, 2.0]).contiguous().realize()
+    same = c.clone().realize()  # the same memory
+    (c + 1).sum().item()  # ends the frame in which they are one
+    for _ in range(3):
+        w = lt.tensor([1.0, 2.0, 3.0], requires_grad=True)
+        loss = lt.checkpoint(lambda a, b: a * b, w * c, w * same).sum()
+        assert loss.node.shape == ()  # asked for, it is a graph over memory
+        loss.backward()
+        assert w.grad is not None and w.grad.tolist() == [0.5, 4.0, 24.0]
+
+
+SUMS = {"rows": 1, "columns": 0}
+
+
+@pytest.mark.parametrize("axis", SUMS.values(), ids=SUMS)
+@pytest.mark.parametrize("shape", [(4, 8), (6, 12)], ids=str)
+def test_what_a_step_has_decided_by_is_what_is_read_later(shape: tuple[int, int],
+                                                          axis: int) -> None:
+    for seed in range(8):  # of which a few sums depend on the kernel that they are a part of
+        lookup.forget()
+        lt.manual_seed(seed)
+        x = lt.rand(*shape).realize()
+        sums = x.exp().sum(axis)
+        most = sums.max().item()
+        assert (sums == most).any().item()
+
+
+@pytest.mark.parametrize("axis", SUMS.values(), ids=SUMS)
+@pytest.mark.parametrize("shape", [(4, 8), (6, 12)], ids=str)
+def test_what_others_have_computed_is_read_by_a_step_and_not_computed_again(
+        shape: tuple[int, int], axis: int) -> None:
+    for seed in range(8):
+        lookup.forget()
+        lt.manual_seed(seed)
+        w = lt.rand(*shape).realize().requires_grad_(True)
+        with anew():
+            sums = w.exp().sum(axis)
+            sums.realize()
+        most = sums.max().item()
+        assert (sums.detach() == most).any().item()
