@@ -258,6 +258,8 @@ def _run(frame: Frame, realized: Mapping[Node, Buffer], program: Program,
     and of what is written."""
     segment, looking = program.segment, observers.present()
     program.runs += 1
+    if segment.graph is None:
+        segment.line.requests += 1
     if program.runs <= TRIALS or segment.graph is not None or observers.needs_launches(looking):
         return segment.run_once([*frame.sources, *realized.values()])
     nodes = frame_updates.run(frame, realized, program.updates, due, written, segment, looking)

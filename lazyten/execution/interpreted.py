@@ -5,9 +5,9 @@ In: a graph that has no plan. Out: the memory of its roots, or nothing where it 
 A line of the user's that asks for one graph after the other, each another, would compile each for
 one run: a loop over the steps of an episode, rows chosen by their values, a batch of texts of any
 length. After a few of them a line's further graphs are interpreted if they are small, until a graph
-has come so often that compiling it would have cost less. Which are interpreted follows from what
-the program did before alone, not from the time that anything took. Results may differ from a plan's
-in their last bits, as sums are taken in another order.
+is a loop's, or has come so often that compiling it would have cost less. Which are interpreted
+follows from what the program did before alone, not from the time that anything took. Results may
+differ from a plan's in their last bits, as sums are taken in another order.
 """
 from __future__ import annotations
 
@@ -35,6 +35,11 @@ from lazyten.support.variables import EnvVar
 GRAPHS, PLANNED = 4, 2.5e6
 """So many graphs of a line are planned, or fewer that take so many microseconds, and two at least,
 before others are interpreted."""
+SOON, TURNS = 4, 3
+"""A graph that its line has asked for again so many times in turn, each time as one of its last
+SOON, is a loop's, and planned."""
+KEPT = 1024
+"""So many graphs are known of a line."""
 MOST = 20_000.0
 """Microseconds: with more work than this in its elements a graph is planned."""
 NODE, ELEMENT, FUNCTION = 6.0, 0.002, 0.02
@@ -55,29 +60,77 @@ _SLOW = frozenset({Op.EXP, Op.EXP2, Op.LOG2, Op.SIN, Op.COS, Op.POW, Op.MOD, Op.
 
 
 @dataclass(slots=True)
-class _Line:
-    """graphs: those that were planned as a line was new, by their hashes; cost: of planning."""
+class _Runs:
+    """Of a graph that is interpreted. count: how often; last: when, by its line's requests; turns:
+    how often in turn soon after the time before."""
 
-    graphs: set[int] = field(default_factory=set)
+    last: int
+    count: int = 0
+    turns: int = 0
+
+
+@dataclass(slots=True)
+class Line:
+    """A line of the user's that has values computed.
+
+    requests: how many graphs it has asked for; new: how many of them, for the first time. planned,
+    interpreted: those that are, by their hashes (a key is as long as its graph); cost: of planning.
+    """
+
+    requests: int = 0
+    new: int = 0
     cost: float = 0.0
+    planned: set[int] = field(default_factory=set)
+    interpreted: dict[int, _Runs] = field(default_factory=dict)
+
+    def varies(self) -> bool:
+        """Whether most graphs are asked for once."""
+        count = len(self.planned)
+        return count >= 2 and (count >= GRAPHS or self.cost >= PLANNED) \
+            and 2 * self.new > self.requests
+
+    def plan(self, graph: int, planning: float) -> bool:
+        """Note that a graph is planned."""
+        if len(self.planned) >= KEPT:
+            self.planned.clear()
+        self.planned.add(graph)
+        self.interpreted.pop(graph, None)
+        self.cost += planning
+        return False
+
+    def runs(self, graph: int) -> _Runs:
+        """Of a graph that is interpreted, this time, too."""
+        found = self.interpreted.get(graph)
+        if found is None:
+            if len(self.interpreted) >= KEPT:
+                self.interpreted.clear()
+            found = self.interpreted[graph] = _Runs(self.requests)
+        else:
+            found.turns = found.turns + 1 if self.requests - found.last <= SOON else 0
+        found.count, found.last = found.count + 1, self.requests
+        return found
 
 
 is_alone = True
 """Whether nobody computes the same beside this process: ranks are to have the same bits, whatever
 else each of them does."""
-_lines: Remembered[_Line] = Remembered(4096, 4096)
-_runs: Remembered[list[int]] = Remembered(1024, 1024)
-"""How often a graph was interpreted."""
+_lines: Remembered[Line] = Remembered(4096, 4096)
 
 
 def forget() -> None:
     """What comes next is planned as if no line had asked for anything."""
     _lines.clear()
-    _runs.clear()
 
 
-def pays(device: str, graph: Graph) -> bool:
-    """Whether a graph is to be interpreted this time."""
+def line() -> Line:
+    """The user's line that has something computed now."""
+    place = user_place()
+    return _lines.get(place) or _lines.add(place, Line())
+
+
+def pays(device: str, graph: Graph, here: Line) -> bool:
+    """Whether a graph that a line asks for is to be interpreted this time."""
+    here.requests += 1
     if not executor(device).is_host or graph.collectives or graph.copies or observers.present():
         return False
     options, wish = Options.now(device), _wish()
@@ -85,15 +138,16 @@ def pays(device: str, graph: Graph) -> bool:
         return False
     if wish == "always" or is_known(device, graph):
         return wish == "always"
-    planning = PLAN + PLANNED_NODE * len(graph.order)
-    if not _is_of_many(hash(graph.key), planning):
-        return False
-    work = _work(graph.order)
-    if work > MOST:
-        return False
-    runs = _runs.get((options, graph.key)) or _runs.add((options, graph.key), [0])
-    runs[0] += 1
-    return runs[0] * (work + NODE * len(graph.order)) < planning
+    number, planning = hash(graph.key), PLAN + PLANNED_NODE * len(graph.order)
+    if number not in here.interpreted:
+        here.new += number not in here.planned
+        if number in here.planned or not here.varies():
+            return here.plan(number, planning)
+    runs, work = here.runs(number), _work(graph.order)
+    spent = runs.count * (work + NODE * len(graph.order))
+    if work > MOST or spent >= planning or runs.turns == TURNS:
+        return here.plan(number, planning)
+    return True
 
 
 def _wish() -> str:
@@ -103,16 +157,6 @@ def _wish() -> str:
         raise ArgumentError(f"LAZYTEN_INTERPRET={text!r}: it is never, always, or not set (see "
                             f"docs/debug.md)")
     return text
-
-
-def _is_of_many(graph: int, planning: float) -> bool:
-    """Whether the line that asks has asked for so many other graphs. planning: what it costs."""
-    place = user_place()
-    line = _lines.get(place) or _lines.add(place, _Line())
-    if len(line.graphs) < 2 or len(line.graphs) < GRAPHS and line.cost < PLANNED:
-        line.graphs.add(graph)
-        line.cost += planning
-    return graph not in line.graphs
 
 
 def _work(order: Sequence[Node]) -> float:

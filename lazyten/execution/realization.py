@@ -133,7 +133,7 @@ def _realize_on(device: str, storages: Sequence[Storage]) -> None:
         storages = [*storages, *(Storage(n, device, keeps_graph=True) for n in again)]
         values += again
         graph = _checked_graph(values, device)
-    if interpreted.pays(device, graph):
+    if interpreted.pays(device, graph, interpreted.line()):
         buffers = interpreted.interpret(device, graph, graph.buffers)
     else:
         known = is_known(device, graph)

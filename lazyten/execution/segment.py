@@ -62,8 +62,8 @@ def graph_of(roots: Sequence[Node], device: str) -> tuple[Graph, list[Node]]:
 class Segment:
     """roots: what it computes. hosts: the memory of what Python computes for each call. donated:
     sources that nobody needs after the call. in_place: whether sources may be written before it is
-    known that the whole call succeeds. nodes: how many it has. graph: what is not planned yet,
-    where it may be interpreted instead (`run_once`)."""
+    known that the whole call succeeds. nodes: how many it has. line: the user's. graph: what
+    is not planned yet, where it may be interpreted instead (`run_once`)."""
 
     def __init__(self, device: str, roots: Sequence[Root], hosts: Sequence[Buffer],
                  donated: Collection[int], in_place: bool, may_interpret: bool = False) -> None:
@@ -75,7 +75,7 @@ class Segment:
             self.inputs: list[Placeholder | Buffer] = list(graph.buffers)
             self.shapes = [node.shape for node in graph.roots]
         self.graph: Graph | None = graph
-        self.nodes = len(graph.order)
+        self.nodes, self.line = len(graph.order), interpreted.line()
         self.spent: float | None = None
         self.ready: Ready | None = None
         if not may_interpret:
@@ -118,7 +118,7 @@ class Segment:
         """The same, with new memory for everything, which is nobody else's."""
         graph = self.graph
         if graph is not None:
-            if interpreted.pays(self.device, graph):
+            if interpreted.pays(self.device, graph, self.line):
                 inputs = self.inputs_of(sources)
                 return self._results_in(interpreted.interpret(self.device, graph, inputs), sources)
             self._plan(graph)

@@ -51,6 +51,8 @@ SETTINGS = (
             ("CUDA_LAUNCH_BLOCKING",)),
     Setting("threads of a kernel on the cpu", ("LAZYTEN_NUM_THREADS", "set_num_threads")),
     Setting("memory that is kept for reuse", ("LAZYTEN_POOL_BYTES",)),
+    Setting("whether graphs are interpreted in place of compiled: `never`, `always`, or where it "
+            "pays", ("LAZYTEN_INTERPRET",)),
     Setting("where compiled kernels are kept", ("LAZYTEN_CACHE", "XDG_CACHE_HOME")),
     Setting("how much of the disk they take", ("LAZYTEN_CACHE_SIZE",)),
     Setting("what is printed of each computation", ("DEBUG",)),

@@ -57,6 +57,34 @@ def test_lines_that_ask_for_the_same_graphs_have_them_planned() -> None:
     assert len(made) == interpreted.GRAPHS
 
 
+def test_graphs_that_take_turns_are_planned() -> None:
+    x = memory(5, 2)
+    for length in range(1, 10):
+        chain(x, length).numpy()
+    made_by_turn = []
+    for _ in range(6):
+        with counted_plans() as made:
+            for length in range(10, 13):  # by another line: it has asked for nothing yet
+                (chain(x, length) + 1).numpy()
+        made_by_turn.append(len(made))
+    assert made_by_turn == [3, 0, 0, 0, 0, 0]
+    found = []
+    for turn in range(7):
+        with counted_plans() as made:
+            for length in (range(20, 30) if turn == 0 else range(28, 30)):
+                (chain(x, length) - 1).numpy()
+        found.append(len(made))
+    assert found == [interpreted.GRAPHS, 0, 0, 2, 0, 0, 0]
+
+
+def test_a_loop_that_mostly_repeats_has_a_new_graph_planned() -> None:
+    x = memory(5, 3)
+    with counted_plans() as made:
+        for length in [1, 2, 3] * 10 + [4, 5, 6, 7, 8, 9]:
+            chain(x, length).numpy()
+    assert len(made) == 9
+
+
 def test_a_graph_that_comes_again_and_again_is_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interpreted, "PLAN", 0.0)
     monkeypatch.setattr(interpreted, "PLANNED_NODE", 10 * interpreted.NODE)
