@@ -27,6 +27,11 @@ def folder(module: str) -> str:
     return parts[1] if parts[1:] and parts[1] in ("codegen", "runtimes") else "lazyten"
 
 
+def test_no_two_files_of_tests_share_a_name() -> None:
+    names = [path.name for path in (CHECKOUT / "tests").rglob("test_*.py")]
+    assert sorted(set(names)) == sorted(names)  # pytest collects one of them, and ends
+
+
 @pytest.mark.parametrize(("importer", "forbidden"), [
     ("lazyten", "codegen"), ("lazyten", "runtimes"), ("codegen", "runtimes")])
 def test_imports_point_one_way(importer: str, forbidden: str) -> None:
