@@ -16,6 +16,7 @@ from lazyten.autograd.checkpointing import checkpoint as checkpoint
 from lazyten.execution.launch_dump import dump_kernels as dump_kernels
 from lazyten.frontend.arguments import takes_tensors as _takes_tensors
 from lazyten.frontend.array_functions import _assert as _assert
+from lazyten.frontend.array_functions import _assert_async as _assert_async
 from lazyten.frontend.array_functions import atleast_1d as atleast_1d
 from lazyten.frontend.array_functions import atleast_2d as atleast_2d
 from lazyten.frontend.array_functions import atleast_3d as atleast_3d
@@ -51,6 +52,12 @@ from lazyten.frontend.complexes.making import view_as_real as view_as_real
 from lazyten.frontend.complexes.methods import WHERE_FORMS_ARE as _WHERE_FORMS_ARE
 from lazyten.frontend.core.in_place import TWINS as _TWINS
 from lazyten.frontend.core.keywords import Layout as _Layout
+from lazyten.frontend.core.keywords import jagged as jagged
+from lazyten.frontend.core.keywords import sparse_bsc as sparse_bsc
+from lazyten.frontend.core.keywords import sparse_bsr as sparse_bsr
+from lazyten.frontend.core.keywords import sparse_coo as sparse_coo
+from lazyten.frontend.core.keywords import sparse_csc as sparse_csc
+from lazyten.frontend.core.keywords import sparse_csr as sparse_csr
 from lazyten.frontend.core.keywords import strided as strided
 from lazyten.frontend.core.memory_format import MemoryFormat as _MemoryFormat
 from lazyten.frontend.core.memory_format import channels_last as channels_last
@@ -267,6 +274,7 @@ if _typing.TYPE_CHECKING:  # what not every program uses is loaded when it is fi
     from lazyten import version as version
     from lazyten.amp import GradScaler as GradScaler
     from lazyten.autograd import grad as grad
+    from lazyten.autograd.custom_operators import ops as ops
     from lazyten.capture.dims import Dim as Dim
     from lazyten.capture.jit import jit as jit
     from lazyten.frontend.saving import load as load
@@ -291,7 +299,9 @@ if _typing.TYPE_CHECKING:
 
 _LATER = {
     "GradScaler": "amp",
-    "grad": "autograd", "vmap": "func", "jit": "capture.jit", "Dim": "capture.dims",
+    "grad": "autograd", "ops": "autograd.custom_operators",
+    "Future": "pytorch.futures",
+    "vmap": "func", "jit": "capture.jit", "Dim": "capture.dims",
     "load": "frontend.saving", "save": "frontend.saving",
     "load_safetensors": "frontend.serialization",
     "save_safetensors": "frontend.serialization", "load_decisions": "tuning.tuning",
@@ -311,6 +321,7 @@ _LATER = {
                     "nn.functions.spatial.sampling"),
     **dict.fromkeys(("bartlett_window", "blackman_window", "hamming_window", "hann_window",
                      "kaiser_window"), "signal.windows"), "polygamma": "special",
+    **dict.fromkeys(("_sample_dirichlet", "_standard_gamma"), "distributions.sampling"),
     **dict.fromkeys(("binomial", "poisson"), "distributions.discrete"),
     "chain_matmul": "linalg.products", "quantize": "quantization.converting",
     **dict.fromkeys(("fake_quantize_per_channel_affine", "fake_quantize_per_tensor_affine"),

@@ -103,10 +103,25 @@ class _Cuda:
         return nullcontext()
 
 
+class _Cpu(Switches):
+    """The processor, as PyTorch's kernels for it would see it."""
+
+    @staticmethod
+    def get_cpu_capability() -> str:
+        """'DEFAULT': lazyten compiles for the processor at hand, not for one of a list."""
+        return "DEFAULT"
+
+
+cpu = _Cpu("cpu")
 cuda = _Cuda()
+cusparselt = Switches("cusparselt")
 cudnn = Switches("cudnn", enabled=False, benchmark=False, deterministic=True, allow_tf32=False,
                  benchmark_limit=None)
 mkl = Switches("mkl")
 mkldnn = Switches("mkldnn", enabled=False)
 mps = Switches("mps")
+nnpack = Switches("nnpack")
 openmp = Switches("openmp")
+opt_einsum = Switches("opt_einsum", enabled=False, strategy=None)
+quantized = Switches("quantized", engine="none", supported_engines=("none",))
+xnnpack = Switches("xnnpack", enabled=False)

@@ -2,6 +2,7 @@
 import beside them is there."""
 from __future__ import annotations
 
+import os
 import re
 from urllib.parse import urlparse as urlparse
 
@@ -14,3 +15,10 @@ globals().update(refused(
     "set_dir"))
 HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
 """The digits of a checksum in the name of a file of weights, such as `net-1f2e3d4c.pth`."""
+
+
+def _get_torch_home() -> str:
+    """The folder that packages keep data below: TORCH_HOME in the environment, or `torch` in the
+    user's cache."""
+    cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
+    return os.path.expanduser(os.environ.get("TORCH_HOME", os.path.join(cache, "torch")))

@@ -11,8 +11,13 @@ globals().update(refused(
     "nothing; lazyten.profile() says what ran by kernel and by line, and writes a trace "
     "(docs/seeing.md), lazyten.explain(x) what will run",
     "DeviceType", "ExecutionTraceObserver", "ProfilerAction", "ProfilerActivity",
-    "kineto_available", "profile", "schedule", "supported_activities",
+    "EventList", "emit_itt", "emit_nvtx", "profile", "schedule", "supported_activities",
     "tensorboard_trace_handler"))
+
+
+def kineto_available() -> bool:
+    """False: PyTorch's profiler is not there."""
+    return False
 
 
 class record_function(ContextDecorator):

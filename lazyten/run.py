@@ -15,7 +15,7 @@ from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from lazyten.pytorch.names import reason
@@ -23,27 +23,32 @@ from lazyten.support.errors import ArgumentError
 
 PYTORCH = "2.13.0"
 """The version of PyTorch whose names and results are meant."""
+_PACKAGE = "in a package, "
 _NOTHING = object()
+_DEFINED = type | FunctionType
 
 
 def run(script: str, arguments: Sequence[str], profiled: bool = False) -> None:
     """Run a script with these command-line arguments. ArgumentError if it cannot be read; what the
-    script raises; at the end, whatever it is, the names that lazyten lacks go to stderr, and where
-    the time went if it is `profiled`."""
+    script raises; at the end, whatever it is, the names that lazyten lacks go to stderr (but not
+    those that an installed package looked for and did without), and where the time went if it is
+    `profiled`."""
     try:
         source = Path(script).read_text("utf8")
     except (OSError, UnicodeDecodeError) as error:
         raise ArgumentError(f"run: cannot read {script}: {error}; give the path of a Python "
                             f"script") from error
     lacking, missed = missing_names(source, script), dict[str, str]()
-    before = sys.argv, sys.path.copy()
+    before, is_done = (sys.argv, sys.path.copy()), False
     sys.argv, sys.path[0:0] = [script, *arguments], [str(Path(script).resolve().parent)]
     try:
         with standing_in(missed), _profile() if profiled else nullcontext():
             runpy.run_path(script, run_name="__main__")
+            is_done = True
     finally:
         sys.argv, sys.path[:] = before
-        report = lacking | missed
+        report = lacking | {name: where for name, where in missed.items()
+                            if not (is_done and where.startswith(_PACKAGE))}
         if report:
             print("lazyten lacks what this program uses:", file=sys.stderr)
             for name, where in sorted(report.items()):
@@ -103,7 +108,7 @@ class _StandIn(ModuleType):
         super().__init__(name)
         self.__dict__.update(_missed=missed, __path__=[])
         if name == "torch":
-            self.__dict__["__version__"] = f"{PYTORCH}+lazyten"
+            self.__dict__.update(__version__=f"{PYTORCH}+lazyten", torch=self)
 
     def __getattr__(self, name: str) -> Any:
         whole = f"{self.__name__}.{name}"
@@ -113,7 +118,9 @@ class _StandIn(ModuleType):
         if value is _NOTHING:
             if not name.startswith("__"):
                 frame = sys._getframe(1)
-                self._missed[whole] = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+                file = Path(frame.f_code.co_filename)
+                package = _PACKAGE if "site-packages" in file.parts else ""
+                self._missed[whole] = f"{package}{file.name}:{frame.f_lineno}"
             why = reason(name)
             raise AttributeError(f"lazyten has no {whole}" + (f": {why}" if why else ""))
         return value
@@ -146,7 +153,10 @@ class _Finder(MetaPathFinder, Loader):
         return _StandIn(spec.name, self.missed)
 
     def exec_module(self, module: ModuleType) -> None:
-        """There is nothing to run."""
+        """Give it the classes and functions that are loaded, for those who look into vars()."""
+        home = found(module.__name__)
+        module.__dict__.update({name: getattr(home, name) for name in dir(home)
+                                if isinstance(getattr(home, "__dict__", {}).get(name), _DEFINED)})
 
 
 def missing_names(source: str, script: str) -> dict[str, str]:

@@ -4,6 +4,8 @@ Files, in reading order:
 
 - anomaly.py: Finding the operation whose gradient is the first to become NaN.
 - custom_function.py: Operations whose gradient the user writes: `autograd.Function`.
+- custom_operators.py: Operators that programs name themselves: `lt.library` and `lt.ops`, under
+  PyTorch's names.
 - mixed_precision.py: Mixed precision in hand-written gradients: which types forward() and
   backward() compute in.
 - gradcheck.py: Gradients compared with differences of values: tests for hand-written ones.
@@ -44,6 +46,7 @@ __all__ = ["Function", "FunctionContext", "Variable", "backward", "detect_anomal
            "grad", "gradcheck", "gradgradcheck", "inference_mode", "no_grad", "once_differentiable",
            "set_detect_anomaly", "set_grad_enabled"]
 
+FunctionCtx = FunctionContext
 Variable = Tensor
 """PyTorch's old name of a tensor that knows its gradient."""
 Given = Tensor | Iterable[Tensor]

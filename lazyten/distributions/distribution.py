@@ -10,7 +10,7 @@ from lazyten.distributions.constraints import Constraint
 from lazyten.frontend.core.size import Size
 from lazyten.frontend.functions import broadcast_tensors, tensor, where
 from lazyten.frontend.limits import finfo, get_default_dtype
-from lazyten.frontend.random_functions import rand
+from lazyten.frontend.random_functions import rand, randn
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.storage import levels, tracing
@@ -258,3 +258,11 @@ def given_one(name: str, probs: Any, logits: Any) -> None:
 def as_float_tensor(value: Any) -> Tensor:
     """A tensor, of a float type if it is a number."""
     return value if isinstance(value, Tensor) else tensor(value, dtype=dt.default_float)
+
+
+_sum_rightmost = sum_rightmost
+
+
+def _standard_normal(shape: Shape, dtype: dt.DType, device: Any) -> Tensor:
+    """Numbers of the standard normal distribution."""
+    return randn(shape, dtype=dtype, device=device)

@@ -37,6 +37,15 @@ def standard_gamma(concentration: Tensor, shape: Size) -> Tensor:
     return drawn
 
 
+def _standard_gamma(concentration: Tensor, generator: None = None) -> Tensor:
+    return standard_gamma(concentration, concentration.shape)
+
+
+def _sample_dirichlet(concentration: Tensor, generator: None = None) -> Tensor:
+    drawn = standard_gamma(concentration, concentration.shape)
+    return drawn / drawn.sum(-1, keepdim=True)
+
+
 def poisson(rate: Tensor, shape: Size) -> Tensor:
     """Poisson variables, as floats, without gradients."""
     rate = rate.detach()

@@ -40,6 +40,11 @@ def _assert(condition: object, message: str) -> None:
     assert condition, message
 
 
+def _assert_async(input: object, assert_msg: str = "") -> None:
+    """_assert, under the name of PyTorch's that does not wait for the condition; this one does."""
+    _assert(input, assert_msg)
+
+
 @takes_tensors
 def numel(input: Tensor) -> int:
     """How many elements there are."""

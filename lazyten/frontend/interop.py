@@ -51,14 +51,33 @@ asarray = as_tensor
 
 @or_in_complex
 def from_dlpack(data: Any) -> Tensor:
-    """A tensor that shares the memory of what another library gives by DLPack, on a CPU."""
+    """A tensor that shares the memory of what another library gives by DLPack, on a CPU: an array,
+    or a capsule of one."""
     try:
-        array = np.from_dlpack(data)
+        array = np.from_dlpack(_Capsule(data) if type(data).__name__ == "PyCapsule" else data)
     except (AttributeError, BufferError, RuntimeError, TypeError):
         raise DTypeError(f"from_dlpack of a {type(data).__name__}: it gives no DLPack capsule in a "
                          f"CPU's memory of a type that NumPy has; convert it first, and detach it "
                          f"from gradients") from None
     return _sharing(array, default_device())
+
+
+class _Capsule:
+    """A capsule of an array in a CPU's memory, as what gives it, once."""
+
+    def __init__(self, capsule: Any) -> None:
+        self._capsule = capsule
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+
+def to_dlpack(tensor: Tensor) -> Any:
+    """A tensor's values as a capsule, which `from_dlpack` takes once."""
+    return tensor.__dlpack__()
 
 
 @or_in_complex

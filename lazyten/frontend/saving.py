@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import os
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
@@ -24,7 +24,9 @@ from lazyten.support.errors import ArgumentError
 from lazyten.support.paths import path_of
 
 File: TypeAlias = str | os.PathLike[str] | BinaryIO
-MapLocation: TypeAlias = str | Mapping[str, str] | Callable[..., Any] | None
+MAP_LOCATION: TypeAlias = str | Mapping[str, str] | Callable[..., Any] | None
+DEFAULT_PROTOCOL = 2
+"""What programs give PyTorch as pickle_protocol=; files here are no pickles."""
 STRUCTURE = "lazyten.structure"
 """Where in the header the text is."""
 ZIP, PICKLE = b"PK\x03\x04", b"\x80"
@@ -56,7 +58,7 @@ def save(obj: Any, f: File) -> None:
         serialization.write(content, path_of(f, "save"), "save")
 
 
-def load(f: File, map_location: MapLocation = None, *, weights_only: bool = True,
+def load(f: File, map_location: MAP_LOCATION = None, *, weights_only: bool = True,
          mmap: bool = False) -> Any:
     """What `save` wrote, or the named tensors of any safetensors file.
 
@@ -78,7 +80,7 @@ def load(f: File, map_location: MapLocation = None, *, weights_only: bool = True
     return built(json.loads(about[STRUCTURE]), tensors)
 
 
-def _device(map_location: MapLocation) -> str | None:
+def _device(map_location: MAP_LOCATION) -> str | None:
     """The device that is meant; None for the default device. ArgumentError for what is none."""
     asked: object = map_location
     if isinstance(asked, Mapping):
@@ -170,3 +172,11 @@ def built(text: Any, tensors: Mapping[str, Tensor]) -> Any:
 def _pairs(content: list[list[Any]], tensors: Mapping[str, Tensor]) -> Iterator[tuple[Any, Any]]:
     for key, item in content:
         yield built(key, tensors), built(item, tensors)
+
+
+def add_safe_globals(safe_globals: Sequence[Any]) -> None:
+    """Nothing: a file here is no pickle, so it makes no objects of classes."""
+
+
+class safe_globals(nullcontext[None]):
+    """For `with`: nothing, as `add_safe_globals`."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from lazyten.frontend.core.handle import DTypeLike as DTypeLike
 from lazyten.frontend.core.handle import made_of_parts
+from lazyten.frontend.core.subclasses import SubclassMethods
 from lazyten.frontend.methods.arithmetic import ArithmeticMethods
 from lazyten.frontend.methods.arrangement import ArrangementMethods
 from lazyten.frontend.methods.comparisons import ComparisonMethods
@@ -45,14 +46,14 @@ class Tensor(ArithmeticMethods["Tensor"], ComparisonMethods["Tensor"], Elementwi
              ArrangementMethods["Tensor"], ProductMethods["Tensor"], ViewMethods["Tensor"],
              OrderMethods["Tensor"], CountingMethods["Tensor"], GatherMethods["Tensor"],
              RandomMethods["Tensor"], ConversionMethods["Tensor"], GradientMethods["Tensor"],
-             MetadataMethods["Tensor"]):
+             MetadataMethods["Tensor"], SubclassMethods["Tensor"]):
     """An array of numbers that is computed when it is needed.
 
     Tensor(2, 3) is a tensor of these sizes, whose values do not matter. Tensor(data) copies nested
     sequences or a NumPy array to the default float type; `lazyten.tensor` keeps the type.
     """
 
-    __slots__ = ()
+    __slots__ = ("__dict__",)  # programs mark tensors with attributes, which no result has
     __array_priority__ = 1000  # NumPy leaves `array + tensor` to the tensor
 
     def __init__(self, *data: Any, dtype: DTypeLike | None = None, device: str | None = None,

@@ -4,24 +4,35 @@ from __future__ import annotations
 from typing import Any
 
 from lazyten.frontend.tensor import KINDS, Tensor
+from lazyten.ir.dtype import DType
 
 
-class TensorType:
-    """Makes tensors of one element type, by their sizes or of data as `Tensor` does, and is what
-    such tensors are instances of. device: the kind of device they are on; any if None."""
+class TensorType(type):
+    """The type of such classes: one makes tensors of one element type, by their sizes or of data as
+    `Tensor` does, and is what such tensors are instances of. device: the kind of device they are
+    on; any if None."""
 
-    def __init__(self, kind: str, device: str | None = None) -> None:
-        self.__name__, self.dtype, self.device = f"{kind}Tensor", KINDS[kind], device
+    dtype: DType
+    device: str | None
 
-    def __call__(self, *data: Any, device: str | None = None) -> Tensor:
-        return Tensor(*data, dtype=self.dtype, device=device or self.device)
+    def __new__(cls, kind: str, device: str | None = None) -> TensorType:
+        """The class of a kind such as "Float"."""
+        return type.__new__(cls, f"{kind}Tensor", (), {
+            "__module__": "lazyten", "__doc__": f"Tensors of {KINDS[kind].name}.",
+            "dtype": KINDS[kind], "device": device})
 
-    def __instancecheck__(self, x: object) -> bool:
-        return isinstance(x, Tensor) and x.dtype is self.dtype \
-            and (self.device is None or x.device.type == self.device)
+    def __init__(cls, kind: str, device: str | None = None) -> None:
+        """Nothing: `__new__` has made the class."""
 
-    def __repr__(self) -> str:
-        return f"lazyten.{self.device + '.' if self.device else ''}{self.__name__}"
+    def __call__(cls, *data: Any, device: str | None = None) -> Tensor:
+        return Tensor(*data, dtype=cls.dtype, device=device or cls.device)
+
+    def __instancecheck__(cls, x: object) -> bool:
+        return isinstance(x, Tensor) and x.dtype is cls.dtype \
+            and (cls.device is None or x.device.type == cls.device)
+
+    def __repr__(cls) -> str:
+        return f"lazyten.{cls.device + '.' if cls.device else ''}{cls.__name__}"
 
 
 HalfTensor = TensorType("Half")

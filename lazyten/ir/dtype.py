@@ -6,8 +6,6 @@ tensors with dimensions outrank zero-dim tensors of the same category, and Pytho
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from lazyten.support.errors import DTypeError
@@ -15,9 +13,9 @@ from lazyten.support.errors import DTypeError
 Scalar = bool | int | float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class DType:
-    """One element type. Compared with `is`.
+    """One element type. Compared with `is`. (No dataclass: libraries take the fields of those for
+    parts of a batch.)
 
     kind: 'b' bool, 'i' signed, 'u' unsigned, 'f' float, 's' a float that is only stored, 'c'
     complex: of tensors alone, no node has it (frontend/complexes/).
@@ -26,11 +24,12 @@ class DType:
     whose results are then rounded to nearest even).
     """
 
-    name: str
-    kind: str
-    bits: int
-    numpy: np.dtype[np.generic]
-    compute: np.dtype[np.generic]
+    __slots__ = ("__weakref__", "bits", "compute", "kind", "name", "numpy")
+
+    def __init__(self, name: str, kind: str, bits: int, numpy: np.dtype[np.generic],
+                 compute: np.dtype[np.generic]) -> None:
+        self.name, self.kind, self.bits = name, kind, bits
+        self.numpy, self.compute = numpy, compute
 
     @property
     def itemsize(self) -> int:

@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
+from types import MappingProxyType
 from typing import Any
 
 from lazyten.autodiff.hooks import RemovableHandle
@@ -21,23 +22,24 @@ from lazyten.operators.math.elementwise import with_gradient
 from lazyten.support.errors import ArgumentError
 from lazyten.support.grad_mode import enable_grad, is_grad_enabled
 
-Hooks = Mapping[int, tuple[Any, ...]] | None
+Hooks = Mapping[int, tuple[Any, ...]]
+NONE: Hooks = MappingProxyType({})
 _numbers = count()
 
 
 def registered(hooks: Hooks) -> list[tuple[Any, ...]]:
     """The hooks of a table, each with its options: those of now, as a hook may remove itself."""
-    return list((hooks or {}).values())
+    return list(hooks.values())
 
 
 class HookMethods(Attributes):
     """Calling a module, with what its hooks make of it."""
 
     _has_hooks = False  # one look at each call
-    _forward_pre_hooks: Hooks = None
-    _forward_hooks: Hooks = None
-    _backward_pre_hooks: Hooks = None
-    _backward_hooks: Hooks = None
+    _forward_pre_hooks: Hooks = NONE
+    _forward_hooks: Hooks = NONE
+    _backward_pre_hooks: Hooks = NONE
+    _backward_hooks: Hooks = NONE
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What calling the module does; subclasses define it."""
@@ -98,14 +100,14 @@ class HookMethods(Attributes):
             gradients = _Gradients(self, self._backward_hooks, self._backward_pre_hooks)
             args = gradients.of_inputs(args)
             output = self.forward(*args, **kwargs)
-            for number, (hook, with_kwargs, _) in list((self._forward_hooks or {}).items()):
+            for number, (hook, with_kwargs, _) in list(self._forward_hooks.items()):
                 done.add(number)
                 given = (args, kwargs) if with_kwargs else (args,)
                 changed = hook(self, *given, output)
                 output = output if changed is None else changed
             return gradients.of_outputs(output)
         except Exception:
-            for number, (hook, with_kwargs, always) in list((self._forward_hooks or {}).items()):
+            for number, (hook, with_kwargs, always) in list(self._forward_hooks.items()):
                 if always and number not in done:
                     with suppress(Exception):  # the first error is the one to see
                         hook(self, *((args, kwargs) if with_kwargs else (args,)), None)

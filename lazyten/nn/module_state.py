@@ -15,7 +15,7 @@ from lazyten.autodiff.hooks import RemovableHandle
 from lazyten.frontend.parts import part_like
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.attributes import Attributes
-from lazyten.nn.module_hooks import HookMethods, Hooks, registered
+from lazyten.nn.module_hooks import NONE, HookMethods, Hooks, registered
 from lazyten.nn.parameter import Parameter
 from lazyten.support.errors import ArgumentError, StateError
 from lazyten.support.grad_mode import no_grad
@@ -35,6 +35,9 @@ class IncompatibleKeys(NamedTuple):
             return "<All keys matched successfully>"
         return (f"IncompatibleKeys(missing_keys={self.missing_keys}, "
                 f"unexpected_keys={self.unexpected_keys})")
+
+
+_IncompatibleKeys = IncompatibleKeys
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +77,10 @@ class StateMethods(HookMethods):
 
     _version: ClassVar[int] = 1
     """Saved beside the state of each module: what its local_metadata says under 'version'."""
-    _state_dict_pre_hooks: Hooks = None
-    _state_dict_hooks: Hooks = None
-    _load_pre_hooks: Hooks = None
-    _load_post_hooks: Hooks = None
+    _state_dict_pre_hooks: Hooks = NONE
+    _state_dict_hooks: Hooks = NONE
+    _load_pre_hooks: Hooks = NONE
+    _load_post_hooks: Hooks = NONE
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Have `hook(module, prefix, keep_vars)` called before this module's state is taken."""

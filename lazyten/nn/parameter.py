@@ -20,12 +20,11 @@ class Parameter(Tensor):
     """A leaf with a copy of `data`'s value, which a Module registers when it is assigned.
 
     requires_grad: whether it collects gradients; without, it is frozen, and still a parameter.
-    What is computed from it is a Tensor. It may have attributes of a user's, as programs mark
-    parameters (`weight.no_decay = True`), which copies lack. Pickling is refused, as of all
-    tensors: see save_safetensors().
+    What is computed from it is a Tensor. Copies lack attributes of a user's. Pickling is refused,
+    as of all tensors: see save_safetensors().
     """
 
-    __slots__ = ("__dict__",)
+    __slots__ = ()
 
     def __new__(cls, data: Any = None, *args: Any, **kwargs: Any) -> Any:
         """A ComplexParameter, where the data is complex."""

@@ -28,6 +28,7 @@ from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from lazyten.pytorch.modules import later as _later
 from lazyten.support.errors import LazytenError
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
     from lazyten.frontend.tensor import Tensor
     from lazyten.onnx.model import Model
 
-__all__ = ["export", "load"]
+__all__ = ["export", "is_in_onnx_export", "load", "register_custom_op_symbolic"]
+__getattr__ = _later("lazyten.onnx")
 
 def load(source: str | os.PathLike[str] | bytes | ModelProto, *,
          device: str | None = None) -> Model:
@@ -74,6 +76,16 @@ def export(function: Callable[..., Any], inputs: Tensor | Sequence[Tensor],
     _needs_onnx()
     from lazyten.onnx.exporting import export as write
     return write(function, inputs, path, input_names, output_names)
+
+
+def is_in_onnx_export() -> bool:
+    """False: `export` writes what a function records, which does as it always does."""
+    return False
+
+
+def register_custom_op_symbolic(symbolic_name: str, symbolic_fn: Callable[..., Any],
+                                opset_version: int) -> None:
+    """Nothing: `export` writes the operations that an operator of the user's is made of."""
 
 
 def _needs_onnx() -> None:

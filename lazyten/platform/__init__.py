@@ -11,4 +11,6 @@ Files, in reading order:
 - overrides.py: `lt.overrides` and `lt.types`: classes that stand for tensors, of which there are
   none, and types of annotations.
 - compiler.py: `lt.compiler`: marks of what is to be compiled, which change nothing.
+- config.py: `lt.__config__`: what lazyten was built with: nothing, as it compiles itself.
+- internals.py: `lt._C`: the few names of PyTorch's own parts that packages ask for.
 """

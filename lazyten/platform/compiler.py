@@ -2,9 +2,14 @@
 function itself, as everything is compiled as it is."""
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 from lazyten.frontend.settings import compile as compile
+from lazyten.pytorch.refusals import class_of_nothing
+
+_REASON = "functions are compiled as they are, and stay functions"
+OptimizedModule = class_of_nothing("OptimizedModule", _REASON)
 
 __all__ = ["allow_in_graph", "assume_constant_result", "compile",
            "cudagraph_mark_step_begin", "disable", "is_compiling", "is_dynamo_compiling",
@@ -17,6 +22,11 @@ def is_compiling() -> bool:
 
 
 is_dynamo_compiling = is_exporting = is_compiling
+
+
+def is_compile_supported(device_type: Any) -> bool:
+    """False: there is nothing that a package would have to have compiled."""
+    return False
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
@@ -32,16 +42,29 @@ def allow_in_graph(fn: Any) -> Any:
 assume_constant_result = allow_in_graph
 
 
-def reset() -> None:
-    """Nothing: `lt.compile` keeps nothing."""
+def reset(*args: Any, **options: Any) -> None:
+    """Nothing: `lt.compile` keeps nothing, and looks at no marks of tensors."""
 
 
-cudagraph_mark_step_begin = reset
+cudagraph_mark_step_begin = mark_dynamic = maybe_mark_dynamic = mark_static = reset
+mark_static_address = mark_unbacked = reset
+config = SimpleNamespace()
+"""What programs set for PyTorch's compiler; nothing reads it."""
 
 
 def list_backends(exclude_tags: Any = ()) -> list[str]:
     """What `lt.compile` may be asked for by backend=; it means nothing."""
     return []
+
+
+class TransformGetItemToIndex:
+    """For `with`, under transforms: indexing by a batched number is an operation as it is."""
+
+    def __enter__(self) -> None:
+        """Nothing."""
+
+    def __exit__(self, *raised: object) -> None:
+        """Nothing."""
 
 
 class set_stance:

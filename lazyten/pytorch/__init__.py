@@ -6,6 +6,7 @@ there. What lazyten has under PyTorch's name and at PyTorch's place is not here.
 Files, in reading order:
 
 - refusals.py: Names of PyTorch that lazyten refuses: using one says why.
+- futures.py: `lt.futures`: results that come later, under PyTorch's names.
 - torchscript.py: TorchScript's names, for programs that have PyTorch compile parts of models.
 - names.py: Why an attribute is not there, by patterns of names.
 - modules.py: PyTorch's modules that have no file here: other names of what is elsewhere, and

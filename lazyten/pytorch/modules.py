@@ -16,8 +16,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-from lazyten.pytorch.names import TYPES, no_attribute, reason
-from lazyten.pytorch.refusals import Refused, class_of_nothing, unchanged
+from lazyten.pytorch.names import ELEMENTS, TYPES, no_attribute, reason
+from lazyten.pytorch.refusals import AbsentType, class_of_nothing, refusal
 from lazyten.support.forking import undivided
 
 
@@ -26,8 +26,16 @@ def _below(package: str, names: str, home: str | None = None) -> dict[str, str]:
 
 
 SAME: dict[str, str] = {
-    "_dynamo": "platform.compiler", "accelerator": "platform.accelerator",
+    "_C": "platform.internals", "__config__": "platform.config",
+    "_custom_ops": "autograd.custom_operators",
+    "_dynamo": "platform.compiler", "_dynamo.utils": "platform.compiler",
+    "_inductor": "platform.compiler",
+    **_below("_dynamo", "eval_frame _trace_wrapped_higher_order_op", "platform.compiler"),
+    "_jit_internal": "pytorch.torchscript", "accelerator": "platform.accelerator",
     "compiler": "platform.compiler", "cpu": "platform.processor",
+    "library": "autograd.custom_operators", "futures": "pytorch.futures",
+    "_subclasses": "platform.internals", "_subclasses.fake_tensor": "platform.internals",
+    "utils.dlpack": "frontend.interop", "utils.hooks": "autodiff.hooks",
     "distributed.fsdp": "nn.parallel.fully_sharded",
     "mps": "platform.no_device", "overrides": "platform.overrides",
     "types": "platform.overrides", "xpu": "platform.no_device",
@@ -64,6 +72,10 @@ _PROCESSES = ("mpiexec starts processes, and ends them all with one; they work t
               "lazyten.distributed's collectives (docs/distributed.md)")
 _COLLECTIVES = ("lazyten.distributed.functional has collectives that give tensors, with gradients "
                 "(docs/distributed.md)")
+_SYMBOLIC = ("lazyten.onnx.export writes the operations that a function is made of, so no "
+             "function of a user's has to")
+_PIPES = ("make data sets of lazyten.utils.data.Dataset or IterableDataset, and load them by "
+          "DataLoader")
 _NATIVE = "lazyten compiles its kernels itself; write the function in Python, of its operations"
 REFUSED: dict[str, str] = {
     "ao": _INTEGERS, "ao.quantization": _INTEGERS,
@@ -74,7 +86,14 @@ REFUSED: dict[str, str] = {
     "utils.benchmark": "time with time.perf_counter() around lazyten.realize(x), which waits for "
                        "what x needs",
     "distributed.algorithms": _PROCESSES, "distributed.elastic": _PROCESSES,
-    "distributed.rpc": _PROCESSES,
+    "distributed.rpc": _PROCESSES, "_C._distributed_rpc": _PROCESSES,
+    **dict.fromkeys(("onnx.symbolic_helper", *(f"onnx.symbolic_opset{n}" for n in range(7, 21))),
+                    _SYMBOLIC),
+    "_higher_order_ops": "Python's own loops and if do it, and steps of a loop that are alike are "
+                         "one compiled step",
+    "_tensor_str": "a tensor prints itself; lazyten.set_printoptions says how",
+    "utils.data.datapipes": _PIPES, "utils.data.graph": _PIPES,
+    "nn.parallel.scatter_gather": _PROCESSES,
     **dict.fromkeys(("distributed.nn", "distributed.nn.functional"), _COLLECTIVES),
     "export": _GRAPHS, "fx": _GRAPHS,
     "nested": "sequences of different lengths are padded: nn.utils.rnn.pad_sequence and "
@@ -82,14 +101,12 @@ REFUSED: dict[str, str] = {
     "nn.attention.flex_attention": "give functional.scaled_dot_product_attention a mask or a "
                                    "bias; what makes it fuses with the rest",
     "package": "save weights with lazyten.save(model.state_dict(), path), and keep the program",
-    "sparse": _SPARSE, "library": _NATIVE, "utils.cpp_extension": _NATIVE,
+    "sparse": _SPARSE, "utils.cpp_extension": _NATIVE,
     "utils.mobile_optimizer": _GRAPHS,
     "utils.model_zoo": "lazyten downloads nothing; fetch the weights yourself, and read them with "
                        "lazyten.load_safetensors(path)",
 }
 """A module that is refused, by its name below `lazyten`, and why, with what to use instead."""
-MARKS = frozenset({"fx.wrap"})
-"""Names in refused modules that only mark functions where programs define them."""
 METHODS: dict[str, str] = {
     **dict.fromkeys(("det", "matrix_exp", "slogdet"), "linalg"), "logdet": "linalg.solving",
     **dict.fromkeys(("cholesky_inverse", "cholesky_solve"), "linalg.triangles"),
@@ -101,8 +118,13 @@ METHODS: dict[str, str] = {
 """Methods of tensors that are functions of modules above, which are loaded when one is wanted."""
 ABOVE: dict[str, str] = {
     f"nn.{module}.SyncBatchNorm": "nn.parallel.sync_batch_norm"
-    for module in ("modules", "modules.batchnorm")}
+    for module in ("modules", "modules.batchnorm")} | {
+    "nn._IncompatibleKeys": "nn.module_state"} | {
+    f"utils.data.{name}": "utils.data.datapipes"
+    for name in ("IterDataPipe", "MapDataPipe", "DFIterDataPipe", "functional_datapipe")}
 """Names of modules that stand above those which PyTorch has them in, loaded when asked for."""
+WHOLE = {"lazyten.nn.modules": "nn"}
+"""A package, and one above whose names it has, too."""
 CALLED: dict[str, str] = {"export": "ahead.exporting"}
 """Those whose name is that of a function of lazyten's, too, and the module that has it."""
 
@@ -119,7 +141,9 @@ class OtherName(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name != "__all__":
             raise AttributeError(name)
-        return getattr(import_module(self._home), name)
+        below = f"{self.__name__}.{name}"
+        return import_module(below) if is_module(below) else \
+            getattr(import_module(self._home), name)
 
     def __dir__(self) -> list[str]:
         return dir(import_module(self._home))
@@ -138,7 +162,7 @@ class RefusedModule(ModuleType):
         if name.startswith("__"):
             raise AttributeError(name)
         whole = f"{self.__name__.partition('.')[2]}.{name}"
-        return unchanged if whole in MARKS else Refused(whole, self._reason)
+        return refusal(whole, self._reason)
 
 
 class CalledModule(RefusedModule):
@@ -177,9 +201,9 @@ class _Finder(MetaPathFinder, Loader):
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         name = spec.name.removeprefix("lazyten.")
-        if name in REFUSED:
-            kind = CalledModule if name in CALLED else RefusedModule
-            return kind(spec.name, REFUSED[name])
+        reason = _refusal(name)
+        if reason is not None:
+            return (CalledModule if name in CALLED else RefusedModule)(spec.name, reason)
         return OtherName(spec.name, f"lazyten.{SAME[name]}".rstrip("."))
 
     def exec_module(self, module: ModuleType) -> None:
@@ -189,7 +213,16 @@ class _Finder(MetaPathFinder, Loader):
 def is_module(name: str) -> bool:
     """Whether a name such as 'lazyten.fx' is that of a module which is made here."""
     below = name.removeprefix("lazyten.")
-    return below != name and (below in SAME or below in REFUSED)
+    return below != name and (below in SAME or _refusal(below) is not None)
+
+
+def _refusal(name: str) -> str | None:
+    """Why a module is refused, or one that it is below."""
+    while name and name not in SAME:
+        if name in REFUSED:
+            return REFUSED[name]
+        name = name.rpartition(".")[0]
+    return None
 
 
 def later(package: str, *below: str) -> Callable[[str], Any]:
@@ -201,18 +234,31 @@ def later(package: str, *below: str) -> Callable[[str], Any]:
         whole = f"{package}.{name}"
         if is_module(whole) or name in below:
             return import_module(whole)
-        home = ABOVE.get(whole.removeprefix("lazyten."))
-        if home is not None:
+        home = ABOVE.get(whole.removeprefix("lazyten.")) or WHOLE.get(package)
+        if home is not None and not name.startswith("__"):
             return getattr(import_module(f"lazyten.{home}"), name)
         if package == "lazyten" and name in TYPES:
             return _class_of_nothing(name)
+        if package == "lazyten" and name in ELEMENTS:
+            return _absent_type(name)
         raise no_attribute(package, name)
     return found
 
 
 @cache
+def _absent_type(name: str) -> AbsentType:
+    return AbsentType(name)
+
+
+@cache
 def _class_of_nothing(name: str) -> type:
     return class_of_nothing(name, str(reason(name)))
+
+
+def function_named(name: str) -> Callable[..., Any] | None:
+    """What `lazyten` or `lazyten.nn.functional` have under a name, if they have it."""
+    homes = map(import_module, ("lazyten", "lazyten.nn.functional"))
+    return next((getattr(home, name) for home in homes if hasattr(home, name)), None)
 
 
 def install() -> None:

@@ -41,6 +41,7 @@ REASONS: tuple[tuple[str, str], ...] = (
     (r"(fake_)?quantize\w*|q(u?int)?\d+(x\d)?|quint\w+|q_\w+|dequantize|\w*_q?params\w*|int_repr"
      r"|quantized_\w+|per_(tensor|channel)_\w+|qscheme|empty_quantized|fbgemm_\w+|fused_moving_\w+"
      r"|u?int[1-7]|bits?(\d\w*)?|float[48]_e\w+", _INTEGERS),
+    (r"PyTorchFile\w+", "files are safetensors; lazyten.load and lazyten.save read and write them"),
     (r"\w*Storage(Base)?|storage(_type)?|set_", _STORAGES),
     (r"(cudnn|miopen|mkldnn|native|slow|legacy)_\w+", _LIBRARY),
     (r"batch_norm\w*|instance_norm|embedding(_bag|_renorm_)?|ctc_loss|kl_div|triplet_margin_loss"
@@ -53,7 +54,6 @@ REASONS: tuple[tuple[str, str], ...] = (
      _SCRIPT),
     (r"share_memory_|is_shared", "tensors are not shared between processes; send x.numpy()"),
     (r"Stream|Event", "launches on other streams are not to be had; lazyten orders its own"),
-    (r"as_subclass", "write a subclass that holds a tensor; operations give plain tensors"),
     (r"to_mkldnn", "lazyten lays tensors out for each kernel itself"),
     (r"map_|map2_|apply_", "a function of Python for each number is not compiled; write it with "
                            "operations on whole tensors, or use NumPy on x.numpy()"),
@@ -75,7 +75,7 @@ def no_attribute(owner: str, name: str) -> AttributeError:
 
 
 TENSOR_METHODS = (
-    "apply_", "as_subclass", "ccol_indices", "chalf",
+    "apply_", "ccol_indices", "chalf",
     "coalesce", "col_indices", "crow_indices", "dense_dim",
     "dequantize", "eig", "imag", "indices", "int_repr", "is_coalesced",
     "is_shared", "lstsq", "map2_", "map_",
@@ -89,9 +89,15 @@ TENSOR_METHODS = (
 """Methods of PyTorch's tensors that lazyten's lack for a reason."""
 
 
-TYPES = ("ScriptFunction", "ScriptModule", "ScriptObject", "SymBool", "SymFloat", "SymInt",
-         "TensorType")
+TYPES = ("Event", "PyTorchFileReader", "PyTorchFileWriter", "ScriptFunction", "ScriptModule",
+         "ScriptObject", "Stream", "SymBool", "SymFloat", "SymInt", "TensorType", "TypedStorage",
+         "UntypedStorage")
 """Classes that packages import, name in annotations and compare with, of which there is nothing."""
+
+
+ELEMENTS = ("complex32", "float4_e2m1fn_x2", "float8_e4m3fnuz", "float8_e5m2fnuz",
+            "float8_e8m0fnu")
+"""Element types that packages compare with, and that no tensor has."""
 
 
 class Absent:

@@ -4,11 +4,13 @@ They are there to be imported, as programs import at their top what they may nev
 """
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from collections.abc import Callable
+from typing import Any, NamedTuple, NoReturn
 
 
 class Refused:
-    """A class or function that is not there; NotImplementedError when it is called or looked into.
+    """A class or function that is not there; NotImplementedError when it is called, or asked
+    whether it is true. What is below it is refused as it is.
 
     name: PyTorch's, without `torch.`; reason: why it is not there, and what to use instead.
     """
@@ -19,12 +21,32 @@ class Refused:
     def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise NotImplementedError(f"{self._name}: {self.__doc__}")
 
-    __call__ = __mro_entries__ = _refuse
+    __call__ = _refuse
 
-    def __getattr__(self, name: str) -> NoReturn:
+    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type]:
+        """Classes may be made from it, of which there are no instances."""
+        return (class_of_nothing(self.__name__, str(self.__doc__)),)
+
+    def __instancecheck__(self, instance: object) -> bool:
+        """False: there is nothing of it."""
+        return False
+
+    def __or__(self, other: Any) -> Any:
+        """A type of annotations, which name it with others."""
+        return Any
+
+    __ror__ = __or__
+
+    def __getitem__(self, parts: Any) -> Refused:
+        """Itself, as annotations name it with parameters."""
+        return self
+
+    __bool__ = _refuse
+
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # Python asks for these itself
             raise AttributeError(f"{self._name} has no {name}")
-        self._refuse()
+        return refusal(f"{self._name}.{name}", str(self.__doc__))
 
     def __repr__(self) -> str:
         return f"<refused: {self._name}>"
@@ -48,9 +70,44 @@ def class_of_nothing(name: str, reason: str) -> type:
     return _Nothings(name, (), {"__doc__": reason, "why": reason, "__module__": "lazyten"})
 
 
+class AbsentType:
+    """An element type of PyTorch's that no tensor has here, for programs that compare with it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"lazyten.{self.name}"
+
+
+class UnpackedDualTensor(NamedTuple):
+    """A tensor, and the tangent that it carries within PyTorch's forward mode: None."""
+
+    primal: Any
+    tangent: None = None
+
+
 def unchanged(given: Any) -> Any:
     """What is given: a decorator that marks a function for what lazyten does without marks."""
     return given
+
+
+def marking(*given: Any, **options: Any) -> Callable[[Any], Any]:
+    """A decorator that marks a function, as `unchanged`, once it is given how."""
+    return unchanged
+
+
+MARKS: dict[str, Callable[..., Any]] = {
+    "autograd.forward_ad.unpack_dual": UnpackedDualTensor, "fx.wrap": unchanged,
+    "distributed.rpc.api._require_initialized": unchanged,
+    "onnx.symbolic_helper.parse_args": marking, "utils.data.datapipes.functional_datapipe": marking}
+"""Names beside others that are refused: what marks functions where programs define them, and what
+says truly that nothing of it is under way."""
+
+
+def refusal(name: str, reason: str) -> Any:
+    """What stands for a name that is refused."""
+    return MARKS.get(name) or Refused(name, reason)
 
 
 def refused(module: str, reason: str, *names: str) -> dict[str, Refused]:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any, NamedTuple, TypeVar
 
+from lazyten.pytorch import futures
 from lazyten.pytorch.refusals import Refused, refused
 
 T = TypeVar("T")
@@ -28,27 +29,6 @@ class Attribute(NamedTuple):
 
     value: Any
     type: Any
-
-
-class Done:
-    """What `fork` gives: a call that has been made."""
-
-    def __init__(self, result: Any) -> None:
-        self._result = result
-
-    def wait(self) -> Any:
-        """What the function gave."""
-        return self._result
-
-    value = wait
-
-    def done(self) -> bool:
-        """True."""
-        return True
-
-    def then(self, callback: Callable[[Done], Any]) -> Done:
-        """What a function of this gives."""
-        return Done(callback(self))
 
 
 class _NoInstances(type):
@@ -71,6 +51,9 @@ class TracerWarning(Warning):
 def _mark(function: Any = None, *args: Any, **options: Any) -> Any:
     """The function itself, or a decorator that gives it."""
     return (lambda given: given) if function is None or isinstance(function, bool) else function
+
+
+_copy_to_script_wrapper = _overload = _overload_method = export = ignore = unused = _mark
 
 
 def _nothing(*args: Any) -> None:
@@ -98,14 +81,21 @@ def _is(value: Any, kind: Any) -> bool:
     return all(_is(v, inside[0]) for v in value)
 
 
+class _Annotations:
+    """PyTorch's module of this name: what typing has, and lists that may be given as one number."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(typing, "List" if name.startswith("BroadcastingList") else name)
+
+
 class TorchScript:
     """The names of `torch.jit`, for `lt.jit` to have them, too."""
 
-    Attribute, Error, Final, Future = Attribute, Error, typing.Final, Done
+    Attribute, Error, Final, Future = Attribute, Error, typing.Final, futures.Future
     ScriptFunction = RecursiveScriptModule = TopLevelTracedModule = TracedModule = Compiled
     TracerWarning = ScriptWarning = TracerWarning
     TracingCheckError = Error
-    annotations = typing  # PyTorch's module of this name hands on what typing has
+    annotations = _Annotations()
 
     @staticmethod
     def script(obj: T, *args: Any, **options: Any) -> T:
@@ -115,7 +105,8 @@ class TorchScript:
 
     trace = trace_module = freeze = optimize_for_inference = interface = script
     script_method = script_if_tracing = script
-    ignore = export = unused = staticmethod(_mark)
+    _script_if_tracing = script
+    _overload = _overload_method = ignore = export = unused = staticmethod(_mark)
     strict_fusion = fuser = optimized_execution = staticmethod(_block)
     enable_onednn_fusion = set_fusion_strategy = staticmethod(_nothing)
     isinstance = staticmethod(_is)
@@ -126,12 +117,14 @@ class TorchScript:
         return the_value
 
     @staticmethod
-    def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Done:
+    def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> futures.Future[Any]:
         """func(*args, **kwargs), which is called at once."""
-        return Done(func(*args, **kwargs))
+        future: futures.Future[Any] = futures.Future()
+        future.set_result(func(*args, **kwargs))
+        return future
 
     @staticmethod
-    def wait(future: Done) -> Any:
+    def wait(future: futures.Future[Any]) -> Any:
         """What `fork` called gave."""
         return future.wait()
 

@@ -10,19 +10,26 @@ from lazyten.support.errors import DeviceError
 from lazyten.support.variables import EnvVar
 
 _DEVICE = EnvVar("DEVICE")
+_ELSEWHERE = frozenset(("hip", "hpu", "ipu", "lazy", "meta", "mps", "mtia", "npu", "vulkan", "xla",
+                        "xpu"))
+"""Kinds of devices that PyTorch has and lazyten does not: programs compare with their names."""
 
 
 class Device(str):
     """The name of a device, such as 'cpu' or 'cuda:1': a string, with its parts as attributes.
 
     Device('cuda:1') is Device('cuda', 1); Device('CPU') and Device('cpu:0') are 'cpu'. Within
-    `with Device(..):` new tensors live there. DeviceError for names of no runtime.
+    `with Device(..):` new tensors live there. DeviceError for names of no runtime, where a tensor
+    is to live there if PyTorch has such devices, such as 'meta' and 'mps', or at once if not.
     """
 
     __slots__ = ()
 
     def __new__(cls, type: str, index: int | None = None) -> Device:
-        return canonical(type if index is None else f"{type}:{index}")
+        name = type if index is None else f"{type}:{index}"
+        if isinstance(name, str) and name.partition(":")[0] in _ELSEWHERE:
+            return str.__new__(cls, name)
+        return canonical(name)
 
     @property
     def type(self) -> str:
@@ -43,6 +50,7 @@ class Device(str):
         return (str(self),)
 
     def __enter__(self) -> Device:
+        canonical(self)
         _chosen.before.append(_chosen.device)
         _chosen.device = self
         return self

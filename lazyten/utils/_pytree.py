@@ -6,7 +6,7 @@ same containers of other leaves. None is a leaf.
 """
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict, deque
+from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -20,8 +20,8 @@ IsLeaf = Callable[[Any], bool] | None
 class Container(NamedTuple):
     """How a class is taken apart, into values and what else there is to it, and put together."""
 
-    flatten: Callable[[Any], tuple[list[Any], Any]]
-    unflatten: Callable[[Iterable[Any], Any], Any]
+    flatten_fn: Callable[[Any], tuple[list[Any], Any]]
+    unflatten_fn: Callable[[Iterable[Any], Any], Any]
 
 
 def _of_names(kind: Any) -> Container:
@@ -40,7 +40,8 @@ SUPPORTED_NODES: dict[type, Container] = {
         lambda values, c: defaultdict(c[0], zip(c[1], values, strict=True))),
 }
 """Containers by their class; programs register others."""
-_NAMED = Container(lambda x: (list(x), type(x)), lambda values, kind: kind(*values))
+_NAMED = SUPPORTED_NODES[namedtuple] = Container(  # type: ignore[index]  # as PyTorch has it
+    lambda x: (list(x), type(x)), lambda values, kind: kind(*values))
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def _built(spec: TreeSpec, leaves: Iterator[Any]) -> Any:
     if spec.type is None:
         return next(leaves)
     values = [_built(child, leaves) for child in spec.children_specs]
-    return SUPPORTED_NODES.get(spec.type, _NAMED).unflatten(values, spec.context)
+    return SUPPORTED_NODES.get(spec.type, _NAMED).unflatten_fn(values, spec.context)
 
 
 def register_pytree_node(cls: type, flatten_fn: Callable[[Any], tuple[Any, Any]],
@@ -103,9 +104,24 @@ _register_pytree_node = register_pytree_node
 
 
 def _container(tree: Any) -> Container | None:
-    known = SUPPORTED_NODES.get(type(tree))
-    return _NAMED if known is None and isinstance(tree, tuple) and hasattr(tree, "_fields") \
-        else known
+    return SUPPORTED_NODES.get(_get_node_type(tree))
+
+
+def _dict_flatten(d: dict[Any, Any]) -> tuple[list[Any], list[Any]]:
+    """The values of a dict, and its keys."""
+    return list(d.values()), list(d)
+
+
+def _dict_unflatten(values: Iterable[Any], context: Iterable[Any]) -> dict[Any, Any]:
+    """The dict of these values and keys."""
+    return dict(zip(context, values, strict=True))
+
+
+def _get_node_type(tree: Any) -> Any:
+    """What SUPPORTED_NODES has a container by: its class, `namedtuple` for all those."""
+    kind = type(tree)
+    is_named = kind not in SUPPORTED_NODES and issubclass(kind, tuple) and hasattr(kind, "_fields")
+    return namedtuple if is_named else kind
 
 
 def tree_is_leaf(tree: PyTree, is_leaf: IsLeaf = None) -> bool:
@@ -124,7 +140,7 @@ def _taken_apart(tree: Any, leaves: list[Any], is_leaf: IsLeaf) -> TreeSpec:
     if container is None:
         leaves.append(tree)
         return TreeSpec()
-    values, context = container.flatten(tree)
+    values, context = container.flatten_fn(tree)
     return TreeSpec(type(tree), context, [_taken_apart(v, leaves, is_leaf) for v in values])
 
 
@@ -161,7 +177,7 @@ def _leaves_as(spec: TreeSpec, tree: Any) -> list[Any]:
     if spec.type is None:
         return [tree]
     container = _container(tree)
-    values, context = ([], None) if container is None else container.flatten(tree)
+    values, context = ([], None) if container is None else container.flatten_fn(tree)
     alike = set(context or ()) == set(spec.context) if type(tree) is spec.type is dict \
         else context == spec.context
     if type(tree) is not spec.type or len(values) != spec.num_children or not alike:
@@ -226,7 +242,7 @@ def _broadcast_to_and_flatten(tree: PyTree, treespec: TreeSpec,
     container = None if is_leaf is not None and is_leaf(tree) else _container(tree)
     if container is None:
         return [tree] * treespec.num_leaves
-    values, context = container.flatten(tree)
+    values, context = container.flatten_fn(tree)
     if type(tree) is not treespec.type or context != treespec.context or \
             len(values) != treespec.num_children:
         return None
@@ -234,3 +250,14 @@ def _broadcast_to_and_flatten(tree: PyTree, treespec: TreeSpec,
              for value, child in zip(values, treespec.children_specs, strict=True)]
     return None if any(part is None for part in parts) else \
         [leaf for part in parts for leaf in part or ()]
+
+
+class MappingKey(NamedTuple):
+    """A step of a path in a tree: to the value of a dict's key."""
+
+    key: Any
+
+
+def _dict_flatten_with_keys(d: dict[Any, Any]) -> tuple[list[tuple[MappingKey, Any]], list[Any]]:
+    """The pairs of a dict, its keys as paths have them, and its keys."""
+    return [(MappingKey(key), value) for key, value in d.items()], list(d)

@@ -28,6 +28,7 @@ OWN = ["Tensor.bitcast", "Tensor.describe", "Tensor.gelu", "Tensor.pad", "Tensor
 """What PyTorch does not have, or not under this name."""
 
 BY_CHANCE = named("lt", """bernoulli binomial multinomial normal poisson rand randint randn
+    _sample_dirichlet _standard_gamma
     rand_like randint_like randn_like randperm pca_lowrank svd_lowrank
     alpha_dropout alpha_dropout_ dropout dropout_ feature_alpha_dropout feature_alpha_dropout_
     feature_dropout feature_dropout_""") | named("F", """

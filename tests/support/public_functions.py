@@ -56,7 +56,7 @@ OUTSIDE = named("lt", """
     nonzero_static segment_reduce
 
     complex imag istft polar stft view_as_complex view_as_real""") | named("Tensor", """
-    backward data_ptr register_hook register_post_accumulate_grad_hook retain_grad""")
+    as_subclass backward data_ptr register_hook register_post_accumulate_grad_hook retain_grad""")
 """What is no function of tensors: it makes them of other things, or has to do with the process, a
 graph or an address; and what takes its arguments by name alone, or
 complex numbers."""

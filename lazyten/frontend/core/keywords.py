@@ -29,6 +29,9 @@ class Layout:
 
 
 strided = Layout("strided")
+sparse_coo, sparse_csr, sparse_csc = map(Layout, ("sparse_coo", "sparse_csr", "sparse_csc"))
+sparse_bsr, sparse_bsc, jagged = map(Layout, ("sparse_bsr", "sparse_bsc", "jagged"))
+"""Layouts of PyTorch's that no tensor has here, for programs that compare with them."""
 
 
 def numbers_among(*names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -107,7 +110,8 @@ def making(function: Callable[P, R]) -> Callable[P, R]:
                                ("memory_format", MemoryFormat)):
                 if name in kwargs and name not in known:
                     given = kwargs.pop(name)
-                    if given is not None and not isinstance(given, kind):
+                    if given is not None and not isinstance(given, kind) \
+                            or isinstance(given, Layout) and given is not strided:
                         raise ArgumentError(f"{function.__name__}: {name}={given!r:.60} is not "
                                             f"one that lazyten has")
         try:

@@ -18,7 +18,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.storage import tracing
-from lazyten.storage.placement import default_device, placed
+from lazyten.storage.placement import Device, default_device, placed
 from lazyten.support.errors import ArgumentError, DTypeError
 
 P = ParamSpec("P")
@@ -63,7 +63,7 @@ def _set(device: str, enabled: bool, dtype: DType) -> None:
 
 def is_autocast_enabled(device_type: str | None = None) -> bool:
     """Whether operations on tensors of a device (the default one) are cast, in this thread."""
-    device = placed(device_type)
+    device = placed(None) if device_type is None else Device(device_type)
     return any(device == name for name, _ in _mode.types)
 
 

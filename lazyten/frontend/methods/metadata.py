@@ -265,6 +265,11 @@ class MetadataMethods(TensorCore[Tensor]):
         raise ArgumentError("pickle of a tensor: loading a pickle runs whatever code is in it; "
                             "use save_safetensors() and load_safetensors(), or numpy()")
 
+    @property
+    def _version(self) -> int:
+        """How many writes there have been to what this tensor's values live in."""
+        return self._storage.version
+
     # ---- other libraries -------------------------------------------------------------------------
 
     def __dlpack_device__(self) -> tuple[int, int]:

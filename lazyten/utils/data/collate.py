@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any
 
@@ -14,6 +15,8 @@ from lazyten.support.errors import DTypeError, ShapeError
 
 Rule = Callable[..., Any]
 Rules = dict[Any, Rule]
+np_str_obj_array_pattern = re.compile(r"[SaUO]")
+"""What the names of NumPy's types of text and objects have in them, for programs that look."""
 _TEXT = "SUO"  # kinds of arrays of strings and objects
 
 

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
+from lazyten.pytorch.refusals import class_of_nothing
 from lazyten.random import Generator
 from lazyten.support.errors import ArgumentError, DTypeError
 from lazyten.utils.data.collate import default_collate, default_convert
@@ -180,6 +181,11 @@ class _Iterator:
                           f"IterableDataset, and there are more batches; with workers each must "
                           f"give its own part (get_worker_info)", UserWarning, stacklevel=2)
         return made
+
+
+_BaseDataLoaderIter = _Iterator
+_SingleProcessDataLoaderIter = _MultiProcessingDataLoaderIter = class_of_nothing(
+    "_MultiProcessingDataLoaderIter", "one class iterates, with workers and without")
 
 
 def _check_workers(workers: Any, timeout: Any, prefetch: Any, persistent: bool,

@@ -1,0 +1,86 @@
+"""`lt._C`: the few names of PyTorch's own parts that packages ask for."""
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Any
+
+from lazyten.frontend.tensor import Tensor
+from lazyten.ir.dtype import as_dtype
+from lazyten.nn.module import where_to
+from lazyten.pytorch.refusals import Refused, class_of_nothing
+from lazyten.random import Generator as Generator
+from lazyten.storage import levels
+from lazyten.storage.placement import Device
+from lazyten.support.errors import LinAlgError
+
+DisableTorchFunctionSubclass = DisableTorchFunction = nullcontext
+"""For `with`: no class takes functions over, so nothing has to keep them from it."""
+FakeTensor = class_of_nothing(
+    "FakeTensor", "tensors without values are not there; lazyten computes none that nobody reads")
+_nvtx = Refused("_C._nvtx", "there are no marks for NVIDIA's tools; see lazyten.profile()")
+_TensorMeta = type(Tensor)
+_LinAlgError = LinAlgError
+
+
+def _get_tracing_state() -> None:
+    """None: nothing is traced by TorchScript."""
+
+
+def _log_api_usage_once(event: str) -> None:
+    """Nothing: what programs use is not reported to anybody."""
+
+
+def _are_functorch_transforms_active() -> bool:
+    """Whether a transform of lt.func is under way."""
+    return bool(levels.under_way())
+
+
+def _disabled_torch_function_impl(function: Any, types: Any, args: Any = (),
+                                  kwargs: Any = None) -> Any:
+    """The function's result: what a class gives as `__torch_function__` to be left alone."""
+    return function(*args, **(kwargs or {}))
+
+
+def is_fake(x: object) -> bool:
+    """False: all tensors have values."""
+    return False
+
+
+class _nn:
+    """Functions below modules."""
+
+    @staticmethod
+    def _parse_to(*args: Any, device: Any = None, dtype: Any = None,
+                  non_blocking: bool = False, memory_format: Any = None
+                  ) -> tuple[Any, Any, bool, Any]:
+        """The arguments of a module's `to`: device, dtype, non_blocking, memory_format."""
+        where, kind = where_to(args, device, dtype)
+        return (None if where is None else Device(where), None if kind is None else as_dtype(kind),
+                non_blocking, memory_format)
+
+
+class _Keys:
+    """PyTorch's names for what it chooses a function by, all the same here."""
+
+    def __getattr__(self, name: str) -> str:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return name
+
+
+DispatchKey = _Keys()
+
+
+class DispatchKeySet(frozenset[str]):
+    """A set of such names."""
+
+    def __new__(cls, *keys: str) -> DispatchKeySet:
+        """The set of these names."""
+        return super().__new__(cls, keys)
+
+    def __or__(self, other: Any) -> DispatchKeySet:
+        return DispatchKeySet(*self, *other)
+
+
+class _ExcludeDispatchKeyGuard(nullcontext[None]):
+    """For `with`: a function is not chosen by keys, so none has to be left out."""

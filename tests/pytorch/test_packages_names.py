@@ -1,0 +1,138 @@
+"""Names that packages for PyTorch ask for, and what they may do with what is refused."""
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lazyten as lt
+from lazyten.pytorch.names import ELEMENTS
+
+
+def test_what_is_refused_may_be_named_in_classes_and_annotations() -> None:
+    fx: Any = lt.fx
+
+    class Walker(fx.Interpreter):  # type: ignore[misc]
+        """A class of a package's, of a class that is not there."""
+
+    def function(x: fx.Node | None, y: list[fx.Proxy[int]]) -> None:
+        """Annotated."""
+    assert eval("int | fx.Node"), function
+    assert not isinstance(3, fx.Proxy) and not isinstance(Walker, fx.Proxy)
+    for call in (Walker, fx.Tracer, fx.some.thing.below, lambda: bool(fx.enabled)):
+        with pytest.raises(NotImplementedError, match="lazyten records operations itself"):
+            call()
+
+
+def test_modules_below_refused_ones_can_be_imported() -> None:
+    from lazyten.fx.experimental import proxy_tensor  # type: ignore[import-not-found]
+    from lazyten.onnx import symbolic_opset11
+    from lazyten.onnx.symbolic_helper import parse_args  # type: ignore[import-not-found]
+    assert parse_args("v", "f")(len) is len and lt.fx.wrap(len) is len  # type: ignore[attr-defined]
+    for refused in (proxy_tensor.make_fx, symbolic_opset11.squeeze):
+        with pytest.raises(NotImplementedError):
+            refused()
+
+
+def test_nothing_is_under_way_of_what_is_refused() -> None:
+    from lazyten.autograd.forward_ad import unpack_dual  # type: ignore[import-not-found]
+    x = lt.ones(2)
+    assert unpack_dual(x).primal is x and unpack_dual(x).tangent is None
+    assert not lt.profiler.kineto_available() and not lt.onnx.is_in_onnx_export()
+    assert not lt._C._are_functorch_transforms_active() and lt._C._get_tracing_state() is None  # type: ignore[attr-defined]
+    assert not lt._subclasses.fake_tensor.is_fake(x)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", ELEMENTS)
+def test_an_element_type_that_no_tensor_has(name: str) -> None:
+    kind = getattr(lt, name)
+    assert kind is getattr(lt, name) and kind is not lt.float32 and repr(kind) == f"lazyten.{name}"
+    with pytest.raises(lt.DTypeError, match=name):
+        lt.zeros(2, dtype=kind)
+
+
+def test_layouts_of_sparse_tensors_compare_and_make_nothing() -> None:
+    assert lt.ones(2).layout is not lt.sparse_coo and lt.ones(2, layout=lt.strided).sum() == 2
+    with pytest.raises(lt.ArgumentError, match=r"layout=lazyten.sparse_csr is not one"):
+        lt.ones(2, layout=lt.sparse_csr)
+
+
+@pytest.mark.parametrize("name", ["meta", "mps", "xpu:1"])
+def test_a_device_of_pytorchs_is_a_name_until_a_tensor_is_to_live_there(name: str) -> None:
+    device = lt.device(name)
+    assert device.type == name.partition(":")[0] != lt.ones(1).device.type
+    assert not lt.is_autocast_enabled(name)
+    for use in (lambda: lt.ones(2, device=device), lambda: lt.ones(2).to(device),
+                lambda: lt.set_default_device(device), device.__enter__):
+        with pytest.raises(lt.DeviceError, match=f"there is no device '{name}'"):
+            use()
+    assert lt.ones(1).device == lt.get_default_device()
+
+
+def test_futures() -> None:
+    from lazyten.futures import Future, collect_all, wait_all  # type: ignore[import-not-found]
+    first, second = Future(), Future()
+    both, seen = collect_all([first, second]), list[Any]()
+    after = first.then(lambda f: f.value() + 1)
+    failing = first.then(lambda f: f.value() + "")
+    second.add_done_callback(lambda f: seen.append(f.wait()))
+    assert not first.done() and not both.done() and lt.Future is Future
+    first.set_result(1)
+    second.set_result(2)
+    assert after.wait() == 2 and wait_all(both.wait()) == [1, 2] == wait_all([first, second])
+    assert seen == [2] and collect_all([]).wait() == []
+    with pytest.raises(TypeError):
+        failing.wait()
+    assert lt.jit.fork(max, 3, 4).wait() == 4  # type: ignore[attr-defined]
+
+
+def test_capsules_and_files() -> None:
+    from lazyten.serialization import (  # type: ignore[import-not-found]
+        add_safe_globals,
+        safe_globals,
+    )
+    from lazyten.utils.dlpack import from_dlpack, to_dlpack  # type: ignore[import-not-found]
+    x = lt.arange(3.0)
+    with pytest.warns(UserWarning, match="read-only"):  # as NumPy takes a capsule without a version
+        y = from_dlpack(to_dlpack(x))
+    assert y.data_ptr() == x.data_ptr() and y.tolist() == [0.0, 1.0, 2.0]
+    add_safe_globals([np.ndarray])
+    with safe_globals([np.ndarray]):
+        assert "threads" in lt.__config__.parallel_info()
+
+
+def test_tables_of_hooks_are_there_before_any_hook() -> None:
+    module = lt.nn.Linear(2, 2)
+    for table in ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_state_dict_hooks"):
+        assert len(getattr(module, table)) == 0
+    module.register_forward_hook(lambda *_: None)
+    assert len(module._forward_hooks) == 1 and len(lt.nn.Linear(2, 2)._forward_hooks) == 0
+    assert lt._C._nn._parse_to("cpu", lt.float64) == ("cpu", lt.float64, False, None)  # type: ignore[attr-defined]
+    assert lt.nn.modules.ModuleList is lt.nn.ModuleList
+
+
+def test_a_package_sees_pytorchs_modules_from_within(tmp_path: Path) -> None:
+    """What packages do when they are imported: look into vars(), probe for names, subclass."""
+    package = tmp_path / "site-packages"
+    package.mkdir()
+    (package / "other.py").write_text(
+        "import torch\nfrom torch import distributions, nn\n"
+        "assert vars(distributions)['Normal'] is distributions.Normal\n"
+        "assert torch.torch.Tensor is torch.Tensor\n"
+        "assert vars(nn)['Linear'] is nn.Linear and 'Parameter' in vars(nn)\n"
+        "assert not hasattr(torch, 'no_such_function')\n"
+        "def double(x: torch.LongTensor | None): return x * 2\n")
+    script = tmp_path / "script.py"
+    script.write_text(f"import sys; sys.path.append({str(package)!r})\n"
+                      "import torch, other\nprint(other.double(torch.arange(3)).tolist())")
+    done = subprocess.run([sys.executable, "-m", "lazyten", "run", str(script)],
+                          capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("[0, 2, 4]\n", "")
+    script.write_text(script.read_text() + "\ntorch.no_other_function")
+    done = subprocess.run([sys.executable, "-m", "lazyten", "run", str(script)],
+                          capture_output=True, text=True)
+    assert "  torch.no_such_function  (in a package, other.py:6)" in done.stderr
