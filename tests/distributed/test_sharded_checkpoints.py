@@ -156,6 +156,12 @@ def _cut_file(folder: Path) -> None:
     path.write_bytes(path.read_bytes()[:-4])
 
 
+def _altered_file(folder: Path) -> None:
+    path = folder / "0-0.safetensors"
+    content = path.read_bytes()
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+
+
 def _cut_index(folder: Path) -> None:
     path = folder / "index.json"
     path.write_text(path.read_text()[:-9])
@@ -178,6 +184,7 @@ def _weight(index: Any) -> Any:
     (_no_index, FileNotFoundError, "index.json"),
     (_no_file, FileNotFoundError, "0-0.safetensors"),
     (_cut_file, lt.ArgumentError, "0-0.safetensors is not a whole safetensors file"),
+    (_altered_file, lt.ArgumentError, "0-0.safetensors was changed after it was saved"),
     (_cut_index, lt.ArgumentError, "index.json is damaged"),
     (_changed(lambda index: index.update(format="other")), lt.ArgumentError, "format is 'other'"),
     (_changed(lambda index: index.pop("values")), lt.ArgumentError, "lacks 'values'"),
@@ -198,6 +205,11 @@ def test_what_is_missing_or_damaged_is_named(folder: Path, damage: Callable[[Pat
     damage(folder)
     with pytest.raises(kind, match=words):
         _load(folder)
+
+
+def test_a_checkpoint_without_checksums_is_read(folder: Path) -> None:
+    _changed(lambda index: index.pop("checksums"))(folder)
+    _load(folder)
 
 
 @pytest.mark.parametrize(("state", "words"), [

@@ -1,9 +1,10 @@
 """The index of a checkpoint: what is in it, and which file has which part of a tensor.
 
 It is JSON: {"format": .., "tensors": {name: {"path", "dtype", "shape", "chunks"}}, "values": {name:
-{"path", "value"}}}. A chunk is {"offsets", "sizes", "file", "key"}: which box of the tensor it is,
-and under which name it is in a safetensors file. A path is the way to a value through dicts and
-lists: keys, and places in lists as lists of one number.
+{"path", "value"}}, "checksums": {file: CRC-32 of its bytes}}. A chunk is {"offsets", "sizes",
+"file", "key"}: which box of the tensor it is, and under which name it is in a safetensors file. A
+path is the way to a value through dicts and lists: keys, and places in lists as lists of one
+number.
 """
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from lazyten.distributed.checkpoint.entries import Way
 from lazyten.frontend.parts import Box
@@ -47,10 +49,11 @@ class Saved:
 @dataclass(slots=True)
 class Index:
     """tensors: by name. values: what else was saved, by name, with the way to it, as data of
-    frontend/saving.py."""
+    frontend/saving.py. checksums: of files, by name; those saved without any have none."""
 
     tensors: dict[str, Saved] = field(default_factory=dict)
     values: dict[str, tuple[Way, Any]] = field(default_factory=dict)
+    checksums: dict[str, int] = field(default_factory=dict)
 
     def text(self) -> str:
         """As JSON, a line an entry."""
@@ -62,13 +65,22 @@ class Index:
         values = {name: {"path": way_text(way), "value": value}
                   for name, (way, value) in self.values.items()}
         return (f'{{"format": {json.dumps(FORMAT)},\n"tensors": {_lines(tensors)},\n'
-                f'"values": {_lines(values)}}}\n')
+                f'"values": {_lines(values)},\n"checksums": {json.dumps(self.checksums)}}}\n')
 
 
 def _lines(entries: dict[str, Any]) -> str:
     inner = ",\n".join(f"{json.dumps(name)}: {json.dumps(about)}"
                        for name, about in entries.items())
     return f"{{\n{inner}}}"
+
+
+def checksum(path: Path) -> int:
+    """The CRC-32 of a file's bytes."""
+    found = 0
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            found = crc32(block, found)
+    return found
 
 
 def way_text(way: Way) -> list[Any]:
@@ -92,7 +104,8 @@ def index_of(folder: Path, operation: str) -> Index:
             raise ValueError(f"its format is {found['format']!r:.40}, not {FORMAT!r}")
         return Index({name: _saved(name, about) for name, about in found["tensors"].items()},
                      {name: (way_of(about["path"]), about["value"])
-                      for name, about in found["values"].items()})
+                      for name, about in found["values"].items()},
+                     {str(file): int(crc) for file, crc in found.get("checksums", {}).items()})
     except (AttributeError, IndexError, KeyError, LazytenError, TypeError, ValueError) as error:
         what = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
         raise ArgumentError(f"{operation}: the index {path} is damaged: {what}; use another "

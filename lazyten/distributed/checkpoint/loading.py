@@ -22,7 +22,7 @@ from lazyten.distributed.checkpoint.entries import (
     nested,
     state_of,
 )
-from lazyten.distributed.checkpoint.index import Saved, index_of
+from lazyten.distributed.checkpoint.index import Saved, checksum, index_of
 from lazyten.distributed.group import Group
 from lazyten.distributed.messages import together
 from lazyten.distributed.optim import ZeroRedundancyOptimizer
@@ -117,11 +117,20 @@ class _Loading:
         opened = self.files.get(file)
         if opened is None:
             opened = self.files[file] = Opened(self.folder / file, OPERATION)
+            self._check(opened.path)
         if opened.about(key) != (dtype, box.sizes):
             raise ArgumentError(f"{OPERATION}: {opened.path} has {key} as {opened.about(key)}, but "
                                 f"the index says {dtype.name}{list(box.sizes)} of {name}: one of "
                                 f"the two is of another checkpoint; use another one")
         return opened.stored(key)
+
+    def _check(self, path: Path) -> None:
+        """ArgumentError for a file that is not, bit for bit, the one that was saved."""
+        saved = self.index.checksums.get(path.name)
+        if saved is not None and (found := checksum(path)) != saved:
+            raise ArgumentError(f"{OPERATION}: {path} was changed after it was saved, or is "
+                                f"damaged: its checksum is {found:08x}, and the index says "
+                                f"{saved:08x}. Nothing was loaded; use another checkpoint")
 
     # ---- optimizers ------------------------------------------------------------------------------
 

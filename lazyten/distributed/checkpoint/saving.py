@@ -9,7 +9,7 @@ from typing import Any
 
 from lazyten.distributed.checkpoint import folders
 from lazyten.distributed.checkpoint.entries import Way, entries, is_stateful, name_of, state_of
-from lazyten.distributed.checkpoint.index import Chunk, Index, Saved, way_of, way_text
+from lazyten.distributed.checkpoint.index import Chunk, Index, Saved, checksum, way_of, way_text
 from lazyten.distributed.group import Group
 from lazyten.distributed.messages import gathered, together
 from lazyten.frontend.parts import Box, placement_of
@@ -31,7 +31,10 @@ def save(state: Any, folder: Path, group: Group | None) -> None:
                       lambda: folders.prepare(folder, OPERATION) if rank == 0 else 0)
     number = int(gathered(str(number), group, OPERATION)[0])
     index = together(group, OPERATION, lambda: _planned(told, number, group))
-    together(group, OPERATION, lambda: _write(own, index, folder, folders.file_of(number, rank)))
+    file = folders.file_of(number, rank)
+    own_sum = together(group, OPERATION, lambda: _write(own, index, folder, file))
+    sums = map(json.loads, gathered(json.dumps(own_sum), group, OPERATION))
+    index.checksums = {name: found for told_sum in sums for name, found in told_sum.items()}
     together(group, OPERATION, lambda: folders.commit(folder, index.text(), OPERATION)
              if rank == 0 else None)
 
@@ -130,8 +133,9 @@ def _check_same(name: str, told: list[dict[str, Any]], holders: list[int], group
                              f"{group.ranks[r]}; give all ranks the same state")
 
 
-def _write(own: dict[str, tuple[Way, Any]], index: Index, folder: Path, file: str) -> None:
-    """Write this rank's file, if it has anything to write."""
+def _write(own: dict[str, tuple[Way, Any]], index: Index, folder: Path, file: str
+           ) -> dict[str, int]:
+    """Write this rank's file, if it has anything to write; gives its checksum by its name."""
     arrays: dict[str, tuple[Array, Any]] = {}
     for name, saved in index.tensors.items():
         chunks = [chunk for chunk in saved.chunks if chunk.file == file]
@@ -144,8 +148,10 @@ def _write(own: dict[str, tuple[Way, Any]], index: Index, folder: Path, file: st
             start = starts[chunk.box]
             arrays[chunk.key] = (flat[start:start + chunk.box.count].reshape(chunk.box.sizes),
                                  saved.dtype)
-    if arrays:
-        path = folders.partial_of(folder) / file
-        with folders.writing(folder, OPERATION):
-            write_arrays(arrays, path)
-            folders.flush(path)
+    if not arrays:
+        return {}
+    path = folders.partial_of(folder) / file
+    with folders.writing(folder, OPERATION):
+        write_arrays(arrays, path)
+        folders.flush(path)
+        return {file: checksum(path)}
