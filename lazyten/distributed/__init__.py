@@ -57,6 +57,8 @@ from lazyten.distributed.in_place import scatter as scatter
 from lazyten.distributed.in_place import send as send
 from lazyten.distributed.state import barrier as barrier
 from lazyten.distributed.state import destroy as destroy
+from lazyten.distributed.state import get_backend as get_backend
+from lazyten.distributed.state import get_process_group_ranks as get_process_group_ranks
 from lazyten.distributed.state import init as init
 from lazyten.distributed.state import is_initialized as is_initialized
 from lazyten.distributed.state import new_group as new_group

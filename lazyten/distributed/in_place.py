@@ -24,6 +24,7 @@ class ReduceOp:
     """What ranks' tensors are combined by."""
 
     SUM, AVG, MAX, MIN = "sum", "mean", "max", "min"
+    RedOpType = str
 
 
 class Work:

@@ -80,6 +80,17 @@ def size(group: Group | None = None) -> int:
     return world().size if group is None else group.size
 
 
+def get_process_group_ranks(group: Group | None = None) -> list[int]:
+    """The numbers in the job of a group's ranks: of all, without a group."""
+    return list(group_of(group, "get_process_group_ranks").ranks)
+
+
+def get_backend(group: Group | None = None) -> str:
+    """'mpi', which joins all groups."""
+    group_of(group, "get_backend")
+    return "mpi"
+
+
 def barrier(group: Group | None = None) -> None:
     """Return when all ranks of the group have called it, and have carried out what was recorded
     before."""

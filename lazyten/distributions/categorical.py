@@ -123,7 +123,7 @@ class _OfCategorical(Distribution):
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         """See Distribution."""
-        made = super().expand(batch_shape)
+        made = super().expand(batch_shape, _instance)
         made._categorical = self._categorical.expand(batch_shape)
         return made
 

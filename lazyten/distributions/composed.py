@@ -1,7 +1,6 @@
 """Distributions made of others: Independent, MixtureSameFamily."""
 from __future__ import annotations
 
-import copy
 from typing import Any, Self
 
 from lazyten.distributions import constraints
@@ -43,10 +42,9 @@ class Independent(Distribution):
 
     def expand(self, batch_shape: Shape, _instance: Any = None) -> Self:
         """See Distribution."""
-        made = copy.copy(self)
+        made = super().expand(batch_shape, _instance)
         own = self.event_shape[:self.reinterpreted_batch_ndims]
         made.base_dist = self.base_dist.expand((*batch_shape, *own))
-        made._batch_shape = Size(batch_shape)
         return made
 
     @property

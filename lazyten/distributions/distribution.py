@@ -145,15 +145,26 @@ class Distribution:
         return self.entropy().exp()
 
     def expand(self, batch_shape: Shape, _instance: Any = None) -> Self:
-        """The same distribution with a larger batch_shape."""
-        made = copy.copy(self)
-        made._batch_shape = Size(batch_shape)
+        """The same distribution with a larger batch_shape. _instance: of a subclass, which gets
+        what it does not have yet."""
+        made = copy.copy(self) if _instance is None else _instance
+        had = set() if _instance is None else set(_instance.__dict__)
         own = len(self._batch_shape)
         for name, value in self.__dict__.items():
-            if isinstance(value, Tensor):
-                event = value.shape[own:]
-                made.__dict__[name] = value.expand(*batch_shape, *event)
-        return made
+            if name not in had:
+                made.__dict__[name] = value.expand(*batch_shape, *value.shape[own:]) \
+                    if isinstance(value, Tensor) else value
+        made._batch_shape = Size(batch_shape)
+        result: Self = made
+        return result
+
+    def _get_checked_instance(self, cls: type[Any], _instance: Any = None) -> Any:
+        """What a subclass's expand() makes its result of: _instance, or one without values.
+        NotImplementedError in a subclass of that with an `__init__` of its own, and no expand()."""
+        if _instance is None and type(self).__init__ != cls.__init__:
+            raise NotImplementedError(f"{type(self).__name__}, a subclass of {cls.__name__} with "
+                                      f"an __init__ of its own, needs an expand() of its own, too")
+        return object.__new__(type(self)) if _instance is None else _instance
 
     def _extended_shape(self, sample_shape: Shape = ()) -> Size:
         return Size((*sample_shape, *self._batch_shape, *self._event_shape))

@@ -33,7 +33,7 @@ class Transform:
     @property
     def inv(self) -> Transform:
         """The inverse."""
-        return _Inverse(self)
+        return _InverseTransform(self)
 
     def with_cache(self, cache_size: int = 1) -> Transform:
         """The same: equal values of a graph are computed once, so nothing need be kept."""
@@ -71,7 +71,7 @@ class Transform:
         return f"{type(self).__name__}()"
 
 
-class _Inverse(Transform):
+class _InverseTransform(Transform):
     def __init__(self, base: Transform) -> None:
         super().__init__()
         self.base = base

@@ -143,8 +143,9 @@ def _multivariate_normals(p: MultivariateNormal, q: MultivariateNormal) -> Tenso
     if p.event_shape != q.event_shape:
         raise ArgumentError(f"kl_divergence of MultivariateNormals of event_shape {p.event_shape} "
                             f"and {q.event_shape}: they must be equal")
-    trace = solve_lower(q.scale_tril, p.scale_tril).square().sum((-2, -1))
-    gap = squared_length(q.scale_tril, q.loc - p.loc)
+    lower = q._unbroadcasted_scale_tril
+    trace = solve_lower(lower, p._unbroadcasted_scale_tril).square().sum((-2, -1))
+    gap = squared_length(lower, q.loc - p.loc)
     return q._log_size - p._log_size + 0.5 * (trace + gap - p.event_shape[0])
 
 

@@ -108,9 +108,16 @@ class MultivariateNormal(Distribution):
         super().__init__(batch, loc.shape[-1:], validate_args)
 
     @lazy_property
+    def _unbroadcasted_scale_tril(self) -> Tensor:
+        """The Cholesky factor, as all formulas read it: subclasses of packages have their own."""
+        given = self.__dict__
+        return given["scale_tril"] if "scale_tril" in given else scale_of(given)
+
+    @lazy_property
     def scale_tril(self) -> Tensor:
         """The Cholesky factor of the covariance."""
-        return scale_of(self.__dict__)
+        factor: Tensor = self._unbroadcasted_scale_tril
+        return factor.expand(*self.batch_shape, *factor.shape[-2:])
 
     @lazy_property
     def covariance_matrix(self) -> Tensor:
@@ -135,23 +142,23 @@ class MultivariateNormal(Distribution):
     @property
     def variance(self) -> Tensor:
         """The variance of each number."""
-        tril: Tensor = self.scale_tril
-        return tril.square().sum(-1)
+        tril: Tensor = self._unbroadcasted_scale_tril
+        return tril.square().sum(-1).expand(self.loc.shape)
 
     def _drawn(self, shape: Size) -> Tensor:
         eps = randn(*shape, dtype=self.loc.dtype, device=self.loc.device)
-        moved: Tensor = (self.scale_tril @ eps.unsqueeze(-1)).squeeze(-1)
+        moved: Tensor = (self._unbroadcasted_scale_tril @ eps.unsqueeze(-1)).squeeze(-1)
         return self.loc + moved
 
     @property
     def _log_size(self) -> Tensor:
-        tril: Tensor = self.scale_tril
-        return tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        tril: Tensor = self._unbroadcasted_scale_tril
+        return tril.diagonal(dim1=-2, dim2=-1).log().sum(-1).expand(self.batch_shape)
 
     def log_prob(self, value: Tensor) -> Tensor:
         """See Distribution."""
         gap = self._validate_sample(value) - self.loc
-        square = squared_length(self.scale_tril, gap)
+        square = squared_length(self._unbroadcasted_scale_tril, gap)
         return -0.5 * (self.event_shape[0] * math.log(2 * math.pi) + square) - self._log_size
 
     def entropy(self) -> Tensor:

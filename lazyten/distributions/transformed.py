@@ -65,7 +65,7 @@ class TransformedDistribution(Distribution):
 
     def expand(self, batch_shape: Shape, _instance: Any = None) -> Self:
         """See Distribution."""
-        made = super().expand(batch_shape)
+        made = super().expand(batch_shape, _instance)
         made.base_dist = self.base_dist.expand(batch_shape)
         return made
 

@@ -25,6 +25,7 @@ from lazyten.distributions.elementwise_transforms import SoftmaxTransform as Sof
 from lazyten.distributions.elementwise_transforms import SoftplusTransform as SoftplusTransform
 from lazyten.distributions.elementwise_transforms import TanhTransform as TanhTransform
 from lazyten.distributions.elementwise_transforms import Transform as Transform
+from lazyten.distributions.elementwise_transforms import _InverseTransform as _InverseTransform
 from lazyten.distributions.elementwise_transforms import identity_transform as identity_transform
 from lazyten.distributions.multivariate import cholesky
 from lazyten.frontend.array_functions import tril_indices

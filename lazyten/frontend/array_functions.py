@@ -10,6 +10,7 @@ import numpy as np
 
 from lazyten.frontend.arguments import takes_tensors
 from lazyten.frontend.core.keywords import making
+from lazyten.frontend.core.size import Size
 from lazyten.frontend.functions import (
     _tensors,
     cat,
@@ -54,10 +55,10 @@ def numel(input: Tensor) -> int:
 concatenate, row_stack = cat, vstack
 
 
-def broadcast_shapes(*sizes: Any) -> tuple[int, ...]:
+def broadcast_shapes(*sizes: Any) -> Size:
     """What shapes broadcast to."""
     given = [shapes.new_shape([s], "broadcast_shapes") for s in sizes]
-    return shapes.broadcast(given, "broadcast_shapes")
+    return Size(shapes.broadcast(given, "broadcast_shapes"))
 
 
 def _at_least(tensors: tuple[Any, ...], axes: int) -> Any:

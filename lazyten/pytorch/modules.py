@@ -36,7 +36,10 @@ SAME: dict[str, str] = {
     "library": "autograd.custom_operators", "futures": "pytorch.futures",
     "_subclasses": "platform.internals", "_subclasses.fake_tensor": "platform.internals",
     "utils.dlpack": "frontend.interop", "utils.hooks": "autodiff.hooks",
-    "distributed.fsdp": "nn.parallel.fully_sharded",
+    **_below("distributed", "_composable _composable.fsdp fsdp fsdp.fully_sharded_data_parallel",
+             "nn.parallel.fully_sharded"),
+    "distributed._tensor": "distributed.tensor",
+    "distributed.tensor.placement_types": "distributed.tensor.placements",
     "mps": "platform.no_device", "overrides": "platform.overrides",
     "types": "platform.overrides", "xpu": "platform.no_device",
     **_below("amp", "autocast_mode grad_scaler"),
@@ -56,7 +59,8 @@ SAME: dict[str, str] = {
         transformer upsampling""", "nn"), "nn.modules.utils": "nn.tuples",
     "nn.utils.stateless": "func", "autograd.profiler": "profiler",
     **_below("optim", """adadelta adagrad adamax adamw asgd nadam radam rmsprop rprop sgd"""),
-    "functional": "", "serialization": "frontend.saving", "utils.data._utils": "utils.data",
+    "functional": "", "quasirandom": "utils.quasirandom",
+    "serialization": "frontend.saving", "utils.data._utils": "utils.data",
 }
 """A module, by its name below `lazyten`, to that which has its names ('': `lazyten` itself)."""
 
@@ -86,6 +90,12 @@ REFUSED: dict[str, str] = {
     "utils.benchmark": "time with time.perf_counter() around lazyten.realize(x), which waits for "
                        "what x needs",
     "distributed.algorithms": _PROCESSES, "distributed.elastic": _PROCESSES,
+    **_below("distributed", """
+        run constants tensor._utils fsdp.sharded_grad_scaler fsdp.wrap checkpoint.state_dict
+        checkpoint.default_planner checkpoint.optimizer checkpoint.format_utils
+        checkpoint.filesystem checkpoint.hf_storage checkpoint.metadata
+        checkpoint.planner""", _PROCESSES),
+    "distributed._functional_collectives": _COLLECTIVES,
     "distributed.rpc": _PROCESSES, "_C._distributed_rpc": _PROCESSES,
     **dict.fromkeys(("onnx.symbolic_helper", *(f"onnx.symbolic_opset{n}" for n in range(7, 21))),
                     _SYMBOLIC),

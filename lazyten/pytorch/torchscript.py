@@ -19,7 +19,7 @@ T = TypeVar("T")
 _FILES = ("it is a part of TorchScript's files and graphs; keep the program, and save the weights "
           "with lazyten.save(model.state_dict(), path)")
 _REFUSED = refused(
-    "jit", _FILES, "CompilationUnit", "ONNXTracedModule", "export_opnames",
+    "jit", _FILES, "_get_trace_graph", "CompilationUnit", "ONNXTracedModule", "export_opnames",
     "jit_module_from_flatbuffer", "last_executed_optimized_graph", "load", "save",
     "save_jit_module_to_flatbuffer")
 

@@ -6,6 +6,7 @@ Files, in reading order:
   than kept.
 - _pytree.py: nested containers as lists of leaves.
 - _foreach_utils.py: groups of tensors that are alike.
+- quasirandom.py: `lt.quasirandom`: points that fill a cube evenly, under PyTorch's names.
 - tensorboard.py: PyTorch's writer for TensorBoard, which is refused.
 
 The room data/ has data sets and loaders: `lazyten.utils.data`.

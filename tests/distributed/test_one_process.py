@@ -34,6 +34,12 @@ dist.destroy()
 """
 
 
+def test_a_group_names_its_ranks() -> None:
+    with pytest.raises(lt.DistributedError, match="has joined no others"):
+        lt.distributed.get_process_group_ranks()
+    assert lt.distributed.ReduceOp.RedOpType is str
+
+
 def test_one_process_needs_no_mpi_and_is_a_job_of_its_own() -> None:
     subprocess.run([sys.executable, "-c", ALONE], check=True)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from lazyten.distributed.device_mesh import DeviceMesh as DeviceMesh
 from lazyten.distributed.device_mesh import init_device_mesh as init_device_mesh
+from lazyten.distributed.tensor.placements import Partial as Partial
 from lazyten.distributed.tensor.placements import Placement as Placement
 from lazyten.distributed.tensor.placements import Replicate as Replicate
 from lazyten.distributed.tensor.placements import Shard as Shard
@@ -22,6 +23,6 @@ from lazyten.pytorch.refusals import refused
 globals().update(refused(
     "distributed.tensor", "each rank has tensors of its own; layers are shared out by "
     "distributed.tensor.parallel.parallelize_module or nn.parallel.fully_shard",
-    "DTensor", "Partial", "distribute_tensor", "distribute_module"))
-__all__ = ["DeviceMesh", "Placement", "Replicate", "Shard", "init_device_mesh"]
+    "DTensor", "distribute_tensor", "distribute_module"))
+__all__ = ["DeviceMesh", "Partial", "Placement", "Replicate", "Shard", "init_device_mesh"]
 __getattr__ = _later("lazyten.distributed.tensor", "parallel")

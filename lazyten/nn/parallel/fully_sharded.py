@@ -22,9 +22,17 @@ from lazyten.nn.attributes import replaced
 from lazyten.nn.module import Module
 from lazyten.nn.parameter import Parameter
 from lazyten.nn.sharded_parameter import ShardedParameter, SplitParameter, whole_of
+from lazyten.pytorch.refusals import refused
 from lazyten.storage import tracing
 from lazyten.support.errors import ArgumentError
 from lazyten.support.grad_mode import is_grad_enabled
+
+globals().update(refused(
+    "distributed.fsdp", "fully_shard(module) shards floats of one type on one device; autocast "
+    "computes in lower types (docs/distributed.md)",
+    "BackwardPrefetch", "CPUOffload", "CPUOffloadPolicy", "FullStateDictConfig",
+    "FullyShardedDataParallel", "MixedPrecision", "MixedPrecisionPolicy", "OffloadPolicy",
+    "OptimStateKeyType", "ShardingStrategy", "StateDictType"))
 
 
 class FSDPModule(Module):
