@@ -342,6 +342,9 @@ PRODUCTS: dict[str, Check] = {
     "tensordot of the last axes": lambda m, t: (m.tensordot(t.f, t.m, 1), m.tensordot(t.v, t.w, 0)),
     "kron": lambda m, t: (t.f.kron(t.g), t.v.kron(t.f)),
     "cross": lambda m, t: (t.f.cross(t.g, dim=1), t.v.cross(t.w, dim=0)),
+    "cross along the first axis of size 3": lambda m, t: (
+        t.m.cross(t.m.T), t.c.transpose(0, 1).cross(t.c.transpose(0, 1) + 1), t.f.cross(t.g),
+        m.linalg.cross(t.m, t.m.T)),
     "trace": lambda m, t: t.m.trace(),
     "the gradient of kron and cross": lambda m, t: (
         gradient_of(t.f, lambda x: x.kron(t.g) ** 2),
