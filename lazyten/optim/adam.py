@@ -141,7 +141,8 @@ class NAdam(Moments):
 
     def _initial(self, p: Tensor, group: Group) -> State:
         one = Tensor._copy_of(1.0, dt.float32, p.device)
-        return {**super()._initial(p, group), "mu_product": one}
+        first, *others = super()._initial(p, group).items()
+        return dict([first, ("mu_product", one), *others])  # in PyTorch's order
 
     def _update(self, p: Tensor, grad: Tensor, state: State, group: Group,
                 numbers: Numbers) -> None:

@@ -233,6 +233,8 @@ SHAPES = [
     Bad("probabilities with an ignored label",
         lambda t: F.cross_entropy(t.f, t.f.softmax(1), ignore_index=1),
         A, "cross_entropy", ("ignore_index=1", "(2, 3)"), "is for labels"),
+    Bad("a complex delta", lambda t: lt.nn.HuberLoss(delta=1j),
+        D, "HuberLoss", ("1j",), "is a number"),
     Bad("xlog1py of two numbers", lambda t: lt.special.xlog1py(1.0, 2.0),
         D, "xlog1py", ("1.0", "2.0"), "wrap one"),
     Bad("item of many elements", lambda t: t.f.item(), S, "item", ("(2, 3)", "6"), "use tolist()"),
