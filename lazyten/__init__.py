@@ -227,6 +227,7 @@ from lazyten.support.errors import CompileError as CompileError
 from lazyten.support.errors import DeviceError as DeviceError
 from lazyten.support.errors import DistributedError as DistributedError
 from lazyten.support.errors import DTypeError as DTypeError
+from lazyten.support.errors import EmptyAxisError as EmptyAxisError
 from lazyten.support.errors import GradientError as GradientError
 from lazyten.support.errors import IndexingError as IndexingError
 from lazyten.support.errors import InternalError as InternalError

@@ -45,8 +45,13 @@ def ndtr(input: Tensor) -> Tensor:
 
 
 @takes_tensors
-def xlog1py(input: Any, other: Tensor) -> Tensor:
-    """x log(1 + y); 0 where x is 0, unless y is NaN."""
+def xlog1py(input: Any, other: Any) -> Tensor:
+    """x log(1 + y), of which one may be a number; 0 where x is 0, unless y is NaN."""
+    if isinstance(input, Tensor) and not isinstance(other, Tensor):
+        other = input.new_full((), other, dtype=None if input.dtype.is_float else dt.default_float)
+    if not isinstance(other, Tensor):
+        raise DTypeError(f"xlog1py of {input!r:.40} and {other!r:.40}: neither is a tensor; wrap "
+                         f"one in lazyten.tensor()")
     result: Tensor = other.log1p() * input
     if isinstance(input, Tensor):
         result = where((input == 0) & ~other.isnan(), 0.0, result)

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial, wraps
+from inspect import signature
 from typing import Any, NamedTuple, NoReturn, TypeVar
 from weakref import ReferenceType, ref
 
@@ -58,6 +59,10 @@ class FunctionContext:
                 raise ArgumentError(f"save_for_backward: {t!r:.40} is not a tensor; make it an "
                                     f"attribute of ctx")
         self._saved = [None if t is None else self._kept(t) for t in tensors]
+
+    def save_for_forward(self, *tensors: Tensor | None) -> None:
+        """What PyTorch's jvp() asks for; here forward mode goes by backward(), so nothing is kept.
+        """
 
     def _kept(self, t: Tensor) -> _Saved:
         with enable_grad():
@@ -149,8 +154,16 @@ class Function:
     setup_context: Callable[..., None] | None = None
 
     @classmethod
-    def apply(cls, *args: Any) -> Any:
-        """Run forward(), and record backward() as its gradient."""
+    def apply(cls, *args: Any, **named: Any) -> Any:
+        """Run forward(), and record backward() as its gradient. With setup_context() arguments may
+        be named, and those left out are there with their defaults."""
+        if cls.setup_context is not None:
+            given = signature(cls.forward).bind(*args, **named)
+            given.apply_defaults()
+            args, named = given.args, given.kwargs
+        if named:
+            raise ArgumentError(f"{cls.__name__}.apply: {', '.join(named)} by name; give arguments "
+                                f"in order")
         ctx = FunctionContext(args)
         with no_grad():
             if cls.setup_context is None:

@@ -109,6 +109,26 @@ def takes_out(function: Callable[P, R]) -> Callable[P, R]:
     return recorded(whole) if gives_tensors(function) else whole
 
 
+def fills_out(function: Callable[P, R]) -> Callable[P, R]:
+    """`function`, which makes a tensor, and takes `out` as well: what is made is of its type and
+    on its device, and written to it. DTypeError for another dtype."""
+    operation = function.__name__
+
+    @wraps(function)
+    def filled(*args: Any, **kwargs: Any) -> R:
+        out = kwargs.pop("out", None)
+        if not isinstance(out, Tensor):
+            return function(*args, **kwargs) if out is None else cast(R, written(
+                None, out, operation))
+        kind = kwargs.get("dtype") or out.dtype
+        if kind is not out.dtype:
+            raise DTypeError(f"{operation}: out is {out.dtype.name} and dtype {kind}; leave dtype "
+                             f"away")
+        kwargs |= {"dtype": kind, "device": out.device}
+        return cast(R, written(function(*args, **kwargs), out, operation))
+    return cast(Callable[P, R], filled)
+
+
 def _beside(number: Any, other: Any) -> Any:
     """A number as a tensor that counts as one beside another tensor."""
     if not isinstance(other, Tensor):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lazyten.frontend.arguments import takes_tensors
+from lazyten.frontend.arguments import fills_out, takes_tensors
 from lazyten.frontend.core.keywords import making
 from lazyten.frontend.core.size import Size
 from lazyten.frontend.functions import (
@@ -159,6 +159,7 @@ def triu_indices(row: int, col: int, offset: int = 0, dtype: DTypeLike | None = 
     return _triangle(row, col, offset, False, dtype, device, "triu_indices")
 
 
+@fills_out
 def logspace(start: float, end: float, steps: int, base: float = 10.0,
              dtype: DTypeLike | None = None, device: str | None = None,
              requires_grad: bool = False) -> Tensor:

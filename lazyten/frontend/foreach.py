@@ -28,11 +28,9 @@ def each(name: str) -> Callable[..., Any] | None:
         return None
 
     def called(self: Sequence[Any], *args: Any, **options: Any) -> Any:
-        if plain in ("addcdiv", "addcmul") and len(args) == 3:
-            options["value"] = args[2].tolist() if isinstance(args[2], Tensor) else args[2]
-            args = args[:2]
         if plain == "norm" and "ord" in options:  # as linalg.vector_norm has it
             options["p"] = options.pop("ord")
+        args = _renamed(plain, args, options)
         for given in (*args, *options.values()):
             if isinstance(given, list | tuple) and len(given) != len(self):
                 raise ArgumentError(f"{name}: {len(given)} values for {len(self)} tensors; give "
@@ -43,6 +41,19 @@ def each(name: str) -> Callable[..., Any] | None:
     called.__name__ = called.__qualname__ = name
     called.__doc__ = f"`Tensor.{method}` of each of several tensors."
     return called
+
+
+def _renamed(plain: str, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, ...]:
+    """Arguments without what the method has under another name, or by name alone: that is added to
+    the options, or to the arguments."""
+    numbers = [options.pop(name) for name in ("scalar", "scalars", "weights") if name in options]
+    if plain in ("addcdiv", "addcmul"):
+        numbers += args[2:]
+        args = args[:2]
+        if numbers:
+            given = numbers.pop()
+            options["value"] = given.tolist() if isinstance(given, Tensor) else given
+    return (*args, *numbers)
 
 
 def _at(given: Any, i: int) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 from lazyten.diagnostics.explanation import explain_storages
 from lazyten.execution import realization as _realization
-from lazyten.frontend.arguments import takes_out, takes_tensors
+from lazyten.frontend.arguments import fills_out, takes_out, takes_tensors
 from lazyten.frontend.core.complex_forms import in_floats
 from lazyten.frontend.core.keywords import making
 from lazyten.frontend.core.mixed_precision import LOW, casting
@@ -44,6 +44,7 @@ def _type(dtype: DTypeLike | None, default: DType) -> DType:
     return default if dtype is None else dt.as_dtype(dtype)
 
 
+@fills_out
 @making
 @recorded
 def full(size: Sequence[int] | int, fill_value: Scalar, dtype: DTypeLike | None = None,
@@ -56,6 +57,7 @@ def full(size: Sequence[int] | int, fill_value: Scalar, dtype: DTypeLike | None 
                 requires_grad)
 
 
+@fills_out
 @making
 def zeros(*size: Any, dtype: DTypeLike | None = None, device: str | None = None,
           requires_grad: bool = False) -> Tensor:
@@ -64,6 +66,7 @@ def zeros(*size: Any, dtype: DTypeLike | None = None, device: str | None = None,
     return _new(node, device, requires_grad)
 
 
+@fills_out
 @making
 def ones(*size: Any, dtype: DTypeLike | None = None, device: str | None = None,
          requires_grad: bool = False) -> Tensor:
@@ -72,6 +75,7 @@ def ones(*size: Any, dtype: DTypeLike | None = None, device: str | None = None,
     return _new(node, device, requires_grad)
 
 
+@fills_out
 @making
 def empty(*size: Any, dtype: DTypeLike | None = None, device: str | None = None,
           requires_grad: bool = False) -> Tensor:
@@ -107,6 +111,7 @@ def ones_like(input: Tensor, dtype: DTypeLike | None = None, device: str | None 
 empty_like = zeros_like
 
 
+@fills_out
 @making
 @recorded
 def arange(start: Scalar = 0, end: Scalar | None = None, step: Scalar = 1,
@@ -121,6 +126,7 @@ def arange(start: Scalar = 0, end: Scalar | None = None, step: Scalar = 1,
     if step == 0 or not all(-math.inf < v < math.inf for v in (start, end, step)):
         raise ArgumentError(f"arange({start}, {end}, {step}): the step must not be 0, and all must "
                             f"be finite")
+    _check_direction("arange", start, end, step)
     whole = all(isinstance(v, int) for v in (start, end, step))
     kind = _type(dtype, dt.default_int if whole else dt.default_float)
     if kind is dt.int64:
@@ -137,10 +143,17 @@ def arange(start: Scalar = 0, end: Scalar | None = None, step: Scalar = 1,
     return _new(cast(values, kind), device, requires_grad)
 
 
+def _check_direction(operation: str, start: Scalar, end: Scalar, step: Scalar) -> None:
+    if (end < start if step > 0 else end > start):
+        raise ArgumentError(f"{operation}({start}, {end}, {step}): the steps lead away from {end}; "
+                            f"give the other sign, or an end on that side")
+
+
 def _whole(x: Scalar) -> int:
     return x if isinstance(x, int) else int(x)
 
 
+@fills_out
 @making
 def inclusive_range(start: Scalar = 0, end: Scalar | None = None, step: Scalar = 1,
           dtype: DTypeLike | None = None, device: str | None = None,
@@ -152,6 +165,7 @@ def inclusive_range(start: Scalar = 0, end: Scalar | None = None, step: Scalar =
     first, last, by = [shapes.as_number(v, "range", what) for v, what in (
         *given, (step, "the step"))]
     if by and all(map(math.isfinite, (first, last, by))):
+        _check_direction("range", first, last, by)
         last = first + math.floor((last - first) / by) * by + by / 2
     return arange(first, last, by, dtype or dt.default_float, device, requires_grad)
 
@@ -164,6 +178,7 @@ def scalar_tensor(s: Scalar, dtype: DTypeLike | None = None, device: str | None 
     return full((), s, dtype or dt.default_float, device, requires_grad)
 
 
+@fills_out
 @making
 @recorded
 def linspace(start: float, end: float, steps: int, dtype: DTypeLike | None = None,
@@ -186,6 +201,7 @@ def linspace(start: float, end: float, steps: int, dtype: DTypeLike | None = Non
     return _new(cast(values, kind), device, requires_grad)
 
 
+@fills_out
 @making
 def eye(n: int, m: int | None = None, dtype: DTypeLike | None = None,
         device: str | None = None, requires_grad: bool = False) -> Tensor:
@@ -376,6 +392,7 @@ def bucketize(input: Any, boundaries: Tensor, *, right: bool = False,
     return searchsorted(boundaries, input, right, out_int32=out_int32)
 
 
+@takes_out
 def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False,
          invert: bool = False) -> Tensor:
     """Whether each element is one of `test_elements`, or with `invert` none of them; one of the two

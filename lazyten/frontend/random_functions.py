@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lazyten import random
-from lazyten.frontend.arguments import takes_tensors
+from lazyten.frontend.arguments import fills_out, takes_tensors
 from lazyten.frontend.core.keywords import making
 from lazyten.frontend.recorded.lookup import recorded
 from lazyten.frontend.tensor import DTypeLike, Tensor
@@ -44,6 +44,7 @@ def _leaf(drawn: Tensor, requires_grad: bool) -> Tensor:
     return drawn.requires_grad_() if requires_grad else drawn
 
 
+@fills_out
 @making
 @recorded
 def rand(*size: Any, dtype: DTypeLike | None = None, device: str | None = None,
@@ -52,6 +53,7 @@ def rand(*size: Any, dtype: DTypeLike | None = None, device: str | None = None,
     return _floats(random.uniform, "rand", size, dtype, device, generator, requires_grad)
 
 
+@fills_out
 @making
 @recorded
 def randn(*size: Any, dtype: DTypeLike | None = None, device: str | None = None,
@@ -60,6 +62,7 @@ def randn(*size: Any, dtype: DTypeLike | None = None, device: str | None = None,
     return _floats(distributions.normal, "randn", size, dtype, device, generator, requires_grad)
 
 
+@fills_out
 @making
 @recorded
 def randint(low: int = 0, high: Any = None, size: Any = None, dtype: DTypeLike | None = None,
@@ -81,6 +84,7 @@ def randint(low: int = 0, high: Any = None, size: Any = None, dtype: DTypeLike |
     return _leaf(Tensor._of(cast(node, kind), where), requires_grad)
 
 
+@fills_out
 @making
 def randperm(n: int, device: str | None = None, generator: Generator | None = None,
              dtype: DTypeLike = dt.int64, requires_grad: bool = False) -> Tensor:
@@ -121,6 +125,7 @@ def randint_like(input: Tensor, low: int, high: int | None = None, dtype: DTypeL
     return randint(*bounds, input.shape, kind, device or input.device, generator, requires_grad)
 
 
+@fills_out
 @making
 @recorded
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, dtype: DTypeLike | None = None,

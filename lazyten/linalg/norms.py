@@ -41,7 +41,7 @@ def matrix_norm(A: Tensor, ord: float | str = "fro", dim: Sequence[int] = (-2, -
         return vector_norm(values, 2, (first, second), keepdim)
     if ord in (2, -2, "nuc"):
         s = svdvals(values.movedim((first, second), (-2, -1)))
-        found = s.sum(-1) if ord == "nuc" else s.amax(-1) if ord == 2 else s.amin(-1)
+        found = s.sum(-1) if ord == "nuc" else _largest(s, -1) if ord == 2 else s.amin(-1)
         for axis in sorted((first, second)) if keepdim else ():
             found = found.unsqueeze(axis)
         return found
@@ -50,8 +50,13 @@ def matrix_norm(A: Tensor, ord: float | str = "fro", dim: Sequence[int] = (-2, -
                             f"inf and -inf")
     summed, rest = (first, second) if abs(float(ord)) == 1 else (second, first)
     sums = values.abs().sum(summed, keepdim=True)
-    result = sums.amax(rest, True) if float(ord) > 0 else sums.amin(rest, True)
+    result = _largest(sums, rest, True) if float(ord) > 0 else sums.amin(rest, True)
     return result if keepdim else result.squeeze((first, second))
+
+
+def _largest(x: Tensor, axis: int, keepdim: bool = False) -> Tensor:
+    """The largest along an axis of numbers that are not negative; 0 of none."""
+    return x.amax(axis, keepdim) if x.shape[axis] else x.sum(axis, keepdim)
 
 
 @takes_tensors

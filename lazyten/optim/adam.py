@@ -53,7 +53,7 @@ class Adam(Moments):
     """
 
     def __init__(self, params: Params, lr: float | Tensor = 1e-3, betas: Betas = BETAS,
-                 eps: float = 1e-8, weight_decay: float = 0.0, amsgrad: bool = False, *,
+                 eps: float = 1e-8, weight_decay: float = 0, amsgrad: bool = False, *,
                  foreach: bool | None = None, maximize: bool = False, capturable: bool = False,
                  differentiable: bool = False, fused: bool | None = None,
                  decoupled_weight_decay: bool = False) -> None:
@@ -102,7 +102,7 @@ class Adamax(Moments):
     """Adam with the greatest size of late instead of an average (D. Kingma and J. Ba, 2015)."""
 
     def __init__(self, params: Params, lr: float | Tensor = 2e-3, betas: Betas = BETAS,
-                 eps: float = 1e-8, weight_decay: float = 0.0, foreach: bool | None = None, *,
+                 eps: float = 1e-8, weight_decay: float = 0, foreach: bool | None = None, *,
                  maximize: bool = False, differentiable: bool = False,
                  capturable: bool = False) -> None:
         super().__init__(params, {
@@ -129,7 +129,7 @@ class NAdam(Moments):
     """Adam with Nesterov's momentum (T. Dozat, 2016)."""
 
     def __init__(self, params: Params, lr: float | Tensor = 2e-3, betas: Betas = BETAS,
-                 eps: float = 1e-8, weight_decay: float = 0.0, momentum_decay: float = 4e-3,
+                 eps: float = 1e-8, weight_decay: float = 0, momentum_decay: float = 4e-3,
                  decoupled_weight_decay: bool = False, *, foreach: bool | None = None,
                  maximize: bool = False, capturable: bool = False,
                  differentiable: bool = False) -> None:
@@ -141,7 +141,8 @@ class NAdam(Moments):
 
     def _initial(self, p: Tensor, group: Group) -> State:
         one = Tensor._copy_of(1.0, dt.float32, p.device)
-        return {**super()._initial(p, group), "mu_product": one}
+        first, *others = super()._initial(p, group).items()
+        return dict([first, ("mu_product", one), *others])  # in PyTorch's order
 
     def _update(self, p: Tensor, grad: Tensor, state: State, group: Group,
                 numbers: Numbers) -> None:
@@ -167,7 +168,7 @@ class RAdam(Moments):
     """Adam that divides by no average of sizes until it is one of enough (L. Liu et al., 2020)."""
 
     def __init__(self, params: Params, lr: float | Tensor = 1e-3, betas: Betas = BETAS,
-                 eps: float = 1e-8, weight_decay: float = 0.0,
+                 eps: float = 1e-8, weight_decay: float = 0,
                  decoupled_weight_decay: bool = False, *, foreach: bool | None = None,
                  maximize: bool = False, capturable: bool = False,
                  differentiable: bool = False) -> None:

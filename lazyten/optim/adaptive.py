@@ -17,8 +17,8 @@ from lazyten.support.errors import ArgumentError
 class Adagrad(CompiledOptimizer):
     """Divide by the root of the sum of all squares (J. Duchi et al., 2011)."""
 
-    def __init__(self, params: Params, lr: float | Tensor = 1e-2, lr_decay: float = 0.0,
-                 weight_decay: float = 0.0, initial_accumulator_value: float = 0.0,
+    def __init__(self, params: Params, lr: float | Tensor = 1e-2, lr_decay: float = 0,
+                 weight_decay: float = 0, initial_accumulator_value: float = 0,
                  eps: float = 1e-10, foreach: bool | None = None, *, maximize: bool = False,
                  differentiable: bool = False, fused: bool | None = None) -> None:
         super().__init__(params, {
@@ -47,7 +47,7 @@ class Adadelta(CompiledOptimizer):
     """Steps of the size of late steps (M. Zeiler, 2012)."""
 
     def __init__(self, params: Params, lr: float | Tensor = 1.0, rho: float = 0.9,
-                 eps: float = 1e-6, weight_decay: float = 0.0, foreach: bool | None = None, *,
+                 eps: float = 1e-6, weight_decay: float = 0, foreach: bool | None = None, *,
                  capturable: bool = False, maximize: bool = False,
                  differentiable: bool = False) -> None:
         super().__init__(params, {
@@ -79,7 +79,7 @@ class RMSprop(CompiledOptimizer):
     the deviation."""
 
     def __init__(self, params: Params, lr: float | Tensor = 1e-2, alpha: float = 0.99,
-                 eps: float = 1e-8, weight_decay: float = 0.0, momentum: float = 0.0,
+                 eps: float = 1e-8, weight_decay: float = 0, momentum: float = 0,
                  centered: bool = False, capturable: bool = False, foreach: bool | None = None,
                  maximize: bool = False, differentiable: bool = False) -> None:
         super().__init__(params, {
@@ -121,7 +121,7 @@ class Rprop(CompiledOptimizer):
 
     def __init__(self, params: Params, lr: float | Tensor = 1e-2,
                  etas: tuple[float, float] = (0.5, 1.2),
-                 step_sizes: tuple[float, float] = (1e-6, 50.0), *, capturable: bool = False,
+                 step_sizes: tuple[float, float] = (1e-6, 50), *, capturable: bool = False,
                  foreach: bool | None = None, maximize: bool = False,
                  differentiable: bool = False) -> None:
         super().__init__(params, {

@@ -36,7 +36,7 @@ class LBFGS(Optimizer):
 
     _goes_by_element = False
 
-    def __init__(self, params: Params, lr: float | Tensor = 1.0, max_iter: int = 20,
+    def __init__(self, params: Params, lr: float | Tensor = 1, max_iter: int = 20,
                  max_eval: int | None = None, tolerance_grad: float = 1e-7,
                  tolerance_change: float = 1e-9, history_size: int = 100,
                  line_search_fn: str | None = None) -> None:

@@ -22,8 +22,8 @@ class SGD(CompiledOptimizer):
     foreach and fused choose an implementation of PyTorch's, and change nothing here.
     """
 
-    def __init__(self, params: Params, lr: float | Tensor = 1e-3, momentum: float = 0.0,
-                 dampening: float = 0.0, weight_decay: float = 0.0, nesterov: bool = False, *,
+    def __init__(self, params: Params, lr: float | Tensor = 1e-3, momentum: float = 0,
+                 dampening: float = 0, weight_decay: float = 0, nesterov: bool = False, *,
                  maximize: bool = False, foreach: bool | None = None,
                  differentiable: bool = False, fused: bool | None = None) -> None:
         super().__init__(params, {
@@ -83,7 +83,7 @@ class ASGD(CompiledOptimizer):
     _begins_with_rate = True
 
     def __init__(self, params: Params, lr: float | Tensor = 1e-2, lambd: float = 1e-4,
-                 alpha: float = 0.75, t0: float = 1e6, weight_decay: float = 0.0,
+                 alpha: float = 0.75, t0: float = 1e6, weight_decay: float = 0,
                  foreach: bool | None = None, maximize: bool = False,
                  differentiable: bool = False, capturable: bool = False) -> None:
         super().__init__(params, {

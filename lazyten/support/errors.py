@@ -37,6 +37,11 @@ class IndexingError(LazytenError, IndexError):
     """An index or an axis outside the tensor; also an IndexError."""
 
 
+class EmptyAxisError(ShapeError, IndexingError):
+    """An operation along an axis that is not there, or has no elements to choose from; also a
+    ValueError and an IndexError."""
+
+
 class DeviceError(LazytenError):
     """A device that is unknown or unusable, or tensors on different devices."""
 

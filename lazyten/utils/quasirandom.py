@@ -49,7 +49,12 @@ class SobolEngine:
         return result if out is None else out.resize_(result.shape).copy_(result)
 
     def draw_base2(self, m: int, out: Tensor | None = None, dtype: DType | None = None) -> Tensor:
-        """The next 2 ** m points."""
+        """The next 2 ** m points. ArgumentError unless there are a power of 2 with those before, of
+        which alone parts of the cube have equally many."""
+        count = self.num_generated + 2 ** m
+        if count & (count - 1):
+            raise ArgumentError(f"draw_base2({m}) after {self.num_generated}: {count} points in "
+                                f"all, which is no power of 2; use draw()")
         return self.draw(2 ** m, out, dtype)
 
     def fast_forward(self, n: int) -> SobolEngine:

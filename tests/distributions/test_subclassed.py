@@ -81,8 +81,8 @@ def test_sobol_points_are_pytorchs() -> None:
     pytest.importorskip("scipy")
     for dimension in (1, 5, 40):
         ours, theirs = (T.quasirandom.SobolEngine(dimension) for T in (lt, torch))  # type: ignore[attr-defined]
-        for draw in (lambda e: e.draw(5), lambda e: e.fast_forward(3).draw_base2(2),
-                     lambda e: e.draw(1, dtype=None), lambda e: e.reset().draw(3)):
+        for draw in (lambda e: e.draw(5), lambda e: e.fast_forward(3).draw(4),
+                     lambda e: e.draw(1, dtype=None), lambda e: e.reset().draw_base2(2), lambda e: e.reset().draw(3)):
             np.testing.assert_array_equal(draw(ours).numpy(), draw(theirs).numpy())
         assert ours.num_generated == theirs.num_generated == 3
 
@@ -94,5 +94,7 @@ def test_scrambled_points_fill_the_cube_and_follow_their_seed() -> None:
     assert points.shape == (64, 2) and points.dtype is lt.float32
     assert (points[:, 0] * 8).long().bincount().tolist() == [8] * 8
     assert lt.equal(points, SobolEngine(2, True, 3).draw(64))
+    with pytest.raises(lt.ArgumentError, match="12 points"):
+        SobolEngine(2).fast_forward(8).draw_base2(2)
     with pytest.raises(lt.ArgumentError, match="dimension=0; give 1 to 21201"):
         SobolEngine(0)

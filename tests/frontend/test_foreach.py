@@ -18,6 +18,10 @@ CALLS: dict[str, Callable[[Any, list[Any], list[Any]], Any]] = {
     "addcmul": lambda T, a, b: T._foreach_addcmul(a, b, b, 0.5),
     "addcdiv": lambda T, a, b: T._foreach_addcdiv(a, a, b, [0.5, 2.0]),
     "addcdiv by a tensor": lambda T, a, b: T._foreach_addcdiv(a, a, b, T.tensor([0.5, 2.0])),
+    "addcmul with scalars by name": lambda T, a, b: T._foreach_addcmul(a, b, b, scalars=[0.5, 2.0]),
+    "addcdiv_ with a scalar by name": lambda T, a, b: T._foreach_addcdiv_(
+        a, a, b, scalars=T.tensor([0.5, 2.0])),
+    "add with a scalar by name": lambda T, a, b: T._foreach_add(a, scalar=2.0),
     "lerp": lambda T, a, b: T._foreach_lerp(a, b, 0.25),
     "maximum of a number": lambda T, a, b: T._foreach_maximum(a, 1.5),
     "minimum of lists": lambda T, a, b: T._foreach_minimum(a, b),

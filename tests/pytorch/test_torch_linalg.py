@@ -27,6 +27,8 @@ CALLS: dict[str, Callable[..., Any]] = {
     "norm": lambda T: lambda x: T.linalg.norm(x),
     "norm-axis": lambda T: lambda x: T.linalg.norm(x, 1, 2),
     "norm-matrix": lambda T: lambda x: T.linalg.norm(x, 1, (0, 1)),
+    "norms-of-no-elements": lambda T: lambda x: T.stack([T.linalg.norm(y, p) for y in (
+        x[0, :0], x[0, :, :0], x[0, :0, :0]) for p in (1, 2, math.inf, "fro", "nuc")]),
     "norm-fro": lambda T: lambda x: T.linalg.norm(x[0], "fro"),
     "norm-of-a-matrix": lambda T: lambda x: T.linalg.norm(x[0], math.inf),
     "cross": lambda T: lambda x: T.linalg.cross(x, x.flip(0) + 1, dim=1),

@@ -300,7 +300,20 @@ def running(m: Any, t: Any, name: str, **options: Any) -> Any:
     return found, mean, var
 
 
+def of_nothing(m: Any, t: Any, name: str, part: slice, **options: Any) -> Any:
+    """A normalization of an example without elements, and what becomes of its running statistics.
+    part: of the last axis, or of the first."""
+    mean, var = t.v.double(), t.w.double().abs()
+    x = t.c[:, :, part] if name == "instance_norm" else t.c[part]
+    return getattr(functional(m), name)(x.double(), mean, var, **options), mean, var
+
+
 NORMALIZATION: dict[str, Check] = {
+    "batch_norm of no examples": lambda m, t: of_nothing(
+        m, t, "batch_norm", slice(0, 0), training=True),
+    "instance_norm of no elements": lambda m, t: of_nothing(
+        m, t, "instance_norm", slice(0, 0)),
+    "instance_norm of no channels": lambda m, t: functional(m).instance_norm(t.c[:, :0]),
     "batch_norm in training": lambda m, t: running(m, t, "batch_norm", training=True),
     "batch_norm's momentum and eps": lambda m, t: running(
         m, t, "batch_norm", training=True, momentum=0.5, eps=0.3),

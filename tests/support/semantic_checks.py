@@ -342,6 +342,9 @@ PRODUCTS: dict[str, Check] = {
     "tensordot of the last axes": lambda m, t: (m.tensordot(t.f, t.m, 1), m.tensordot(t.v, t.w, 0)),
     "kron": lambda m, t: (t.f.kron(t.g), t.v.kron(t.f)),
     "cross": lambda m, t: (t.f.cross(t.g, dim=1), t.v.cross(t.w, dim=0)),
+    "cross along the first axis of size 3": lambda m, t: (
+        t.m.cross(t.m.T), t.c.transpose(0, 1).cross(t.c.transpose(0, 1) + 1), t.f.cross(t.g),
+        m.linalg.cross(t.m, t.m.T)),
     "trace": lambda m, t: t.m.trace(),
     "the gradient of kron and cross": lambda m, t: (
         gradient_of(t.f, lambda x: x.kron(t.g) ** 2),
@@ -392,6 +395,9 @@ ORDER: dict[str, Check] = {
     "aminmax": lambda m, t: (*t.f.aminmax(), *t.f.aminmax(dim=1)),
     "nansum, nanmean": lambda m, t: (t.n[:2].nansum(), t.n[:2].nanmean()),
     "equal": lambda m, t: (t.f.equal(t.f + 0), t.f.equal(t.g), t.f.equal(t.v)),
+    "any and all along no axes": lambda m, t: (
+        t.i.any(dim=()), t.m.all(dim=[]), t.m.any(dim=(), keepdim=True), t.z.all(dim=()),
+        t.b.any(()), t.m.any(0), t.m.all((0, 1)), t.m.all()),
     "allclose": lambda m, t: (t.f.allclose(t.f + 1e-7), t.f.allclose(t.g),
                               t.n.allclose(t.n), t.n.allclose(t.n, equal_nan=True)),
     "isclose": lambda m, t: (t.f.isclose(t.f * 1.000001), t.i.isclose(t.i), t.n.isclose(t.n)),

@@ -273,6 +273,23 @@ class ProductAndSum(autograd.Function):
         return g * b * ctx.factor + h, g * a * ctx.factor + h, None
 
 
+class Scaled(autograd.Function):
+    """An argument that has a default, and what forward mode would want."""
+
+    @staticmethod
+    def forward(a: Any, factor: float = 3.0) -> Any:
+        return a * factor
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        a, ctx.factor = inputs
+        ctx.save_for_forward(a, None)
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return g * ctx.factor, None
+
+
 class Once(Exponential):
     """May not be differentiated twice."""
 
@@ -340,6 +357,17 @@ def test_a_function_that_gives_too_many_gradients_is_named(device: str) -> None:
 
 def test_none_for_arguments_that_were_left_out_may_be_given(device: str) -> None:
     assert autograd.gradcheck(WithMoreNone.apply, (leaf(device),))
+
+
+def test_setup_context_has_the_defaults_of_forward_and_what_is_named(device: str) -> None:
+    for given, named, factor in (((), {}, 3.0), ((2.0,), {}, 2.0), ((), {"factor": 5.0}, 5.0)):
+        x = leaf(device)
+        y = Scaled.apply(x, *given, **named)
+        y.sum().backward()
+        assert y.tolist() == (x * factor).tolist()
+        assert x.grad.tolist() == lt.full_like(x, factor).tolist()
+    with pytest.raises(lt.ArgumentError, match=r"Exponential.apply: scale by name; give .*order"):
+        Exponential.apply(leaf(device), scale=2)
 
 
 def test_what_a_function_saves_is_not_changed_by_writes(device: str) -> None:

@@ -437,4 +437,7 @@ def _masked_fill(self: Any, mask: Any, value: Any) -> Any:
     if isinstance(value, Tensor) and value.ndim:
         raise ShapeError(f"masked_fill by a tensor of shape {value.shape}: give a number, or a "
                          f"zero-dim tensor")
+    if not isinstance(self, ComplexTensor):
+        raise DTypeError(f"masked_fill of {self.dtype.name} by a complex number: it does not fit; "
+                         f"make the tensor complex first")
     return of_parts(where(mask.unsqueeze(-1), pairs(value, self), self._parts))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lazyten.frontend import functions, interop, random_functions
-from lazyten.frontend.arguments import takes_tensors
+from lazyten.frontend.arguments import takes_out, takes_tensors
 from lazyten.frontend.complexes.computing import Pair, carry_out, form, from_array, rule
 from lazyten.frontend.complexes.tensors import ComplexTensor, of_parts
 from lazyten.frontend.core.handle import DTypeLike
@@ -34,6 +34,7 @@ def turned(size: Pair, at: Pair) -> Pair:
     return Pair(size.real * at.real.cos(), size.real * at.real.sin())
 
 
+@takes_out
 def complex(real: Tensor, imag: Tensor) -> ComplexTensor:
     """The complex tensor of these real and imaginary parts, of one float type."""
     _check_parts(real, imag, "complex")
@@ -41,6 +42,7 @@ def complex(real: Tensor, imag: Tensor) -> ComplexTensor:
     return found
 
 
+@takes_out
 def polar(abs: Tensor, angle: Tensor) -> ComplexTensor:
     """The complex tensor of these lengths and angles, of one float type."""
     _check_parts(abs, angle, "polar")

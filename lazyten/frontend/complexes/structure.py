@@ -155,6 +155,9 @@ def _count_nonzero(self: Any, dim: Any = None) -> Any:
 
 @form("prod")
 def _prod(self: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    if dim is not None and not self.ndim:
+        shapes.axis(dim, 0, "prod")
+        return self.clone()
     line = self.reshape(-1) if dim is None else self.movedim(dim, -1)
     if not line.shape[-1]:
         raise not_complex("prod of no elements")

@@ -19,7 +19,13 @@ from lazyten.operators.arrays.index_arrays import Indexed, Selection, select
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import scans, shapes
 from lazyten.storage import levels, tracing
-from lazyten.support.errors import ArgumentError, DTypeError, IndexingError, ShapeError
+from lazyten.support.errors import (
+    ArgumentError,
+    DTypeError,
+    EmptyAxisError,
+    IndexingError,
+    ShapeError,
+)
 from lazyten.support.location import user_location
 
 Tensor = TypeVar("Tensor", bound="IndexingMethods[Any]")
@@ -249,13 +255,15 @@ class IndexingMethods(TensorCore[Tensor]):
         return self[(*(slice(None),) * axis, shapes.as_int(index, "select", "an index"))]
 
     def narrow(self, dim: int, start: int, length: int) -> Tensor:
-        """`length` positions of an axis from `start`; a view."""
+        """`length` positions of an axis from `start`, which counts from the end if negative; a
+        view."""
         axis, n = shapes.sized_axis(dim, self.shape, "narrow")
-        start = shapes.as_int(start, "narrow", "the start")
+        given = shapes.as_int(start, "narrow", "the start")
         length = shapes.as_int(length, "narrow", "the length")
+        start = given + n if given < 0 else given
         if not 0 <= start <= start + length <= n:
-            raise IndexingError(f"narrow: {length} elements from {start} are outside axis {axis} "
-                                f"of size {n}; start at 0 or more and end at {n} or less")
+            raise IndexingError(f"narrow: {length} elements from {given} are outside axis {axis} "
+                                f"of size {n}; start at {-n} or more and end at {n} or less")
         return self[(*(slice(None),) * axis, slice(start, start + length))]
 
     def split(self, split_size: int | Sequence[int],
@@ -292,8 +300,8 @@ class IndexingMethods(TensorCore[Tensor]):
         """Each position of an axis; views."""
         axis = shapes.axis(dim, self.ndim, "unbind")
         if not self.shape:
-            raise ShapeError("unbind of a zero-dim tensor: it has no axis to take apart; use "
-                             "item()")
+            raise EmptyAxisError("unbind of a zero-dim tensor: it has no axis to take apart; use "
+                                 "item()")
         return tuple(self.select(axis, i) for i in range(self.shape[axis]))
 
 

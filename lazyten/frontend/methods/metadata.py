@@ -125,7 +125,7 @@ class MetadataMethods(TensorCore[Tensor]):
         """The tensor itself, as its elements are real."""
         return self
 
-    conj_physical = conj
+    conj_physical = conj_physical_ = conj
 
     def resolve_conj(self) -> Self:
         """The tensor itself: no tensor shows another's elements as their conjugates."""

@@ -22,7 +22,7 @@ from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import reductions, shapes, special
 from lazyten.operators.math.elementwise import with_gradient
 from lazyten.storage import levels, tracing
-from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
+from lazyten.support.errors import ArgumentError, DTypeError, EmptyAxisError
 
 INTERPOLATIONS: dict[str, Callable[[float], float]] = {
     "linear": float, "lower": math.floor, "higher": math.ceil, "nearest": round,
@@ -81,8 +81,8 @@ class OrderMethods(TensorCore[Tensor]):
         axis = 0 if dim is None else shapes.axis(dim, self.ndim, "median")
         n = x.shape[axis] if x.shape else 1
         if not n:
-            raise ShapeError(f"median of shape {self.shape}: there are no elements along axis "
-                             f"{axis}; check the size first")
+            raise EmptyAxisError(f"median of shape {self.shape}: there are no elements along axis "
+                                 f"{axis}; check the size first")
         sorted_ = order_along(x, axis, False)
         if x.dtype.is_float and x.shape:
             sorted_ = _last_if_nan(x, axis, sorted_, (n - 1) // 2)

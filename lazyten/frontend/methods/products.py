@@ -202,8 +202,9 @@ class ProductMethods(ViewMethods[Tensor]):
         """Each element times all of `other`, side by side."""
         return combined(self, "kron", products.kron, self._tensor(other, "kron"))
 
-    def cross(self, other: Tensor, dim: int = -1) -> Tensor:
-        """The vector product along an axis of size 3."""
+    def cross(self, other: Tensor, dim: int | None = None) -> Tensor:
+        """The vector product along an axis of size 3: the first one, unless dim says which. (That
+        of `linalg.cross` is the last.)"""
         right = self._tensor(other, "cross")
         return combined(self, "cross", lambda a, b: products.cross(a, b, dim), right)
 

@@ -97,12 +97,14 @@ class ReductionMethods(TensorCore[Tensor]):
         return _reduced(self, "logsumexp", reductions.logsumexp, dim, keepdim)
 
     def any(self, dim: Axes = None, keepdim: bool = False) -> Tensor:
-        """Whether any is not 0; of uint8 1 or 0 in uint8."""
-        return _truth(_reduced(self, "any", reductions.any, dim, keepdim), self)
+        """Whether any is not 0 along some axes, or all (of none, dim=(), each element by itself);
+        of uint8 1 or 0 in uint8."""
+        return _truth(self, "any", reductions.any, dim, keepdim)
 
     def all(self, dim: Axes = None, keepdim: bool = False) -> Tensor:
-        """Whether all are not 0; of uint8 1 or 0 in uint8."""
-        return _truth(_reduced(self, "all", reductions.all, dim, keepdim), self)
+        """Whether all are not 0 along some axes, or all (of none, dim=(), each element by itself);
+        of uint8 1 or 0 in uint8."""
+        return _truth(self, "all", reductions.all, dim, keepdim)
 
     # ---- extremes --------------------------------------------------------------------------------
 
@@ -218,8 +220,11 @@ def _cumulative(x: TensorCore[Tensor], function: Callable[..., Node], axis: int,
     return found if dtype is None else found._cast(dt.as_dtype(dtype))
 
 
-def _truth(found: Tensor, x: TensorCore[Any]) -> Tensor:
-    """A result of any or all of x, in the type that PyTorch gives it."""
+def _truth(x: TensorCore[Tensor], operation: str, function: Callable[..., Node], dim: Any,
+           keepdim: bool) -> Tensor:
+    """any or all of x, in the type that PyTorch gives it."""
+    axes = () if isinstance(dim, tuple | list) and not dim else shapes.axes(dim, x.ndim, operation)
+    found = x._unary(lambda node: function(node, axes, keepdim))
     return found._cast(dt.uint8) if x.dtype is dt.uint8 else found
 
 

@@ -33,6 +33,9 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None,
     """
     ignore_index = shapes.as_int(ignore_index, "cross_entropy", "ignore_index")
     shapes.as_number(label_smoothing, "cross_entropy", "label_smoothing")
+    if ignore_index >= 0 and target.shape == input.shape:
+        raise ArgumentError(f"cross_entropy: ignore_index={ignore_index} is for labels, and a "
+                            f"target of shape {target.shape} holds probabilities")
     node = losses.cross_entropy(input.node, target.node, None if weight is None else weight.node,
                                 ignore_index, reduction_of(size_average, reduce, reduction),
                                 label_smoothing)

@@ -2,8 +2,9 @@
 from __future__ import annotations
 
 import math
+import typing
 
-from lazyten.frontend.arguments import takes_tensors
+from lazyten.frontend.arguments import takes_tensors, written
 from lazyten.frontend.core.mixed_precision import WIDE, casting
 from lazyten.frontend.recorded.lookup import recorded
 from lazyten.frontend.tensor import Tensor
@@ -45,7 +46,7 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12,
               out: Tensor | None = None) -> Tensor:
     """x over its p-norm along an axis, or over `eps` if that is more."""
     result = input / vector_norm(input, p, dim, "normalize").clamp(min=eps)
-    return result if out is None else out.copy_(result)
+    return result if out is None else typing.cast(Tensor, written(result, out, "normalize"))
 
 
 @takes_tensors

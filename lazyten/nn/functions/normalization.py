@@ -165,6 +165,9 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
         return input.clone()
     _check_channels(input, {"running_mean": running_mean, "running_var": running_var,
                             "weight": weight, "bias": bias}, "batch_norm")
+    if eps < 0 or training and eps == 0:
+        raise ArgumentError(f"batch_norm: eps={eps!r} is added to variances, which divide; give "
+                            f"more than 0 (0 only where training is off)")
     if not training:
         return _by_running(input, running_mean, running_var, weight, bias, eps, "batch_norm")
     count = input.numel() // input.shape[1] if input.shape[1] else 0
@@ -172,6 +175,8 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
         raise ShapeError(f"batch_norm of shape {input.shape}: there is one value a channel, which "
                          f"has no variance; train with more than one")
     moments = _moments(_wide(input), (0, *range(2, input.ndim)))
+    if not count:  # of no values there is nothing to remember
+        running_mean = running_var = None
     return by_moments(input, running_mean, running_var, weight, bias, momentum, eps, moments,
                       count / max(count - 1, 1))
 
@@ -207,11 +212,11 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None,
     if count == 1:
         raise ShapeError(f"instance_norm of shape {input.shape}: there is one value a channel and "
                          f"example, which has no variance; give more than one")
-    if running_mean is not None or running_var is not None:
+    if count and (running_mean is not None or running_var is not None):
         mean, _, variance = _moments(_wide(input.detach()), tuple(range(2, input.ndim)))
         _update_running(running_mean, mean.mean(0), momentum)
         _update_running(running_var, variance.mean(0) * (count / max(count - 1, 1)), momentum)
-    return _grouped(input, input.shape[1], weight, bias, eps, "instance_norm")
+    return _grouped(input, max(input.shape[1], 1), weight, bias, eps, "instance_norm")
 
 
 @takes_tensors

@@ -11,7 +11,7 @@ from lazyten.nn.functions.options import reduction_of
 from lazyten.nn.module import Module
 from lazyten.nn.modules.distance import PairwiseDistance
 from lazyten.nn.modules.linear import Linear
-from lazyten.support.errors import ArgumentError
+from lazyten.support.errors import ArgumentError, DTypeError
 
 
 class _Loss(Module):
@@ -70,6 +70,8 @@ class HuberLoss(_Loss):
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         super().__init__(reduction=reduction)
+        if isinstance(delta, complex):
+            raise DTypeError(f"HuberLoss: delta is a number, not {delta}; give a float")
         self.delta = delta
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:

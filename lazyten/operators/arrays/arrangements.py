@@ -10,7 +10,7 @@ from lazyten.operators.arrays import joining
 from lazyten.operators.arrays.indexing import Chain, apply
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import reductions, shapes
-from lazyten.support.errors import ArgumentError, ShapeError
+from lazyten.support.errors import ArgumentError, EmptyAxisError, ShapeError
 
 
 def tile(x: Node, times: Shape, operation: str) -> Node:
@@ -41,9 +41,12 @@ def roll(x: Node, shifts: int | Sequence[int], dims: int | Sequence[int] | None)
     steps = list(shifts) if isinstance(shifts, Sequence) else [shifts]
     if len(places) != len(steps):
         raise ArgumentError(f"roll: {len(steps)} shifts for {len(places)} axes; give one for each")
+    if places and not x.shape:
+        raise EmptyAxisError(f"roll of a zero-dim tensor along axis {places[0]}: it has none; "
+                             f"check .ndim first")
     for step, place in zip(steps, places, strict=True):
         axis = shapes.axis(place, len(x.shape), "roll")
-        x = _rolled(x, shapes.as_int(step, "roll", "the shift"), axis) if x.shape else x
+        x = _rolled(x, shapes.as_int(step, "roll", "the shift"), axis)
     return x
 
 

@@ -199,13 +199,19 @@ def kron(a: Node, b: Node) -> Node:
     return reshape(ew.mul(left, right), tuple(n * m for n, m in zip(rows, columns, strict=True)))
 
 
-def cross(a: Node, b: Node, dim: SupportsIndex) -> Node:
-    """The vector product along an axis of size 3."""
+def cross(a: Node, b: Node, dim: SupportsIndex | None) -> Node:
+    """The vector product along an axis of size 3; by default (None) the first such axis of a."""
+    if len(a.shape) != len(b.shape):
+        raise ShapeError(f"cross of shapes {a.shape} and {b.shape}: they have {len(a.shape)} and "
+                         f"{len(b.shape)} axes; give both as many, of size 1 where they broadcast")
+    if dim is None:
+        dim = next((i for i, n in enumerate(a.shape) if n == 3), -1)
+    axis, _ = shapes.sized_axis(dim, a.shape, "cross")
+    for n in (a.shape[axis], b.shape[axis]):
+        if n != 3:
+            raise ShapeError(f"cross of shapes {a.shape} and {b.shape}: axis {axis} has size {n}, "
+                             f"but it is for vectors of 3")
     shape = shapes.broadcast([a.shape, b.shape], "cross")
-    axis, n = shapes.sized_axis(dim, shape, "cross")
-    if n != 3:
-        raise ShapeError(f"cross of shapes {a.shape} and {b.shape}: axis {axis} has size {n}, but "
-                         f"it is for vectors of 3")
     left, right = (_turned(ew.broadcast_to(x, shape), axis) for x in (a, b))
     return ew.sub(ew.mul(left[0], right[1]), ew.mul(left[1], right[0]))
 

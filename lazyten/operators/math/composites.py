@@ -15,7 +15,7 @@ from lazyten.ir.node import GradientRule, Node, cast, const
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import reductions, shapes, special
 from lazyten.operators.math.elementwise import Operand, with_gradient
-from lazyten.support.errors import DTypeError
+from lazyten.support.errors import ArgumentError, DTypeError
 
 
 def lerp(start: Node, end: Operand, weight: Operand) -> Node:
@@ -92,6 +92,11 @@ def largest(dtype: DType) -> float:
 
 def isclose(a: Node, b: Node, rtol: float, atol: float, equal_nan: bool) -> Node:
     """|a - b| <= atol + rtol * |b|, or equal, or both NaN where `equal_nan`."""
+    rtol, atol = (shapes.as_number(x, "isclose", what) for x, what in (
+        (rtol, "rtol"), (atol, "atol")))
+    if min(rtol, atol) < 0:
+        raise ArgumentError(f"isclose: rtol={rtol!r} and atol={atol!r} are distances; give 0 or "
+                            f"more")
     if a.dtype is not b.dtype:
         raise DTypeError(f"isclose of {a.dtype.name} and {b.dtype.name}: both must have one dtype; "
                          f"convert one")

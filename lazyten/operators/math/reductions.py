@@ -17,7 +17,7 @@ from lazyten.ir.ops import Op
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import shapes, special
 from lazyten.operators.math.elementwise import as_float, broadcast_to, with_gradient
-from lazyten.support.errors import DTypeError, ShapeError
+from lazyten.support.errors import DTypeError, EmptyAxisError
 
 Axes = tuple[int, ...]
 
@@ -35,10 +35,10 @@ def count(shape: Shape, axes: Axes) -> int:
 
 
 def need_elements(x: Node, axes: Axes, operation: str) -> None:
-    """ShapeError if `operation`, which has no value for no elements, would get none."""
+    """EmptyAxisError if `operation`, which has no value for no elements, would get none."""
     empty = [a for a in axes if x.shape[a] == 0]
     if empty:
-        raise ShapeError(f"{operation} of shape {x.shape}: axis {empty[0]} has size 0, and "
+        raise EmptyAxisError(f"{operation} of shape {x.shape}: axis {empty[0]} has size 0, and "
                          f"{operation} of no elements is undefined; check the size first")
 
 

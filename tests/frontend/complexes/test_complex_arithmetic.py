@@ -141,6 +141,7 @@ def test_reductions_are_those_of_numpy(device: str) -> None:
                           (t.cumsum(1), x.cumsum(1)), (t.prod(1), x.prod(1)),
                           (t.prod(), x.prod()), (t.norm(), np.linalg.norm(x)),
                           (lt.linalg.norm(t), np.linalg.norm(x)), (t.prod(0), x.prod(0)),
+                          (t[0, 0].prod(0), x[0, 0]), (t[0, 0].prod(-1, True), x[0, 0]),
                           (t.var(0, correction=0), x.var(0)), (t.var(), x.var(ddof=1)),
                           (t.std(1), x.std(1, ddof=1)), (t.std(correction=0), x.std()),
                           (lt.linalg.vector_norm(t, 1, 1), np.abs(x).sum(1))):
