@@ -82,7 +82,8 @@ def test_sobol_points_are_pytorchs() -> None:
     for dimension in (1, 5, 40):
         ours, theirs = (T.quasirandom.SobolEngine(dimension) for T in (lt, torch))  # type: ignore[attr-defined]
         for draw in (lambda e: e.draw(5), lambda e: e.fast_forward(3).draw(4),
-                     lambda e: e.draw(1, dtype=None), lambda e: e.reset().draw_base2(2), lambda e: e.reset().draw(3)):
+                     lambda e: e.draw(1, dtype=None), lambda e: e.reset().draw_base2(2),
+                     lambda e: e.reset().draw(3)):
             np.testing.assert_array_equal(draw(ours).numpy(), draw(theirs).numpy())
         assert ours.num_generated == theirs.num_generated == 3
 
