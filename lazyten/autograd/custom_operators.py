@@ -15,9 +15,10 @@ from itertools import chain
 from typing import Any, NoReturn
 
 from lazyten.autograd.custom_function import Function
+from lazyten.frontend.tensor import Tensor
 from lazyten.pytorch.modules import function_named
 from lazyten.support.errors import ArgumentError, GradientError
-from lazyten.support.grad_mode import no_grad
+from lazyten.support.grad_mode import is_grad_enabled, no_grad
 from lazyten.support.trees import Branch, flatten, unflatten
 
 __all__ = ["CustomOpDef", "Library", "custom_op", "define", "impl", "register_autocast",
@@ -52,14 +53,23 @@ class CustomOpDef:
             raise NotImplementedError(f"{self._qualname}: the operator has no function; give it "
                                       f"one of lazyten's operations, by lazyten.library.impl")
         if self._mutates:
-            with no_grad():
-                return kernel(*args, **options)
+            return self._written(kernel, args, options)
         given = inspect.signature(kernel).bind(*args, **options)
         count = len(given.args)
         given.apply_defaults()
         leaves, structure = flatten(given.args)
         assert structure is not None
         return self._function.apply(structure, count, given.kwargs, *leaves)
+
+    def _written(self, kernel: Callable[..., Any], args: Any, options: Any) -> Any:
+        """What an operator that writes to its arguments gives: no gradient flows through that."""
+        given = flatten([*args, *options.values()])[0]
+        if is_grad_enabled() and any(isinstance(x, Tensor) and x.requires_grad for x in given):
+            raise GradientError(f"{self._qualname} writes to its arguments, which no gradient "
+                                f"flows through, and one requires gradients; detach() it, or call "
+                                f"the operator within no_grad()")
+        with no_grad():
+            return kernel(*args, **options)
 
     def _decorated(self, kept: str | None, func: Any) -> Any:
         """The function, kept as this attribute; without one, what decorates it."""

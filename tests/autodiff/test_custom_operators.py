@@ -121,6 +121,12 @@ def test_an_operator_that_writes_to_its_argument(space: str) -> None:
         x.add_(by)
     x = lt.zeros(3)
     grow(x[1:], by=2.0)
+    wanted = lt.ones(3, requires_grad=True)
+    with pytest.raises(lt.GradientError, match="grow writes to its arguments"):
+        grow(wanted * 1, 2.0)
+    with lt.no_grad():
+        grow(wanted, by=2.0)
+    assert wanted.tolist() == [3.0] * 3
     assert x.tolist() == [0.0, 2.0, 2.0] and repr(grow) == f"<operator {space}::grow>"
 
 

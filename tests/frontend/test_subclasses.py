@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import warnings
 from typing import Any, Optional
 
 import pytest
@@ -39,6 +40,22 @@ def test_gradients_flow_to_what_a_subclass_is_made_of() -> None:
     assert type(made) is Picture and made.requires_grad and made.is_leaf
     with pytest.raises(lt.ArgumentError, match=r"as_subclass\(<class 'int'>\): give a subclass"):
         x.as_subclass(int)
+
+
+def test_a_subclass_that_wants_to_take_operations_over_is_told_once_that_it_does_not() -> None:
+    class Watching(lt.Tensor):
+        """A class with PyTorch's hook of operations."""
+
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+                               ) -> Any:
+            raise AssertionError
+    with pytest.warns(UserWarning, match="Watching.__torch_function__ is not called"):
+        x = lt.ones(2).as_subclass(Watching)
+    assert type(x + 1) is lt.Tensor
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        lt.ones(2).as_subclass(Watching)
 
 
 def test_a_subclass_with_an_initializer_of_its_own() -> None:

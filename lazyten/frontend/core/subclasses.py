@@ -1,13 +1,17 @@
 """Subclasses of Tensor that programs write: a tensor as an instance of one."""
 from __future__ import annotations
 
+import warnings
 from typing import Any, TypeVar, cast
+from weakref import WeakSet
 
 from lazyten.frontend.core.tensor_core import Tensor, TensorCore
 from lazyten.storage import tracing
 from lazyten.support.errors import ArgumentError
 
 S = TypeVar("S")
+_told: WeakSet[type] = WeakSet()
+"""Classes that want to take operations over, of which it was said that they do not."""
 
 
 class SubclassMethods(TensorCore[Tensor]):
@@ -30,6 +34,10 @@ class SubclassMethods(TensorCore[Tensor]):
         ArgumentError for another class."""
         if not (isinstance(cls, type) and issubclass(cls, TensorCore)):
             raise ArgumentError(f"as_subclass({cls!r:.60}): give a subclass of lazyten.Tensor")
+        if cls not in _told and hasattr(cls, "__torch_function__"):
+            _told.add(cls)
+            warnings.warn(f"{cls.__name__}.__torch_function__ is not called: what operations on a "
+                          f"{cls.__name__} give are plain tensors", UserWarning, stacklevel=2)
         result: Any = object.__new__(cls)
         result._storage, result._moves = self._storage, self._moves
         result._lineage, result._grad, result._value = self._lineage, None, None
