@@ -14,6 +14,7 @@ from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from importlib.metadata import Distribution
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -134,6 +135,19 @@ class _StandIn(ModuleType):
         return [name for name in dir(self) if not name.startswith("_")]
 
 
+class _Installed(Distribution):
+    """What is known of torch as a package."""
+
+    def read_text(self, filename: str) -> str | None:
+        """The texts that each package comes with: its name and version, and its module."""
+        return {"METADATA": f"Metadata-Version: 2.1\nName: torch\nVersion: {PYTORCH}\n",
+                "top_level.txt": "torch\n"}.get(filename)
+
+    def locate_file(self, path: Any) -> Path:
+        """Where a file of it would be."""
+        return Path(__file__).parent / path
+
+
 class _Finder(MetaPathFinder, Loader):
     """Finds torch and the modules below it."""
 
@@ -148,6 +162,11 @@ class _Finder(MetaPathFinder, Loader):
             self.missed[fullname] = "imported"
             raise ModuleNotFoundError(f"lazyten has no {fullname}", name=fullname)
         return ModuleSpec(fullname, self, is_package=True)
+
+    def find_distributions(self, context: Any = None) -> Iterator[Distribution]:
+        """PyTorch as an installed package, for those that ask for its version."""
+        if getattr(context, "name", None) in (None, "torch"):
+            yield _Installed()
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         return _StandIn(spec.name, self.missed)

@@ -16,6 +16,7 @@ from typing import Any
 
 from lazyten.autograd.custom_function import Function, once_differentiable
 from lazyten.distributions.distribution import choose, uniform_like
+from lazyten.frontend.arguments import takes_tensors
 from lazyten.frontend.core.size import Size
 from lazyten.frontend.functions import tensor
 from lazyten.frontend.limits import finfo
@@ -37,11 +38,13 @@ def standard_gamma(concentration: Tensor, shape: Size) -> Tensor:
     return drawn
 
 
-def _standard_gamma(concentration: Tensor, generator: None = None) -> Tensor:
+@takes_tensors
+def _standard_gamma(concentration: Tensor) -> Tensor:
     return standard_gamma(concentration, concentration.shape)
 
 
-def _sample_dirichlet(concentration: Tensor, generator: None = None) -> Tensor:
+@takes_tensors
+def _sample_dirichlet(concentration: Tensor) -> Tensor:
     drawn = standard_gamma(concentration, concentration.shape)
     return drawn / drawn.sum(-1, keepdim=True)
 

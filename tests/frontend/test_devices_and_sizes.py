@@ -28,7 +28,9 @@ def test_a_tensor_gives_its_device_as_one() -> None:
 
 def test_no_device_has_this_name() -> None:
     with pytest.raises(lt.DeviceError, match=r"'mps'.*cpu"):
-        lt.device("mps")
+        lt.ones(2, device=lt.device("mps"))
+    with pytest.raises(lt.DeviceError, match=r"'abacus'.*cpu"):
+        lt.device("abacus")
     with pytest.raises(lt.DeviceError, match="device=3"):
         lt.ones(2, device=3)  # type: ignore[arg-type]
 

@@ -125,6 +125,9 @@ def test_a_package_sees_pytorchs_modules_from_within(tmp_path: Path) -> None:
         "assert torch.torch.Tensor is torch.Tensor\n"
         "assert vars(nn)['Linear'] is nn.Linear and 'Parameter' in vars(nn)\n"
         "assert not hasattr(torch, 'no_such_function')\n"
+        "from importlib import metadata\n"
+        "assert metadata.version('torch') == torch.__version__.split('+')[0]\n"
+        "assert {*metadata.packages_distributions()['torch']} == {'torch'}\n"
         "def double(x: torch.LongTensor | None): return x * 2\n")
     script = tmp_path / "script.py"
     script.write_text(f"import sys; sys.path.append({str(package)!r})\n"
