@@ -145,7 +145,7 @@ class _Installed(Distribution):
 
     def locate_file(self, path: Any) -> Path:
         """Where a file of it would be."""
-        return Path(__file__).parent / path
+        return Path(__file__).parent / str(path)
 
 
 class _Finder(MetaPathFinder, Loader):
