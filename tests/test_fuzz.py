@@ -61,6 +61,7 @@ def test_most_rows_are_reached_in_a_few_hundred_programs() -> None:
 WITHOUT_A_ROW = named("lt", """
     bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor divide greater
     greater_equal le matmul multiply negative not_equal pow true_divide
+    _sample_dirichlet _standard_gamma
 
     absolute acosh adjoint arccosh atleast_1d cdist corrcoef diagflat dsplit index_put isneginf
     isreal logspace mv nanquantile rsub scalar_tensor split_with_sizes unravel_index vdot
