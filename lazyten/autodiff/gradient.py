@@ -14,7 +14,7 @@ from lazyten.autodiff import hooks
 from lazyten.autodiff.arithmetic import add
 from lazyten.autodiff.vjp_rules import VJP
 from lazyten.ir.node import Node, make, reshape, substitute, toposort
-from lazyten.ir.ops import Op
+from lazyten.ir.ops import MOVEMENT, Op
 from lazyten.ir.scan import unrolled
 from lazyten.ir.unknown import unknown
 from lazyten.support.errors import GradientError, InternalError
@@ -69,6 +69,53 @@ def reach_leaves(outputs: Sequence[Node]) -> list[bool]:
         if node.op is Op.LEAF or not reaching.isdisjoint(sources[node]):
             reaching.add(node)
     return [output in reaching for output in outputs]
+
+
+SAVES_NOTHING = MOVEMENT | {Op.NEG, Op.ADD, Op.SUB, Op.CAST, Op.CONTIGUOUS, Op.COPY, Op.LEAF}
+"""Ops whose gradient is found without any value."""
+
+
+def saves_values(output: Node) -> bool:
+    """Whether the gradient of a node takes values that it is computed from: sums and products with
+    constants alone have theirs without any."""
+    seen: set[Node] = set()
+    stack = [output]
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if _saves_nothing(node):
+            stack += differentiable_sources(node)
+        elif _depends_on_leaf(node):
+            return True
+    return False
+
+
+def _saves_nothing(node: Node) -> bool:
+    if node.op is Op.MUL:
+        return _is_constant(node.src[0]) or _is_constant(node.src[1])
+    return (node.op in SAVES_NOTHING or node.op is Op.REDUCE and node.arg[0] is Op.ADD
+            or node.op is Op.DIV and _is_constant(node.src[1]))
+
+
+def _is_constant(node: Node) -> bool:
+    while node.op in MOVEMENT:
+        node = node.src[0]
+    return node.op is Op.CONST
+
+
+def _depends_on_leaf(node: Node) -> bool:
+    seen: set[Node] = set()
+    stack = [node]
+    while stack:
+        top = stack.pop()
+        if top.op is Op.LEAF:
+            return True
+        if top not in seen:
+            seen.add(top)
+            stack += differentiable_sources(top)
+    return False
 
 
 Sources = dict[Node, Sequence[Node]]

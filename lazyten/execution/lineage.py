@@ -46,11 +46,12 @@ class Lineage:
             self._refuse_from_outside("reads")
             return apply(moves, self._carried(storage, self.carrier))
         if self.carrier is None and storage.keeps_graph:
-            return apply(moves, background.without_graph(storage))
-        node = apply(moves, storage.node)
-        if self.carrier is None and not storage.requires_grad:
-            return node
-        return make(Op.DETACH, node.dtype, (node,))
+            node = apply(moves, background.without_graph(storage))
+        else:
+            node = apply(moves, storage.node)
+            if self.carrier is not None or storage.requires_grad:
+                node = make(Op.DETACH, node.dtype, (node,))
+        return ew.freed(node) if self.was_freed else node
 
     def _carried(self, storage: Storage, carrier: Node) -> Node:
         """The storage's value with the carrier's gradients: the same node until the value changes,

@@ -278,8 +278,8 @@ def _record(optimizer: Repeatable, parts: Sequence[Part], operands: Sequence[Ten
         for part in parts:
             _update(optimizer, part, stand_ins)
         writes = stand_ins.writes()
-        is_clean = are_clean([template for _, template, _ in writes], first_serial)
-        if here.draws or any(keeps for _, _, keeps in writes):
+        is_clean = are_clean([template for _, template, _, _ in writes], first_serial)
+        if here.draws or any(keeps or was_freed for _, _, keeps, was_freed in writes):
             raise Unsayable
     except (NeedsValue, Unsayable):
         for part, count in zip(parts, before, strict=True):
@@ -289,7 +289,8 @@ def _record(optimizer: Repeatable, parts: Sequence[Part], operands: Sequence[Ten
     finally:
         del optimizer._input
         here.first_serial = here.frame = None
-    made = Step([part.state for part in parts], [*numbers.values()], [(n, t) for n, t, _ in writes])
+    made = Step([part.state for part in parts], [*numbers.values()],
+                [(number, template) for number, template, _, _ in writes])
     if is_clean:
         optimizer._steps.add(key, made)
     return made.writes

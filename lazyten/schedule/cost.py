@@ -38,6 +38,8 @@ SERIAL = 3.0
 
 DEEPEST = 500
 """How many operations deep the expression of one kernel may be."""
+MOST_REDUCES = 16
+"""How many reductions it may have: each has its own loops, and the choice of one looks at all."""
 
 OP_WORK: dict[Op, float] = {
     Op.EXP: 3.0, Op.EXP2: 3.0, Op.LOG2: 6.0, Op.SIN: 8.0, Op.COS: 8.0, Op.POW: 20.0,
@@ -90,6 +92,7 @@ def stored_values(roots: Sequence[Node], groups: bool = False,
     for node in reversed(model.order):
         model.count_reads(node)
     model.cut_deep_expressions()
+    model.cut_wide_expressions()
     for node in needed:
         model.stored.add(node)
         model.forced[node] = "something is decided by it, and it is read in several places"
@@ -217,6 +220,25 @@ class _Model:
             if depth[node] > DEEPEST and self.may_store(node):
                 self.stored.add(node)
                 self.forced[node] = f"its expression is {DEEPEST} operations deep"
+
+    def cut_wide_expressions(self) -> None:
+        """Where one kernel would have more than MOST_REDUCES, store what has the most of them, such
+        as a sum of losses so far."""
+        reduces: dict[Node, frozenset[Node]] = {}
+        for node in self.order:
+            own = frozenset((node,)) if node.op is Op.REDUCE else frozenset()
+            sources = [s for s in node.src if s not in self.stored and reduces[s]]
+            found = own.union(*(reduces[s] for s in sources))
+            while len(found) > MOST_REDUCES:
+                choices = [s for s in sources if self.may_store(s)]
+                if not choices:
+                    break
+                widest = max(choices, key=lambda s: len(reduces[s]))
+                self.stored.add(widest)
+                self.forced[widest] = f"its expression has {len(reduces[widest])} reductions"
+                sources.remove(widest)
+                found = own.union(*(reduces[s] for s in sources))
+            reduces[node] = found
 
     def prefers_store(self, node: Node) -> bool:
         return node.numel > 0 and self.stored_cost(node) < self.inline_cost(node)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from lazyten.ir.node import Node, Shape, toposort
 from lazyten.ir.ops import ELEMENTWISE, IDENTITY_OPS, MOVEMENT, Op
-from lazyten.schedule.cost import LAUNCH, LOAD, StoredValue
+from lazyten.schedule.cost import LAUNCH, LOAD, MOST_REDUCES, StoredValue
 
 CROWDED = 1 / 16
 """How much slower reductions with equal loops run beside each other: each has its own operands in
@@ -229,7 +229,8 @@ class _Merger:
         return list(found)
 
     def _may_join(self, a: _Kernel, b: _Kernel) -> bool:
-        if len(a.members) + len(b.members) > MOST_OUTPUTS or len(a.nodes | b.nodes) > MOST_NODES:
+        if len(a.members) + len(b.members) > MOST_OUTPUTS or len(a.nodes | b.nodes) > MOST_NODES \
+                or len(a.reduces | b.reduces) > MOST_REDUCES:
             return False
         if any(n.op is Op.SCATTER for n in a.nodes | b.nodes):
             return False  # its loop over the values is no loop of an output

@@ -87,14 +87,14 @@ def _like(storage: Storage) -> Node:
     return template
 
 
-def deferred(frame: Frame, template: Node, keeps_graph: bool) -> Deferred:
+def deferred(frame: Frame, template: Node, keeps_graph: bool, was_freed: bool = False) -> Deferred:
     """A storage with this value."""
     storage = _new(Deferred)
     storage._frame, storage._template, storage._mark = frame, template, frame.mark
     storage.device, storage.keeps_graph = frame.device, keeps_graph
     storage.leaf_id = storage.shared = None
     storage.companions = storage.retaining = ()
-    storage.was_freed, storage._before = False, None
+    storage.was_freed, storage._before = was_freed, None
     storage.version = 0
     storage.serial = next(_serials)
     made = frame.made
@@ -104,12 +104,13 @@ def deferred(frame: Frame, template: Node, keeps_graph: bool) -> Deferred:
     return storage
 
 
-def defer(storage: Storage, frame: Frame, template: Node, keeps_graph: bool) -> None:
+def defer(storage: Storage, frame: Frame, template: Node, keeps_graph: bool,
+          was_freed: bool = False) -> None:
     """Change a storage's value in place, to what is recorded in a frame."""
     with changing:
         storage.note_before()
         _set_known(storage, frame, frame, template)
-        storage.keeps_graph, storage.was_freed, storage.companions = keeps_graph, False, ()
+        storage.keeps_graph, storage.was_freed, storage.companions = keeps_graph, was_freed, ()
         storage.version += 1
         if storage.__class__ is Storage:
             storage.__class__ = Deferred
@@ -126,7 +127,7 @@ def kept(storage: Storage) -> Callable[[], None]:
         if frame is None:
             return partial(storage.replace, storage._node, storage.keeps_graph)
         assert template is not None
-        return partial(defer, storage, frame, template, storage.keeps_graph)
+        return partial(defer, storage, frame, template, storage.keeps_graph, storage.was_freed)
 
 
 def settle(storage: Storage, node: Node) -> None:

@@ -19,7 +19,7 @@ from lazyten.ir import ops
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import History, Node, Shape, make, reshape, set_history, unshaped
 from lazyten.ir.ops import Op
-from lazyten.operators.math.elementwise import written_over
+from lazyten.operators.math.elementwise import freed, written_over
 from lazyten.storage import levels, tracing
 from lazyten.storage.device import executor
 from lazyten.storage.shared_memory import SharedMemory
@@ -194,11 +194,12 @@ class Storage:
 
     @property
     def node(self) -> Node:
-        """The current value, through its LEAF if a gradient is wanted for it."""
+        """The current value, through its LEAF if a gradient is wanted for it; if its graph is used
+        up, no gradient flows through it."""
         if tracing.active is not None:
             tracing.touched(self)
         if self.leaf_id is None:
-            return self._node
+            return freed(self._node) if self.was_freed else self._node
         self.occupy()
         return make(Op.LEAF, self._node.dtype, (self._node,), self.leaf_id)
 
@@ -233,6 +234,10 @@ class Storage:
         tracing.touched(self)
         if self.keeps_graph:
             self.keeps_graph, self.was_freed = False, True
+
+    def end_graph(self) -> None:
+        """What was computed of values whose graphs are used up: so is its own."""
+        self.keeps_graph, self.was_freed = False, True
 
     def assign(self, node: Node, keeps_graph: bool = False) -> None:
         """Change the value in place: every view sees it, and memory that is shared, for which the

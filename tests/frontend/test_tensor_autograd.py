@@ -165,6 +165,57 @@ def test_a_graph_is_freed_by_backward_unless_kept(device: str) -> None:
     assert y.item() == 9
 
 
+def used_up(device: str, is_looked_at: bool) -> tuple[lt.Tensor, lt.Tensor]:
+    """A leaf, and a loss whose graph backward() has used up."""
+    w = lt.tensor([1.0, 2.0], device=device, requires_grad=True)
+    loss = (w * w).sum()
+    loss.backward()
+    if is_looked_at:
+        assert loss.item() == 5
+    return w, loss
+
+
+@pytest.mark.parametrize("is_looked_at", [False, True])
+@pytest.mark.parametrize("go_on", [
+    lambda w, loss: loss * 2, lambda w, loss: lt.zeros(()).to(loss.device).add_(loss),
+    lambda w, loss: loss * 2 + w.sum(), lambda w, loss: lt.stack([loss, w[0]]).sum(),
+    lambda w, loss: lt.zeros(2).to(loss.device).copy_(loss).mul_(w).sum()])
+def test_no_gradient_flows_through_a_graph_that_is_used_up(
+        go_on: Callable[[Any, Any], Any], is_looked_at: bool, device: str) -> None:
+    w, loss = used_up(device, is_looked_at)
+    later = go_on(w, loss)
+    assert later.requires_grad and not later.is_leaf and later.grad_fn is not None
+    before = w.grad
+    with pytest.raises(lt.GradientError, match="retain_graph=True"):
+        later.backward()
+    assert w.grad is before and w.grad is not None and w.grad.tolist() == [2, 4]
+
+
+@pytest.mark.parametrize("is_looked_at", [False, True])
+def test_what_does_not_need_a_graph_that_is_used_up_goes_on(is_looked_at: bool,
+                                                            device: str) -> None:
+    _, loss = used_up(device, is_looked_at)
+    assert (loss / 2).item() == 2.5 and bool(loss > 1)
+    assert not (loss.detach() * 2).requires_grad
+    with lt.no_grad():
+        assert not (loss * 2).requires_grad
+    v = lt.tensor(3.0, device=device, requires_grad=True)
+    found, = lt.autograd.grad(loss + v * v, [v])
+    assert found.item() == 6
+
+
+@pytest.mark.parametrize("is_looked_at", [False, True])
+def test_a_graph_of_sums_has_no_values_to_free(is_looked_at: bool, device: str) -> None:
+    w = lt.tensor([1.0, 2.0], device=device, requires_grad=True)
+    total = (w.reshape(2, 1) + 1).sum() - w[0]
+    total.backward()
+    if is_looked_at:
+        assert total.item() == 4
+    total.backward()
+    (total + (w * w).sum()).backward()
+    assert w.grad is not None and w.grad.tolist() == [2, 7]
+
+
 def test_second_and_third_derivatives_come_from_grad(device: str) -> None:
     x = lt.tensor([0.3, -1.2], dtype=lt.float64, device=device, requires_grad=True)
     value = x.numpy()

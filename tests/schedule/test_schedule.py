@@ -14,6 +14,7 @@ from lazyten.ir.kernel import Slot
 from lazyten.ir.node import Node, cast, const, elementwise, expand, make, move, reduce, reshape
 from lazyten.ir.ops import Op
 from lazyten.operators.math import reductions
+from lazyten.schedule.cost import MOST_REDUCES
 from lazyten.schedule.memory import Lifetime, share
 from lazyten.schedule.schedule import Schedule, schedule
 
@@ -143,6 +144,17 @@ def test_a_deep_chain_of_matmuls_stores_every_layer() -> None:
     for _ in range(300):
         x = relu(matmul(x, array(1, 16, 16)))
     assert len(plan(x).steps) == 300
+
+
+@pytest.mark.parametrize("count", [MOST_REDUCES, 100])
+def test_a_sum_of_many_reductions_is_several_kernels(count: int) -> None:
+    parts = [reduce(array(i, 7), Op.ADD, (0,)) for i in range(count)]
+    total = parts[0]
+    for part in parts[1:]:
+        total = elementwise(Op.ADD, total, part)
+    made = plan(total, inputs=count)
+    assert len(made.steps) == -(-count // MOST_REDUCES)
+    assert len({step.kernel for step in made.steps}) <= 3
 
 
 def test_intermediate_values_share_memory() -> None:

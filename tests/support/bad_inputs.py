@@ -90,7 +90,7 @@ def set_grad(x: lt.Tensor, grad: object) -> None:
 
 def backward_twice(x: lt.Tensor) -> None:
     """A second backward() through what the first has freed."""
-    loss = (x.detach().clone().requires_grad_() * 2).sum()
+    loss = x.detach().clone().requires_grad_().square().sum()
     loss.backward()
     loss.backward()
 

@@ -314,6 +314,22 @@ def a_total_of_losses_of_steps(rounds: int) -> Iterator[None]:
     close(total, rounds * (X @ w).mean().item(), 1e-2)
 
 
+@loop(1200)
+def a_total_of_losses_whose_graphs_are_used_up(rounds: int) -> Iterator[None]:
+    w, optimizer = model()
+    total, written = lt.zeros(()), lt.zeros(())
+    for _ in range(rounds):
+        optimizer.zero_grad()
+        loss = (X @ w).square().mean()
+        loss.backward()
+        optimizer.step()
+        total = total + loss
+        written += loss
+        yield
+    assert total.requires_grad and not total.is_leaf
+    assert total.item() == written.item()
+
+
 @loop(2200)
 def a_list_of_losses(rounds: int) -> Iterator[None]:
     losses: deque[lt.Tensor] = deque(maxlen=1500)

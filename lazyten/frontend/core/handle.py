@@ -98,16 +98,20 @@ class Handle(Generic[Tensor]):
 
     @staticmethod
     def _result(node: Node, *operands: Handle[Any]) -> Tensor:
-        """What an operation on these tensors gives: it requires a gradient if one of them does."""
-        requires = False
+        """What an operation on these tensors gives: it requires a gradient if one of them does, and
+        its graph is used up if that is so of all of these."""
+        requires = flows = False
         for t in operands:
-            requires = requires or t.requires_grad
+            if t.requires_grad:
+                requires, flows = True, flows or t._keeps_graph
         if requires and hooks.is_of_value(node) and all(t.node is not node for t in operands):
             node = apart(node, hooks.is_of_value)
         if requires and not is_grad_enabled():
             node, requires = make(Op.DETACH, node.dtype, (node,)), False
-        result: Tensor = Handle._of(node, operands[0]._storage.device,
-                               requires and node.dtype.is_float)
+        requires = requires and node.dtype.is_float
+        result: Tensor = Handle._of(node, operands[0]._storage.device, requires and flows)
+        if requires and not flows:
+            result._storage.end_graph()
         return result
 
     @staticmethod
@@ -291,6 +295,12 @@ class Handle(Generic[Tensor]):
         self._storage.become_leaf()
         self._own_leaf()
         return self
+
+    @property
+    def _keeps_graph(self) -> bool:
+        """Whether it requires a gradient, and no backward() has used up its graph."""
+        gradients = self._storage if self._lineage is None else self._lineage
+        return gradients.requires_grad and not gradients.was_freed
 
     def _own_leaf(self) -> None:
         """Collect in `.grad` what flows to this tensor's storage, a leaf."""

@@ -39,7 +39,7 @@ class Writing(Operands[Tensor]):
         if self._lineage is not None and requires_grad:
             self._lineage.write(self._written(self._lineage.read(storage, ()), value, replaces))
             value, requires_grad = make(Op.DETACH, value.dtype, (value,)), False
-        old = storage.value
+        old = ew.freed(storage.value) if storage.was_freed and requires_grad else storage.value
         value = self._written(old, value, replaces and requires_grad)
         if storage.keeps_graph and not requires_grad:  # what gradients passed by, they still do
             value = ew.written_over(old, value)
@@ -78,12 +78,17 @@ class Writing(Operands[Tensor]):
         if dt.category(value.dtype) > dt.category(self.dtype):
             raise DTypeError(f"{operation} on {self.dtype.name} would give {value.dtype.name}, "
                              f"which does not fit in it; convert first, or make a new tensor")
-        requires = tracked and (self.requires_grad or any(t.requires_grad for t in others))
+        tensors: list[Handle[Any]] = [self, *others]
+        flows = [t._keeps_graph for t in tensors if t.requires_grad]
+        requires = tracked and any(flows)
         replaces = replaces or not value.dtype.is_float  # no gradient flows through it
         value = cast(value, self.dtype)
-        if not requires and (self.requires_grad or any(t.requires_grad for t in others)):
+        if flows and not requires:
             value = make(Op.DETACH, value.dtype, (value,))
-        return self._write(value, requires, replaces)
+        self._write(value, requires, replaces)
+        if flows and tracked and self._lineage is None and not self._storage.keeps_graph:
+            self._storage.end_graph()
+        return self
 
     def _in_place(self, operation: str, function: Callable[..., Node], other: Any) -> Self:
         right = self._operand(other, operation)

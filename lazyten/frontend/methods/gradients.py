@@ -67,11 +67,14 @@ class GradientMethods(TensorCore[Tensor]):
         background.summed(touched[1:])
 
     def _free_graph(self) -> None:
-        """Give up what this tensor was computed from: backward() has used it."""
-        if self._lineage is None:
-            self._storage.free_graph()
-        else:
-            self._lineage.free()
+        """Give up what this tensor was computed from, if backward() has used values of that."""
+        storage, lineage = self._storage, self._lineage
+        if lineage is None:
+            graph = storage.value if storage._frame is None else storage._template
+            if graph is not None and _gradient.saves_values(graph):
+                storage.free_graph()
+        elif lineage.carrier is not None and _gradient.saves_values(lineage.carrier):
+            lineage.free()
 
     def _leaf_among(self, given: Any) -> int:
         """The id of a leaf that backward() is to add to."""

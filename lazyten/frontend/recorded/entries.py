@@ -58,14 +58,14 @@ class Entry:
 
     results: what it gave, as a `kind` if that is not None. single: the value, if it gave one fresh
     tensor and did nothing else. writes: (operand, its storage's new template, whether that keeps
-    its graph). draws: what the host computes for it, as sources from number `first` on. weight: how
-    much of a step it is.
+    its graph, whether that is used up). draws: what the host computes for it, as sources from
+    number `first` on. weight: how much of a step it is.
     """
 
     results: tuple[Result, ...]
     kind: Callable[..., Any] | None
     single: Value | None
-    writes: tuple[tuple[int, Node, bool], ...]
+    writes: tuple[tuple[int, Node, bool, bool], ...]
     draws: tuple[tuple[Callable[[], Any], DType], ...]
     first: int
     weight: int
@@ -80,7 +80,7 @@ def fresh_tensor(frame: Frame, value: Value, operands: Sequence[Handle[Any]]) ->
     if frame.hooks:
         value = _apart(frame, value, operands)
     result: Any = _new(handle.results)
-    result._storage = deferred(frame, value.template, value.keeps_graph)
+    result._storage = deferred(frame, value.template, value.keeps_graph, value.was_freed)
     result._moves = ()
     result._lineage = result._grad = None
     result._value = value
@@ -104,8 +104,8 @@ def repeated(frame: Frame, entry: Entry, operands: Sequence[Handle[Any]]) -> Any
     frame.recorded += entry.weight
     for make_array, dtype in entry.draws:
         frame.add(Buffer.from_numpy(make_array(), dtype, frame.device))
-    for number, template, keeps_graph in entry.writes:
-        defer(operands[number]._storage, frame, template, keeps_graph)
+    for number, template, keeps_graph, was_freed in entry.writes:
+        defer(operands[number]._storage, frame, template, keeps_graph, was_freed)
     made: list[Any] = []
     fresh: list[Storage] = []
     for result in entry.results:
@@ -122,7 +122,7 @@ def repeated(frame: Frame, entry: Entry, operands: Sequence[Handle[Any]]) -> Any
             assert type(result) is Fresh
             value = _apart(frame, result.value, operands) if frame.hooks else result.value
             if result.number == len(fresh):
-                fresh.append(deferred(frame, value.template, value.keeps_graph))
+                fresh.append(deferred(frame, value.template, value.keeps_graph, value.was_freed))
             made.append(Handle._view(fresh[result.number], value.moves, None))
     if frame.recorded >= frame.limit:
         frame_runs.bound(frame)

@@ -58,7 +58,7 @@ def backward(root: Any, retain_graph: bool) -> bool:
                                  for number, part in parts], retain_graph)
         return bool(calls.made)
     _collect(frame, root._storage, parts, owners)
-    if not retain_graph:
+    if not retain_graph and gradient.saves_values(template):
         storage.free_graph()
     return True
 

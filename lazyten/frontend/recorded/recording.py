@@ -54,8 +54,8 @@ def over_sources(entry: Entry, frame: Frame) -> Entry:
         return interned(template, value.moves, value.detached, value.leaf_number,
                         value.keeps_graph, value.was_freed)
     made = [replace(r, value=lifted(r.value)) if type(r) is Fresh else r for r in entry.results]
-    writes = [(number, with_sources(template, frame), keeps)
-              for number, template, keeps in entry.writes]
+    writes = [(number, with_sources(template, frame), keeps, was_freed)
+              for number, template, keeps, was_freed in entry.writes]
     return replace(entry, results=tuple(made), writes=tuple(writes),
                    single=None if entry.single is None else lifted(entry.single))
 
@@ -133,7 +133,7 @@ class StandIns:
         if kind is None and type(results[0]) is Fresh and not (writes or draws):
             single = None if results[0].value.moves else results[0].value
         self.made = [r.value.template for r in results if type(r) is Fresh]
-        self.made += [template for _, template, _ in writes]
+        self.made += [template for _, template, _, _ in writes]
         return Entry(results, kind, single, tuple(writes), tuple(draws), first, self._weight())
 
     def _weight(self) -> int:
@@ -141,13 +141,15 @@ class StandIns:
         made = toposort(self.made, lambda n: () if n in given else n.src)
         return 1 + sum([HEAVY.get(n.op, 1) for n in made]) // 4
 
-    def writes(self) -> list[tuple[int, Node, bool]]:
-        """For what was written: (operand, its storage's template, whether it keeps its graph)."""
+    def writes(self) -> list[tuple[int, Node, bool, bool]]:
+        """For what was written: (operand, its storage's template, whether it keeps its graph,
+        whether that is used up)."""
         found = []
         for stand_in, before, kept in zip(self.storages.values(), self.templates, self.keep_graphs,
                                           strict=True):
             if stand_in.version:
-                found.append((self.numbers[stand_in], stand_in._node, stand_in.keeps_graph))
+                found.append((self.numbers[stand_in], stand_in._node, stand_in.keeps_graph,
+                              stand_in.was_freed))
             elif stand_in._node is not before or stand_in.keeps_graph is not kept:
                 raise Unsayable
         return found
@@ -160,8 +162,9 @@ class StandIns:
 
     def _check(self) -> None:
         """Unsayable if a stand-in, or its storage, was changed in a way that is not a write."""
-        if [(s.leaf_id, s.was_freed) for s in self.storages.values()] != self.flags:
-            raise Unsayable
+        for s, (leaf_id, was_freed) in zip(self.storages.values(), self.flags, strict=True):
+            if s.leaf_id != leaf_id or s.was_freed is not was_freed and not s.version:
+                raise Unsayable
         for x, real, moves in zip(self.operands, self.keys, self.moves, strict=True):
             stand_in = self.tensors[id(x)]
             lineage = stand_in._lineage
@@ -191,11 +194,11 @@ class StandIns:
         if lineage is not None:
             raise Unsayable
         if storage.__class__ is not Storage or storage.leaf_id is not None or storage.shared \
-                or storage.device != self.frame.device or storage.retaining or storage.was_freed:
+                or storage.device != self.frame.device or storage.retaining:
             raise Unsayable
         number = fresh.setdefault(storage, len(fresh))
-        return Fresh(interned(storage._node, x._moves, False, None, storage.keeps_graph, False),
-                     number)
+        return Fresh(interned(storage._node, x._moves, False, None, storage.keeps_graph,
+                              storage.was_freed), number)
 
     def is_clean(self, first_serial: int) -> bool:
         """Whether all that was made stands over sources and constants alone. Unsayable for what a

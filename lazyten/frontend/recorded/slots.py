@@ -19,6 +19,7 @@ from lazyten.frontend.recorded.sayable import are_sayable, is_clean
 from lazyten.ir.node import Node, make
 from lazyten.ir.ops import Op
 from lazyten.operators.arrays import indexing
+from lazyten.operators.math.elementwise import freed
 from lazyten.storage.deferred import deferred
 from lazyten.storage.frames import Frame, Slot, here, memory_of, with_hooks
 from lazyten.support.errors import GradientError
@@ -105,6 +106,8 @@ def _node_of(value: Value) -> Node:
     requires_grad = value.keeps_graph or value.was_freed or value.leaf_number is not None
     if value.leaf_number is not None:
         node = make(Op.LEAF, node.dtype, (node,), value.leaf_number)
+    elif value.was_freed:
+        node = freed(node)
     node = indexing.apply(value.moves or (), node)  # None: a region, which the template is alone
     if value.detached and requires_grad:
         node = make(Op.DETACH, node.dtype, (node,))

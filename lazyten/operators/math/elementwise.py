@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from threading import local
-from typing import Any
+from typing import Any, NoReturn
 
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType, Scalar
@@ -27,7 +27,7 @@ from lazyten.ir.node import (
 from lazyten.ir.ops import SPECS, Op
 from lazyten.operators.math import shapes
 from lazyten.operators.math.number_tape import settled, varying
-from lazyten.support.errors import ArgumentError, DTypeError
+from lazyten.support.errors import ArgumentError, DTypeError, GradientError
 
 Operand = Node | Scalar
 
@@ -199,6 +199,19 @@ def written_over(old: Node, value: Node) -> Node:
 
 def _passed_by(g: Node, node: Node) -> tuple[Node]:
     return (g,)
+
+
+def freed(value: Node) -> Node:
+    """`value`, of which backward() has used up the graph: GradientError where a gradient is to flow
+    back through it."""
+    leaf = make(Op.LEAF, value.dtype, (const(0.0, value.dtype, value.shape),), "freed")
+    return with_gradient(value, (leaf,), _freed)
+
+
+def _freed(g: Node, node: Node) -> NoReturn:
+    raise GradientError(f"backward reached a tensor of shape {node.shape} that backward() was "
+                        f"called on before, which freed what it was computed from; call that with "
+                        f"retain_graph=True, or go on with the tensor's detach()")
 
 
 def flat_in(x: Node, value: Node) -> Node:
