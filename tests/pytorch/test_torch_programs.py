@@ -18,8 +18,8 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 TOLERANCES = {"float32": {"rtol": 1e-4, "atol": 1e-5}, "float64": {"rtol": 1e-9, "atol": 1e-10}}
-IN_FLOAT64 = frozenset({"generative/gan", "images/unet", "images/vit", "text/char_rnn", "text/mingpt",
-                        "text/routed_experts", "text/seq2seq", "text/translation"})
+IN_FLOAT64 = frozenset({"generative/gan", "images/unet", "images/vit", "text/char_rnn",
+                        "text/mingpt", "text/routed_experts", "text/seq2seq", "text/translation"})
 """What changes nothing, such as a bias before a normalization or a softmax, has a gradient of
 rounding errors, and Adam or RMSprop takes a whole step from it: eps hides what float64 leaves."""
 ROUNDED = {"training/mixed_precision": {"rtol": 2 ** -8, "atol": 2 ** -8}}
