@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lazyten.codegen.loops.reduction_blocking import is_carried
 from lazyten.codegen.loops.summation import LONGEST
@@ -27,6 +27,12 @@ WORTHWHILE = 0.8
 """Traffic falls at least to this share, or the loops stay as they are."""
 LEAST_REREAD = 8
 """A reduction is worth blocks where each operand is read so often."""
+PAGE = 4096
+"""Bytes of memory that a core reads ahead in by itself."""
+ROWS, LEAST_CHUNKS = 8, 4
+"""So many rows of what is read once are read side by side, for about a page each, where that leaves
+threads so many chunks. A vector times 4096 rows of 16 KiB takes 20% less time so than with a
+register tile that goes through all rows, and a tenth more with 4 or 16 rows at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +118,34 @@ def blocks(model: Model, choice: Decisions) -> Chosen:
     least = min(least, LONGEST, extent)
     count = next((n for n in range(least, 2 * least) if extent % n == 0), least)
     return ((own[0], -(-extent // count)),) if 1 < count <= extent // 2 else ()
+
+
+def rows(model: Model, choice: Decisions, sharing: Sharing) -> Decisions | None:
+    """With blocks of a few rows for a sum over the rows of what is read once, from beyond the
+    second cache: chunks of whole pages of each, in place of a register tile's few lines of every
+    row, after each of which it jumps. None where the loops are not that, or chunks would be few."""
+    copies, (_, *bodies), trips = model.loops(choice)
+    if len(bodies) != 1 or len(bodies[0].body.own) != 1 or len(choice.lanes) != 1 or choice.staged:
+        return None
+    (own,), (r, lanes) = bodies[0].body.own, choice.lanes[0]
+    if _output_loops(model, trips) != [r] or sharing.ranges != (r,) or choice.block \
+            or own in dict(copies) or not ROWS < own.arg.extent <= ROWS * LONGEST \
+            or not is_carried(model.sink, own):
+        return None
+    width = min((o.access.itemsize for o in operands(model) if _is_in_rows(o, r, own, model)),
+                default=0) * lanes * copied(copies, (r,))
+    pages = trips[r] * width // PAGE
+    if pages < LEAST_CHUNKS:
+        return None
+    return replace(choice, block=((own, ROWS),), parallel=Sharing((r,), -(-trips[r] // pages)))
+
+
+def _is_in_rows(operand: Operand, r: Node, own: Node, model: Model) -> bool:
+    """Whether an operand that the second cache cannot hold has neighbours along `r`, and steps of
+    `own` pages apart."""
+    access = operand.access
+    return (access.strides.get(r) == 1 and operand.bytes_inside(()) > model.target.l2_bytes
+            and abs(access.strides.get(own) or 0) * access.itemsize >= PAGE)
 
 
 def tile_bytes(body: VectorBody, copies: Chosen) -> int:

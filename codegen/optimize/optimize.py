@@ -163,7 +163,8 @@ def in_caches(model: Model, decisions: Decisions) -> Decisions:
     chunks = cache_blocking.chunks(model, decisions, decisions.block, sharing)
     if chunks is not None:
         return replace(decisions, outer=None, parallel=chunks)
-    return replace(decisions, parallel=sharing)
+    rows = cache_blocking.rows(model, decisions, sharing)
+    return replace(decisions, parallel=sharing) if rows is None else rows
 
 
 def _fewest_cycles(model: Model) -> Decisions:

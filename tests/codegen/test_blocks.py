@@ -93,3 +93,39 @@ def test_only_one_sum_alone_gets_blocks(combine: Callable[..., lt.Tensor]) -> No
     assert "block(" in str(decide(merge_ranges(lower(kernel_of(some(80, 150) @ some(150, 80)))),
                                   SMALL))
     assert "block(" not in line
+
+
+def decided(tensor: lt.Tensor) -> str:
+    return str(decide(merge_ranges(lower(kernel_of(tensor))), AVX2))
+
+
+def test_a_sum_over_long_rows_that_are_read_once_takes_a_few_of_them_at_a_time() -> None:
+    assert "block(r0.2:8) parallel(i0:10)" in decided(some(4096) @ some(4096, 4096))
+    assert "block(r0.0:8)" in decided(some(4096, 4096).sum(0))
+    assert "block(r0.2:8)" in decided(some(4096, 4096).T @ some(4096))
+
+
+@pytest.mark.parametrize("tensor", [
+    lambda: some(4096) @ some(4096, 2048), lambda: some(4096, 4096) @ some(4096),
+    lambda: some(4104) @ some(4104, 4096), lambda: some(8) @ some(8, 1 << 17),
+    lambda: some(40, 1024) @ some(1024, 4096), lambda: some(3, 1024, 4096).sum(1),
+    lambda: some(1024, 4096).amax(0), lambda: (some(1024, 4096) * some(4096)).sum(1)],
+    ids=["short rows", "along the rows", "a long sum", "few rows", "read again", "other loops",
+         "no sum", "over a row"])
+def test_other_reductions_go_through_all_rows(tensor: Callable[[], lt.Tensor]) -> None:
+    assert "block(" not in decided(tensor())
+
+
+@pytest.mark.parametrize(("k", "n"), [(9, 70_000), (24, 1 << 16), (41, 60_001)])
+@pytest.mark.parametrize("compute", [lambda u, m: u @ m * 2, lambda u, m: (m * m).sum(0)])
+def test_a_few_rows_at_a_time_give_the_sum_on_any_threads(
+        k: int, n: int, compute: Callable[..., lt.Tensor]) -> None:
+    kernel = kernel_of(compute(some(k), some(k, n)))
+    line = str(decide(merge_ranges(lower(kernel)), AVX2))
+    assert ":8) parallel(" in line
+    rng = np.random.default_rng(k)
+    arrays = [rng.integers(-4, 5, size).astype(np.float32) for _, size in kernel.inputs]
+    kernel = replace(kernel, decisions=Given(line))
+    expected = computed(replace(kernel, decisions=None), arrays, "interpreter")
+    for threads in (1, 2):
+        np.testing.assert_array_equal(computed(kernel, arrays, threads=threads), expected)

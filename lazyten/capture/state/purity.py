@@ -57,6 +57,7 @@ class _Hook:
         self.before: Any = sys.getprofile()
         self.is_there = True
         self.harmless: set[type] = {ModuleType}  # what methods were called of
+        self.classes: set[type] = set()  # whose own were called, such as object.__new__
 
     def remove(self) -> None:
         """Put back what was there before."""
@@ -71,15 +72,19 @@ class _Hook:
 
     def watch(self) -> Callable[[FrameType, str, Any], None]:
         """What Python calls."""
-        observer, harmless = self.observer, self.harmless
+        observer, harmless, classes = self.observer, self.harmless, self.classes
 
         def check(frame: FrameType, event: str, called: Any) -> None:
             if event == "c_call":
                 if observer.ended is not None:
                     self.remove()
                     return
-                kind = type(getattr(called, "__self__", None))
-                if kind not in harmless or kind is ModuleType and called in _REFUSED:
+                owner = getattr(called, "__self__", None)
+                kind = type(owner)
+                if kind in harmless:
+                    if kind is ModuleType and called in _REFUSED:
+                        self.check(frame, called)
+                elif kind is not type or owner not in classes:
                     self.check(frame, called)
             elif event == "call" and frame.f_code is _LOOKED_UP and observer.ended is None \
                     and _is_users(frame):
@@ -91,16 +96,18 @@ class _Hook:
         owner = getattr(called, "__self__", None)
         kind = type(owner)
         if kind not in self.harmless:
-            if _is_generator(owner):
+            if isinstance(owner, type):
+                if not issubclass(owner, datetime.date):
+                    self.classes.add(owner)
+                elif called.__name__ in _NOW:
+                    tracing.refuse(*_CLOCK)
+            elif _is_generator(owner):
                 if _is_users(frame, installed=True):
                     tracing.refuse("taking a random number of Python's or NumPy's",
                                    "use lazyten's random functions, which go on at each call")
             elif isinstance(owner, io.IOBase):
                 if _is_users(frame):
                     tracing.refuse("reading or writing a file", _OUTSIDE)
-            elif isinstance(owner, type):
-                if issubclass(owner, datetime.date) and called.__name__ in _NOW:
-                    tracing.refuse(*_CLOCK)
             else:
                 self.harmless.add(kind)
         elif tracing.current() is not None and _is_users(frame):
