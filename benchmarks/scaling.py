@@ -19,6 +19,7 @@ have other work.
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 import math
 import subprocess
@@ -105,13 +106,12 @@ def measured() -> dict[str, Any]:
     for name, make in NETS.items():
         lt.manual_seed(0)
         whole, x, y = make(lt)
-        found["apart"][name] = [_microseconds([_step(whole, x[:b], y[:b])], 10, min)[0]
-                                for b in BATCHES[name]]
-        model = nn.parallel.DistributedDataParallel(whole)
+        model = nn.parallel.DistributedDataParallel(copy.deepcopy(whole))
         buckets = list(model._buckets())
         found["gradients"][name] = [sum(p.numel() * 4 for b in buckets for p in b), len(buckets)]
-        found["steps"][name] = [_microseconds([_step(model, x[:b], y[:b])], 10, min)[0]
-                                for b in BATCHES[name]]
+        times = _microseconds([_step(own, x[:b], y[:b]) for own in (whole, model)
+                               for b in BATCHES[name]], 20, min)
+        found["apart"][name], found["steps"][name] = times[:3], times[3:]
     if dist.size() > 1:
         found["raw"] = [_microseconds([_raw(n)], turn, min)[0]
                         for n, turn in ((SHORT, 20), (LONG, 5))]
@@ -168,7 +168,7 @@ def _table(points: dict[int, dict[str, Any]], works: dict[str, dict[bool, Work]]
 
 
 def _plot(path: str, points: dict[int, dict[str, Any]], works: dict[str, dict[bool, Work]],
-          network: Network) -> None:
+          network: Network, cores: int) -> None:
     from matplotlib.figure import Figure
     figure = Figure(figsize=(8, 4), layout="constrained")
     axes = figure.subplots(1, len(works))
@@ -180,9 +180,13 @@ def _plot(path: str, points: dict[int, dict[str, Any]], works: dict[str, dict[bo
         axis.plot(few, [work[k > 1].step(network, k, batch / k) * 1e3 for k in few],
                   label=f"predicted, {batch} of all ranks together")
         axis.plot(list(points), [p["steps"][name][-1] / 1e3 for p in points.values()], "ko",
-                  label=f"measured, {batch} a rank, two cores")
+                  label=f"measured, {batch} a rank, {cores} cores")
+        axis.plot(list(points), [work[k > 1].step(network, k, batch, cores) * 1e3 for k in points],
+                  "kx", label=f"predicted of these, {cores} cores")
         axis.set(title=name, xscale="log", yscale="log", xlabel="ranks", ylabel="ms a step")
-        axis.legend(fontsize="small")
+        axis.yaxis.set_major_formatter("{x:g}")
+        axis.yaxis.set_minor_formatter("{x:g}")
+        axis.legend(fontsize="small", loc="upper right", bbox_to_anchor=(1, 0.75))
     figure.savefig(path, dpi=100)
 
 
@@ -207,9 +211,10 @@ def main() -> None:
     works = {name: {several: Work.of(
         BATCHES[name], [us * 1e-6 for us in points[1 + several]["apart"][name]],
         *points[1]["gradients"][name]) for several in (False, True)} for name in NETS}
-    print("\n".join(_table(points, works, network, len(sched_getaffinity(0)))))
+    cores = len(sched_getaffinity(0))
+    print("\n".join(_table(points, works, network, cores)))
     if given.plot:
-        _plot(given.plot, points, works, network)
+        _plot(given.plot, points, works, network, cores)
 
 
 if __name__ == "__main__":
