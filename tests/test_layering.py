@@ -49,7 +49,7 @@ ROOMS = [
     "nn.functions",
     "nn.functions.spatial", "nn.criteria", "autograd", "linalg",
     "testing", "nn", "nn.modules", "nn.sequence", "nn.utils", "nn.parallel",
-    "nn.__init__", "distributed.tensor.parallel",
+    "nn.__init__", "distributed.tensor.parallel", "distributed.pipelining",
     "optim", "optim.lr_scheduler", "optim.__init__", "distributed.optim",
     "distributed.checkpoint", "distributions", "amp",
     "func", "autograd.functional",

@@ -20,8 +20,8 @@ Files, in reading order:
   `lt.jit` records.
 - in_place.py: PyTorch's functions of `torch.distributed`, which write to tensors they are given.
 
-Rooms below it: tensor/, above lazyten.nn, has layers that are shared out; optim/ optimizers, and
-checkpoint/ what ranks save and load together, above lazyten.optim.
+Rooms below it: tensor/ and pipelining/, above lazyten.nn, have layers that are shared out; optim/
+has optimizers, and checkpoint/ what ranks save and load together, above lazyten.optim.
 
 A collective is a node (ir/collective.py) that cuts its graph: what it reads is computed and stored,
 it is begun by a call of MPI that returns at once, and it is waited for before the first kernels
@@ -95,4 +95,4 @@ def is_gloo_available() -> bool:
 
 
 is_nccl_available = is_torchelastic_launched = is_gloo_available
-__getattr__ = _later("lazyten.distributed", "checkpoint", "optim", "tensor")
+__getattr__ = _later("lazyten.distributed", "checkpoint", "optim", "pipelining", "tensor")

@@ -70,9 +70,15 @@ def exchange(input: Tensor, to: int | None, source: int | None,
              group: Group | None = None) -> Tensor:
     """What rank `source` of the group sends to this one, while this one's goes to rank `to`: for
     edges of neighbours. None for nobody; what comes from nobody is 0."""
-    found = group_of(group, "exchange")
-    ranks = [NOT_IN if r is None else _checked(r, found, "exchange") for r in (to, source)]
-    return _made("exchange", input, found, tuple(ranks))
+    return labelled_exchange(input, to, source, group_of(group, "exchange"), "")
+
+
+def labelled_exchange(input: Tensor, to: int | None, source: int | None, group: Group, label: str
+                      ) -> Tensor:
+    """exchange() of something that has a name, which both ranks say the same."""
+    ranks = tuple(NOT_IN if r is None else _checked(r, group, "exchange") for r in (to, source))
+    return _noted(Tensor._result(_node("exchange", [input.node], input, group, ranks, "", label),
+                                 input))
 
 
 def together(kind: str, tensors: Sequence[Tensor], group: Group, root: int = 0) -> list[Tensor]:
@@ -108,9 +114,9 @@ def _made(kind: str, x: Tensor, group: Group, ranks: tuple[int, ...] = ()) -> Te
 
 
 def _node(kind: str, sources: list[Node], x: Tensor, group: Group, ranks: tuple[int, ...],
-          reduction: str) -> Node:
+          reduction: str, label: str = "") -> Node:
     """The collective; of one rank alone, what that is."""
-    what = Collective(kind, group, x._storage.device, reduction, ranks)
+    what = Collective(kind, group, x._storage.device, reduction, ranks, label=label)
     if group.size > 1:
         return collective(what, *sources)
     shape = what.shape([sources[0].shape])

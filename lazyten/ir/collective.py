@@ -81,6 +81,7 @@ class Collective:
     for a kind that reduces. ranks: of a broadcast the one whose values all get; of a reduce the one
     that gets a result, and the others 0; of an exchange those to send to and to receive from, -1
     for none. is_end: in a kernel's expression, whether it is waited for there, and not begun.
+    label: what it is for, in words that errors show and that all who take part have the same.
     """
 
     kind: str
@@ -90,6 +91,7 @@ class Collective:
     ranks: tuple[int, ...] = ()
     serial: int = field(default_factory=lambda: next(_serials))
     is_end: bool = False
+    label: str = ""
 
     def shape(self, sources: Sequence[Shape]) -> Shape:
         """That of the result: several sources are one flat array, one after the other."""
@@ -115,7 +117,8 @@ class Collective:
         return replace(self, is_end=True)
 
     def __str__(self) -> str:
-        return f"{self.kind}{f' {self.reduction}' if self.reduction else ''}"
+        words = f"{self.kind}{f' {self.reduction}' if self.reduction else ''}"
+        return f"{words} ({self.label})" if self.label else words
 
 
 def collective(what: Collective, *sources: Node) -> Node:

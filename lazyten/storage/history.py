@@ -96,7 +96,7 @@ def _joined(node: Node) -> History:
         depth, _here.count = depth + weight, _here.count + weight
         if since == COMPUTED.since:
             since = _here.count
-    if op is Op.COLLECTIVE:
+    if op is Op.COLLECTIVE and tracing.active is None:  # a trace notes its own
         collectives.note(node)
     return History(depth, since, parametric)
 

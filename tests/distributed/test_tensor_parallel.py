@@ -17,6 +17,7 @@ from lazyten.distributed.tensor import Replicate, Shard
 from lazyten.distributed.tensor.parallel import (
     ColwiseParallel,
     RowwiseParallel,
+    SequenceParallel,
     parallelize_module,
 )
 
@@ -26,6 +27,8 @@ NAMED: list[dict[str, Any]] = [
      "padding": padding} for jit, words, head, bias, padding in (
         (False, "rows", "columns", True, None), (True, "rows", "rows", False, 3),
         (True, "columns", "columns", True, 0))]
+NAMED += [{"model": "block", "jit": jit, "words": "rows", "head": "columns", "bias": bias,
+           "seed": 3, "sequences": 8} for jit, bias in ((False, False), (True, True))]
 NAMED += [{"model": "mlp", "jit": jit, "words": "rows", "head": "rows", "bias": True, "seed": 2,
            "layouts": layouts, "padding": 10} for layouts, jit in (
         ("pair", False), ("pair", True), ("apart", True), ("scattered", True), ("joined", False),
@@ -125,7 +128,20 @@ def test_rows_that_no_rank_has_are_an_error_as_of_the_whole_layer() -> None:
     (lambda: parallelize_module(nn.Embedding(3, 2), _mesh()["tp"],
                                 RowwiseParallel(input_layouts=Shard(-1))), "the same numbers"),
     (lambda: ColwiseParallel(input_layouts=Shard(0)), "Shard"),
+    (lambda: ColwiseParallel(output_layouts=Shard(1)), "Shard"),
+    (lambda: RowwiseParallel(input_layouts=Shard(1)), "Shard"),
     (lambda: RowwiseParallel(use_local_output=False), "DTensor")])
 def test_what_cannot_be_shared_out_is_named(call: Callable[[], object], words: str) -> None:
     with pytest.raises(lt.ArgumentError, match=words):
         call()
+
+
+def test_a_layer_of_sequences_keeps_its_parameters() -> None:
+    net = nn.Sequential(nn.LayerNorm(2), nn.Dropout())
+    parallelize_module(net, _mesh()["tp"], {"*": SequenceParallel()})
+    assert isinstance(net[0], nn.LayerNorm) and list(net.state_dict()) == ["0.weight", "0.bias"]
+    assert net(lt.ones(1, 4, 2)).shape == (1, 4, 2) and repr(net[0]).startswith("LayerNorm((2,)")
+    with pytest.raises(lt.ArgumentError, match=r"SequenceParallel of 0, .* shared out already"):
+        parallelize_module(net, _mesh()["tp"], {"0": SequenceParallel()})
+    with pytest.raises(NotImplementedError, match="no tensor knows that it is a part of logits"):
+        lt.distributed.tensor.parallel.loss_parallel()

@@ -235,3 +235,21 @@ def test_a_jitted_function_looks_at_indices_beside_collectives(device: str, earl
         else:
             assert step(x, lt.tensor([3, 2, 1, 0], device=device)).tolist() == [24, 18, 12, 6]
     assert state.tolist() == [72.0, 54.0, 36.0, 18.0]
+
+
+def test_a_collective_of_constants_in_a_jitted_function_is_of_its_calls_alone() -> None:
+    group, weight = Simulated(), lt.ones(3, requires_grad=True)
+
+    def step() -> lt.Tensor:
+        weight.grad = None
+        made = weight * 2
+        F.exchange(made.detach(), 1, None, group=group)
+        came = F.exchange(lt.ones(3), None, 1, group=group)
+        lt.autograd.backward([made], [came])
+        assert weight.grad is not None
+        return weight.grad.sum()
+    call = lt.jit(step)
+    for _ in range(3):
+        assert call().item() == 6
+        assert group.log == ["exchange", "exchange", "end", "end"]
+        group.log.clear()

@@ -18,13 +18,14 @@ from lazyten.distributed.tensor import Replicate, Shard
 from lazyten.distributed.tensor.parallel import (
     ColwiseParallel,
     RowwiseParallel,
+    SequenceParallel,
     parallelize_module,
 )
 from lazyten.frontend.parts import placement_of
 from lazyten.nn.sharded_parameter import SplitParameter
 
 Spec = dict[str, Any]
-Plan = dict[str, ColwiseParallel | RowwiseParallel]
+Plan = dict[str, ColwiseParallel | RowwiseParallel | SequenceParallel]
 VOCABULARY, WIDTH, HEADS, LENGTH = 11, 8, 4, 5
 
 
@@ -64,8 +65,21 @@ def _made(spec: Spec) -> tuple[nn.Module, Plan]:
     plan[str(len(net) - 1)] = {
         "columns": ColwiseParallel(output_layouts=Replicate()),
         "rows": RowwiseParallel(input_layouts=Replicate())}[spec["head"]]
+    if spec.get("sequences"):
+        plan = _of_sequences()
     made: nn.Module = net.double()
     return made, plan
+
+
+def _of_sequences() -> Plan:
+    """A plan for a block, of which each rank has a part of the sequences between layers."""
+    cut = Shard(1)
+    plan: Plan = {"0": RowwiseParallel(output_layouts=cut), "2": SequenceParallel(),
+                  "1.norms.*": SequenceParallel(),
+                  "3": ColwiseParallel(input_layouts=cut, output_layouts=Replicate())}
+    plan |= {f"1.{name}": ColwiseParallel(input_layouts=cut)
+             for name in ("query", "key", "value", "up")}
+    return plan | {f"1.{name}": RowwiseParallel(output_layouts=cut) for name in ("out", "down")}
 
 
 def _agree(net: nn.Module, *meshes: dist.DeviceMesh) -> None:
@@ -144,8 +158,8 @@ def _train(spec: Spec, model: nn.Module, rows: slice) -> list[float]:
 
     call: Callable[..., Any] = lt.jit(step) if spec["jit"] else step
     for _ in range(3):
-        x = random.integers(0, VOCABULARY, (4, LENGTH))
-        y = random.integers(0, 16, (4, LENGTH))
+        shape = 4, spec.get("sequences") or LENGTH
+        x, y = random.integers(0, VOCABULARY, shape), random.integers(0, 16, shape)
         found += [t.item() for t in call(lt.tensor(x[rows]), lt.tensor(y[rows]))]
     return found
 

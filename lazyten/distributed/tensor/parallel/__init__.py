@@ -8,8 +8,8 @@ Files, in reading order:
 - layouts.py: Between values that all ranks have whole and those of which each has a part or a
   summand.
 - layers.py: Layers of which each rank has a part: what nn.Linear and nn.Embedding become.
-- styles.py: `ColwiseParallel` and `RowwiseParallel`: which part of a layer each rank has, and how
-  what comes in and goes out lies on them.
+- styles.py: `ColwiseParallel`, `RowwiseParallel` and `SequenceParallel`: which part of a layer each
+  rank has, or of sequences, and how what comes in and goes out lies on them.
 
 All ranks of the group have the same batch, and compute the same loss, so gradients are those of
 that loss, and each rank's own: nothing is to be averaged. Ranks that share out batches besides are
@@ -25,6 +25,7 @@ from lazyten.distributed.in_place import become_as
 from lazyten.distributed.tensor.parallel.styles import ColwiseParallel as ColwiseParallel
 from lazyten.distributed.tensor.parallel.styles import ParallelStyle as ParallelStyle
 from lazyten.distributed.tensor.parallel.styles import RowwiseParallel as RowwiseParallel
+from lazyten.distributed.tensor.parallel.styles import SequenceParallel as SequenceParallel
 from lazyten.nn.module import Module
 from lazyten.nn.sharded_parameter import PartialParameter
 from lazyten.pytorch.modules import later as _later
@@ -32,9 +33,12 @@ from lazyten.pytorch.refusals import refused
 from lazyten.support.errors import ArgumentError
 
 globals().update(refused(
-    "distributed.tensor.parallel", "layers are shared out by ColwiseParallel and RowwiseParallel; "
-    "what is between them all ranks compute whole", "PrepareModuleInput", "PrepareModuleOutput",
-    "PrepareModuleInputOutput", "SequenceParallel", "loss_parallel"))
+    "distributed.tensor.parallel", "say by input_layouts= and output_layouts= of ColwiseParallel "
+    "and RowwiseParallel how what comes in and goes out lies on ranks", "PrepareModuleInput",
+    "PrepareModuleOutput", "PrepareModuleInputOutput"))
+globals().update(refused(
+    "distributed.tensor.parallel", "no tensor knows that it is a part of logits; give the loss "
+    "whole ones, by ColwiseParallel(output_layouts=Replicate()) of the head", "loss_parallel"))
 
 
 def parallelize_module(module: Module, device_mesh: DeviceMesh | None = None,
@@ -71,7 +75,8 @@ def _chosen(module: Module, plan: ParallelStyle | Mapping[str, ParallelStyle] | 
     for pattern, style in styles.items():
         if not isinstance(style, ParallelStyle):
             raise ArgumentError(f"parallelize_module: the plan has {style!r:.60} for {pattern!r}; "
-                                f"give ColwiseParallel() or RowwiseParallel()")
+                                f"give ColwiseParallel(), RowwiseParallel() or "
+                                f"SequenceParallel()")
         found = [(name, layer) for name, layer in module.named_modules()
                  if _fits(name.split("."), pattern.split("."))]
         if not found:
@@ -84,5 +89,6 @@ def _fits(name: list[str], pattern: list[str]) -> bool:
     return len(name) == len(pattern) and all(map(fnmatchcase, name, pattern))
 
 
-__all__ = ["ColwiseParallel", "ParallelStyle", "RowwiseParallel", "parallelize_module"]
+__all__ = ["ColwiseParallel", "ParallelStyle", "RowwiseParallel", "SequenceParallel",
+           "parallelize_module"]
 __getattr__ = _later("lazyten.distributed.tensor.parallel")

@@ -15,8 +15,9 @@ from lazyten.distributed.group import Group
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node
 from lazyten.operators.math.elementwise import with_gradient
+from lazyten.support.errors import ShapeError
 
-Layout = Callable[[Tensor, Group], Tensor]
+Layout = Callable[[Tensor, Group, int], Tensor]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,57 +27,71 @@ class _By:
     function: Layout
     group: Group
     device: str
+    axis: int
 
     def __call__(self, g: Node, node: Node) -> tuple[Node]:
-        return self.function(Tensor._of(g, self.device, True), self.group).node,
+        return self.function(Tensor._of(g, self.device, True), self.group, self.axis).node,
 
 
-def _tied(value: Tensor, x: Tensor, back: Layout, group: Group) -> Tensor:
+def _tied(value: Tensor, x: Tensor, back: Layout, group: Group, axis: int = 0) -> Tensor:
     """A value of x, whose gradient `back` takes to x."""
-    rule = _By(back, group, x._storage.device)
+    rule = _By(back, group, x._storage.device, axis)
     result: Tensor = Tensor._result(with_gradient(value.node, (x.node,), rule), x)
     return result
 
 
-def entered(x: Tensor, group: Group) -> Tensor:
+def entered(x: Tensor, group: Group, axis: int = 0) -> Tensor:
     """What all ranks have, where each goes on to compute something else of it. (summed)"""
     return x if group.size == 1 else _tied(x.detach(), x, summed, group)
 
 
-def summed(x: Tensor, group: Group) -> Tensor:
+def summed(x: Tensor, group: Group, axis: int = 0) -> Tensor:
     """The sum of the ranks' values, for all of them. (entered)"""
     if group.size == 1:
         return x
     return _tied(functional.all_reduce(x.detach(), "sum", group), x, entered, group)
 
 
-def gathered(x: Tensor, group: Group) -> Tensor:
-    """The ranks' parts of the last axis joined, for all of them. (own_part)"""
-    return x if group.size == 1 else _tied(_joined(x.detach(), group), x, own_part, group)
+def gathered(x: Tensor, group: Group, axis: int) -> Tensor:
+    """The ranks' parts of an axis joined, for all of them. (own_part)"""
+    return x if group.size == 1 else _tied(_joined(x.detach(), group, axis), x, own_part, group,
+                                           axis)
 
 
-def own_part(x: Tensor, group: Group) -> Tensor:
-    """Of what all ranks have this one's part of the last axis. (gathered)"""
+def own_part(x: Tensor, group: Group, axis: int) -> Tensor:
+    """Of what all ranks have this one's part of an axis. (gathered)"""
     if group.size == 1:
         return x
-    length = x.shape[-1] // group.size
-    part = x.detach()[..., group.rank * length:(group.rank + 1) * length]
-    return _tied(part, x, gathered, group)
+    length = _length(x, group, axis)
+    part = x.detach().narrow(axis, group.rank * length, length)
+    return _tied(part, x, gathered, group, axis)
 
 
-def joined(x: Tensor, group: Group) -> Tensor:
-    """The ranks' parts of the last axis joined, where each goes on to compute something else of
-    it. (sum_parts)"""
-    return x if group.size == 1 else _tied(_joined(x.detach(), group), x, sum_parts, group)
+def joined(x: Tensor, group: Group, axis: int) -> Tensor:
+    """The ranks' parts of an axis joined, where each goes on to compute something else of it.
+    (sum_parts)"""
+    return x if group.size == 1 else _tied(_joined(x.detach(), group, axis), x, sum_parts, group,
+                                           axis)
 
 
-def sum_parts(x: Tensor, group: Group) -> Tensor:
-    """Of the sum of the ranks' values this one's part of the last axis. (joined)"""
+def sum_parts(x: Tensor, group: Group, axis: int) -> Tensor:
+    """Of the sum of the ranks' values this one's part of an axis. (joined)"""
     if group.size == 1:
         return x
-    rows = x.detach().unflatten(-1, (group.size, -1)).movedim(-2, 0)
-    return _tied(functional.reduce_scatter(rows, "sum", group), x, joined, group)
+    _length(x, group, axis)
+    at = axis % x.ndim
+    rows = x.detach().unflatten(at, (group.size, -1)).movedim(at, 0)
+    return _tied(functional.reduce_scatter(rows, "sum", group), x, joined, group, axis)
 
 
-def _joined(x: Tensor, group: Group) -> Tensor:
-    return functional.all_gather(x, group).movedim(0, -2).flatten(-2)
+def _joined(x: Tensor, group: Group, axis: int) -> Tensor:
+    at = axis % x.ndim
+    return functional.all_gather(x, group).movedim(0, at).flatten(at, at + 1)
+
+
+def _length(x: Tensor, group: Group, axis: int) -> int:
+    """That of a rank's part. ShapeError where ranks cannot share the axis out evenly."""
+    if not -x.ndim <= axis < x.ndim or x.shape[axis] % group.size:
+        raise ShapeError(f"Shard({axis}) of shape {x.shape}: the axis must be there, and of a "
+                         f"size that the {group.size} ranks share out evenly")
+    return x.shape[axis] // group.size

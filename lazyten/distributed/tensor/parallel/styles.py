@@ -1,5 +1,5 @@
-"""`ColwiseParallel` and `RowwiseParallel`: which part of a layer each rank has, and how what comes
-in and goes out lies on them.
+"""`ColwiseParallel`, `RowwiseParallel` and `SequenceParallel`: which part of a layer each rank has,
+or of sequences, and how what comes in and goes out lies on them.
 """
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from abc import ABC, abstractmethod
 
 from lazyten.distributed.group import Group
 from lazyten.distributed.tensor.parallel.layers import (
+    LAST,
     ColwiseEmbedding,
     ColwiseLinear,
+    OfSequences,
     RowwiseEmbedding,
     RowwiseLinear,
     Sharing,
@@ -20,17 +22,26 @@ from lazyten.nn.modules.sparse import Embedding
 from lazyten.nn.sharded_parameter import PartialParameter, SplitParameter
 from lazyten.support.errors import ArgumentError
 
-LAST = Shard(-1)
-
 
 class ParallelStyle(ABC):
     """How a layer is shared out: a value of a plan of parallelize_module()."""
+
+    @abstractmethod
+    def apply(self, module: Module, name: str, group: Group) -> None:
+        """Share a layer out, in place. ArgumentError for one of which this is not known, and for
+        sizes that the ranks do not divide."""
+
+
+class _ByWeights(ParallelStyle):
+    """Each rank has a part of a layer's weights."""
 
     _linear: type[Linear]
     _embedding: type[Embedding]
     _axes: dict[str, int]
     """Of a Linear's parameters, which axis is cut."""
     _embedding_axis: int
+    _of_sequences: str
+    """Which of its layouts may be a part of sequences."""
 
     def __init__(self, *, input_layouts: Placement | None = None,
                  output_layouts: Placement | None = None, use_local_output: bool = True) -> None:
@@ -45,14 +56,15 @@ class ParallelStyle(ABC):
         """How inputs and outputs of a layer lie where nothing is said."""
 
     def _checked(self, layout: Placement | None, name: str) -> Placement | None:
-        if layout is None or layout in (LAST, Replicate()):
+        may = isinstance(layout, Shard) and name == self._of_sequences and layout.dim > 0
+        if layout is None or layout in (Shard(LAST), Replicate()) or may:
             return layout
+        more = ", or Shard(1), of sequences" if name == self._of_sequences else ""
         raise ArgumentError(f"{type(self).__name__}: {name}={layout!r:.60}; it is Replicate() or "
-                            f"Shard(-1), parts of the last axis")
+                            f"Shard(-1), parts of the last axis{more}")
 
     def apply(self, module: Module, name: str, group: Group) -> None:
-        """Share a layer out, in place. ArgumentError for one of which this is not known, and for
-        sizes that the ranks do not divide."""
+        """See ParallelStyle."""
         found = {Linear: self._linear, Embedding: self._embedding}.get(type(module))
         what = f"{type(self).__name__} of {name or 'the module'}, {module!r:.80},"
         if found is None:
@@ -61,8 +73,8 @@ class ParallelStyle(ABC):
         if any(isinstance(p, PartialParameter) for p in module.parameters(recurse=False)):
             raise ArgumentError(f"{what}: its parameters are shared out already")
         takes, gives = self._usual(found)
-        takes, gives = self.input_layouts or takes, self.output_layouts or gives
-        how = Sharing(group, takes == Replicate(), gives == Replicate())
+        how = Sharing(group, *map(_axis, (self.input_layouts or takes,
+                                          self.output_layouts or gives)))
         axes = self._axes if isinstance(module, Linear) else {"weight": self._embedding_axis}
         _check(module, what, how, axes, group.size)
         for own, axis in axes.items():
@@ -77,17 +89,22 @@ class ParallelStyle(ABC):
                 f"output_layouts={self.output_layouts})")
 
 
+def _axis(layout: Placement) -> int | None:
+    """The axis that is cut, if one is."""
+    return layout.dim if isinstance(layout, Shard) else None
+
+
 def _check(module: Module, what: str, how: Sharing, axes: dict[str, int], size: int) -> None:
     if isinstance(module, Embedding):
         if module.max_norm is not None or module.scale_grad_by_freq:
             raise ArgumentError(f"{what}: max_norm and scale_grad_by_freq need all of the weight; "
                                 f"leave them out, or the layer whole")
-        if not how.takes_whole:
+        if how.takes is not None:
             raise ArgumentError(f"{what}: all ranks have the same numbers of rows: "
                                 f"input_layouts=Replicate()")
     inner, outer = (1, 0) if isinstance(module, Linear) else (0, 1)
-    cut = {axes["weight"]} | ({inner} if not how.takes_whole else set()) | (
-        {outer} if not how.gives_whole else set())
+    cut = {axes["weight"]} | ({inner} if how.takes == LAST else set()) | (
+        {outer} if how.gives == LAST else set())
     shape = module.get_parameter("weight").shape
     for axis in sorted(cut):
         is_rows = isinstance(module, Embedding) and axis == 0  # which no rank puts together again
@@ -97,30 +114,60 @@ def _check(module: Module, what: str, how: Sharing, axes: dict[str, int], size: 
                                 f"{size}, or leave the layer whole")
 
 
-class ColwiseParallel(ParallelStyle):
+class ColwiseParallel(_ByWeights):
     """Each rank has some of the outputs of a Linear, or of the features of an Embedding.
 
-    input_layouts: Replicate() unless Shard(-1) is given; output_layouts: Shard(-1) unless
-    Replicate() is given, which gathers.
+    input_layouts: Replicate() unless Shard(-1) is given, or Shard(1) for a Linear of which each
+    rank has a part of the sequences (batch, length, features), which it joins; output_layouts:
+    Shard(-1) unless Replicate() is given, which gathers.
     """
 
     _linear, _embedding = ColwiseLinear, ColwiseEmbedding
     _axes, _embedding_axis = {"weight": 0, "bias": 0}, 1
+    _of_sequences = "input_layouts"
 
     def _usual(self, kind: type[Module]) -> tuple[Placement, Placement]:
-        return Replicate(), LAST
+        return Replicate(), Shard(LAST)
 
 
-class RowwiseParallel(ParallelStyle):
+class RowwiseParallel(_ByWeights):
     """Each rank has some of the inputs of a Linear, or of the rows of an Embedding (its
     vocabulary), and the ranks sum what they make of them.
 
     input_layouts: Shard(-1) for a Linear, unless Replicate() is given; output_layouts: Replicate()
-    unless Shard(-1) is given, of which each rank gets its part.
+    unless Shard(-1) is given, of which each rank gets its part, or Shard(1), of which it gets its
+    part of the sequences (batch, length, features).
     """
 
     _linear, _embedding = RowwiseLinear, RowwiseEmbedding
     _axes, _embedding_axis = {"weight": 1}, 0
+    _of_sequences = "output_layouts"
 
     def _usual(self, kind: type[Module]) -> tuple[Placement, Placement]:
-        return Replicate() if issubclass(kind, Embedding) else LAST, Replicate()
+        return Replicate() if issubclass(kind, Embedding) else Shard(LAST), Replicate()
+
+
+class SequenceParallel(ParallelStyle):
+    """Each rank computes some positions of sequences, which come in parts and go out so: of a
+    layer that computes each by itself, as LayerNorm, RMSNorm and Dropout do.
+
+    Its parameters stay whole, and their gradients are sums over all positions. sequence_dim: the
+    axis of positions, for who reads the plan. use_local_output: tensors are this rank's own either
+    way. Dropout's masks are alike on ranks that have the same seed.
+    """
+
+    def __init__(self, *, sequence_dim: int = 1, use_local_output: bool = False) -> None:
+        self.sequence_dim, self.use_local_output = sequence_dim, use_local_output
+
+    def apply(self, module: Module, name: str, group: Group) -> None:
+        """See ParallelStyle."""
+        what = f"SequenceParallel of {name or 'the module'}, {module!r:.80},"
+        if isinstance(module, OfSequences) or any(isinstance(p, PartialParameter)
+                                                  for p in module.parameters()):
+            raise ArgumentError(f"{what}: it is shared out already")
+        kind = type(module)
+        module.__class__ = type(kind.__name__, (OfSequences, kind),
+                                {"_group": group, "__module__": kind.__module__})
+
+    def __repr__(self) -> str:
+        return f"SequenceParallel(sequence_dim={self.sequence_dim})"
