@@ -99,7 +99,7 @@ def known_names(function: Callable[..., Any], environment: Environment) -> dict[
                     names.setdefault(tensor._storage, prefix + below)
     for name, value in roots:
         if isinstance(value, Optimizer):
-            for number, (p, state) in enumerate(value.state.items()):
+            for number, (p, state) in enumerate(value._states.items()):
                 of = names.get(p._storage, f"{name}.{number}")
                 for key, found in state.items():
                     if isinstance(found, Tensor):

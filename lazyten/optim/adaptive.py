@@ -27,7 +27,7 @@ class Adagrad(CompiledOptimizer):
             "maximize": maximize, "differentiable": differentiable, "fused": fused})
         for group in self.param_groups:  # the sums are there before the first step, as PyTorch's
             for p in group["params"]:
-                self.state[p] = self._initial(p, group)
+                self._states[p] = self._initial(p, group)
 
     def _initial(self, p: Tensor, group: Group) -> State:
         return {"step": 0, "sum": full(p, group["initial_accumulator_value"])}

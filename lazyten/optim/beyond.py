@@ -65,7 +65,7 @@ class Sophia(CompiledOptimizer):
                 beta = group["betas"][1]
                 for p in group["params"]:
                     if p.grad is not None:
-                        state = self.state.get(p) or self._new_state(p, group)
+                        state = self._states.get(p) or self._new_state(p, group)
                         state["hessian"].mul_(beta).add_(p.grad * p.grad * (1 - beta))
                         changed.append(state["hessian"])
         _realization.realize([t._storage for t in changed])

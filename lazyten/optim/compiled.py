@@ -153,7 +153,7 @@ class CompiledOptimizer(Optimizer):
         self._ages: dict[tuple[int, int], int] = {}
 
     def _step_of(self, p: Tensor, group: Group, number: int) -> None:
-        state = self.state.get(p)
+        state = self._states.get(p)
         if not state:
             state = self._new_state(p, group)
         grad = p.grad
@@ -173,13 +173,13 @@ class CompiledOptimizer(Optimizer):
         with tracing.listening(None):
             state = self._initial(p, group)
         if state:
-            self.state[p] = state
+            self._states[p] = state
             if trace is not None:
                 trace.undo(partial(self._forget, p))
         return state
 
     def _forget(self, p: Tensor) -> None:
-        self.state.pop(p, None)
+        self._states.pop(p, None)
 
     def step_unless(self, skipped: Tensor) -> None:
         """step(), in which nothing changes if the zero-dim bool tensor `skipped` holds. It is not
@@ -292,7 +292,7 @@ class CompiledOptimizer(Optimizer):
         changed = {place for place, value in found.items() if last.get(place, value) != value}
         self._varying |= changed
         if self._varying and (self._skipped is not None or any(
-                isinstance(state.get("step"), Tensor) for state in self.state.values())):
+                isinstance(state.get("step"), Tensor) for state in self._states.values())):
             self._varying = frozenset()  # as formulas are of tensors
 
     def _depended_on(self, varying: frozenset[Place]) -> list[object]:
@@ -307,7 +307,7 @@ class CompiledOptimizer(Optimizer):
                     seen += [bool(v) if (number, name, i) in varying else v
                              for i, v in enumerate(listed)] if varying else listed
             seen += map(id, group["params"])
-        states = self.state.values()
+        states = self._states.values()
         seen += map(id, states)
         seen += [id(v) for state in states for v in state.values() if isinstance(v, Tensor)]
         return seen

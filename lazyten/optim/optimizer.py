@@ -45,7 +45,7 @@ class Optimizer(tracing.TellsTraces):
 
     def __init__(self, params: Iterable[Any], defaults: Group) -> None:
         self.defaults = defaults
-        self.state: defaultdict[Tensor, State] = defaultdict(dict)
+        self.state = defaultdict(dict)
         self.param_groups: list[Group] = []
         self._prepare()
         name = type(self).__name__
@@ -61,6 +61,26 @@ class Optimizer(tracing.TellsTraces):
         super().__init_subclass__(**kwargs)
         if "step" in vars(cls):
             cls.step = _whole(vars(cls)["step"], cls.__module__)  # type: ignore[method-assign]
+
+    @property
+    def state(self) -> Any:
+        """What is known of each parameter, by name. A step in a jitted function changes it when the
+        call is made, so it is not there yet while the call is recorded."""
+        tracing.refuse("the state of an optimizer", "read it outside, as it is not the same at "
+                                                    "each call")
+        return self._states
+
+    @state.setter
+    def state(self, states: Any) -> None:
+        self.__dict__["state"] = states
+
+    @property
+    def _states(self) -> Any:
+        """The same, for steps, which are recorded."""
+        if "state" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__} has no state yet: call super().__init__("
+                                 f"params, defaults) first")
+        return self.__dict__["state"]
 
     def _prepare(self) -> None:
         """What an optimizer has besides options and state; also of one that was copied."""
@@ -124,7 +144,7 @@ class Optimizer(tracing.TellsTraces):
             for p in group["params"]:
                 if p._grad is not None:
                     found += [p, p._grad]
-                    found += [v for v in self.state.get(p, {}).values() if isinstance(v, Tensor)]
+                    found += [v for v in self._states.get(p, {}).values() if isinstance(v, Tensor)]
         return found
 
     # ---- hooks -----------------------------------------------------------------------------------
@@ -183,6 +203,8 @@ class Optimizer(tracing.TellsTraces):
 
     def state_dict(self) -> dict[str, Any]:
         """Options and state, parameters by number: what load_state_dict takes."""
+        tracing.refuse("state_dict() of an optimizer", "call it outside, as it is not the same at "
+                                                       "each call")
         for pre_hook in [*self._optimizer_state_dict_pre_hooks.values()]:
             pre_hook(self)
         result = saved_state.packed(self.param_groups, self.state, self._saved)

@@ -40,13 +40,14 @@ class Repeatable(Owner, Protocol):
 
     defaults: Group
     param_groups: list[Group]
-    state: defaultdict[Tensor, State]
     _steps: Remembered[Step]
     _checked: list[Any]
     _known_options: tuple[list[Any], Hashable]
 
     @property
     def _is_repeatable(self) -> bool: ...
+    @property
+    def _states(self) -> defaultdict[Tensor, State]: ...
     def _new_state(self, p: Tensor, group: Group) -> State: ...
     def _update(self, p: Tensor, grad: Tensor, state: State, group: Group,
                 numbers: Numbers) -> None: ...
@@ -141,7 +142,7 @@ def _parts(optimizer: Repeatable) -> list[Part]:
         for p in group["params"]:
             grad = p._grad
             if grad is not None:
-                state = optimizer.state.get(p) or optimizer._new_state(p, group)
+                state = optimizer._states.get(p) or optimizer._new_state(p, group)
                 if isinstance(state.get("step"), Tensor):
                     return []
                 found.append(Part(p, grad, state, group, number))

@@ -118,6 +118,8 @@ class LRScheduler(tracing.TellsTraces):
 
     def state_dict(self) -> dict[str, Any]:
         """All that the scheduler knows but its optimizer; functions are not saved."""
+        tracing.refuse("state_dict() of a scheduler", "call it outside, as it is not the same at "
+                                                      "each call")
         left_out = ("optimizer", *self._not_saved)
         return {name: value for name, value in self.__dict__.items() if name not in left_out}
 

@@ -47,8 +47,8 @@ class SGD(CompiledOptimizer):
         trace = tracing.current()
         if group["momentum"] and group["dampening"]:
             if trace is not None and self._skipped is None:
-                trace.observe(lambda: p in self.state)
-            self._first = p not in self.state
+                trace.observe(lambda: p in self._states)
+            self._first = p not in self._states
         super()._step_of(p, group, number)
 
     def _initial(self, p: Tensor, group: Group) -> State:

@@ -98,6 +98,9 @@ def test_a_scheduler_before_the_step_sets_its_rate() -> None:
 
 @pytest.mark.parametrize(("call", "message"), [
     (lambda o, s: s.get_last_lr(), "read it outside"),
+    (lambda o, s: s.state_dict(), "call it outside"),
+    (lambda o, s: o.state_dict(), "call it outside"),
+    (lambda o, s: o.state, "read it outside"),
     (lambda o, s: S.ReduceLROnPlateau(o).step(lt.ones(1).sum()), "given a tensor"),
     (lambda o, s: S.StepLR(o, 2), "make it outside"),
     (lambda o, s: S.ChainedScheduler([s]), "make it outside")])
@@ -107,6 +110,30 @@ def test_what_cannot_be_in_a_jitted_function_is_refused(call: Any, message: str)
     with pytest.raises(lt.JitError, match=message):
         lt.jit(fullgraph=True)(lambda: call(opt, schedule))()
     assert schedule.get_last_lr() == [0.1]
+
+
+@pytest.mark.parametrize("look", [
+    lambda w, o, s: o.state_dict()["param_groups"][0]["lr"],
+    lambda w, o, s: o.state_dict()["state"][0]["step"].item(),
+    lambda w, o, s: o.state[w]["step"],
+    lambda w, o, s: s.state_dict()["_last_lr"]])
+def test_what_a_jitted_function_gives_of_a_step_is_what_it_is_after_it(look: Any) -> None:
+    found: list[list[Any]] = []
+    for wrap in (lambda call: call, lt.jit):
+        w = lt.ones(2, requires_grad=True)
+        opt = lt.optim.Adam([w], lr=0.1)
+        schedule = S.ExponentialLR(opt, 0.5)
+
+        def call(x: lt.Tensor, w: Any = w, opt: Any = opt, schedule: Any = schedule) -> Any:
+            opt.zero_grad()
+            (w * x).sum().backward()
+            opt.step()
+            schedule.step()
+            return look(w, opt, schedule)
+
+        run = wrap(call)
+        found.append([run(lt.full((2,), i + 1.0)) for i in range(4)])
+    assert found[0] == found[1] and len({str(each) for each in found[0]}) == 4
 
 
 @pytest.mark.parametrize(("call", "error", "message"), [
