@@ -50,6 +50,7 @@ def test_a_program_depends_on_its_seed_and_number_alone() -> None:
     assert Generator(4).program(5) != first.program(5)
 
 
+@pytest.mark.slow
 def test_most_rows_are_reached_in_a_few_hundred_programs() -> None:
     generator = Generator(0)
     reached = {row for number in range(200) for row in generator.program(number).rows}

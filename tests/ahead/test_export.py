@@ -40,6 +40,7 @@ def decoded(memory: Memory, array: Any) -> Array:
     return np.asarray(ops.decode(memory[array.name], array.dtype)).reshape(array.shape)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("way", WAYS)
 def test_a_module_gives_what_it_gives_in_python(way: str, tmp_path: Path) -> None:
     model, x = network(), lt.rand(3, 2, 8, 8)
@@ -188,6 +189,7 @@ def check_losses(name: str, path: Path, steps_before: int = 0) -> None:
         assert memory["loss"][0] == pytest.approx(step(x, label).item(), 2e-5)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_a_training_step_has_the_losses_of_python(name: str, tmp_path: Path) -> None:
     check_losses(name, tmp_path / "step.o")
@@ -202,6 +204,7 @@ def test_a_step_changes_parameters_where_they_are(tmp_path: Path) -> None:
     assert sum(copy.nbytes for copy in program.copies) < program.state_bytes / 2
 
 
+@pytest.mark.slow
 def test_recurrent_layers_learn_and_keep_their_state(tmp_path: Path) -> None:
     """Steps of a scan stay in order, and labels are looked at before anything changes."""
     lt.manual_seed(2)
@@ -309,6 +312,7 @@ def test_weights_beside_and_memory_of_the_callers(way: str, tmp_path: Path) -> N
     assert memory["state"].view(np.int64)[0] == model[1].num_batches_tracked.item() == 2
 
 
+@pytest.mark.slow
 @examples(8)
 @example(90, 300, 250)  # packs an operand
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 40))
@@ -322,6 +326,7 @@ def test_products_of_any_shape(m: int, k: int, n: int) -> None:
     np.testing.assert_allclose(found["output"].reshape(m, k), expected, 1e-4)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("target", CROSS)
 def test_object_files_for_other_processors(target: str, tmp_path: Path) -> None:
     step, _, batches = training(OPTIMIZERS["SGD"])

@@ -136,6 +136,7 @@ def test_options_that_make_no_sense_are_refused(name: str, tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_names_of_pytorchs_module_are_refused_and_importing_it_changes_nothing(
         tmp_path: Path) -> None:
     program = ("import lazyten as torch, sys\n"

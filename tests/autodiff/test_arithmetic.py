@@ -38,6 +38,7 @@ def moved(draw: st.DrawFn, x: Node, steps: int) -> Node:
     return x
 
 
+@pytest.mark.slow
 @given(data=st.data(), shape=SHAPES)
 @examples(200)
 def test_values_are_the_same_along_constant_axes(data: st.DataObject, shape: Shape) -> None:
@@ -63,6 +64,7 @@ def test_what_is_slid_is_the_same_along_an_axis_only_if_it_was(own: Shape, axis:
         assert (values == values.take([0], a)).all()
 
 
+@pytest.mark.slow
 @given(data=st.data(), shape=SHAPES)
 @examples(200)
 def test_the_sum_of_a_moved_product_is_right_though_its_factors_are_moved(data: st.DataObject,

@@ -76,6 +76,7 @@ def array_node(slot: int, values: Array, dtype: dt.DType) -> Node:
     return reshape(make(Op.BUFFER, dtype, (), Slot(slot, values.size)), values.shape)
 
 
+@pytest.mark.slow
 @examples(150)
 @given(st.data())
 def test_random_expressions_are_what_a_loop_gives(data) -> None:

@@ -99,6 +99,7 @@ def test_recording_a_gradient_twice_gives_the_very_same_nodes(graph):
     assert all(a is b for a, b in zip(first, second, strict=True))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("op", [Op.SIN, Op.MUL, Op.EXPAND, Op.MAX], ids=lambda op: op.name)
 def test_a_wrong_rule_is_found_on_random_graphs(op, monkeypatch):
     found_out = []

@@ -51,6 +51,7 @@ def counted() -> Iterator[Compiled]:
         yield found
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", slow_but(FUNCTIONS, "elementwise", "sum of rows", "softmax along",
                                           "sorted", "convolved", "gathered", "padded", "causal"))
 def test_a_function_gives_at_every_size_what_it_gives_without_jit(name: str, device: str) -> None:
@@ -130,6 +131,7 @@ def losses(name: str, sizes: list[int], jitted: bool) -> tuple[list[float], list
     return found, [p.numpy() for p in (*net.parameters(), *net.buffers())]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param(
     name, marks=() if name == "perceptron" else (pytest.mark.slow,)) for name in TRAININGS])
 def test_training_with_batches_of_many_sizes_is_training_without_jit(name: str) -> None:
@@ -154,6 +156,7 @@ def test_random_numbers_are_those_without_jit() -> None:
 
 # ---- what it is for ------------------------------------------------------------------------------
 
+@pytest.mark.slow
 def test_kernels_are_compiled_for_few_sizes() -> None:
     def function(x: lt.Tensor) -> lt.Tensor:
         return (x @ x.T).softmax(1) @ x
@@ -241,6 +244,7 @@ def test_an_update_in_place_of_a_tensor_of_any_size() -> None:
         np.testing.assert_array_equal(x.numpy(), values(n, 3) * 2)
 
 
+@pytest.mark.slow
 def test_many_sizes_do_not_keep_memory_each() -> None:
     jitted = lt.jit(lambda x: ((x @ x.T).softmax(1) @ x).sum(0),
                     dynamic={"x": {0: lt.Dim("n", 1, 512)}})

@@ -104,6 +104,7 @@ def run(kernel: Kernel, aliased: Sequence[tuple[int, int]], seed: int) -> list[A
     return [b.numpy().view(o.dtype.numpy) for b, o in zip(outputs, kernel.outputs, strict=True)]
 
 
+@pytest.mark.slow
 @given(st.sampled_from(SHAPES), choices, st.integers(0, 99))
 @settings(deadline=None)
 def test_kernels_give_the_same_in_place(shape: tuple[int, int],
@@ -137,6 +138,7 @@ def test_an_array_may_have_the_memory_of_the_one_it_replaces() -> None:
 
 # ---- jitted functions ----------------------------------------------------------------------------
 
+@pytest.mark.slow
 @given(st.sampled_from(SHAPES), choices, st.lists(st.integers(0, 9), min_size=3, max_size=3),
        st.booleans())
 @settings(deadline=None)

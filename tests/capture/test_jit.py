@@ -69,6 +69,7 @@ def trained(name: str, device: str, steps: int, jitted: bool, zero: bool = True)
     return values
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("name", MAKERS)
 def test_training_with_dropout_and_a_schedule_is_the_same_bit_for_bit(
         name: str, device: str) -> None:

@@ -324,6 +324,7 @@ def fresh(kind: str) -> Any:
     return state
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(st.sampled_from(["object", "module", "buffers"]), st.lists(STATEMENTS, max_size=5),
        st.lists(OUTSIDE, min_size=3, max_size=5))

@@ -133,6 +133,7 @@ def history(program: Program, call: Callable[..., Any], kinds: list[int]) -> Ite
                program.generator.get_state(), program.optimizer.state[program.w] != {}]
 
 
+@pytest.mark.slow
 @settings(max_examples=80)
 @given(st.lists(STATEMENTS, max_size=7), st.lists(st.integers(0, 3), max_size=2),
        st.lists(st.integers(0, 2), min_size=3, max_size=4))
@@ -232,6 +233,7 @@ def test_gradients_go_on_through_a_break(device: str) -> None:
         assert found == expected
 
 
+@pytest.mark.slow
 def test_a_model_that_reads_values_trains_as_without_jit() -> None:
     class Net(nn.Module):
         def __init__(self) -> None:

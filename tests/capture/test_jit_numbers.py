@@ -93,6 +93,7 @@ def outcome(call: Callable[..., Any], state: State, *given_: Any) -> str:
         return type(error).__name__
 
 
+@pytest.mark.slow
 @settings(max_examples=80)
 @given(st.lists(STATEMENTS, max_size=6), st.lists(st.tuples(NUMBERS, NUMBERS), min_size=6,
                                                   max_size=8))

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -113,6 +114,7 @@ def test_jit_equals_no_jit(code: list[Instruction], given_back: list[int]) -> No
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 @no_shrinking
 @given(programs, results)
 def test_jit_equals_no_jit_on_the_cpu_but_for_rounding(

@@ -270,6 +270,7 @@ def history(name: str, wrap: Callable[[Any], Any]) -> list[Any]:
     return found
 
 
+@pytest.mark.few(26)
 @pytest.mark.parametrize("name", CASES)
 def test_state_of_each_kind_counts_at_each_call(name: str) -> None:
     assert history(name, lt.jit) == history(name, lambda function: function)

@@ -152,6 +152,7 @@ def test_float64_sine_and_cosine_keep_their_bound_everywhere(
     assert_within_of_mpmath(SPECS[op].ulp, run(op, dt.float64, x), exact, x)
 
 
+@pytest.mark.few(1)
 @RUNNERS
 @pytest.mark.parametrize(("op", "base"), [(Op.EXP2, 2), (Op.EXP, mpmath.e)], ids=["EXP2", "EXP"])
 def test_float64_exponentials_keep_their_bound_everywhere(op: Op, base: mpmath.mpf,

@@ -37,6 +37,7 @@ def some(*shape: int, dtype: lt.DType = lt.float32) -> lt.Tensor:
     return lt.tensor(np.zeros(shape), dtype=dtype)
 
 
+@pytest.mark.slow
 @given(m=st.integers(2, 40), n=st.integers(2, 40), k=st.integers(3, 60), data=st.data())
 def test_a_sum_in_blocks_is_the_sum(m: int, n: int, k: int, data: st.DataObject) -> None:
     dtype = data.draw(st.sampled_from([lt.float32, lt.float64, lt.int32]))

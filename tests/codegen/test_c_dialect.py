@@ -40,6 +40,7 @@ def example(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     yield NAME
 
 
+@pytest.mark.few(3)
 @needs_cc
 @pytest.mark.parametrize("dtype", slow_but(dt.ALL, *OF_EACH_KIND), ids=lambda d: d.name)
 def test_every_op_in_c_gives_the_bits_that_it_gives_on_the_cpu(example: str, dtype: DType) -> None:

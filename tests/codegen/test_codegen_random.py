@@ -21,6 +21,7 @@ def buffer_of(leaf: Node) -> Node:
     return leaf.src[0] if leaf.src else leaf
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dtype", slow_but(dt.ARITHMETIC, *OF_EACH_KIND), ids=lambda d: d.name)
 @given(data=st.data())
 def test_random_expressions_agree_with_the_interpreter(dtype: DType, data: st.DataObject) -> None:

@@ -21,6 +21,7 @@ from lazyten.storage.device import executor
 SIZES = st.integers(1, 40) | st.sampled_from([64, 65, 100, 128, 130])
 
 
+@pytest.mark.slow
 @given(m=SIZES, n=SIZES, k=SIZES, batch=st.sampled_from([None, 1, 3]), flips=st.integers(0, 3),
        seed=st.integers(0, 9), double=st.booleans())
 @examples(40)

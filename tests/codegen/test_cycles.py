@@ -90,6 +90,7 @@ def sink(request: pytest.FixtureRequest) -> Node:
     return merge_ranges(lower(Kernel("k", (output,), ())))
 
 
+@pytest.mark.few(3)
 def test_no_tile_and_no_accumulators_go_below_the_bound(sink: Node) -> None:
     model = Model(sink, AVX2)
     for start in optimize._vectors(model):

@@ -81,6 +81,7 @@ FUNCTIONS = (Op.EXP, Op.EXP2, Op.LOG2, Op.SIN, Op.COS, Op.POW)
 ARITHMETIC = sorted(ELEMENTWISE - {Op.CAST, Op.BITCAST}, key=lambda op: op.name)
 
 
+@pytest.mark.few(58)
 @pytest.mark.parametrize(("op", "dtype"), [(op, d) for op in ARITHMETIC for d in takers(op)],
                          ids=lambda p: p.name)
 def test_every_op_gives_what_the_op_table_says_at_the_edges(op: Op, dtype: DType) -> None:
@@ -134,6 +135,7 @@ def test_constant_powers_of_integers_wrap(dtype: DType) -> None:
 
 # ---- casts ---------------------------------------------------------------------------------------
 
+@pytest.mark.few(64)
 @pytest.mark.parametrize("target", dt.ALL, ids=lambda d: d.name)
 @pytest.mark.parametrize("source", dt.ALL, ids=lambda d: d.name)
 def test_every_cast_agrees_with_the_op_table(source: DType, target: DType) -> None:
@@ -167,6 +169,7 @@ def test_random_floats_saturate_to_integers(source: DType, target: DType) -> Non
     np.testing.assert_array_equal(got, ops.cast(x, source, target))
 
 
+@pytest.mark.few(86)
 @pytest.mark.parametrize("through", [dt.float32, dt.float64], ids=lambda d: d.name)
 @pytest.mark.parametrize(("source", "target"), list(itertools.product(dt.INTS, repeat=2)),
                          ids=lambda d: d.name)

@@ -68,6 +68,7 @@ def share_of_tf32s_bound(got: Array, a: Array, b: Array) -> float:
     return float((np.abs(got - a @ b) / bound).max())
 
 
+@pytest.mark.few(1)
 @needs_cuda
 @pytest.mark.parametrize("name", ["high", "medium"])
 def test_values_are_within_tf32s_bound_and_exact_again_afterwards(name: str) -> None:

@@ -112,6 +112,7 @@ def test_a_sum_over_quotients_or_remainders_takes_each_once(op: Op) -> None:
     check([o for o in outputs if o.src[0].shape == (10,)], np.arange(10))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("across", [False, True])
 def test_rows_that_repeat_are_multiplied_and_summed(across: bool) -> None:
     """Element i of the result is a sum over row i // m, or i % m: the output's loop is divided."""
@@ -125,6 +126,7 @@ def test_rows_that_repeat_are_multiplied_and_summed(across: bool) -> None:
         check([reduce(cut, Op.ADD, [1])], np.arange(rows * 5) % 7)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("shape", slow_but(
     itertools.product((1, 3, 4), (5, 6, 8), (2, 3, 7)),
     *itertools.product((1, 4), (5, 8), (2, 7))), ids=str)
@@ -138,6 +140,7 @@ def test_a_sum_over_a_reshaped_axis_takes_each_element_once(shape: Shape) -> Non
 
 # ---- neighbours, near and far --------------------------------------------------------------------
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dtype", [dt.uint8, dt.int32, dt.float64], ids=lambda d: d.name)
 def test_every_step_through_memory_is_taken_right(dtype: DType) -> None:
     """One of every k elements, from each of them on, either way."""
@@ -192,6 +195,7 @@ def test_positions_beyond_32_bits_are_compared_right(power: int) -> None:
           np.zeros(1), checked=False)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dtype", dt.INTS, ids=lambda d: d.name)
 def test_integers_are_divided_by_constants_of_either_sign(dtype: DType) -> None:
     values = [0, 1, 2, 3, 7, 8, 9, int(dtype.max), int(dtype.max) - 1, int(dtype.min),

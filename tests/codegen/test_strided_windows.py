@@ -72,6 +72,7 @@ def test_a_depthwise_gradient_pads_no_products(stride: int) -> None:
 SOME_AXES = [c for n in range(4) for c in itertools.combinations(range(3), n)]
 
 
+@pytest.mark.few(67)
 @pytest.mark.parametrize("summed", SOME_AXES, ids=str)
 @pytest.mark.parametrize("repeated", SOME_AXES, ids=str)
 @pytest.mark.parametrize(("stride", "padding", "dilation"), [
@@ -106,6 +107,7 @@ def test_gradients_are_right_where_weights_or_cotangents_are_the_same_along_axes
     np.testing.assert_allclose(w.grad.numpy(), expected, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.slow
 @given(tiles=st.integers(2, 6), size=st.integers(2, 5), start=st.integers(0, 4),
        cut=st.integers(0, 4), taps=st.integers(1, 3))
 @examples(30)

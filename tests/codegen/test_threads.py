@@ -105,6 +105,7 @@ def test_the_number_of_threads_does_not_change_a_bit(
     assert all(f == found[0] for f in found)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dtype", [dt.float32, dt.bfloat16, dt.int64, dt.bool_],
                          ids=lambda d: d.name)
 @given(data=st.data())
@@ -187,6 +188,7 @@ def test_the_machine_code_of_a_shared_kernel_shows_its_chunk() -> None:
 
 # ---- reductions to a few numbers -----------------------------------------------------------------
 
+@pytest.mark.few(11)
 @pytest.mark.parametrize("shape", [(1 << 20,), (1 << 10, 1 << 10), (3, 7, 50_000), (1_000_003, 2)])
 @pytest.mark.parametrize("dtype", [lt.float32, lt.int32, lt.bool_, lt.bfloat16], ids=str)
 def test_large_reductions_are_numpys_on_any_number_of_threads(
@@ -416,6 +418,7 @@ print(codes, right())
 """) == f"{[0] * 10} True"
 
 
+@pytest.mark.few(2)
 @posix
 @pytest.mark.parametrize("ending", ["", "import time; time.sleep(0.01)", "sys.exit(0)",
                                     "del ta, tb; import gc; gc.collect()"])
@@ -462,6 +465,7 @@ def test_what_is_no_number_of_threads_is_refused(count: Any) -> None:
     assert lt.get_num_threads() == 2
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("text", ["0", "-2", "two", "1.5"])
 def test_a_bad_environment_variable_is_named(text: str) -> None:
     assert python("""

@@ -68,6 +68,7 @@ def test_random_kernels_agree_with_the_interpreter(on: str, dtype: DType,
     check_random_kernels(on, dtype, data)
 
 
+@pytest.mark.few(4)
 @on_each
 @pytest.mark.parametrize("dtype", [dt.float32, dt.int64, dt.int8, dt.bfloat16],
                          ids=lambda d: d.name)
@@ -80,6 +81,7 @@ def expected() -> list[Array]:
     return results("interpreter")
 
 
+@pytest.mark.few(1)
 @on_each
 def test_programs_agree_with_the_interpreter(on: str) -> None:
     for number, (got, wanted) in enumerate(zip(results(on), expected(), strict=True)):
@@ -104,6 +106,7 @@ PAIRS = {"uint8 int8": (lt.uint8, lt.int8), "int8": (lt.int8, lt.int8),
          "int8 uint16": (lt.int8, lt.uint16)}
 
 
+@pytest.mark.few(21)
 @on_each
 @pytest.mark.parametrize("shape", [(1, 64, 5), (9, 130, 14), (3, 37, 7), (2, 8, 2), (1, 4096, 1)],
                          ids=str)

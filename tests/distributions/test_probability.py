@@ -54,6 +54,7 @@ def test_gamma_variables_have_the_gamma_distribution(a: float) -> None:
     assert np.abs(places - (np.arange(4000) + 0.5) / 4000).max() < 0.035  # Kolmogorov and Smirnov
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("rate", [0.0, 0.3, 6.0, 11.0, 400.0])
 def test_poisson_variables_have_the_poisson_distribution(rate: float) -> None:
     lt.manual_seed(2)

@@ -132,6 +132,7 @@ def test_a_wrong_or_failing_framework_is_never_timed() -> None:
     assert wrong.asked == []
 
 
+@pytest.mark.slow
 def test_a_right_result_is_accepted_and_a_wrong_one_is_named() -> None:
     cases = {"tiny": TINY}
     assert Runner(NUMPY, cases).prepare("tiny") == ""
@@ -163,6 +164,7 @@ def test_numpys_lenet_gradients_are_the_slopes_of_its_loss() -> None:
 FRAMEWORKS = [pytest.param("torch", marks=pytest.mark.torch), "lazyten"]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("operation", [convolve, input_gradient, weight_gradient])
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 @pytest.mark.parametrize("options", [(1, 0), (2, 1), (1, 2)])
@@ -178,6 +180,7 @@ def test_convolutions_and_their_gradients_are_numpys(
     assert Runner(load(framework, threads=1), {"conv": case}).prepare("conv") == ""
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_attention_and_its_gradients_are_numpys(framework: str) -> None:
     shapes = [(1, 2, 5, 4)] * 4
@@ -187,6 +190,7 @@ def test_attention_and_its_gradients_are_numpys(framework: str) -> None:
     assert (runner.prepare("forward"), runner.prepare("both")) == ("", "")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["matmul 64 tn", "conv LeNet 2nd, weight gradient",
                                   "softmax 64x10", "one call of 10 tiny products",
                                   "LeNet step, batch 32"])

@@ -54,6 +54,7 @@ def test_one_epoch_learns_and_saves_the_model_and_the_pictures(tmp_path: Path) -
     assert min(struct.unpack(">II", header[16:])) > 800  # wide and high enough to read
 
 
+@pytest.mark.slow
 def test_bfloat16_learns_as_float32_does(
         tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The same images in the same order: losses and accuracies stay close, weights in float32."""
@@ -71,6 +72,7 @@ def test_bfloat16_learns_as_float32_does(
     assert abs(accuracies[0] - accuracies[1]) < 5
 
 
+@pytest.mark.slow
 def test_a_seed_decides_the_result_and_mnist_files_are_used(
         tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_mnist(tmp_path, train=9, test=4)

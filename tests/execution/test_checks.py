@@ -82,6 +82,7 @@ MISTAKES: dict[str, tuple[Callable[[Any], Any], str]] = {
 }
 
 
+@pytest.mark.few(13)
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_wrong_value_is_reported_with_its_element_and_line(device: str, mistake: str) -> None:
     compute, pattern = MISTAKES[mistake]
@@ -216,6 +217,7 @@ def test_machine_code_finds_the_overflows_that_the_interpreter_finds(
     assert message("cpu", *made) == message("interpreter", *made)
 
 
+@pytest.mark.few(15)
 @pytest.mark.parametrize("dtype", INTS, ids=lambda d: d.name)
 @pytest.mark.parametrize("op", [Op.ADD, Op.SUB, Op.MUL])
 def test_overflow_is_found_exactly_where_python_says_so(device: str, dtype: DType, op: Op) -> None:
@@ -278,6 +280,7 @@ KERNELS: dict[str, tuple[Node, list[tuple[DType, int]]]] = {
 }
 
 
+@pytest.mark.few(32)
 @pytest.mark.parametrize("by", [-1, 1, 10**9])
 @pytest.mark.parametrize("op", [Op.LOAD, Op.STORE], ids=["load", "store"])
 @pytest.mark.parametrize("name", KERNELS)
@@ -311,6 +314,7 @@ def test_a_wrong_index_is_refused_where_kernels_are_verified(
         pipeline.generate(kernel_of([node], *inputs), AVX2)
 
 
+@pytest.mark.few(3)
 @pytest.mark.opencl
 @pytest.mark.parametrize("mapping", ["opencl", "opencl-grid"])
 @pytest.mark.parametrize("op", [Op.LOAD, Op.STORE], ids=["load", "store"])
@@ -324,6 +328,7 @@ def test_a_wrong_index_is_reported_by_opencl_devices(
         launch(mapping, kernel_of([node], *inputs), values)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dtype", [dt.float32, dt.int8, dt.bfloat16], ids=lambda d: d.name)
 @given(data=st.data())
 @settings(max_examples=15)
@@ -358,6 +363,7 @@ def test_the_kinds_are_part_of_what_a_program_is_kept_by() -> None:
     assert "fcmp une" not in a.source and "fcmp une" in b.source
 
 
+@pytest.mark.few(1)
 @pytest.mark.skipif(nvrtc.library() is None, reason="the package nvidia-cuda-nvrtc is missing")
 @pytest.mark.parametrize("dtype", [dt.float32, dt.int64, dt.float16], ids=lambda d: d.name)
 def test_checked_kernels_compile_for_cuda(dtype: DType) -> None:

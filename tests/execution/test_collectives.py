@@ -73,6 +73,7 @@ def _by_numpy(steps: list[Any], x: Array, group: Simulated) -> list[Array]:
     return made
 
 
+@pytest.mark.few(2)
 @given(steps=st.lists(STEP, min_size=1, max_size=9), order=st.randoms(use_true_random=False))
 @pytest.mark.parametrize("jitted", [False, True])
 def test_programs_with_collectives_are_those_of_numpy(device: str, jitted: bool, steps: list[Any],
@@ -145,6 +146,7 @@ def test_values_travel_through_memory_that_is_not_the_hosts(
                                       _wanted(kind, np.array([2.0, 3.0]), group))
 
 
+@pytest.mark.slow
 def test_who_looks_on_sees_collectives_among_kernels(
         tmp_path: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     group = Simulated()

@@ -68,6 +68,7 @@ def trained(update: Callable[[Net], None], rows: list[int], looks_late: bool) ->
     return [x.detach().numpy() for x in net.state_dict().values()]
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("looks_late", [False, True])
 @pytest.mark.parametrize("at", [0, 1, 2, 7])
 @pytest.mark.parametrize("update", [subtract, by_data, averaged])

@@ -75,6 +75,7 @@ print([given for given in hooks if "after_in_parent" in given])
 """) == "[]"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("milliseconds", slow_but([0, 60, 150, 300, 600], 0, 150))
 def test_a_fork_at_any_moment_of_another_threads_first_kernels(milliseconds: int) -> None:
     assert run(f"""
@@ -112,6 +113,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """) == "0"
 
 
+@pytest.mark.slow
 def test_forks_by_several_threads_beside_threads_that_compile() -> None:
     assert run("""
 codes = []
@@ -181,6 +183,7 @@ def test_a_fork_waits_for_all_that_are_inside() -> None:
         assert free_in_a_child([forking.UNDIVIDED])
 
 
+@pytest.mark.slow
 def test_threads_that_take_locks_in_turns_and_forks_do_not_wait_for_each_other() -> None:
     locks = [forking.lock() for _ in range(3)]
     stop = threading.Event()

@@ -129,6 +129,7 @@ def always(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAZYTEN_INTERPRET", "always")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "int8", "uint8",
                                    "int64", "bool"])
 def test_types_wrap_and_round_as_kernels_do(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,6 +186,7 @@ def test_an_update_is_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert x.tolist() == [0.0] * 4
 
 
+@pytest.mark.slow
 @settings(max_examples=8)
 @given(courses=st.lists(st.lists(st.sampled_from(ACTS), min_size=1, max_size=8), min_size=1,
                         max_size=3),
@@ -220,6 +222,7 @@ def episodes(lengths: list[int]) -> list[float]:
     return losses
 
 
+@pytest.mark.slow
 def test_training_on_episodes_of_any_length(monkeypatch: pytest.MonkeyPatch) -> None:
     lengths = [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 5, 12]
     with counted_plans() as made:

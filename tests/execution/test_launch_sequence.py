@@ -18,6 +18,7 @@ from lazyten.storage.device import Argument, Limit, executor
 from lazyten.storage.storage import Buffer
 
 
+@pytest.mark.few(1)
 def test_a_plan_that_runs_often_gives_the_same_with_one_call_for_all_kernels(device: str) -> None:
     rng = np.random.default_rng(0)
     a, b = [rng.normal(size=(40, 70)).astype(np.float32) for _ in range(2)]
@@ -43,6 +44,7 @@ def test_a_plan_that_runs_often_gives_the_same_with_one_call_for_all_kernels(dev
             np.testing.assert_allclose(got, wanted, rtol=2e-4, atol=2e-5)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("found, goes_on", [
     ((6, 2), True), ((7, 0), False), ((0, 3), False), ((-1, 0), False), *(
         pytest.param(*row, marks=pytest.mark.slow) for row in (

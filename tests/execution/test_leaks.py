@@ -78,6 +78,7 @@ def training(optimizer: Any, device: str, jit: bool) -> Act:
 
 # ---- training ------------------------------------------------------------------------------------
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("optimizer", "steps"), [(OPTIMIZERS[0], 10_000), (OPTIMIZERS[1], 1500)],
                          ids=["sgd", "adamw"])
 def test_thousands_of_jitted_steps_leave_nothing_behind(optimizer: Any, steps: int) -> None:
@@ -241,6 +242,7 @@ def few_plans(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jitted, "CACHE_LIMIT", 4)
 
 
+@pytest.mark.few(1)
 @pytest.mark.usefixtures("few_plans")
 @pytest.mark.parametrize("use", [varying, varying_jitted, varying_numbers],
                          ids=lambda use: use.__name__)

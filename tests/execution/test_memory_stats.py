@@ -27,6 +27,7 @@ def in_use(device: str = "cpu") -> int:
 
 # ---- counting ------------------------------------------------------------------------------------
 
+@pytest.mark.few(1)
 def test_memory_in_use_grows_and_falls_with_tensors(device: str) -> None:
     before = in_use(device)
     x = lt.ones(1024, device=device).realize()
@@ -39,6 +40,7 @@ def test_memory_in_use_grows_and_falls_with_tensors(device: str) -> None:
     assert in_use(device) == before
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("made", [
     lambda device: lt.arange(1024, device=device) * 2 + 1,
     lambda device: lt.ones(32, 32, device=device).cumsum(0).sum(1),
@@ -119,6 +121,7 @@ def trained(device: str, jit: bool, optimizer: type) -> Callable[[], object]:
     return lt.jit(step) if jit else step
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("optimizer", [lt.optim.SGD, lt.optim.Adam])
 @pytest.mark.parametrize("jit", [False, True], ids=["eager", "jit"])
 def test_steady_training_takes_no_new_memory(device: str, jit: bool, optimizer: type,

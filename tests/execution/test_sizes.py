@@ -51,6 +51,7 @@ def agree(function: Function, sizes: list[int], columns: int = 5) -> None:
 MIXED = [37, 64, 48, 20, 33, 50, 63, 16, 21, 40, 41, 36, 60, 5, 1, 9, 31, 32, 128, 90]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_function_is_right_at_every_size(name: str) -> None:
     agree(FUNCTIONS[name], MIXED)
@@ -63,6 +64,7 @@ def test_a_function_is_right_at_all_sizes_in_any_order(name: str) -> None:
                             np.random.default_rng(2).permutation(np.arange(1, 141))])
 
 
+@pytest.mark.slow
 @examples(7)
 @given(st.lists(st.sampled_from(range(len(STEPS))), min_size=1, max_size=4),
        st.lists(st.integers(1, 70), min_size=8, max_size=14, unique=True))
@@ -74,6 +76,7 @@ def test_random_functions_are_right_at_random_sizes(numbers: list[int], sizes: l
     agree(function, sizes, 6)
 
 
+@pytest.mark.slow
 @examples(4)
 @given(st.lists(st.tuples(st.integers(8, 20), st.integers(8, 40)), min_size=8, max_size=14,
                 unique=True))
@@ -229,6 +232,7 @@ def a_plan_for_each_size() -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param(name, marks=() if name == "batches"
     else (pytest.mark.slow,)) for name in STEPS_AT if name != "a text that grows"])
 def test_training_at_many_sizes_is_that_of_plans_for_each(name: str) -> None:
@@ -240,6 +244,7 @@ def test_training_at_many_sizes_is_that_of_plans_for_each(name: str) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_plan_by_formulas_can_be_looked_at(tmp_path: Path) -> None:
     step = STEPS_AT["batches"]()
     for n in range(40, 62):
@@ -252,6 +257,7 @@ def test_a_plan_by_formulas_can_be_looked_at(tmp_path: Path) -> None:
     assert "reduce" in page.read_text("utf8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in (
     "a text that grows", "batches") else (pytest.mark.slow,)) for name in STEPS_AT
     if name != "series"])

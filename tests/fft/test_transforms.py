@@ -26,6 +26,7 @@ def roundings(found: Array, wanted: Array, n: int) -> float:
     return float(error / np.finfo(np.float64).eps / max(1, np.log2(n)))
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("n", LENGTHS)
 def test_errors_are_a_rounding_or_so_of_each_stage(n: int) -> None:
     z = numbers(2, n)
@@ -40,6 +41,7 @@ def test_errors_are_a_rounding_or_so_of_each_stage(n: int) -> None:
         assert roundings(given.numpy(), wanted, n) < 3, name
 
 
+@pytest.mark.few(23)
 @pytest.mark.parametrize("norm", (None, "backward", "ortho", "forward"))
 @pytest.mark.parametrize("options", ({}, {"n": 5}, {"n": 9}, {"dim": 0}, {"n": 4, "dim": 1}))
 def test_lengths_axes_and_norms_are_those_of_numpy(norm: str | None, options: dict[str, int],
@@ -68,6 +70,7 @@ def test_several_axes_are_those_of_numpy(options: dict[str, Any]) -> None:
                                atol=1e-12)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"))
 @pytest.mark.parametrize("n", (6, 7, 72))
 def test_gradients_are_differences(name: str, n: int) -> None:
@@ -137,6 +140,7 @@ def test_mistakes_are_named() -> None:
             act()
 
 
+@pytest.mark.slow
 def test_factors_are_short_and_their_product_is_the_length() -> None:
     for n in range(1, 5000):
         factors = factors_of(n)

@@ -57,6 +57,7 @@ def check(call: Callable[[], Any]) -> None:
             raise
 
 
+@pytest.mark.few(79)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", NAMES)
 def test_what_does_not_belong_there_is_an_error_of_lazytens(

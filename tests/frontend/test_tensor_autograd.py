@@ -233,6 +233,7 @@ SMOOTH = ["tanh", "sigmoid", "erf", "expm1", "log1p", "cos", "gelu", "silu", "so
           "logsumexp", "matmul", "layer_norm", "amax", "max", "abs", "relu", "prod"]
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("name", SMOOTH)
 def test_second_derivatives_match_finite_differences(name: str) -> None:
     values, function = METHODS[name]

@@ -292,6 +292,7 @@ def test_positions_have_a_type_that_holds_them(name: str) -> None:
             assert node.dtype.min <= int(node.value) <= node.dtype.max, node
 
 
+@pytest.mark.slow
 def test_argmax_finds_what_is_beyond_the_numbers_of_an_int32() -> None:
     places = lt.arange(FAR, device="cpu")  # of which nothing is stored
     assert (places >= FAR - 3).argmax().item() == FAR - 3

@@ -131,6 +131,7 @@ GRADIENTS: dict[str, tuple[Callable[..., Any], Array]] = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", [pytest.param(name, marks=(pytest.mark.slow,)) if name in (
     "svd_lowrank", "lobpcg with B", "householder_product", "ormqr", "qr wide") else name
     for name in GRADIENTS])

@@ -20,6 +20,7 @@ def outputs(result: Any) -> list[Any]:
     return list(result) if isinstance(result, tuple) else [result]
 
 
+@pytest.mark.few(53)
 @pytest.mark.parametrize("text", [
     text for text in ALL if not is_drawn(text) and not text.startswith(READS)])
 def test_a_jitted_layer_does_what_it_does_at_once(text: str, monkeypatch: pytest.MonkeyPatch

@@ -18,6 +18,7 @@ def plain(made: nn.Module) -> nn.Module:
     return made
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("change", [
     plain, utils.parametrizations.weight_norm, utils.weight_norm, utils.parametrizations.
     spectral_norm, utils.spectral_norm, utils.parametrizations.orthogonal],

@@ -102,6 +102,7 @@ CASES: dict[str, tuple[Callable[[], Any], Callable[[], list[lt.Tensor]]]] = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", CASES)
 def test_an_exported_function_gives_the_same_in_onnxruntime_and_here(name: str) -> None:
     runtime = pytest.importorskip("onnxruntime", reason="the package onnxruntime is not installed")

@@ -29,6 +29,7 @@ def model(row: Row) -> tuple[Any, dict[str, Any]]:
     return helper.make_model(graph, opset_imports=opsets, ir_version=10), feeds
 
 
+@pytest.mark.few(23)
 @pytest.mark.parametrize("number", [pytest.param(
     n, id=f"{n}-{row.kind}", marks=() if n % 4 == 0 else (pytest.mark.slow,))
     for n, row in enumerate(CALLS)])

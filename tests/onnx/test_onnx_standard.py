@@ -10,6 +10,7 @@ import lazyten as lt
 onnx_if_there.needed()
 
 
+@pytest.mark.few(11)
 @pytest.mark.parametrize("name", selected())
 def test_an_operator_does_what_the_standard_says(name: str) -> None:
     case = cases()[name]

@@ -183,6 +183,7 @@ def drawn(device: str, dtype: lt.DType, n: int) -> dict[str, Array]:
     return {name: t.numpy() for name, t in values.items()}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dtype", slow_but([lt.float32, lt.float64, lt.float16, lt.bfloat16],
                                            lt.float32, lt.float16), ids=lambda d: d.name)
 @pytest.mark.parametrize("other", ["interpreter", pytest.param("opencl", marks=pytest.mark.opencl)])
@@ -228,6 +229,7 @@ def test_each_call_of_a_jitted_function_goes_on_drawing(name: str, device: str) 
     assert [jitted().tolist() for _ in range(4)] == expected
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("name", DRAWS)
 def test_vmap_draws_what_a_loop_draws(name: str) -> None:
     draw = DRAWS[name]

@@ -91,6 +91,7 @@ def test_the_interpreter_s_gather_and_scatter_are_the_plain_loops(
                     reference_scatter(x, axis, combiner, index, values))
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.name)
 @given(line=lines(), index_dtype=st.sampled_from([dt.int8, dt.int32, dt.int64]))
 @examples(12)
@@ -149,6 +150,7 @@ def test_loops_are_merged_only_where_the_index_of_an_index_allows_it() -> None:
     assert_same(compute(node, "cpu"), np.take_along_axis(x, index, 0))
 
 
+@pytest.mark.few(1)
 def test_an_index_may_be_computed_by_a_reduction_and_by_another_gather(device: str) -> None:
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(6, 9)).astype(np.float32), rng.integers(0, 6, 9)
@@ -370,6 +372,7 @@ def test_what_is_added_to_one_place_counts_each_time_though_no_loop_tells_it_apa
     np.testing.assert_array_equal(found.numpy(), expected.numpy())
 
 
+@pytest.mark.few(18)
 @pytest.mark.parametrize("how", ["sum", "prod", "amax", "amin", "mean"])
 @pytest.mark.parametrize("value", [2.0, -1.0, 0.0])
 def test_equal_values_for_one_place_are_combined_one_by_one(how: str, value: float,
@@ -480,6 +483,7 @@ OUTSIDE: dict[str, Callable[[lt.Tensor, lt.Tensor], lt.Tensor]] = {
 }
 
 
+@pytest.mark.few(16)
 @pytest.mark.parametrize("operation", OUTSIDE)
 @pytest.mark.parametrize("dtype", [lt.int64, lt.int8, lt.uint8], ids=lambda d: d.name)
 @pytest.mark.parametrize("wrong", [4, 9, -5])
@@ -599,6 +603,7 @@ def test_reshaped_and_broadcast_sources_are_gathered_from(device: str) -> None:
     assert reshape(x.node, (24,)) is x.node
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("dtype", slow_but([lt.float64, lt.float32, lt.bool_, lt.int8, lt.float16],
                                            lt.float32, lt.bool_))
 @pytest.mark.parametrize("count", [2, 4, 8, 16])

@@ -83,6 +83,7 @@ def test_sorting_by_digits_is_numpys_stable_sort(dtype: lt.DType, n: int, rows: 
                                   expected(x, axis, descending))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dtype", slow_but(DTYPES, *OF_EACH_KIND), ids=lambda d: d.name)
 def test_long_axes_are_sorted_alike_on_the_host_and_by_kernels(dtype: lt.DType,
                                                               device: str) -> None:
@@ -121,6 +122,7 @@ FUNCTIONS: dict[str, Callable[[lt.Tensor], lt.Tensor]] = {
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_what_sorts_a_long_axis_can_be_jitted(name: str, device: str) -> None:
     jitted = lt.jit(FUNCTIONS[name])

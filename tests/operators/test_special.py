@@ -29,6 +29,7 @@ def test_every_measured_function_has_a_bound() -> None:
     assert set(BOUNDS) == set(FUNCTIONS)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dtype", [lt.float32, lt.float64], ids=lambda d: d.name)
 def test_errors_are_a_few_units_in_the_last_place(dtype: dt.DType, device: str) -> None:
     points = {name: function.points(dtype, COUNT) for name, function in FUNCTIONS.items()}
@@ -60,6 +61,7 @@ def test_functions_saturate_at_infinity(device: str) -> None:
         assert found[name].numpy()[2:].tolist() == [0, 200, np.float32(1e30), np.inf], name
 
 
+@pytest.mark.few(2)
 def test_halves_are_computed_in_float32_and_rounded_once(device: str) -> None:
     values = np.linspace(-4, 4, 200).astype(np.float16)
     x = as_tensor(values, device)

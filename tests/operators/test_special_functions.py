@@ -68,6 +68,7 @@ def exact(name: str, points: Array, slope: bool = False) -> Array:
             mpmath.mpf(float(x)))) for x in points])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", slow_but(["float64", "float32"], "float64"))
 def test_values_are_mpmaths(kind: str, device: str) -> None:
     points = {name: x.astype(kind) for name, (_, x) in FUNCTIONS.items()}
@@ -82,6 +83,7 @@ def test_values_are_mpmaths(kind: str, device: str) -> None:
                                    near, err_msg=name)
 
 
+@pytest.mark.slow
 def test_derivatives_are_mpmaths() -> None:
     for name in set(FUNCTIONS) - {"airy_ai"}:
         points = FUNCTIONS[name][1][::3]
@@ -113,6 +115,7 @@ def test_the_ends_of_the_incomplete_gamma_functions() -> None:
     np.testing.assert_array_equal(lt.special.gammaincc(a, x).numpy(), 1 - below)
 
 
+@pytest.mark.slow
 def test_gradients_of_the_incomplete_gamma_functions_are_differences() -> None:
     rng = np.random.default_rng(0)
     for function in (lt.igamma, lt.igammac):

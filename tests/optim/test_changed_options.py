@@ -75,6 +75,7 @@ def trained(make: Callable[[list[lt.Tensor]], Any], change: Change) -> list[Any]
     return seen
 
 
+@pytest.mark.few(27)
 @pytest.mark.parametrize("name", OPTIMIZERS)
 @pytest.mark.parametrize("kind", CHANGES)
 def test_a_known_step_notices_what_a_user_changes(name: str, kind: str) -> None:

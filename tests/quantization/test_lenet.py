@@ -61,6 +61,7 @@ def test_the_table_of_linear_layers(monkeypatch: pytest.MonkeyPatch,
         ["int4 weights, groups of 128", "9,216"], ["int8 products", "17,413"]]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_model_of_integers_goes_to_onnx_and_back(kind: str, tmp_path: Path) -> None:
     pytest.importorskip("onnx")

@@ -32,6 +32,7 @@ LAYERS: dict[str, tuple[Callable[[], Any], tuple[int, ...] | None]] = {
 }
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("options", [
     {}, {"weights": "int4"}, {"symmetric": False}, {"weights": lt.int8, "group_size": 3},
     {"weights": "int4", "group_size": 2, "symmetric": False}], ids=str)

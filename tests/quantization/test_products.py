@@ -38,6 +38,7 @@ def test_a_linear_layer_sums_products_of_integers(signed: bool, device: str) -> 
                                atol=1e-6)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("layer", "shape"), [
     (nn.Conv1d(4, 6, 3, padding=1, padding_mode="replicate"), (2, 4, 9)),
     (nn.Conv2d(4, 6, 3, padding=2, stride=2, groups=2), (2, 4, 8, 9)),

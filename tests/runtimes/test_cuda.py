@@ -61,6 +61,7 @@ def counts() -> tuple[int, ...]:
 
 # ---- memory and copies ---------------------------------------------------------------------------
 
+@pytest.mark.slow
 def test_a_driver_without_memory_left_gets_back_what_is_kept() -> None:
     runtime = executor(NAME)
     runtime.empty_cache()
@@ -149,6 +150,7 @@ def test_a_sequence_keeps_graphs_for_a_few_sets_of_addresses() -> None:
     assert counts()[1] == graphs
 
 
+@pytest.mark.slow
 def test_graphs_and_programs_go_when_nothing_uses_them() -> None:
     def use(number: int) -> None:
         step = lt.jit(lambda x: ((x @ x.T).softmax(1) @ x).sum(0) + number)
@@ -259,6 +261,7 @@ def test_a_stray_access_names_the_kernel_and_the_users_line() -> None:
         runtime.synchronize()
 
 
+@pytest.mark.slow
 def test_a_stray_access_among_several_kernels_says_how_to_find_it(
         monkeypatch: pytest.MonkeyPatch) -> None:
     runtime: Any = cuda_on_cpu.runtime()

@@ -190,6 +190,7 @@ DAMAGE = {
 }
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
 def test_a_damaged_entry_is_compiled_again_and_replaced(folder: Path, damage: Any) -> None:
     use()
@@ -554,6 +555,7 @@ def test_processes_that_share_a_folder_see_whole_entries(tmp_path: Path) -> None
     assert not list(tmp_path.glob("*.unfinished"))
 
 
+@pytest.mark.slow
 def test_threads_that_share_a_cache_see_whole_entries(tmp_path: Path) -> None:
     shared = DiskCache(tmp_path, limit=30_000)
     wrong: list[int] = []

@@ -58,6 +58,7 @@ GPU = Target("opencl-gpu", 4, 64, threads=True, language="opencl", most_lanes=1,
 
 # ---- every kind of kernel ------------------------------------------------------------------------
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("on", DEVICES)
 @pytest.mark.parametrize("dtype", slow_but(dt.ARITHMETIC, dt.float32, dt.int64),
                          ids=lambda d: d.name)
@@ -68,12 +69,14 @@ def test_random_kernels_agree_with_the_interpreter(on: str, dtype: DType,
     check_random_kernels(on, dtype, data)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("on", DEVICES)
 @pytest.mark.parametrize("dtype", slow_but(dt.ALL, *OF_EACH_KIND), ids=lambda d: d.name)
 def test_every_op_gives_the_bits_that_it_gives_on_the_cpu(dtype: DType, on: str) -> None:
     check_every_op(on, dtype)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("on", DEVICES)
 def test_products_convolutions_and_transposes_agree_with_the_interpreter(on: str) -> None:
     """Register tiles, packed operands, masked tails, loads along other axes."""

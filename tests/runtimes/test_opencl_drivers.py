@@ -157,6 +157,7 @@ def unknown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     opencl_trial.failure.cache_clear()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("command", "reason"), [
     (ENDS_ITSELF, r"ended the process that compiled a few kernels \(SIGABRT\): cannot select"),
     (HANGS, r"did not compile and run a few kernels within"),
@@ -190,6 +191,7 @@ def test_what_failed_is_tried_again_by_the_next_process(unknown: None,
     assert opencl_trial.failure(0, "a driver") is None
 
 
+@pytest.mark.slow
 def test_a_driver_that_works_passes_its_trial(unknown: None) -> None:
     done = subprocess.run([*opencl_trial.COMMAND, "0"], text=True, capture_output=True,
                           env=os.environ | {"LAZYTEN_CACHE": "0"})
@@ -225,6 +227,7 @@ print((x * 5).tolist())
 """
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("change", [("kernel void", "! kernel void"), ("kernel void", "void"),
                                     ("{", "{ missing(1);")],
                          ids=["not C", "no kernel", "an unknown function"])

@@ -33,6 +33,7 @@ def is_wide(kernel: Generated, target: Target) -> bool:
                for lanes, kind in found)
 
 
+@pytest.mark.few(18)
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("name", PROCESSORS)
 def test_kernels_become_vector_instructions_of_each_processor(name: str, program: str) -> None:

@@ -116,6 +116,7 @@ def test_many_threads_may_launch_one_program_at_once(device: str) -> None:
     assert wrong == []
 
 
+@pytest.mark.few(1)
 def test_a_program_outlives_the_others_of_its_build(device: str) -> None:
     values = np.arange(10, dtype=np.float32)
     programs = executor(device).build([scale(float(i), 10, f"times_{i}") for i in range(4)])

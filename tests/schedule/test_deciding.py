@@ -65,6 +65,7 @@ def tensors(seed: int, rows: int, columns: int, device: str) -> Tensor:
 SIZES = st.integers(2, 8) | st.sampled_from([12, 16, 33])
 
 
+@pytest.mark.slow
 @given(of=st.sampled_from(list(VALUES)), rows=SIZES, columns=SIZES, seed=st.integers(0, 1 << 20),
        jitted=st.booleans())
 def test_what_is_chosen_is_an_element_of_what_it_is_chosen_from(
@@ -79,6 +80,7 @@ def test_what_is_chosen_is_an_element_of_what_it_is_chosen_from(
     np.testing.assert_array_equal(found[0], np.sort(v, -1))
 
 
+@pytest.mark.few(15)
 @pytest.mark.parametrize("of", ["sums of rows", "sums of columns", "deviations", "einsum"])
 @pytest.mark.parametrize("choose", [Tensor.max, lambda v: v.sort(-1).values,
                                     lambda v: v.flatten().median()],
@@ -92,6 +94,7 @@ def test_what_was_chosen_before_is_an_element_of_what_is_computed_later(
             assert np.isin(found, (v + 0).numpy()).all()
 
 
+@pytest.mark.slow
 @given(of=st.sampled_from(list(VALUES)), rows=SIZES, columns=SIZES, seed=st.integers(0, 1 << 20),
        jitted=st.booleans())
 def test_comparisons_count_as_those_of_one_value(device: str, of: str, rows: int, columns: int,
@@ -165,6 +168,7 @@ def as_array(x: Tensor) -> Array:
     return x.numpy()
 
 
+@pytest.mark.few(1)
 def test_elements_that_are_constants_in_one_kernel_have_the_bits_of_the_others(device: str) -> None:
     for n in range(2, 40):
         x = lt.arange(n, device=device).float() * 0.37 + 0.1

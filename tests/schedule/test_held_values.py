@@ -67,6 +67,7 @@ MIDDLES: list[Callable[[lt.Tensor], lt.Tensor]] = [
     lambda x: (x.sum(-1, keepdim=True) > x).to(x.dtype)]
 
 
+@pytest.mark.slow
 @given(batch=st.sampled_from([(), (3,), (2, 3)]), rows=st.integers(33, 80),
        hidden=st.integers(30, 70), width=st.integers(1, 20), out=st.integers(1, 30),
        middle=st.sampled_from(MIDDLES), dtype=st.sampled_from([lt.float32, lt.float64, lt.int32]),
@@ -87,6 +88,7 @@ def test_a_chain_of_products_in_blocks_is_the_chain(
             np.testing.assert_array_equal(computed(step.kernel, arrays, threads=threads), expected)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("mask", ["none", "causal", "bias"])
 @pytest.mark.parametrize(("queries", "keys", "room"), [(64, 96, 16), (50, 77, 16), (33, 256, 36)])
 def test_attention_in_blocks_is_attention_with_the_same_bits_on_any_threads(

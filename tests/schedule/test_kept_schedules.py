@@ -73,6 +73,7 @@ def entries(folder: Path) -> list[Path]:
 
 # ---- what is found -------------------------------------------------------------------------------
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
 def test_a_second_process_schedules_nothing_large(
         folder: Path, monkeypatch: pytest.MonkeyPatch, jitted: bool) -> None:
@@ -99,6 +100,7 @@ def test_what_is_found_runs_kernels_of_the_same_text(
     assert texts[0] == texts[1]
 
 
+@pytest.mark.slow
 def test_other_shapes_have_other_entries(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for width in (6, 7):
         before = entries(folder)
@@ -142,6 +144,7 @@ def damaged(data: bytes, how: str) -> bytes:
             "more parts": pack([*parts, b""]), "no key": pack([b"", parts[1]])}[how]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("how", ["empty", "truncated", "flipped", "another's", "no schedule",
                                  "more parts", "no key"])
 def test_a_damaged_entry_is_scheduled_again_and_replaced(
@@ -157,6 +160,7 @@ def test_a_damaged_entry_is_scheduled_again_and_replaced(
     assert {path: path.read_bytes() for path in entries(folder)} == good
 
 
+@pytest.mark.slow
 def test_the_schedule_of_another_graph_is_not_taken(
         folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with counted(monkeypatch):
@@ -200,6 +204,7 @@ def test_another_version_or_device_has_other_entries(
     assert len(again) == len(made)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("says", "value"), [("block_bytes", 1 << 10), ("has_offsets", False),
                                              ("alignment", 64)])
 def test_what_a_device_says_of_itself_is_in_the_key(
@@ -212,6 +217,7 @@ def test_what_a_device_says_of_itself_is_in_the_key(
     assert len(again) == len(made)
 
 
+@pytest.mark.slow
 def test_checked_kernels_are_scheduled_as_ever(
         folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in "12":
@@ -221,6 +227,7 @@ def test_checked_kernels_are_scheduled_as_ever(
     assert not entries(folder)
 
 
+@pytest.mark.slow
 def test_passes_that_are_to_be_printed_run(
         folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     with counted(monkeypatch) as made:
@@ -267,6 +274,7 @@ def started(folder: Path) -> subprocess.Popen[str]:
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
+@pytest.mark.slow
 def test_processes_that_write_at_once_and_one_that_reads_agree(tmp_path: Path) -> None:
     writers = [started(tmp_path) for _ in "12"]
     first, second = (process.communicate()[0].splitlines() for process in writers)

@@ -94,6 +94,7 @@ def updated(step: Callable[[list[lt.Tensor]], Any], device: str) -> tuple[Any, l
     return kernels, [p.detach().numpy() for p in parameters]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("make", [
     lambda p: optim.SGD(p, lr=0.1), lambda p: optim.SGD(p, lr=0.1, momentum=0.9),
     lambda p: optim.Adam(p), lambda p: optim.AdamW(p)])

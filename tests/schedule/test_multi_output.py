@@ -293,6 +293,7 @@ def together(nodes: list[Node], device: str) -> list[Array]:
     return [s.read() for s in storages]
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("dtype", [dt.float32, dt.float64, dt.int64, dt.uint8, dt.bfloat16],
                          ids=lambda d: d.name)
 @given(data=st.data())

@@ -155,6 +155,7 @@ def test_slices_at_any_place_have_the_values_of_numpy(
         np.testing.assert_array_equal(a.numpy(), b)
 
 
+@pytest.mark.few(1)
 @settings(deadline=None)
 @given(st.data())
 def test_parts_of_computed_values_have_the_values_of_numpy(

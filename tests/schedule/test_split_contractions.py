@@ -119,6 +119,7 @@ def cases(draw: st.DrawFn) -> tuple[str, Array, Array]:
     return draw(st.sampled_from(sorted(CONTRACTIONS))), a, b
 
 
+@pytest.mark.slow
 @given(case=cases(), items=st.integers(1, 5000))
 def test_what_is_cut_has_the_same_value(case: tuple[str, Array, Array], items: int) -> None:
     name, a, b = case
@@ -138,6 +139,7 @@ def test_products_are_cut_on_opencl() -> None:
         assert kernels == [2]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(cuda_on_cpu.missing() is not None, reason=cuda_on_cpu.missing() or "")
 def test_products_are_cut_on_cuda_and_are_the_same_bits_in_any_order() -> None:
     a, b = (np.random.default_rng(0).normal(size=s).astype(np.float32)

@@ -153,6 +153,7 @@ def test_a_function_is_called_once_and_its_kernels_are_timed(device: str, tmp_pa
     assert observers.nobody()
 
 
+@pytest.mark.slow
 def test_a_jitted_training_step_is_a_small_page(lenet: Path) -> None:
     text = lenet.read_text("utf8")
     assert 100_000 < len(text) < 3_000_000

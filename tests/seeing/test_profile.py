@@ -37,6 +37,7 @@ def training_step(device: str) -> Callable[[], lt.Tensor]:
     return step
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("jitted", [False, True])
 def test_each_kernel_of_steps_that_are_replayed_is_timed(device: str, jitted: bool) -> None:
     step = training_step(device)

@@ -80,6 +80,7 @@ def test_bounds_contain_every_value_of_data(data: st.DataObject) -> None:
     assert found is not None and found[0] <= int(values.min()) and int(values.max()) <= found[1]
 
 
+@pytest.mark.few(14)
 @pytest.mark.parametrize("which", [*ARITHMETIC, Op.CMPLT, Op.CMPNE], ids=lambda op: op.name)
 @pytest.mark.parametrize("dtype", [dt.int64, dt.int8], ids=lambda d: d.name)
 def test_bounds_contain_every_value_of_every_two_small_intervals(which: Op, dtype: DType) -> None:

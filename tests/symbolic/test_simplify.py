@@ -392,6 +392,7 @@ def test_constants_fold_to_what_the_op_table_says() -> None:
 
 # ---- size ----------------------------------------------------------------------------------------
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dtype", [dt.INDEX, dt.int32, dt.float32], ids=lambda d: d.name)
 def test_a_long_chain_does_not_meet_the_recursion_limit(dtype: dt.DType) -> None:
     value = loaded(dtype)

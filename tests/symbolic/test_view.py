@@ -112,6 +112,7 @@ def windows_of(shape: Shape) -> list[tuple[Op, Any]]:
     return [(Op.SHRINK, arg) for arg in itertools.product(*spans)]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("shape", [(3, 2), (2, 4), (4, 3), (3, 4)], ids=str)
 def test_every_part_of_every_reshape_of_a_transposed_array_is_read_right(shape: Shape) -> None:
     """Where views may merge, and where they just may not."""

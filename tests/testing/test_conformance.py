@@ -102,6 +102,7 @@ def test_the_kit_finds_what_is_broken(broken: str, found: dict[str, Any]) -> Non
     assert not found[broken]["passed"]
 
 
+@pytest.mark.slow
 def test_the_example_that_is_not_broken_passes(found: dict[str, Any]) -> None:
     card = found["Healthy"]
     assert card["failures"] == []
@@ -210,12 +211,14 @@ def kit(*options: str, cwd: Path) -> subprocess.CompletedProcess[str]:
                           env=os.environ | {"PYTHONPATH": str(CHECKOUT)})
 
 
+@pytest.mark.slow
 def test_an_unknown_device_is_a_usage_error(tmp_path: Path) -> None:
     done = kit(FIRST[0], "--device", "gpu9", cwd=tmp_path)
     assert done.returncode == 4
     assert "there is no device 'gpu9'" in done.stderr
 
 
+@pytest.mark.slow
 def test_other_runs_of_pytest_know_nothing_of_the_kit(tmp_path: Path) -> None:
     """A project's own --device option, for example, does not clash with the kit's."""
     (tmp_path / "conftest.py").write_text(

@@ -166,6 +166,7 @@ def test_the_peak_is_that_of_results_and_what_is_between_kernels(device: str) ->
     assert peak_bytes(lambda: (x @ x) @ x, device) >= 32 * KIB
 
 
+@pytest.mark.few(1)
 def test_values_between_kernels_live_in_memory_of_results_that_are_not_written_yet(
         device: str) -> None:
     x = values(device, 64, 64)

@@ -499,6 +499,7 @@ def test_a_checkpointed_network_has_the_same_loss_and_gradients(device: str) -> 
         np.testing.assert_allclose(b.detach().numpy(), a.detach().numpy(), rtol=2e-5, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_a_checkpointed_network_takes_less_memory() -> None:
     plain, again = (training_step(on, "cpu", 128, 24) for on in (False, True))
     assert peak_bytes(again, "cpu") < 0.7 * peak_bytes(plain, "cpu")

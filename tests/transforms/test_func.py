@@ -433,6 +433,7 @@ def steps(x: lt.Tensor, y: lt.Tensor) -> lt.Tensor:
     return (x.flip(0) * total.take_along_dim(best, -1) + y.max()).sigmoid()
 
 
+@pytest.mark.few(1)
 @examples(30)
 @given(mappings())
 def test_vmap_is_a_loop_over_examples_on_any_axes(case) -> None:
@@ -490,6 +491,7 @@ def test_layers_run_under_vmap() -> None:
     close(found, expected, 1e-5)
 
 
+@pytest.mark.few(20)
 @pytest.mark.parametrize("chunk_size", [1, 2, 3, 4, 9])
 @pytest.mark.parametrize("out_dims", [0, -1, (1, 0, None)])
 def test_chunks_give_what_all_examples_at_once_give(chunk_size: int, out_dims: Any) -> None:
@@ -516,6 +518,7 @@ def test_chunks_have_gradients_and_take_no_examples() -> None:
     assert func.vmap(lambda row: row * 2, chunk_size=3)(leaf[:0]).shape == (0, *leaf.shape[1:])
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("chunk_size", [1, 2, 3])
 def test_chunks_draw_random_numbers_as_all_examples_at_once_do(chunk_size: int) -> None:
     x = double(NUMBERS)
@@ -639,6 +642,7 @@ def per_example(model: lt.nn.Module) -> Callable[..., Any]:
     return func.vmap(func.grad(loss), in_dims=(None, 0, 0))
 
 
+@pytest.mark.few(1)
 def test_gradients_of_each_example_are_those_of_a_loop() -> None:
     lt.manual_seed(0)
     model = lenet(lt.nn)
@@ -677,6 +681,7 @@ def flat(value: Any) -> list[Array]:
     return [value.numpy()] if isinstance(value, lt.Tensor) else [a for v in value for a in flat(v)]
 
 
+@pytest.mark.few(14)
 @pytest.mark.parametrize("name", TRANSFORMED)
 def test_jit_of_each_is_the_same_as_no_jit_and_so_is_each_of_jit(name: str) -> None:
     def smooth(x: lt.Tensor) -> lt.Tensor:

@@ -55,6 +55,7 @@ def values(kernel: Kernel, device: str, seed: int) -> list[np.ndarray]:  # type:
     return [b.numpy() for b in outputs]
 
 
+@pytest.mark.slow
 @given(data=st.data())
 def test_every_candidate_computes_the_same_values(data: st.DataObject) -> None:
     kernel = data.draw(st.sampled_from(kernels()))
@@ -125,6 +126,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     making.rebuild_plans()
 
 
+@pytest.mark.slow
 def test_a_file_decides_for_the_kernel_it_names(fresh: None, tmp_path: Path) -> None:
     a, b, kernel = product(37)
     path = tmp_path / "decisions.txt"

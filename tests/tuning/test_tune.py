@@ -127,6 +127,7 @@ def test_a_kernel_whose_candidates_keep_crashing_is_left_alone() -> None:
 
 # ---- the worker ----------------------------------------------------------------------------------
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("program", "message"), [
     ("import time; time.sleep(60)", "no answer within 1.0 s"),
     ("import os; os._exit(3)", "ended with code 3"),
@@ -178,6 +179,7 @@ class Meddling:
         executor("cpu").copy_in(buffers[self.buffer] + self.at, np.full(1, 7, np.uint8))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("buffer", "at", "problem"), [
     (0, 0, "its results are wrong"), (0, 20 * 20 * 4, "it writes past the end of an output"),
     (0, 20 * 20 * 4 + GUARD - 1, "it writes past the end of an output"),
@@ -279,6 +281,7 @@ def test_the_interpreter_has_nothing_to_decide() -> None:
     assert lt.tune(lambda: x + 1, seconds=1).kernels == []
 
 
+@pytest.mark.slow
 def test_a_real_search_keeps_its_time_and_the_values() -> None:
     a, b, _ = product(48)
     step = lt.jit(lambda x, y: (x @ y).exp().sum(1))

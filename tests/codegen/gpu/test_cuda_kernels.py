@@ -38,11 +38,13 @@ def in_order() -> Iterator[None]:
     cuda_on_cpu.run_in_order(0)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dtype", DRAWN, ids=lambda d: d.name)
 def test_every_op_gives_the_bits_that_it_gives_on_the_cpu(dtype: DType) -> None:
     check_every_op(NAME, dtype)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", slow_but(dt.ARITHMETIC, dt.float32, dt.bool_),
                          ids=lambda d: d.name)
 @given(data=st.data(), order=st.sampled_from(ORDERS))
@@ -67,6 +69,7 @@ def kinds_of_kernel(where: str) -> list[lt.Tensor]:
             lt.zeros(70, 257, device=where).index_add(0, rows, wide[:4])]
 
 
+@pytest.mark.slow
 def test_kinds_of_kernel_agree_with_the_interpreter_in_any_order() -> None:
     wanted = [t.numpy() for t in kinds_of_kernel("interpreter")]
     for order in ORDERS:
@@ -89,6 +92,7 @@ def test_the_order_of_threads_does_not_change_a_bit() -> None:
     assert found[1:] == found[:1] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("core", slow_but(CORES, next(iter(CORES))))
 def test_products_by_tensor_cores_are_exact_in_any_order(core: str) -> None:
     dtype = CORES[core]
@@ -126,6 +130,7 @@ def test_arrays_of_any_number_of_parts_come_back(size: int) -> None:
     assert_array_equal(x.numpy(), wanted)
 
 
+@pytest.mark.slow
 def test_captured_training_steps_give_what_they_give_on_the_cpu() -> None:
     def losses(device: str) -> list[float]:
         lt.manual_seed(0)

@@ -61,6 +61,7 @@ def any_order(driver: Any) -> Iterator[None]:
     cuda_on_cpu.driver().fake_repair()
 
 
+@pytest.mark.slow
 def test_a_block_shares_memory_between_barriers(driver: Any) -> None:
     program = Program(driver, SUM % (BARRIER, BARRIER), "kernel_sum")
     values = np.arange(192, dtype=np.float32)
@@ -68,6 +69,7 @@ def test_a_block_shares_memory_between_barriers(driver: Any) -> None:
         np.testing.assert_array_equal(sums, values.reshape(3, 64).sum(1))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("barriers", [("", BARRIER), (BARRIER, ""), ("", "")])
 def test_a_missing_barrier_shows_in_some_order(driver: Any, barriers: tuple[str, str]) -> None:
     program = Program(driver, SUM % barriers, "kernel_sum")
@@ -76,12 +78,14 @@ def test_a_missing_barrier_shows_in_some_order(driver: Any, barriers: tuple[str,
     assert any(sums[0] != values.sum() for sums in found)
 
 
+@pytest.mark.slow
 def test_a_race_on_global_memory_shows_in_some_order(driver: Any) -> None:
     race = 'extern "C" __global__ void kernel_race(int *out) { out[0] = threadIdx.x; }'
     found = results(Program(driver, race, "kernel_race"), np.zeros(1, np.int32), [], 32)
     assert len({int(value[0]) for value in found}) > 1
 
 
+@pytest.mark.slow
 def test_what_was_never_written_is_nan(driver: Any) -> None:
     text = ('extern "C" __global__ void kernel_read(float *out) { __shared__ float a[2]; '
             'if (threadIdx.x == 0) a[0] = 1; __syncthreads(); out[0] = a[0]; out[1] = a[1]; }')
@@ -90,6 +94,7 @@ def test_what_was_never_written_is_nan(driver: Any) -> None:
     assert np.isnan(out[1:]).all()
 
 
+@pytest.mark.slow
 def test_lanes_of_a_warp_exchange_values(driver: Any) -> None:
     values = np.random.default_rng(0).integers(0, 1000, 64).astype(np.int32)
     lanes = np.arange(64)
@@ -104,6 +109,7 @@ def test_lanes_of_a_warp_exchange_values(driver: Any) -> None:
         np.testing.assert_array_equal(votes.view(np.uint32), bits.astype(np.uint32).repeat(32))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("name", "inner"), [("m16n8k16_f16", 16), ("m16n8k16_bf16", 16),
                                              ("m16n8k8_tf32", 8)])
 def test_a_warp_multiplies_matrices_as_the_ptx_manual_lays_them_out(driver: Any, name: str,
@@ -145,6 +151,7 @@ def bits(value: np.float32, name: str) -> np.uint32:
     return np.uint32(whole >> 16) if name.endswith("bf16") else np.uint32(whole)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("message", WRONG)
 def test_what_cuda_does_not_allow_is_reported(driver: Any, message: str) -> None:
     text = ('\n\nextern "C" __global__ void kernel_wrong(int *out) {\n  unsigned i = threadIdx.x;\n'

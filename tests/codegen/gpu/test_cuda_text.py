@@ -20,6 +20,7 @@ needs_nvrtc = pytest.mark.skipif(nvrtc.library() is None,
                                  reason="the package nvidia-cuda-nvrtc is not installed")
 
 
+@pytest.mark.few(4)
 @needs_nvrtc
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
 @pytest.mark.parametrize("dtype", slow_but(dt.ALL, *OF_EACH_KIND), ids=lambda d: d.name)
@@ -27,6 +28,7 @@ def test_every_op_compiles_for_cuda(dtype: DType, architecture: str) -> None:
     check(every_op(dtype, 100), architecture)
 
 
+@pytest.mark.few(1)
 @needs_nvrtc
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
 def test_the_kernels_of_a_training_step_compile_for_cuda(architecture: str) -> None:

@@ -68,6 +68,7 @@ def test_sums_and_products_of_any_two_patterns_are_rounded_once(dtype: DType) ->
     check_bits(arithmetic(dtype, near.size), [near.view(dtype.numpy), other.view(dtype.numpy)])
 
 
+@pytest.mark.few(1)
 @needs_compiler
 @pytest.mark.parametrize("dtype", HALVES, ids=lambda d: d.name)
 def test_conversions_of_any_pattern_are_those_of_the_op_table(dtype: DType) -> None:

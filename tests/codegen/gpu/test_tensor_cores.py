@@ -62,6 +62,7 @@ def decisions(draw: st.DrawFn, core: str, m: int, n: int, k: int) -> str:
     return " ".join(parts)
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("core", slow_but(CORES, next(iter(CORES))))
 @given(data=st.data(), order=st.sampled_from(ORDERS))

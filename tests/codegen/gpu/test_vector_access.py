@@ -220,6 +220,7 @@ def values_of(drawn: list[Program], device: str) -> list[bytes]:
     return [t.numpy().tobytes() for t in found]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("on", [pytest.param(cuda_on_cpu.NAME, marks=[on_cpu, pytest.mark.slow]),
                                 pytest.param(GROUPS, marks=pytest.mark.opencl)])
 @given(drawn=st.lists(programs(), min_size=2, max_size=2))
@@ -240,6 +241,7 @@ def test_with_any_decisions_all_accesses_are_aligned(found: list[Case]) -> None:
     check_results(found, cuda_on_cpu.NAME)
 
 
+@pytest.mark.slow
 @on_cpu
 def test_the_same_part_of_two_rows_is_two_kernels_only_where_one_is_not_aligned() -> None:
     def kernels(width: int) -> set[tuple[int, ...]]:

@@ -54,6 +54,7 @@ def test_random_kernels_with_the_models_decisions_agree_with_the_interpreter(
     check_results(drawn)
 
 
+@pytest.mark.slow
 @pytest.mark.opencl
 @given(found=decided_cases())
 @settings(max_examples=3)
@@ -104,6 +105,7 @@ DECIDED: dict[str, tuple[Callable[..., lt.Tensor], list[tuple[int, ...]]]] = {
 """Decisions with uneven tiles, tails and every use of local memory, each with its kernel."""
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(cuda_on_cpu.missing() is not None, reason=cuda_on_cpu.missing() or "")
 def test_the_order_of_the_items_of_a_group_changes_no_value() -> None:
     rng = np.random.default_rng(0)

@@ -22,6 +22,7 @@ def numbers(*shape: int, seed: int = 0) -> Array:
     return random.standard_normal(shape) + 1j * random.standard_normal(shape)
 
 
+@pytest.mark.few(17)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions_are_those_of_numpy(name: str, device: str) -> None:
     x = numbers(20)
@@ -35,6 +36,7 @@ def test_functions_that_neither_overflow_nor_lose_signs_of_0(name: str) -> None:
                                getattr(np, name)(EXACT), rtol=1e-14)
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("a", [numbers(3, 4), numbers(4), np.arange(1.0, 5), 2.5, 1 - 2j, 3])
 @pytest.mark.parametrize("name", ("add", "subtract", "multiply", "divide", "power"))
 def test_operators_take_complex_and_real_operands(a: Any, name: str, device: str) -> None:
@@ -86,6 +88,7 @@ def test_tensors_without_axes_and_numbers_do_not_widen() -> None:
     assert (lt.arange(2) * 1j).dtype is lt.complex64
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_gradients_of_functions_are_differences(name: str) -> None:
     x = lt.view_as_real(lt.tensor(numbers(4, seed=2))).detach().requires_grad_()

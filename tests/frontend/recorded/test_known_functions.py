@@ -28,6 +28,7 @@ def test_steps_do_what_pytorchs_do(how: str) -> None:
     assert_alike(logged(lt, how), logged(torch, how), rel=1e-9, abs=1e-12)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("how", KINDS)
 def test_steps_do_what_they_do_where_nothing_is_looked_up(how: str) -> None:
     with anew():
@@ -36,6 +37,7 @@ def test_steps_do_what_they_do_where_nothing_is_looked_up(how: str) -> None:
     assert_alike(logged(lt, how), expected, rel=1e-12, abs=1e-15)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("how", ["plain", "looks", "several", "twice", "evaluated",
                                  "checkpointed", "hooked", "leaf hooked"])
 def test_a_known_step_works_out_no_node(how: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,6 +36,7 @@ from lazyten.storage.storage import Buffer
 
 # ---- programs that change their course -----------------------------------------------------------
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(courses=st.lists(st.lists(st.sampled_from(ACTS), min_size=1, max_size=8), min_size=1,
                         max_size=3),
@@ -140,6 +141,7 @@ def test_memory_that_others_write_to_is_read_when_an_operation_is_called() -> No
         assert z.tolist() == [3 * (k + 2)] * 3
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(("steps", "most"), [
     (gan, 10), (carried, 8), (looked_at_without_gradients, 8), (written_masks, 30),
     (leaves_of_each_step, 12), (several_losses_of_one_graph, 4), (gradients_of_gradients, 24),
@@ -348,6 +350,7 @@ def test_memory_is_one_source_for_graphs_and_one_for_each_tensor() -> None:
     assert frame.sources == [first, second, second]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
 def test_a_long_step_is_one_program_and_recorded_once(momentum: float,
                                                       monkeypatch: pytest.MonkeyPatch) -> None:

@@ -118,6 +118,7 @@ def _found(run: Case, s: Any) -> Any:
         return type(error), str(error)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", CASES)
 def test_a_number_that_varies_gives_what_it_gives_alone(name: str) -> None:
     expected = []
@@ -144,6 +145,7 @@ BY_SIZE = {"arange to", "integers to a power"}
 """Each size, and each whole exponent, has kernels of its own."""
 
 
+@pytest.mark.few(11)
 @pytest.mark.parametrize("name", sorted({*CASES} - BY_SIZE))
 def test_an_operation_of_a_number_that_varies_compiles_nothing(name: str) -> None:
     lookup.forget()

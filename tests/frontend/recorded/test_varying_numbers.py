@@ -80,6 +80,7 @@ def test_a_number_that_varies_changes_nothing_of_what_else_an_operation_depends_
         assert z.tolist() == [[n + 2.5] * 2] * 2
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", ["weight of a loss", "rate", "rows", "rows of views"])
 def test_training_steps_that_differ_in_numbers_compile_nothing(kind: str) -> None:
     def trained(known: bool) -> list[float]:
