@@ -269,8 +269,8 @@ def test_infinities_and_nans_do_not_leak_through_index_arrays(device: str) -> No
     assert x[as_tensor([2, 1], device)].tolist() == [3, np.inf]
 
 
-@pytest.mark.parametrize("index", [7, -4, (0, 0, 0), (..., ...), 1.5, (True, 0), slice(0, 2, 0),
-                                   "a", (None, 5)])
+@pytest.mark.parametrize("index", [7, -4, (0, 0, 0), (..., ...), 1.5, (True, 0, 0, 0),
+                                   slice(0, 2, 0), "a", (None, 5)])
 def test_wrong_indices_are_refused(index: Any) -> None:
     with pytest.raises(lt.IndexingError):
         lt.zeros(3, 4)[index]
@@ -281,6 +281,18 @@ def test_bool_masks_can_be_read_through_and_written(device: str) -> None:
     assert x[x > 1].tolist() == [2, 3]
     x[x > 1] = 0
     assert x.tolist() == [0, 1, 0, 0]
+
+
+@pytest.mark.parametrize("index", [
+    (True,), (False, ...), (slice(1, None), True), (..., True), (None, False), (True, None, True),
+    ([0, 2], True), (np.array([True, False, True]), True), (True, np.array([1, 0, 1]), [0, 1, 2])])
+def test_bools_without_axes_are_masks_of_an_axis_of_their_own(index: Any, device: str) -> None:
+    values = np.arange(12.0).reshape(3, 4)
+    x = as_tensor(values, device)
+    assert_same(x[index].numpy(), values[index])
+    x[index] = -1
+    values[index] = -1
+    assert_same(x.numpy(), values)
 
 
 # ---- moves that are not views --------------------------------------------------------------------

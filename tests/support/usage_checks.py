@@ -148,6 +148,13 @@ NO_AXES: dict[str, Check] = {
         written(t.f, lambda x: x.__setitem__(True, 3)),
         written(t.f, lambda x: x.__setitem__(t.z < 0, 3)),
         written(t.f, lambda x: x[0].__setitem__(t.z > 0, t.v))),
+    "bools without axes beside other indices": lambda m, t: (
+        t.f[True, 0], t.f[0, t.z > 0], t.f[:, True], t.f[..., False], t.f[None, True, 1],
+        t.f[t.x[:1], True], t.f[t.f > 0, True], t.f[True, t.z > 0, 0], t.f[1, True, :, t.z < 0]),
+    "a write where a bool beside other indices says": lambda m, t: (
+        written(t.f, lambda x: x.__setitem__((True, 0), 3)),
+        written(t.f, lambda x: x.__setitem__((slice(None), t.z < 0, 0), 3)),
+        written(t.f, lambda x: x.__setitem__((t.z > 0, ..., 1), 3))),
     "an index of an empty list": lambda m, t: t.f[[]],
     "what is assigned may have more axes of size 1": lambda m, t: (
         written(t.f, lambda x: x.__setitem__(0, t.v[None, None])),

@@ -48,9 +48,9 @@ class IndexingMethods(TensorCore[Tensor]):
     def __getitem__(self, index: Any) -> Tensor:
         if index.__class__ is list:
             index = _by_axes(index)
-        if _is_flag(index):
-            wide: IndexingMethods[Tensor] = self.unsqueeze(0)
-            return wide[self._mask(index)]
+        if _has_flags(index):
+            view, masks = self._with_axes_of_flags(index)
+            return view[masks]
         if _has_arrays(index) or _is_unread(index):
             return self._taken(index)
         if _has_places(index):
@@ -61,8 +61,9 @@ class IndexingMethods(TensorCore[Tensor]):
     def __setitem__(self, index: Any, value: Any) -> None:
         if index.__class__ is list:
             index = _by_axes(index)
-        if _is_flag(index):
-            self.unsqueeze(0)[self._mask(index)] = value
+        if _has_flags(index):
+            view, masks = self._with_axes_of_flags(index)
+            view[masks] = value
         elif _has_arrays(index) or _is_unread(index):
             self._set_where(index, value)
         elif _has_places(index):
@@ -95,10 +96,24 @@ class IndexingMethods(TensorCore[Tensor]):
         return self._tensor(given if isinstance(given, Handle) else
                             self._copy_of(given, device=self.device), "index")
 
-    def _mask(self, flag: Any) -> Tensor:
-        """A bool without axes, as a mask of 1 element."""
-        mask: Tensor = self._index_tensor(flag).reshape(1)
-        return mask
+    def _with_axes_of_flags(self, index: Any) -> tuple[Tensor, tuple[Any, ...]]:
+        """A view with an axis of size 1 for each bool without axes in an index, and the index of
+        that view, in which these are masks of 1 element."""
+        axes: list[Any] = []
+        masks: list[Any] = []
+        for entry in index if isinstance(index, tuple) else (index,):
+            if _is_flag(entry):
+                axes.append(None)
+                masks.append(self._index_tensor(entry).reshape(1))
+                continue
+            masks.append(entry)
+            if entry is Ellipsis:
+                axes.append(entry)
+            elif entry is not None:
+                array = self._index_tensor(entry) if _is_array(entry) else None
+                is_mask = array is not None and array.dtype is dt.bool_
+                axes += [slice(None)] * (array.ndim if array is not None and is_mask else 1)
+        return self[tuple(axes)], tuple(masks)
 
     def _selected(self, index: Any, operation: str) -> tuple[Tensor, Selection, list[Tensor]]:
         """A view by what is basic in the index, what the arrays select in it, and the arrays. A
@@ -110,9 +125,6 @@ class IndexingMethods(TensorCore[Tensor]):
         marked: list[Any] = []
         for number, (entry, array) in enumerate(zip(given, arrays, strict=True)):
             mask = array is not None and array.dtype is dt.bool_
-            if array is not None and mask and not array.ndim:
-                raise IndexingError("a bool without axes as an index chooses between all and "
-                                    "nothing; use where(), or reshape it to (1,)")
             axes = array.ndim if array is not None and mask else 1
             marked += [entry] if array is None else [_Array(number)] * axes
         found: list[Indexed] = []
@@ -352,6 +364,10 @@ def _is_flag(index: Any) -> bool:
     """Whether an index is a bool without axes, which is a mask of a new axis in front."""
     return isinstance(index, bool | np.bool_) or (
         isinstance(index, Handle) and index.dtype is dt.bool_ and not index.shape)
+
+
+def _has_flags(index: Any) -> bool:
+    return any(map(_is_flag, index)) if isinstance(index, tuple) else _is_flag(index)
 
 
 def _has_arrays(index: Any) -> bool:
