@@ -59,6 +59,10 @@ class Gamma(ExponentialFamily):
         a, rate = self.concentration, self.rate
         return a.xlogy(rate) + (a - 1).xlogy(value) - rate * value - a.lgamma()
 
+    def cdf(self, value: Tensor) -> Tensor:
+        """See Distribution: the incomplete gamma function."""
+        return self.concentration.igamma(self.rate * self._validate_sample(value))
+
     def entropy(self) -> Tensor:
         """See Distribution."""
         a = self.concentration
@@ -104,6 +108,10 @@ class InverseGamma(Gamma):
 
     def _drawn(self, shape: Size) -> Tensor:
         return super()._drawn(shape).reciprocal()
+
+    def cdf(self, value: Tensor) -> Tensor:
+        """See Distribution: the probability that x is 1 / value or more."""
+        return self.concentration.igammac(self.rate / self._validate_sample(value))
 
     def log_prob(self, value: Tensor) -> Tensor:
         """See Distribution."""
