@@ -27,6 +27,7 @@ def run(*arguments: str, code: int = 0, **environment: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_the_summary_lists_runtimes_and_what_they_can_do(tmp_path: Path) -> None:
     text = run(LAZYTEN_CACHE=str(tmp_path), DEVICE="interpreter")
     assert text.startswith("lazyten ")

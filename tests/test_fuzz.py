@@ -117,6 +117,7 @@ def test_every_function_is_in_random_programs_or_known_not_to_be() -> None:
     assert missing == WITHOUT_A_ROW, "give a new function a row in tests/fuzz/rows_*.py"
 
 
+@pytest.mark.slow
 def test_a_wrong_instruction_is_found_and_its_program_is_short(
         monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(llvm_ops.ROWS, Op.SQRT, llvm_ops.ROWS[Op.RECIPROCAL])

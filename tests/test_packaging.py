@@ -79,6 +79,7 @@ def test_the_wheel_holds_exactly_the_package(wheel: Path) -> None:
     assert licensed
 
 
+@pytest.mark.slow
 def test_an_unpacked_wheel_imports_codegen_and_runtimes(wheel: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path)

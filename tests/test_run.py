@@ -62,6 +62,7 @@ def test_a_script_runs_with_its_arguments_and_its_neighbours(tmp_path: Path) -> 
     assert done.stdout == "True True __main__\nlazyten torch.optim ['--steps', '2']\n"
 
 
+@pytest.mark.slow
 def test_a_script_is_profiled_whatever_it_ends_with(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text("import torch\nx = torch.rand(9, 9)\n"
                                         "print(x.shape)\n(x @ x).tolist()\nraise OSError")

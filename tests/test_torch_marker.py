@@ -24,6 +24,7 @@ def unmarked(source: str) -> list[str]:
     return found
 
 
+@pytest.mark.few(91)
 @pytest.mark.parametrize("file", FILES, ids=lambda f: f.stem)
 def test_tests_that_need_pytorch_have_its_marker(file: Path) -> None:
     assert unmarked(file.read_text("utf8")) == []

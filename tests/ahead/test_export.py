@@ -65,6 +65,7 @@ def of_all_kinds(x: lt.Tensor, at: lt.Tensor, options: dict[str, Any]) -> dict[s
             "columns": x.T}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("way", WAYS)
 def test_results_of_all_kinds(way: str, tmp_path: Path) -> None:
     x, at = lt.rand(4, 6), lt.tensor([3, 0, -4, 1, 1])
@@ -231,6 +232,7 @@ def test_recurrent_layers_learn_and_keep_their_state(tmp_path: Path) -> None:
     assert program.run(memory) == 1 and (memory["state"] == before).all()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("way", [AS_C, AS_WASM])
 def test_a_step_goes_on_where_python_is(way: str, tmp_path: Path) -> None:
     check_losses("Adam", tmp_path / f"step{way}", steps_before=2)
@@ -260,6 +262,7 @@ def test_c_source_does_not_say_that_long_has_64_bits(tmp_path: Path) -> None:
     assert "#if LONG_MAX == INT32_MAX\n#define long long long" in text
 
 
+@pytest.mark.slow
 @needs_cc
 def test_a_step_from_c_takes_another_learning_rate_and_weights_by_name(tmp_path: Path) -> None:
     step, optimizer, batches = training(OPTIMIZERS["Adam"])

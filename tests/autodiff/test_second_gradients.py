@@ -210,6 +210,7 @@ def test_higher_gradients_of_products_with_zeros_are_those_of_plain_products(
         np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.few(1)
 def test_the_second_gradient_of_ctc_loss_reaches_the_scores(device: str) -> None:
     rng = np.random.default_rng(0)
     at, step, weights = rng.normal(size=(3, 4, 2, 3))

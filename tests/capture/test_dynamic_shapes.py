@@ -142,6 +142,7 @@ def test_training_with_batches_of_many_sizes_is_training_without_jit(name: str) 
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_random_numbers_are_those_without_jit() -> None:
     def noisy(x: lt.Tensor) -> lt.Tensor:
         return nn.functional.dropout(x, 0.4) + lt.randn(x.shape[0], 3)

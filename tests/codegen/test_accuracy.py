@@ -93,6 +93,7 @@ EXACT32 = {Op.EXP: lambda x: np.exp(x.astype(np.longdouble)),
            Op.COS: lambda x: np.cos(x.astype(np.float64))}
 
 
+@pytest.mark.few(3)
 @RUNNERS
 @pytest.mark.parametrize("op", EXACT32, ids=lambda op: op.name)
 def test_float32_functions_keep_their_bound_everywhere(op: Op, run: Runner) -> None:
@@ -140,6 +141,7 @@ HARDEST_SINE = 6381956970095103 * 2.0**797
 """The float64 that is nearest to a multiple of pi/2, relatively."""
 
 
+@pytest.mark.few(1)
 @RUNNERS
 @pytest.mark.parametrize(("op", "exact"), [(Op.SIN, mpmath.sin), (Op.COS, mpmath.cos)],
                          ids=["SIN", "COS"])
@@ -166,6 +168,7 @@ def test_float64_exponentials_keep_their_bound_everywhere(op: Op, base: mpmath.m
     assert_within_of_mpmath(SPECS[op].ulp, got, lambda v: mpmath.power(base, v), x)
 
 
+@pytest.mark.slow
 @RUNNERS
 def test_float64_logarithm_keeps_its_bound_everywhere(run: Runner) -> None:
     rng = np.random.default_rng(5)
@@ -176,6 +179,7 @@ def test_float64_logarithm_keeps_its_bound_everywhere(run: Runner) -> None:
     assert_within_of_mpmath(SPECS[Op.LOG2].ulp, got, lambda v: mpmath.log(v, 2), x)
 
 
+@pytest.mark.few(1)
 @RUNNERS
 def test_float64_power_keeps_its_bound_everywhere(run: Runner) -> None:
     rng = np.random.default_rng(7)

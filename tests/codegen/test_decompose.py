@@ -97,6 +97,7 @@ def test_every_op_gives_what_the_op_table_says_at_the_edges(op: Op, dtype: DType
     assert_same(got, expected, steps[dtype.bits] if inexact else 0.0)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("op", [Op.SHL, Op.SHR], ids=lambda op: op.name)
 @pytest.mark.parametrize("dtype", dt.INTS, ids=lambda d: d.name)
 def test_shifts_by_constants_need_no_guard_when_in_range(op: Op, dtype: DType) -> None:
@@ -123,6 +124,7 @@ def test_constant_powers_give_what_numpy_gives(dtype: DType, exponent: float) ->
     np.testing.assert_allclose(got, expected, rtol=4 * float(np.finfo(x.dtype).eps), atol=1e-45)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("dtype", dt.INTS, ids=lambda d: d.name)
 def test_constant_powers_of_integers_wrap(dtype: DType) -> None:
     x = edges(dtype)

@@ -82,6 +82,7 @@ def test_values_are_within_tf32s_bound_and_exact_again_afterwards(name: str) -> 
     assert (x @ y).numpy().tobytes() == exact.tobytes()
 
 
+@pytest.mark.slow
 @needs_cuda
 def test_a_jitted_function_follows_the_precision() -> None:
     a, b = arrays()

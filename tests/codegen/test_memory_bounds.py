@@ -55,6 +55,7 @@ def test_tails_of_reductions_and_products_stay_inside(size: int, at_end: bool) -
     check(reduce(leaf(1, (5, size), dt.float32), Op.MAX, (0, 1)), [a], [dt.float32], at_end)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("at_end", [True, False])
 @pytest.mark.parametrize("dtype", slow_but([dt.float32, dt.int8, dt.float64, dt.bool_],
                                            dt.float32, dt.int8), ids=lambda d: d.name)

@@ -65,6 +65,7 @@ def moved(x: Node, times: int) -> list[Node]:
     return list(dict.fromkeys(found))
 
 
+@pytest.mark.slow
 def test_any_three_movements_one_after_the_other_are_right() -> None:
     values = np.arange(1, 7).reshape(2, 3)
     outputs = moved(leaf(1, (2, 3), dt.int32), 3)
@@ -72,6 +73,7 @@ def test_any_three_movements_one_after_the_other_are_right() -> None:
     check(outputs[::5], values, checked=False)
 
 
+@pytest.mark.slow
 def test_any_two_movements_of_a_computed_value_are_right_within_a_sum() -> None:
     values = np.arange(1, 7).reshape(2, 3)
     x = elementwise(Op.ADD, leaf(1, (2, 3), dt.int32), const(1, dt.int32, (2, 3)))
@@ -81,6 +83,7 @@ def test_any_two_movements_of_a_computed_value_are_right_within_a_sum() -> None:
 
 # ---- one array under several masks ---------------------------------------------------------------
 
+@pytest.mark.slow
 def test_parts_of_an_array_with_zeros_around_are_told_apart_at_one_place() -> None:
     n = 21
     x = leaf(1, (n,), dt.int32)
@@ -100,6 +103,7 @@ def counted(n: int, op: Op, m: int) -> Node:
     return elementwise(op, iota(n), const(m, dt.INDEX, (n,)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("op", [Op.IDIV, Op.MOD], ids=lambda op: op.name)
 def test_a_sum_over_quotients_or_remainders_takes_each_once(op: Op) -> None:
     """Also beside another loop, and of what is read there."""
@@ -183,6 +187,7 @@ def test_zeros_of_both_signs_in_one_kernel_are_told_apart(dtype: DType) -> None:
 
 # ---- index arithmetic that is computed -----------------------------------------------------------
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("power", range(26, 34))
 def test_positions_beyond_32_bits_are_compared_right(power: int) -> None:
     step = 1 << power

@@ -69,6 +69,7 @@ def shapes_and_axes(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return shape, tuple(sorted(axes))
 
 
+@pytest.mark.slow
 @given(given_=shapes_and_axes(), seed=st.integers(0, 9), flip=st.booleans())
 def test_sums_that_need_no_rounding_are_exact(
         given_: tuple[tuple[int, ...], tuple[int, ...]], seed: int, flip: bool) -> None:

@@ -94,6 +94,7 @@ def elementwise_million() -> list[lt.Tensor]:
     return [(x * x + 1).exp().relu(), y * lt.tensor(random(3, 1)).sigmoid()]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("make_results", [
     matmul, convolution, row_operations, elementwise_million])
 def test_the_number_of_threads_does_not_change_a_bit(
@@ -383,6 +384,7 @@ def python(program: str, **environment: str) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.slow
 @posix
 def test_a_forked_child_computes_and_so_does_its_child() -> None:
     assert python("""

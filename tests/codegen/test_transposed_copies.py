@@ -24,6 +24,7 @@ SIZES = st.integers(1, 20) | st.sampled_from([31, 32, 33, 64, 65, 100])
 DTYPES = [np.float32, np.float64, np.float16, np.int32, np.int64, np.uint8, np.bool_]
 
 
+@pytest.mark.slow
 @given(shape=st.lists(SIZES, min_size=2, max_size=3), dtype=st.sampled_from(DTYPES),
        data=st.data())
 @examples(40)
@@ -34,6 +35,7 @@ def test_permuted_copies_match_numpy(shape: list[int], dtype: type, data: st.Dat
     np.testing.assert_array_equal(copy.numpy(), values.transpose(order))
 
 
+@pytest.mark.slow
 @given(m=SIZES, n=SIZES, flip=st.booleans(), start=st.integers(0, 3))
 @examples(30)
 def test_sums_with_a_transpose_of_a_part_match_numpy(m: int, n: int, flip: bool,

@@ -58,6 +58,7 @@ def test_kernels_are_written_for_the_named_vectors(on: str) -> None:
     assert made[0].loops.startswith(f"vector(i0:{unit.vector_bytes // 4})")
 
 
+@pytest.mark.few(8)
 @on_each
 @pytest.mark.parametrize("dtype", [dt.float32, dt.float64, dt.int64, dt.uint8, dt.bool_,
                                    dt.float16], ids=lambda d: d.name)

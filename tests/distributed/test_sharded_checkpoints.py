@@ -65,6 +65,7 @@ def test_a_new_model_and_optimizer_go_on_as_the_saved_ones(tmp_path: Path) -> No
     assert other.param_groups[0]["lr"].item() == pytest.approx(0.1)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["SGD", "Adagrad", "NAdam", "ASGD", "LBFGS", "Adafactor"])
 def test_the_state_of_any_optimizer_comes_back(tmp_path: Path, name: str) -> None:
     """Of some there are lists of tensors, or factors of them, in it."""

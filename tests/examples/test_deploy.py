@@ -68,6 +68,7 @@ def test_what_the_example_cannot_use_is_one_line(
     assert error.startswith("deploy.py: error: ") and message in error
 
 
+@pytest.mark.slow
 def test_without_a_compiler_the_programs_are_written_all_the_same(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
         capsys: pytest.CaptureFixture[str]) -> None:

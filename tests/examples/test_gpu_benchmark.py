@@ -22,6 +22,7 @@ def test_the_ceilings_work_is_counted_by_thread_and_warp() -> None:
     assert gpu_ceilings.work_of("copy", 3) == 2 << 30
 
 
+@pytest.mark.slow
 def test_every_row_runs_and_one_that_fails_says_why() -> None:
     compared = {"lazyten": gpu.libraries("cpu")["lazyten"]}
     for case in gpu.cases(32):

@@ -114,6 +114,7 @@ def test_a_bad_argument_gives_one_line_and_code_two(
     assert said.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_interrupting_stops_with_one_line(tmp_path: Path) -> None:
     running = subprocess.Popen(
         [sys.executable, SCRIPT, "--epochs", "1000", "--output", tmp_path], cwd=tmp_path,

@@ -63,6 +63,7 @@ def check_files(module: ModuleType, folder: Path, last: str) -> None:
         assert len(lt.load_safetensors(folder / "model.safetensors")) >= 4
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("module", "arguments"), SHORT, ids=name_of)
 def test_a_short_run_leaves_a_model_and_a_picture(
         module: ModuleType, arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
@@ -136,6 +137,7 @@ def bad_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("broken/b/4.png").write_bytes(Path("broken/b/0.png").read_bytes()[:40])
 
 
+@pytest.mark.few(16)
 @pytest.mark.usefixtures("bad_files")
 @pytest.mark.parametrize(("module", "arguments", "message"), BAD, ids=name_of)
 def test_what_is_wrong_gives_one_line_and_code_two(

@@ -189,6 +189,7 @@ def test_a_loop_under_a_transform_computes_nothing_until_it_is_done() -> None:
     assert lt.func.grad(loop)(x).tolist() == [[1] * 4] * 2
 
 
+@pytest.mark.slow
 def test_threads_write_to_what_others_look_at_and_no_write_is_lost() -> None:
     counts = [lt.zeros(3, dtype=lt.int64) for _ in range(2)]
 

@@ -45,6 +45,7 @@ def run(program: str) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", slow_but(
     ["lazyten.runtimes.cpu.cpu", "llvmlite.binding", "lazyten.codegen.pipeline",
      "lazyten.codegen.render.render_llvm"], "llvmlite.binding"))
@@ -66,6 +67,7 @@ print(right())
 """) == "True 0\nTrue"
 
 
+@pytest.mark.slow
 def test_nothing_that_a_first_kernel_imports_gives_back_a_lock_at_forks() -> None:
     assert run("""
 hooks = []
@@ -88,6 +90,7 @@ print(right())
 """) == "[0, 0, 0]\nTrue"
 
 
+@pytest.mark.slow
 def test_a_lock_that_is_made_while_a_fork_waits_is_waited_for_too() -> None:
     assert run("""
 from lazyten.support import forking
@@ -159,6 +162,7 @@ def free_in_a_child(locks: list[forking.Lock]) -> bool:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
+@pytest.mark.slow
 def test_a_child_finds_every_lock_free() -> None:
     locks = [forking.lock() for _ in range(4)]
     assert free_in_a_child(locks)

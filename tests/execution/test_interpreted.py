@@ -57,6 +57,7 @@ def test_lines_that_ask_for_the_same_graphs_have_them_planned() -> None:
     assert len(made) == interpreted.GRAPHS
 
 
+@pytest.mark.slow
 def test_graphs_that_take_turns_are_planned() -> None:
     x = memory(5, 2)
     for length in range(1, 10):
@@ -99,6 +100,7 @@ def test_a_graph_that_comes_again_and_again_is_planned(monkeypatch: pytest.Monke
     assert not late[-1]
 
 
+@pytest.mark.slow
 def test_large_graphs_and_jitted_functions_are_planned() -> None:
     large, small = memory(300, 400), memory(4)
     with counted_plans() as made:

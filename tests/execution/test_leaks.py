@@ -154,6 +154,7 @@ def across_devices(device: str) -> Act:
     return lambda: (lt.rand(3, device=device).to("interpreter") + 1).numpy()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("use", [evaluate, new_model, new_jitted_function, refused_calls, in_place,
                                  across_devices], ids=lambda use: use.__name__)
 def test_repeating_leaves_nothing_behind(use: Callable[[str], Act]) -> None:

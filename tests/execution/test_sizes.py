@@ -102,6 +102,7 @@ def test_a_whole_number_may_be_another_at_one_size() -> None:
     agree(shifted, [60, 20, 33, 50, 55, 45, 37, 41, 38, 64, 63, 36, 40])
 
 
+@pytest.mark.slow
 def test_threads_may_meet_sizes_of_one_family_at_once() -> None:
     sizes = [int(n) for n in np.random.default_rng(3).permutation(np.arange(8, 70))]
     function = FUNCTIONS["causal"]

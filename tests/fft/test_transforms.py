@@ -55,6 +55,7 @@ def test_lengths_axes_and_norms_are_those_of_numpy(norm: str | None, options: di
                                    atol=1e-12, err_msg=name)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("options", ({}, {"s": (3, 7)}, {"axes": (0, 2)},
                                      {"s": (5, 4), "axes": (2, 1)}))
 def test_several_axes_are_those_of_numpy(options: dict[str, Any]) -> None:

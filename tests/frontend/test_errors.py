@@ -82,6 +82,7 @@ def failure(bad: Bad, things: Things) -> lt.LazytenError:
     return caught.value
 
 
+@pytest.mark.few(247)
 @pytest.mark.parametrize("bad", bad_inputs.ALL, ids=lambda bad: bad.name.replace(" ", "-"))
 def test_a_mistake_is_named_where_it_is_made_and_changes_nothing(
         bad: Bad, untouched: dict[str, Any]) -> None:

@@ -116,6 +116,7 @@ def test_what_is_repeated_and_summed_has_a_gradient_of_its_repetitions(times: in
     assert y.grad is not None and y.grad.item() == 1
 
 
+@pytest.mark.few(36)
 @pytest.mark.parametrize("name", METHODS)
 def test_gradients_match_finite_differences(name: str) -> None:
     values, function = METHODS[name]

@@ -127,6 +127,7 @@ def test_a_conversion_there_and_back_in_one_kernel_rounds(form: dt.DType, on: st
     np.testing.assert_array_equal(found.numpy(), expected.numpy())
 
 
+@pytest.mark.few(1)
 @by_format
 @pytest.mark.parametrize("on", ["cpu", "interpreter", pytest.param(
     "opencl", marks=[pytest.mark.opencl, pytest.mark.slow])])

@@ -158,6 +158,7 @@ def test_products_have_the_types_and_values_of_torch_autocast(name: str) -> None
                                atol=2**-7 * np.abs(wanted).max())
 
 
+@pytest.mark.few(19)
 @pytest.mark.parametrize("name", [n for n, row in POLICY.items() if row == WIDE])
 def test_what_loses_by_a_low_type_has_float32s_values(name: str) -> None:
     """As computed in float32 from the rounded operands."""

@@ -70,6 +70,7 @@ def test_parameters_are_gathered_when_they_are_used(jitted: bool, reshards: bool
     assert begun == ["all_gather"] * 3 + ["reduce_scatter"] + again * 2
 
 
+@pytest.mark.slow
 def test_a_jitted_step_holds_few_whole_parameters() -> None:
     held = {}
     for kind in ("whole", "kept", "gathered again"):

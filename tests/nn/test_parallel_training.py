@@ -41,6 +41,7 @@ def _train(model: nn.Module, jitted: bool, twice: Callable[[], Any] | None) -> l
     return [call(lt.tensor(x)).item() for x in BATCHES]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("jitted", [False, True])
 @pytest.mark.parametrize("bucket", [0.00001, 25])
 def test_means_of_equal_gradients_train_as_they_do_alone(jitted: bool, bucket: float) -> None:
@@ -54,6 +55,7 @@ def test_means_of_equal_gradients_train_as_they_do_alone(jitted: bool, bucket: f
     assert [n for n in ddp.state_dict() if not n.startswith("module.")] == []
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("jitted", [False, True])
 def test_accumulated_gradients_travel_once(jitted: bool) -> None:
     alone, group = _net(), Simulated(rank=0)

@@ -17,6 +17,7 @@ NUMPYS: dict[str, Callable[[Array], Any]] = {
 LENGTHS = [2, 0, 1, 4]
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("kind", ["float16", "float32", "float64", "bfloat16"])
 @pytest.mark.parametrize("reduce", sorted(NUMPYS))
 def test_segments_are_reduced_as_numpy_does(reduce: str, kind: str) -> None:

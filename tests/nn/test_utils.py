@@ -53,6 +53,7 @@ def test_the_greatest_singular_value_becomes_one() -> None:
     assert np.linalg.norm(layer.eval().weight.detach().numpy(), 2) == pytest.approx(1, rel=0.05)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("way", ["matrix_exp", "cayley", "householder"])
 @pytest.mark.parametrize("sizes", [(4, 4), (3, 5), (5, 3)])
 def test_an_orthogonal_weight_stays_one_while_it_trains(way: str, sizes: tuple[int, int]) -> None:

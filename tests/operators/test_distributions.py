@@ -101,6 +101,7 @@ def chance_of_counts(values: Array, chances: dict[int, float]) -> float:
     return float(mpmath.gammainc((len(cells) - 1) / 2, square / 2, mpmath.inf, regularized=True))
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("dtype", [lt.float32, lt.float64], ids=lambda d: d.name)
 @pytest.mark.parametrize("name", CONTINUOUS)
 def test_continuous_distributions_pass_kolmogorov_and_smirnov(name: str, dtype: lt.DType) -> None:
@@ -112,6 +113,7 @@ def test_continuous_distributions_pass_kolmogorov_and_smirnov(name: str, dtype: 
     assert gap(values * 1.1, lambda x: min(max(cdf(x), 0), 1)) > KOLMOGOROV  # the test sees 10 %
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("dtype", [lt.float32, lt.float64, lt.bfloat16], ids=lambda d: d.name)
 @pytest.mark.parametrize("name", DISCRETE)
 def test_discrete_distributions_pass_the_chi_square_test(name: str, dtype: lt.DType) -> None:
@@ -193,6 +195,7 @@ def test_devices_draw_the_same_bits(other: str, dtype: lt.DType) -> None:
         assert values.tobytes() == found[name].tobytes(), name
 
 
+@pytest.mark.slow
 def test_any_number_of_threads_draws_the_same_bits() -> None:
     before = lt.get_num_threads()
     try:
@@ -206,6 +209,7 @@ def test_any_number_of_threads_draws_the_same_bits() -> None:
         assert values.tobytes() == found[name].tobytes(), name
 
 
+@pytest.mark.few(21)
 @pytest.mark.parametrize("name", DRAWS)
 def test_numbers_are_fixed_when_they_are_drawn(name: str, device: str) -> None:
     draw = DRAWS[name]
@@ -316,6 +320,7 @@ def test_shapes_and_types_are_those_of_what_is_asked_for(device: str) -> None:
     assert ((base != 0).sum().item(), (base[::2, 1::3] > 0).all().item()) == (4, True)
 
 
+@pytest.mark.few(1)
 def test_weights_decide_row_by_row(device: str) -> None:
     weights = lt.eye(6, device=device) * 7
     assert weights.multinomial(1).tolist() == [[k] for k in range(6)]

@@ -165,6 +165,7 @@ def test_an_index_may_be_computed_by_a_reduction_and_by_another_gather(device: s
 
 # ---- memory --------------------------------------------------------------------------------------
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at_end", [True, False])
 @given(line=lines(), wild=st.sampled_from([0, 10**6, -10**6, 2**62, -2**63]))
 @examples(25)

@@ -27,6 +27,7 @@ def scores(classes: int, device: str = "cpu") -> lt.Tensor:
     return lt.tensor(values, device=device)
 
 
+@pytest.mark.few(28)
 @pytest.mark.parametrize("dtype", [lt.uint8, lt.int8, lt.int16, lt.uint16, lt.int32, lt.uint64],
                          ids=lambda d: d.name)
 @pytest.mark.parametrize("name", TAKING_LABELS)

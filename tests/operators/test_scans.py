@@ -20,6 +20,7 @@ from lazyten.schedule.schedule import Schedule, schedule
 SIZES = st.integers(0, 3) | st.sampled_from([BLOCK - 1, BLOCK, BLOCK + 1, 63, 64, 65, 100])
 
 
+@pytest.mark.slow
 @given(shape=st.lists(SIZES, min_size=1, max_size=3), data=st.data())
 @examples(40)
 def test_integer_sums_are_exact_along_any_axis(shape: list[int], data: st.DataObject) -> None:

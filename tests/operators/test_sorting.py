@@ -61,6 +61,7 @@ def test_four_elements_of_few_values_are_sorted_stably(dtype: lt.DType, descendi
     assert_array_equal(found.values.tolist(), np.take_along_axis(np.array(x.tolist()), order, 1))
 
 
+@pytest.mark.few(19)
 @pytest.mark.parametrize("right", [False, True])
 @pytest.mark.parametrize("n", range(1, 10))
 def test_every_place_in_a_short_line_is_found(n: int, right: bool, device: str) -> None:
@@ -73,6 +74,7 @@ def test_every_place_in_a_short_line_is_found(n: int, right: bool, device: str) 
         assert_array_equal(found.numpy(), np.searchsorted(line, wanted, side))
 
 
+@pytest.mark.slow
 @given(dtype=st.sampled_from(DTYPES), n=st.integers(1, 300), rows=st.integers(1, 3),
        seed=st.integers(0, 1 << 20), axis=st.integers(0, 1), descending=st.booleans())
 def test_sorting_by_digits_is_numpys_stable_sort(dtype: lt.DType, n: int, rows: int, seed: int,
@@ -134,6 +136,7 @@ def test_what_sorts_a_long_axis_can_be_jitted(name: str, device: str) -> None:
         np.testing.assert_array_equal(jitted(x).numpy(), plain)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["sort", "topk", "kthvalue", "median"])
 def test_gradients_flow_through_the_order_of_a_long_axis(name: str) -> None:
     numbers = np.random.default_rng(0).standard_normal((LONG, 2))

@@ -71,6 +71,7 @@ def test_halves_are_computed_in_float32_and_rounded_once(device: str) -> None:
         np.testing.assert_array_equal(found.numpy(), exact.numpy().astype(np.float16), name)
 
 
+@pytest.mark.few(1)
 def test_lgamma_of_every_half(device: str) -> None:
     values = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
     with np.errstate(over="ignore", invalid="ignore"):

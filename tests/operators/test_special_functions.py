@@ -123,6 +123,7 @@ def test_gradients_of_the_incomplete_gamma_functions_are_differences() -> None:
         assert lt.autograd.gradcheck(function, given)
 
 
+@pytest.mark.slow
 def test_zeta_of_all_kinds_of_arguments() -> None:
     x, q = np.meshgrid([1.01, 2.0, 3.0, 7.5, 30.0, 120.0], [1e-3, 0.5, 1.0, 2.25, 40.0])
     found = lt.special.zeta(lt.tensor(x), lt.tensor(q)).numpy()

@@ -59,6 +59,7 @@ def trained(kind: str, rows: list[int]) -> list[Any]:
             *[x.numpy() for x in state.values() if isinstance(x, lt.Tensor)]]
 
 
+@pytest.mark.few(32)
 @pytest.mark.parametrize("at", [0, 1, 2, 7])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_step_that_fails_is_none(kind: str, at: int) -> None:

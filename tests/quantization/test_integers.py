@@ -25,6 +25,7 @@ def by_rows(x: Array, axis: int) -> Array:
     return np.moveaxis(x, axis, 0).reshape(x.shape[axis], -1)
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_a_weight_is_at_most_half_a_scale_off(data: st.DataObject) -> None:
     shape = tuple(data.draw(st.lists(st.integers(1, 6), min_size=2, max_size=4)))

@@ -21,6 +21,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "int8": {}, "int4": {"weights": "int4"}, "products": {"examples": True}}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", slow_but(KINDS, "int8"))
 @pytest.mark.parametrize("way", WAYS)
 def test_an_exported_program_has_the_integers_and_gives_the_same(way: str, kind: str,

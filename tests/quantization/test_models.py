@@ -81,6 +81,7 @@ def test_what_is_quantized_prints_how() -> None:
     assert type(made[5]) is nn.Linear
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("options", [{}, {"weights": "int4", "group_size": 2, "symmetric": False}])
 def test_a_state_goes_through_a_file(options: Any, tmp_path: Any) -> None:
     first = lt.quantize(net(), **options)
@@ -152,6 +153,7 @@ def test_modes_types_and_shared_layers_are_kept() -> None:
     assert isinstance(again[0].integers, QuantizedWeight) and hasattr(again[1], "integers")
 
 
+@pytest.mark.slow
 def test_attention_reads_a_projection_that_is_integers() -> None:
     lt.manual_seed(0)
     layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)

@@ -260,6 +260,7 @@ def test_mistakes_say_what_to_do(name: str) -> None:
         call()
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("dtype", [lt.int32, lt.int64])
 @pytest.mark.parametrize("options", [{}, {"padding": 1, "stride": 2}, {"groups": 2}])
 def test_convolutions_of_integers_are_exact(dtype: lt.DType, options: Any, device: str) -> None:

@@ -213,6 +213,7 @@ def test_code_is_for_the_gpu_or_an_older_one_of_its_kind() -> None:
         architecture_for(20, "GTX 480")
 
 
+@pytest.mark.slow
 def test_programs_are_kept_on_disk_with_all_their_kernels(tmp_path: Path,
                                                           monkeypatch: pytest.MonkeyPatch) -> None:
     from lazyten.support.disk_cache import DiskCache
@@ -314,6 +315,7 @@ def test_a_driver_older_than_the_compiler_says_so() -> None:
         cuda_on_cpu.runtime()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("code", "message"), [
     ("", "there is no NVIDIA driver on this machine"),
     ("from lazyten.runtimes.cuda import driver as cuda_driver; cuda_driver.api = None",

@@ -258,6 +258,7 @@ def test_a_folder_in_place_of_an_entry_costs_a_compilation(folder: Path) -> None
     assert not list(folder.glob("*.unfinished"))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT])
 def test_a_disk_that_takes_nothing_costs_a_compilation(
         folder: Path, monkeypatch: pytest.MonkeyPatch, error: int) -> None:
@@ -510,6 +511,7 @@ print(len(made), "lazyten.codegen.pipeline" in sys.modules)
     assert warm == ["0", "False"]
 
 
+@pytest.mark.slow
 def test_debug_prints_the_same_text_cold_and_warm(tmp_path: Path) -> None:
     program = "from lazyten.runtimes import code_cache; code_cache.IMPORTED += 60\n" \
               "import lazyten as lt; (lt.arange(10).float() * 2).sum().item()"
@@ -544,6 +546,7 @@ print(hits)
 '''
 
 
+@pytest.mark.slow
 def test_processes_that_share_a_folder_see_whole_entries(tmp_path: Path) -> None:
     processes = [subprocess.Popen([sys.executable, "-c", HAMMER, str(seed), str(tmp_path)],
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -119,6 +119,7 @@ def test_signs_are_turned_over_where_the_driver_compares_them_wrongly(lanes: int
         assert ("2147483648" in generate(kernel, target).source) == (row is INTEL)
 
 
+@pytest.mark.slow
 def test_maxima_of_integers_next_to_the_least_are_right() -> None:
     """Intel's compiler crashed on the first, and gave other numbers for the second."""
     values = np.random.default_rng(0).integers(-50, 50, (8, 3, 33), np.int32)
@@ -238,6 +239,7 @@ def test_after_a_refused_program_the_process_goes_on_and_ends_normally(
     assert (done.returncode, done.stdout) == (0, "True\n[5.0, 10.0]\n"), done.stderr
 
 
+@pytest.mark.slow
 def test_no_kernel_is_asked_for_its_program(monkeypatch: pytest.MonkeyPatch) -> None:
     """Intel's driver answers INVALID_PROGRAM."""
     def invalid(kernel: object) -> None:

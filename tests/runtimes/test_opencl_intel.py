@@ -68,6 +68,7 @@ def look(**variables: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.slow
 @needs_oclgrind
 def test_the_loader_finds_what_pip_installed_and_the_environment_stays(tmp_path: Path) -> None:
     found, said = look(**packages(tmp_path))
@@ -76,6 +77,7 @@ def test_the_loader_finds_what_pip_installed_and_the_environment_stays(tmp_path:
                     f"{tmp_path}/intel-opencl-rt/libintelocl.so")
 
 
+@pytest.mark.slow
 @needs_oclgrind
 def test_a_setting_of_the_users_wins(tmp_path: Path) -> None:
     (tmp_path / "none").mkdir()
@@ -84,6 +86,7 @@ def test_a_setting_of_the_users_wins(tmp_path: Path) -> None:
     assert said == "intel-opencl-rt 1.0 is left to your setting of OCL_ICD_VENDORS"
 
 
+@pytest.mark.slow
 @needs_oclgrind
 def test_a_package_that_is_missing_is_named_and_other_drivers_stay(tmp_path: Path) -> None:
     found, said = look(**packages(tmp_path, "tbb"))

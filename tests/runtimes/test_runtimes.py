@@ -93,6 +93,7 @@ def test_a_dead_buffer_gives_its_memory_back() -> None:
 
 # ---- programs ------------------------------------------------------------------------------------
 
+@pytest.mark.few(1)
 def test_many_threads_may_launch_one_program_at_once(device: str) -> None:
     size, rounds = 5000, 100
     program, = executor(device).build([scale(3.0, size)])
@@ -298,6 +299,7 @@ print(device, available(), storage.read().ravel().tolist(), toy_runtime.ToyRunti
 '''
 
 
+@pytest.mark.slow
 def test_a_runtime_of_another_package_is_found_and_runs_kernels(tmp_path: Path) -> None:
     info = tmp_path / "toy-1.0.dist-info"
     info.mkdir()

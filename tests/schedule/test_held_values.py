@@ -149,6 +149,7 @@ def test_each_chunk_of_a_kernel_holds_values_in_its_own_part_of_scratch_memory()
     assert not held.read(lt.uint8).any()
 
 
+@pytest.mark.slow
 @given(rows=st.integers(36, 70), hidden=st.integers(30, 60), width=st.integers(2, 9),
        at_end=st.booleans())
 @examples(15)

@@ -89,6 +89,7 @@ def test_a_second_process_schedules_nothing_large(
     assert not [m for m in again if len(m.steps) > 8]
 
 
+@pytest.mark.slow
 def test_what_is_found_runs_kernels_of_the_same_text(
         folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = []
@@ -125,6 +126,7 @@ def test_few_nodes_are_worth_no_file(folder: Path, monkeypatch: pytest.MonkeyPat
     assert made and not entries(folder)
 
 
+@pytest.mark.slow
 def test_a_profile_names_the_same_lines(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = []
     for _ in "12":
@@ -194,6 +196,7 @@ def test_a_disk_that_takes_nothing_costs_a_schedule(
 
 # ---- what the key says ---------------------------------------------------------------------------
 
+@pytest.mark.slow
 def test_another_version_or_device_has_other_entries(
         folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with counted(monkeypatch) as made:

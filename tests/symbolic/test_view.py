@@ -158,6 +158,7 @@ def test_index_expressions_read_what_numpy_reads_and_stay_inside_the_buffer(chai
     np.testing.assert_array_equal(got, expected(chain))
 
 
+@pytest.mark.slow
 @MANY
 @given(chain=chains())
 def test_source_indices_lead_back_through_a_chain_to_the_elements_numpy_moves(chain: Chain) -> None:

@@ -113,6 +113,7 @@ def test_the_example_that_is_not_broken_passes(found: dict[str, Any]) -> None:
     assert {"copy to the device", "copy from the device", "x + 1 of 16 MiB"} < set(card["rates"])
 
 
+@pytest.mark.slow
 def test_stages_after_one_that_failed_are_not_run(found: dict[str, Any]) -> None:
     memory, launch = found["StaleCopies"]["stages"]
     assert memory["failed"] and memory["passed"]

@@ -159,6 +159,7 @@ def test_blocks_inside_one_another_each_count(device: str) -> None:
 
 # ---- memory --------------------------------------------------------------------------------------
 
+@pytest.mark.few(1)
 def test_the_peak_is_that_of_results_and_what_is_between_kernels(device: str) -> None:
     x = values(device, 64, 64)  # 16 KiB
     assert peak_bytes(lambda: x, device) == 0

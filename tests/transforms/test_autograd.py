@@ -511,6 +511,7 @@ def test_checkpoints_can_be_differentiated_twice(device: str) -> None:
                                   (x, y))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("derivative", [1, 2])
 def test_checkpoints_that_share_a_weight_each_give_it_a_gradient(device: str,
                                                                  derivative: int) -> None:

@@ -31,6 +31,7 @@ from lazyten.support import observers
 from lazyten.tuning import records
 
 
+@pytest.mark.slow
 def test_every_candidate_reads_back_as_it_was_printed() -> None:
     count = 0
     for kernel in kernels():
@@ -74,6 +75,7 @@ def test_every_candidate_computes_the_same_values(data: st.DataObject) -> None:
 
 # ---- what does not fit ---------------------------------------------------------------------------
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize(("line", "message"), [
     ("tile(i7:3)", r"tile\(i7:3\): the kernel has no range 'i7'; it has i0 \(extent 24\), i1 \("),
     ("tile(i0:25)", "i0: 25 times 1 lanes are more than its extent, 24"),

@@ -79,6 +79,7 @@ def test_what_saves_too_little_does_not_win() -> None:
     assert found.decisions == "" and found.tried == 1
 
 
+@pytest.mark.slow
 def test_a_candidate_with_wrong_results_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     device, kernel = executor("cpu"), product(21)[2]
     build = type(device).build
@@ -229,6 +230,7 @@ class _Stoppable(InProcess):
         pass
 
 
+@pytest.mark.slow
 def test_winners_are_written_and_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     always_better(monkeypatch, LINE)
     a, b, kernel = product(23)
@@ -246,6 +248,7 @@ def test_winners_are_written_and_used(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert [s.split("\n")[0] for s in seen] == [f"{LINE} (given)"]
 
 
+@pytest.mark.slow
 def test_a_new_process_uses_the_file(tmp_path: Path) -> None:
     path = tmp_path / "d.txt"
     a, b, kernel = product(24)
@@ -297,6 +300,7 @@ def test_a_real_search_keeps_its_time_and_the_values() -> None:
     np.testing.assert_allclose(step(a, b).numpy(), expected, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_hanging_worker_costs_no_more_than_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     sleeping = (sys.executable, "-c", "import time; time.sleep(100)")
     monkeypatch.setattr(tuning, "Worker", lambda: Worker(sleeping))
@@ -313,6 +317,7 @@ def test_an_error_of_the_function_comes_through() -> None:
     assert observers.nobody()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("arguments", "message"), [
     ((3,), r"tune\(3\): give a function"), ((print, 0), "seconds=0.*above 0"),
     ((print, "long"), "seconds='long'"), ((print, float("nan")), "seconds=nan"),

@@ -50,7 +50,8 @@ class IndexingMethods(TensorCore[Tensor]):
             index = _by_axes(index)
         if _has_flags(index):
             view, masks = self._with_axes_of_flags(index)
-            return view[masks]
+            chosen: Tensor = view[masks]
+            return chosen
         if _has_arrays(index) or _is_unread(index):
             return self._taken(index)
         if _has_places(index):

@@ -82,6 +82,7 @@ def test_kinds_of_kernel_agree_with_the_interpreter_in_any_order() -> None:
                             err_msg=str(number))
 
 
+@pytest.mark.slow
 def test_the_order_of_threads_does_not_change_a_bit() -> None:
     found = []
     for order in ORDERS:

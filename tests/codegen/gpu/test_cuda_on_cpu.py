@@ -160,6 +160,7 @@ def test_what_cuda_does_not_allow_is_reported(driver: Any, message: str) -> None
         Program(driver, text, "kernel_wrong")(np.zeros(1, np.int32), [], 64)
 
 
+@pytest.mark.slow
 def test_a_stray_access_breaks_the_device_until_it_is_repaired(driver: Any) -> None:
     text = 'extern "C" __global__ void kernel_stray(int *out) { out[1ll << 40] = 1; }'
     program = Program(driver, text, "kernel_stray")

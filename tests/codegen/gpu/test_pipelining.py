@@ -72,6 +72,7 @@ def cases() -> list[Case]:
     return made
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_what_is_copied_ahead_is_there_in_time_in_any_order_of_threads() -> None:
     made = cases()
@@ -90,6 +91,7 @@ def test_a_device_without_copies_ahead_copies_on_the_spot() -> None:
     check_results(cases(), GROUPS)
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("buffers", slow_but([2, 3], 3))
 def test_each_wait_and_barrier_of_the_loop_is_needed(driver: object, buffers: int) -> None:
@@ -163,6 +165,7 @@ def nested(m: int, k: int, n: int) -> Kernel:
                   ((dt.float32, m * k), (dt.float32, k * n)))
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_a_loop_around_that_of_the_copies_begins_them_anew() -> None:
     text = "local(i0:8) group(r1.2:4) stage(argument {slot}, local, 2 buffers) parallel(i0:1)"

@@ -85,6 +85,7 @@ def test_products_of_small_numbers_are_exact(core: str, data: st.DataObject, ord
     assert_array_equal(ops.decode(out, dtype).reshape(m, n), a @ b, err_msg=text)
 
 
+@pytest.mark.few(1)
 @pytest.mark.skipif(nvrtc.library() is None, reason="nvidia-cuda-nvrtc is not installed")
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
 @pytest.mark.parametrize("core", CORES)

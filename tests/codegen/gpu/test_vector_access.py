@@ -78,6 +78,7 @@ def positions(draw: st.DrawFn, ranges: list[Node]) -> Node:
     return made[-1]
 
 
+@pytest.mark.slow
 @given(data=st.data())
 @examples(200)
 def test_all_values_of_an_index_have_the_remainder_that_is_proved(data: st.DataObject) -> None:

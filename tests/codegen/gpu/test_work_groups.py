@@ -62,6 +62,7 @@ def test_whatever_decisions_are_accepted_give_the_same_values(found: list[Case])
     check_results(found)
 
 
+@pytest.mark.slow
 @given(data=st.data())
 @settings(max_examples=40)
 def test_whatever_decisions_are_accepted_are_proven_to_keep_each_element(

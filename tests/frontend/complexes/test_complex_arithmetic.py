@@ -100,6 +100,7 @@ def test_gradients_of_functions_are_differences(name: str) -> None:
     assert lt.autograd.gradcheck(parts, (x,))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ("__mul__", "__truediv__", "__pow__", "__matmul__"))
 def test_gradients_of_products_and_quotients_are_differences(name: str) -> None:
     x, y = [lt.view_as_real(lt.tensor(numbers(2, 2, seed=n))).detach().requires_grad_()

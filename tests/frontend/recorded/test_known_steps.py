@@ -48,6 +48,7 @@ def test_programs_that_change_their_course_see_what_they_see_without(
     assert_alike(run(courses, order), expected, rel=1e-8, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_a_leaf_that_a_checkpoint_reads_twice_in_a_frame_has_its_gradient_once() -> None:
     acts = {act.__name__: act for act in ACTS}
     courses = [[acts[name] for name in course.split()] for course in (

@@ -238,6 +238,7 @@ WRITES: dict[str, Write] = {
 }
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("dtype", slow_but([np.float32, np.int64, np.bool_], np.float32))
 @pytest.mark.parametrize("name", WRITES)
 def test_what_is_written_anywhere_is_numpys(device: str, name: str, dtype: type) -> None:
