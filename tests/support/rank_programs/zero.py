@@ -118,16 +118,18 @@ def saving(to: int) -> None:
         ends.append(_go_on(nn.parallel.DistributedDataParallel(model), optimizer, True, 1))
         if dist.size() > 1 and optimizer is shared:
             _must_fail(lt.StateError, "before the last step", shared.state_dict)
-    np.testing.assert_array_equal(*ends)
+    np.testing.assert_allclose(*ends, 1e-9, 1e-14)
     print("done")
 
 
 def _check_equal(found: dict[str, Any], wanted: dict[str, Any]) -> None:
+    """In float64, but for rounding: kernels of jitted steps may take sums in another order."""
     assert found["param_groups"] == wanted["param_groups"]
     assert list(found["state"]) == list(wanted["state"])
     for number, state in wanted["state"].items():
         for name, value in state.items():
-            np.testing.assert_array_equal(found["state"][number][name].numpy(), value.numpy())
+            np.testing.assert_allclose(found["state"][number][name].numpy(), value.numpy(),
+                                       1e-9, 1e-14)
 
 
 def _must_fail(kind: type[Exception], words: str, call: Callable[[], object]) -> None:
