@@ -63,39 +63,34 @@ def leaf_gradients(output: Node, cotangent: Node) -> list[tuple[Node, Node]]:
 
 def reach_leaves(outputs: Sequence[Node]) -> list[bool]:
     """For each output whether it depends on a LEAF in a differentiable way."""
-    order, sources = _walk(outputs)
-    reaching: set[Node] = set()
-    for node in order:
-        if node.op is Op.LEAF or not reaching.isdisjoint(sources[node]):
-            reaching.add(node)
+    reaching = _reaching(outputs)
     return [output in reaching for output in outputs]
-
-
-SAVES_NOTHING = MOVEMENT | {Op.NEG, Op.ADD, Op.SUB, Op.CAST, Op.CONTIGUOUS, Op.COPY, Op.LEAF}
-"""Ops whose gradient is found without any value."""
 
 
 def saves_values(output: Node) -> bool:
     """Whether the gradient of a node takes values that it is computed from: sums and products with
     constants alone have theirs without any."""
-    seen: set[Node] = set()
-    stack = [output]
-    while stack:
-        node = stack.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if _saves_nothing(node):
-            stack += differentiable_sources(node)
-        elif _depends_on_leaf(node):
-            return True
-    return False
+    return not all(map(_saves_nothing, _reaching([output])))
+
+
+def _reaching(outputs: Sequence[Node]) -> set[Node]:
+    """What depends on a LEAF in a differentiable way, of all that the outputs are computed from."""
+    order, sources = _walk(outputs)
+    reaching: set[Node] = set()
+    for node in order:
+        if node.op is Op.LEAF or not reaching.isdisjoint(sources[node]):
+            reaching.add(node)
+    return reaching
+
+
+_SAVING_NOTHING = MOVEMENT | {Op.NEG, Op.ADD, Op.SUB, Op.CAST, Op.CONTIGUOUS, Op.COPY, Op.LEAF}
+"""Ops whose gradient is found without any value."""
 
 
 def _saves_nothing(node: Node) -> bool:
     if node.op is Op.MUL:
         return _is_constant(node.src[0]) or _is_constant(node.src[1])
-    return (node.op in SAVES_NOTHING or node.op is Op.REDUCE and node.arg[0] is Op.ADD
+    return (node.op in _SAVING_NOTHING or node.op is Op.REDUCE and node.arg[0] is Op.ADD
             or node.op is Op.DIV and _is_constant(node.src[1]))
 
 
@@ -103,19 +98,6 @@ def _is_constant(node: Node) -> bool:
     while node.op in MOVEMENT:
         node = node.src[0]
     return node.op is Op.CONST
-
-
-def _depends_on_leaf(node: Node) -> bool:
-    seen: set[Node] = set()
-    stack = [node]
-    while stack:
-        top = stack.pop()
-        if top.op is Op.LEAF:
-            return True
-        if top not in seen:
-            seen.add(top)
-            stack += differentiable_sources(top)
-    return False
 
 
 Sources = dict[Node, Sequence[Node]]

@@ -233,7 +233,7 @@ class Storage:
         """Give up the expression: it is dropped once the value is computed."""
         tracing.touched(self)
         if self.keeps_graph:
-            self.keeps_graph, self.was_freed = False, True
+            self.end_graph()
 
     def end_graph(self) -> None:
         """What was computed of values whose graphs are used up: so is its own."""

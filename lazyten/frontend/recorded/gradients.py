@@ -26,11 +26,12 @@ COURSES = 8
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """A backward pass: what users' rules gave in it, in order, and for each leaf its number and its
-    gradient, through which none flows."""
+    """A backward pass: what users' rules gave in it, in order; for each leaf its number and its
+    gradient, through which none flows; and whether these take values, which are to be freed."""
 
     calls: tuple[Call, ...]
     parts: Parts
+    saves_values: bool
 
 
 _courses: Remembered[list[Course]] = Remembered(256, 8)
@@ -46,10 +47,11 @@ def backward(root: Any, retain_graph: bool) -> bool:
         return False
     assert template is not None
     calls, hooked = Calls(frame), watched(frame)
-    parts = None if hooked is None else \
-        _gradients(frame, (template, root._moves, hooked), calls)
-    if parts is None:
+    course = None if hooked is None else \
+        _course(frame, (template, root._moves, hooked), calls)
+    if course is None:
         return False
+    parts = course.parts
     owners = _owners(frame, parts)
     are_said = not calls.made or all(is_clean(part.template) for _, part in parts)
     if owners is None or not are_said or not _can_collect(frame, owners):
@@ -58,7 +60,7 @@ def backward(root: Any, retain_graph: bool) -> bool:
                                  for number, part in parts], retain_graph)
         return bool(calls.made)
     _collect(frame, root._storage, parts, owners)
-    if not retain_graph and gradient.saves_values(template):
+    if not retain_graph and course.saves_values:
         storage.free_graph()
     return True
 
@@ -68,13 +70,12 @@ def forget() -> None:
     _courses.clear()
 
 
-def _gradients(frame: Frame, key: tuple[Node, Any, Hashable], calls: Calls) -> Parts | None:
-    """For each leaf its number and its gradient, through which none flows. key: the root's template
-    and moves, and what hooks are called with."""
+def _course(frame: Frame, key: tuple[Node, Any, Hashable], calls: Calls) -> Course | None:
+    """The backward pass. key: the root's template and moves, and what hooks are called with."""
     known, (template, moves, _) = _courses.get(key), key
     for course in known or ():
         if all(calls.parts(c.node, c.cotangent, c.is_of_hooks) == c.parts for c in course.calls):
-            return course.parts
+            return course
     if not is_clean(template):
         return None
     here.first_serial, here.frame, here.pull_back = frame.number, frame, calls.parts
@@ -87,15 +88,16 @@ def _gradients(frame: Frame, key: tuple[Node, Any, Hashable], calls: Calls) -> P
         return None
     finally:
         here.first_serial = here.frame = here.pull_back = hooks.walk.passed = None
+    made = Course(tuple(calls.made.values()), parts, gradient.saves_values(template))
     if are_sayable([part.template for _, part in parts]):
         found = [] if known is None else known
         found[COURSES - 1:] = []
-        found.insert(0, Course(tuple(calls.made.values()), parts))
+        found.insert(0, made)
         if known is None:
             _courses.add(key, found)
     elif not calls.made:
         return None
-    return parts
+    return made
 
 
 def _value(template: Node) -> Value:
