@@ -8,11 +8,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import cuda_on_cpu
-import few_rows
 import opencl_grid
 import opencl_if_there
 import pytest
 import reporting
+import slow_rows
 from golden_text import Golden
 from hypothesis import Phase, settings
 
@@ -75,7 +75,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skips tests that need PyTorch where it is not installed."""
-    few_rows.mark_slow(items)
+    slow_rows.mark_slow(items)
     if find_spec("torch") is None:
         for item in items:
             if item.get_closest_marker("torch"):

@@ -1,8 +1,11 @@
-"""Rows of a test of which `make test` takes some, one of each kind, and `make test-slow` others."""
+"""Rows of a test of which `make test` takes some, and `make test-slow` the others: those that a
+test names, or `few(n)` of them."""
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
+from zlib import crc32
 
 import pytest
 
@@ -17,3 +20,17 @@ def slow_but(rows: Iterable[Any], *quick: Any) -> list[Any]:
     rows = list(rows)
     assert {*quick} - {*OF_EACH_KIND} <= {*rows}, "what is quick is one of the rows"
     return [row if row in quick else pytest.param(row, marks=pytest.mark.slow) for row in rows]
+
+
+def mark_slow(items: Iterable[pytest.Item]) -> None:
+    """Gives all rows of a test marked `few(n)` but n the marker `slow`. Which n, follows from their
+    names alone: the same in each process, and no device or type is left out of all tests."""
+    rows: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("few") and not item.get_closest_marker("slow"):
+            rows[item.nodeid.partition("[")[0]].append(item)
+    for found in rows.values():
+        marker = found[0].get_closest_marker("few")
+        assert marker is not None
+        for item in sorted(found, key=lambda i: crc32(i.nodeid.encode()))[marker.args[0]:]:
+            item.add_marker(pytest.mark.slow)
