@@ -23,7 +23,8 @@ SIZES = (1, 1_000, 100_000, 1_000_000, 4_000_000)
 STEPS = 30
 
 
-def _raw(count: int) -> Callable[[], None]:
+def raw(count: int) -> Callable[[], object]:
+    """An all_reduce of so many numbers by mpi4py."""
     from mpi4py import MPI
     sent, received = np.ones(count, np.float32), np.empty(count, np.float32)
 
@@ -34,7 +35,8 @@ def _raw(count: int) -> Callable[[], None]:
     return call
 
 
-def _jitted(count: int) -> Callable[[], None]:
+def jitted(count: int) -> Callable[[], object]:
+    """The same by lazyten."""
     x, reduce = lt.ones(count).realize(), lt.jit(dist.functional.all_reduce)
 
     def call() -> None:
@@ -42,7 +44,7 @@ def _jitted(count: int) -> Callable[[], None]:
     return call
 
 
-def _microseconds(calls: list[Callable[[], None]], turn: int,
+def microseconds(calls: list[Callable[[], object]], turn: int,
                   pick: Callable[[list[float]], float] = statistics.median) -> list[float]:
     """The median of each, in turns, or what `pick` gives of its rounds."""
     found: list[list[float]] = [[] for _ in calls]
@@ -57,12 +59,9 @@ def _microseconds(calls: list[Callable[[], None]], turn: int,
     return [pick(own) for own in found]
 
 
-def _step() -> Callable[[], None]:
-    lt.manual_seed(0)
-    whole, images, labels = lenet(lt)
-    model = nn.parallel.DistributedDataParallel(whole)
-    optimizer = lt.optim.SGD(model.parameters(), lr=0.01)
-    own = len(images) // dist.size()
+def learner(model: nn.Module, lr: float) -> Callable[[lt.Tensor, lt.Tensor], lt.Tensor]:
+    """A jitted step of SGD on examples and their labels, which gives the loss."""
+    optimizer = lt.optim.SGD(model.parameters(), lr=lr)
 
     @lt.jit
     def learn(x: lt.Tensor, y: lt.Tensor) -> lt.Tensor:
@@ -71,10 +70,15 @@ def _step() -> Callable[[], None]:
         loss.backward()
         optimizer.step()
         return loss.detach()
+    return learn
 
-    def call() -> None:
-        learn(images[:own], labels[:own]).item()
-    return call
+
+def _step() -> Callable[[], object]:
+    lt.manual_seed(0)
+    whole, images, labels = lenet(lt)
+    learn = learner(nn.parallel.DistributedDataParallel(whole), 0.01)
+    own = len(images) // dist.size()
+    return lambda: learn(images[:own], labels[:own]).item()
 
 
 def main() -> None:
@@ -83,10 +87,10 @@ def main() -> None:
     lines = [f"{dist.size()} ranks, microseconds of an all_reduce of float32",
              f"{'numbers':>10} {'mpi4py':>9} {'lazyten':>9} {'more':>7}"]
     for count in SIZES if dist.size() > 1 else ():
-        raw, own = _microseconds([_raw(count), _jitted(count)],
-                                 TURN if count < 1_000_000 else 3)
-        lines.append(f"{count:>10,} {raw:>9,.1f} {own:>9,.1f} {own - raw:>7,.1f}")
-    step, = _microseconds([_step()], STEPS)
+        plain, own = microseconds([raw(count), jitted(count)],
+                                  TURN if count < 1_000_000 else 3)
+        lines.append(f"{count:>10,} {plain:>9,.1f} {own:>9,.1f} {own - plain:>7,.1f}")
+    step, = microseconds([_step()], STEPS)
     lines.append(f"LeNet, one batch by {dist.size()} ranks: {step / 1e3:.2f} ms a step")
     if dist.rank() == 0:
         print("\n".join(lines))

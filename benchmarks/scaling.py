@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 
 import lazyten as lt
-from benchmarks.distributed import _jitted, _microseconds, _raw
+from benchmarks.distributed import jitted, learner, microseconds, raw
 from benchmarks.nets import gpt, lenet
 from lazyten import distributed as dist
 from lazyten import nn
@@ -109,29 +109,22 @@ def measured() -> dict[str, Any]:
         model = nn.parallel.DistributedDataParallel(copy.deepcopy(whole))
         buckets = list(model._buckets())
         found["gradients"][name] = [sum(p.numel() * 4 for b in buckets for p in b), len(buckets)]
-        times = _microseconds([_step(own, x[:b], y[:b]) for own in (whole, model)
-                               for b in BATCHES[name]], 20, min)
-        found["apart"][name], found["steps"][name] = times[:3], times[3:]
+        batches = BATCHES[name]
+        times = microseconds([_step(own, x[:b], y[:b]) for own in (whole, model)
+                              for b in batches], 20, min)
+        found["apart"][name], found["steps"][name] = times[:len(batches)], times[len(batches):]
     if dist.size() > 1:
-        found["raw"] = [_microseconds([_raw(n)], turn, min)[0]
+        found["raw"] = [microseconds([raw(n)], turn, min)[0]
                         for n, turn in ((SHORT, 20), (LONG, 5))]
-        found["own"] = [_microseconds([_jitted(n)], turn, min)[0]
+        found["own"] = [microseconds([jitted(n)], turn, min)[0]
                         for n, turn in ((SHORT, 20), (LONG, 5))]
     return found
 
 
-def _step(model: Any, x: lt.Tensor, y: lt.Tensor) -> Callable[[], None]:
-    optimizer = lt.optim.SGD(model.parameters(), lr=0.001)
-
-    @lt.jit
-    def learn(x: lt.Tensor, y: lt.Tensor) -> lt.Tensor:
-        optimizer.zero_grad()
-        loss = nn.functional.cross_entropy(model(x), y)
-        loss.backward()
-        optimizer.step()
-        return loss.detach()
+def _step(model: nn.Module, x: lt.Tensor, y: lt.Tensor) -> Callable[[], object]:
+    learn = learner(model, 0.001)
     lt.realize(x, y)
-    return lambda: (learn(x, y).item(), None)[1]
+    return lambda: learn(x, y).item()
 
 
 def _points(ranks: int) -> dict[str, Any]:

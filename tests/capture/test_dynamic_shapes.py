@@ -132,8 +132,7 @@ def losses(name: str, sizes: list[int], jitted: bool) -> tuple[list[float], list
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [pytest.param(
-    name, marks=() if name == "perceptron" else (pytest.mark.slow,)) for name in TRAININGS])
+@pytest.mark.parametrize("name", TRAININGS)
 def test_training_with_batches_of_many_sizes_is_training_without_jit(name: str) -> None:
     sizes = [20, 20, 20, 13, 9, 33, 34, 64, 47, 3, 19]
     (eager, expected), (mine, found) = (losses(name, sizes, jitted) for jitted in (False, True))

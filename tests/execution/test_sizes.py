@@ -234,8 +234,7 @@ def a_plan_for_each_size() -> Iterator[None]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name == "batches"
-    else (pytest.mark.slow,)) for name in STEPS_AT if name != "a text that grows"])
+@pytest.mark.parametrize("name", [n for n in STEPS_AT if n != "a text that grows"])
 def test_training_at_many_sizes_is_that_of_plans_for_each(name: str) -> None:
     sizes = [20, 33, 9, 50, 31, 47, 12, 28, 60, 64, 3, 19, 20, 21, 44, 36, 61, 13, 30, 24, 16, 59]
     found = list(map(STEPS_AT[name](), sizes))
@@ -259,9 +258,7 @@ def test_a_plan_by_formulas_can_be_looked_at(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in (
-    "a text that grows", "batches") else (pytest.mark.slow,)) for name in STEPS_AT
-    if name != "series"])
+@pytest.mark.parametrize("name", [n for n in STEPS_AT if n != "series"])
 def test_after_some_sizes_nothing_is_scheduled_or_compiled(name: str) -> None:
     forget_plans()  # of other tests, which would leave few sizes to be met
     step = STEPS_AT[name]()

@@ -222,7 +222,7 @@ def values_of(drawn: list[Program], device: str) -> list[bytes]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("on", [pytest.param(cuda_on_cpu.NAME, marks=[on_cpu, pytest.mark.slow]),
+@pytest.mark.parametrize("on", [pytest.param(cuda_on_cpu.NAME, marks=on_cpu),
                                 pytest.param(GROUPS, marks=pytest.mark.opencl)])
 @given(drawn=st.lists(programs(), min_size=2, max_size=2))
 @examples(2)
