@@ -279,8 +279,8 @@ def _record(optimizer: Repeatable, parts: Sequence[Part], operands: Sequence[Ten
         for part in parts:
             _update(optimizer, part, stand_ins)
         writes = stand_ins.writes()
-        is_clean = are_clean([template for _, template, _, _ in writes], first_serial)
-        if here.draws or any(keeps or was_freed for _, _, keeps, was_freed in writes):
+        is_clean = are_clean([w.template for w in writes], first_serial)
+        if here.draws or any(w.keeps_graph or w.was_freed for w in writes):
             raise Unsayable
     except (NeedsValue, Unsayable):
         for part, count in zip(parts, before, strict=True):
@@ -291,7 +291,7 @@ def _record(optimizer: Repeatable, parts: Sequence[Part], operands: Sequence[Ten
         del optimizer._input
         here.first_serial = here.frame = None
     made = Step([part.state for part in parts], [*numbers.values()],
-                [(number, template) for number, template, _, _ in writes])
+                [(w.operand, w.template) for w in writes])
     if is_clean:
         optimizer._steps.add(key, made)
     return made.writes

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from lazyten.autodiff.twins import apart
 from lazyten.execution import frame_runs
@@ -52,20 +52,29 @@ class Same:
 Result = Fresh | View | Same
 
 
+class Write(NamedTuple):
+    """A write to an operand: its storage's new template, whether that keeps its graph, and whether
+    the graph is used up."""
+
+    operand: int
+    template: Node
+    keeps_graph: bool
+    was_freed: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """What an operation did.
 
     results: what it gave, as a `kind` if that is not None. single: the value, if it gave one fresh
-    tensor and did nothing else. writes: (operand, its storage's new template, whether that keeps
-    its graph, whether that is used up). draws: what the host computes for it, as sources from
-    number `first` on. weight: how much of a step it is.
+    tensor and did nothing else. draws: what the host computes for it, as sources from number
+    `first` on. weight: how much of a step it is.
     """
 
     results: tuple[Result, ...]
     kind: Callable[..., Any] | None
     single: Value | None
-    writes: tuple[tuple[int, Node, bool, bool], ...]
+    writes: tuple[Write, ...]
     draws: tuple[tuple[Callable[[], Any], DType], ...]
     first: int
     weight: int

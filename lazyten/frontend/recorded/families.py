@@ -152,7 +152,7 @@ def done(met: Met, function: Callable[..., Any], args: tuple[Any, ...], kwargs: 
     if met.key not in met.family.views:
         entry = _general_entry(met, function, args, kwargs, frame, operands, values)
         if entry is not None:
-            if are_read_alone([(operands[n], values[n]) for n, _, _, _ in entry.writes]):
+            if are_read_alone([(operands[w.operand], values[w.operand]) for w in entry.writes]):
                 return function(*args, **kwargs)
             return repeated(frame, entry, operands)
     if met.key in met.family.views:

@@ -161,7 +161,7 @@ def _recorded(frame: Frame, function: Callable[..., Any], args: tuple[Any, ...],
 def _is_read_alone(entry: Entry, operands: list[Handle[Any]], name: tuple[Any, ...]) -> bool:
     """Whether an operation writes to what is only to be read in a frame."""
     values = _values_of(name)
-    return are_read_alone([(operands[n], values[n]) for n, _, _, _ in entry.writes])
+    return are_read_alone([(operands[w.operand], values[w.operand]) for w in entry.writes])
 
 
 def _values_of(name: tuple[Any, ...]) -> list[Value]:

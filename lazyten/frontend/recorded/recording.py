@@ -13,7 +13,7 @@ from typing import Any
 from lazyten.execution.lineage import Lineage
 from lazyten.frontend.core import handle
 from lazyten.frontend.core.handle import Handle
-from lazyten.frontend.recorded.entries import Entry, Fresh, Result, Same, View
+from lazyten.frontend.recorded.entries import Entry, Fresh, Result, Same, View, Write
 from lazyten.frontend.recorded.keys import Value, interned
 from lazyten.frontend.recorded.lifting import with_sources
 from lazyten.frontend.recorded.sayable import Unsayable, are_clean, clean
@@ -54,8 +54,7 @@ def over_sources(entry: Entry, frame: Frame) -> Entry:
         return interned(template, value.moves, value.detached, value.leaf_number,
                         value.keeps_graph, value.was_freed)
     made = [replace(r, value=lifted(r.value)) if type(r) is Fresh else r for r in entry.results]
-    writes = [(number, with_sources(template, frame), keeps, was_freed)
-              for number, template, keeps, was_freed in entry.writes]
+    writes = [w._replace(template=with_sources(w.template, frame)) for w in entry.writes]
     return replace(entry, results=tuple(made), writes=tuple(writes),
                    single=None if entry.single is None else lifted(entry.single))
 
@@ -133,7 +132,7 @@ class StandIns:
         if kind is None and type(results[0]) is Fresh and not (writes or draws):
             single = None if results[0].value.moves else results[0].value
         self.made = [r.value.template for r in results if type(r) is Fresh]
-        self.made += [template for _, template, _, _ in writes]
+        self.made += [w.template for w in writes]
         return Entry(results, kind, single, tuple(writes), tuple(draws), first, self._weight())
 
     def _weight(self) -> int:
@@ -141,15 +140,14 @@ class StandIns:
         made = toposort(self.made, lambda n: () if n in given else n.src)
         return 1 + sum([HEAVY.get(n.op, 1) for n in made]) // 4
 
-    def writes(self) -> list[tuple[int, Node, bool, bool]]:
-        """For what was written: (operand, its storage's template, whether it keeps its graph,
-        whether that is used up)."""
+    def writes(self) -> list[Write]:
+        """What was written."""
         found = []
         for stand_in, before, kept in zip(self.storages.values(), self.templates, self.keep_graphs,
                                           strict=True):
             if stand_in.version:
-                found.append((self.numbers[stand_in], stand_in._node, stand_in.keeps_graph,
-                              stand_in.was_freed))
+                found.append(Write(self.numbers[stand_in], stand_in._node, stand_in.keeps_graph,
+                                   stand_in.was_freed))
             elif stand_in._node is not before or stand_in.keeps_graph is not kept:
                 raise Unsayable
         return found
