@@ -32,8 +32,9 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP := $(BIN)/python -m pip --quiet
 # Tests start a hundred processes: bytecode is kept in .venv, whatever the shell says of it.
 # NVRTC=1: NVIDIA's compiler takes all kernels that the tests build, too.
-PYTEST = PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)/bytecode \
-	$(BIN)/python -m pytest -q --progress --durations=20 --durations-min=1 \
+PYTHON_OF_TESTS = PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)/bytecode \
+	$(BIN)/python
+PYTEST = $(PYTHON_OF_TESTS) -m pytest -q --progress --durations=20 --durations-min=1 \
 	-n $(WORKERS) --dist worksteal $(if $(NVRTC),-p nvrtc_for_all)
 
 .DEFAULT_GOAL := help
@@ -96,7 +97,7 @@ test-torch: $(TORCH)
 
 # What `make test` skips where MPI is not installed. Each test starts two or four processes.
 test-distributed: $(MPI)
-	$(BIN)/python -m pytest -q --durations=10 tests/distributed $(ARGS)
+	$(PYTHON_OF_TESTS) -m pytest -q --durations=10 tests/distributed $(ARGS)
 
 # A test that runs for minutes is no hang here.
 test-thorough: $(DEV)
@@ -125,7 +126,7 @@ test-aarch64: $(DEV)
 
 # What takes a device runs on the GPU. Tests of the driver that stands in for one are skipped.
 test-gpu: $(DEV)
-	LAZYTEN_TEST_GPU=1 $(BIN)/python -m pytest --devices cuda -k cuda $(ARGS)
+	LAZYTEN_TEST_GPU=1 $(PYTHON_OF_TESTS) -m pytest --devices cuda -k cuda $(ARGS)
 
 # Afterwards Intel's runtime is the first OpenCL device of .venv: LAZYTEN_OPENCL=portable is PoCL.
 test-intel: $(INTEL)
@@ -136,7 +137,7 @@ test-intel: $(INTEL)
 conformance: $(DEVICES:%=conformance-%)
 
 conformance-%: $(EXAMPLE)
-	$(BIN)/python -m pytest -q -p cuda_on_cpu \
+	$(PYTHON_OF_TESTS) -m pytest -q -p cuda_on_cpu \
 	    --pyargs lazyten.testing.conformance --device $* $(ARGS) $(ARGS_$*)
 
 bench: $(DEV)

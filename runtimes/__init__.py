@@ -8,6 +8,8 @@ Files, in reading order:
 - contract.py: What a new device must provide: subclass `Runtime`, and lazyten runs on it.
 - code_cache.py: Compiled kernels on disk, so that the next process compiles nothing that this one
   did.
+- claims.py: Work that processes which share a folder divide among them: what one makes, others wait
+  for.
 - overlap.py: Two steps of a build at once: the second step of one item beside the first step of
   the next.
 
@@ -26,11 +28,13 @@ program that is still in use by the kernel's `structure`: its expression as text
 process. What is missing goes through `translate`, where a runtime may look on disk first. The cpu
 runtime does (runtimes/code_cache.py over lazyten/support/disk_cache.py), for text and object code
 together, so a hit skips the whole code generator: contract.py imports it only where something is
-missing. While LLVM compiles one kernel in a thread, Python generates the next
-(runtimes/overlap.py): LLVM's calls are one at a time, but leave Python to others. The pool and
-the code that goes through a sequence are entries, too (runtimes/cpu/own_code.py). An entry is one
-kernel, not one build: graphs share most kernels, and 50 object files load into one engine in 2
-ms. Nothing read from disk is trusted: an entry holds its whole key and a checksum, and what is
-off in any way is compiled again. The key has a digest of lazyten's source, and a source file
-younger than the process keeps the disk out altogether, as the process may run its old text.
+missing. Processes that begin at once, as the ranks of a job do, divide what is missing among them:
+one claims a kernel and makes it, the others read it (claims.py). While LLVM compiles one kernel in
+a thread, Python generates the next (overlap.py): LLVM's calls are one at a time, but leave Python
+to others. The pool and the code that goes through a sequence are entries, too
+(runtimes/cpu/own_code.py). An entry is one kernel, not one build: graphs share most kernels, and 50
+object files load into one engine in 2 ms. Nothing read from disk is trusted: an entry holds its
+whole key and a checksum, and what is off in any way is compiled again. The key has a digest of
+lazyten's source, and a source file younger than the process keeps the disk out altogether, as the
+process may run its old text.
 """

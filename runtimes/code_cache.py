@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ import numpy as np
 
 from lazyten.codegen.targets.generated import Generated
 from lazyten.ir.kernel import Kernel
+from lazyten.runtimes.claims import Claims
 from lazyten.runtimes.overlap import overlapped
 from lazyten.storage.device import Kept
 from lazyten.support import observers
@@ -41,6 +42,8 @@ FOLDERS = tuple(Path(folder) for name in PACKAGES for folder in sys.modules[name
 Generate = Callable[[Sequence[Kernel]], list[Generated]]
 Compile = Callable[[Sequence[Generated]], list[bytes]]
 CompileProgram = Callable[[Sequence[Generated]], bytes]
+Made = tuple[Generated, bytes]
+"""A kernel's text and code."""
 
 
 class CodeCache(Kept):
@@ -58,40 +61,73 @@ class CodeCache(Kept):
     def find(self, key: str) -> bytes | None:
         if self.disk is None or observers.any_needs_passes():
             return None
-        parts = self.disk.get(f"{self.context}\n{key}")
+        parts = self.disk.get(self._entry(key))
         return parts[0] if parts is not None and len(parts) == 1 else None
 
     def keep(self, key: str, data: bytes) -> None:
         if self.disk is not None:
-            self.disk.put(f"{self.context}\n{key}", [data])
+            self.disk.put(self._entry(key), [data])
 
     def translate(self, kernels: Mapping[str, Kernel], generate: Generate, compile: Compile,
                   most: int = 1) -> tuple[list[Generated], list[bytes]]:
         """Text and code of kernels, given by their structure; what is missing is made and kept.
 
         Texts are compiled, up to `most` at a time, while the next are generated, in another thread.
+        What another process is making at the moment is waited for at the end.
         """
-        found = {key: entry for key, kernel in kernels.items()
-                 if (entry := self._find(key, kernel)) is not None}
-        batches = _batches([key for key in kernels if key not in found], most)
-        made = overlapped(generate, observers.compiling(compile),
-                          [[kernels[key] for key in batch] for batch in batches])
-        for batch, (texts, codes) in zip(batches, made, strict=True):
-            for key, text, code in zip(batch, texts, codes, strict=True):
-                found[key] = text, code
-                self._write(key, [text], code)
+        made = partial(self._made, generate=generate, compile=compile, most=most)
+        found = self._found(kernels)
+        found |= made(_without(kernels, found), self._claims())
+        left = _without(kernels, found)
+        for key in left:
+            self._claims().wait(self._entry(key))
+        found |= self._found(left)
+        found |= made(_without(left, found), Claims(None))
         return [found[key][0] for key in kernels], [found[key][1] for key in kernels]
+
+    def _made(self, kernels: Mapping[str, Kernel], claims: Claims, generate: Generate,
+              compile: Compile, most: int) -> dict[str, Made]:
+        """Those of the kernels that no other process has claimed, made and kept."""
+        done: dict[str, Made] = {}
+
+        def begin(batch: Sequence[str]) -> tuple[Sequence[str], list[Generated]]:
+            mine = {key: kernels[key] for key in batch if claims.take(self._entry(key))}
+            if claims.are_shared:
+                done.update(self._found(mine))  # which another has made since
+            mine = _without(mine, done)
+            return list(mine), generate(list(mine.values())) if mine else []
+
+        def finish(begun: tuple[Sequence[str], list[Generated]]) -> None:
+            keys, texts = begun
+            for key, text, code in zip(keys, texts, compiled(texts) if texts else (), strict=True):
+                done[key] = text, code
+                self._write(key, [text], code)
+                claims.give_back(self._entry(key))
+
+        compiled = observers.compiling(compile)
+        try:
+            overlapped(begin, finish, _batches(list(kernels), most))
+        finally:
+            for key in kernels:
+                claims.give_back(self._entry(key))
+        return done
 
     def translate_together(self, kernels: Mapping[str, Kernel], generate: Generate,
                            compile: CompileProgram) -> tuple[list[Generated], bytes]:
         """The same where several kernels are compiled to one program, which is an entry."""
         key = "\n\n".join(kernels)
+        claims, entry = self._claims(), self._entry(key)
+        claims.wait(entry)
         parts = self._read(key, len(kernels))
         if parts is not None:
             return list(map(_from_text, parts[:-1], kernels.values())), parts[-1]
-        generated = generate(list(kernels.values()))
-        code = observers.compiling(compile)(generated)
-        self._write(key, generated, code)
+        claims.take(entry)
+        try:
+            generated = generate(list(kernels.values()))
+            code = observers.compiling(compile)(generated)
+            self._write(key, generated, code)
+        finally:
+            claims.give_back(entry)
         return generated, code
 
     def translate_own(self, text: str, compile: Callable[[str], bytes]) -> bytes:
@@ -103,20 +139,34 @@ class CodeCache(Kept):
         self._write(text, [], code)
         return code
 
-    def _find(self, key: str, kernel: Kernel) -> tuple[Generated, bytes] | None:
-        parts = self._read(key, 1)
-        return None if parts is None else (_from_text(parts[0], kernel), parts[1])
+    def _claims(self) -> Claims:
+        """Of what is to be made; not where each process has to make what it runs."""
+        alone = self.disk is None or observers.any_needs_passes()
+        return Claims(None if alone or self.disk is None else self.disk.folder)
+
+    def _found(self, kernels: Mapping[str, Kernel]) -> dict[str, Made]:
+        """Those of the kernels that are on disk."""
+        read = ((key, kernel, self._read(key, 1)) for key, kernel in kernels.items())
+        return {key: (_from_text(parts[0], kernel), parts[1]) for key, kernel, parts in read
+                if parts is not None}
+
+    def _entry(self, key: str) -> str:
+        return f"{self.context}\n{key}"
 
     def _read(self, key: str, kernels: int) -> list[bytes] | None:
         if self.disk is None or kernels and observers.any_needs_passes():
             return None
-        parts = self.disk.get(f"{self.context}\n{key}")
+        parts = self.disk.get(self._entry(key))
         return parts if parts is not None and len(parts) == kernels + 1 else None
 
     def _write(self, key: str, kernels: Sequence[Generated], code: bytes) -> None:
         if self.disk is not None:
             texts = [_text_of(kernel) for kernel in kernels]
-            self.disk.put(f"{self.context}\n{key}", [*texts, code])
+            self.disk.put(self._entry(key), [*texts, code])
+
+
+def _without(kernels: Mapping[str, Kernel], found: Mapping[str, Made]) -> dict[str, Kernel]:
+    return {key: kernel for key, kernel in kernels.items() if key not in found}
 
 
 def _batches(keys: Sequence[str], most: int) -> list[Sequence[str]]:

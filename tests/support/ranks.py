@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ needs_mpi = pytest.mark.skipif(
 SECONDS = 240
 """No program takes so long, on a busy machine either."""
 SUPPORT = Path(__file__).parent
+_code = tempfile.TemporaryDirectory(prefix="lazyten-ranks-")
+"""Where ranks keep the code of kernels: each is compiled by one of them, for all tests of a run."""
 _MAIN = ("import json, sys; from importlib import import_module; "
          "module, _, name = sys.argv[1].partition(':'); "
          "getattr(import_module('rank_programs.' + module), name)(*json.loads(sys.argv[2]))")
@@ -26,7 +29,7 @@ _MAIN = ("import json, sys; from importlib import import_module; "
 def finished(size: int, program: str, *arguments: Any) -> subprocess.CompletedProcess[str]:
     """A function, 'module:name', run by so many ranks of one thread each; what came of it."""
     environment = {**os.environ, "PYTHONPATH": str(SUPPORT), "LAZYTEN_NUM_THREADS": "1",
-                   "LAZYTEN_VERIFY": "1"}
+                   "LAZYTEN_VERIFY": "1", "LAZYTEN_CACHE": _code.name}
     return subprocess.run(
         [str(MPIEXEC), "-n", str(size), sys.executable, "-c", _MAIN, program,
          json.dumps(arguments)], env=environment, text=True, capture_output=True, timeout=SECONDS,
