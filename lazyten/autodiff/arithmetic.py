@@ -137,9 +137,9 @@ def _moved_product(op: Op, x: Node, arg: Any) -> Node:
 
     A factor that is the same all along an axis need not be padded or sheared there, only made as
     long as the other; so a convolution's gradient pads the output's cotangent, not each of its
-    products with a weight.
+    products with a weight. One of no elements has no factor that could be made longer.
     """
-    if x.op is not Op.MUL:
+    if x.op is not Op.MUL or 0 in x.shape:
         return move(op, x, arg)
     a, b = x.src
     if op is Op.PAD:

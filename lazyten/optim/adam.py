@@ -6,13 +6,12 @@ from typing import Any
 
 from lazyten.frontend.functions import where
 from lazyten.frontend.tensor import Tensor
-from lazyten.ir import dtype as dt
 from lazyten.optim import formulas
 from lazyten.optim.compiled import CompiledOptimizer, Params, full
 from lazyten.optim.formulas import lacking, root
 from lazyten.optim.optimizer import State
 from lazyten.optim.param_groups import Group
-from lazyten.optim.step_numbers import Numbers, scalar_type
+from lazyten.optim.step_numbers import Numbers, count_type, scalar_type
 
 Betas = tuple[float, float]
 BETAS = (0.9, 0.999)
@@ -140,7 +139,7 @@ class NAdam(Moments):
             "differentiable": differentiable})
 
     def _initial(self, p: Tensor, group: Group) -> State:
-        one = Tensor._copy_of(1.0, dt.float32, p.device)
+        one = Tensor._copy_of(1.0, count_type(), p.device)
         first, *others = super()._initial(p, group).items()
         return dict([first, ("mu_product", one), *others])  # in PyTorch's order
 
@@ -154,7 +153,7 @@ class NAdam(Moments):
         value, grad = self._decayed(p, grad, group, numbers, group["decoupled_weight_decay"])
         mu = numbers("mu", lambda lr, t: momentum(t))
         following = numbers("following", lambda lr, t: momentum(t + 1))
-        product = state["mu_product"] * mu.to(dt.float32)
+        product = state["mu_product"] * mu.to(state["mu_product"].dtype)
         self._set(state["mu_product"], product)
         product = product.to(kind)
         mean, square = self._averaged(state, grad, numbers)

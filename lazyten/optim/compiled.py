@@ -19,7 +19,6 @@ from lazyten.execution import background
 from lazyten.execution import realization as _realization
 from lazyten.frontend.functions import where
 from lazyten.frontend.tensor import Tensor
-from lazyten.ir import dtype as dt
 from lazyten.ir import ops
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import reshape
@@ -28,7 +27,7 @@ from lazyten.optim import recorded_step
 from lazyten.optim.optimizer import Optimizer, State
 from lazyten.optim.param_groups import Group
 from lazyten.optim.recorded_step import Step
-from lazyten.optim.step_numbers import Numbers, Place, numbers_of, scalar_type
+from lazyten.optim.step_numbers import Numbers, Place, count_type, numbers_of, scalar_type
 from lazyten.storage import tracing
 from lazyten.storage.deferred import kept
 from lazyten.storage.storage import Buffer
@@ -221,7 +220,7 @@ class CompiledOptimizer(Optimizer):
             if trace is not None:
                 trace.undo(partial(state.update, {"step": count}))
             with tracing.listening(None):
-                count = state["step"] = Tensor._copy_of(float(count), dt.float32, like.device)
+                count = state["step"] = Tensor._copy_of(float(count), count_type(), like.device)
         taken = count + 1
         self._set(count, taken)
         return taken.to(scalar_type(like))
@@ -317,7 +316,7 @@ class CompiledOptimizer(Optimizer):
     def _saved(self, state: State) -> State:
         """With the count of steps as a tensor, as PyTorch keeps it."""
         if isinstance(state.get("step"), int):
-            state["step"] = Tensor._copy_of(float(state["step"]), dt.float32, "cpu")
+            state["step"] = Tensor._copy_of(float(state["step"]), count_type(), "cpu")
         return state
 
     def _loaded(self, state: State) -> State:

@@ -5,13 +5,12 @@ from typing import Any
 
 from lazyten.frontend.functions import where
 from lazyten.frontend.tensor import Tensor
-from lazyten.ir import dtype as dt
 from lazyten.operators.math import shapes
 from lazyten.optim import formulas
 from lazyten.optim.compiled import CompiledOptimizer, Params, full
 from lazyten.optim.optimizer import State
 from lazyten.optim.param_groups import Group
-from lazyten.optim.step_numbers import Numbers, scalar_type
+from lazyten.optim.step_numbers import Numbers, count_type, scalar_type
 from lazyten.storage import tracing
 from lazyten.support.errors import ArgumentError
 
@@ -93,7 +92,7 @@ class ASGD(CompiledOptimizer):
 
     def _initial(self, p: Tensor, group: Group) -> State:
         def number(value: Any) -> Tensor:
-            return Tensor._copy_of(float(value), dt.float32, p.device)
+            return Tensor._copy_of(float(value), count_type(), p.device)
         return {"step": 0, "eta": number(group["lr"]), "mu": number(1.0), "ax": full(p)}
 
     def _update(self, p: Tensor, grad: Tensor, state: State, group: Group,

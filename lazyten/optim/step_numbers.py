@@ -114,3 +114,8 @@ def numbers_of(groups: list[Group], names: frozenset[str]) -> Iterator[tuple[Pla
 def scalar_type(like: Tensor) -> DType:
     """What numbers beside a parameter are computed in."""
     return dt.float64 if like.dtype is dt.float64 else dt.float32
+
+
+def count_type() -> DType:
+    """What a state keeps counts and other numbers in, as PyTorch does."""
+    return dt.float64 if dt.default_float is dt.float64 else dt.float32

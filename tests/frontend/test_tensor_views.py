@@ -213,6 +213,14 @@ def test_writing_to_one_line_of_an_expanded_view_changes_all_as_in_torch() -> No
     assert x.tolist() == [[5.0, 5.0, 5.0]]
 
 
+def test_writing_to_an_expanded_view_of_no_elements_writes_nothing() -> None:
+    x = lt.ones(1, 3)
+    for view in (x[:, 3:].expand(2, 0), x.unfold(1, 2, 1)[:0], x.as_strided((2, 0), (0, 1))):
+        view.fill_(5)
+        view += 1
+    assert x.tolist() == [[1, 1, 1]]
+
+
 def test_writing_to_an_expanded_view_is_refused() -> None:
     with pytest.raises(lt.ShapeError, match="more than once"):
         lt.zeros(1, 3).expand(2, 3)[:] = 1

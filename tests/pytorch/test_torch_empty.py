@@ -32,6 +32,9 @@ FORMS: dict[str, Callable[[Any, Any], Any]] = {
     "where": lambda L, w: w[w > 5], "gather": lambda L, w: w[no_index(L)],
     "embedding": lambda L, w: L.nn.functional.embedding(no_index(L), w),
     "pad": lambda L, w: L.nn.functional.pad(w[:0], (0, 0, 0, 1)),
+    "windows times others": lambda L, w: w.unfold(1, 2, 2)[:0] * L.rand(0, 1, 2),
+    "windows of what is computed": lambda L, w: (
+        w.repeat(2, 3).unfold(1, 3, 3).split(3)[-1][0:0:3] * L.rand(0, 2, 3)),
 }
 
 

@@ -194,3 +194,23 @@ def test_a_state_of_pytorchs_is_gone_on_from(optimizer: str) -> None:
         opt.step()
     np.testing.assert_allclose(p.tolist(), weight, rtol=1e-12)
     np.testing.assert_allclose(q.tolist(), bias, rtol=1e-12)
+
+
+@pytest.mark.parametrize("optimizer", ["NAdam", "ASGD", "Adam"])
+def test_numbers_of_a_state_are_as_exact_as_the_default_type(optimizer: str) -> None:
+    options = {"lr": 0.1, "lambd": 0.3, "t0": 2.0} if optimizer == "ASGD" else {"lr": 0.1}
+    found = []
+    for library in (torch, lt):
+        library.set_default_dtype(library.float64)
+        try:
+            values, parameters, _, opt = losses(library, optimizer, options)
+            kinds = {name: str(value.dtype).split(".")[-1]
+                     for name, value in opt.state_dict()["state"][0].items()}
+        finally:
+            library.set_default_dtype(library.float32)
+        found.append((values, parameters, kinds))
+    (expected, theirs, kinds), (values, mine, own) = found
+    assert own == kinds
+    np.testing.assert_allclose(values, expected, rtol=1e-12)
+    for a, b in zip(mine, theirs, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)

@@ -119,8 +119,8 @@ def written_through(moves: Moves, base: Node, value: Node) -> Node:
     """The value of `base` after `value` is written through a view of it.
 
     The moves are undone on `value`, and on a mask of where it lands; where a move cannot be undone,
-    but the view shows no element twice, values are put at their places one by one. Raises
-    ShapeError for a view that shows an element more than once.
+    but the view shows no element twice, values are put at their places one by one. A view of no
+    elements writes none. Raises ShapeError for a view that shows an element more than once.
     """
     steps, shape = [], base.shape
     for op, arg in moves:
@@ -137,6 +137,8 @@ def written_through(moves: Moves, base: Node, value: Node) -> Node:
 
 
 def _placed(moves: Moves, base: Node, value: Node) -> Node:
+    if 0 in value.shape:
+        return base
     tracker = ShapeTracker.of(base.shape)
     for op, arg in moves:
         tracker = tracker.moved(op, arg)
