@@ -45,9 +45,6 @@ from lazyten.support.errors import ArgumentError, JitError
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_tracing = forking.lock()
-"""One trace at a time: while one is under way, storages hold stand-ins."""
-
 CACHE_LIMIT = 256
 """Signatures that a function keeps captured calls of; the oldest goes."""
 STATES = 8
@@ -173,7 +170,7 @@ class Jitted(Generic[P, R]):
         named = dict(zip(self.dims.dims, sizes, strict=True))
         try:
             other = Call(*self.dims.resized(call.args, call.kwargs, named, like))
-            with _tracing:
+            with tracing.turn:
                 environment = Environment(self.function, other.leaves)
                 self._refuse_hidden(environment, other)
                 made = record(other.tensors, functools.partial(other.apply, self.function),
@@ -301,7 +298,7 @@ class Jitted(Generic[P, R]):
         device = call.tensors[0].device if call.tensors else default_device()
         tape = Tape(device=str(device))
         try:
-            with _tracing:
+            with tracing.turn:
                 environment = Environment(self.function, call.leaves)
                 names = {x: environment.numbers()[x] for x in varying if isinstance(x, Place)}
 
@@ -376,7 +373,7 @@ class Jitted(Generic[P, R]):
         return self._recorded(call, self.fullgraph)
 
     def _recorded(self, call: Call, whole: bool) -> Replay | InPython:
-        with _tracing:
+        with tracing.turn:
             environment = Environment(self.function, call.leaves)
             self._refuse_hidden(environment, call)
             made = record(call.tensors, functools.partial(call.apply, self.function),

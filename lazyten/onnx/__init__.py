@@ -12,6 +12,7 @@ function of tensors (`export`). Files, in reading order:
 - reader.py: from a message to a graph, all of it checked.
 - expansions.py: functions in place of operators.
 - rewrites.py: rewrites of a graph.
+- listening.py: what listens while nodes are recorded.
 - evaluation.py: one node run.
 - segment.py: nodes that are compiled together.
 - program.py: a graph as steps: compiled segments, and what stands alone.

@@ -14,6 +14,7 @@ import numpy as np
 
 import lazyten as lt
 from lazyten.onnx.graph import Graph, Node
+from lazyten.onnx.listening import as_graphs
 from lazyten.onnx.table import Operator
 from lazyten.onnx.values import (
     FOLD_LIMIT,
@@ -101,10 +102,11 @@ def results(node: Node, result: Any) -> list[Value]:
 
 
 def record(node: Node, values: Sequence[Value], device: str | None) -> list[Value]:
-    """A node on tensors and constants: tensors that are not computed yet, or constants."""
+    """A node on tensors and constants: tensors, which nobody computes for its own sake, or
+    constants."""
     row = node.meaning
     assert isinstance(row, Operator)
-    with named(node):
+    with named(node), as_graphs():
         found = results(node, row.function(*arguments(node, values, device), **options(node)))
     if any(isinstance(x, np.ndarray) for x in found) and not row.shapes:
         raise InternalError(f"{node.title} gives arrays for tensors")

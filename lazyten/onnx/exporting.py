@@ -19,6 +19,7 @@ import lazyten as lt
 from lazyten.ir.node import Node, rewrite, toposort
 from lazyten.ir.ops import Op
 from lazyten.ir.scan import unrolled
+from lazyten.onnx.listening import Listener
 from lazyten.onnx.writer import TYPES, Writer
 from lazyten.storage import tracing
 from lazyten.storage.placeholder import Placeholder
@@ -28,8 +29,8 @@ from lazyten.support.trees import flatten
 OPSET = 18
 
 
-class _Listener(tracing.Observer):
-    """Listens while the function runs: what a file cannot do is an error; nothing else matters."""
+class _Listener(Listener):
+    """What a file cannot do is an error; nothing else matters."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -64,36 +65,6 @@ class _Listener(tracing.Observer):
         """A storage was made."""
         self.fresh.add(storage)
 
-    def touched(self, storage: Any) -> None:
-        """A storage is read."""
-
-    def gradient_used(self, tensor: Any, how: tracing.GradientUse) -> None:
-        """A gradient is read."""
-
-    def acts_afterwards(self, owner: object) -> bool:
-        """Nothing is done behind the call."""
-        return False
-
-    def observe(self, look: Callable[[], object]) -> None:
-        """A file is made once, of what holds now."""
-
-    def undo(self, run: Callable[[], None]) -> None:
-        """How to take something back."""
-
-    def assigning(self, holder: dict[str, Any], value: object) -> bool:
-        """Whether a module's table may be given a value."""
-        return True
-
-    def array_shared(self, storage: Any, array: Any) -> None:
-        """A storage is to share an array's memory."""
-
-    def is_new(self, thing: object) -> bool:
-        """Everything may be changed."""
-        return True
-
-    def made(self, thing: object) -> None:
-        """A module or a view was made."""
-
 
 @contextmanager
 def _stand_ins(tensors: Sequence[lt.Tensor]) -> Iterator[list[Node]]:
@@ -102,7 +73,7 @@ def _stand_ins(tensors: Sequence[lt.Tensor]) -> Iterator[list[Node]]:
              for i, x in enumerate(tensors)]
     for tensor, node in zip(tensors, nodes, strict=True):
         tensor._storage._node = node
-    with lt.no_grad(), tracing.listening(_Listener()):
+    with tracing.turn, lt.no_grad(), tracing.listening(_Listener()):
         yield nodes
 
 

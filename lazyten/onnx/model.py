@@ -14,7 +14,6 @@ import lazyten as lt
 from lazyten.onnx.graph import Graph, Input
 from lazyten.onnx.program import Program
 from lazyten.onnx.reader import Reader, parse
-from lazyten.onnx.rewrites import rewritten
 from lazyten.onnx.tensors import NAMES
 from lazyten.onnx.values import (
     Constant,
@@ -143,4 +142,4 @@ def load(source: str | os.PathLike[str] | bytes | ModelProto, device: str | None
         opsets[domain] = max(entry.version, opsets.get(domain, 0))
     reader = Reader(model.functions, folder)
     graph = reader.graph(model.graph, opsets, frozenset(), {})
-    return Model(rewritten(graph), device)
+    return Model(graph, device)

@@ -16,6 +16,7 @@ import lazyten as lt
 from lazyten.onnx.evaluation import NeedsHost, fold, record, run_alone
 from lazyten.onnx.expansions import renamed, typed_body
 from lazyten.onnx.graph import Expansion, Graph, Node
+from lazyten.onnx.rewrites import rewritten
 from lazyten.onnx.segment import Environment, Segment
 from lazyten.onnx.table import Operator
 from lazyten.onnx.values import Constant, Value, is_foreign, key_of
@@ -44,7 +45,8 @@ class Program:
 
     def __init__(self, graph: Graph, device: str | None) -> None:
         self.graph, self.device = graph, device
-        self.constants, self.nodes = _folded(graph)
+        ready = rewritten(graph)
+        self.constants, self.nodes = dict(ready.constants), ready.nodes
         self.numbers = count()
         self.defaults = frozenset(x.name for x in graph.inputs)
         self._plans: OrderedDict[Any, list[Segment | Alone]] = OrderedDict()
@@ -195,20 +197,3 @@ class _Planner:
         for constants in (self.program.constants, self.environment):
             constants.update({own[name]: x for name, x in graph.constants.items()})
         return renamed(graph, (), node.outputs, prefix, {**captured, **own})
-
-
-def _folded(graph: Graph) -> tuple[dict[str, Constant], tuple[Node, ...]]:
-    """A graph's constants with all that follows from them, and the nodes that are left."""
-    overridable = {x.name for x in graph.inputs}
-    constants = dict(graph.constants)
-    left = []
-    for node in graph.nodes:
-        known = all(name in constants and name not in overridable for name in node.inputs if name)
-        row = node.meaning
-        if known and isinstance(row, Operator) and not node.captured and (
-                found := fold(node, [constants.get(name) for name in node.inputs])) is not None:
-            constants.update(zip(node.outputs, found, strict=True))
-        else:
-            left.append(node)
-    return constants, tuple(left)
-

@@ -7,12 +7,35 @@ from dataclasses import replace
 
 import numpy as np
 
+from lazyten.onnx.evaluation import fold
 from lazyten.onnx.graph import Graph, Node
+from lazyten.onnx.table import Operator
 from lazyten.onnx.values import Array, Constant
 
 
 def rewritten(graph: Graph) -> Graph:
-    """A graph whose batch normalizations behind convolutions are part of the weights of these."""
+    """A graph without what follows from constants alone, and without batch normalizations that can
+    be part of a convolution's weights."""
+    return _pruned(_joined(_folded(graph)))
+
+
+def _folded(graph: Graph) -> Graph:
+    """What follows from constants alone is a constant."""
+    overridable = {x.name for x in graph.inputs}
+    constants = dict(graph.constants)
+    left = []
+    for node in graph.nodes:
+        known = all(name in constants and name not in overridable for name in node.inputs if name)
+        if known and isinstance(node.meaning, Operator) and not node.captured and (
+                found := fold(node, [constants.get(name) for name in node.inputs])) is not None:
+            constants.update(zip(node.outputs, found, strict=True))
+        else:
+            left.append(node)
+    return replace(graph, nodes=tuple(left), constants=constants)
+
+
+def _joined(graph: Graph) -> Graph:
+    """Batch normalizations behind convolutions are part of the weights of these."""
     uses = Counter(name for node in graph.nodes for name in node.reads)
     uses.update(graph.outputs)
     fixed = {name: c for name, c in graph.constants.items()
@@ -25,11 +48,18 @@ def rewritten(graph: Graph) -> Graph:
         if conv is None or uses[node.inputs[0]] > 1 or not _is_fixed(node, conv, fixed):
             continue
         names = tuple(f"{part} of {node.name} ({node.outputs[0]})" for part in ("weight", "bias"))
-        constants.update(zip(names, map(Constant, _joined(node, conv, fixed)), strict=True))
+        constants.update(zip(names, map(Constant, _weights(node, conv, fixed)), strict=True))
         changed[conv] = None
         changed[node] = replace(conv, inputs=(conv.inputs[0], *names), outputs=node.outputs[:1])
     nodes = tuple(new for node in graph.nodes if (new := changed.get(node, node)) is not None)
     return replace(graph, nodes=nodes, constants=constants)
+
+
+def _pruned(graph: Graph) -> Graph:
+    """Constants that nothing reads any more are gone."""
+    read = {*graph.outputs, *(name for node in graph.nodes for name in node.reads),
+            *(x.name for x in graph.inputs)}
+    return replace(graph, constants={n: c for n, c in graph.constants.items() if n in read})
 
 
 def _is(node: Node, kind: str) -> bool:
@@ -48,7 +78,7 @@ def _is_fixed(norm: Node, conv: Node, fixed: Mapping[str, Constant]) -> bool:
         and all(x.shape == channels for x in arrays[1:])
 
 
-def _joined(norm: Node, conv: Node, fixed: Mapping[str, Constant]) -> tuple[Array, Array]:
+def _weights(norm: Node, conv: Node, fixed: Mapping[str, Constant]) -> tuple[Array, Array]:
     """Weights and biases of the convolution and the normalization in one."""
     weight = fixed[conv.inputs[1]].array
     scale, shift, mean, var = (fixed[name].array.astype(np.float64) for name in norm.inputs[1:5])

@@ -15,6 +15,7 @@ import numpy as np
 
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node
+from lazyten.support import forking
 from lazyten.support.errors import JitError
 from lazyten.support.location import user_location
 
@@ -114,6 +115,9 @@ class TellsTraces:
     """Base of objects whose methods tell traces what they do to Python's state, and what a call
     reads of it: jit compares none of their attributes between calls."""
 
+
+turn = forking.lock()
+"""Held by a trace: one at a time, as while one is under way storages hold stand-ins."""
 
 active: Observer | None = None
 """The trace under way, of whichever thread; use `current()` except to compare with None."""

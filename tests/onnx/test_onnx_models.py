@@ -154,6 +154,29 @@ def test_batch_normalization_becomes_part_of_the_convolution() -> None:
     np.testing.assert_allclose(model([x])[0], plain([x])[0], rtol=1e-4, atol=1e-5)
 
 
+def test_weights_that_nodes_give_are_known_when_the_normalization_is_joined() -> None:
+    weights = {"w": rand(4, 3, 1, 1), "g": rand(4), "h": rand(4), "m": rand(4),
+               "v": np.abs(rand(4)) + 0.5}
+    nodes = [node("Constant", "", name, value=array(name, x)) for name, x in weights.items()]
+    nodes += [node("Conv", "x w", "c"), node("BatchNormalization", "c g h m v", "y")]
+    model = loaded(nodes, [value("x", [2, 3, 8, 8])])
+    assert [n.kind for n in model._program.nodes] == ["Conv"]
+    assert not {*weights} & {*model._program.constants}  # memory of what nothing reads
+    x = rand(2, 3, 8, 8)
+    np.testing.assert_allclose(model([x])[0], loaded(nodes, [value("x", [2, 3, 8, 8])], (), "y c")
+                               ([x])[0], rtol=1e-4, atol=1e-5)
+
+
+def test_what_is_recorded_to_learn_its_shape_is_not_computed() -> None:
+    count = 650  # so many, eagerly, and values that nobody asks for are computed
+    model = loaded([node("Identity" if i == count else ("Neg", "Abs")[i % 2], f"{i}", f"{i + 1}")
+                    for i in range(count + 1)], [value("0", [4])], outputs=f"{count + 1}")
+    x = np.array([1, -2, 3, -4], np.float32)
+    assert lt.testing.count_kernels(lambda: model([x])) == \
+        lt.testing.count_kernels(lambda: model([x]))
+    assert model([x])[0].tolist() == (abs(x) if count % 2 == 0 else -abs(x)).tolist()
+
+
 def test_weights_are_made_once_and_shared() -> None:
     model = loaded([node("MatMul", "x w", "h"), node("MatMul", "h w", "y")],
                    [value("x", ["n", 64])], [array("w", rand(64, 64))])
