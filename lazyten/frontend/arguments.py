@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
-from lazyten.frontend.core.complex_forms import in_complex
+from lazyten.frontend.core.complex_forms import OUT, form, in_complex
 from lazyten.frontend.core.keywords import aliases_of, parameters, renamed
 from lazyten.frontend.recorded.lookup import gives_tensors, recorded
 from lazyten.frontend.tensor import Tensor
@@ -138,6 +138,7 @@ def _beside(number: Any, other: Any) -> Any:
     return Tensor._copy_of(number, other.dtype if same else kind, other.device)
 
 
+@form(OUT)
 def written(result: Any, out: Any, operation: str) -> Any:
     """`out`, with what an operation gives written to it: in its own memory if it has the result's
     shape, and else as its new value. GradientError if gradients are wanted, as they do not flow

@@ -17,6 +17,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 FORMS: dict[str, Callable[..., Any]] = {}
 """What operations do with complex numbers."""
+OUT = "out="
+"""The entry that writes a result to `out`."""
 
 
 class Complex:
@@ -58,12 +60,16 @@ def in_complex(operation: Callable[..., Any], args: tuple[Any, ...],
                kwargs: dict[str, Any]) -> Any:
     """What an operation gives by its form. DTypeError, with its name, if it has none."""
     name = name_of(operation)
-    function = FORMS.get(name)
+    others = dict(kwargs)
+    if "input" in others:
+        args = (others.pop("input"), *args)
+    out = others.pop("out", None)
+    only_out = is_complex(out) and not is_complex([*args, *others.values()])
+    function = operation if only_out else FORMS.get(name)
     if function is None:
         raise not_complex(name)
-    if "input" in kwargs:
-        args = (kwargs["input"], *args)
-    return function(*args, **{key: x for key, x in kwargs.items() if key != "input"})
+    result = function(*args, **others)
+    return result if out is None else FORMS[OUT](result, out, name)
 
 
 def or_in_complex(function: F) -> F:

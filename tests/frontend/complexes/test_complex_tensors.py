@@ -269,6 +269,33 @@ def test_a_part_that_begins_elsewhere_in_each_step_is_read_there() -> None:
         np.testing.assert_allclose(given, x.numpy() * table.numpy()[start:start + 4], rtol=1e-5)
 
 
+@pytest.mark.parametrize("operation, numpy_one", [
+    (lt.add, np.add), (lt.mul, np.multiply), (lt.div, np.divide), (lt.pow, np.power)])
+def test_results_are_written_to_out(operation: Any, numpy_one: Any) -> None:
+    a, b = numbers(2, 3), numbers(3, seed=1)
+    out = lt.zeros(2, 3, dtype=lt.complex64)
+    view = out[:, 1:]
+    assert operation(lt.tensor(a), lt.tensor(b), out=out) is out
+    np.testing.assert_allclose(out.numpy(), numpy_one(a, b), rtol=1e-4)
+    np.testing.assert_array_equal(view.numpy(), out.numpy()[:, 1:])
+
+
+def test_out_of_other_types_and_of_lists() -> None:
+    a, b = numbers(4), numbers(4, seed=1)
+    x, y = lt.tensor(a), lt.tensor(b)
+    out, length = lt.zeros(8, dtype=lt.complex64), lt.zeros(4)
+    assert lt.cat([x, y], out=out) is out and lt.abs(x, out=length) is length
+    np.testing.assert_array_equal(out.numpy(), np.concatenate([a, b]))
+    np.testing.assert_allclose(length.numpy(), np.abs(a), rtol=1e-6)
+    assert lt.exp(length, out=out[:4]) is not None  # real numbers in a complex tensor
+    np.testing.assert_allclose(out.numpy()[:4], np.exp(np.abs(a)), rtol=1e-6)
+    assert lt.sum(x, 0, out=lt.zeros(3, dtype=lt.complex64)).shape == ()
+    with pytest.raises(lt.DTypeError, match="mul: out is float32, which cannot hold a result"):
+        lt.mul(x, y, out=length)
+    with pytest.raises(lt.GradientError, match="with out="):
+        lt.mul(x, y.requires_grad_(), out=out)
+
+
 def test_backward_needs_a_real_number_or_weights() -> None:
     x = lt.tensor([1 + 2j], requires_grad=True)
     with pytest.raises(lt.GradientError, match="complex"):
