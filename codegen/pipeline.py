@@ -193,7 +193,8 @@ def _work_items(part: Part) -> int:
 
 def _linearize(job: Job, part: Part) -> Function:
     grain, group = part.decisions.parallel.grain, part.group
-    return linearize(part.name, part.sink, grain, group.size, group.strides)
+    return linearize(part.name, part.sink, grain, group.size, group.strides,
+                     job.target.masked_loads)
 
 
 def _check_accesses(job: Job, part: Part) -> Function:

@@ -22,6 +22,10 @@ class Value(NamedTuple):
     lanes: int
 
 
+MASKED = (4, 8)
+"""Bytes of elements of which an instruction reads those that a mask says (Target.masked_loads)."""
+
+
 class Address(NamedTuple):
     """Elements of argument `slot`: element `base + offset + offsets[lane]` for each lane.
 
@@ -45,6 +49,13 @@ class Address(NamedTuple):
     def span(self) -> int:
         """From the first to the last element touched."""
         return max(self.offsets) + 1
+
+    def is_near(self, dtype: DType) -> bool:
+        """Whether lanes that are masked off need not keep the others from being read with their
+        neighbours: two masked loads of as many elements (Target.masked_loads) have them all."""
+        lanes = len(self.offsets)
+        return (self.vector is None and dtype.itemsize in MASKED and lanes < self.span <= 2 * lanes
+                and len(set(self.offsets)) == lanes)
 
 
 @dataclass(frozen=True, slots=True)

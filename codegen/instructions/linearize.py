@@ -49,12 +49,13 @@ NO_STRIDES: Mapping[Node, int] = {}
 
 
 def linearize(name: str, sink: Node, grain: int = 0, group: int = 0,
-              strides: Mapping[Node, int] = NO_STRIDES) -> Function:
+              strides: Mapping[Node, int] = NO_STRIDES, masked_loads: bool = False) -> Function:
     """The instructions of a kernel whose ranges carry their decisions; grain, group: see Function.
 
-    strides: of each 'local' range; it is the work item's number // stride % extent.
+    strides: of each 'local' range; it is the work item's number // stride % extent. masked_loads:
+    see Target.
     """
-    work = _Linearizer(sink, group, strides)
+    work = _Linearizer(sink, group, strides, masked_loads)
     for store in sink.src:
         work.store(store)
     work.close_loops(0)
@@ -76,9 +77,10 @@ class _Level:
 
 
 class _Linearizer:
-    def __init__(self, sink: Node, group: int, strides: Mapping[Node, int]) -> None:
+    def __init__(self, sink: Node, group: int, strides: Mapping[Node, int],
+                 masked_loads: bool) -> None:
         self.build = Builder()
-        self.group, self.strides = group, strides
+        self.group, self.strides, self.masked_loads = group, strides, masked_loads
         self.arrays: dict[Node, int] = {}
         self.outer: dict[Block, tuple[Node, Block]] = {}
         self.free = free_ranges(sink)
@@ -315,7 +317,8 @@ class _Linearizer:
         first = min(offsets)
         base, offset = self._sum(rest, offset + first, env)
         address = Address(param.arg.slot, base, offset, tuple(i - first for i in offsets))
-        if not masked or lanes == 1 or address.is_contiguous:
+        if not masked or lanes == 1 or address.is_contiguous or (
+                self.masked_loads and address.is_near(param.dtype)):
             return address
         start = self.build.constant(offset, dt.INDEX)
         start = start if base is None else self.build.compute(Op.ADD, dt.INDEX, base, start)

@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from lazyten.codegen.instructions.instructions import MASKED
 from lazyten.codegen.instructions.vector_access import MOST_SHUFFLED
 from lazyten.codegen.loops.packing import is_packable, packed_size
 from lazyten.codegen.loops.ranges import AFFINE
@@ -19,9 +20,13 @@ from lazyten.symbolic.affine import affine
 STORE_UNITS = 2.0
 GATHER_UNITS = 1.5
 """A lane of a load that is not contiguous: a scalar load and an insert."""
+MASKED_GATHER_UNITS = 4.0
+"""The same under a mask: of an instruction for all lanes, whose positions are computed."""
 SHUFFLE_UNITS = 3.0
 """A load whose lanes lie near each other: for each whole vector that they are spread over, reading
 it and a shuffle."""
+NEAR_UNITS = 12.0
+"""The same under a mask, of two vectors: their masks are made of it."""
 DIVISION_UNITS = 4.0
 """An index divided by a constant."""
 PACK_UNITS = 4.0
@@ -56,7 +61,8 @@ class Access:
 
     strides: elements a step of each range, None where the index is not affine in it. divisors: by
     what such a range is divided, 0 where that is not known either. load: the LOAD if it can be
-    packed, for `packing` units in all.
+    packed, for `packing` units in all. near: whether masked lanes that lie near each other are read
+    with their neighbours.
     """
 
     strides: dict[Node, int | None]
@@ -66,9 +72,10 @@ class Access:
     itemsize: int
     load: Node | None = None
     packing: float = math.inf
+    near: bool = False
 
     @staticmethod
-    def of(node: Node, free: dict[Node, frozenset[Node]]) -> Access:
+    def of(node: Node, free: dict[Node, frozenset[Node]], target: Target) -> Access:
         """The access that a LOAD or STORE makes; `free`: the ranges that nodes depend on."""
         masked = len(node.src) == 3 and node.op is Op.LOAD
         units = 1.0 if node.op is Op.LOAD else STORE_UNITS
@@ -76,9 +83,11 @@ class Access:
         divided = {r: _divisors(r, strides, free) for r in free[node]}
         known = {r: None if divided[r] else strides.get(r, 0) for r in divided}
         size = node.src[0].dtype.itemsize
+        near = target.masked_loads and size in MASKED
         if node.op is not Op.LOAD or not is_packable(node):
-            return Access(known, divided, units, masked, size)
-        return Access(known, divided, units, masked, size, node, packed_size(node) * PACK_UNITS)
+            return Access(known, divided, units, masked, size, near=near)
+        packing = packed_size(node) * PACK_UNITS
+        return Access(known, divided, units, masked, size, node, packing, near)
 
     def direct_units(self, inner: Node | None, target: Target, r: Node | None,
                      lanes: int) -> float:
@@ -183,7 +192,9 @@ class Access:
             return self.units + mask
         if not self.masked and self.units == 1.0 and self._is_shuffle(r, lanes, stride):
             return min(SHUFFLE_UNITS * max(abs(stride or 1), 1), GATHER_UNITS * lanes)
-        return (self.units * GATHER_UNITS + mask) * lanes
+        if self.near and self.masked and stride is not None and abs(stride) == 2:
+            return NEAR_UNITS
+        return self.units * (MASKED_GATHER_UNITS if self.masked else GATHER_UNITS) * lanes
 
     def transposed_units(self, r: Node, lanes: int, copies: Iterable[tuple[Node, int]]) -> float:
         """Units of `lanes` far steps of `r` where a register tile holds the neighbours of each:

@@ -108,7 +108,7 @@ class Model:
     def _count(self, node: Node, fused: set[Node]) -> None:
         free = self.free[node]
         if node.op in (Op.LOAD, Op.STORE):
-            self._term(free).accesses.append(Access.of(node, self.free))
+            self._term(free).accesses.append(Access.of(node, self.free, self.target))
         elif node.op is Op.ACCUMULATE:
             self._term(self.free[node.src[0]]).arithmetic += 3.0 if node.arg is Op.MAX else 1.0
         elif node.op in ELEMENTWISE and node not in fused:

@@ -283,6 +283,8 @@ class _Renderer:
             return self._vector_load(dtype, lanes, address, mask)
         if mask is None and address.vector is None and address.span <= MOST_SPAN * lanes:
             return self._spread_load(dtype, lanes, address)
+        if mask is not None and address.vector is None:
+            return self._near_load(dtype, lanes, address, mask)
         kind = type_name(dtype, lanes)
         name = self._gather(dtype, lanes, address, mask) \
             if address.vector is not None and dtype.itemsize in GATHERED else \
@@ -318,8 +320,28 @@ class _Renderer:
             return self._shuffle(dtype, address.span, whole, address.offsets)
         first, last = (self._vector_load(dtype, lanes, address._replace(offset=start), None)
                        for start in (address.offset, address.offset + rest))
+        return self._of_two(dtype, lanes, address, first, last)
+
+    def _of_two(self, dtype: DType, lanes: int, address: Address, first: str, last: str) -> str:
+        """The lanes of an address, of the first vector of what they span and the last."""
+        rest = address.span - lanes
         order = [i if i < lanes else i - rest + lanes for i in address.offsets]
         return self._shuffle(dtype, lanes, first, order, last)
+
+    def _near_load(self, dtype: DType, lanes: int, address: Address, mask: str) -> str:
+        """The same under a mask: no element is touched but those of lanes that it has."""
+        rest = address.span - lanes
+        bits = f"<{lanes} x i1>"
+        at = {offset: lane for lane, offset in enumerate(address.offsets)}
+        loaded = []
+        for start, wanted in ((0, range(lanes)), (rest, range(lanes, address.span))):
+            places = ", ".join(f"i32 {at[o] if o in wanted and o in at else lanes}"
+                               for o in range(start, start + lanes))
+            own = self.line(f"shufflevector {bits} {mask}, {bits} zeroinitializer, "
+                            f"<{lanes} x i32> <{places}>")
+            part = address._replace(offset=address.offset + start)
+            loaded.append(self._vector_load(dtype, lanes, part, own))
+        return self._of_two(dtype, lanes, address, *loaded)
 
     def _scalar_load(self, dtype: DType, address: Address, mask: str | None) -> str:
         base = None if address.base is None else self.names[address.base]

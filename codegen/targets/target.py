@@ -29,7 +29,8 @@ class Target:
     that it has, see tensor_cores.py. halves: what it does with 16-bit floats; the others are
     computed in integers and float32. async_copies: whether local memory is filled while work items
     compute. adds_pairs: whether an instruction multiplies integers of 16 bits and adds neighbouring
-    products. dtypes: element types that kernels may use.
+    products. masked_loads: whether an instruction reads those of neighbouring elements, of 4 or 8
+    bytes, that a mask says, and no others. dtypes: element types that kernels may use.
     """
 
     name: str = "generic"
@@ -49,6 +50,7 @@ class Target:
     halves: NativeHalves = SOFTWARE
     async_copies: bool = False
     adds_pairs: bool = False
+    masked_loads: bool = False
     dtypes: frozenset[DType] = field(default=frozenset(dt.ALL), repr=False)  # in no fixed order
 
     @property
@@ -62,5 +64,5 @@ class Target:
         return f"{self.name}-{self.vector_bytes}x{self.vector_registers}"
 
 
-AVX2 = Target("avx2", 32, 16, threads=True, adds_pairs=True)
+AVX2 = Target("avx2", 32, 16, threads=True, adds_pairs=True, masked_loads=True)
 """x86-64 with AVX2, and threads: what golden tests render for."""

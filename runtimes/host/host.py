@@ -22,7 +22,8 @@ from lazyten.support.errors import DeviceError
 from lazyten.support.forking import held_by_forks
 
 BY_FEATURE = {"avx512f": PROCESSORS["x86-64-v4"].target, "avx2": PROCESSORS["x86-64-v3"].target,
-              "avx": Target("avx", 32, 16, adds_pairs=True), "sse2": PROCESSORS["x86-64-v2"].target,
+              "avx": Target("avx", 32, 16, adds_pairs=True, masked_loads=True),
+              "sse2": PROCESSORS["x86-64-v2"].target,
               "neon": PROCESSORS["neon"].target}
 """Vector units by the feature that has them, best first."""
 
