@@ -72,3 +72,26 @@ def test_every_nth_element_is_read_inside(dtype: DType, at_end: bool, count: int
         part = move(Op.FLIP, part, (1,))
     node = elementwise(Op.NOT if dtype is dt.bool_ else Op.NEG, part)
     check(node, [ops.encode(values.astype(dtype.compute), dtype)], [dtype], at_end)
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize("at_end", [True, False])
+@pytest.mark.parametrize("dtype", [dt.float32, dt.float64, dt.int32, dt.bfloat16],
+                         ids=lambda d: d.name)
+@given(size=st.integers(1, 70), step=st.integers(2, 3), rows=st.integers(1, 3), data=st.data())
+@examples(15)
+def test_every_nth_element_of_what_is_padded_is_read_inside(
+        dtype: DType, at_end: bool, size: int, step: int, rows: int, data: st.DataObject) -> None:
+    """Lanes that the padding masks off, and what lies between lanes, are not touched."""
+    before = data.draw(st.integers(1, 2 * step))
+    after = data.draw(st.integers(0, step)) // step * step + -(size + before) % step
+    values = np.arange(1, 1 + rows * size).reshape(rows, size) % 97
+    padded = move(Op.PAD, leaf(1, (rows, size), dtype), ((0, 0), (before, after)))
+    count = (size + before + after) // step
+    first = data.draw(st.integers(0, step - 1))
+    part = move(Op.SHRINK, reshape(padded, (rows, count, step)),
+                ((0, rows), (0, count), (first, first + 1)))
+    if data.draw(st.booleans()):
+        part = move(Op.FLIP, part, (1,))
+    check(elementwise(Op.NEG, part), [ops.encode(values.astype(dtype.compute), dtype)], [dtype],
+          at_end)
