@@ -43,7 +43,7 @@ PYTEST = $(PYTHON_OF_TESTS) -m pytest -q --progress --durations=20 --durations-m
 help:
 	@echo "make lenet        train LeNet-5 on handwritten digits"
 	@echo "make example      train another example: NAME=gpt, vae, resnet, course, deploy, text_classifier"
-	@echo "make test         run the test suite: five to seven minutes on two cores"
+	@echo "make test         run the test suite: five to eight minutes on two cores"
 	@echo "make test-all     the same, and then all that takes longer (make test-rest)"
 	@echo "make test-slow    only tests that take long for what they check, which make test leaves out"
 	@echo "make test-torch   install PyTorch and run the tests that compare with it"
