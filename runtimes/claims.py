@@ -55,14 +55,15 @@ class Claims:
             with suppress(OSError):  # it was none, where a file system has no locks
                 lockf(self._file, LOCK_UN, 1, _place(key))
 
-    def wait(self, key: str) -> None:
-        """Return when no other process has claimed a key, or after PATIENCE_SECONDS."""
+    def wait(self, key: str) -> bool:
+        """Return when no other process has claimed a key; False after PATIENCE_SECONDS."""
         end = time.monotonic() + PATIENCE_SECONDS
         while not self.take(key):
             if time.monotonic() > end:
-                return
+                return False
             time.sleep(PAUSE_SECONDS)
         self.give_back(key)
+        return True
 
 
 def _place(key: str) -> int:

@@ -80,7 +80,8 @@ class CodeCache(Kept):
         found |= made(_without(kernels, found), self._claims())
         left = _without(kernels, found)
         for key in left:
-            self._claims().wait(self._entry(key))
+            if not self._claims().wait(self._entry(key)):
+                break  # the process that has it has stopped, and may have others
         found |= self._found(left)
         found |= made(_without(left, found), Claims(None))
         return [found[key][0] for key in kernels], [found[key][1] for key in kernels]
