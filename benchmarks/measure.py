@@ -103,3 +103,30 @@ def measure(name: str, timers: Mapping[str, Timer], rounds: int, turn_s: float,
             turns[framework] = enough(rounds, turn_s, seconds * parts)
     timed = interleave(samplers, turns, pause_s)
     return {framework: timed.get(framework, problem) for framework, problem in problems.items()}
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """A runner of one function of this process."""
+
+    call: Callable[[], object]
+
+    def prepare(self, name: str) -> str:
+        """Call it once, as what it compiles is not timed."""
+        self.call()
+        return ""
+
+    def time(self, loops: int) -> float:
+        """Seconds for one call, the mean of `loops`."""
+        began = time.perf_counter()
+        for _ in range(loops):
+            self.call()
+        return (time.perf_counter() - began) / loops
+
+
+def least(calls: Sequence[Callable[[], object]], rounds: int, turn_s: float,
+          pause_s: float = 0.0) -> list[float]:
+    """The least seconds of each call, in turns of about `turn_s` seconds."""
+    timed = measure("", {str(i): Repeated(call) for i, call in enumerate(calls)}, rounds, turn_s,
+                    pause_s)
+    return [found.minimum for found in timed.values() if isinstance(found, Timing)]

@@ -25,9 +25,10 @@ import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
 import lazyten as lt
+from benchmarks.measure import PAUSE_S, least
 from lazyten.onnx import load
 
-ROUNDS, TURN_S, PAUSE_S, THREADS = 12, 0.1, 0.1, 2
+ROUNDS, TURN_S, THREADS = 12, 0.1, 2
 Array = np.ndarray[Any, Any]
 
 
@@ -174,19 +175,6 @@ def firsts(name: str) -> list[float]:
     return [warm[0], cold[1], warm[1]]
 
 
-def least(calls: Sequence[Callable[[], object]]) -> list[float]:
-    """The least milliseconds of each call, in turns."""
-    taken = [float("inf")] * len(calls)
-    for _ in range(ROUNDS):
-        for number, call in enumerate(calls):
-            time.sleep(PAUSE_S)  # idle threads of the other's spin after its last call
-            end = time.perf_counter() + TURN_S
-            while (began := time.perf_counter()) < end:
-                call()
-                taken[number] = min(taken[number], time.perf_counter() - began)
-    return [1e3 * s for s in taken]
-
-
 def later(make: Callable[[], bytes], x: Array) -> list[float]:
     """Milliseconds of a later call, by lazyten and, if it is there, onnxruntime."""
     makers = [by_lazyten, by_onnxruntime][:1 + (find_spec("onnxruntime") is not None)]
@@ -194,7 +182,7 @@ def later(make: Callable[[], bytes], x: Array) -> list[float]:
     wanted = calls[-1]()
     for found, expected in zip(calls[0](), wanted, strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
-    return least(calls)
+    return [1e3 * s for s in least(calls, ROUNDS, TURN_S, PAUSE_S)]
 
 
 def main() -> None:

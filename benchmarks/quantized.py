@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 
 import lazyten as lt
+from benchmarks.measure import least
 from lazyten import nn
 from lazyten.quantization import convert, nbytes_of, prepare
 
@@ -30,30 +30,13 @@ KINDS: dict[str, dict[str, Any]] = {
     "int4 weights, zero points": {"weights": "int4", "symmetric": False}}
 
 
-def seconds(calls: Sequence[Callable[[], object]]) -> list[float]:
-    """The least time of each call, in turns."""
-    counts = []
-    for call in calls:
-        call()
-        began = time.perf_counter()
-        call()
-        counts.append(max(1, int(TURN_S / (time.perf_counter() - began))))
-    taken: list[list[float]] = [[] for _ in calls]
-    for _ in range(ROUNDS):
-        for call, count, samples in zip(calls, counts, taken, strict=True):
-            began = time.perf_counter()
-            for _ in range(count):
-                call()
-            samples.append((time.perf_counter() - began) / count)
-    return [min(samples) for samples in taken]
-
-
 def timed(models: Sequence[nn.Module], inputs: Sequence[lt.Tensor]) -> list[list[float]]:
     """Milliseconds of each model, a list an input."""
     def call(model: nn.Module, x: lt.Tensor) -> Callable[[], object]:
         jitted = lt.no_grad()(lt.jit(model))
         return lambda: jitted(x).realize()
-    return [[1e3 * s for s in seconds([call(model, x) for model in models])] for x in inputs]
+    return [[1e3 * s for s in least([call(model, x) for model in models], ROUNDS, TURN_S)]
+            for x in inputs]
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

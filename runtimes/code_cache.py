@@ -75,19 +75,21 @@ class CodeCache(Kept):
         Texts are compiled, up to `most` at a time, while the next are generated, in another thread.
         What another process is making at the moment is waited for at the end.
         """
-        made = partial(self._made, generate=generate, compile=compile, most=most)
         found = self._found(kernels)
-        found |= made(_without(kernels, found), self._claims())
-        left = _without(kernels, found)
-        for key in left:
-            if not self._claims().wait(self._entry(key)):
-                break  # the process that has it has stopped, and may have others
-        found |= self._found(left)
-        found |= made(_without(left, found), Claims(None))
+        missing = _without(kernels, found)
+        if missing:
+            made, claims = partial(self._made, generate, compile, most), self._claims()
+            found |= made(missing, claims)
+            others = _without(missing, found)
+            for key in others:
+                if not claims.wait(self._entry(key)):
+                    break  # the process that has it has stopped, and may have others
+            found |= self._found(others)
+            found |= made(_without(others, found), Claims(None))
         return [found[key][0] for key in kernels], [found[key][1] for key in kernels]
 
-    def _made(self, kernels: Mapping[str, Kernel], claims: Claims, generate: Generate,
-              compile: Compile, most: int) -> dict[str, Made]:
+    def _made(self, generate: Generate, compile: Compile, most: int,
+              kernels: Mapping[str, Kernel], claims: Claims) -> dict[str, Made]:
         """Those of the kernels that no other process has claimed, made and kept."""
         done: dict[str, Made] = {}
 
@@ -118,11 +120,12 @@ class CodeCache(Kept):
         """The same where several kernels are compiled to one program, which is an entry."""
         key = "\n\n".join(kernels)
         claims, entry = self._claims(), self._entry(key)
-        claims.wait(entry)
         parts = self._read(key, len(kernels))
+        if parts is None and not claims.take(entry):
+            claims.wait(entry)
+            parts = self._read(key, len(kernels))
         if parts is not None:
             return list(map(_from_text, parts[:-1], kernels.values())), parts[-1]
-        claims.take(entry)
         try:
             generated = generate(list(kernels.values()))
             code = observers.compiling(compile)(generated)
@@ -142,8 +145,9 @@ class CodeCache(Kept):
 
     def _claims(self) -> Claims:
         """Of what is to be made; not where each process has to make what it runs."""
-        alone = self.disk is None or observers.any_needs_passes()
-        return Claims(None if alone or self.disk is None else self.disk.folder)
+        if self.disk is None or observers.any_needs_passes():
+            return Claims(None)
+        return Claims(self.disk.folder)
 
     def _found(self, kernels: Mapping[str, Kernel]) -> dict[str, Made]:
         """Those of the kernels that are on disk."""

@@ -61,8 +61,8 @@ class Access:
 
     strides: elements a step of each range, None where the index is not affine in it. divisors: by
     what such a range is divided, 0 where that is not known either. load: the LOAD if it can be
-    packed, for `packing` units in all. near: whether masked lanes that lie near each other are read
-    with their neighbours.
+    packed, for `packing` units in all. near: whether lanes are masked, and read
+    with their neighbours if they lie near each other.
     """
 
     strides: dict[Node, int | None]
@@ -83,7 +83,7 @@ class Access:
         divided = {r: _divisors(r, strides, free) for r in free[node]}
         known = {r: None if divided[r] else strides.get(r, 0) for r in divided}
         size = node.src[0].dtype.itemsize
-        near = target.masked_loads and size in MASKED
+        near = masked and target.masked_loads and size in MASKED
         if node.op is not Op.LOAD or not is_packable(node):
             return Access(known, divided, units, masked, size, near=near)
         packing = packed_size(node) * PACK_UNITS
@@ -192,7 +192,7 @@ class Access:
             return self.units + mask
         if not self.masked and self.units == 1.0 and self._is_shuffle(r, lanes, stride):
             return min(SHUFFLE_UNITS * max(abs(stride or 1), 1), GATHER_UNITS * lanes)
-        if self.near and self.masked and stride is not None and abs(stride) == 2:
+        if self.near and stride is not None and abs(stride) == 2:
             return NEAR_UNITS
         return self.units * (MASKED_GATHER_UNITS if self.masked else GATHER_UNITS) * lanes
 

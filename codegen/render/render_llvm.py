@@ -329,16 +329,15 @@ class _Renderer:
         return self._shuffle(dtype, lanes, first, order, last)
 
     def _near_load(self, dtype: DType, lanes: int, address: Address, mask: str) -> str:
-        """The same under a mask: no element is touched but those of lanes that it has."""
+        """Lanes near each other under a mask, from two vectors under masks of their own: no element
+        is touched but those of lanes that the mask has."""
         rest = address.span - lanes
-        bits = f"<{lanes} x i1>"
         at = {offset: lane for lane, offset in enumerate(address.offsets)}
         loaded = []
         for start, wanted in ((0, range(lanes)), (rest, range(lanes, address.span))):
-            places = ", ".join(f"i32 {at[o] if o in wanted and o in at else lanes}"
-                               for o in range(start, start + lanes))
-            own = self.line(f"shufflevector {bits} {mask}, {bits} zeroinitializer, "
-                            f"<{lanes} x i32> <{places}>")
+            order = [at[o] if o in wanted and o in at else lanes
+                     for o in range(start, start + lanes)]
+            own = self._shuffle(dt.bool_, lanes, mask, order, "zeroinitializer")
             part = address._replace(offset=address.offset + start)
             loaded.append(self._vector_load(dtype, lanes, part, own))
         return self._of_two(dtype, lanes, address, *loaded)

@@ -237,7 +237,7 @@ def a_plan_for_each_size() -> Iterator[None]:
 @pytest.mark.parametrize("name", [n for n in STEPS_AT if n != "a text that grows"])
 def test_training_at_many_sizes_is_that_of_plans_for_each(name: str) -> None:
     sizes = [20, 33, 9, 50, 31, 47, 12, 28, 60, 64, 3, 20, 21]  # from the seventh on by formulas
-    if name == "series":  # from here on
+    if name == "series":  # which is, from the seventeenth on
         sizes += [19, 44, 30, 36, 61, 13, 24, 16]
     found = list(map(STEPS_AT[name](), sizes))
     with a_plan_for_each_size():

@@ -467,7 +467,7 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
 PROGRAM = '''
 import lazyten as lt
 from lazyten.codegen import pipeline
-from lazyten.runtimes import claims, code_cache
+from lazyten.runtimes import code_cache
 code_cache.IMPORTED += 60
 made, generate = [], pipeline.generate
 pipeline.generate = lambda kernel, target: made.append(kernel) or generate(kernel, target)
@@ -496,7 +496,7 @@ def test_a_second_process_loads_no_code_generator_and_makes_no_machine_code(
     program = """
 import sys
 import llvmlite.binding as llvm
-from lazyten.runtimes import claims, code_cache
+from lazyten.runtimes import code_cache
 code_cache.IMPORTED += 60
 made, emit = [], llvm.TargetMachine.emit_object
 llvm.TargetMachine.emit_object = lambda self, module: made.append(module) or emit(self, module)
