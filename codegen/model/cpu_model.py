@@ -7,6 +7,7 @@ choice of vector axes, so one candidate costs microseconds.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from lazyten.codegen.loops.packing import Staged
 from lazyten.codegen.loops.ranges import AFFINE, free_ranges
@@ -163,7 +164,7 @@ class Model:
         copies, bodies, trips = self.loops(choice)
         registers = self.target.vector_registers
         if copies and self._instructions * math.prod([n for _, n in copies]) > MOST_INSTRUCTIONS \
-                and sum([body.instructions(copies) for body in bodies]) > MOST_INSTRUCTIONS:
+                and _instructions(bodies, copies) > MOST_INSTRUCTIONS:
             return math.inf
         found, room = [], limit
         for body in reversed(bodies):  # reductions take longest
@@ -172,6 +173,11 @@ class Model:
             if room < 0.0:
                 return math.inf
         return sum(reversed(found))
+
+    def instructions(self, choice: Decisions) -> float:
+        """About how many instructions the kernel would have, in vectors or not."""
+        copies, bodies, _ = self.loops(choice)
+        return _instructions(bodies, copies)
 
     def least_time(self, choice: Decisions) -> float:
         """Half cycles, or those that memory takes where the second cache cannot hold the arrays."""
@@ -221,3 +227,7 @@ class Model:
                 for load in term.staged(uses, copies):
                     found[load] = Staged(load, term.vector)
         return list(found.values())
+
+
+def _instructions(bodies: Iterable[VectorBody], copies: Chosen) -> float:
+    return sum([body.instructions(copies) for body in bodies])

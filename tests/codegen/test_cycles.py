@@ -232,3 +232,18 @@ def kernel_of_sum(terms: int) -> Kernel:
     assert total is not None
     return Kernel("sum", (reduce(total, Op.ADD, [0]),),
                   ((dt.float32, 6144), (dt.float32, 1024)) * terms)
+
+
+def sums_beside_a_product(instructions: int) -> Node:
+    """A product, and sums of 3 x 3 values of so many instructions each."""
+    value = array(3, 3, 3, 48, 64)
+    factor = expand(array(4, 1, 1, 48, 64), value.shape)
+    for _ in range(instructions):
+        value = elementwise(Op.MUL, value, factor)
+    return elementwise(Op.ADD, product(48, 200, 64),
+                       reshape(reduce(value, Op.ADD, [0, 1]), (48, 1, 64)))
+
+
+def test_a_short_sum_is_written_out_where_that_saves_more_than_it_takes_to_compile() -> None:
+    short, long = map(chosen_for, map(sums_beside_a_product, (1, 5)))
+    assert [n for _, n in short.unroll] == [9] and not long.unroll and short.tile == long.tile
