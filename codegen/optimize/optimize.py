@@ -47,7 +47,7 @@ UNROLLS = (1, 2, 3, 4, 5, 6, 7, 8)
 MOST_WRITTEN_OUT = 32
 """Elements of a reduction up to which it may do without loops."""
 GAIN_AN_INSTRUCTION = 1e-4
-"""The share of a kernel's cycles that each instruction more must save: LLVM takes 0.15 ms for it."""
+"""The share of a kernel's cycles that each instruction more must save, as it takes LLVM 0.15 ms."""
 
 
 def split(sink: Node, decisions: Decisions, scratch: int) -> Node:
