@@ -107,7 +107,7 @@ def _sharing(array: Array, device: str) -> Tensor:
     order = sorted(range(array.ndim), key=lambda axis: -array.strides[axis])
     straight = array.transpose(order)
     if array.flags.c_contiguous or not straight.flags.c_contiguous:
-        order, straight = list(range(array.ndim)), array
+        straight = array
     result = Tensor._copy_of(straight, device=device)
     observer = tracing.current()
     if observer is not None:
@@ -116,4 +116,6 @@ def _sharing(array: Array, device: str) -> Tensor:
         warnings.warn(f"an array of shape {array.shape} is read-only, so the tensor that shares "
                       f"its memory cannot be written; tensor() makes a copy that can",
                       UserWarning, stacklevel=4)
+    if straight is array:
+        return result
     return result.permute([order.index(axis) for axis in range(array.ndim)])

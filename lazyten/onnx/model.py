@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 from onnx import ModelProto
 
@@ -106,9 +105,6 @@ class Model:
             array = array.astype(object)
         if not is_plain(array):
             return array
-        if array.flags.writeable and array.flags.c_contiguous and self._device is None \
-                and array.dtype != ml_dtypes.bfloat16:
-            return lt.from_numpy(array)
         return make_tensor(array, self._device)
 
 

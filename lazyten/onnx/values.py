@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
+from functools import lru_cache
 from typing import Any
 
 import ml_dtypes
@@ -30,6 +31,7 @@ TYPES: dict[str, lt.DType] = {name: getattr(lt, name) for name in (
     "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
     "bfloat16", "float32", "float64")} | {"bool": lt.bool_}
 """Names of NumPy's types to those of lazyten that compute; others stay on the host."""
+KEPT_TYPES = 64
 
 
 class Constant:
@@ -61,7 +63,12 @@ class Constant:
 
 def is_plain(array: Array | Constant) -> bool:
     """Whether lazyten computes with arrays of this type."""
-    return array.dtype.name in TYPES
+    return _is_of_types(array.dtype)
+
+
+@lru_cache(KEPT_TYPES)
+def _is_of_types(dtype: np.dtype[Any]) -> bool:
+    return dtype.name in TYPES  # NumPy makes the name anew each time
 
 
 def make_tensor(array: Array, device: str | None = None) -> lt.Tensor:
