@@ -301,6 +301,12 @@ def test_tensors_without_axes_have_no_length_as_numbers_have_none() -> None:
             iter(x)
 
 
+@pytest.mark.parametrize("element", ["a", None])
+def test_what_is_no_number_cannot_be_looked_for_in_a_tensor(element: Any) -> None:
+    with pytest.raises(lt.DTypeError, match="give a number or a tensor"):
+        element in lt.ones(2)  # noqa: B015
+
+
 def test_elements_cannot_be_deleted() -> None:
     for x in (lt.zeros(3), lt.zeros(3, dtype=lt.complex64)):
         with pytest.raises(lt.DTypeError, match="index what is to stay"):
