@@ -311,6 +311,8 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     lines = _tensors(list(given), "meshgrid")
     if indexing not in ("ij", "xy"):
         raise ArgumentError(f"meshgrid: indexing={indexing!r} is neither 'ij' nor 'xy'")
+    if not lines:
+        raise ArgumentError("meshgrid of no tensors; give one or more")
     if any(t.ndim > 1 for t in lines):
         raise ShapeError(f"meshgrid of shapes {[t.shape for t in lines]}: give vectors")
     order = list(range(len(lines)))

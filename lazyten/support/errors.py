@@ -42,6 +42,27 @@ class EmptyAxisError(ShapeError, IndexingError):
     ValueError and an IndexError."""
 
 
+class SliceError(IndexingError, ValueError):
+    """A slice whose step is 0; also an IndexError and a ValueError."""
+
+
+class SlicePartError(IndexingError, TypeError):
+    """A slice whose parts are no whole numbers; also an IndexError and a TypeError."""
+
+
+class IndexShapeError(ShapeError, IndexingError):
+    """Index arrays whose shapes do not broadcast; also a ValueError and an IndexError."""
+
+
+class IndexDTypeError(DTypeError, IndexingError):
+    """An index of an element type that is none; also a TypeError and an IndexError."""
+
+
+class NoAxisError(ShapeError, TypeError):
+    """What needs an axis, as len() and iteration, of a tensor without; also a ValueError and a
+    TypeError."""
+
+
 class DeviceError(LazytenError):
     """A device that is unknown or unusable, or tensors on different devices."""
 

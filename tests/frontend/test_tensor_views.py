@@ -284,6 +284,71 @@ def test_wrong_indices_are_refused(index: Any) -> None:
         lt.zeros(3, 4)[index]
 
 
+@pytest.mark.parametrize("index, error", [
+    (slice(0, 2, 0), ValueError), (slice(0.0, 2.0), TypeError), (([0, 1], [0, 1, 2]), IndexError),
+    (np.array([0.0, 1.0]), IndexError)], ids=["step of 0", "float parts", "shapes", "floats"])
+def test_wrong_indices_are_errors_of_pythons_own_kinds(index: Any, error: type[Exception]) -> None:
+    with pytest.raises(error) as caught:
+        lt.zeros(3, 4)[index]
+    assert isinstance(caught.value, lt.IndexingError)
+
+
+def test_tensors_without_axes_have_no_length_as_numbers_have_none() -> None:
+    for x in (lt.tensor(1.0), lt.tensor(1j)):
+        with pytest.raises(TypeError, match="zero-dim"):
+            len(x)
+        with pytest.raises(TypeError, match="zero-dim"):
+            iter(x)
+
+
+@pytest.mark.parametrize("element", ["a", None])
+def test_what_is_no_number_cannot_be_looked_for_in_a_tensor(element: Any) -> None:
+    with pytest.raises(lt.DTypeError, match="give a number or a tensor"):
+        element in lt.ones(2)  # noqa: B015
+
+
+def test_elements_cannot_be_deleted() -> None:
+    for x in (lt.zeros(3), lt.zeros(3, dtype=lt.complex64)):
+        with pytest.raises(lt.DTypeError, match="index what is to stay"):
+            del x[0]
+
+
+@pytest.mark.filterwarnings("ignore:index at")
+def test_tensors_of_uint8_are_masks_as_in_torch(device: str) -> None:
+    values = np.arange(12.0).reshape(3, 4)
+    rows = np.array([1, 0, 2], np.uint8)
+    x = as_tensor(values, device)
+    assert_same(x[as_tensor(rows, device)].numpy(), values[rows != 0])
+    assert_same(x[rows].numpy(), values[rows != 0])
+    assert_same(x[as_tensor(rows, device), 1].numpy(), values[rows != 0, 1])
+    assert_same(x[lt.tensor(1, dtype=lt.uint8, device=device)].numpy(), values[None])
+    places = (values > 5).astype(np.uint8)
+    assert_same(x[as_tensor(places, device)].numpy(), values[values > 5])
+    both = lt.complex(x, x)[as_tensor(places, device)]
+    assert_same(both.imag.numpy(), values[values > 5])
+    x[as_tensor(rows, device)] = -1
+    values[rows != 0] = -1
+    assert_same(x.numpy(), values)
+
+
+def test_an_index_of_uint8_says_that_it_is_a_mask() -> None:
+    with pytest.warns(UserWarning, match="taken as a mask"):
+        lt.zeros(2)[lt.tensor([1, 0], dtype=lt.uint8)]
+
+
+@pytest.mark.parametrize("index", [
+    ((0, 1), (1, 0)), ([0, 2], ([0], [1])), (slice(None), (3, 0)), ((True, False, True),), ((),)])
+def test_tuples_in_an_index_are_index_arrays(index: Any, device: str) -> None:
+    values = np.arange(12.0).reshape(3, 4)
+    x = as_tensor(values, device)
+    as_lists = tuple(list(e) if isinstance(e, tuple) else e for e in index)
+    wanted = [np.zeros(0, np.int64) if e == [] else e for e in as_lists]
+    assert_same(x[index].numpy(), values[tuple(wanted)])
+    x[index] = -1
+    values[tuple(wanted)] = -1
+    assert_same(x.numpy(), values)
+
+
 def test_bool_masks_can_be_read_through_and_written(device: str) -> None:
     x = lt.arange(4, device=device)
     assert x[x > 1].tolist() == [2, 3]
@@ -327,6 +392,20 @@ def test_repeat_roll_pad_stack_and_cat_match_numpy(device: str) -> None:
     assert_same(found["tril"], np.tril(values))
     assert_same(found["triu"], np.triu(values, 1))
     assert_same(found["empty"], values)
+
+
+def test_repeat_interleave_of_counts_alone_gives_positions(device: str) -> None:
+    counts = np.array([2, 0, 3])
+    assert_same(lt.repeat_interleave(as_tensor(counts, device)).numpy(),
+                np.repeat(np.arange(3), counts))
+    for wrong in (lt.tensor([1, -2]), lt.tensor([1.0]), lt.ones(2, 2, dtype=lt.int64)):
+        with pytest.raises(lt.ArgumentError, match="repeat_interleave"):
+            lt.repeat_interleave(wrong)
+
+
+def test_a_grid_needs_a_vector() -> None:
+    with pytest.raises(lt.ArgumentError, match="meshgrid of no tensors"):
+        lt.meshgrid()
 
 
 def test_new_tensors_match_numpys(device: str) -> None:

@@ -29,6 +29,7 @@ from lazyten.support.errors import (
     ComplexError,
     DTypeError,
     GradientError,
+    NoAxisError,
     ShapeError,
     not_complex,
 )
@@ -229,7 +230,7 @@ class ComplexTensor(Complex, Tensor):
 
     def __iter__(self) -> Iterator[Any]:
         if not self.shape:
-            raise ShapeError("iteration over a zero-dim tensor: it has no axes; use item()")
+            raise NoAxisError("iteration over a zero-dim tensor: it has no axes; use item()")
         return (self[i] for i in range(self.shape[0]))
 
     def contiguous(self, memory_format: MemoryFormat = contiguous_format) -> Any:
@@ -394,7 +395,7 @@ def _axes_of(entry: Any) -> int:
     if entry is None or entry is Ellipsis or isinstance(entry, bool | np.bool_):
         return 0
     kind = getattr(entry, "dtype", None)
-    if kind is dt.bool_ or isinstance(entry, list | np.ndarray) \
+    if kind in (dt.bool_, dt.uint8, np.uint8) or isinstance(entry, list | tuple | np.ndarray) \
             and np.asarray(entry).dtype.kind == "b":
         return len(np.shape(entry)) if not isinstance(entry, Tensor) else entry.ndim
     return 1

@@ -25,7 +25,7 @@ from lazyten.operators.math import shapes
 from lazyten.storage import history, tracing
 from lazyten.storage.placement import Device, canonical
 from lazyten.storage.storage import Storage
-from lazyten.support.errors import GradientError, ShapeError
+from lazyten.support.errors import GradientError, NoAxisError, ShapeError
 from lazyten.support.grad_mode import is_grad_enabled
 from lazyten.symbolic.view import ShapeTracker
 
@@ -250,7 +250,7 @@ class Handle(Generic[Tensor]):
 
     def __len__(self) -> int:
         if not self.shape:
-            raise ShapeError("len of a zero-dim tensor: it has no axes; numel() is 1")
+            raise NoAxisError("len of a zero-dim tensor: it has no axes; numel() is 1")
         return self.shape[0]
 
     def __hash__(self) -> int:

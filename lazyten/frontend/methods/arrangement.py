@@ -13,7 +13,7 @@ from lazyten.frontend.core.tensor_core import TensorCore
 from lazyten.frontend.methods.views import ViewMethods
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import Scalar
-from lazyten.ir.node import Node, cast, reshape
+from lazyten.ir.node import Node, cast, iota, reshape
 from lazyten.operators.arrays import arrangements, index_arrays, joining, products, strided
 from lazyten.operators.math import composites, reductions, scans, shapes
 from lazyten.operators.math import elementwise as ew
@@ -32,10 +32,15 @@ class ArrangementMethods(ViewMethods[Tensor]):
         times = shapes.new_shape(dims, "tile")
         return self._unary(lambda x: arrangements.tile(x, times, "tile"))
 
-    def repeat_interleave(self, repeats: Any, dim: int | None = None, *,
+    def repeat_interleave(self, repeats: Any = None, dim: int | None = None, *,
                           output_size: int | None = None) -> Tensor:
         """Each element (of an axis, or of all) repeated; by a number, or by one each, which is
-        computed at once. output_size, the sum of the latter, is not needed."""
+        computed at once. output_size, the sum of the latter, is not needed. Without repeats these
+        are the elements of x, a vector, and what is repeated are the positions 0, 1, .."""
+        if repeats is None:
+            positions = self._fresh(iota(self.numel()))
+            found: Tensor = positions.repeat_interleave(self, 0, output_size=output_size)
+            return found
         x = self._reshaped((self.numel(),)) if dim is None else self
         axis = 0 if dim is None else shapes.axis(dim, self.ndim, "repeat_interleave")
         if not hasattr(repeats, "shape") or repeats.shape == ():

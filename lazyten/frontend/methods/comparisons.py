@@ -64,7 +64,10 @@ class ComparisonMethods(TensorCore[Tensor]):
         return NotImplemented if other is None or isinstance(other, str) else self.ne(other)
 
     def __contains__(self, element: Any) -> bool:
-        return bool((self == element).any())
+        equal = self == element
+        if isinstance(equal, bool):
+            raise DTypeError(f"{element!r:.60} in a tensor: give a number or a tensor")
+        return bool(equal.any())
 
     def __and__(self, other: Any) -> Tensor:
         return self._binary("bitwise_and", ew.bitwise_and, other)

@@ -24,11 +24,15 @@ from lazyten.support.errors import (
     DTypeError,
     EmptyAxisError,
     IndexingError,
+    NoAxisError,
     ShapeError,
 )
 from lazyten.support.location import user_location
 
 Tensor = TypeVar("Tensor", bound="IndexingMethods[Any]")
+
+
+_MASKS = (dt.bool_, dt.uint8)  # the types of masks; PyTorch's were of uint8 once
 
 
 class _Array(NamedTuple):
@@ -77,8 +81,12 @@ class IndexingMethods(TensorCore[Tensor]):
 
     def __iter__(self) -> Iterator[Tensor]:
         if not self.shape:
-            raise ShapeError("iteration over a zero-dim tensor: it has no axes; use item()")
+            raise NoAxisError("iteration over a zero-dim tensor: it has no axes; use item()")
         return (self[i] for i in range(self.shape[0]))
+
+    def __delitem__(self, index: Any) -> None:
+        raise DTypeError(f"del x[{index!r:.60}]: a tensor's elements cannot be taken out; index "
+                         f"what is to stay")
 
     def _takes(self, value: Any) -> bool:
         """Whether it is a number, or a tensor of no higher category."""
@@ -92,10 +100,17 @@ class IndexingMethods(TensorCore[Tensor]):
         return self._result(selection.read(view.node), self, *arrays)
 
     def _index_tensor(self, given: Any) -> Tensor:
-        if isinstance(given, list) and not given:
+        if isinstance(given, list | tuple) and not given:
             given = np.zeros(0, np.int64)
-        return self._tensor(given if isinstance(given, Handle) else
-                            self._copy_of(given, device=self.device), "index")
+        found = self._tensor(given if isinstance(given, Handle) else
+                             self._copy_of(given, device=self.device), "index")
+        if found.dtype is not dt.uint8:
+            return found
+        warnings.warn(f"index at {user_location()}: a tensor of uint8 is taken as a mask, as "
+                      f"PyTorch does; write x[mask.bool()], or x[index.long()] for positions",
+                      stacklevel=4)
+        mask: Tensor = found != 0
+        return mask
 
     def _with_axes_of_flags(self, index: Any) -> tuple[Tensor, tuple[Any, ...]]:
         """A view with an axis of size 1 for each bool without axes in an index, and the index of
@@ -168,7 +183,8 @@ class IndexingMethods(TensorCore[Tensor]):
         """Assignment through index arrays."""
         other = self._operand(value, "assignment")
         one = not isinstance(other, Handle) or other.numel() == 1
-        if one and _is_array(index):  # of a mask the elements need not be counted
+        alone = not isinstance(index, tuple) and _is_array(index)
+        if one and alone:  # of a mask the elements need not be counted
             mask = self._index_tensor(index)
             if mask.dtype is dt.bool_:
                 self._check_mask(mask, 0)
@@ -334,8 +350,8 @@ def _by_axes(index: list[Any]) -> Any:
 
 
 def _is_array(entry: Any) -> bool:
-    return isinstance(entry, list | range | np.ndarray) or isinstance(entry, Handle) and bool(
-        entry.shape or entry.dtype is dt.bool_)
+    return isinstance(entry, list | tuple | range | np.ndarray) or isinstance(
+        entry, Handle) and bool(entry.shape or entry.dtype in _MASKS)
 
 
 def _is_place(entry: Any) -> bool:
@@ -364,7 +380,7 @@ def _read_now(index: Any) -> Any:
 def _is_flag(index: Any) -> bool:
     """Whether an index is a bool without axes, which is a mask of a new axis in front."""
     return isinstance(index, bool | np.bool_) or (
-        isinstance(index, Handle) and index.dtype is dt.bool_ and not index.shape)
+        isinstance(index, Handle) and index.dtype in _MASKS and not index.shape)
 
 
 def _has_flags(index: Any) -> bool:

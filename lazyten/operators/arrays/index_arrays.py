@@ -33,14 +33,14 @@ from lazyten.ir.ops import Op
 from lazyten.operators.arrays.indexing import Chain, apply
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import shapes
-from lazyten.support.errors import DTypeError, ShapeError
+from lazyten.support.errors import IndexDTypeError, IndexShapeError, ShapeError
 
 
 def positions(index: Node, operation: str, axis: int, size: int) -> Node:
     """int64 positions 0 .. size - 1 from an index that may count from the end; checked later."""
     if not index.dtype.is_int:
-        raise DTypeError(f"{operation}: the index is {index.dtype.name}; indices are integers or "
-                         f"bools; convert with .long()")
+        raise IndexDTypeError(f"{operation}: the index is {index.dtype.name}; indices are integers "
+                              f"or bools; convert with .long()")
     checked = make(Op.CHECKED, index.dtype, (index,), IndexBound(operation, axis, size))
     if index.dtype.kind == "u":
         return checked
@@ -124,7 +124,7 @@ def select(shape: Shape, arrays: Sequence[Indexed], operation: str) -> Selection
     if those are next to each other, else in front.
     """
     axes = tuple(a.axis for a in arrays)
-    common = shapes.broadcast([a.array.shape for a in arrays], operation)
+    common = _common_shape(arrays, operation)
     lines: Node | None = None
     for axis, named, index in arrays:
         at = ew.broadcast_to(positions(index, operation, named, shape[axis]), common)
@@ -135,6 +135,14 @@ def select(shape: Shape, arrays: Sequence[Indexed], operation: str) -> Selection
     together = axes == tuple(range(axes[0], axes[0] + len(axes)))
     return Selection(shape, axes, common, reshape(lines, (math.prod(common),)),
                      axes[0] if together else 0)
+
+
+def _common_shape(arrays: Sequence[Indexed], operation: str) -> Shape:
+    """The shape that index arrays broadcast to."""
+    try:
+        return shapes.broadcast([a.array.shape for a in arrays], operation)
+    except ShapeError as error:
+        raise IndexShapeError(str(error)) from None
 
 
 # ---- one index along an axis ---------------------------------------------------------------------

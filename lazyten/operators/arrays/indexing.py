@@ -16,7 +16,7 @@ from lazyten.ir.ops import Op
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math.elementwise import numbers
 from lazyten.operators.math.number_tape import Number
-from lazyten.support.errors import IndexingError
+from lazyten.support.errors import IndexingError, SliceError, SlicePartError
 
 
 class Chain:
@@ -153,11 +153,11 @@ def _is_varying(entry: Any) -> bool:
 def _slice(chain: Chain, axis: int, entry: slice, shape: Shape) -> None:
     for part in (entry.start, entry.stop, entry.step):
         if part is not None and not hasattr(part, "__index__"):
-            raise IndexingError(f"slice {entry} on axis {axis}: its parts are whole numbers or "
-                                f"left out, not {part!r}")
+            raise SlicePartError(f"slice {entry} on axis {axis}: its parts are whole numbers or "
+                                 f"left out, not {part!r}")
     if entry.step is not None and entry.step.__index__() == 0:
-        raise IndexingError(f"slice {entry} on axis {axis}: the step is 0; use 1 or more, or a "
-                            f"negative one to go backwards")
+        raise SliceError(f"slice {entry} on axis {axis}: the step is 0; use 1 or more, or a "
+                         f"negative one to go backwards")
     start, stop, step = entry.indices(shape[axis])
     count = len(range(start, stop, step))
     if count == 0:
