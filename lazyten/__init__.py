@@ -238,6 +238,7 @@ from lazyten.support.errors import LazytenError as LazytenError
 from lazyten.support.errors import LeafError as LeafError
 from lazyten.support.errors import LinAlgError as LinAlgError
 from lazyten.support.errors import ModuleAttributeError as ModuleAttributeError
+from lazyten.support.errors import NoGradientError as NoGradientError
 from lazyten.support.errors import NotWrittenError as NotWrittenError
 from lazyten.support.errors import OutOfMemoryError as OutOfMemoryError
 from lazyten.support.errors import ShapeError as ShapeError

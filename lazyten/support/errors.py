@@ -81,6 +81,10 @@ class LeafError(GradientError, ArgumentError):
     """A tensor that an operation made, where a leaf is needed; also a ValueError."""
 
 
+class NoGradientError(GradientError, NotImplementedError):
+    """A gradient that an operation does not have; also a NotImplementedError."""
+
+
 class HookError(GradientError, DTypeError):
     """What a hook of a gradient gave is no tensor; also a TypeError."""
 
