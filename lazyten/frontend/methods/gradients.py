@@ -64,7 +64,7 @@ class GradientMethods(TensorCore[Tensor]):
                 t._storage.node if t.is_leaf else t.node for t in among])
         parts = [(t, part) for t, part in zip(among, found, strict=True) if part is not None]
         for t, part in parts:
-            if not t.is_leaf and not t.retains_grad:  # which the walk has added to already
+            if not t.is_leaf and not hasattr(t, "_retains"):  # the walk has added to that
                 t._collect(part, create_graph)
         return list({t._leaf_id: part for t, part in parts if t.is_leaf}.items())
 
