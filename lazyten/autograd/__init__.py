@@ -69,6 +69,11 @@ def grad(outputs: Given, inputs: Given,
         warnings.warn("grad: only_inputs means nothing any more; use autograd.backward for the "
                       "gradients of other leaves", FutureWarning, stacklevel=2)
     roots, wanted = _tensors(outputs, "outputs"), _tensors(inputs, "inputs")
+    if not wanted:
+        raise ArgumentError("grad: inputs is empty; give the tensors whose gradients are wanted")
+    if materialize_grads and allow_unused is False:
+        raise ArgumentError("grad: materialize_grads=True gives zeros for what no output depends "
+                            "on, and allow_unused=False refuses it; leave one of them out")
     if is_grads_batched:
         weights = _weights(grad_outputs, len(roots))
         count = _batch_size(weights)

@@ -15,7 +15,7 @@ from lazyten.ir.ops import Op
 from lazyten.operators.math.elementwise import with_gradient
 from lazyten.storage.deferred import deferred
 from lazyten.storage.frames import Frame, Slot
-from lazyten.support.errors import ArgumentError, GradientError
+from lazyten.support.errors import ArgumentError, DTypeError, GradientError, NotWrittenError
 from lazyten.support.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -56,8 +56,8 @@ class FunctionContext:
         """Keep tensors for backward(), with the values they have now."""
         for t in tensors:
             if t is not None and not isinstance(t, Tensor):
-                raise ArgumentError(f"save_for_backward: {t!r:.40} is not a tensor; make it an "
-                                    f"attribute of ctx")
+                raise DTypeError(f"save_for_backward: {t!r:.40} is not a tensor; make it an "
+                                 f"attribute of ctx")
         self._saved = [None if t is None else self._kept(t) for t in tensors]
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:
@@ -143,13 +143,14 @@ class Function:
     @staticmethod
     def forward(*args: Any) -> Any:
         """To be written."""
-        raise GradientError("a Function without forward(): add a static method forward(ctx, ...)")
+        raise NotWrittenError("a Function without forward(): add a static method forward(ctx, "
+                              "...)")
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
         """To be written."""
-        raise GradientError("a Function without backward(): add a static method "
-                            "backward(ctx, *gradients)")
+        raise NotWrittenError("a Function without backward(): add a static method "
+                              "backward(ctx, *gradients)")
 
     setup_context: Callable[..., None] | None = None
 

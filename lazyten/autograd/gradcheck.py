@@ -16,13 +16,24 @@ from lazyten.support.trees import flatten
 Array = np.ndarray[Any, Any]
 
 
+class GradcheckError(GradientError):
+    """A gradient that differs from what differences of values give."""
+
+
 def gradcheck(func: Callable[..., Any], inputs: Tensor | Sequence[Any], eps: float = 1e-6,
-              atol: float = 1e-5, rtol: float = 1e-3, raise_exception: bool = True) -> bool:
+              atol: float = 1e-5, rtol: float = 1e-3, raise_exception: bool = True,
+              nondet_tol: float = 0.0, check_undefined_grad: bool = True,
+              check_grad_dtypes: bool = False, check_batched_grad: bool = False,
+              check_batched_forward_grad: bool = False, check_forward_ad: bool = False,
+              check_backward_ad: bool = True, fast_mode: bool = False,
+              masked: bool | None = None) -> bool:
     """Whether the gradients of `func(*inputs)` agree with central differences of its values.
 
     inputs: of float64 where gradients are checked (requires_grad), since `eps` is small beside the
-    precision of narrower types. Raises GradientError, with both, where they differ; or gives False
-    if not raise_exception.
+    precision of narrower types. Raises GradcheckError, with both, where they differ; or gives False
+    if not raise_exception. The other options are PyTorch's and change nothing: all elements are
+    always checked, the same graph always gives the same bits, and forward mode and batches are made
+    of the graph that is checked.
     """
     given = [inputs] if isinstance(inputs, Tensor) else list(inputs)
     wanted = [i for i, x in enumerate(given) if isinstance(x, Tensor) and x.requires_grad]
@@ -38,15 +49,21 @@ def gradcheck(func: Callable[..., Any], inputs: Tensor | Sequence[Any], eps: flo
             if not np.allclose(jacobian, expected, rtol, atol, equal_nan=True):
                 if not raise_exception:
                     return False
-                raise GradientError(f"gradcheck: output {number} for input {i}: the gradient is\n"
-                                    f"{jacobian}\nbut differences of values give\n{expected}")
+                raise GradcheckError(f"gradcheck: output {number} for input {i}: the gradient is\n"
+                                     f"{jacobian}\nbut differences of values give\n{expected}")
     return True
 
 
 def gradgradcheck(func: Callable[..., Any], inputs: Tensor | Sequence[Any],
                   grad_outputs: Sequence[Tensor] | None = None, eps: float = 1e-6,
-                  atol: float = 1e-5, rtol: float = 1e-3, raise_exception: bool = True) -> bool:
-    """gradcheck of the gradients of `func`, weighted with `grad_outputs` (or fixed numbers)."""
+                  atol: float = 1e-5, rtol: float = 1e-3, raise_exception: bool = True,
+                  gen_non_contig_grad_outputs: bool = False, nondet_tol: float = 0.0,
+                  check_undefined_grad: bool = True, check_grad_dtypes: bool = False,
+                  check_batched_grad: bool = False, check_fwd_over_rev: bool = False,
+                  check_rev_over_rev: bool = True, fast_mode: bool = False,
+                  masked: bool = False) -> bool:
+    """gradcheck of the gradients of `func`, weighted with `grad_outputs` (or fixed numbers); the
+    options of PyTorch's that gradcheck takes and does not need change nothing here, either."""
     given = [inputs] if isinstance(inputs, Tensor) else list(inputs)
     outputs = _floats(func(*given))
     weights = grad_outputs

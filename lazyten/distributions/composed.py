@@ -98,6 +98,14 @@ class MixtureSameFamily(Distribution):
         """What values may be."""
         return constraints.MixtureSameFamilyConstraint(self.component_distribution.support)
 
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Self:
+        """See Distribution."""
+        made = super().expand(batch_shape, _instance)
+        components = (*batch_shape, self.mixture_distribution._num_events)
+        made.mixture_distribution = self.mixture_distribution.expand(batch_shape)
+        made.component_distribution = self.component_distribution.expand(components)
+        return made
+
     def _weights(self, like: Tensor) -> Tensor:
         probs: Tensor = self.mixture_distribution.probs
         return probs.reshape(*probs.shape, *[1] * len(self.event_shape))

@@ -194,11 +194,25 @@ class Binomial(_Counted):
     arg_constraints = {  # noqa: RUF012
         "total_count": constraints.nonnegative_integer, "probs": constraints.unit_interval,
         "logits": constraints.real}
+    has_enumerate_support = True
 
     @property
     def support(self) -> Constraint:
         """What values may be."""
         return constraints.integer_interval(0, self.total_count)
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        """See Distribution. All must have one total_count."""
+        count = self._one_count("enumerate_support")
+        return listed(self, arange(count + 1, dtype=self._param.dtype, device=self._param.device),
+                      expand)
+
+    def _one_count(self, operation: str) -> int:
+        """The total_count that all have. ArgumentError where they differ."""
+        count = int(self.total_count.max())
+        if int(self.total_count.min()) != count:
+            raise ArgumentError(f"{operation} of a Binomial: all must have one total_count")
+        return count
 
     @property
     def mean(self) -> Tensor:
@@ -231,9 +245,7 @@ class Binomial(_Counted):
 
     def entropy(self) -> Tensor:
         """See Distribution. All must have one total_count."""
-        count = int(self.total_count.max())
-        if int(self.total_count.min()) != count:
-            raise ArgumentError("entropy of a Binomial: all must have one total_count")
+        count = self._one_count("entropy")
         values = arange(count + 1, dtype=self._param.dtype, device=self._param.device)
         found = self.log_prob(values.reshape(-1, *[1] * len(self.batch_shape)))
         return -(found.exp() * found).sum(0)

@@ -14,7 +14,7 @@ from lazyten.frontend.random_functions import rand, randn
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.storage import levels, tracing
-from lazyten.support.errors import ArgumentError, GradientError
+from lazyten.support.errors import ArgumentError, NoGradientError
 from lazyten.support.grad_mode import enable_grad, no_grad
 
 Shape = Sequence[int]
@@ -102,9 +102,9 @@ class Distribution:
         """sample() through which gradients flow to the parameters. GradientError where there is no
         such way."""
         if not self.has_rsample:
-            raise GradientError(f"rsample of {type(self).__name__}: gradients do not flow through "
-                                f"its samples here; use sample() and log_prob(), or another "
-                                f"distribution")
+            raise NoGradientError(f"rsample of {type(self).__name__}: gradients do not flow "
+                                  f"through its samples here; use sample() and log_prob(), or "
+                                  f"another distribution")
         return self._drawn(self._extended_shape(sample_shape))
 
     def _drawn(self, shape: Size) -> Tensor:

@@ -14,6 +14,13 @@ from lazyten.nn.functional import softplus
 from lazyten.support.errors import ArgumentError
 
 
+def _is_same(a: Any, b: Any) -> bool:
+    """Whether two options of a transform are equal: numbers and tensors by their values."""
+    if isinstance(a, Tensor) or isinstance(b, Tensor):
+        return bool(Tensor.all(a == b)) if isinstance(a == b, Tensor) else False
+    return bool(a == b)
+
+
 class Transform:
     """y = t(x), and x = t.inv(y). event_dim: how many axes one value has."""
 
@@ -62,7 +69,9 @@ class Transform:
         return shape
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and vars(self) == vars(other)
+        mine, others = vars(self), vars(other)
+        return type(self) is type(other) and mine.keys() == others.keys() and all(
+            _is_same(value, others[name]) for name, value in mine.items())
 
     def __hash__(self) -> int:
         return id(self)

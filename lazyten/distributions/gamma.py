@@ -16,6 +16,7 @@ from lazyten.distributions.distribution import (
 from lazyten.distributions.sampling import standard_gamma
 from lazyten.frontend.core.size import Size
 from lazyten.frontend.functions import stack
+from lazyten.frontend.interop import as_tensor
 from lazyten.frontend.limits import finfo
 from lazyten.frontend.random_functions import randn
 from lazyten.frontend.tensor import Tensor
@@ -55,7 +56,8 @@ class Gamma(ExponentialFamily):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """See Distribution."""
-        value = self._validate_sample(value)
+        value = self._validate_sample(as_tensor(value, dtype=self.rate.dtype,
+                                                device=self.rate.device))
         a, rate = self.concentration, self.rate
         return a.xlogy(rate) + (a - 1).xlogy(value) - rate * value - a.lgamma()
 

@@ -134,7 +134,11 @@ def set_num_interop_threads(count: int) -> None:
 
 def compile(model: Any = None, **options: Any) -> Any:
     """The model itself, or the function: what is eager here is fused and compiled as it is. A whole
-    step as one call is `lt.jit`'s. PyTorch's options change nothing."""
+    step as one call is `lt.jit`'s. PyTorch's options change nothing. DTypeError for what cannot be
+    called."""
+    if model is not None and not callable(model):
+        raise DTypeError(f"compile: {type(model).__name__} {model!r:.40} cannot be called; give a "
+                         f"function or a module")
     return (lambda given: given) if model is None else model
 
 

@@ -44,6 +44,8 @@ from lazyten.func.transforms import Function, Transformed, check_function, resul
 from lazyten.ir.node import Node, cast, const, expand, iota, move, reshape, substitute
 from lazyten.ir.ops import Op
 from lazyten.ir.unknown import unknown
+from lazyten.operators.arrays import joining
+from lazyten.operators.math.shapes import as_int
 from lazyten.support.errors import ArgumentError, GradientError
 from lazyten.support.trees import unflatten
 
@@ -192,13 +194,21 @@ def _pushed_forward(call: Call, tangents: dict[Node, Node]) -> list[Node]:
 
 # ---- matrices of derivatives ---------------------------------------------------------------------
 
-def jacrev(func: Function, argnums: ArgNums = 0, *, has_aux: bool = False) -> Function:
+def jacrev(func: Function, argnums: ArgNums = 0, *, has_aux: bool = False,
+           chunk_size: int | None = None) -> Function:
     """The function that gives the Jacobian of `func`, a row of it a vjp: for few outputs.
 
     For each output of shape s and each input of shape t a tensor of shape s + t, nested as the
     outputs, and in these as the inputs that argnums chooses. has_aux: (Jacobian, aux).
+    chunk_size: at most so many rows at once, which takes less memory; None for all.
     """
-    return Transformed("jacrev", func, _jacobian, "jacrev", _rows, argnums, has_aux)
+    blocks = _rows
+    if chunk_size is not None:
+        blocks = partial(_rows, chunk_size=as_int(chunk_size, "jacrev", "chunk_size"))
+        if blocks.keywords["chunk_size"] < 1:
+            raise ArgumentError(f"jacrev: chunk_size={chunk_size}; give 1 or more, or None for all "
+                                f"rows at once")
+    return Transformed("jacrev", func, _jacobian, "jacrev", blocks, argnums, has_aux)
 
 
 def jacfwd(func: Function, argnums: ArgNums = 0, has_aux: bool = False) -> Function:
@@ -224,17 +234,32 @@ def _jacobian(func: Function, operation: str, blocks: Callable[[Call], list[list
     return (result, aux) if has_aux else result
 
 
-def _rows(call: Call) -> list[list[Node]]:
-    """For each output its derivatives for each input: cotangents of its elements, batched."""
+def _rows(call: Call, chunk_size: int | None = None) -> list[list[Node]]:
+    """For each output its derivatives for each input: cotangents of its elements, batched, at most
+    chunk_size of them at once."""
     found = []
     for node in call.nodes:
         cotangent, flat = unknown(node.shape, node.dtype)
         parts = _pulled_back(call, [node], [cotangent])
-        whole = batch(parts, {flat: _identity(flat)}, node.numel)
+        whole = _batched(parts, flat, node.numel, chunk_size or node.numel or 1)
         shapes = [node.shape + leaf.shape for leaf in call.leaves]
         found.append([const(0.0, part.dtype, shape) if w is None else reshape(w, shape)
                       for part, w, shape in zip(parts, whole, shapes, strict=True)])
     return found
+
+
+def _batched(parts: Sequence[Node], flat: Node, count: int, step: int) -> list[Node | None]:
+    """The parts for each unit vector in place of the unknown `flat`, `step` of them at once."""
+    units, chunks = _identity(flat), []
+    for start in range(0, max(count, 1), step):
+        end = min(start + step, count)
+        some = units if end - start == count else move(Op.SHRINK, units, (
+            (start, end), (0, flat.numel)))
+        chunks.append(batch(parts, {flat: some}, end - start))
+    if len(chunks) == 1:
+        return chunks[0]
+    return [None if column[0] is None else joining.cat(column, 0)
+            for column in zip(*chunks, strict=True)]
 
 
 def _columns(call: Call) -> list[list[Node]]:

@@ -17,7 +17,7 @@ from lazyten.ir.ops import Op
 from lazyten.operators.math.shapes import as_int
 from lazyten.storage.levels import level
 from lazyten.storage.storage import new_leaf_id
-from lazyten.support.errors import ArgumentError, DeviceError, DTypeError, GradientError
+from lazyten.support.errors import ArgumentError, DeviceError, DTypeError, GradientError, KindError
 from lazyten.support.grad_mode import enable_grad
 from lazyten.support.trees import Branch, flatten, paths, unflatten
 
@@ -128,8 +128,8 @@ def all_of(operation: str, primals: tuple[Any, ...]) -> ArgNums:
 def _check_inputs(operation: str, leaves: Sequence[Any], names: Sequence[str]) -> None:
     for leaf, name in zip(leaves, names, strict=True):
         if not isinstance(leaf, Tensor):
-            raise DTypeError(f"{operation}: {name} is {type(leaf).__name__} {leaf!r:.40}, not a "
-                             f"tensor; wrap it in lazyten.tensor(), or leave it out of argnums")
+            raise KindError(f"{operation}: {name} is {type(leaf).__name__} {leaf!r:.40}, not a "
+                            f"tensor; wrap it in lazyten.tensor(), or leave it out of argnums")
         if not leaf.dtype.is_float:
             raise GradientError(f"{operation}: {name} is {leaf.dtype.name}, and only floats have "
                                 f"derivatives; convert it with .float(), or keep it out of what is "

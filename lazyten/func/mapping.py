@@ -20,7 +20,7 @@ from lazyten.operators.arrays import joining
 from lazyten.operators.math import shapes
 from lazyten.storage.levels import level
 from lazyten.storage.storage import new_leaf_id
-from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
+from lazyten.support.errors import ArgumentError, KindError, ShapeError
 from lazyten.support.trees import Branch, flatten, paths, unflatten
 
 RANDOMNESS = ("error", "different", "same")
@@ -130,9 +130,9 @@ def _axes(in_dims: Any, leaves: Sequence[Any], structure: Branch,
             found.append(None)
             continue
         if not isinstance(leaf, Tensor):
-            raise DTypeError(f"vmap: {name} is {type(leaf).__name__} {leaf!r:.40}, which has no "
-                             f"axis of examples; wrap it in lazyten.tensor(), or give None for it "
-                             f"in in_dims")
+            raise KindError(f"vmap: {name} is {type(leaf).__name__} {leaf!r:.40}, which has no "
+                            f"axis of examples; wrap it in lazyten.tensor(), or give None for it "
+                            f"in in_dims")
         if not leaf.shape:
             raise ShapeError(f"vmap: {name} has shape (), so no axis of examples; give None for "
                              f"it in in_dims, or map over another axis")

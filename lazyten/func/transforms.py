@@ -16,7 +16,7 @@ from lazyten.autodiff.gradient import reach_leaves
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node, make
 from lazyten.ir.ops import Op
-from lazyten.support.errors import ArgumentError, DTypeError
+from lazyten.support.errors import ArgumentError, KindError
 from lazyten.support.grad_mode import is_grad_enabled
 from lazyten.support.trees import Branch, flatten, paths
 
@@ -47,13 +47,13 @@ def check_function(operation: str, function: object) -> None:
 
 
 def outputs_of(operation: str, value: Any) -> tuple[list[Tensor], Branch | None]:
-    """The tensors that a function gave, and how they are nested. DTypeError for anything else."""
+    """The tensors that a function gave, and how they are nested. KindError for anything else."""
     leaves, structure = flatten(value)
     for leaf, name in zip(leaves, paths(structure, "the result"), strict=True):
         if not isinstance(leaf, Tensor):
-            raise DTypeError(f"{operation}: {name} of the function is {type(leaf).__name__} "
-                             f"{leaf!r:.40}, not a tensor; return tensors, in lists, tuples and "
-                             f"dicts")
+            raise KindError(f"{operation}: {name} of the function is {type(leaf).__name__} "
+                            f"{leaf!r:.40}, not a tensor; return tensors, in lists, tuples and "
+                            f"dicts")
     return leaves, structure
 
 

@@ -19,7 +19,7 @@ from lazyten.ir.node import Node, make
 from lazyten.ir.ops import Op
 from lazyten.nn.attributes import Attributes
 from lazyten.operators.math.elementwise import with_gradient
-from lazyten.support.errors import ArgumentError
+from lazyten.support.errors import ArgumentError, NotWrittenError
 from lazyten.support.grad_mode import enable_grad, is_grad_enabled
 
 Hooks = Mapping[int, tuple[Any, ...]]
@@ -43,8 +43,8 @@ class HookMethods(Attributes):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What calling the module does; subclasses define it."""
-        raise ArgumentError(f"{type(self).__name__} was called, but does not define forward(); add "
-                            f"a method forward(self, input)")
+        raise NotWrittenError(f"{type(self).__name__} was called, but does not define forward(); "
+                              f"add a method forward(self, input)")
 
     def _add_hook(self, kind: str, hook: Callable[..., Any], *options: bool,
                   prepend: bool = False) -> RemovableHandle:

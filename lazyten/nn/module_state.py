@@ -17,7 +17,7 @@ from lazyten.frontend.tensor import Tensor
 from lazyten.nn.attributes import Attributes
 from lazyten.nn.module_hooks import NONE, HookMethods, Hooks, registered
 from lazyten.nn.parameter import Parameter
-from lazyten.support.errors import ArgumentError, StateError
+from lazyten.support.errors import ArgumentError, StateError, StateTypeError
 from lazyten.support.grad_mode import no_grad
 
 _EXTRA = "_extra_state"
@@ -51,6 +51,8 @@ class _Place:
     def load(self, value: Tensor, assign: bool) -> None:
         """Take over a value, or put the tensor itself there: then a parameter trains as the one
         before did, unless it says so itself."""
+        if _is_lone_number(value, self.value):
+            value = value[0]
         if not assign:
             with no_grad():
                 there = self.value.detach()
@@ -263,9 +265,15 @@ def _misfit(key: str, given: Any, there: Tensor) -> str | None:
     if not isinstance(given, Tensor):
         return (f"{key} is {type(given).__name__} {given!r:.40}, not a tensor; wrap it in "
                 f"lazyten.tensor()")
-    if tuple(given.shape) != there.shape:
+    if tuple(given.shape) != there.shape and not _is_lone_number(given, there):
         return f"of another shape: {key}: saved {tuple(given.shape)}, here {there.shape}"
     return None
+
+
+def _is_lone_number(given: Tensor, there: Tensor) -> bool:
+    """Whether a tensor without axes was saved as one of a single element, as PyTorch's first
+    versions did."""
+    return there.shape == () and tuple(given.shape) == (1,)
 
 
 def _carry_out(plan: list[Callable[[], None]]) -> None:
@@ -285,8 +293,9 @@ def _check_keys(keys: IncompatibleKeys, errors: list[str], strict: bool, text: s
 def _check_mapping(state: object, operation: str) -> None:
     """StateError unless this has something by name."""
     if not isinstance(state, Mapping):
-        raise StateError(f"{operation}: {type(state).__name__} {state!r:.40} is not a mapping of "
-                         f"names to tensors; give what state_dict() or load_safetensors() gave")
+        raise StateTypeError(f"{operation}: {type(state).__name__} {state!r:.40} is not a mapping "
+                             f"of names to tensors; give what state_dict() or load_safetensors() "
+                             f"gave")
     for name in state:
         if not isinstance(name, str):
             raise StateError(f"{operation}: {name!r:.40} is no name of a tensor; give what "

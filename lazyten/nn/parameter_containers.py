@@ -10,7 +10,7 @@ from lazyten.frontend.tensor import Tensor
 from lazyten.nn.containers import pairs, position
 from lazyten.nn.module import Module
 from lazyten.nn.parameter import Parameter
-from lazyten.support.errors import DTypeError, ModuleAttributeError
+from lazyten.support.errors import AttributeNameError, DTypeError, ModuleAttributeError
 
 
 def _as_parameter(value: Any) -> Any:
@@ -120,6 +120,39 @@ class ParameterDict(Module):
     def get(self, key: str, default: Any = None) -> Any:
         """What has this name, or else `default`."""
         return self[key] if key in self._keys else default
+
+    def __reversed__(self) -> Iterator[str]:
+        return reversed(self._keys)
+
+    def __or__(self, other: ParameterDict) -> ParameterDict:
+        if not isinstance(other, ParameterDict):
+            return NotImplemented
+        result = self.copy()
+        result.update(other)
+        return result
+
+    def __ior__(self, other: ParameterDict) -> Self:
+        if not isinstance(other, ParameterDict):
+            return NotImplemented
+        self.update(other)
+        return self
+
+    def copy(self) -> ParameterDict:
+        """Another one with the same parameters, in this order."""
+        return ParameterDict(OrderedDict(self.items()))
+
+    def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
+        """Another one, with `default` by each of these names."""
+        return ParameterDict(OrderedDict.fromkeys(keys, default))
+
+    def popitem(self) -> tuple[str, Any]:
+        """Take out what was added last; gives its name and value. AttributeNameError if there is
+        nothing."""
+        if not self._keys:
+            raise AttributeNameError("ParameterDict.popitem: there is nothing in it; look at its "
+                                     "len() first")
+        key = self._keys[-1]
+        return key, self.pop(key)
 
     def setdefault(self, key: str, default: Any = None) -> Any:
         """What has this name, which is `default` if there was none."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from lazyten.frontend.core.complex_forms import Complex, in_floats
 from lazyten.frontend.tensor import Tensor
-from lazyten.support.errors import ArgumentError, DTypeError, GradientError, not_complex
+from lazyten.support.errors import ArgumentError, DTypeError, LeafError, not_complex
 
 Group = dict[str, Any]
 
@@ -85,9 +85,9 @@ def _check_parameter(name: str, p: object, seen: set[int]) -> None:
         raise DTypeError(f"{name}: a parameter is {short(p)}, not a tensor; give "
                          f"model.parameters()")
     if not p.is_leaf:
-        raise GradientError(f"{name}: a parameter of shape {p.shape} is no leaf: an operation made "
-                            f"it, so it collects no gradient; give what it was computed from, or "
-                            f"detach().requires_grad_()")
+        raise LeafError(f"{name}: a parameter of shape {p.shape} is no leaf: an operation made "
+                        f"it, so it collects no gradient; give what it was computed from, or "
+                        f"detach().requires_grad_()")
     if id(p) in seen:
         raise ArgumentError(f"{name}: a parameter of shape {p.shape} is given twice; give each "
                             f"once")

@@ -12,7 +12,7 @@ from typing import Any
 from lazyten.frontend.parts import part_like
 from lazyten.frontend.tensor import Tensor
 from lazyten.optim.param_groups import Group, short
-from lazyten.support.errors import StateError
+from lazyten.support.errors import StateError, StateSizeError
 
 State = dict[str, Any]
 Convert = Callable[[State], State]
@@ -49,8 +49,8 @@ def unpacked(saved: Any, groups: list[Group], load: Convert, strict: bool) -> tu
     others = saved["param_groups"]
     sizes, wanted = ([len(g["params"]) for g in found] for found in (others, groups))
     if sizes != wanted:
-        raise StateError(f"load_state_dict: saved groups have {sizes} parameters, these {wanted}; "
-                         f"they must be equal")
+        raise StateSizeError(f"load_state_dict: saved groups have {sizes} parameters, these "
+                             f"{wanted}; they must be equal")
     places = [n for g in others for n in g["params"]]
     order = dict(zip(places, [p for g in groups for p in g["params"]], strict=True))
     state: defaultdict[Any, State] = defaultdict(dict)

@@ -98,6 +98,28 @@ class ArgumentError(LazytenError, ValueError):
     """A parameter whose value makes no sense for the operation; also a ValueError."""
 
 
+class LeafError(GradientError, ArgumentError):
+    """A tensor that an operation made, where a leaf is needed; also a ValueError."""
+
+
+class NoGradientError(GradientError, NotImplementedError):
+    """A gradient that an operation does not have; also a NotImplementedError."""
+
+
+class HookError(GradientError, DTypeError):
+    """What a hook of a gradient gave is no tensor; also a TypeError."""
+
+
+class NotWrittenError(GradientError, ArgumentError, NotImplementedError):
+    """A method that a subclass has to define and does not: forward() or backward(); also a
+    ValueError and a NotImplementedError."""
+
+
+class KindError(DTypeError, ArgumentError):
+    """What a transform of lazyten.func was given, or its function gave, is no tensor; also a
+    TypeError and a ValueError."""
+
+
 class MissingFileError(ArgumentError, FileNotFoundError):
     """A file to be read that is not there; also a FileNotFoundError."""
 
@@ -142,6 +164,14 @@ class StateError(LazytenError, KeyError):
 
     def __str__(self) -> str:  # KeyError would show the message in quotes
         return str(self.args[0]) if self.args else ""
+
+
+class StateSizeError(StateError, ArgumentError):
+    """A saved optimizer with other groups than this one has; also a ValueError."""
+
+
+class StateTypeError(StateError, DTypeError):
+    """What is to be loaded is no dict of names; also a TypeError."""
 
 
 class InternalError(Exception):

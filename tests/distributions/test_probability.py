@@ -195,3 +195,29 @@ def test_mistakes_are_explained(call: Callable[[], Any], error: type[Exception],
                                 message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+def test_an_expanded_mixture_has_means_of_its_shape() -> None:
+    mixture = D.MixtureSameFamily(D.Categorical(lt.tensor([0.25, 0.75])),
+                                  D.Normal(lt.tensor([0.0, 4.0]), lt.ones(2)))
+    larger = mixture.expand((3,))
+    assert larger.mean.tolist() == [3.0] * 3 and larger.variance.tolist() == [4.0] * 3
+    assert larger.sample((2,)).shape == larger.log_prob(lt.zeros(2, 3)).shape == (2, 3)
+    assert mixture.mean.item() == 3.0
+
+
+@pytest.mark.parametrize("kind", [D.Kumaraswamy, D.Weibull])
+def test_a_divergence_compares_transforms_that_hold_tensors(kind: Any) -> None:
+    one = kind(lt.tensor([1.0, 2.0]), lt.tensor([2.0, 3.0]))
+    assert D.kl_divergence(one, one).abs().max().item() < 1e-5
+    assert D.AffineTransform(0.0, lt.tensor([1.0])) == D.AffineTransform(0.0, lt.tensor([1.0]))
+    assert D.AffineTransform(0.0, lt.tensor([1.0])) != D.AffineTransform(0.0, lt.tensor([2.0]))
+
+
+def test_small_options_of_distributions() -> None:
+    assert D.Binomial(2, lt.tensor([0.5, 0.1])).enumerate_support().tolist() \
+        == [[0, 0], [1, 1], [2, 2]]
+    assert D.Binomial(2, lt.tensor([0.5, 0.1])).enumerate_support(False).shape == (3, 1)
+    assert D.Gamma(lt.ones(2), lt.ones(2)).log_prob(1.0).tolist() == [-1.0, -1.0]
+    with pytest.raises(NotImplementedError, match="gradients do not flow"):
+        D.Bernoulli(0.5).rsample()

@@ -472,3 +472,9 @@ def test_tensors_move_between_devices(device: str) -> None:
     assert x.to(device) is x and x.to(lt.int64) is x
     with pytest.raises(lt.DeviceError, match="nowhere"):
         x.to(device="nowhere")
+
+
+def test_storages_that_are_shared_have_one_number() -> None:
+    x, other = lt.arange(4.0), lt.arange(4.0)
+    first, second = x.untyped_storage(), x[1:].untyped_storage()
+    assert first.data_ptr() == second.data_ptr() != other.untyped_storage().data_ptr()

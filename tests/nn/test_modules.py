@@ -189,3 +189,29 @@ def test_a_jitted_function_reads_what_parameters_are_marked_with() -> None:
             assert of_given(given).item() == of_named().item() == 2 * (factor or 1)
     with pytest.raises(lt.JitError, match="attributes of the program's"):
         lt.jit(scaled, fullgraph=True)(given)
+
+
+def test_a_number_saved_as_one_element_is_loaded_as_a_number() -> None:
+    layer = nn.BatchNorm1d(2)
+    for assign in (False, True):
+        state = layer.state_dict()
+        state["num_batches_tracked"] = lt.tensor([7])
+        layer.load_state_dict(state, assign=assign)
+        assert layer.num_batches_tracked.shape == () and layer.num_batches_tracked.item() == 7
+    with pytest.raises(TypeError, match="not a mapping"):
+        layer.load_state_dict([1])
+
+
+def test_parameter_dicts_are_joined_copied_and_emptied() -> None:
+    first = nn.ParameterDict({"b": lt.ones(1), "a": lt.zeros(2)})
+    both = first | nn.ParameterDict({"c": lt.ones(3)})
+    assert list(both) == ["a", "b", "c"] and both["a"] is first["a"]
+    assert list(reversed(both)) == ["c", "b", "a"] and list(first) == ["a", "b"]
+    first |= both
+    key, value = first.popitem()
+    assert (key, value.shape, list(first)) == ("c", (3,), ["a", "b"])
+    assert list(first.copy().keys()) == ["a", "b"]
+    assert list(first.fromkeys(["x", "y"], 1).items()) == [("x", 1), ("y", 1)]
+    first.clear()
+    with pytest.raises(KeyError):
+        first.popitem()

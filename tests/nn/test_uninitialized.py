@@ -119,3 +119,8 @@ def test_axes_in_the_order_of_memory(make: Any) -> None:
             except (RuntimeError, TypeError):
                 results.append(None)
         assert results[0] == results[1], check
+
+
+def test_a_lazy_convolution_says_what_shape_it_is_for() -> None:
+    with pytest.raises(lt.ShapeError, match=r"LazyConv2d of shape \(3,\)"):
+        lt.nn.LazyConv2d(2, 2)(lt.ones(3))

@@ -159,3 +159,18 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], list[str]]] = {
 @pytest.mark.parametrize("name", BAD)
 def test_mistakes_are_explained(name: str) -> None:
     check_explained(*BAD[name])
+
+
+def test_a_parametrized_tensor_without_an_inverse_is_not_assigned() -> None:
+    class Twice(nn.Module):
+        def forward(self, value: lt.Tensor) -> lt.Tensor:
+            return value * 2
+
+    layer = nn.Linear(2, 2)
+    before = layer.weight.tolist()
+    utils.parametrize.register_parametrization(layer, "weight", Twice())
+    with pytest.raises(RuntimeError, match="Twice has no right_inverse"):
+        layer.weight = lt.ones(2, 2)
+    assert layer.parametrizations.weight.original.tolist() == before
+    with pytest.raises(ValueError, match="no parametrization of 'bias'"):
+        utils.parametrize.remove_parametrizations(layer, "bias")

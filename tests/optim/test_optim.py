@@ -221,3 +221,11 @@ def test_options_on_a_schedule_compile_nothing_anew(option: str, maker: str, jit
         found.append([p.detach().numpy() for p in params])
     for mine, other in zip(*found, strict=True):
         np.testing.assert_allclose(mine, other, rtol=1e-5)
+
+
+def test_what_an_optimizer_refuses_is_a_value_error() -> None:
+    with pytest.raises(ValueError, match="no leaf"):
+        SGD([parameters()[0] * 1], lr=0.1)
+    two = SGD(parameters(), lr=0.1)
+    with pytest.raises(ValueError, match=r"\[2\] parameters, these \[1\]"):
+        SGD(parameters()[:1], lr=0.1).load_state_dict(two.state_dict())

@@ -630,3 +630,38 @@ def test_gradients_are_asked_for_by_anything_that_can_be_walked() -> None:
     assert layer.weight.grad is None and layer.bias.grad is not None
     autograd.backward(iter([loss]), inputs=layer.parameters())
     assert layer.weight.grad is not None and layer.weight.grad.tolist() == expected[0]
+
+
+def test_backward_adds_to_grad_of_what_is_no_leaf_if_asked_for_it() -> None:
+    x = leaf("cpu")
+    h = x * 2
+    (h ** 2).sum().backward(inputs=[h])
+    assert x.grad is None and h.grad.tolist() == (4 * VALUES).tolist()
+    h = x * 2
+    h.retain_grad()
+    (h ** 2).sum().backward(inputs=[h, x, x])
+    assert h.grad.tolist() == (4 * VALUES).tolist() and x.grad.tolist() == (8 * VALUES).tolist()
+
+
+def test_a_gradient_is_deleted() -> None:
+    x = leaf("cpu")
+    x.sum().backward()
+    del x.grad
+    assert x.grad is None
+
+
+def test_errors_of_hooks_and_functions_are_those_that_programs_catch() -> None:
+    x = leaf("cpu")
+    x.register_hook(lambda g: 3)
+    with pytest.raises(TypeError, match="a hook gave 3"):
+        x.sum().backward()
+    with pytest.raises(NotImplementedError, match="without forward"):
+        autograd.Function.apply(leaf("cpu"))
+    with pytest.raises(NotImplementedError, match="does not define forward"):
+        nn.Module()(1)
+
+
+def test_gradcheck_takes_options_that_change_nothing_here() -> None:
+    x = leaf("cpu")
+    assert autograd.gradcheck(lt.sin, x, fast_mode=True, check_forward_ad=True, nondet_tol=1e-3)
+    assert autograd.gradgradcheck(lt.sin, x, fast_mode=True, check_fwd_over_rev=True)

@@ -491,6 +491,26 @@ def test_layers_run_under_vmap() -> None:
     close(found, expected, 1e-5)
 
 
+@pytest.mark.parametrize("chunk_size", [1, 5, 20])
+def test_rows_of_a_jacobian_come_in_chunks(chunk_size: int) -> None:
+    x = double(NUMBERS)
+
+    def function(a: lt.Tensor) -> tuple[lt.Tensor, lt.Tensor]:
+        return a ** 2, lt.ones(3)
+
+    for found, expected in zip(func.jacrev(function, chunk_size=chunk_size)(x),
+                               func.jacrev(function)(x), strict=True):
+        close(found, expected)
+
+
+@pytest.mark.parametrize("mistake", [
+    lambda x: func.vmap(lambda a: 3)(x), lambda x: func.vmap(lambda a: a)(3),
+    lambda x: func.grad(lambda a: a)(3)])
+def test_what_is_no_tensor_is_a_value_error_too(mistake: Callable[[lt.Tensor], Any]) -> None:
+    with pytest.raises(ValueError, match=r"not a tensor|no axis of examples"):
+        mistake(double(NUMBERS))
+
+
 @pytest.mark.few(20)
 @pytest.mark.parametrize("chunk_size", [1, 2, 3, 4, 9])
 @pytest.mark.parametrize("out_dims", [0, -1, (1, 0, None)])

@@ -35,11 +35,18 @@ class Gradients(Writing[Tensor]):
             self._grad = None
             return
         self._tensor(value, "grad =")
+        if value is self:
+            raise GradientError(f"grad = the tensor of shape {self.shape} itself: a tensor cannot "
+                                f"be its own gradient; give a clone()")
         if value.shape != self.shape or value.dtype is not self.dtype:
             raise GradientError(f"grad = a tensor of {value.dtype.name} {value.shape}: it must be "
                                 f"like this one, {self.dtype.name} {self.shape}")
         tracing.gradient_used(self, "replaced")
         self._grad = value
+
+    @grad.deleter
+    def grad(self) -> None:
+        self.grad = None
 
     def _collect(self, part: Node, create_graph: bool = False) -> Storage:
         """Add to `.grad`: in place if there is one, and no gradient flows through it; or, as

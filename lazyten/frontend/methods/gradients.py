@@ -42,12 +42,31 @@ class GradientMethods(TensorCore[Tensor]):
                 and recorded_gradients.backward(self, retained):
             return
         cotangent, node = self._cotangent(gradient, create_graph), self.node
-        among: Any = [inputs] if isinstance(inputs, TensorCore) else inputs
-        wanted = None if among is None else {self._leaf_among(t) for t in among}
+        if inputs is not None:
+            parts = self._gradients_among(inputs, node, cotangent, create_graph)
+        else:
+            with hooks.users_walk(create_graph):
+                parts = [(leaf.arg, part) for leaf, part in
+                         _gradient.leaf_gradients(node, cotangent)]
+        self._add_to_leaves(parts, retained, create_graph)
+
+    def _gradients_among(self, inputs: Tensor | Iterable[Tensor], node: Node, cotangent: Node,
+                         create_graph: bool) -> list[tuple[int, Node]]:
+        """The gradients of the leaves among these, by id; those of what is no leaf are added to
+        its `.grad`."""
+        given: Any = [inputs] if isinstance(inputs, TensorCore) else list(inputs)
+        if not given:
+            raise GradientError("backward: inputs is empty; give the tensors whose gradients are "
+                                "wanted, or leave inputs out for all leaves")
+        among = {id(t): self._wanted(t) for t in given}.values()
         with hooks.users_walk(create_graph):
-            parts = _gradient.leaf_gradients(node, cotangent)
-        self._add_to_leaves([(leaf.arg, part) for leaf, part in parts
-                             if wanted is None or leaf.arg in wanted], retained, create_graph)
+            found = _gradient.gradients_for([node], [cotangent], [
+                t._storage.node if t.is_leaf else t.node for t in among])
+        parts = [(t, part) for t, part in zip(among, found, strict=True) if part is not None]
+        for t, part in parts:
+            if not t.is_leaf and not hasattr(t, "_retains"):  # the walk has added to that
+                t._collect(part, create_graph)
+        return list({t._leaf_id: part for t, part in parts if t.is_leaf}.items())
 
     def _add_to_leaves(self, parts: Sequence[tuple[int, Node]], retain_graph: bool,
                        create_graph: bool = False) -> None:
@@ -76,13 +95,14 @@ class GradientMethods(TensorCore[Tensor]):
         elif lineage.carrier is not None and _gradient.saves_values(lineage.carrier):
             lineage.free()
 
-    def _leaf_among(self, given: Any) -> int:
-        """The id of a leaf that backward() is to add to."""
-        leaf = self._tensor(given, "backward: inputs")
-        if not leaf.requires_grad or not leaf.is_leaf:
-            raise GradientError(f"backward: a tensor of shape {leaf.shape} among the inputs is no "
-                                f"leaf that requires gradients; use autograd.grad()")
-        return leaf._leaf_id
+    def _wanted(self, given: Any) -> Tensor:
+        """A tensor whose `.grad` backward() is to add to."""
+        wanted = self._tensor(given, "backward: inputs")
+        if not wanted.requires_grad:
+            raise GradientError(f"backward: a tensor of shape {wanted.shape} among the inputs does "
+                                f"not require gradients; set requires_grad before the result is "
+                                f"computed from it")
+        return wanted
 
     def _cotangent(self, given: Tensor | None, create_graph: bool) -> Node:
         if not self.requires_grad:

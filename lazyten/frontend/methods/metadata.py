@@ -52,6 +52,11 @@ class UntypedStorage:
     def __hash__(self) -> int:
         return id(self._storage)
 
+    def data_ptr(self) -> int:
+        """A number that is the same for equal storages alone, while they live: for comparisons,
+        not for reading memory, which may not be there yet."""
+        return id(self._storage)
+
     def nbytes(self) -> int:
         """Bytes of the whole storage."""
         return math.prod(self._storage.shape) * self._storage.dtype.itemsize

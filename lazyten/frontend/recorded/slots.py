@@ -22,7 +22,7 @@ from lazyten.operators.arrays import indexing
 from lazyten.operators.math.elementwise import freed
 from lazyten.storage.deferred import deferred
 from lazyten.storage.frames import Frame, Slot, here, memory_of, with_hooks
-from lazyten.support.errors import GradientError
+from lazyten.support.errors import GradientError, HookError
 from lazyten.support.location import attribute_to
 
 
@@ -83,8 +83,8 @@ class OnTensor:
         if result is None:
             return None
         if not isinstance(result, Handle):
-            raise GradientError(f"a hook gave {result!r:.40}; give the gradient to go on with, a "
-                                f"tensor, or None")
+            raise HookError(f"a hook gave {result!r:.40}; give the gradient to go on with, a "
+                            f"tensor, or None")
         if result.shape != self.shape or result.dtype is not self.dtype:
             raise GradientError(f"a hook of a tensor of {self.dtype.name} {self.shape} gave a "
                                 f"gradient of {result.dtype.name} {result.shape}; they must be "

@@ -22,6 +22,8 @@ class _NormBase(Layer):
     The statistics are buffers, written in place: a jitted step updates them, too.
     """
 
+    _version = 2  # from which on there is a count of batches, as in PyTorch
+
     weight: Parameter | None
     bias: Parameter | None
     running_mean: Tensor | None

@@ -15,7 +15,7 @@ from lazyten.nn.module import Module
 from lazyten.nn.modules import batchnorm, conv, instancenorm, linear
 from lazyten.nn.modules.base import Layer
 from lazyten.nn.parameter import UninitializedParameter, is_lazy
-from lazyten.support.errors import StateError
+from lazyten.support.errors import ShapeError, StateError
 
 
 class LazyModuleMixin(Layer):
@@ -117,6 +117,10 @@ class _LazyConvolution(_LazyLayer):
     _spatial: ClassVar[int]
 
     def _of_input(self, input: Tensor) -> int:
+        if input.ndim not in (self._spatial + 1, self._spatial + 2):
+            raise ShapeError(f"{type(self).__name__} of shape {input.shape}: it is for "
+                             f"(channels, *space) of {self._spatial} axes of space, or a batch of "
+                             f"these")
         return input.shape[-self._spatial - 1]
 
 

@@ -108,6 +108,10 @@ class _FractionalMaxPoolNd(Layer):
                                                                         "output_size")
         self.output_ratio = output_ratio if output_ratio is None or isinstance(
             output_ratio, Sequence) else (output_ratio,) * n
+        for ratio in self.output_ratio or ():
+            if not 0 < ratio < 1:
+                raise ArgumentError(f"{name}: output_ratio={output_ratio!r}; a ratio is between 0 "
+                                    f"and 1")
         self.return_indices = return_indices
         self.register_buffer("_random_samples", _random_samples)
 

@@ -14,7 +14,12 @@ from lazyten.nn.containers import ModuleDict, ModuleList
 from lazyten.nn.module import Module
 from lazyten.nn.parameter import Parameter
 from lazyten.nn.utils import computed
-from lazyten.support.errors import ArgumentError, ModuleAttributeError, ShapeError
+from lazyten.support.errors import (
+    ArgumentError,
+    AttributeNameError,
+    NotWrittenError,
+    ShapeError,
+)
 from lazyten.support.grad_mode import no_grad
 
 _cache: dict[tuple[int, str], Any] = {}
@@ -72,10 +77,15 @@ class ParametrizationList(ModuleList):
             self.register_parameter(name, original)
 
     def _inverted(self, value: Any, or_kept: bool = False) -> Any:
-        """What right_inverse() of each gives, from the last to the first; or_kept: a
-        NotImplementedError of one says that it has none for now."""
+        """What right_inverse() of each gives, from the last to the first; or_kept: one that has
+        none, or whose NotImplementedError says so, leaves the value as it is."""
         for module in reversed(list(self)):
             inverse = getattr(module, "right_inverse", None)
+            if inverse is None and not or_kept:
+                name = type(module).__name__
+                raise NotWrittenError(f"assigning to a parametrized tensor: {name} has no "
+                                      f"right_inverse(); add a method right_inverse(self, value), "
+                                      f"or write to .parametrizations[name].original")
             try:
                 value = value if inverse is None else inverse(value)
             except NotImplementedError:
@@ -168,8 +178,8 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
     """Take all parametrizations of a tensor away; gives the module. The tensor keeps its value of
     now, or, unless leave_parametrized, becomes the original again."""
     if not is_parametrized(module, tensor_name):
-        raise ModuleAttributeError(f"remove_parametrizations: {type(module).__name__} has no "
-                                   f"parametrization of {tensor_name!r}")
+        raise AttributeNameError(f"remove_parametrizations: {type(module).__name__} has no "
+                                 f"parametrization of {tensor_name!r}")
     held: Any = module.parametrizations[tensor_name]
     originals = held._originals()
     if not leave_parametrized and not held.is_tensor:
