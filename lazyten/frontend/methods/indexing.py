@@ -109,8 +109,7 @@ class IndexingMethods(TensorCore[Tensor]):
         warnings.warn(f"index at {user_location()}: a tensor of uint8 is taken as a mask, as "
                       f"PyTorch does; write x[mask.bool()], or x[index.long()] for positions",
                       stacklevel=4)
-        mask: Tensor = found != 0
-        return mask
+        return self._result(cast(found.node, dt.bool_), found)
 
     def _with_axes_of_flags(self, index: Any) -> tuple[Tensor, tuple[Any, ...]]:
         """A view with an axis of size 1 for each bool without axes in an index, and the index of
