@@ -476,7 +476,7 @@ def test_assignment_through_an_index_passes_gradients_as_pytorch_s(device: str) 
 # ---- indices outside -----------------------------------------------------------------------------
 
 OUTSIDE: dict[str, Callable[[lt.Tensor, lt.Tensor], lt.Tensor]] = {
-    "index": lambda x, i: x[1, i],
+    "index": lambda x, i: x[1, i.long() if i.dtype is lt.uint8 else i],  # not as a mask
     "gather": lambda x, i: x.gather(1, i.reshape(1, -1)),
     "take_along_dim": lambda x, i: x.take_along_dim(i.reshape(1, -1), 1),
     "scatter_add": lambda x, i: x.scatter_add(1, i.reshape(1, -1), lt.ones_like(x)),
