@@ -89,7 +89,9 @@ ONE_BY_ONE: list[Row] = [
 LOGIC: list[Row] = [
     *rows(EXACT, [f"{{x:a}} {op} {{y:a~x}}" for op in ("<", "<=", ">", ">=", "==", "!=")],
           name="comparison"),
-    *rows(EXACT, ["{x:n} < {c:num}", "{x:n} >= {c:num}", "{x:i} % 2 == {k:int(0,1)}",
+    # A number below 0 is compared as it is with unsigned integers; PyTorch takes it modulo 2 ** n.
+    *rows(EXACT, ["{x:f} < {c:num}", "{x:f} >= {c:num}", "{x:n} < {k:int(0,3)}",
+                  "{x:n} >= {k:int(0,3)}", "{x:i} % 2 == {k:int(0,1)}",
                   "{x:i} % {m:int(2,6)} < {k:int(1,4)}"], name="comparison with a number"),
     *rows(EXACT, ["{x:b} & {y:b~x}", "{x:b} | {y:b~x}", "{x:b} ^ {y:b~x}", "~{x:b}",
                   "{x:i} & {y:i~x}", "{x:i} ^ {y:i~x}", "~{x:i}", "{x:i} | {k:int(0,9)}"],
