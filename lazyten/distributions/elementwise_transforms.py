@@ -16,9 +16,8 @@ from lazyten.support.errors import ArgumentError
 
 def _is_same(a: Any, b: Any) -> bool:
     """Whether two options of a transform are equal: numbers and tensors by their values."""
-    if isinstance(a, Tensor) or isinstance(b, Tensor):
-        return bool(Tensor.all(a == b)) if isinstance(a == b, Tensor) else False
-    return bool(a == b)
+    equal = a == b
+    return bool(equal.all() if isinstance(equal, Tensor) else equal)
 
 
 class Transform:
@@ -69,8 +68,10 @@ class Transform:
         return shape
 
     def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return False
         mine, others = vars(self), vars(other)
-        return type(self) is type(other) and mine.keys() == others.keys() and all(
+        return mine.keys() == others.keys() and all(
             _is_same(value, others[name]) for name, value in mine.items())
 
     def __hash__(self) -> int:

@@ -40,12 +40,17 @@ from lazyten.func.functional_call import (
 )
 from lazyten.func.functional_call import stack_module_state as stack_module_state
 from lazyten.func.mapping import vmap as vmap
-from lazyten.func.transforms import Function, Transformed, check_function, results
+from lazyten.func.transforms import (
+    Function,
+    Transformed,
+    check_function,
+    checked_chunk_size,
+    results,
+)
 from lazyten.ir.node import Node, cast, const, expand, iota, move, reshape, substitute
 from lazyten.ir.ops import Op
 from lazyten.ir.unknown import unknown
 from lazyten.operators.arrays import joining
-from lazyten.operators.math.shapes import as_int
 from lazyten.support.errors import ArgumentError, GradientError
 from lazyten.support.trees import unflatten
 
@@ -202,12 +207,7 @@ def jacrev(func: Function, argnums: ArgNums = 0, *, has_aux: bool = False,
     outputs, and in these as the inputs that argnums chooses. has_aux: (Jacobian, aux).
     chunk_size: at most so many rows at once, which takes less memory; None for all.
     """
-    blocks = _rows
-    if chunk_size is not None:
-        blocks = partial(_rows, chunk_size=as_int(chunk_size, "jacrev", "chunk_size"))
-        if blocks.keywords["chunk_size"] < 1:
-            raise ArgumentError(f"jacrev: chunk_size={chunk_size}; give 1 or more, or None for all "
-                                f"rows at once")
+    blocks = partial(_rows, checked_chunk_size("jacrev", chunk_size, "rows"))
     return Transformed("jacrev", func, _jacobian, "jacrev", blocks, argnums, has_aux)
 
 
@@ -234,7 +234,7 @@ def _jacobian(func: Function, operation: str, blocks: Callable[[Call], list[list
     return (result, aux) if has_aux else result
 
 
-def _rows(call: Call, chunk_size: int | None = None) -> list[list[Node]]:
+def _rows(chunk_size: int | None, call: Call) -> list[list[Node]]:
     """For each output its derivatives for each input: cotangents of its elements, batched, at most
     chunk_size of them at once."""
     found = []

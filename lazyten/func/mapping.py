@@ -11,7 +11,13 @@ from typing import Any
 
 from lazyten.autodiff.batching import batch, repeated
 from lazyten.frontend.tensor import Tensor
-from lazyten.func.transforms import Function, Transformed, outputs_of, results
+from lazyten.func.transforms import (
+    Function,
+    Transformed,
+    checked_chunk_size,
+    outputs_of,
+    results,
+)
 from lazyten.ir.movement import inverse_order
 from lazyten.ir.node import Node, make, move, reshape
 from lazyten.ir.ops import Op
@@ -39,12 +45,8 @@ def vmap(func: Function, in_dims: Any = 0, out_dims: Any = 0,
     if randomness not in RANDOMNESS:
         raise ArgumentError(f"vmap: randomness={randomness!r} is not one of "
                             f"{', '.join(RANDOMNESS)}")
-    if chunk_size is not None:
-        chunk_size = shapes.as_int(chunk_size, "vmap", "chunk_size")
-        if chunk_size < 1:
-            raise ArgumentError(f"vmap: chunk_size={chunk_size}; give 1 or more, or None for all "
-                                f"examples at once")
-    return Transformed("vmap", func, _mapped, in_dims, out_dims, randomness, chunk_size)
+    return Transformed("vmap", func, _mapped, in_dims, out_dims, randomness,
+                       checked_chunk_size("vmap", chunk_size, "examples"))
 
 
 def _mapped(func: Function, in_dims: Any, out_dims: Any, randomness: str, chunk_size: int | None,

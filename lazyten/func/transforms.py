@@ -16,6 +16,7 @@ from lazyten.autodiff.gradient import reach_leaves
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node, make
 from lazyten.ir.ops import Op
+from lazyten.operators.math.shapes import as_int
 from lazyten.support.errors import ArgumentError, KindError
 from lazyten.support.grad_mode import is_grad_enabled
 from lazyten.support.trees import Branch, flatten, paths
@@ -37,6 +38,17 @@ class Transformed:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._call(*args, **kwargs)
+
+
+def checked_chunk_size(operation: str, size: int | None, of: str) -> int | None:
+    """How many of something are worked out at once, None for all. ArgumentError below 1."""
+    if size is None:
+        return None
+    count = as_int(size, operation, "chunk_size")
+    if count < 1:
+        raise ArgumentError(f"{operation}: chunk_size={count}; give 1 or more, or None for all "
+                            f"{of} at once")
+    return count
 
 
 def check_function(operation: str, function: object) -> None:

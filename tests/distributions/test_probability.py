@@ -212,6 +212,7 @@ def test_a_divergence_compares_transforms_that_hold_tensors(kind: Any) -> None:
     assert D.kl_divergence(one, one).abs().max().item() < 1e-5
     assert D.AffineTransform(0.0, lt.tensor([1.0])) == D.AffineTransform(0.0, lt.tensor([1.0]))
     assert D.AffineTransform(0.0, lt.tensor([1.0])) != D.AffineTransform(0.0, lt.tensor([2.0]))
+    assert D.ExpTransform() != 3 and D.ExpTransform() != D.SigmoidTransform()
 
 
 def test_small_options_of_distributions() -> None:

@@ -16,6 +16,7 @@ from lazyten.frontend.core.memory_format import (
 )
 from lazyten.frontend.core.size import Size
 from lazyten.frontend.functions import stack
+from lazyten.frontend.methods.indexing import MASKS
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
@@ -395,7 +396,7 @@ def _axes_of(entry: Any) -> int:
     if entry is None or entry is Ellipsis or isinstance(entry, bool | np.bool_):
         return 0
     kind = getattr(entry, "dtype", None)
-    if kind in (dt.bool_, dt.uint8, np.uint8) or isinstance(entry, list | tuple | np.ndarray) \
+    if kind in (*MASKS, np.uint8) or isinstance(entry, list | tuple | np.ndarray) \
             and np.asarray(entry).dtype.kind == "b":
         return len(np.shape(entry)) if not isinstance(entry, Tensor) else entry.ndim
     return 1

@@ -32,7 +32,8 @@ from lazyten.support.location import user_location
 Tensor = TypeVar("Tensor", bound="IndexingMethods[Any]")
 
 
-_MASKS = (dt.bool_, dt.uint8)  # the types of masks; PyTorch's were of uint8 once
+MASKS = (dt.bool_, dt.uint8)
+"""The types of masks; PyTorch's were of uint8 once."""
 
 
 class _Array(NamedTuple):
@@ -350,7 +351,7 @@ def _by_axes(index: list[Any]) -> Any:
 
 def _is_array(entry: Any) -> bool:
     return isinstance(entry, list | tuple | range | np.ndarray) or isinstance(
-        entry, Handle) and bool(entry.shape or entry.dtype in _MASKS)
+        entry, Handle) and bool(entry.shape or entry.dtype in MASKS)
 
 
 def _is_place(entry: Any) -> bool:
@@ -379,7 +380,7 @@ def _read_now(index: Any) -> Any:
 def _is_flag(index: Any) -> bool:
     """Whether an index is a bool without axes, which is a mask of a new axis in front."""
     return isinstance(index, bool | np.bool_) or (
-        isinstance(index, Handle) and index.dtype in _MASKS and not index.shape)
+        isinstance(index, Handle) and index.dtype in MASKS and not index.shape)
 
 
 def _has_flags(index: Any) -> bool:
