@@ -33,13 +33,15 @@ NOTHING_DECIDED, NO_GROUP = Decisions(), Group()
 class Part:
     """One function of a kernel on its way: a SINK, once linearized a `function`, at last `text`.
 
-    packs: whether it packs an operand of others, before them. scratch: the first argument of what
+    packs: whether it packs an operand of others, before them. is_partial: whether other parts store
+    the rest of its outputs. scratch: the first argument of what
     it has packed, after which come the sums of its blocks. group: what a group of work items does.
     nest: its loops once all is decided, for people. declares: lines that its text needs.
     """
 
     sink: Node
     packs: bool = False
+    is_partial: bool = False
     decisions: Decisions = NOTHING_DECIDED
     scratch: int = 0
     group: Group = NO_GROUP
@@ -70,12 +72,14 @@ class Part:
 class Job:
     """A kernel on its way to text for a target.
 
-    free: the first argument number that is not taken. blocks: what its parts are run for, if it
-    holds values. records: of the report that a checked kernel has.
+    in_one: whether its loops are to be one nest, which decisions for other sizes fit. free: the
+    first argument number that is not taken. blocks: what its parts are run for, if it holds values.
+    records: of the report that a checked kernel has.
     """
 
     kernel: Kernel
     target: Target
+    in_one: bool = False
     parts: tuple[Part, ...] = ()
     free: int = 0
     blocks: Blocks | None = None
@@ -100,11 +104,11 @@ def verify_job(old: Job, new: Job) -> None:
     for part in new.parts:
         if part.sink not in before:
             verify([part.sink], "loop")
-            verify_loops(part.sink, has_vectors=new.target.work_group == 1)
+            verify_loops(part.sink, new.target.work_group == 1, not part.is_partial)
     if all(part.function is None for part in old.parts):
         for part in new.parts:
             if part.function is not None:
-                verify_accesses(part.function)
+                verify_accesses(part.function, not part.is_partial)
 
 
 def describe(job: Job) -> str:
@@ -123,16 +127,19 @@ def generated(job: Job) -> Generated:
     if job.blocks is not None:
         return _in_blocks(job, job.blocks)
     kernel, functions = job.kernel, [part.instructions for part in job.parts]
-    *packing, (title, nest) = ((str(part.decisions), part.nest) for part in job.parts)
-    title = title if kernel.decisions is None else f"{title} (given)"
-    loops = (f"{title}\n{nest}" if nest else title for title, nest in (*packing, (title, nest)))
+    titles = [str(part.decisions) for part in job.parts]
+    decided = "" if job.parts[-1].is_partial else titles[-1]
+    if kernel.decisions is not None:
+        titles[-1] += " (given)"
+    loops = (f"{title}\n{part.nest}" if part.nest else title
+             for title, part in zip(titles, job.parts, strict=True))
     in_place = in_place_pairs(functions, len(kernel.outputs), len(kernel.inputs)) \
         if job.target.language in ALIASING and not kernel.checks else ()
     return Generated(kernel.name, "\n".join(part.text for part in job.parts), _declares(job),
                      "\n\n".join(loops), kernel.where, tuple(part.name for part in job.parts),
                      _scratch_bytes(job.parts, job.arguments),
                      tuple(f.work_items for f in functions), tuple(f.group for f in functions),
-                     job.records, in_place)
+                     job.records, in_place, decided)
 
 
 def _in_blocks(job: Job, blocks: Blocks) -> Generated:

@@ -27,6 +27,7 @@ from lazyten.codegen.loops.reduction_blocking import carry
 from lazyten.codegen.loops.tile_fusion import lower_blocks
 from lazyten.codegen.model.decisions import Decisions
 from lazyten.codegen.numerics.decompose import decompose
+from lazyten.codegen.optimize.index_sets import cuts_of, split_index_sets
 from lazyten.codegen.optimize.optimize import (
     decide,
     decide_part,
@@ -110,6 +111,20 @@ def _lower(job: Job) -> Job:
                    free=job.arguments + len(blocks.held))
 
 
+def _has_pieces(job: Job) -> bool:
+    """Whether loops choose between pieces of an output, a part more is but a call more, and nobody
+    speaks of the loops as one nest."""
+    return (job.target.language == "llvm" and not job.in_one and job.blocks is None
+            and job.kernel.decisions is None and not job.kernel.checks
+            and bool(cuts_of(job.parts[0].sink)))
+
+
+def _index_sets(job: Job) -> Job:
+    part, = job.parts
+    sinks = split_index_sets(part.sink, job.target)
+    return replace(job, parts=tuple(Part(s, is_partial=len(sinks) > 1) for s in sinks))
+
+
 def _decide(job: Job) -> Job:
     """Decisions for each part, and the numbers of the scratch arrays that it takes by them."""
     made, free = [], job.free
@@ -168,8 +183,9 @@ def _tensor(job: Job, part: Part) -> Part:
 def _name(job: Job) -> Job:
     name, packing = job.kernel.name, job.packing
     names = [f"{name}_stage{i}" for i in range(packing)]
-    names += [name] if job.blocks is None else \
-        [f"{name}_part{i}" for i in range(len(job.parts) - packing)]
+    others = len(job.parts) - packing
+    names += [name] if others == 1 and job.blocks is None else \
+        [f"{name}_part{i}" for i in range(others)]
     return replace(job, parts=tuple(replace(part, name=name, nest=loop_nest(part.sink))
                                     for name, part in zip(names, job.parts, strict=True)))
 
@@ -253,6 +269,7 @@ TO_LOOPS = (
 
 PASSES = (
     Pass("lower", always, _lower),
+    Pass("index_sets", _has_pieces, _index_sets),
     *TO_LOOPS,
     _loops("share", _is_shared, _share),
     _loops("carry", lambda job, part: bool(part.decisions.block),

@@ -197,7 +197,7 @@ class Templates:
                 if text not in known:
                     known.insert(0, text)
                 return job
-        job = DRIVER.run(TO_INSTRUCTIONS, Job(kernel, target))
+        job = DRIVER.run(TO_INSTRUCTIONS, Job(kernel, target, in_one=True))
         if kernel.decisions is None:
             place.decisions.insert(0, str(job.parts[-1].decisions))
         return job

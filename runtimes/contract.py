@@ -74,6 +74,10 @@ class LoadedProgram(Program):
         """The optimizer's decisions and the loop nest."""
         return self.generated.loops
 
+    def decided(self) -> str:
+        """The optimizer's decisions or a user's, where they are for one nest."""
+        return self.generated.decided
+
 
 class VaryingProgram(LoadedProgram):
     """A kernel at one of many sizes, whose code reads what is of this size in `numbers`."""

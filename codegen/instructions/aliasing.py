@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import NamedTuple
 
 from lazyten.codegen.instructions.instructions import Address, Block, Function, Load, Loop, Store
+from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 
 Pair = tuple[int, int]
+NO_PARAM = (dt.uint8, 0)
 
 
 class Access(NamedTuple):
@@ -33,7 +36,7 @@ class Access(NamedTuple):
 
 def in_place_pairs(functions: Sequence[Function], outputs: int, inputs: int) -> tuple[Pair, ...]:
     """The pairs of a kernel with so many outputs and inputs."""
-    params = functions[-1].params
+    params = _params(functions)
     loads: defaultdict[int, list[Access]] = defaultdict(list)
     stores: defaultdict[int, list[Access]] = defaultdict(list)
     for function in functions:
@@ -44,6 +47,12 @@ def in_place_pairs(functions: Sequence[Function], outputs: int, inputs: int) -> 
                if _writes_each_once(stores[o], params[o][1])]
     return tuple((o, i) for o in written for i in range(outputs, min(outputs + inputs, len(params)))
                  if _are_alike(params[o], params[i]) and _reads_before(loads[i], stores[o]))
+
+
+def _params(functions: Sequence[Function]) -> tuple[tuple[DType, int], ...]:
+    """What the arguments are: the largest that a function reads or writes of each."""
+    return tuple(max(known, key=lambda param: param[1])
+                 for known in zip_longest(*(f.params for f in functions), fillvalue=NO_PARAM))
 
 
 def _accesses(block: Block, trips: int) -> Iterator[Access]:
@@ -61,17 +70,16 @@ def _are_alike(output: tuple[DType, int], given: tuple[DType, int]) -> bool:
 
 def _writes_each_once(stores: Sequence[Access], size: int) -> bool:
     """Whether the stores, which reach every element, are as many as there are elements."""
-    if len({(id(s.block), s.trips) for s in stores}) != 1 or any(map(_is_special, stores)):
+    if any(map(_is_special, stores)):
         return False
-    return sum(len(s.item.address.offsets) for s in stores) * stores[0].trips == size
+    return sum(len(s.item.address.offsets) * s.trips for s in stores) == size
 
 
 def _reads_before(loads: Sequence[Access], stores: Sequence[Access]) -> bool:
-    """Whether each load is in the block of the stores, where the same elements are then stored."""
-    after = {s.place: s.position for s in stores}
-    return bool(loads) and all(
-        a.block is stores[0].block and not _is_special(a) and a.position < after.get(a.place, -1)
-        for a in loads)
+    """Whether each load is in a block of the stores, where the same elements are then stored."""
+    after = {(id(s.block), s.place): s.position for s in stores}
+    return bool(loads) and all(not _is_special(a) and a.position < after.get(
+        (id(a.block), a.place), -1) for a in loads)
 
 
 def _is_special(access: Access) -> bool:

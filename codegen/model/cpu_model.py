@@ -29,8 +29,8 @@ class Model:
     """Estimates of one kernel.
 
     shared: 'parallel' ranges, around all others; outputs: the other ranges of the stores;
-    shared_outputs: those of every store; reductions: bodies of ACCUMULATEs; touched: bytes of all
-    arrays. tf32: whether tensor cores may round float32 unasked.
+    shared_outputs: those of every store; reductions: bodies of ACCUMULATEs; touched: bytes of
+    arrays that are read, and that are stored. tf32: whether tensor cores may round float32 unasked.
     """
 
     def __init__(self, sink: Node, target: Target, tf32: bool = False) -> None:
@@ -48,7 +48,7 @@ class Model:
                  and n.src[0].op is Op.MUL and n.dtype.is_float}
         for node in order:
             self._count(node, fused)
-        self.touched: int = sum(n.dtype.itemsize * n.arg.size for n in order if n.op is Op.PARAM)
+        self.touched = self._touched(order)
         every = frozenset.intersection(*(self.free[store] for store in sink.src))
         self.shared_outputs = [r for r in self.outputs if r in every]
         self.reused_outputs = [r for r in self.outputs if self._is_reused(r)]
@@ -58,6 +58,15 @@ class Model:
         self._known: dict[Chosen, tuple[list[VectorBody], dict[Node, int]]] = {}
 
     # ---- summing the kernel up ----
+
+    def _touched(self, order: Iterable[Node]) -> int:
+        """Bytes of all arrays; of one that is stored to at known places, of as many elements."""
+        sizes = {n: int(n.arg.size) for n in order if n.op is Op.PARAM}
+        for store in self.sink.src:
+            places = math.prod(r.arg.extent for r in self.free[store.src[1]])
+            if store.arg is None:
+                sizes[store.src[0]] = min(sizes[store.src[0]], places)
+        return sum(n.dtype.itemsize * size for n, size in sizes.items())
 
     def _bodies(self, nodes: list[Node]) -> list[Body]:
         """One for all ACCUMULATEs over the same ranges."""

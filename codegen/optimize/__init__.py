@@ -10,6 +10,8 @@ Files, in reading order:
   the caches.
 - parallel.py: Which loop of a kernel its threads share: called by optimize, after everything else
   is decided.
+- index_sets.py: Index-set splitting: where an output is put together from pieces, each piece has
+  loops of its own.
 - candidates.py: Decisions worth timing on a machine: the static model's best few, and neighbours
   of what is used.
 - decision_text.py: Decisions as text: what DEBUG=3 prints, read back.
@@ -29,6 +31,12 @@ cache_blocking.py orders the loops of what is larger than the second cache: thre
 inside the other loops, of which an operand's part stays there. There a long sum is computed in
 blocks (reduction_blocking.py): all outputs, in a scratch array, with one block of the reduction,
 then with the next; the last one goes to the outputs.
+
+Before all of them, index_sets.py may cut a nest in parts at constants that a loop's counter is
+compared with, as `cat` leaves them: a part reads one piece without masks, where the whole would
+read all pieces for each element. Parts are functions that one call runs after each other, each with
+decisions of its own. Only machine code has them, where a function more is a call more; kernels of
+given decisions, checked ones, and those of sizes that vary stay whole.
 
 After all other decisions optimize may make one loop of the stores 'parallel' (parallel.py), or
 one of two short ones: where the model's estimate is large, all stores have the loop, and little

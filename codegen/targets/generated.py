@@ -19,7 +19,8 @@ class Generated:
     make a group that shares local memory, a divisor of work_items; 0 where it does not matter.
     records: of the report that a checked kernel has for its last argument before those (report.py);
     0 without one. in_place: outputs and inputs, by the numbers of their arguments, that may be one
-    memory.
+    memory. decided: the decisions alone, where they are for one nest and can be given to the
+    kernel.
     """
 
     name: str
@@ -33,3 +34,4 @@ class Generated:
     groups: tuple[int, ...] = ()
     records: int = 0
     in_place: tuple[tuple[int, int], ...] = ()
+    decided: str = ""

@@ -28,9 +28,9 @@ alone."""
 OUTPUT = frozenset({"loop", "parallel", "unroll", "vector", "local", "serial"})
 
 
-def verify_loops(sink: Node, has_vectors: bool = True) -> None:
+def verify_loops(sink: Node, has_vectors: bool = True, is_whole: bool = True) -> None:
     """Raise InternalError unless the nest visits each element once; see above. has_vectors: values
-    are vectors, which have one axis."""
+    are vectors, which have one axis. is_whole: no other nest stores to its arguments."""
     _verify_places(sink)
     free = free_ranges(sink)
     if has_vectors:
@@ -41,7 +41,7 @@ def verify_loops(sink: Node, has_vectors: bool = True) -> None:
         stray = {r for r in free[store] if r in combined or r.arg.kind not in OUTPUT}
         if stray:
             raise InternalError(f"{names(stray)} reaches a store, uncombined:\n{dump([store])}")
-        _verify_store(store, free[store], store.src[0] in written)
+        _verify_store(store, free[store], store.src[0] in written, is_whole)
         if store.arg is None:
             written.add(store.src[0])
 
@@ -87,7 +87,7 @@ def bound_ranges(node: Node) -> tuple[Node, ...]:
     return node.src[2 * node.arg.buffers:] if node.op is Op.STAGE else ()
 
 
-def _verify_store(store: Node, free: Iterable[Node], again: bool) -> None:
+def _verify_store(store: Node, free: Iterable[Node], again: bool, is_whole: bool) -> None:
     param, position = store.src[:2]
     if again or store.arg is not None:
         reached = {*free} if again else {*free}.difference(ranges_of([position]))
@@ -101,7 +101,7 @@ def _verify_store(store: Node, free: Iterable[Node], again: bool) -> None:
     found = coverage(position, ranges, MOST_STARTS)
     if found is None:
         return
-    if (found.first, found.last) != (0, param.arg.size) or not found.whole:
+    if is_whole and ((found.first, found.last) != (0, param.arg.size) or not found.whole):
         raise InternalError(f"of {param.arg.size} elements {found.first} .. {found.last - 1} are "
                             f"stored{'' if found.whole else ', not all'}:\n{dump([store])}")
     unseen = {*ranges}.difference(ranges_of([position]))

@@ -45,9 +45,8 @@ class Launch:
 def dump(path: str, device: str, kernel: Kernel, program: Program,
          inputs: Sequence[Array]) -> None:
     """Write a launch to the next free file of a folder."""
-    decisions = _decisions(program)
-    if decisions:
-        kernel = replace(kernel, decisions=Given(decisions))
+    if program.decided():
+        kernel = replace(kernel, decisions=Given(program.decided()))
     launch = Launch(kernel, tuple(inputs), device, executor(device).target_label, program.source)
     content = _content(launch)
     try:
@@ -63,12 +62,6 @@ def dump(path: str, device: str, kernel: Kernel, program: Program,
     except OSError as error:
         raise ArgumentError(f"dump_kernels: cannot write to {path}: {error.strerror}; give a "
                             f"folder that can be written, in LAZYTEN_DUMP too") from error
-
-
-def _decisions(program: Program) -> str:
-    """What was decided for the kernel itself, by the optimizer or by a user."""
-    last = program.describe().split("\n\n")[-1]
-    return last.partition("\n")[0].removesuffix(" (given)")
 
 
 def save(launch: Launch, path: str | os.PathLike[str]) -> None:

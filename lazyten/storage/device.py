@@ -67,6 +67,10 @@ class Program(ABC):
         """Views, loop nest and decisions, for DEBUG=3; empty if there are none."""
         return ""
 
+    def decided(self) -> str:
+        """What was decided for the loops, as a kernel takes it; empty where it takes nothing."""
+        return ""
+
 
 class Argument(NamedTuple):
     """One argument of a launch: memory by number, from byte `offset` on."""

@@ -42,6 +42,7 @@ NAMES = {
     "share_memory": "arrays that are never there together share memory",
     # from a kernel to text: codegen/pipeline.py
     "lower": "array expressions become stores of single elements, in loops",
+    "index_sets": "where an output is put together from pieces, each has loops of its own",
     "merge": "loops that always run one inside the other become one",
     "decide": "the model of the processor says what becomes of each loop",
     "split": "loops are cut into tiles, vectors, accumulators, blocks, and work items",

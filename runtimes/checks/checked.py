@@ -23,6 +23,7 @@ class Launchable(Protocol):
     def launch(self, buffers: Sequence[Handle]) -> None: ...
     def assembly(self) -> str: ...
     def describe(self) -> str: ...
+    def decided(self) -> str: ...
 
 
 class CheckedProgram(Program):
@@ -61,3 +62,6 @@ class CheckedProgram(Program):
 
     def describe(self) -> str:
         return self.program.describe()
+
+    def decided(self) -> str:
+        return self.program.decided()

@@ -25,7 +25,7 @@ from lazyten.execution.launch_file import Launch, load, save
 from lazyten.ir import dtype as dt
 from lazyten.ir import ops
 from lazyten.ir.dtype import DType
-from lazyten.ir.kernel import Kernel, computation
+from lazyten.ir.kernel import Kernel, computation, held_values
 from lazyten.ir.kernel_text import read_computation
 from lazyten.ir.node import Node, const, elementwise, gather, iota, make, reduce, scatter, toposort
 from lazyten.ir.ops import IDENTITY_OPS, Op
@@ -109,6 +109,19 @@ def test_each_launch_is_kept_with_its_inputs_and_runs_again(device: str, tmp_pat
     assert str(found[2].kernel.where).startswith("test_kernel_replay.py:")
     for launch in found:
         assert not compare(launch.kernel, run(launch, "cpu"), run(launch, "interpreter"))
+
+
+def test_what_runs_in_parts_is_kept_without_decisions_and_runs_again(tmp_path: Path) -> None:
+    """Attention holds rows of scores, and what is joined has loops for each piece."""
+    q, k, v = (lt.rand(2, 4, 512, 64, device="cpu").realize() for _ in range(3))
+    with lt.dump_kernels(tmp_path):
+        attended = lt.nn.functional.scaled_dot_product_attention(q, k, v).numpy()
+        joined = lt.cat([q, k, v], 1).numpy()
+    *_, attention, joining = (load(file) for file in files(tmp_path))
+    assert held_values(attention.kernel.outputs)
+    for launch, expected in ((attention, attended), (joining, joined)):
+        assert launch.kernel.decisions is None
+        assert_array_equal(run(launch, "cpu")[0].reshape(expected.shape), expected)
 
 
 def test_the_environment_says_where_launches_of_a_jitted_function_go(

@@ -1,0 +1,177 @@
+"""Index-set splitting: where an output is put together from pieces, each piece has loops of its own.
+
+In: a SINK of stores. Out: SINKs that together store the same, each for some values of one range of
+the output: in each of them the comparisons of that range with constants are decided, so that what
+they choose between is neither read nor computed. `cat` and `stack`, what pads, and what is written
+to a slice leave such comparisons.
+
+An element is computed in one part only, and a reduction that does not depend on the range would be
+computed in several, in other orders: such a SINK stays whole.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import pairwise, product
+from typing import NamedTuple
+
+import numpy as np
+
+from lazyten.codegen.loops.coverage import grid, values
+from lazyten.codegen.loops.lower import output_range
+from lazyten.codegen.loops.ranges import free_ranges, merge_ranges
+from lazyten.codegen.model.cpu_model import Model
+from lazyten.codegen.optimize.optimize import choose
+from lazyten.codegen.optimize.parallel import LEAST_UNITS
+from lazyten.codegen.targets.target import Target
+from lazyten.ir import dtype as dt
+from lazyten.ir.node import (
+    Node,
+    dump,
+    elementwise,
+    index,
+    make,
+    ranges_of,
+    substitute,
+    toposort,
+)
+from lazyten.ir.ops import Op
+from lazyten.support.errors import InternalError
+from lazyten.support.passes import is_verifying
+from lazyten.symbolic.affine import affine
+from lazyten.symbolic.simplify import simplify_all
+
+MOST_PARTS = (16, 8, 4, 2)
+"""Into how many a range is split; where more pieces meet, a part has several of them."""
+MOST_LEFT = 0.7
+"""The share of a kernel's cycles that parts may take."""
+LEAST_SAVED = 2000.0
+"""Half cycles that each part must save besides: it takes some milliseconds to compile."""
+THREADS = 8
+"""So many share a kernel, it is assumed where one is made that not all can share."""
+MOST_VERIFIED = 1 << 16
+"""Elements of an output whose places are compared one by one."""
+
+
+def split_index_sets(sink: Node, target: Target) -> tuple[Node, ...]:
+    """The parts of a SINK, to be run in any order; the SINK itself where splitting it does not pay.
+    """
+    cuts = cuts_of(sink)
+    ranges = sorted(_free_everywhere(sink) & cuts.keys(), key=lambda r: r.arg.order)
+    best, least, most = (sink,), math.inf, MOST_LEFT * _work(sink)
+    whole = _Estimate(0.0, 0.0)
+    for r, count in product(ranges, MOST_PARTS):
+        parts = tuple(_part(sink, r, *ends)
+                      for ends in pairwise((0, *_some(cuts[r], count), r.arg.extent)))
+        if sum(map(_work, parts)) > most:
+            continue
+        if least == math.inf:
+            whole = _Estimate.of(sink, target)
+            least = MOST_LEFT * whole.cycles
+        estimates = [_Estimate.of(part, target) for part in parts]
+        taken = sum(LEAST_SAVED + e.cycles for e in estimates)
+        if taken < least and (not target.threads or _are_shared(estimates, whole)):
+            best, least = parts, taken
+    if is_verifying() and len(best) > 1:
+        _verify(sink, best)
+    return best
+
+
+class _Estimate(NamedTuple):
+    """Half cycles of a nest as the model of the processor says, with the best decisions that it
+    finds; and those that it takes where memory is slower."""
+
+    cycles: float
+    time: float
+
+    @classmethod
+    def of(cls, sink: Node, target: Target) -> _Estimate:
+        """A SINK's."""
+        model = Model(merge_ranges(sink), target)
+        decisions = choose(model)
+        return cls(model.cycles(decisions), model.least_time(decisions))
+
+
+def _are_shared(parts: Sequence[_Estimate], whole: _Estimate) -> bool:
+    """Whether what is too short to be shared by threads takes no longer than the whole with them.
+    """
+    alone = sum(part.time for part in parts if part.time < LEAST_UNITS)
+    return alone < max(LEAST_UNITS, whole.time / THREADS)
+
+
+def _free_everywhere(sink: Node) -> frozenset[Node]:
+    """The ranges that all stores and reductions depend on, so that none is done in two parts."""
+    free = free_ranges(sink)
+    found = frozenset(r for r in free if r.op is Op.RANGE)
+    return found.intersection(*(free[store.src[1]] for store in sink.src),
+                              *(free[n] for n in free if n.op is Op.ACCUMULATE))
+
+
+def cuts_of(sink: Node) -> dict[Node, list[int]]:
+    """Where comparisons of an output's range alone with a constant change, in order; nowhere, if
+    the SINK must stay whole."""
+    found: dict[Node, set[int]] = {}
+    if len({store.src[0] for store in sink.src}) < len(sink.src):
+        return {}  # a SCATTER: its base, then what is combined with that
+    for node in toposort([sink]):
+        if node.op in (Op.CMPLT, Op.CMPNE) and node.src[0].dtype is dt.INDEX:
+            for r, at in _changes(node):
+                if 0 < at < r.arg.extent:
+                    found.setdefault(r, set()).add(at)
+    return {r: sorted(cuts) for r, cuts in found.items()}
+
+
+def _changes(compared: Node) -> Iterator[tuple[Node, int]]:
+    """A range and the values from which on a comparison is another one."""
+    (left, first), (right, second) = map(affine, compared.src)
+    terms = {t: left.get(t, 0) - right.get(t, 0) for t in (*left, *right)}
+    (r, factor), *others = [(t, f) for t, f in terms.items() if f] or [(compared, 0)]
+    if others or r.op is not Op.RANGE or r.arg.kind != "loop":
+        return
+    constant = first - second  # of factor * r + constant, which is compared with 0
+    if compared.op is Op.CMPLT:
+        yield r, -(constant // factor) if factor > 0 else constant // -factor + 1
+    elif constant % factor == 0:
+        yield from ((r, -constant // factor), (r, -constant // factor + 1))
+
+
+def _some(cuts: Sequence[int], parts: int) -> list[int]:
+    """The cuts between so many parts, or fewer, evenly."""
+    count = min(len(cuts), parts - 1)
+    return [cuts[(i + 1) * (len(cuts) + 1) // (count + 1) - 1] for i in range(count)]
+
+
+def _part(sink: Node, r: Node, start: int, stop: int) -> Node:
+    """The SINK for the values start .. stop - 1 of a range."""
+    new = output_range(r.arg.order[0], stop - start)
+    moved = elementwise(Op.ADD, new, index(start))
+    return make(Op.SINK, sink.dtype, tuple(simplify_all(substitute(sink.src, {r: moved}))))
+
+
+def _work(sink: Node) -> int:
+    """Operations on one element: what is loaded, computed, combined and stored."""
+    total = 0
+    for node, free in free_ranges(sink).items():
+        if _is_counted(node):
+            loops = free.union(node.src[1:]) if node.op is Op.ACCUMULATE else free
+            total += math.prod(r.arg.extent for r in loops)
+    return total
+
+
+def _is_counted(node: Node) -> bool:
+    """Whether it is work for each element, not the arithmetic of indices."""
+    return node.op not in (Op.SINK, Op.PARAM, Op.CONST, Op.RANGE) and not (
+        node.op is not Op.LOAD and node.dtype is dt.INDEX) and not (
+        node.op in (Op.CMPLT, Op.CMPNE) and node.src[0].dtype is dt.INDEX)
+
+
+def _verify(sink: Node, parts: Sequence[Node]) -> None:
+    """InternalError unless the parts together store each element once, where they are few."""
+    for number, store in enumerate(sink.src):
+        size = store.src[0].arg.size
+        places = [part.src[number].src[1] for part in parts]
+        if size <= MOST_VERIFIED:
+            found = [values(p, grid([*ranges_of([p])])) for p in places]
+            if not np.array_equal(np.sort(np.concatenate(found)), np.arange(size)):
+                raise InternalError(f"the parts of a nest do not store each of {size} elements "
+                                    f"once:\n{dump(places)}")

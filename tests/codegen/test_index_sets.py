@@ -1,0 +1,162 @@
+"""What is put together from pieces has loops for each piece: the right numbers, one write each."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kernel_checks import run_all
+
+import lazyten as lt
+from lazyten.codegen.loops.lower import lower
+from lazyten.codegen.optimize import index_sets
+from lazyten.codegen.optimize.index_sets import cuts_of, split_index_sets
+from lazyten.codegen.pipeline import generate
+from lazyten.codegen.targets.target import AVX2
+from lazyten.ir import dtype as dt
+from lazyten.ir.kernel import Kernel, Slot
+from lazyten.ir.node import (
+    Node,
+    Param,
+    Range,
+    const,
+    elementwise,
+    expand,
+    index,
+    make,
+    reduce,
+    reshape,
+)
+from lazyten.ir.ops import Op
+from lazyten.operators.arrays.joining import cat
+from lazyten.operators.math import reductions
+
+HIGH, WIDE = 96, 64
+
+
+def leaf(slot: int, *shape: int) -> Node:
+    size = int(np.prod(shape))
+    return reshape(make(Op.BUFFER, dt.float32, (), Slot(slot, size)), shape)
+
+
+def kernel_of(outputs: list[Node], *sizes: int) -> Kernel:
+    return Kernel("example", tuple(outputs), tuple((dt.float32, n) for n in sizes))
+
+
+@pytest.fixture
+def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts are made wherever they save anything."""
+    monkeypatch.setattr(index_sets, "LEAST_SAVED", 0.0)
+    monkeypatch.setattr(index_sets, "MOST_LEFT", 1.0)
+
+
+# ---- where a comparison changes ------------------------------------------------------------------
+
+@given(st.sampled_from([Op.CMPLT, Op.CMPNE]), *[st.integers(-4, 4)] * 2, *[st.integers(-30, 30)] * 2)
+def test_cuts_are_where_a_comparison_changes(op: Op, a: int, b: int, c: int, d: int) -> None:
+    extent = 20
+    r = make(Op.RANGE, dt.INDEX, (), Range((0,), extent, "loop"))
+
+    def linear(factor: int, constant: int) -> Node:
+        return elementwise(Op.ADD, elementwise(Op.MUL, r, index(factor)), index(constant))
+    compared = elementwise(op, linear(a, c), linear(b, d))
+    param = make(Op.PARAM, dt.bool_, (), Param(0, extent))
+    sink = make(Op.SINK, dt.bool_, (make(Op.STORE, dt.bool_, (param, r, compared)),))
+    holds = [a * i + c < b * i + d if op is Op.CMPLT else a * i + c != b * i + d
+             for i in range(extent)]
+    changes = [i for i in range(1, extent) if holds[i] != holds[i - 1]]
+    assert cuts_of(sink).get(r, []) == changes
+
+
+# ---- parts ---------------------------------------------------------------------------------------
+
+@settings(max_examples=15)
+@given(st.lists(st.integers(1, 40), min_size=2, max_size=20), st.integers(0, 1), st.booleans())
+def test_pieces_of_any_sizes_are_in_their_places(sizes: list[int], axis: int, doubled: bool) -> None:
+    shapes = [(n, 3) if axis == 0 else (3, n) for n in sizes]
+    first = 2 if doubled else 1
+    parts = [leaf(first + i, *shape) for i, shape in enumerate(shapes)]
+    whole = cat(parts, axis)
+    outputs = [whole, elementwise(Op.ADD, whole, whole)][:first]
+    values = [np.random.default_rng(i).random(s, np.float32) for i, s in enumerate(shapes)]
+    expected = np.concatenate(values, axis)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(index_sets, "LEAST_SAVED", 0.0)
+        kernel = kernel_of(outputs, *(3 * n for n in sizes))
+        (found,) = run_all("cpu", [kernel], [values])
+    for number, result in enumerate(found, 1):
+        np.testing.assert_array_equal(result.reshape(expected.shape), number * expected)
+
+
+def test_of_many_pieces_a_part_has_several() -> None:
+    pieces = [leaf(1 + i, 8, 128) for i in range(64)]
+    sink = lower(kernel_of([cat(pieces, 0)], *[1024] * 64))
+    assert len(split_index_sets(sink, AVX2)) == 16
+    assert len(generate(kernel_of([cat(pieces, 0)], *[1024] * 64), AVX2).entries) == 16
+
+
+def test_what_threads_would_share_is_not_cut_into_what_they_would_not() -> None:
+    pieces = [leaf(1 + i, 100, 1024) for i in range(16)]
+    sink = lower(kernel_of([cat(pieces, 0)], *[100 << 10] * 16))
+    assert len(split_index_sets(sink, AVX2)) == 8
+
+
+def test_small_pieces_stay_in_one_nest() -> None:
+    assert len(generate(kernel_of([cat([leaf(1, 4, 8), leaf(2, 4, 8)], 0)], 32, 32),
+                        AVX2).entries) == 1
+
+
+@pytest.mark.usefixtures("cheap")
+def test_a_sum_that_all_pieces_read_is_computed_once() -> None:
+    """In two parts it might be added up in two orders."""
+    x = leaf(1, HIGH, WIDE)
+    total = expand(reduce(x, Op.ADD, [1]), (HIGH, WIDE))
+    for axis, parts in ((0, 2), (1, 1)):
+        left = elementwise(Op.CMPLT, reductions.positions((HIGH, WIDE), axis, dt.int64),
+                           const(32, dt.int64, (HIGH, WIDE)))
+        smaller = elementwise(Op.WHERE, left, elementwise(Op.EXP2, x), total)
+        sink = lower(kernel_of([smaller], HIGH * WIDE))
+        assert cuts_of(sink) and len(split_index_sets(sink, AVX2)) == parts
+
+
+@pytest.mark.usefixtures("cheap")
+def test_an_output_without_the_axis_keeps_the_nest_whole() -> None:
+    pieces = cat([leaf(2, 1, HIGH), leaf(2, 1, HIGH)], 0)
+    row = elementwise(Op.ADD, leaf(2, 1, HIGH), const(1.0, dt.float32, (1, HIGH)))
+    kernel = kernel_of([pieces, row], HIGH)
+    sink = lower(Kernel("example", kernel.outputs, kernel.inputs))
+    assert cuts_of(sink) and split_index_sets(sink, AVX2) == (sink,)
+
+
+def test_what_is_updated_in_place_still_is() -> None:
+    x, y = leaf(1, 256, 256), leaf(2, 256, 256)
+    lines = elementwise(Op.CMPLT, reductions.positions((256, 256), 0, dt.int64),
+                        const(64, dt.int64, (256, 256)))
+    times = elementwise(Op.MUL, y, elementwise(Op.ADD, y, y))
+    made = generate(kernel_of([elementwise(Op.WHERE, lines, times, x)], 1 << 16, 1 << 16), AVX2)
+    assert len(made.entries) == 2 and (0, 1) in made.in_place
+
+
+# ---- as users meet it ----------------------------------------------------------------------------
+
+def test_joined_padded_and_written_tensors_are_numpys(device: str) -> None:
+    random = np.random.default_rng(0)
+    a, b, c = (random.random((64, n), np.float32) for n in (96, 1, 160))
+    x, y, z = (lt.tensor(v, device=device) for v in (a, b, c))
+    np.testing.assert_array_equal(lt.cat([x, y, z], 1).numpy(), np.concatenate([a, b, c], 1))
+    np.testing.assert_array_equal(lt.stack([x * 2, x + 1, x], 1).numpy(),
+                                  np.stack([a * 2, a + 1, a], 1))
+    np.testing.assert_array_equal(x.roll(17, 0).numpy(), np.roll(a, 17, 0))
+    np.testing.assert_array_equal(lt.nn.functional.pad(x, (0, 0, 64, 32)).numpy(),
+                                  np.pad(a, ((64, 32), (0, 0))))
+    x[16:48] = z[16:48, :96] * 3
+    a[16:48] = c[16:48, :96] * 3
+    np.testing.assert_array_equal(x.numpy(), a)
+
+
+def test_sizes_that_vary_are_joined_in_one_nest() -> None:
+    joined = lt.jit(lambda x, y: lt.cat([x, y], 0), dynamic={"x": {0: lt.Dim("n", 1, 512)}})
+    y = lt.rand(200, 64)
+    for n in (200, 3, 512, 77):
+        x = lt.rand(n, 64)
+        np.testing.assert_array_equal(joined(x, y).numpy(), np.concatenate([x.numpy(), y.numpy()]))
