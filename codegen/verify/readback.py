@@ -248,6 +248,8 @@ def _range(order: tuple[int, ...], extent: int) -> Node:
 
 def _unknown(value: Value) -> Node:
     """A leaf for any value of a type, of its own for each Value."""
+    if value.dtype is dt.uint32:
+        return _range((LEAF, value.id), int(dt.uint32.max) + 1)
     dtype = dt.INDEX if value.dtype in INDICES else value.dtype
     param = make(Op.PARAM, dtype, (), Param(value.id, 1))
     return make(Op.LOAD, dtype, (param, index(0)))

@@ -1,9 +1,10 @@
-"""Sorting axes too long for ranks: by digits in jitted functions, on the host elsewhere; beside
-NumPy, over dtypes, lengths, axes and values that are hard to sort."""
+"""Sorting by ranks, networks, digits and on the host, beside NumPy, over dtypes, lengths, axes and
+values that are hard to sort."""
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,11 +16,21 @@ from tensor_values import Array
 
 import lazyten as lt
 from lazyten.frontend.tensor import Tensor
-from lazyten.operators.arrays import ordering, radix_sort
+from lazyten.operators.arrays import ordering, radix_sort, sorting_network
 
 DTYPES = (lt.bool_, lt.int8, lt.uint8, lt.int16, lt.uint16, lt.int32, lt.uint32, lt.int64,
           lt.uint64, lt.float16, lt.bfloat16, lt.float32, lt.float64)
-LONG = ordering.SHORT + 1
+LONG = 1025
+WAYS = {"network": {}, "digits": {"LONG": 1024, "FEW": 0}, "host": {"HOST_WORK": 0, "FEW": 0}}
+"""How axes of LONG elements and more are sorted, and the limits that make them so."""
+
+
+@pytest.fixture(params=WAYS)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """One way of sorting after the other."""
+    for name, limit in WAYS[request.param].items():
+        monkeypatch.setattr(ordering, name, limit)
+    return str(request.param)
 
 
 def values(seed: int, shape: tuple[int, ...], dtype: lt.DType, device: str) -> lt.Tensor:
@@ -75,20 +86,32 @@ def test_every_place_in_a_short_line_is_found(n: int, right: bool, device: str) 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("sort", [radix_sort, sorting_network])
 @given(dtype=st.sampled_from(DTYPES), n=st.integers(1, 300), rows=st.integers(1, 3),
        seed=st.integers(0, 1 << 20), axis=st.integers(0, 1), descending=st.booleans())
-def test_sorting_by_digits_is_numpys_stable_sort(dtype: lt.DType, n: int, rows: int, seed: int,
-                                                 axis: int, descending: bool) -> None:
+def test_sorting_is_numpys_stable_sort(sort: Any, dtype: lt.DType, n: int, rows: int, seed: int,
+                                       axis: int, descending: bool) -> None:
     x = values(seed, (rows, n) if axis else (n, rows), dtype, "interpreter")
-    found = radix_sort.order(ordering.keys(x.node, descending), axis)
+    found = sort.order(ordering.keys(x.node, descending), axis)
     np.testing.assert_array_equal(Tensor._of(found, "interpreter").numpy(),
                                   expected(x, axis, descending))
 
 
+@given(dtype=st.sampled_from(DTYPES), n=st.integers(9, 60), rows=st.integers(1, 3),
+       count=st.integers(1, 5), seed=st.integers(0, 1 << 20), axis=st.integers(0, 1),
+       largest=st.booleans())
+def test_the_first_few_are_those_of_numpys_order(dtype: lt.DType, n: int, rows: int, count: int,
+                                                 seed: int, axis: int, largest: bool) -> None:
+    """Many are equal: they come in their order."""
+    x = values(seed, (rows, n) if axis else (n, rows), dtype, "interpreter")
+    found = x.topk(count, axis, largest).indices.numpy()
+    np.testing.assert_array_equal(found, expected(x, axis, largest).take(range(count), axis))
+
+
 @pytest.mark.few(1)
 @pytest.mark.parametrize("dtype", slow_but(DTYPES, *OF_EACH_KIND), ids=lambda d: d.name)
-def test_long_axes_are_sorted_alike_on_the_host_and_by_kernels(dtype: lt.DType,
-                                                              device: str) -> None:
+def test_long_axes_are_sorted_alike_in_all_ways(dtype: lt.DType, device: str,
+                                               way: str) -> None:
     for shape, axis, descending in (((LONG,), 0, False), ((2, 1300), 1, True),
                                     ((1411, 3), 0, False)):
         x = values(1, shape, dtype, device)
@@ -126,7 +149,7 @@ FUNCTIONS: dict[str, Callable[[lt.Tensor], lt.Tensor]] = {
 
 @pytest.mark.few(4)
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_what_sorts_a_long_axis_can_be_jitted(name: str, device: str) -> None:
+def test_what_sorts_a_long_axis_can_be_jitted(name: str, device: str, way: str) -> None:
     jitted = lt.jit(FUNCTIONS[name])
     for seed in range(3):
         x = lt.tensor(np.random.default_rng(seed).standard_normal((LONG + 100, 2)), device=device)
@@ -138,7 +161,7 @@ def test_what_sorts_a_long_axis_can_be_jitted(name: str, device: str) -> None:
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["sort", "topk", "kthvalue", "median"])
-def test_gradients_flow_through_the_order_of_a_long_axis(name: str) -> None:
+def test_gradients_flow_through_the_order_of_a_long_axis(name: str, way: str) -> None:
     numbers = np.random.default_rng(0).standard_normal((LONG, 2))
     leaf = lt.tensor(numbers, requires_grad=True)
     expected_, = lt.grad(FUNCTIONS[name](leaf).sum(), leaf)
@@ -147,7 +170,7 @@ def test_gradients_flow_through_the_order_of_a_long_axis(name: str) -> None:
         np.testing.assert_allclose(gradient(lt.tensor(numbers)).numpy(), expected_.numpy())
 
 
-def test_a_long_axis_is_sorted_under_vmap() -> None:
+def test_a_long_axis_is_sorted_under_vmap(way: str) -> None:
     x = np.random.default_rng(0).standard_normal((3, LONG)).astype(np.float32)
     found = lt.func.vmap(lambda row: row.sort().values)(lt.tensor(x))
     np.testing.assert_array_equal(found.numpy(), np.sort(x, 1))
@@ -159,6 +182,11 @@ def test_any_number_of_threads_sorts_alike() -> None:
     try:
         for threads in (1, 3):
             lt.set_num_threads(threads)
-            np.testing.assert_array_equal(lt.jit(Tensor.argsort)(x).numpy(), expected(x, 0, False))
+            for way in WAYS.values():
+                with pytest.MonkeyPatch.context() as patch:
+                    for name, limit in way.items():
+                        patch.setattr(ordering, name, limit)
+                    np.testing.assert_array_equal(lt.jit(lambda x: x.argsort())(x).numpy(),
+                                                  expected(x, 0, False))
     finally:
         lt.set_num_threads(before)

@@ -1,7 +1,7 @@
 """Sorting, and what is found by sorting, as methods.
 
-An axis of up to ordering.SHORT elements is sorted lazily. A longer one is sorted at once, on the
-host, which is faster; in a jitted or transformed function, lazily.
+Much is sorted at once, on the host, which is faster (ordering.is_for_host); in a jitted or
+transformed function, and what is little, lazily.
 """
 from __future__ import annotations
 
@@ -147,7 +147,8 @@ def order_along(x: TensorCore[Tensor], axis: int, descending: bool,
         return x._fresh(const(0, dt.INDEX))
     first = x.shape[axis] if count is None else count
     given: TensorCore[Tensor] = x.detach()
-    if x.shape[axis] <= ordering.SHORT or tracing.current() is not None or levels.under_way():
+    if not ordering.is_for_host(x.shape, axis, first) or tracing.current() is not None \
+            or levels.under_way():
         return given._unary(lambda node: ordering.order(node, axis, descending, first))
     packed = given._unary(lambda node: ordering.packed_keys(node, axis, descending)).numpy()
     return x._fresh(ordering.host_order(packed, axis, x.dtype.bits, first))

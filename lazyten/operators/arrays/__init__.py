@@ -12,6 +12,8 @@ Files, in reading order:
 - joining.py: Joining tensors: cat and stack.
 - arrangements.py: Elements repeated, shifted, turned and cut.
 - ordering.py: Sorting, and looking up in what is sorted.
+- sorting_network.py: Sorting by a network of comparisons: Batcher's bitonic sort, of many short
+  rows at once.
 - radix_sort.py: Sorting long axes by their digits, in linear time (LSD radix sort).
 - windows.py: Sliding windows over any number of axes; matrix products.
 - products.py: Products of several arrays: einsum and what can be said with it.
@@ -21,9 +23,9 @@ Files, in reading order:
 - convolutions.py: Convolutions over any number of axes, and transposed ones, which are gradients
   of those.
 
-ordering.py sorts short axes by ranks and long ones by radix_sort.py, a chain of reductions, a
-scan and a SCATTER for each digit; outside of jitted functions the host sorts the same keys
-faster.
+ordering.py sorts axes of a few elements by ranks, most by sorting_network.py, elementwise kernels
+alone, and the longest by radix_sort.py, a chain of reductions, a scan and a SCATTER for each digit.
+Outside of jitted functions the host sorts the same keys where they are many.
 
 `nn.Module` (nn/module.py) is made of its tables of attributes (nn/attributes.py: parameters,
 buffers and modules are found there by `__getattr__`, and are nowhere else), of calls with hooks

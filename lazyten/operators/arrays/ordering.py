@@ -1,12 +1,15 @@
 """Sorting, and looking up in what is sorted.
 
 In: GRAPH nodes. Out: GRAPH nodes of positions (int64). Up to SHORT elements, an element's rank is
-how many others come before it: that is n * n comparisons an axis of n, which fuse and vectorize.
-Longer axes are sorted by radix_sort.py, or on the host where values are at hand, by `host_order`.
-NaN counts as the greatest, and equal elements stay in their order.
+how many others come before it: n * n comparisons of an axis of n, which fuse with what is around
+them. Up to LONG, a network of comparisons sorts them (sorting_network.py), and beyond that
+radix_sort.py; the first few are found one after the other. Where values are at hand and many, the
+host sorts them, by `host_order`. NaN counts as the greatest, and equal elements stay in their
+order.
 """
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -14,12 +17,18 @@ import numpy as np
 from lazyten.ir import dtype as dt
 from lazyten.ir.node import Node, cast, const, expand, gather, make, move, reduce, reshape, scatter
 from lazyten.ir.ops import Op
-from lazyten.operators.arrays import radix_sort
+from lazyten.operators.arrays import joining, radix_sort, sorting_network
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import reductions
 
-SHORT = 1024
+SHORT = 8
 """The longest axis that is sorted by ranks."""
+LONG = 1 << 17
+"""The longest axis that is sorted by a network."""
+FEW = 8
+"""So many of an axis are found one by one, by going through it each time."""
+HOST_WORK = 12_000_000
+"""Comparisons of a network from which on the host is faster: 4 ms."""
 
 Array = np.ndarray[Any, Any]
 
@@ -29,14 +38,59 @@ _LOW_BITS = 32
 
 def order(x: Node, axis: int, descending: bool, count: int) -> Node:
     """Where along `axis` the first `count` elements in order are."""
-    if x.shape[axis] > SHORT:
-        found = radix_sort.order(keys(x, descending), axis)
-    else:
+    n = x.shape[axis]
+    if n <= SHORT:
         rank = make(Op.CONTIGUOUS, dt.INDEX, (_rank(x, axis, descending),))
         base = const(0, dt.INDEX, x.shape)
         found = scatter(base, axis, rank, reductions.positions(x.shape, axis, dt.INDEX), None)
+    elif _is_few(count, n):
+        return _first(keys(x, not descending), axis, count)
+    elif n <= LONG:
+        found = sorting_network.order(keys(x, descending), axis)
+    else:
+        found = radix_sort.order(keys(x, descending), axis)
     return move(Op.SHRINK, found, tuple((0, count if a == axis else n)
                                         for a, n in enumerate(x.shape)))
+
+
+def is_for_host(shape: tuple[int, ...], axis: int, count: int) -> bool:
+    """Whether NumPy sorts so much faster than kernels do."""
+    n = shape[axis]
+    work = math.prod(shape) * sorting_network.stages(n)
+    return work > HOST_WORK and n > SHORT and not _is_few(count, n)
+
+
+def _is_few(count: int, n: int) -> bool:
+    """Whether to look for the first `count` of n one by one."""
+    return 0 < count <= FEW and 2 * count <= sorting_network.stages(n)
+
+
+def _first(keys: Node, axis: int, count: int) -> Node:
+    """Where the `count` greatest keys are, the greatest first: of equal ones, the first."""
+    n = keys.shape[axis]
+    keys = make(Op.CONTIGUOUS, keys.dtype, (keys,))
+    back = reductions.positions(keys.shape, axis, dt.uint32)
+    back = ew.sub(const(n - 1, dt.uint32, keys.shape), back)  # of equal keys the greatest is first
+    left: Node = const(True, dt.bool_, keys.shape)
+    found = []
+    for _ in range(count):
+        key, place = _greatest(keys, back, left, axis)
+        found.append(cast(place, dt.INDEX))
+        wide = expand(key, keys.shape), expand(place, keys.shape)
+        left = ew.bitwise_or(ew.less(keys, wide[0]), ew.bitwise_and(ew.equal(keys, wide[0]),
+                                                                   ew.less(back, wide[1])))
+    return ew.sub(n - 1, joining.cat(found, axis))
+
+
+def _greatest(keys: Node, places: Node, left: Node, axis: int) -> tuple[Node, Node]:
+    """The greatest (key, place) along an axis of those that are left."""
+    if keys.dtype.bits == 64:
+        key = reduce(ew.where(left, keys, 0), Op.MAX, (axis,))
+        same = ew.bitwise_and(left, ew.equal(keys, expand(key, keys.shape)))
+        return key, reduce(ew.where(same, places, 0), Op.MAX, (axis,))
+    both = ew.bitwise_or(ew.shift_left(cast(keys, dt.uint64), _LOW_BITS), cast(places, dt.uint64))
+    most = reduce(ew.where(left, both, 0), Op.MAX, (axis,))
+    return cast(ew.shift_right(most, _LOW_BITS), keys.dtype), cast(most, places.dtype)
 
 
 def _rank(x: Node, axis: int, descending: bool) -> Node:
