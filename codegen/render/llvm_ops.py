@@ -9,6 +9,7 @@ import struct
 from collections.abc import Callable
 from typing import Protocol
 
+from lazyten.codegen.render.llvm_functions import Defined, float32_remainder
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType, Scalar
 from lazyten.ir.ops import Op
@@ -66,6 +67,10 @@ class Emitter(Protocol):
 
     def intrinsic(self, name: str, result: str, *args: tuple[str, str]) -> str:
         """Call an intrinsic on (type, operand) pairs, declaring it; gives the result's name."""
+
+
+    def call(self, called: Defined, result: str, *args: tuple[str, str]) -> str:
+        """Call a function on (type, operand) pairs, defining it; gives the result's name."""
 
 
 Row = Callable[[Emitter, DType, int, tuple[str, ...]], str]
@@ -133,6 +138,13 @@ def _floor(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str
     return out.intrinsic(f"llvm.floor.{suffix(dtype, lanes)}", kind, (kind, args[0]))
 
 
+def _remainder(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
+    if dtype is not dt.float32:
+        return _pick("frem", "srem", "urem")(out, dtype, lanes, args)
+    kind = type_name(dtype, lanes)
+    return out.call(float32_remainder(lanes), kind, *((kind, a) for a in args))
+
+
 def suffix(dtype: DType, lanes: int) -> str:
     """What an intrinsic's name ends in: v8f32."""
     kind = ("f" if dtype.is_float else "i") + str(dtype.bits)
@@ -163,7 +175,7 @@ ROWS: dict[Op, Row] = {
     Op.NEG: _neg, Op.NOT: _not, Op.SQRT: _sqrt, Op.RECIPROCAL: _reciprocal,
     Op.ADD: _pick("fadd", "add"), Op.SUB: _pick("fsub", "sub"), Op.MUL: _pick("fmul", "mul"),
     Op.DIV: _pick("fdiv", "sdiv"), Op.QUOTIENT: _pick("", "sdiv", "udiv"),
-    Op.REMAINDER: _pick("frem", "srem", "urem"), Op.FLOOR: _floor, Op.MAX: _max,
+    Op.REMAINDER: _remainder, Op.FLOOR: _floor, Op.MAX: _max,
     Op.CMPLT: _pick("fcmp olt", "icmp slt", "icmp ult"), Op.CMPNE: _pick("fcmp une", "icmp ne"),
     Op.AND: _pick("", "and"), Op.OR: _pick("", "or"), Op.XOR: _pick("", "xor"),
     Op.SHL: _pick("", "shl"), Op.SHR: _pick("", "ashr", "lshr"),

@@ -30,6 +30,7 @@ from lazyten.codegen.instructions.instructions import (
     Value,
 )
 from lazyten.codegen.render.llvm_blocks import RUN_CHUNKS, counted_entry, entry
+from lazyten.codegen.render.llvm_functions import Defined
 from lazyten.codegen.render.llvm_ops import (
     ROWS,
     convert,
@@ -115,6 +116,10 @@ class _Renderer:
     def intrinsic(self, name: str, result: str, *args: tuple[str, str]) -> str:
         self.declared.add(f"declare {result} @{name}({', '.join(t for t, _ in args)})")
         return self.line(f"call {result} @{name}({', '.join(f'{t} {a}' for t, a in args)})")
+
+    def call(self, called: Defined, result: str, *args: tuple[str, str]) -> str:
+        self.declared.update((*called.declares, called.text))
+        return self.line(f"call {result} @{called.name}({', '.join(f'{t} {a}' for t, a in args)})")
 
     def _new(self) -> str:
         self.count += 1

@@ -221,3 +221,36 @@ def test_special_powers_follow_numpy(dtype: DType, run: Runner) -> None:
                                rtol=4 * float(np.finfo(dtype.compute).eps))
     wrong = ~finite & ~same_value_and_sign(got, expected)
     assert not wrong.any(), list(zip(a[wrong], b[wrong], got[wrong], expected[wrong], strict=True))
+
+
+# ---- exact ---------------------------------------------------------------------------------------
+
+def dividends_and_divisors(dtype: DType) -> tuple[Array, Array]:
+    """Any bits; quotients near whole numbers and near 2**24 and 2**53; what is no number, 0 and
+    subnormal."""
+    rng = np.random.default_rng(1)
+    unsigned = np.dtype(f"u{dtype.itemsize}")
+    any_bits = rng.integers(0, 1 << dtype.bits, (2, 4001), unsigned, False).view(dtype.numpy)
+    divisors = rng.uniform(0.01, 9, 4001).astype(dtype.numpy)
+    whole = np.round(2 ** rng.uniform(0, 56, 4001)).astype(dtype.numpy) * divisors
+    odd = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -3.0, 0.7, float(dtype.max),
+                    *np.array([1, 3, 1 << 10], unsigned).view(dtype.numpy)], dtype.numpy)
+    pairs = np.stack(np.meshgrid(odd, odd)).reshape(2, -1)
+    near = [np.nextafter(whole, np.array(end, dtype.numpy)) for end in (-np.inf, np.inf)]
+    return (np.concatenate([any_bits[0], whole, *near, pairs[0]]),
+            np.concatenate([any_bits[1], divisors, -divisors, divisors, pairs[1]]))
+
+
+@pytest.mark.parametrize("dtype", [dt.float32, dt.float64], ids=lambda d: d.name)
+@pytest.mark.parametrize("op", [Op.REMAINDER, Op.MOD], ids=lambda op: op.name)
+def test_remainders_have_the_bits_of_numpys(op: Op, dtype: DType) -> None:
+    a, b = dividends_and_divisors(dtype)
+    with np.errstate(all="ignore"):
+        expected = (np.fmod if op is Op.REMAINDER else np.mod)(a, b)
+    found = compiled(op, dtype, a, b)
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(np.signbit(found[found == 0]), np.signbit(expected[found == 0]))
+    for number in (0.7, 3.0):  # the same divisor in all lanes
+        np.testing.assert_array_equal(
+            compiled(op, dtype, a, np.full_like(a, number))[np.isfinite(a)],
+            (np.fmod if op is Op.REMAINDER else np.mod)(a, dtype.numpy.type(number))[np.isfinite(a)])

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 from lazyten.ir import dtype as dt
+from lazyten.ir.dtype import DType
 from lazyten.ir.node import GradientRule, Node, cast, const
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import inverse_functions as inverse
@@ -22,11 +24,26 @@ _FAR_P = (1.63153871373020978e-2, 3.05326634961232344e-1, 3.60344899949804439e-1
 _FAR_Q = (1.0, 2.56852019228982242, 1.87295284992346725, 5.27905102951428412e-1,
           6.05183413124413191e-2, 2.33520497626869185e-3)
 
-# a first guess of erfinv, to some four digits: of y**2 below 0.7, and of sqrt(-log((1 - y) / 2))
-_MIDDLE_P = (-0.140543331, 0.914624893, -1.645349621, 0.886226899)
-_MIDDLE_Q = (0.012229801, -0.329097515, 1.442710462, -2.118377725, 1.0)
-_TAIL_P = (1.641345311, 3.429567803, -1.624906493, -1.970840454)
-_TAIL_Q = (1.637067800, 3.543889200, 1.0)
+# M. J. Wichura, Applied Statistics 37 (1988), algorithm AS 241: the quantiles of the normal
+# distribution, of 0.425**2 - (p - 1/2)**2, and of sqrt(-log(1 - p)) less 1.6, or 5
+_MIDDLE_P = (2509.0809287301226727, 33430.575583588128105, 67265.770927008700853,
+             45921.953931549871457, 13731.693765509461125, 1971.5909503065514427,
+             133.14166789178437745, 3.3871328727963666080)
+_MIDDLE_Q = (5226.4952788528545610, 28729.085735721942674, 39307.895800092710610,
+             21213.794301586595867, 5394.1960214247511077, 687.18700749205790830,
+             42.313330701600911252, 1.0)
+_TAIL_P = (7.74545014278341407640e-4, 2.27238449892691845833e-2, 2.41780725177450611770e-1,
+           1.27045825245236838258, 3.64784832476320460504, 5.76949722146069140550,
+           4.63033784615654529590, 1.42343711074968357734)
+_TAIL_Q = (1.05075007164441684324e-9, 5.47593808499534494600e-4, 1.51986665636164571966e-2,
+           1.48103976427480074590e-1, 6.89767334985100004550e-1, 1.67638483018380384940,
+           2.05319162663775882187, 1.0)
+_END_P = (2.01033439929228813265e-7, 2.71155556874348757815e-5, 1.24266094738807843860e-3,
+          2.65321895265761230930e-2, 2.96560571828504891230e-1, 1.78482653991729133580,
+          5.46378491116411436990, 6.65790464350110377720)
+_END_Q = (2.04426310338993978564e-15, 1.42151175831644588870e-7, 1.84631831751005468180e-5,
+          7.86869131145613259100e-4, 1.48753612908506148525e-2, 1.36929880922735805310e-1,
+          5.99832206555887937690e-1, 1.0)
 
 # S. Moshier's Cephes: gamma.c (lgam) and psi.c
 _STIRLING = (8.11614167470508450300e-4, -5.95061904284301438324e-4, 7.93650340457716943945e-4,
@@ -90,29 +107,44 @@ def _erfc_gradient(g: Node, node: Node) -> tuple[Node]:
 
 def erfinv(x: Node) -> Node:
     """The number whose erf is x: infinite at -1 and 1, NaN outside."""
-    return in_float64(_erfinv, _erfinv_gradient, x)
+    x = as_float(x)
+    return in_float64(partial(_erfinv, digits=x.dtype), _erfinv_gradient, x)
 
 
-def _erfinv(y: Node) -> Node:
+def _erfinv(y: Node, digits: DType) -> Node:
     size = ew.absolute(y)
-    x = _erfinv_of(size, ew.sub(1.0, size))
+    x = _erfinv_of(size, ew.sub(1.0, size), digits)
     return ew.where(ew.equal(y, 0.0), y, inverse.copysign(x, y))
 
 
-def _erfinv_of(size: Node, left: Node) -> Node:
-    """Of a size, and what it lacks to 1."""
-    middle = ew.mul(size, _ratio(ew.mul(size, size), _MIDDLE_P, _MIDDLE_Q))
-    depth = special.sqrt(ew.negative(special.log(ew.mul(left, 0.5))))
-    x = ew.where(ew.less(size, 0.7), middle, _ratio(depth, _TAIL_P, _TAIL_Q))
-    for _ in range(3):  # Newton's method, of what is near 0: erf, or its complement
+def _erfinv_of(size: Node, left: Node, digits: DType) -> Node:
+    """Of a size, and what it lacks to 1, to the digits of a type: of float64, with a step of
+    Newton's method, of what is near 0: erf, or its complement."""
+    x = _guessed_erfinv(size, left)
+    if digits is dt.float64:
         short = ew.where(ew.less(size, 0.5), ew.sub(size, special.erf(x)), ew.sub(_erfc(x), left))
-        slope = ew.mul(special.exp(ew.mul(x, x)), math.sqrt(math.pi) / 2)
-        x = ew.add(x, ew.mul(short, slope))
+        x = ew.add(x, ew.mul(short, _slope(x)))
     return ew.where(ew.equal(left, 0.0), math.inf, x)
 
 
+def _guessed_erfinv(size: Node, left: Node) -> Node:
+    """The same, off by some units in the last place of float64."""
+    middle = ew.mul(size, _ratio(ew.sub(0.180625, ew.mul(ew.mul(size, size), 0.25)),
+                                 _MIDDLE_P, _MIDDLE_Q))
+    depth = special.sqrt(ew.negative(special.log(ew.mul(left, 0.5))))
+    tail = ew.where(ew.less(depth, 5.0), _ratio(ew.sub(depth, 1.6), _TAIL_P, _TAIL_Q),
+                    _ratio(ew.sub(depth, 5.0), _END_P, _END_Q))
+    return ew.where(ew.less(size, 0.85), ew.mul(middle, math.sqrt(0.125)),
+                    ew.mul(tail, math.sqrt(0.5)))
+
+
+def _slope(x: Node) -> Node:
+    """The derivative of erfinv where it is x."""
+    return ew.mul(special.exp(ew.mul(x, x)), math.sqrt(math.pi) / 2)
+
+
 def _erfinv_gradient(g: Node, node: Node) -> tuple[Node]:
-    return (ew.mul(g, ew.mul(special.exp(ew.mul(node, node)), math.sqrt(math.pi) / 2)),)
+    return (ew.mul(g, _slope(node)),)
 
 
 def erfcx(x: Node) -> Node:
@@ -139,13 +171,14 @@ def _erfcx_gradient(g: Node, node: Node) -> tuple[Node]:
 
 def ndtri(p: Node) -> Node:
     """The number below which a normal one is with probability p."""
-    return in_float64(_ndtri, _ndtri_gradient, p)
+    p = as_float(p)
+    return in_float64(partial(_ndtri, digits=p.dtype), _ndtri_gradient, p)
 
 
-def _ndtri(p: Node) -> Node:
+def _ndtri(p: Node, digits: DType) -> Node:
     lower = ew.less(p, 0.5)
     left = ew.mul(ew.where(lower, p, ew.sub(1.0, p)), 2.0)
-    found = ew.mul(_erfinv_of(ew.sub(1.0, left), left), math.sqrt(2))
+    found = ew.mul(_erfinv_of(ew.sub(1.0, left), left, digits), math.sqrt(2))
     found = ew.where(lower, ew.negative(found), found)
     outside = ew.bitwise_or(ew.less(p, 0.0), ew.greater(p, 1.0))
     return ew.where(outside, math.nan, found)
