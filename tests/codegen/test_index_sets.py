@@ -24,6 +24,7 @@ from lazyten.ir.node import (
     expand,
     index,
     make,
+    move,
     reduce,
     reshape,
 )
@@ -135,6 +136,16 @@ def test_what_is_updated_in_place_still_is() -> None:
     times = elementwise(Op.MUL, y, elementwise(Op.ADD, y, y))
     made = generate(kernel_of([elementwise(Op.WHERE, lines, times, x)], 1 << 16, 1 << 16), AVX2)
     assert len(made.entries) == 2 and (0, 1) in made.in_place
+
+
+@pytest.mark.usefixtures("cheap")
+def test_what_another_part_reads_is_not_written_over() -> None:
+    """Of halves that change places, each is read at the position at which the other is written."""
+    x = leaf(1, HIGH, WIDE)
+    lower_half, upper_half = (move(Op.SHRINK, x, (rows, (0, WIDE)))
+                              for rows in ((0, HIGH // 2), (HIGH // 2, HIGH)))
+    made = generate(kernel_of([cat([upper_half, lower_half], 0)], HIGH * WIDE), AVX2)
+    assert len(made.entries) == 2 and made.in_place == ()
 
 
 # ---- as users meet it ----------------------------------------------------------------------------
