@@ -10,8 +10,8 @@ Files, in reading order:
   the caches.
 - parallel.py: Which loop of a kernel its threads share: called by optimize, after everything else
   is decided.
-- index_sets.py: Index-set splitting: where an output is put together from pieces, each piece has
-  loops of its own.
+- index_sets.py: Index-set splitting: an output that is put together from pieces has loops for
+  each piece.
 - candidates.py: Decisions worth timing on a machine: the static model's best few, and neighbours
   of what is used.
 - decision_text.py: Decisions as text: what DEBUG=3 prints, read back.

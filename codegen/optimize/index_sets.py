@@ -1,4 +1,4 @@
-"""Index-set splitting: where an output is put together from pieces, each piece has loops of its own.
+"""Index-set splitting: an output that is put together from pieces has loops for each piece.
 
 In: a SINK of stores. Out: SINKs that together store the same, each for some values of one range of
 the output: in each of them the comparisons of that range with constants are decided, so that what

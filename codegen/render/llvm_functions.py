@@ -9,7 +9,6 @@ from string import Template
 from typing import NamedTuple
 
 
-
 class Defined(NamedTuple):
     """A function: its name and definition, and lines that must stand before it."""
 

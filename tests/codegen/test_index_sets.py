@@ -53,7 +53,8 @@ def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
 
 # ---- where a comparison changes ------------------------------------------------------------------
 
-@given(st.sampled_from([Op.CMPLT, Op.CMPNE]), *[st.integers(-4, 4)] * 2, *[st.integers(-30, 30)] * 2)
+@given(st.sampled_from([Op.CMPLT, Op.CMPNE]), st.integers(-4, 4), st.integers(-4, 4),
+       st.integers(-30, 30), st.integers(-30, 30))
 def test_cuts_are_where_a_comparison_changes(op: Op, a: int, b: int, c: int, d: int) -> None:
     extent = 20
     r = make(Op.RANGE, dt.INDEX, (), Range((0,), extent, "loop"))
@@ -73,7 +74,8 @@ def test_cuts_are_where_a_comparison_changes(op: Op, a: int, b: int, c: int, d: 
 
 @settings(max_examples=15)
 @given(st.lists(st.integers(1, 40), min_size=2, max_size=20), st.integers(0, 1), st.booleans())
-def test_pieces_of_any_sizes_are_in_their_places(sizes: list[int], axis: int, doubled: bool) -> None:
+def test_pieces_of_any_sizes_are_in_their_places(sizes: list[int], axis: int,
+                                                 doubled: bool) -> None:
     shapes = [(n, 3) if axis == 0 else (3, n) for n in sizes]
     first = 2 if doubled else 1
     parts = [leaf(first + i, *shape) for i, shape in enumerate(shapes)]
