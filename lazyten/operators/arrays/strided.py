@@ -80,6 +80,11 @@ def as_strided(storage: Shape, size: Shape, stride: Shape, offset: int) -> Moves
         chain.move(Op.RESHAPE, size)
         return tuple(chain.moves)
     chain.shrink(0, offset, total)
+    axes = sorted((k for k, n in enumerate(size) if n > 1 and stride[k]),
+                  key=lambda k: -stride[k])
+    if _are_nested([(size[k], stride[k]) for k in axes]):
+        _nested(chain, size, stride, axes)
+        return tuple(chain.moves)
     for k, (n, s) in enumerate(zip(size, stride, strict=True)):
         seen, left = chain.shape[:k], chain.shape[k]
         chain.move(Op.RESHAPE, (*seen, 1, left))
@@ -88,6 +93,31 @@ def as_strided(storage: Shape, size: Shape, stride: Shape, offset: int) -> Moves
     chain.shrink(len(size), 0, 1)
     chain.move(Op.RESHAPE, size)
     return tuple(chain.moves)
+
+
+def _are_nested(steps: Sequence[tuple[int, int]]) -> bool:
+    """Whether each step is over all that those after it reach: sizes and strides, the largest
+    stride first."""
+    reached = 1
+    for n, stride in reversed(steps):
+        if stride < reached:
+            return False
+        reached += (n - 1) * stride
+    return True
+
+
+def _nested(chain: Chain, size: Shape, stride: Shape, axes: Sequence[int]) -> None:
+    """Moves that show no element twice, as strides are nested, but for those that are 0."""
+    for k, axis in enumerate(axes):
+        n, step, left = size[axis], stride[axis], chain.shape[k]
+        chain.shrink(k, 0, min(n * step, left))
+        chain.on_axis(Op.PAD, k, (0, max(n * step - left, 0)), lambda _: (0, 0))
+        chain.move(Op.RESHAPE, (*chain.shape[:k], n, step))
+    chain.shrink(len(axes), 0, 1)
+    chain.move(Op.RESHAPE, tuple(size[axis] for axis in axes))
+    chain.move(Op.PERMUTE, tuple(sorted(range(len(axes)), key=lambda k: axes[k])))
+    chain.move(Op.RESHAPE, tuple(n if stride[k] else 1 for k, n in enumerate(size)))
+    chain.move(Op.EXPAND, size)
 
 
 def parts(shape: Shape, axis: int, given: int | Sequence[int]) -> list[Moves]:
