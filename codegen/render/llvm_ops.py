@@ -16,10 +16,11 @@ from lazyten.ir.ops import Op
 
 
 def scalar_type(dtype: DType) -> str:
-    """The register type of one element."""
+    """The register type of one element; of 16-bit floats, float16 alone has one."""
     if dtype.kind == "b":
         return "i1"
-    return {32: "float", 64: "double"}[dtype.bits] if dtype.is_float else f"i{dtype.bits}"
+    floats = {16: "half", 32: "float", 64: "double"}
+    return floats[dtype.bits] if dtype.is_float else f"i{dtype.bits}"
 
 
 def memory_type(dtype: DType) -> str:

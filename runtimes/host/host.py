@@ -15,6 +15,7 @@ from pathlib import Path
 import llvmlite
 import llvmlite.binding as llvm
 
+from lazyten.codegen.targets.native_half import NativeHalves
 from lazyten.codegen.targets.target import Target
 from lazyten.runtimes.host.cache_sizes import host_caches
 from lazyten.runtimes.host.processors import PROCESSORS
@@ -40,7 +41,8 @@ def target_of(features: dict[str, bool], machine: str) -> Target:
     """The vector unit of a processor with these features; `machine` as platform.machine() says."""
     if machine.lower() in ("aarch64", "arm64"):
         return BY_FEATURE["neon"]  # every one has it, listed or not
-    return next((t for feature, t in BY_FEATURE.items() if features.get(feature)), Target())
+    found = next((t for feature, t in BY_FEATURE.items() if features.get(feature)), Target())
+    return replace(found, halves=NativeHalves(("float16",))) if features.get("f16c") else found
 
 
 def named_target() -> Target | None:

@@ -231,6 +231,13 @@ def test_the_vector_unit_follows_from_the_processors_features(
     assert (target.vector_bytes, target.vector_registers) == expected
 
 
+def test_float16_is_converted_by_instructions_where_there_are_any() -> None:
+    with_them, without = (target_of({"avx2": True, "f16c": there}, "x86_64").halves
+                          for there in (True, False))
+    assert with_them.converts(dt.float16) and not with_them.converts(dt.bfloat16)
+    assert not without.converts(dt.float16)
+
+
 # ---- a runtime from another package --------------------------------------------------------------
 
 TOY = '''
