@@ -6,6 +6,7 @@ the table in docs/accuracy.md.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from tensor_values import as_tensor
 
 import lazyten as lt
 from benchmarks.ulp import FUNCTIONS, errors
+from lazyten import special
 from lazyten.ir import dtype as dt
 
 COUNT = 400  # points a function; mpmath is slow
@@ -80,3 +82,30 @@ def test_lgamma_of_every_half(device: str) -> None:
             values.astype(np.float64).tolist(), whole, strict=True)]).astype(np.float16)
     found = lt.tensor(values, device=device).lgamma().numpy()
     np.testing.assert_allclose(found, expected, rtol=2.0**-10)  # rounded twice
+
+
+@pytest.mark.parametrize("dtype", [lt.float16, lt.float32, lt.float64], ids=lambda d: d.name)
+def test_ldexp_is_rounded_once_however_large_its_power_is(dtype: dt.DType, device: str) -> None:
+    rng = np.random.default_rng(3)
+    info: Any = np.finfo(dtype.name)
+    reach = int(info.maxexp - np.log2(float(info.smallest_subnormal)))
+    values = np.concatenate([[0.0, -0.0, 1e-3, np.inf], rng.normal(size=20) * 2.0**rng.integers(
+        int(info.minexp), int(info.maxexp), 20)]).astype(dtype.numpy)
+    powers = rng.integers(-reach, reach, values.size)
+    with np.errstate(over="ignore", under="ignore"):
+        expected = np.ldexp(values, powers)
+    found = lt.tensor(values, device=device).ldexp(lt.tensor(powers, device=device))
+    loose = 4 * float(info.eps) if device == "interpreter" else 0.0  # NumPy's exp2(3) may not be 8
+    np.testing.assert_allclose(found.numpy(), expected, rtol=loose, atol=0)
+
+
+def test_xlog1py_has_a_slope_where_x_is_0(device: str) -> None:
+    x = lt.tensor([0.0, 0.0, -0.0, 2.0], device=device, requires_grad=True)
+    y = lt.tensor([3.0, -1.0, -7.0, 1.0], device=device, requires_grad=True)
+    found = special.xlog1py(x, y)
+    found.sum().backward()
+    assert found.tolist() == [0.0, 0.0, 0.0, pytest.approx(2 * math.log(2))]
+    assert x.grad is not None and y.grad is not None
+    assert x.grad.tolist() == pytest.approx([math.log(4), 0.0, 0.0, math.log(2)])
+    assert y.grad[[0, 3]].tolist() == [0.0, 1.0]
+    assert special.xlog1py(x.half(), lt.arange(4, device=device)).dtype is lt.float16

@@ -223,14 +223,6 @@ def _no_slopes(g: Node, node: Node) -> tuple[Node, ...]:
     return (const(0.0, g.dtype, g.shape),) * (len(node.src) - 1)
 
 
-def ldexp(x: Operand, exponent: Operand) -> Node:
-    """x * 2 ** exponent, in floats."""
-    kind = ew.result_type([x, exponent])
-    kind = kind if kind.is_float else dt.default_float
-    shape = ew.common_shape([x, exponent], "ldexp")
-    return ew.mul(ew.as_node(x, kind, shape), special.exp2(ew.as_node(exponent, kind, shape)))
-
-
 def float_power(x: Operand, exponent: Operand) -> Node:
     """x ** exponent in float64."""
     shape = ew.common_shape([x, exponent], "float_power")
