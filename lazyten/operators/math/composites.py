@@ -144,7 +144,15 @@ def _sinc_gradient(g: Node, node: Node) -> tuple[Node]:
 def logit(x: Node) -> Node:
     """log(x / (1 - x)), the inverse of sigmoid."""
     x = ew.as_float(x)
-    return ew.sub(special.log(x), special.log1p(ew.negative(x)))
+    return with_gradient(ew.sub(special.log(x), special.log1p(ew.negative(x))), (x,),
+                         _logit_gradient)
+
+
+def _logit_gradient(g: Node, node: Node) -> tuple[Node]:
+    """1 / (x (1 - x)), but NaN where logit is NaN."""
+    x = node.src[1]
+    inside = ew.bitwise_and(ew.greater_equal(x, 0.0), ew.less_equal(x, 1.0))
+    return (ew.where(inside, ew.true_divide(g, ew.mul(x, ew.sub(1.0, x))), math.nan),)
 
 
 def degrees(x: Node) -> Node:

@@ -324,7 +324,24 @@ def gelu(x: Node, tanh_approximation: bool = False) -> Node:
 def softplus(x: Node) -> Node:
     """log(1 + e ** x), safe for large x."""
     x = as_float(x)
-    return ew.add(ew.maximum(x, 0.0), log1p(exp(ew.negative(ew.absolute(x)))))
+    value = ew.add(ew.maximum(x, 0.0), log1p(exp(ew.negative(ew.absolute(x)))))
+    return with_gradient(value, (x,), _softplus_gradient)
+
+
+def _softplus_gradient(g: Node, node: Node) -> tuple[Node]:
+    """The formula has a kink at 0, whose second derivative is 0; softplus has none."""
+    return (ew.mul(g, sigmoid(node.src[1])),)
+
+
+def logsigmoid(x: Node) -> Node:
+    """log(sigmoid(x)), safe for any x."""
+    x = as_float(x)
+    value = ew.sub(ew.minimum(x, 0.0), log1p(exp(ew.negative(ew.absolute(x)))))
+    return with_gradient(value, (x,), _logsigmoid_gradient)
+
+
+def _logsigmoid_gradient(g: Node, node: Node) -> tuple[Node]:
+    return (ew.mul(g, sigmoid(ew.negative(node.src[1]))),)
 
 
 def leaky_relu(x: Node, slope: float) -> Node:

@@ -271,6 +271,6 @@ def _trigamma(x: Node) -> Node:
     series = special.polynomial(z, (7 / 6, -691 / 2730, 5 / 66, -1 / 30, 1 / 42, -1 / 30, 1 / 6))
     rest = ew.add(ew.add(1.0, ew.true_divide(0.5, up)), ew.mul(z, series))
     total = ew.add(total, ew.true_divide(rest, up))
-    sine = _sine_of_pi(x)
+    sine = _sine_of_pi(ew.where(below, x, 0.5))  # not 0 where it is not read: gradients
     turned = ew.sub(ew.true_divide(math.pi**2, ew.mul(sine, sine)), total)
     return ew.where(below, turned, total)
