@@ -14,7 +14,7 @@ from tensor_values import as_tensor
 
 import lazyten as lt
 from benchmarks.ulp import FUNCTIONS, errors
-from lazyten import special
+from lazyten import nn, special
 from lazyten.ir import dtype as dt
 
 COUNT = 400  # points a function; mpmath is slow
@@ -109,3 +109,21 @@ def test_xlog1py_has_a_slope_where_x_is_0(device: str) -> None:
     assert x.grad.tolist() == pytest.approx([math.log(4), 0.0, 0.0, math.log(2)])
     assert y.grad[[0, 3]].tolist() == [0.0, 1.0]
     assert special.xlog1py(x.half(), lt.arange(4, device=device)).dtype is lt.float16
+
+
+def test_parts_of_a_product_that_fits_do(device: str) -> None:
+    x = lt.tensor([1e20, -3e20], device=device)
+    assert lt.zeros(2, device=device).addcmul(x, x, value=1e-20).tolist() == pytest.approx(
+        [1e20, 9e20])
+
+
+def test_the_slope_of_a_cross_entropy_for_its_label_keeps_small_logits(device: str) -> None:
+    x = lt.tensor([1e-12, -1e-12, 0.0, math.inf, -math.inf, 2.0, -2.0], device=device)
+    expected = {1.0: (-x).tolist(), 3.0: (3 * nn.functional.softplus(-x)
+                                          - nn.functional.softplus(x)).tolist()}
+    for factor, slopes in expected.items():
+        label = lt.full((7,), 0.25, device=device, requires_grad=True)
+        nn.functional.binary_cross_entropy_with_logits(
+            x, label, reduction="sum", pos_weight=lt.tensor(factor, device=device)).backward()
+        assert label.grad is not None
+        assert label.grad.tolist() == pytest.approx(slopes, rel=1e-6, abs=0)

@@ -51,11 +51,11 @@ def _lerp_gradient(g: Node, node: Node) -> tuple[Node, Node, Node]:
 
 
 def addcmul(x: Node, a: Operand, b: Operand, value: Scalar) -> Node:
-    """x + value * a * b, computed in the type of the result."""
+    """x + value * a * b, from left to right, computed in the type of the result."""
     if value == 1:
         return ew.together("addcmul", lambda base, u, v: ew.add(base, ew.mul(u, v)), x, a, b)
     return ew.together("addcmul", lambda base, u, v, factor: ew.add(
-        base, ew.mul(ew.mul(u, v), factor)), x, a, b, value)
+        base, ew.mul(ew.mul(u, factor), v)), x, a, b, value)
 
 
 def addcdiv(x: Node, a: Operand, b: Operand, value: Scalar) -> Node:
