@@ -211,7 +211,8 @@ def rounded_quotient(a: Node, b: Operand, mode: str | None) -> Node:
     if mode == "floor":
         return _flat_quotient(ew.floor_divide(a, b), a, b)
     if ew.result_type([a, b]).is_float:
-        return _flat_quotient(special.trunc(ew.true_divide(a, b)), a, b)
+        return _flat_quotient(ew.together(
+            "div", lambda x, y: special.trunc(ew.true_divide(x, y)), a, b), a, b)
     down, rest = ew.floor_divide(a, b), ew.remainder(a, b)
     left, right = (ew.as_node(x, down.dtype, down.shape) for x in (a, b))
     inexact = ew.bitwise_and(ew.not_equal(rest, 0), ew.not_equal(ew.less(left, 0),
