@@ -180,6 +180,33 @@ def test_higher_gradients_are_right_where_formulas_meet(name: str, device: str) 
     np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-12)
 
 
+STEEP = 4.24835425529158899533e-18
+"""e ** -40."""
+FAR: dict[str, tuple[Function, float, list[float]]] = {
+    "F.softplus": (activation("softplus", 1.0, 100.0), 40.0, [1.0, STEEP, -STEEP]),
+    "F.logsigmoid": (activation("logsigmoid"), -40.0, [1.0, -STEEP, -STEEP]),
+    "cross entropy of logits": (lambda m, F, x: F.binary_cross_entropy_with_logits(
+        x, m.full_like(x, 0.25)), -40.0, [-0.25, STEEP, STEEP]),
+    "logaddexp": (lambda m, F, x: x.logaddexp(m.zeros_like(x)), 40.0, [1.0, STEEP, -STEEP]),
+    "erfcx": (lambda m, F, x: m.special.erfcx(x), 1e8, [
+        -5.6418958354775628e-17, 1.1283791670955126e-24, -3.3851375012865377e-32]),
+    "log_ndtr": (lambda m, F, x: m.special.log_ndtr(x), 88.0, [0.0, 0.0, 0.0]),
+}
+"""Far out, where a difference of nearly equal numbers, or of infinities, has no digits left."""
+
+
+@pytest.mark.parametrize("dtype", [lt.float32, lt.float64], ids=lambda d: d.name)
+@pytest.mark.parametrize("name", FAR)
+def test_higher_gradients_keep_their_digits_far_out(name: str, dtype: Any, device: str) -> None:
+    function, value, expected = FAR[name]
+    x = lt.tensor([value], dtype=dtype, device=device, requires_grad=True)
+    y, found = function(lt, functional, x), []
+    for _ in expected:
+        y, = lt.autograd.grad(y.sum(), x, create_graph=True)
+        found.append(y.item())
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
 def test_the_hessian_of_a_classifier_is_there_at_its_start(device: str) -> None:
     rows = lt.tensor([[1.0, 2.0], [3.0, -1.0]], device=device)
     labels = lt.tensor([1.0, 0.0], device=device)

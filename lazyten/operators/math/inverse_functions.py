@@ -272,7 +272,7 @@ def logaddexp(a: Node, b: Node) -> Node:
 
 def _logaddexp_gradient(g: Node, node: Node) -> tuple[Node, Node]:
     _, a, b = node.src
-    return (ew.mul(g, special.sigmoid(ew.sub(a, b))), ew.mul(g, special.sigmoid(ew.sub(b, a))))
+    return (ew.mul(g, special.logistic(ew.sub(a, b))), ew.mul(g, special.logistic(ew.sub(b, a))))
 
 
 @in_floats
