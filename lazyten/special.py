@@ -39,12 +39,6 @@ def entr(input: Tensor) -> Tensor:
 
 
 @takes_tensors
-def ndtr(input: Tensor) -> Tensor:
-    """The normal distribution function: erfc(-x / sqrt 2) / 2."""
-    return (input * -math.sqrt(0.5)).erfc() * 0.5
-
-
-@takes_tensors
 def xlog1py(input: Any, other: Any) -> Tensor:
     """x log(1 + y), of which one may be a number; 0 where x is 0, unless y is NaN."""
     return _of_two("xlog1py", inverse_functions.xlog1py, input, other)
@@ -102,6 +96,8 @@ bessel_y1 = _elementwise("bessel_y1", bessel.y1, "The same of order 1.")
 spherical_bessel_j0 = _elementwise("spherical_bessel_j0", bessel.spherical_j0, "sin(x) / x.")
 airy_ai = _elementwise("airy_ai", bessel.airy_ai, "Airy's function Ai.")
 erfcx = _elementwise("erfcx", statistics.erfcx, "e ** x**2 erfc(x).")
+ndtr = _elementwise("ndtr", statistics.ndtr, "The normal distribution function: erfc(-x / sqrt 2) "
+                    "/ 2.")
 ndtri = _elementwise("ndtri", statistics.ndtri, "The number below which a normal one is with this "
                      "probability.")
 log_ndtr = _elementwise("log_ndtr", statistics.log_ndtr, "The logarithm of ndtr, exact far below "

@@ -127,3 +127,19 @@ def test_the_slope_of_a_cross_entropy_for_its_label_keeps_small_logits(device: s
             x, label, reduction="sum", pos_weight=lt.tensor(factor, device=device)).backward()
         assert label.grad is not None
         assert label.grad.tolist() == pytest.approx(slopes, rel=1e-6, abs=0)
+
+
+@pytest.mark.parametrize(("dtype", "within"), [(lt.bfloat16, 2.0**-8), (lt.float32, 1e-6)],
+                         ids=["bfloat16", "float32"])
+def test_ndtr_is_computed_in_more_digits_than_it_has(dtype: dt.DType, within: float,
+                                                     device: str) -> None:
+    x = lt.tensor([-12.0, -5.03125, -3.234375, 3.234375], dtype=dtype, device=device,
+                  requires_grad=True)
+    found = special.ndtr(x)
+    found.sum().backward()
+    points = [float(v) for v in x.tolist()]
+    assert x.grad is not None
+    assert found.tolist() == pytest.approx(
+        [math.erfc(-v / math.sqrt(2)) / 2 for v in points], rel=within, abs=0)
+    density = [math.exp(-v * v / 2) / math.sqrt(2 * math.pi) for v in points]
+    assert x.grad.tolist() == pytest.approx(density, rel=2 * within + 1e-5, abs=0)

@@ -146,6 +146,17 @@ def _erfcx_slope(x: Node) -> Node:
 
 # ---- the normal distribution ---------------------------------------------------------------------
 
+def ndtr(x: Node) -> Node:
+    """The probability that a normal number is below x: erfc(-x / sqrt 2) / 2."""
+    return in_float64(lambda v: ew.mul(_erfc(ew.mul(v, -math.sqrt(0.5))), 0.5), _ndtr_gradient, x)
+
+
+def _ndtr_gradient(g: Node, node: Node) -> tuple[Node]:
+    x = node.src[1]
+    density = ew.mul(special.exp(ew.mul(ew.mul(x, x), -0.5)), 1 / math.sqrt(2 * math.pi))
+    return (ew.mul(g, density),)
+
+
 def ndtri(p: Node) -> Node:
     """The number below which a normal one is with probability p."""
     return in_float64(_ndtri, _ndtri_gradient, p)
