@@ -186,3 +186,15 @@ def test_a_quotient_is_rounded_to_16_bits_after_its_fraction_is_gone(device: str
     tenth = lt.tensor([0.10009765625] * 2, dtype=lt.bfloat16, device=device)
     assert x.div(tenth, rounding_mode="trunc").tolist() == [137.0, -137.0]
     assert (lt.zeros(1, dtype=lt.float16, device=device) // 1e-9).tolist() == [0.0]
+
+
+@pytest.mark.parametrize("spacing", [0.3, [0.0, 0.7, 1.1, 2.5, 2.6]], ids=["number", "places"])
+def test_slopes_of_halves_are_rounded_once(spacing: Any, device: str) -> None:
+    y = lt.tensor([1.3, 1.1, 0.2, -0.9, 4.7], dtype=lt.float16, device=device)
+    gaps = spacing if isinstance(spacing, float) else [
+        lt.tensor(spacing, dtype=lt.float16, device=device)]
+    wide = gaps if isinstance(gaps, float) else [gaps[0].float()]
+    found, = lt.gradient(y, spacing=gaps)
+    exact, = lt.gradient(y.float(), spacing=wide)
+    assert found.dtype is lt.float16
+    np.testing.assert_array_equal(found.numpy(), exact.numpy().astype(np.float16))
