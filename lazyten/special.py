@@ -13,7 +13,7 @@ from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node
-from lazyten.operators.math import bessel, shapes, zeta_functions
+from lazyten.operators.math import bessel, inverse_functions, shapes, zeta_functions
 from lazyten.operators.math import statistical_functions as statistics
 from lazyten.support.errors import ArgumentError, DTypeError
 
@@ -39,25 +39,9 @@ def entr(input: Tensor) -> Tensor:
 
 
 @takes_tensors
-def ndtr(input: Tensor) -> Tensor:
-    """The normal distribution function: erfc(-x / sqrt 2) / 2."""
-    return (input * -math.sqrt(0.5)).erfc() * 0.5
-
-
-@takes_tensors
 def xlog1py(input: Any, other: Any) -> Tensor:
     """x log(1 + y), of which one may be a number; 0 where x is 0, unless y is NaN."""
-    if isinstance(input, Tensor) and not isinstance(other, Tensor):
-        other = input.new_full((), other, dtype=None if input.dtype.is_float else dt.default_float)
-    if not isinstance(other, Tensor):
-        raise DTypeError(f"xlog1py of {input!r:.40} and {other!r:.40}: neither is a tensor; wrap "
-                         f"one in lazyten.tensor()")
-    result: Tensor = other.log1p() * input
-    if isinstance(input, Tensor):
-        result = where((input == 0) & ~other.isnan(), 0.0, result)
-    elif input == 0:
-        result = where(other.isnan(), math.nan, 0.0)
-    return result
+    return _of_two("xlog1py", inverse_functions.xlog1py, input, other)
 
 
 multigammaln = takes_tensors(Tensor.mvlgamma)
@@ -75,14 +59,17 @@ def zeta(input: Any, other: Any) -> Tensor:
     """Hurwitz's zeta function: the sum of (other + k) ** -input over k = 0, 1, .. Infinite for an
     input of 1 and for others 0, -1, ..; NaN for inputs below 1, and for others below 0 unless the
     input is whole."""
-    x = input if isinstance(input, Tensor) else other
-    if not isinstance(x, Tensor):
-        raise DTypeError(f"zeta of {input!r:.40} and {other!r:.40}: one must be a tensor")
-    if x is input:
-        found: Tensor = combined(x, "zeta", zeta_functions.zeta, other)
-    else:
-        found = combined(x, "zeta", lambda q, p: zeta_functions.zeta(p, q), input)
-    return found
+    return _of_two("zeta", zeta_functions.zeta, input, other)
+
+
+def _of_two(name: str, function: Callable[[Any, Any], Node], first: Any, second: Any) -> Tensor:
+    """`function` of two operands, of which one may be a number."""
+    if isinstance(first, Tensor):
+        return combined(first, name, function, second)
+    if not isinstance(second, Tensor):
+        raise DTypeError(f"{name} of {first!r:.40} and {second!r:.40}: neither is a tensor; wrap "
+                         f"one in lazyten.tensor()")
+    return combined(second, name, lambda b, a: function(a, b), first)
 
 
 def _elementwise(name: str, function: Callable[[Node], Node],
@@ -109,6 +96,8 @@ bessel_y1 = _elementwise("bessel_y1", bessel.y1, "The same of order 1.")
 spherical_bessel_j0 = _elementwise("spherical_bessel_j0", bessel.spherical_j0, "sin(x) / x.")
 airy_ai = _elementwise("airy_ai", bessel.airy_ai, "Airy's function Ai.")
 erfcx = _elementwise("erfcx", statistics.erfcx, "e ** x**2 erfc(x).")
+ndtr = _elementwise("ndtr", statistics.ndtr, "The normal distribution function: erfc(-x / sqrt 2) "
+                    "/ 2.")
 ndtri = _elementwise("ndtri", statistics.ndtri, "The number below which a normal one is with this "
                      "probability.")
 log_ndtr = _elementwise("log_ndtr", statistics.log_ndtr, "The logarithm of ndtr, exact far below "

@@ -9,6 +9,7 @@ from typing import Any
 from lazyten.distributions import constraints
 from lazyten.distributions.constraints import Constraint
 from lazyten.distributions.distribution import sum_rightmost
+from lazyten.frontend.limits import finfo
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.functional import softplus
 from lazyten.support.errors import ArgumentError
@@ -204,15 +205,22 @@ class PowerTransform(Transform):
         return (self.exponent * y / x).abs().log()
 
 
+def inside(y: Tensor) -> Tensor:
+    """Numbers of 0 to 1, moved off both ends, whose x would be infinite."""
+    limits = finfo(y.dtype)
+    return y.clamp(min=limits.tiny, max=1 - limits.eps)
+
+
 class SigmoidTransform(Transform):
-    """1 / (1 + exp(-x))."""
+    """1 / (1 + exp(-x)), where it is rounded to 0 or 1 the nearest number inside."""
 
     codomain = constraints.unit_interval
 
     def _call(self, x: Tensor) -> Tensor:
-        return x.sigmoid()
+        return inside(x.sigmoid())
 
     def _inverse(self, y: Tensor) -> Tensor:
+        y = inside(y)
         return y.log() - (-y).log1p()
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:

@@ -27,6 +27,7 @@ from lazyten.distributions.elementwise_transforms import TanhTransform as TanhTr
 from lazyten.distributions.elementwise_transforms import Transform as Transform
 from lazyten.distributions.elementwise_transforms import _InverseTransform as _InverseTransform
 from lazyten.distributions.elementwise_transforms import identity_transform as identity_transform
+from lazyten.distributions.elementwise_transforms import inside
 from lazyten.distributions.multivariate import cholesky
 from lazyten.frontend.array_functions import tril_indices
 from lazyten.frontend.core.size import Size
@@ -45,8 +46,7 @@ class StickBreakingTransform(Transform):
     codomain = constraints.simplex
 
     def _call(self, x: Tensor) -> Tensor:
-        limits = finfo(x.dtype)
-        part = (x - self._even(x)).sigmoid().clamp(min=limits.tiny, max=1 - limits.eps)
+        part = inside((x - self._even(x)).sigmoid())
         return pad(part, (0, 1), value=1.0) * pad((1 - part).cumprod(-1), (1, 0), value=1.0)
 
     def _inverse(self, y: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ from typing import Any
 
 from lazyten.frontend.arguments import takes_tensors
 from lazyten.frontend.functions import cat
+from lazyten.frontend.limits import result_type
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.operators.math import shapes
@@ -68,7 +69,15 @@ def gradient(input: Tensor, *, spacing: Any = None, dim: int | Sequence[int] | N
 
 
 def _slopes(y: Tensor, axis: int, spacing: Any, edge_order: int) -> Tensor:
-    """The slopes along one axis."""
+    """The slopes along one axis; of 16-bit floats computed in float32."""
+    kind = result_type(y, spacing) if isinstance(spacing, Tensor) else y.dtype
+    if not kind.is_half:
+        return _slopes_of_line(y, axis, spacing, edge_order)
+    wide = spacing.float() if isinstance(spacing, Tensor) else spacing
+    return _slopes_of_line(y.float(), axis, wide, edge_order).to(dtype=kind)
+
+
+def _slopes_of_line(y: Tensor, axis: int, spacing: Any, edge_order: int) -> Tensor:
     n = y.shape[axis] if y.shape else 0
     if n <= edge_order:
         raise ShapeError(f"gradient of shape {y.shape} along axis {axis}: with edge_order="

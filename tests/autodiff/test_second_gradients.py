@@ -151,6 +151,74 @@ def test_higher_gradients_are_pytorchs(name: str, squared: bool) -> None:
             np.testing.assert_allclose(a, b, rtol=1e-7, atol=1e-9, err_msg=f"gradient {order + 1}")
 
 
+SMOOTH: dict[str, tuple[Function, float, list[float]]] = {
+    "F.softplus": (activation("softplus"), 0.0, [1 / 2, 1 / 4, 0.0, -1 / 8]),
+    "F.logsigmoid": (activation("logsigmoid"), 0.0, [1 / 2, -1 / 4, 0.0, 1 / 8]),
+    "cross entropy of logits": (lambda m, F, x: F.binary_cross_entropy_with_logits(
+        x, m.ones_like(x)), 0.0, [-1 / 2, 1 / 4, 0.0, -1 / 8]),
+    "soft_margin_loss": (lambda m, F, x: F.soft_margin_loss(x, m.ones_like(x)), 0.0,
+                         [-1 / 2, 1 / 4, 0.0, -1 / 8]),
+    "logaddexp": (lambda m, F, x: x.logaddexp(x.detach()), 1.5, [1 / 2, 1 / 4, 0.0, -1 / 8]),
+    "logcumsumexp": (lambda m, F, x: m.cat([x, x.detach()]).logcumsumexp(0)[1:], 1.5,
+                     [1 / 2, 1 / 4, 0.0, -1 / 8]),
+    "lgamma": (method("lgamma"), 1.0, [-0.5772156649, 1.6449340668, -2.4041138063, 6.4939394023]),
+    "digamma": (method("digamma"), 2.0, [0.6449340668, -0.4041138063, 0.4939394023, -0.8862661234]),
+    "i1": (lambda m, F, x: m.special.i1(x), 0.0, [1 / 2, 0.0, 3 / 8, 0.0]),
+    "j1": (lambda m, F, x: m.special.bessel_j1(x), 0.0, [1 / 2, 0.0, -3 / 8, 0.0]),
+}
+"""Functions without a kink that formulas with one compute: x, and the derivatives there."""
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_higher_gradients_are_right_where_formulas_meet(name: str, device: str) -> None:
+    function, value, expected = SMOOTH[name]
+    x = lt.tensor([value], dtype=lt.float64, device=device, requires_grad=True)
+    y, found = function(lt, functional, x), []
+    for _ in expected:
+        y, = lt.autograd.grad(y.sum(), x, create_graph=True)
+        found.append(y.item())
+    np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-12)
+
+
+STEEP = 4.24835425529158899533e-18
+"""e ** -40."""
+FAR: dict[str, tuple[Function, float, list[float]]] = {
+    "F.softplus": (activation("softplus", 1.0, 100.0), 40.0, [1.0, STEEP, -STEEP]),
+    "F.logsigmoid": (activation("logsigmoid"), -40.0, [1.0, -STEEP, -STEEP]),
+    "cross entropy of logits": (lambda m, F, x: F.binary_cross_entropy_with_logits(
+        x, m.full_like(x, 0.25)), -40.0, [-0.25, STEEP, STEEP]),
+    "logaddexp": (lambda m, F, x: x.logaddexp(m.zeros_like(x)), 40.0, [1.0, STEEP, -STEEP]),
+    "erfcx": (lambda m, F, x: m.special.erfcx(x), 1e8, [
+        -5.6418958354775628e-17, 1.1283791670955126e-24, -3.3851375012865377e-32]),
+    "log_ndtr": (lambda m, F, x: m.special.log_ndtr(x), 88.0, [0.0, 0.0, 0.0]),
+}
+"""Far out, where a difference of nearly equal numbers, or of infinities, has no digits left."""
+
+
+@pytest.mark.parametrize("dtype", [lt.float32, lt.float64], ids=lambda d: d.name)
+@pytest.mark.parametrize("name", FAR)
+def test_higher_gradients_keep_their_digits_far_out(name: str, dtype: Any, device: str) -> None:
+    function, value, expected = FAR[name]
+    x = lt.tensor([value], dtype=dtype, device=device, requires_grad=True)
+    y, found = function(lt, functional, x), []
+    for _ in expected:
+        y, = lt.autograd.grad(y.sum(), x, create_graph=True)
+        found.append(y.item())
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_the_hessian_of_a_classifier_is_there_at_its_start(device: str) -> None:
+    rows = lt.tensor([[1.0, 2.0], [3.0, -1.0]], device=device)
+    labels = lt.tensor([1.0, 0.0], device=device)
+
+    def loss_of(weights: lt.Tensor) -> lt.Tensor:
+        missed = functional.softplus(-(rows @ weights)) * labels
+        return (missed + functional.softplus(rows @ weights) * (1 - labels)).sum()
+
+    found = lt.func.hessian(loss_of)(lt.zeros(2, device=device))
+    np.testing.assert_allclose(found.numpy(), (rows.T @ rows).numpy() / 4, rtol=1e-6)
+
+
 @pytest.mark.parametrize("name", ["relu", "F.relu6", "F.hardtanh", "F.hardshrink", "F.softshrink",
                                   "F.leaky_relu", "max_pool2d", "adaptive_max_pool2d",
                                   "avg_pool2d (3, 2, 1)", "avg_pool1d", "avg_pool3d",

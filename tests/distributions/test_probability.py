@@ -222,3 +222,12 @@ def test_small_options_of_distributions() -> None:
     assert D.Gamma(lt.ones(2), lt.ones(2)).log_prob(1.0).tolist() == [-1.0, -1.0]
     with pytest.raises(NotImplementedError, match="gradients do not flow"):
         D.Bernoulli(0.5).rsample()
+
+
+def test_a_sigmoid_that_is_rounded_to_an_end_has_a_density() -> None:
+    ends = D.SigmoidTransform()(lt.tensor([-200.0, 40.0]))
+    assert 0 < ends[0].item() < 1e-37 and ends[1].item() == 1 - 2.0**-23
+    normal = D.TransformedDistribution(D.Normal(0.0, 1.0), D.SigmoidTransform())
+    assert normal.log_prob(lt.tensor([0.0, 1.0])).isfinite().all()
+    np.testing.assert_allclose(D.SigmoidTransform().inv(ends).numpy(), [-87.336544, 15.942385],
+                               rtol=1e-6)

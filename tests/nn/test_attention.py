@@ -74,6 +74,15 @@ def test_a_mask_of_float32_leaves_a_smaller_type(dtype: str, device: str) -> Non
     np.testing.assert_allclose(found.float().numpy(), expected.float().numpy(), rtol=0, atol=0.02)
 
 
+def test_scores_beyond_float16_are_scores(device: str) -> None:
+    q = lt.tensor([[300.0] * 16, [-300.0] * 16], dtype=lt.float16, device=device)
+    v = lt.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=lt.float16, device=device, requires_grad=True)
+    found = attention(q, q, v)
+    found.sum().backward()
+    assert found.tolist() == [[1.0, 2.0], [3.0, 4.0]] and found.dtype is lt.float16
+    assert v.grad is not None and v.grad.tolist() == [[1.0, 1.0], [1.0, 1.0]]
+
+
 def zeros(*shape: int) -> lt.Tensor:
     return lt.zeros(*shape)
 

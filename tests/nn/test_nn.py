@@ -325,3 +325,11 @@ def test_pooling_of_integers_keeps_their_type_with_padding_too(device: str) -> N
     pooled = F.max_pool2d(x, 3, 2, 1)
     assert pooled.dtype is lt.int64
     assert pooled.tolist() == [[[[-15, -13], [-7, -5]]]]
+
+
+def test_ctc_loss_of_no_labels_at_all_is_that_of_blanks(device: str) -> None:
+    scores = lt.arange(24.0, device=device).reshape(3, 2, 4).sin().log_softmax(2)
+    labels = lt.zeros((2, 0), dtype=lt.int64, device=device)
+    found = nn.functional.ctc_loss(scores, labels, [3, 2], [0, 0], reduction="none")
+    expected = [-scores[:n, b, 0].sum().item() for b, n in enumerate((3, 2))]
+    assert found.tolist() == pytest.approx(expected)

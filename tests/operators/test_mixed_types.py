@@ -160,3 +160,41 @@ def test_chains_of_tensors_with_and_without_axes_have_pytorchs_types(
     except RuntimeError:
         return
     assert result(lt) == expected
+
+
+@pytest.mark.parametrize("factor", [0.1, 1e10, 1e-9, 70000, 1 / 3])
+def test_a_number_is_not_rounded_to_16_bits_before_a_product(factor: float, device: str) -> None:
+    values = np.concatenate([np.linspace(-3, 3, 50), [0.0, 6e4, 1e-6]]).astype(np.float16)
+    wide, exact = values.astype(np.float32), np.float32(factor)
+    x = lt.tensor(values, device=device, requires_grad=True)
+    with np.errstate(over="ignore"):
+        product, quotient = (wide * exact).astype("f2"), (wide / exact).astype("f2")
+    for number in (factor, lt.tensor(factor, device=device)):
+        np.testing.assert_array_equal((x * number).detach().numpy(), product)
+        np.testing.assert_array_equal((number * x).detach().numpy(), product)
+        np.testing.assert_array_equal((x / number).detach().numpy(), quotient)
+    np.testing.assert_array_equal(x.detach().clone().mul_(factor).numpy(), product)
+    (x * factor).backward(lt.tensor(values, device=device))
+    assert x.grad is not None
+    np.testing.assert_array_equal(x.grad.numpy(), product)
+
+
+def test_a_quotient_is_rounded_to_16_bits_after_its_fraction_is_gone(device: str) -> None:
+    x = lt.tensor([13.75, -13.75], dtype=lt.bfloat16, device=device)
+    assert x.div(0.1, rounding_mode="trunc").tolist() == [137.0, -137.0]
+    assert x.div(0.1, rounding_mode="floor").tolist() == [137.0, -138.0]
+    tenth = lt.tensor([0.10009765625] * 2, dtype=lt.bfloat16, device=device)
+    assert x.div(tenth, rounding_mode="trunc").tolist() == [137.0, -137.0]
+    assert (lt.zeros(1, dtype=lt.float16, device=device) // 1e-9).tolist() == [0.0]
+
+
+@pytest.mark.parametrize("spacing", [0.3, [0.0, 0.7, 1.1, 2.5, 2.6]], ids=["number", "places"])
+def test_slopes_of_halves_are_rounded_once(spacing: Any, device: str) -> None:
+    y = lt.tensor([1.3, 1.1, 0.2, -0.9, 4.7], dtype=lt.float16, device=device)
+    gaps = spacing if isinstance(spacing, float) else [
+        lt.tensor(spacing, dtype=lt.float16, device=device)]
+    wide = gaps if isinstance(gaps, float) else [gaps[0].float()]
+    found, = lt.gradient(y, spacing=gaps)
+    exact, = lt.gradient(y.float(), spacing=wide)
+    assert found.dtype is lt.float16
+    np.testing.assert_array_equal(found.numpy(), exact.numpy().astype(np.float16))

@@ -6,6 +6,7 @@ the table in docs/accuracy.md.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from tensor_values import as_tensor
 
 import lazyten as lt
 from benchmarks.ulp import FUNCTIONS, errors
+from lazyten import nn, special
 from lazyten.ir import dtype as dt
 
 COUNT = 400  # points a function; mpmath is slow
@@ -80,3 +82,64 @@ def test_lgamma_of_every_half(device: str) -> None:
             values.astype(np.float64).tolist(), whole, strict=True)]).astype(np.float16)
     found = lt.tensor(values, device=device).lgamma().numpy()
     np.testing.assert_allclose(found, expected, rtol=2.0**-10)  # rounded twice
+
+
+@pytest.mark.parametrize("dtype", [lt.float16, lt.float32, lt.float64], ids=lambda d: d.name)
+def test_ldexp_is_rounded_once_however_large_its_power_is(dtype: dt.DType, device: str) -> None:
+    rng = np.random.default_rng(3)
+    info: Any = np.finfo(dtype.name)
+    reach = int(info.maxexp - np.log2(float(info.smallest_subnormal)))
+    values = np.concatenate([[0.0, -0.0, 1e-3, np.inf], rng.normal(size=20) * 2.0**rng.integers(
+        int(info.minexp), int(info.maxexp), 20)]).astype(dtype.numpy)
+    powers = rng.integers(-reach, reach, values.size)
+    with np.errstate(over="ignore", under="ignore"):
+        expected = np.ldexp(values, powers)
+    found = lt.tensor(values, device=device).ldexp(lt.tensor(powers, device=device))
+    loose = 4 * float(info.eps) if device == "interpreter" else 0.0  # NumPy's exp2(3) may not be 8
+    np.testing.assert_allclose(found.numpy(), expected, rtol=loose, atol=0)
+
+
+def test_xlog1py_has_a_slope_where_x_is_0(device: str) -> None:
+    x = lt.tensor([0.0, 0.0, -0.0, 2.0], device=device, requires_grad=True)
+    y = lt.tensor([3.0, -1.0, -7.0, 1.0], device=device, requires_grad=True)
+    found = special.xlog1py(x, y)
+    found.sum().backward()
+    assert found.tolist() == [0.0, 0.0, 0.0, pytest.approx(2 * math.log(2))]
+    assert x.grad is not None and y.grad is not None
+    assert x.grad.tolist() == pytest.approx([math.log(4), 0.0, 0.0, math.log(2)])
+    assert y.grad[[0, 3]].tolist() == [0.0, 1.0]
+    assert special.xlog1py(x.half(), lt.arange(4, device=device)).dtype is lt.float16
+
+
+def test_parts_of_a_product_that_fits_do(device: str) -> None:
+    x = lt.tensor([1e20, -3e20], device=device)
+    assert lt.zeros(2, device=device).addcmul(x, x, value=1e-20).tolist() == pytest.approx(
+        [1e20, 9e20])
+
+
+def test_the_slope_of_a_cross_entropy_for_its_label_keeps_small_logits(device: str) -> None:
+    x = lt.tensor([1e-12, -1e-12, 0.0, math.inf, -math.inf, 2.0, -2.0], device=device)
+    expected = {1.0: (-x).tolist(), 3.0: (3 * nn.functional.softplus(-x)
+                                          - nn.functional.softplus(x)).tolist()}
+    for factor, slopes in expected.items():
+        label = lt.full((7,), 0.25, device=device, requires_grad=True)
+        nn.functional.binary_cross_entropy_with_logits(
+            x, label, reduction="sum", pos_weight=lt.tensor(factor, device=device)).backward()
+        assert label.grad is not None
+        assert label.grad.tolist() == pytest.approx(slopes, rel=1e-6, abs=0)
+
+
+@pytest.mark.parametrize(("dtype", "within"), [(lt.bfloat16, 2.0**-8), (lt.float32, 1e-6)],
+                         ids=["bfloat16", "float32"])
+def test_ndtr_is_computed_in_more_digits_than_it_has(dtype: dt.DType, within: float,
+                                                     device: str) -> None:
+    x = lt.tensor([-12.0, -5.03125, -3.234375, 3.234375], dtype=dtype, device=device,
+                  requires_grad=True)
+    found = special.ndtr(x)
+    found.sum().backward()
+    points = [float(v) for v in x.tolist()]
+    assert x.grad is not None
+    assert found.tolist() == pytest.approx(
+        [math.erfc(-v / math.sqrt(2)) / 2 for v in points], rel=within, abs=0)
+    density = [math.exp(-v * v / 2) / math.sqrt(2 * math.pi) for v in points]
+    assert x.grad.tolist() == pytest.approx(density, rel=2 * within + 1e-5, abs=0)

@@ -120,7 +120,7 @@ class MathMethods(TensorCore[Tensor]):
     bitwise_left_shift_ = in_place(bitwise_left_shift)
     bitwise_right_shift = binary("bitwise_right_shift", ew.shift_right, "self // 2 ** other.")
     bitwise_right_shift_ = in_place(bitwise_right_shift)
-    ldexp = binary("ldexp", composites.ldexp, "self * 2 ** other, in floats.")
+    ldexp = binary("ldexp", inverse.ldexp, "self * 2 ** other, in floats.")
     ldexp_ = in_place(ldexp)
     gcd = binary("gcd", number_parts.gcd, "The greatest common divisor, of integers.")
     gcd_ = in_place(gcd)

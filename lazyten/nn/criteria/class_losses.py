@@ -121,11 +121,15 @@ def _logit_loss(x: Node, target: Node, factor: Node) -> Node:
 
 
 def _logit_gradient(g: Node, node: Node) -> tuple[Node, Node, Node]:
+    """For the target factor * softplus(-x) - softplus(x), by the smaller of both: -x without a
+    factor, where their difference would lose digits."""
     _, x, target, factor = node.src
-    missed, kept = special.softplus(ew.negative(x)), special.softplus(x)
-    slope = ew.sub(ew.mul(ew.sub(1.0, target), special.sigmoid(x)),
-                   ew.mul(ew.mul(factor, target), special.sigmoid(ew.negative(x))))
-    return (ew.mul(g, slope), ew.mul(g, ew.sub(ew.mul(factor, missed), kept)),
+    missed, positive = special.softplus(ew.negative(x)), ew.greater_equal(x, 0.0)
+    rest = ew.mul(ew.sub(factor, 1.0), ew.where(positive, missed, special.softplus(x)))
+    far = ew.negative(ew.where(positive, x, ew.mul(factor, x)))
+    slope = ew.sub(ew.mul(ew.sub(1.0, target), special.logistic(x)),
+                   ew.mul(ew.mul(factor, target), special.logistic(ew.negative(x))))
+    return (ew.mul(g, slope), ew.mul(g, ew.add(far, rest)),
             ew.mul(g, ew.mul(target, missed)))
 
 

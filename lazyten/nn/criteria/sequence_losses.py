@@ -126,7 +126,7 @@ def _losses(log_probs: Tensor, labels: Tensor, inputs: Tensor, counts: Tensor, b
                                          device=labels.device)], 1)
     scores = log_probs.clamp(min=IMPOSSIBLE).gather(
         2, path.unsqueeze(0).expand(time, batch, states))
-    skips = path != path.pad((2, -2), blank)
+    skips = path != path.pad((2, 0), blank)[:, :states]
     steps = functions.arange(time, device=labels.device)
     number = functions.arange(states, device=labels.device)
     first = functions.where(number == 0, 0.0, functions.full(

@@ -139,12 +139,7 @@ def _softplus(x: Node, beta: float, threshold: float) -> Node:
 @takes_tensors
 def logsigmoid(input: Tensor) -> Tensor:
     """log(sigmoid(x)), safe for any x."""
-    return input._special(lambda x: _logsigmoid(ew.as_float(x)))
-
-
-def _logsigmoid(x: Node) -> Node:
-    rest = special.log1p(special.exp(ew.negative(ew.absolute(x))))
-    return ew.sub(ew.minimum(x, 0.0), rest)
+    return input._special(special.logsigmoid)
 
 
 # ---- smooth steps --------------------------------------------------------------------------------

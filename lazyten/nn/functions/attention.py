@@ -7,12 +7,16 @@ from __future__ import annotations
 import math
 
 from lazyten.frontend.arguments import takes_tensors
+from lazyten.frontend.core.functions import combined
 from lazyten.frontend.core.mixed_precision import LOW, casting
 from lazyten.frontend.functions import arange
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import Scalar
+from lazyten.ir.node import cast
 from lazyten.nn.functions.dropout import check_probability, dropout
+from lazyten.operators.arrays import windows
+from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import shapes
 from lazyten.support.errors import DTypeError, ShapeError
 
@@ -39,7 +43,7 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor,
     _check(query, key, value, attn_mask)
     factor = _default_scale(query) if scale is None else \
         shapes.as_number(scale, "scaled_dot_product_attention", "scale")
-    scores = query * factor @ key.mT
+    scores = _scores(query, key, factor)
     hidden = _causal(scores) if is_causal else None
     if attn_mask is not None:
         if attn_mask.dtype is dt.bool_:
@@ -48,10 +52,19 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor,
             scores, masked = scores + attn_mask, attn_mask == -math.inf
         hidden = masked if hidden is None else hidden | masked
     if hidden is None:
-        return dropout(scores.softmax(-1), dropout_p) @ value
+        return dropout(scores.softmax(-1).to(value.dtype), dropout_p) @ value
     weights = scores.masked_fill(hidden, -math.inf).softmax(-1)
     weights = weights.masked_fill(hidden, 0.0)  # NaN where all of a row is hidden
     return dropout(weights.to(value.dtype), dropout_p) @ value
+
+
+def _scores(query: Tensor, key: Tensor, factor: float) -> Tensor:
+    """query @ key.T * factor; of 16-bit floats in float32, in which they are summed and softmax is
+    computed: rounded in between they may be infinite."""
+    if not query.dtype.is_half:
+        return query * factor @ key.mT
+    return combined(query, "scaled_dot_product_attention", lambda q, k: ew.mul(windows.matmul(
+        cast(q, dt.float32), cast(k, dt.float32)), factor), key.mT)
 
 
 def _for_heads(x: Tensor, query: Tensor) -> Tensor:

@@ -59,10 +59,19 @@ def _grown(x: Node, scaled: Node) -> Node:
     return ew.mul(ew.mul(scaled, half), half)
 
 
-def _over(value: Node, x: Node, at_zero: float) -> Node:
-    """value / x, and at_zero where x is 0."""
+OVER = (1 / 18432, 1 / 384, 1 / 16, 1 / 2)
+"""I1(x) / x as a polynomial of x**2, and J1(x) / x as one of -x**2, highest power first."""
+
+
+def _over(value: Node, x: Node, near: Node) -> Node:
+    """value / x, and where x is 0 `near`, whose gradients are right there, too."""
     none = ew.equal(x, 0.0)
-    return ew.where(none, const(at_zero, x.dtype), ew.true_divide(value, ew.where(none, 1.0, x)))
+    return ew.where(none, near, ew.true_divide(value, ew.where(none, 1.0, x)))
+
+
+def _first_over(value: Node, x: Node, sign: float = 1.0) -> Node:
+    """value / x of `value`, I1(x), or J1(x) for sign -1."""
+    return _over(value, x, special.polynomial(ew.mul(ew.mul(x, x), sign), OVER))
 
 
 def i0(x: Node) -> Node:
@@ -86,10 +95,10 @@ def i1e(x: Node) -> Node:
 
 
 _i0_gradient = _slope("i0", lambda x, value: i1(x))
-_i1_gradient = _slope("i1", lambda x, value: ew.sub(i0(x), _over(value, x, 0.5)))
+_i1_gradient = _slope("i1", lambda x, value: ew.sub(i0(x), _first_over(value, x)))
 _i0e_gradient = _slope("i0e", lambda x, value: ew.sub(i1e(x), ew.mul(ew.sign(x), value)))
 _i1e_gradient = _slope("i1e", lambda x, value: ew.sub(
-    ew.sub(i0e(x), ew.mul(ew.sign(x), value)), _over(value, x, 0.5)))
+    ew.sub(i0e(x), ew.mul(ew.sign(x), value)), _first_over(value, x)))
 
 
 def _k(x: Node, order: int, scaled: bool) -> Node:
@@ -203,7 +212,7 @@ def y1(x: Node) -> Node:
 
 
 _j0_gradient = _slope("j0", lambda x, value: ew.negative(j1(x)))
-_j1_gradient = _slope("j1", lambda x, value: ew.sub(j0(x), _over(value, x, 0.5)))
+_j1_gradient = _slope("j1", lambda x, value: ew.sub(j0(x), _first_over(value, x, -1.0)))
 _y0_gradient = _slope("y0", lambda x, value: ew.negative(y1(x)))
 _y1_gradient = _slope("y1", lambda x, value: ew.sub(y0(x), ew.true_divide(value, x)))
 
@@ -216,7 +225,7 @@ def spherical_j0(x: Node) -> Node:
 def _spherical(x: Node) -> Node:
     endless = ew.equal(ew.absolute(x), math.inf)
     held = ew.where(endless, 1.0, x)
-    return ew.where(endless, 0.0, _over(special.sin(held), held, 1.0))
+    return ew.where(endless, 0.0, _over(special.sin(held), held, const(1.0, x.dtype)))
 
 
 def _spherical_slope(x: Node, value: Node) -> Node:

@@ -51,11 +51,11 @@ def _lerp_gradient(g: Node, node: Node) -> tuple[Node, Node, Node]:
 
 
 def addcmul(x: Node, a: Operand, b: Operand, value: Scalar) -> Node:
-    """x + value * a * b, computed in the type of the result."""
+    """x + value * a * b, from left to right, computed in the type of the result."""
     if value == 1:
         return ew.together("addcmul", lambda base, u, v: ew.add(base, ew.mul(u, v)), x, a, b)
     return ew.together("addcmul", lambda base, u, v, factor: ew.add(
-        base, ew.mul(ew.mul(u, v), factor)), x, a, b, value)
+        base, ew.mul(ew.mul(u, factor), v)), x, a, b, value)
 
 
 def addcdiv(x: Node, a: Operand, b: Operand, value: Scalar) -> Node:
@@ -144,7 +144,15 @@ def _sinc_gradient(g: Node, node: Node) -> tuple[Node]:
 def logit(x: Node) -> Node:
     """log(x / (1 - x)), the inverse of sigmoid."""
     x = ew.as_float(x)
-    return ew.sub(special.log(x), special.log1p(ew.negative(x)))
+    return with_gradient(ew.sub(special.log(x), special.log1p(ew.negative(x))), (x,),
+                         _logit_gradient)
+
+
+def _logit_gradient(g: Node, node: Node) -> tuple[Node]:
+    """1 / (x (1 - x)), but NaN where logit is NaN."""
+    x = node.src[1]
+    inside = ew.bitwise_and(ew.greater_equal(x, 0.0), ew.less_equal(x, 1.0))
+    return (ew.where(inside, ew.true_divide(g, ew.mul(x, ew.sub(1.0, x))), math.nan),)
 
 
 def degrees(x: Node) -> Node:
@@ -203,7 +211,8 @@ def rounded_quotient(a: Node, b: Operand, mode: str | None) -> Node:
     if mode == "floor":
         return _flat_quotient(ew.floor_divide(a, b), a, b)
     if ew.result_type([a, b]).is_float:
-        return _flat_quotient(special.trunc(ew.true_divide(a, b)), a, b)
+        return _flat_quotient(ew.together(
+            "div", lambda x, y: special.trunc(ew.true_divide(x, y)), a, b), a, b)
     down, rest = ew.floor_divide(a, b), ew.remainder(a, b)
     left, right = (ew.as_node(x, down.dtype, down.shape) for x in (a, b))
     inexact = ew.bitwise_and(ew.not_equal(rest, 0), ew.not_equal(ew.less(left, 0),
@@ -221,14 +230,6 @@ def _flat_quotient(value: Node, a: Node, b: Operand) -> Node:
 
 def _no_slopes(g: Node, node: Node) -> tuple[Node, ...]:
     return (const(0.0, g.dtype, g.shape),) * (len(node.src) - 1)
-
-
-def ldexp(x: Operand, exponent: Operand) -> Node:
-    """x * 2 ** exponent, in floats."""
-    kind = ew.result_type([x, exponent])
-    kind = kind if kind.is_float else dt.default_float
-    shape = ew.common_shape([x, exponent], "ldexp")
-    return ew.mul(ew.as_node(x, kind, shape), special.exp2(ew.as_node(exponent, kind, shape)))
 
 
 def float_power(x: Operand, exponent: Operand) -> Node:

@@ -270,18 +270,33 @@ def sub(a: Operand, b: Operand) -> Node:
 def mul(a: Operand, b: Operand) -> Node:
     """a * b; of bools, and."""
     dtype = result_type([a, b], "mul")
+    if _would_be_rounded(dtype, a, b):
+        return together("mul", mul, a, b)
     return _apply(Op.AND if dtype is dt.bool_ else Op.MUL, "mul", [a, b], dtype)
 
 
 def true_divide(a: Operand, b: Operand) -> Node:
     """a / b in a float type."""
     dtype = result_type([a, b], "div")
+    if _would_be_rounded(dtype, a, b):
+        return together("div", true_divide, a, b)
     return _apply(Op.DIV, "div", [a, b], dtype if dtype.is_float else dt.default_float)
 
 
 def floor_divide(a: Operand, b: Operand) -> Node:
     """The greatest whole number <= a / b; of integers by 0, 0."""
-    return _apply(Op.IDIV, "floor_divide", [a, b])
+    dtype = result_type([a, b], "floor_divide")
+    if _would_be_rounded(dtype, a, b):
+        return together("floor_divide", floor_divide, a, b)
+    return _apply(Op.IDIV, "floor_divide", [a, b], dtype)
+
+
+def _would_be_rounded(dtype: DType, *operands: Operand) -> bool:
+    """Whether one is a number, or a zero-dim tensor of another type, that would be rounded to 16
+    bits: as a factor it counts as it is, as in PyTorch."""
+    return dtype.is_half and any(
+        isinstance(x, int | float) if not isinstance(x, Node) else
+        not x.shape and x.dtype is not dtype for x in operands)
 
 
 def remainder(a: Operand, b: Operand) -> Node:

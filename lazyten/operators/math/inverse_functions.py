@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -271,7 +272,7 @@ def logaddexp(a: Node, b: Node) -> Node:
 
 def _logaddexp_gradient(g: Node, node: Node) -> tuple[Node, Node]:
     _, a, b = node.src
-    return (ew.mul(g, special.sigmoid(ew.sub(a, b))), ew.mul(g, special.sigmoid(ew.sub(b, a))))
+    return (ew.mul(g, special.logistic(ew.sub(a, b))), ew.mul(g, special.logistic(ew.sub(b, a))))
 
 
 @in_floats
@@ -311,3 +312,53 @@ def _xlogy_gradient(g: Node, node: Node) -> tuple[Node, Node]:
     none = ew.bitwise_and(ew.equal(a, 0.0), ew.less_equal(b, 0.0))
     logs = special.log(ew.where(none, const(1.0, b.dtype), b))
     return ew.mul(g, logs), ew.mul(g, ew.true_divide(a, b))
+
+
+@in_floats
+def xlog1py(a: Node, b: Node) -> Node:
+    """a * log(1 + b), and 0 where a is 0 and b is not NaN."""
+    value = ew.where(ew.equal(a, 0.0), 0.0, ew.mul(a, special.log1p(b)))
+    return with_gradient(ew.where(ew.not_equal(b, b), math.nan, value), (a, b), _xlog1py_gradient)
+
+
+def _xlog1py_gradient(g: Node, node: Node) -> tuple[Node, Node]:
+    """log(1 + b), but 0 where a is 0 and that is -inf or NaN; and a / (1 + b)."""
+    _, a, b = node.src
+    none = ew.bitwise_and(ew.equal(a, 0.0), ew.less_equal(b, -1.0))
+    logs = special.log1p(ew.where(none, const(0.0, b.dtype), b))
+    return ew.mul(g, logs), ew.mul(g, ew.true_divide(a, ew.add(b, 1.0)))
+
+
+def ldexp(x: Operand, exponent: Operand) -> Node:
+    """x * 2 ** exponent, in floats."""
+    whole = not ew.result_type([exponent]).is_float
+    return in_floats(lambda a, b: with_gradient(
+        _scaled(a, b, whole), (a, b), _ScaledGradient(whole)))(x, exponent)
+
+
+@dataclass(frozen=True)
+class _ScaledGradient:
+    """g * 2 ** exponent, and g * value * log 2."""
+    whole: bool
+
+    def __call__(self, g: Node, node: Node) -> tuple[Node, Node]:
+        value, _, exponent = node.src
+        return _scaled(g, exponent, self.whole), ew.mul(ew.mul(g, value), math.log(2))
+
+
+def _scaled(x: Node, exponent: Node, whole: bool) -> Node:
+    """x * 2 ** exponent, by three powers of which each is a normal number: the whole one may be
+    infinite, or 0, where the product is not. The greatest part is last: one product rounds.
+    whole: the exponent is a whole number, so finite: 0 remains 0."""
+    high = 127 if x.dtype is dt.float32 else 1023
+    left = _between(exponent, 3 * (1 - high), 3 * high) if whole else exponent
+    powers = []
+    for _ in range(2):
+        part = _between(left, 1 - high, high)
+        powers.append(special.exp2(part))
+        left = ew.sub(left, part)
+    return ew.mul(ew.mul(ew.mul(x, special.exp2(left)), powers[1]), powers[0])
+
+
+def _between(x: Node, low: int, high: int) -> Node:
+    return ew.minimum(ew.maximum(x, float(low)), float(high))

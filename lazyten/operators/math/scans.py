@@ -62,10 +62,11 @@ def _with_weights(total: Node, x: Node, before: Node) -> Node:
 def _shares(g: Node, node: Node) -> tuple[Node, Node]:
     _, x, before = node.src
     none = ew.equal(before, -math.inf)
-    same = ew.bitwise_or(none, ew.equal(before, x))
+    endless = ew.bitwise_and(ew.equal(before, x), ew.equal(ew.absolute(x), math.inf))
+    same = ew.bitwise_or(none, endless)  # their difference is NaN
     gap = ew.sub(ew.where(same, 0.0, x), ew.where(same, 0.0, before))
-    own = ew.where(none, 1.0, special.sigmoid(gap))
-    return ew.mul(g, own), ew.mul(g, ew.where(none, 0.0, special.sigmoid(ew.negative(gap))))
+    own = ew.where(none, 1.0, special.logistic(gap))
+    return ew.mul(g, own), ew.mul(g, ew.where(none, 0.0, special.logistic(ew.negative(gap))))
 
 
 def cumulative_argmax(x: Node, axis: int, least: bool) -> Node:

@@ -204,6 +204,16 @@ def _sigmoid_gradient(g: Node, node: Node) -> tuple[Node]:
     return (ew.mul(g, ew.mul(node, ew.sub(1.0, node))),)
 
 
+def logistic(x: Node) -> Node:
+    """sigmoid(x) as a slope: its own gradients keep their digits where it is near 1."""
+    return with_gradient(sigmoid(x), (x,), _logistic_gradient)
+
+
+def _logistic_gradient(g: Node, node: Node) -> tuple[Node]:
+    x = node.src[1]
+    return (ew.mul(g, ew.mul(logistic(x), logistic(ew.negative(x)))),)
+
+
 _TANH_P = (-9.64399179425052238628e-1, -9.92877231001918586564e1, -1.61468768441708447952e3)
 _TANH_Q = (1.0, 1.12811678491632931402e2, 2.23548839060100448583e3, 4.84406305325125486048e3)
 
@@ -324,7 +334,24 @@ def gelu(x: Node, tanh_approximation: bool = False) -> Node:
 def softplus(x: Node) -> Node:
     """log(1 + e ** x), safe for large x."""
     x = as_float(x)
-    return ew.add(ew.maximum(x, 0.0), log1p(exp(ew.negative(ew.absolute(x)))))
+    value = ew.add(ew.maximum(x, 0.0), log1p(exp(ew.negative(ew.absolute(x)))))
+    return with_gradient(value, (x,), _softplus_gradient)
+
+
+def _softplus_gradient(g: Node, node: Node) -> tuple[Node]:
+    """The formula has a kink at 0, whose second derivative is 0; softplus has none."""
+    return (ew.mul(g, logistic(node.src[1])),)
+
+
+def logsigmoid(x: Node) -> Node:
+    """log(sigmoid(x)), safe for any x."""
+    x = as_float(x)
+    value = ew.sub(ew.minimum(x, 0.0), log1p(exp(ew.negative(ew.absolute(x)))))
+    return with_gradient(value, (x,), _logsigmoid_gradient)
+
+
+def _logsigmoid_gradient(g: Node, node: Node) -> tuple[Node]:
+    return (ew.mul(g, logistic(ew.negative(node.src[1]))),)
 
 
 def leaky_relu(x: Node, slope: float) -> Node:

@@ -163,11 +163,31 @@ def _erfcx(x: Node) -> Node:
 
 
 def _erfcx_gradient(g: Node, node: Node) -> tuple[Node]:
-    slope = ew.sub(ew.mul(ew.mul(node.src[1], node), 2.0), 2 / math.sqrt(math.pi))
-    return (ew.mul(g, slope),)
+    return (ew.mul(g, in_float64(_erfcx_slope, None, node.src[1])),)
+
+
+def _erfcx_slope(x: Node) -> Node:
+    """2 x erfcx(x) - 2 / sqrt(pi); far out, where these are equal, its series in 1 / x**2."""
+    far = ew.greater(x, 100.0)
+    held, large = ew.where(far, 0.0, x), ew.where(far, x, 100.0)
+    near = ew.sub(ew.mul(ew.mul(held, erfcx(held)), 2.0), 2 / math.sqrt(math.pi))
+    t = ew.true_divide(1.0, ew.mul(large, large))
+    series = ew.mul(special.polynomial(t, (-105 / 8, 15 / 4, -3 / 2, 1.0)), t)
+    return ew.where(far, ew.mul(series, -1 / math.sqrt(math.pi)), near)
 
 
 # ---- the normal distribution ---------------------------------------------------------------------
+
+def ndtr(x: Node) -> Node:
+    """The probability that a normal number is below x: erfc(-x / sqrt 2) / 2."""
+    return in_float64(lambda v: ew.mul(_erfc(ew.mul(v, -math.sqrt(0.5))), 0.5), _ndtr_gradient, x)
+
+
+def _ndtr_gradient(g: Node, node: Node) -> tuple[Node]:
+    x = node.src[1]
+    density = ew.mul(special.exp(ew.mul(ew.mul(x, x), -0.5)), 1 / math.sqrt(2 * math.pi))
+    return (ew.mul(g, density),)
+
 
 def ndtri(p: Node) -> Node:
     """The number below which a normal one is with probability p."""
@@ -203,8 +223,16 @@ def _log_ndtr(x: Node) -> Node:
 
 
 def _log_ndtr_gradient(g: Node, node: Node) -> tuple[Node]:
-    turned = ew.mul(node.src[1], -math.sqrt(0.5))
-    return (ew.mul(g, ew.true_divide(math.sqrt(2 / math.pi), erfcx(turned))),)
+    return (ew.mul(g, in_float64(_log_ndtr_slope, None, node.src[1])),)
+
+
+def _log_ndtr_slope(x: Node) -> Node:
+    """The density over the probability, which is 1 beyond 10: e ** (x**2 / 2) would be infinite."""
+    far = ew.greater(x, 10.0)
+    held, large = ew.where(far, 0.0, x), ew.where(far, x, 10.0)
+    density = ew.mul(special.exp(ew.mul(ew.mul(large, large), -0.5)), 1 / math.sqrt(2 * math.pi))
+    near = ew.true_divide(math.sqrt(2 / math.pi), erfcx(ew.mul(held, -math.sqrt(0.5))))
+    return ew.where(far, density, near)
 
 
 # ---- the gamma function --------------------------------------------------------------------------
@@ -304,6 +332,6 @@ def _trigamma(x: Node) -> Node:
     series = special.polynomial(z, (7 / 6, -691 / 2730, 5 / 66, -1 / 30, 1 / 42, -1 / 30, 1 / 6))
     rest = ew.add(ew.add(1.0, ew.true_divide(0.5, up)), ew.mul(z, series))
     total = ew.add(total, ew.true_divide(rest, up))
-    sine = _sine_of_pi(x)
+    sine = _sine_of_pi(ew.where(below, x, 0.5))  # not 0 where it is not read: gradients
     turned = ew.sub(ew.true_divide(math.pi**2, ew.mul(sine, sine)), total)
     return ew.where(below, turned, total)
