@@ -37,12 +37,14 @@ from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, index, substitute, toposort
 from lazyten.ir.ops import SPECS, Op
-from lazyten.symbolic.affine import affine
+from lazyten.symbolic.affine import affine, interval
 from lazyten.symbolic.bounds import bounds
 from lazyten.symbolic.simplify import simplify
 
 LEAST_PAIRED = 8
 """Lanes whose pairs are a vector of 16 bytes."""
+PAGE = 4096
+"""Bytes around an array that are likely to be there, too."""
 Instance = tuple[int, ...]
 Env = dict[Node, int]
 NO_STRIDES: Mapping[Node, int] = {}
@@ -256,11 +258,13 @@ class _Linearizer:
         across = None if lanes == 1 or len(node.src) == 3 else self._neighbour(node, lanes)
         if across is not None:
             return self._transposed_load(node, across, env, lanes)
-        mask = None
+        mask = gate = None
         if len(node.src) == 3:
             self._need(node.src[2])
-            mask = self.build.splat(self._value(node.src[2], env), lanes)
-        address = self._address(node.src[0], node.src[1], env, lanes, mask is not None)
+            mask = self._value(node.src[2], env)
+            gate = mask if mask.lanes == 1 and _may_be_far(node) else None
+            mask = self.build.splat(mask, lanes)
+        address = self._address(node.src[0], node.src[1], env, lanes, mask is not None, gate)
         staged = self._value(node.src[0], env) if address.is_local else None
         known = mask is None and staged is None and address.vector is None
         if known and lanes > 1 and address.span == 1:
@@ -297,8 +301,9 @@ class _Linearizer:
         return self.build.transpose(rows)[env[across] - first]
 
     def _address(self, param: Node, position: Node, env: Env, lanes: int,
-                 masked: bool = False) -> Address:
-        """Where a LOAD or STORE is: base + constant + constants by lane, if it can be."""
+                 masked: bool = False, gate: Value | None = None) -> Address:
+        """Where a LOAD or STORE is: base + constant + constants by lane, if it can be. gate: see
+        _sum."""
         if param.op is Op.STAGE:
             base, offset = self._sum(*affine(position), env)
             return Address(self.arrays[param], base, offset, is_local=True)
@@ -315,7 +320,7 @@ class _Linearizer:
         offsets = [sum(terms[t] * values[i] for t, values in by_lane.items())
                    for i in range(lanes)]
         first = min(offsets)
-        base, offset = self._sum(rest, offset + first, env)
+        base, offset = self._sum(rest, offset + first, env, gate)
         address = Address(param.arg.slot, base, offset, tuple(i - first for i in offsets))
         if not masked or lanes == 1 or address.is_contiguous or (
                 self.masked_loads and address.is_near(param.dtype)):
@@ -326,8 +331,10 @@ class _Linearizer:
         positions = self.build.compute(Op.ADD, dt.INDEX, start, steps)
         return Address(param.arg.slot, None, vector=positions)
 
-    def _sum(self, terms: dict[Node, int], offset: int, env: Env) -> tuple[Value | None, int]:
-        """The scalar sum of factor * term, added from the outermost loop in, and a constant."""
+    def _sum(self, terms: dict[Node, int], offset: int, env: Env,
+             gate: Value | None = None) -> tuple[Value | None, int]:
+        """The scalar sum of factor * term, added from the outermost loop in, and a constant. gate:
+        when it is needed; else what is known where the gate is, the constant too, counts as 0."""
         parts = []
         for term, factor in terms.items():
             if term.op is Op.RANGE and term.arg.kind == "unroll":
@@ -337,9 +344,19 @@ class _Linearizer:
                 parts.append((self._value(term, env), factor))
         parts.sort(key=lambda p: (self.build.home[p[0]].depth, p[0].id))
         total: Value | None = None
+        known = 0 if gate is None else self.build.home[gate].depth
         for value, factor in parts:
+            if gate is not None and self.build.home[value].depth > known:
+                total, offset, gate = self._gated(total, offset, gate), 0, None
             total = self.build.add(total, self.build.scale(value, factor))
-        return total, offset
+        return (total, offset) if gate is None else (self._gated(total, offset, gate), 0)
+
+    def _gated(self, total: Value | None, offset: int, gate: Value) -> Value:
+        """A position, and 0 where the gate is false."""
+        start = self.build.constant(offset, dt.INDEX)
+        start = start if total is None else self.build.compute(Op.ADD, dt.INDEX, total, start)
+        return self.build.compute(Op.WHERE, dt.INDEX, gate, start,
+                                  self.build.constant(0, dt.INDEX))
 
     # ---- local memory ----
 
@@ -597,6 +614,14 @@ def _sorted_unrolled(ranges: Iterable[Node]) -> tuple[Node, ...]:
 
 def _is_loop(r: Node) -> bool:
     return r.arg.kind in ("parallel", "loop", "block", "reduce", "serial")
+
+
+def _may_be_far(node: Node) -> bool:
+    """Whether a masked LOAD that reads nothing may be at a place where there is no memory, which
+    takes processors a hundred times as long."""
+    size, near = node.src[0].arg.size, PAGE // node.dtype.itemsize
+    low, high = interval(*affine(node.src[1]))
+    return low < -near or high >= size + near
 
 
 def _is_fused(node: Node) -> bool:

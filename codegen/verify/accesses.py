@@ -30,7 +30,15 @@ from lazyten.codegen.instructions.instructions import (
 from lazyten.codegen.loops.coverage import grid, values
 from lazyten.codegen.verify.readback import Reader, lanes
 from lazyten.ir import dtype as dt
-from lazyten.ir.node import Node, elementwise, index, ranges_of, toposort
+from lazyten.ir.node import (
+    Node,
+    const,
+    elementwise,
+    index,
+    ranges_of,
+    substitute,
+    toposort,
+)
 from lazyten.ir.ops import Op
 from lazyten.support.errors import InternalError
 from lazyten.symbolic.affine import Affine, added, affine, interval, scaled
@@ -106,6 +114,7 @@ class _Verifier:
                 return True
         position = self._position(address, count)
         conditions = tuple(self.read.node(m) for m in masks)
+        position, = substitute([position], dict.fromkeys(conditions, const(True, dt.bool_)))
         key = position, conditions, size
         if key not in self.known:
             self.known[key] = is_within(position, size, conditions)

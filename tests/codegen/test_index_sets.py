@@ -1,6 +1,9 @@
 """What is put together from pieces has loops for each piece: the right numbers, one write each."""
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,7 +17,7 @@ from lazyten.codegen.optimize.index_sets import cuts_of, split_index_sets
 from lazyten.codegen.pipeline import generate
 from lazyten.codegen.targets.target import AVX2
 from lazyten.ir import dtype as dt
-from lazyten.ir.kernel import Kernel, Slot
+from lazyten.ir.kernel import Given, Kernel, Slot
 from lazyten.ir.node import (
     Node,
     Param,
@@ -173,3 +176,16 @@ def test_sizes_that_vary_are_joined_in_one_nest() -> None:
     for n in (200, 3, 512, 77):
         x = lt.rand(n, 64)
         np.testing.assert_array_equal(joined(x, y).numpy(), np.concatenate([x.numpy(), y.numpy()]))
+
+
+def test_what_is_not_read_is_not_looked_for_far_away() -> None:
+    """Loads that a gate keeps from reading are at the start of their array then: where there is no
+    memory, processors take hundreds of cycles for them."""
+    kernel = kernel_of([cat([leaf(1, 512, 1024), leaf(2, 512, 1024)], 0)], 1 << 19, 1 << 19)
+    one = generate(replace(kernel, decisions=Given("vector(i1:8)")), AVX2).source
+    held = re.findall(r"select i1 %\w+, i64 %\w+, i64 0$", one, re.MULTILINE)
+    assert len(held) == one.count("call <8 x float> @llvm.masked.load") == 2
+    x = leaf(1, 64, 64)
+    near = generate(replace(kernel_of([move(Op.PAD, x, ((1, 1), (0, 0)))], 1 << 12),
+                            decisions=Given("vector(i1:8)")), AVX2).source
+    assert "masked.load" in near and "select i1" not in near
