@@ -67,19 +67,17 @@ def _is_few(count: int, n: int) -> bool:
 
 def _first(keys: Node, axis: int, count: int) -> Node:
     """Where the `count` greatest keys are, the greatest first: of equal ones, the first."""
-    n = keys.shape[axis]
     keys = make(Op.CONTIGUOUS, keys.dtype, (keys,))
-    back = reductions.positions(keys.shape, axis, dt.uint32)
-    back = ew.sub(const(n - 1, dt.uint32, keys.shape), back)  # of equal keys the greatest is first
+    back = ew.invert(reductions.positions(keys.shape, axis, dt.uint32))  # greatest for the first
     left: Node = const(True, dt.bool_, keys.shape)
     found = []
     for _ in range(count):
         key, place = _greatest(keys, back, left, axis)
-        found.append(cast(place, dt.INDEX))
+        found.append(cast(ew.invert(place), dt.INDEX))
         wide = expand(key, keys.shape), expand(place, keys.shape)
         left = ew.bitwise_or(ew.less(keys, wide[0]), ew.bitwise_and(ew.equal(keys, wide[0]),
                                                                    ew.less(back, wide[1])))
-    return ew.sub(n - 1, joining.cat(found, axis))
+    return joining.cat(found, axis)
 
 
 def _greatest(keys: Node, places: Node, left: Node, axis: int) -> tuple[Node, Node]:
