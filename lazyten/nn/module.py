@@ -147,10 +147,9 @@ class Module(StateMethods):
                 _become(parameter, convert)
         with no_grad():
             for name, buffer in self._buffers.items():
-                moved = None if buffer is None else convert(buffer)
                 if buffer is not None and is_lazy(buffer):
                     _become(buffer, convert)
-                elif moved is not buffer:
+                elif buffer is not None and (moved := convert(buffer)) is not buffer:
                     self._about_to_change("giving a buffer another dtype or device")
                     self._buffers[name] = moved
         return self
