@@ -24,6 +24,7 @@ from lazyten.frontend.core.size import Size
 from lazyten.frontend.functions import arange
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.functional import softplus
+from lazyten.operators.math import elementwise as ew
 from lazyten.random import (
     Generator,
     chosen,
@@ -185,7 +186,8 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
 @takes_tensors
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     """How many events there are where so many are expected; without gradients. (`lt.poisson`.)"""
-    return _drawn_by(generator, Poisson(input, validate_args=False).sample)
+    rate = input._unary(lambda x: ew.obeying(x, ew.less(x, 0), "poisson", "a rate is below 0"))
+    return _drawn_by(generator, Poisson(rate, validate_args=False).sample)
 
 
 class Binomial(_Counted):

@@ -16,6 +16,7 @@ from lazyten.ir.node import (
     GradientRule,
     Node,
     Shape,
+    ValueBound,
     cast,
     const,
     elementwise,
@@ -481,6 +482,13 @@ def chosen(condition: Node, a: Operand, b: Operand) -> Node:
         if not isinstance(x, Node):
             shapes.as_element(x, dtype, "where")
     return where(condition, a, b)
+
+
+def obeying(x: Node, broken: Node, operation: str, rule: str) -> Node:
+    """x; a ValueRangeError once it is computed, if `broken`, bools that broadcast to it, is so
+    anywhere. rule: what is wrong then, and the remedy, for the message."""
+    flags = make(Op.CHECKED, dt.uint8, (cast(broken, dt.uint8),), ValueBound(operation, rule))
+    return where(equal(flags, 0), x, 0)
 
 
 def padded(x: Node, around: tuple[tuple[int, int], ...], value: Scalar) -> Node:
