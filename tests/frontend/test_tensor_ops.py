@@ -382,3 +382,11 @@ def test_alpha_multiplies_the_elements_of_a_list(device: str) -> None:
     assert x.add([1, 2, 3, 4], alpha=2).tolist() == [3, 5, 7, 9]
     assert x.sub((1, 2, 3, 4), alpha=2).tolist() == [-1, -3, -5, -7]
     assert x.add_([1, 2, 3, 4], alpha=2).sub_([0, 1, 0, 1], alpha=3).tolist() == [3, 2, 7, 6]
+
+
+def test_a_sum_of_bools_stays_bool_whatever_the_factor() -> None:
+    x, y = lt.tensor([True, False, False]), lt.tensor([True, True, False])
+    assert (x.add(y, alpha=2).tolist(), x.add(y, alpha=0).tolist()) == (
+        [True, True, False], [True, False, False])
+    assert x.add(y, alpha=2).dtype is x.add(True, alpha=3).dtype is lt.bool
+    assert x.add(1, alpha=2).tolist() == [3, 2, 2]
