@@ -222,3 +222,15 @@ def test_small_options_of_distributions() -> None:
     assert D.Gamma(lt.ones(2), lt.ones(2)).log_prob(1.0).tolist() == [-1.0, -1.0]
     with pytest.raises(NotImplementedError, match="gradients do not flow"):
         D.Bernoulli(0.5).rsample()
+
+
+def test_the_divergence_of_wisharts_is_the_mean_of_the_gap_of_their_densities() -> None:
+    """(PyTorch's is the same for these; of a batch it adds up numbers of different Wisharts.)"""
+    lt.manual_seed(0)
+    covariance = lt.tensor([[2.0, 0.3], [0.3, 1.0]], dtype=lt.float64)
+    p, q = D.Wishart(3.5, covariance), D.Wishart(5.0, lt.eye(2, dtype=lt.float64) * 1.5)
+    x = p.sample((20_000,))
+    gap = p.log_prob(x) - q.log_prob(x)
+    error = gap.std().item() / 20_000**0.5
+    assert abs(D.kl_divergence(p, q).item() - gap.mean().item()) < 4 * error < 0.1
+    assert abs(D.kl_divergence(p, p).item()) < 1e-9
