@@ -12,6 +12,12 @@ from lazyten.frontend.core.memory_format import MemoryFormat, preserve_format
 from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import as_dtype
+from lazyten.nn.module_hooks import (
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+)
 from lazyten.nn.module_state import StateMethods
 from lazyten.nn.parameter import Parameter, is_lazy
 from lazyten.storage.placement import canonical, gpu
@@ -259,3 +265,7 @@ def _become(parameter: Tensor, convert: Convert) -> None:
         parameter._become(moved)
         if gradient is not None:
             parameter.grad = convert(gradient)
+
+
+__all__ = ["Module", "register_module_forward_hook", "register_module_forward_pre_hook",
+           "register_module_full_backward_hook", "register_module_full_backward_pre_hook"]
