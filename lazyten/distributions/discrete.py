@@ -113,6 +113,13 @@ class Geometric(OfTwo):
 
     support: Constraint = constraints.nonnegative_integer
 
+    def __init__(self, probs: Any = None, logits: Any = None,
+                 validate_args: bool | None = None) -> None:
+        super().__init__(probs, logits, validate_args)
+        if self._looks and not bool((self.probs > 0).all()):
+            raise ArgumentError(f"Geometric: probs is not above 0, where it is "
+                                f"{self.probs.detach().tolist()!r:.200}; there would be no 1")
+
     @property
     def mean(self) -> Tensor:
         """The mean."""
