@@ -502,6 +502,8 @@ def test_a_tensor_is_reversed_along_its_first_axis(device: str) -> None:
     x = lt.arange(6, device=device).reshape(2, 3)
     assert reversed(x).tolist() == [[3, 4, 5], [0, 1, 2]]  # type: ignore[call-overload]
     assert reversed(lt.tensor(1.5, device=device)).item() == 1.5  # type: ignore[call-overload]
+    pairs = lt.tensor([1 + 2j, 3], device=device)
+    assert reversed(pairs).tolist() == [3, 1 + 2j]  # type: ignore[call-overload]
 
 
 def test_a_view_as_the_type_that_there_is_is_a_view() -> None:
