@@ -193,7 +193,8 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
 @takes_tensors
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     """How many events there are where so many are expected; without gradients. (`lt.poisson`.)"""
-    rate = input._unary(lambda x: ew.obeying(x, ew.less(x, 0), "poisson", "a rate is below 0"))
+    rate = input._unary(lambda x: ew.obeying(
+        x, ew.invert(ew.less_equal(0, x)), "poisson", "a rate is below 0 or NaN"))
     return _drawn_by(generator, Poisson(rate, validate_args=False).sample)
 
 

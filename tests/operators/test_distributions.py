@@ -350,6 +350,7 @@ BROKEN: dict[str, tuple[Callable[[lt.Tensor], lt.Tensor], list[float], float, st
     "a probability above 1": (lambda p: lt.zeros_like(p).bernoulli_(p), [1, 0], 1.5, "above 1"),
     "a probability that is NaN": (lt.bernoulli, [0, 1], math.nan, "NaN"),
     "a rate below 0": (lt.poisson, [0, 4], -1, "poisson: a rate is below 0"),
+    "a rate that is NaN": (lt.poisson, [0, 4], math.nan, "poisson: a rate .* NaN"),
     "a deviation below 0": (lambda s: lt.normal(lt.zeros_like(s), s), [0, 2], -1, "std is below 0")}
 
 
@@ -373,3 +374,10 @@ def test_a_write_of_what_is_no_distribution_is_undone() -> None:
     assert x.tolist() == [1.0, 1.0]
     with pytest.raises(lt.ArgumentError, match=r"std=-1.0 is below 0"):
         lt.normal(lt.zeros(2), -1.0)
+
+
+def test_events_are_drawn_in_the_type_of_a_tensor_whose_chance_is_a_number(device: str) -> None:
+    drawn = lt.zeros(50, dtype=lt.int64, device=device).bernoulli(0.5)
+    assert drawn.dtype is lt.int64 and set(drawn.tolist()) == {0, 1}
+    with pytest.raises(lt.DTypeError, match="bernoulli on a tensor of int64"):
+        drawn.bernoulli()

@@ -119,7 +119,7 @@ class RandomMethods(TensorCore[Tensor]):
 
     def bernoulli(self, p: float | None = None, generator: Generator | None = None) -> Tensor:
         """A tensor of 0 and 1: 1 with the probability that is the element here, or with p."""
-        kind = _float_type(self, "bernoulli")
+        kind = _float_type(self, "bernoulli") if p is None else self.dtype
         chance = _probabilities(self.detach().node, "bernoulli") if p is None \
             else _probability(p, "bernoulli")
         drawn = distributions.bernoulli(chance, self.shape, self.device, generator)
