@@ -25,7 +25,7 @@ from lazyten.execution.plans.checks import index_checks, reach
 from lazyten.execution.plans.graph import Graph
 from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Kernel
-from lazyten.ir.node import IndexBound, Node
+from lazyten.ir.node import IndexBound, Node, ValueBound
 from lazyten.schedule.memory import Lifetime, share
 from lazyten.schedule.schedule import Schedule, schedule
 
@@ -184,9 +184,10 @@ def _moved(place: Place, offset: int) -> Place:
 
 
 def _check(node: Node, place: Place) -> Check:
-    within: IndexBound = node.arg
-    return Check(place, within.size, f"{within.operation}: {within.called} outside axis "
-                                     f"{within.axis}, which has size {within.size}")
+    within: IndexBound | ValueBound = node.arg
+    wrong = within.rule if isinstance(within, ValueBound) else \
+        f"{within.called} outside axis {within.axis}, which has size {within.size}"
+    return Check(place, within.size, f"{within.operation}: {wrong}")
 
 
 def _copies(traced: Traced, arrays: Sequence[int], memory: _Memory,

@@ -14,6 +14,8 @@ Files, in reading order:
 - vjp_rules.py: VJP: how each op passes a cotangent back to its sources, a row an op, a rule a
   source.
 - gradient.py: Vjp: reverse-mode differentiation as a graph transform.
+- functions_back.py: `GradFn`: the operations that a gradient flows back through, one by one, for
+  who looks at them.
 - twins.py: Values of their own for tensors that are computed alike, where one has hooks.
 - jvp_rules.py: JVP: how each op passes a tangent on from its sources, a row an op, a rule a
   source.

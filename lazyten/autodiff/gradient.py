@@ -63,17 +63,17 @@ def leaf_gradients(output: Node, cotangent: Node) -> list[tuple[Node, Node]]:
 
 def reach_leaves(outputs: Sequence[Node]) -> list[bool]:
     """For each output whether it depends on a LEAF in a differentiable way."""
-    reaching = _reaching(outputs)
+    reaching = reaching_leaves(outputs)
     return [output in reaching for output in outputs]
 
 
 def saves_values(output: Node) -> bool:
     """Whether the gradient of a node takes values that it is computed from: sums and products with
     constants alone have theirs without any."""
-    return not all(map(_saves_nothing, _reaching([output])))
+    return not all(map(_saves_nothing, reaching_leaves([output])))
 
 
-def _reaching(outputs: Sequence[Node]) -> set[Node]:
+def reaching_leaves(outputs: Sequence[Node]) -> set[Node]:
     """What depends on a LEAF in a differentiable way, of all that the outputs are computed from."""
     order, sources = _walk(outputs)
     reaching: set[Node] = set()

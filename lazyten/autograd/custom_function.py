@@ -13,7 +13,8 @@ from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node, const, make
 from lazyten.ir.ops import Op
 from lazyten.operators.math.elementwise import with_gradient
-from lazyten.storage.deferred import deferred
+from lazyten.storage import tracing
+from lazyten.storage.deferred import deferred, kept
 from lazyten.storage.frames import Frame, Slot
 from lazyten.support.errors import ArgumentError, DTypeError, GradientError, NotWrittenError
 from lazyten.support.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
@@ -48,6 +49,7 @@ class FunctionContext:
         self.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
         self._saved: list[_Saved | None] = []
         self._without_gradient: set[int] = set()
+        self._dirty: set[int] = set()
         self._materialize = True
         self._frame: Callable[[], Frame | None] | None = None
         self._outputs: dict[Node, _Output] = {}
@@ -124,10 +126,10 @@ class FunctionContext:
         """Whether gradients of outputs that are not used are zeros for backward(), or None."""
         self._materialize = value
 
-    def mark_dirty(self, *tensors: Tensor) -> NoReturn:
-        """Not supported: forward() must not write to its arguments."""
-        raise GradientError("mark_dirty: forward() of a Function gives new tensors here; write to "
-                            "the argument with copy_() outside")
+    def mark_dirty(self, *tensors: Tensor) -> None:
+        """forward() has written to these arguments, and gives them back: backward() is the gradient
+        of what they have become."""
+        self._dirty |= {id(t) for t in tensors}
 
 
 class Function:
@@ -166,6 +168,8 @@ class Function:
             raise ArgumentError(f"{cls.__name__}.apply: {', '.join(named)} by name; give arguments "
                                 f"in order")
         ctx = FunctionContext(args)
+        before = [(a, kept(a._storage)) for a in args if isinstance(a, Tensor)
+                  and is_grad_enabled() and any(ctx.needs_input_grad)]
         with no_grad():
             if cls.setup_context is None:
                 result = cls.forward(ctx, *args)
@@ -175,8 +179,30 @@ class Function:
         if not (is_grad_enabled() and any(ctx.needs_input_grad)):
             return result
         outputs = list(result) if isinstance(result, tuple) else [result]
-        _attach(cls, ctx, args, outputs)
+        if ctx._dirty:
+            _attach_written(cls, ctx, args, outputs, before)
+        else:
+            _attach(cls, ctx, args, outputs)
         return tuple(outputs) if isinstance(result, tuple) else outputs[0]
+
+
+def _attach_written(function: type[Function], ctx: FunctionContext, args: tuple[Any, ...],
+                    outputs: list[Any], before: list[tuple[Tensor, Callable[[], None]]]) -> None:
+    """The same where forward() has written to arguments: to these it is done again, recorded."""
+    tracing.refuse("mark_dirty", "have forward() give new tensors, and copy_() outside")
+    written = [(t, give_back) for t, give_back in before if id(t) in ctx._dirty]
+    places = {id(t): number for number, t in enumerate(outputs)}
+    if len(written) < len(ctx._dirty) or any(id(t) not in places for t, _ in written):
+        raise GradientError(f"{function.__name__}: mark_dirty() is for arguments of apply() that "
+                            f"forward() gives back")
+    for t, _ in written:
+        outputs[places[id(t)]] = t.detach().clone()
+    for _, give_back in written:
+        give_back()
+    _attach(function, ctx, args, outputs)
+    for t, _ in written:
+        made = outputs[places[id(t)]]
+        outputs[places[id(t)]] = t._update(function.__name__, made.node, made, replaces=True)
 
 
 def _attach(function: type[Function], ctx: FunctionContext, args: tuple[Any, ...],

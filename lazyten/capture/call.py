@@ -15,6 +15,7 @@ from lazyten.capture.state.surroundings import is_users
 from lazyten.frontend.complexes.tensors import ComplexTensor, of_parts
 from lazyten.frontend.setting_table import TRACED, trace_key
 from lazyten.frontend.tensor import Tensor
+from lazyten.nn.module_hooks import EVERYWHERE
 from lazyten.storage import tracing
 from lazyten.storage.storage import Storage
 from lazyten.support.errors import JitError
@@ -45,7 +46,7 @@ class Call:
         self.complex: list[ComplexTensor] = []
         storages: list[Storage] = []
         has_leaf = False
-        key: list[Hashable] = [*trace_key(), len(leaves), self.structure]
+        key: list[Hashable] = [*trace_key(), tuple(EVERYWHERE), len(leaves), self.structure]
         assert len(key) == _BEFORE_LEAVES
         for x in leaves:
             if isinstance(x, Tensor):
@@ -134,7 +135,7 @@ class Call:
         return result
 
 
-_BEFORE_LEAVES = len(TRACED) + 2
+_BEFORE_LEAVES = len(TRACED) + 3
 """Where in a key the leaves begin."""
 _CONTAINERS = (list, tuple, dict)
 

@@ -200,6 +200,9 @@ class Multinomial(_OfCategorical):
         if not isinstance(total_count, int):
             raise ArgumentError(f"Multinomial: total_count={total_count!r:.40} must be a whole "
                                 f"number, the same for all")
+        if total_count < 0:
+            raise ArgumentError(f"Multinomial: total_count={total_count} is below 0; give 0 or "
+                                f"more")
         self.total_count = total_count
         super().__init__(probs, logits, validate_args)
 

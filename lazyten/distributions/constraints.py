@@ -11,6 +11,8 @@ from lazyten.frontend.functions import cat as joined
 from lazyten.frontend.functions import stack as stacked
 from lazyten.frontend.limits import finfo
 from lazyten.frontend.tensor import Tensor
+from lazyten.linalg.spectra import eigvalsh
+from lazyten.linalg.triangles import cholesky_ex
 from lazyten.support.errors import ShapeError
 
 Bound = Tensor | float
@@ -189,12 +191,17 @@ class _Symmetric(Constraint):
 
 
 class _PositiveDefinite(_Symmetric):
-    """Of a covariance only its symmetry is checked: its Cholesky factor has NaNs if it is not
-    positive definite."""
+    """What has a Cholesky factor."""
+
+    def check(self, value: Tensor) -> Tensor:
+        return super().check(value) & (cholesky_ex(value.detach()).info == 0)
 
 
 class _PositiveSemidefinite(_Symmetric):
-    """Only the symmetry is checked."""
+    """What has no eigenvalue below 0."""
+
+    def check(self, value: Tensor) -> Tensor:
+        return super().check(value) & (eigvalsh(value.detach()) >= 0).all(-1)
 
 
 class _Square(Constraint):

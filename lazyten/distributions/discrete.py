@@ -24,6 +24,7 @@ from lazyten.frontend.core.size import Size
 from lazyten.frontend.functions import arange
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.functional import softplus
+from lazyten.operators.math import elementwise as ew
 from lazyten.random import (
     Generator,
     chosen,
@@ -112,6 +113,13 @@ class Geometric(OfTwo):
 
     support: Constraint = constraints.nonnegative_integer
 
+    def __init__(self, probs: Any = None, logits: Any = None,
+                 validate_args: bool | None = None) -> None:
+        super().__init__(probs, logits, validate_args)
+        if self._looks and not bool((self.probs > 0).all()):
+            raise ArgumentError(f"Geometric: probs is not above 0, where it is "
+                                f"{self.probs.detach().tolist()!r:.200}; there would be no 1")
+
     @property
     def mean(self) -> Tensor:
         """The mean."""
@@ -185,7 +193,9 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
 @takes_tensors
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     """How many events there are where so many are expected; without gradients. (`lt.poisson`.)"""
-    return _drawn_by(generator, Poisson(input, validate_args=False).sample)
+    rate = input._unary(lambda x: ew.obeying(
+        x, ew.invert(ew.less_equal(0, x)), "poisson", "a rate is below 0 or NaN"))
+    return _drawn_by(generator, Poisson(rate, validate_args=False).sample)
 
 
 class Binomial(_Counted):

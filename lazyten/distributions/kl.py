@@ -9,6 +9,7 @@ from lazyten.distributions.categorical import Categorical, OneHotCategorical
 from lazyten.distributions.composed import Independent
 from lazyten.distributions.continuous import (
     Exponential,
+    HalfCauchy,
     HalfNormal,
     Uniform,
 )
@@ -21,7 +22,7 @@ from lazyten.distributions.discrete import (
 from lazyten.distributions.distribution import Distribution, choose, sum_rightmost
 from lazyten.distributions.gamma import Beta, Dirichlet, Gamma
 from lazyten.distributions.location_scale import Cauchy, Gumbel, Laplace, Normal
-from lazyten.distributions.matrices import LowRankMultivariateNormal
+from lazyten.distributions.matrices import LowRankMultivariateNormal, Wishart
 from lazyten.distributions.multivariate import MultivariateNormal, solve_lower, squared_length
 from lazyten.distributions.relaxed import ContinuousBernoulli
 from lazyten.distributions.transformed import LogNormal, Pareto, TransformedDistribution
@@ -63,6 +64,22 @@ def _normals(p: Normal, q: Normal) -> Tensor:
 def _half_normals(p: HalfNormal, q: HalfNormal) -> Tensor:
     ratio = (p.scale / q.scale)**2
     return 0.5 * (ratio - 1 - ratio.log())
+
+
+@register_kl(HalfCauchy, HalfCauchy)
+def _half_cauchys(p: HalfCauchy, q: HalfCauchy) -> Tensor:
+    return 2 * (p.scale + q.scale).log() - (4 * p.scale * q.scale).log()
+
+
+@register_kl(Wishart, Wishart)
+def _wisharts(p: Wishart, q: Wishart) -> Tensor:
+    if p.event_shape != q.event_shape:
+        raise ArgumentError(f"kl_divergence of Wisharts of event_shape {p.event_shape} and "
+                            f"{q.event_shape}: they must be equal")
+    trace = p.df * solve_lower(q.scale_tril, p.scale_tril).square().sum((-2, -1))
+    mean_log = (q.df - p.event_shape[0] - 1) / 2 * p._mean_log_determinant() - trace / 2 \
+        - q._log_normalizer()
+    return -p.entropy() - mean_log
 
 
 @register_kl(Bernoulli, Bernoulli)

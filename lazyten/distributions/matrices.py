@@ -166,21 +166,29 @@ class Wishart(ExponentialFamily):
     def log_prob(self, value: Tensor) -> Tensor:
         """See Distribution."""
         factor = cholesky(self._validate_sample(value))
-        size, half = self.event_shape[0], self.df / 2
+        size = self.event_shape[0]
         tril: Tensor = self.scale_tril
         trace = solve_lower(tril, factor).square().sum((-2, -1))
-        normal = self.df * (size * math.log(2) / 2 + log_diagonal(tril))
-        return (self.df - size - 1) * log_diagonal(factor) - trace / 2 - normal \
-            - log_multigamma(half, size)
+        return (self.df - size - 1) * log_diagonal(factor) - trace / 2 - self._log_normalizer()
+
+    def _log_normalizer(self) -> Tensor:
+        """The logarithm of what the density is divided by."""
+        size = self.event_shape[0]
+        return self.df * (size * math.log(2) / 2 + log_diagonal(self.scale_tril)) \
+            + log_multigamma(self.df / 2, size)
+
+    def _mean_log_determinant(self) -> Tensor:
+        """The mean of the logarithm of a sample's determinant."""
+        size = self.event_shape[0]
+        halves = arange(size, dtype=self.df.dtype, device=self.df.device) / 2
+        slopes = ((self.df / 2).unsqueeze(-1) - halves).digamma().sum(-1)
+        return slopes + size * math.log(2) + 2 * log_diagonal(self.scale_tril)
 
     def entropy(self) -> Tensor:
         """See Distribution."""
-        size, half = self.event_shape[0], self.df / 2
-        halves = arange(size, dtype=self.df.dtype, device=self.df.device) / 2
-        slopes = (half.unsqueeze(-1) - halves).digamma().sum(-1)
-        found = (size + 1) * (size * math.log(2) / 2 + log_diagonal(self.scale_tril))
-        return found + log_multigamma(half, size) - (self.df - size - 1) / 2 * slopes \
-            + self.df * size / 2
+        size = self.event_shape[0]
+        return self._log_normalizer() + self.df * size / 2 \
+            - (self.df - size - 1) / 2 * self._mean_log_determinant()
 
 
 class LowRankMultivariateNormal(Distribution):

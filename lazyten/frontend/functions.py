@@ -315,6 +315,7 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
         raise ArgumentError("meshgrid of no tensors; give one or more")
     if any(t.ndim > 1 for t in lines):
         raise ShapeError(f"meshgrid of shapes {[t.shape for t in lines]}: give vectors")
+    ew.of_one_type("meshgrid", *[t.node for t in lines])
     order = list(range(len(lines)))
     if indexing == "xy" and len(order) > 1:
         order[:2] = 1, 0

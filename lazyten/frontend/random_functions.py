@@ -17,6 +17,7 @@ from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, Shape, cast, const
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import shapes
+from lazyten.operators.math.elementwise import Operand
 from lazyten.random import Generator, distributions
 from lazyten.storage.placement import placed
 from lazyten.support.errors import ArgumentError, ComplexError, DTypeError
@@ -148,4 +149,13 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, dtype: DTypeLike |
         raise DTypeError(f"normal: mean and std of {kind.name}; convert them with .float()")
     shape = ew.common_shape(nodes, "normal")
     unit = distributions.normal(shape, kind, first.device, generator)
-    return Tensor._of(ew.add(ew.mul(unit, nodes[1]), nodes[0]), first.device)
+    return Tensor._of(ew.add(ew.mul(unit, _deviation(nodes[1])), nodes[0]), first.device)
+
+
+def _deviation(std: Operand) -> Operand:
+    """A standard deviation, 0 or more: elements are checked as they are computed."""
+    if isinstance(std, Node):
+        return ew.obeying(std, ew.less(std, 0), "normal", "an element of std is below 0")
+    if std < 0:
+        raise ArgumentError(f"normal: std={std} is below 0; give 0 or more")
+    return std

@@ -62,6 +62,15 @@ class IndexBound(NamedTuple):
     called: str = "index"
 
 
+class ValueBound(NamedTuple):
+    """CHECKED's argument where it has flags: all are 0, or the `operation`'s `rule` is broken."""
+
+    operation: str
+    rule: str
+    size: int = 1
+    from_end: bool = False
+
+
 class LocalArray(NamedTuple):
     """STAGE's argument: array `number` of a group, of `size` elements in all its `buffers`."""
 

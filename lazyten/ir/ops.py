@@ -57,7 +57,7 @@ class Op(metaclass=_Ops):
     DETACH: ClassVar[Op]           # the same values, where gradients stop
     CUSTOM_GRADIENT: ClassVar[Op]  # src: value, inputs...; arg: vjp rule; the value, its own
                                    # gradient
-    CHECKED: ClassVar[Op]          # arg: IndexBound; an index, checked when it is realized
+    CHECKED: ClassVar[Op]          # arg: IndexBound or ValueBound; checked when it is realized
     REDUCE: ClassVar[Op]           # arg: (combiner, axes); reduced axes keep size 1
     RESHAPE: ClassVar[Op]          # arg: new shape
     PERMUTE: ClassVar[Op]          # arg: order; out.shape[i] == in.shape[order[i]]

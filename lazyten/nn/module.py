@@ -12,6 +12,12 @@ from lazyten.frontend.core.memory_format import MemoryFormat, preserve_format
 from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import as_dtype
+from lazyten.nn.module_hooks import (
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+)
 from lazyten.nn.module_state import StateMethods
 from lazyten.nn.parameter import Parameter, is_lazy
 from lazyten.storage.placement import canonical, gpu
@@ -147,10 +153,9 @@ class Module(StateMethods):
                 _become(parameter, convert)
         with no_grad():
             for name, buffer in self._buffers.items():
-                moved = None if buffer is None else convert(buffer)
                 if buffer is not None and is_lazy(buffer):
                     _become(buffer, convert)
-                elif moved is not buffer:
+                elif buffer is not None and (moved := convert(buffer)) is not buffer:
                     self._about_to_change("giving a buffer another dtype or device")
                     self._buffers[name] = moved
         return self
@@ -260,3 +265,7 @@ def _become(parameter: Tensor, convert: Convert) -> None:
         parameter._become(moved)
         if gradient is not None:
             parameter.grad = convert(gradient)
+
+
+__all__ = ["Module", "register_module_forward_hook", "register_module_forward_pre_hook",
+           "register_module_full_backward_hook", "register_module_full_backward_pre_hook"]

@@ -19,17 +19,52 @@ from lazyten.ir.node import Node, make
 from lazyten.ir.ops import Op
 from lazyten.nn.attributes import Attributes
 from lazyten.operators.math.elementwise import with_gradient
+from lazyten.storage import tracing
 from lazyten.support.errors import ArgumentError, NotWrittenError
 from lazyten.support.grad_mode import enable_grad, is_grad_enabled
 
 Hooks = Mapping[int, tuple[Any, ...]]
 NONE: Hooks = MappingProxyType({})
 _numbers = count()
+EVERYWHERE: OrderedDict[int, tuple[str, tuple[Any, ...]]] = OrderedDict()
+"""The hooks of all modules, each with its kind and options. What a jitted function does depends on
+which there are."""
 
 
 def registered(hooks: Hooks) -> list[tuple[Any, ...]]:
     """The hooks of a table, each with its options: those of now, as a hook may remove itself."""
     return list(hooks.values())
+
+
+def _everywhere(kind: str, hook: Callable[..., Any], *options: bool) -> RemovableHandle:
+    if not callable(hook):
+        raise ArgumentError(f"a hook of all modules is {type(hook).__name__} {hook!r:.40}; give a "
+                            f"function")
+    tracing.refuse("registering a hook of all modules", "do it outside, before the call")
+    number = next(_numbers)
+    EVERYWHERE[number] = kind, (hook, *options)
+    return RemovableHandle(EVERYWHERE, number)
+
+
+def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Module.register_forward_pre_hook, of all modules; before those of one."""
+    return _everywhere("_forward_pre_hooks", hook, False)
+
+
+def register_module_forward_hook(hook: Callable[..., Any], *, with_kwargs: bool = False,
+                                 always_call: bool = False) -> RemovableHandle:
+    """Module.register_forward_hook, of all modules; before those of one."""
+    return _everywhere("_forward_hooks", hook, with_kwargs, always_call)
+
+
+def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Module.register_full_backward_pre_hook, of all modules; before those of one."""
+    return _everywhere("_backward_pre_hooks", hook)
+
+
+def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Module.register_full_backward_hook, of all modules; before those of one."""
+    return _everywhere("_backward_hooks", hook)
 
 
 class HookMethods(Attributes):
@@ -89,25 +124,31 @@ class HookMethods(Attributes):
         return self._add_hook("_backward_hooks", hook, prepend=prepend)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._has_hooks:
+        if self._has_hooks or EVERYWHERE:
             return self._called(args, kwargs)
         return self.forward(*args, **kwargs)
+
+    def _hooks(self, kind: str) -> Hooks:
+        """Those of all modules, and this one's."""
+        own: Hooks = getattr(self, kind)
+        return {n: hook for n, (found, hook) in EVERYWHERE.items() if found == kind} | {**own}
 
     def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         done: set[int] = set()
         try:
             args, kwargs = self._before(args, kwargs)
-            gradients = _Gradients(self, self._backward_hooks, self._backward_pre_hooks)
+            gradients = _Gradients(self, self._hooks("_backward_hooks"),
+                                   self._hooks("_backward_pre_hooks"))
             args = gradients.of_inputs(args)
             output = self.forward(*args, **kwargs)
-            for number, (hook, with_kwargs, _) in list(self._forward_hooks.items()):
+            for number, (hook, with_kwargs, _) in self._hooks("_forward_hooks").items():
                 done.add(number)
                 given = (args, kwargs) if with_kwargs else (args,)
                 changed = hook(self, *given, output)
                 output = output if changed is None else changed
             return gradients.of_outputs(output)
         except Exception:
-            for number, (hook, with_kwargs, always) in list(self._forward_hooks.items()):
+            for number, (hook, with_kwargs, always) in self._hooks("_forward_hooks").items():
                 if always and number not in done:
                     with suppress(Exception):  # the first error is the one to see
                         hook(self, *((args, kwargs) if with_kwargs else (args,)), None)
@@ -116,7 +157,7 @@ class HookMethods(Attributes):
     def _before(self, args: tuple[Any, ...], kwargs: dict[str, Any]
                 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments that the hooks before forward() make of these."""
-        for hook, with_kwargs in registered(self._forward_pre_hooks):
+        for hook, with_kwargs in registered(self._hooks("_forward_pre_hooks")):
             changed = hook(self, args, kwargs) if with_kwargs else hook(self, args)
             if changed is None:
                 continue

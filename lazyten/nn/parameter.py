@@ -2,17 +2,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from lazyten.frontend import functions
 from lazyten.frontend.complexes.tensors import ComplexTensor
+from lazyten.frontend.core.size import Size
 from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir.movement import Moves
-from lazyten.ir.node import const
+from lazyten.ir.node import Node, const
 from lazyten.storage.placement import default_device
 from lazyten.storage.storage import Storage
-from lazyten.support.errors import DTypeError
+from lazyten.support.errors import DTypeError, ShapeError
 from lazyten.support.grad_mode import no_grad
 
 
@@ -112,9 +113,33 @@ class UninitializedTensorMixin:
         set."""
         fresh = functions.empty(shape, device=self.device if device is None else device,
                                 dtype=self.dtype if dtype is None else dtype)
+        self.__class__ = self.cls_to_become
+        self._value = None
         with no_grad():
             self._become(fresh)
-        self.__class__ = self.cls_to_become
+
+    def _refuse(self) -> NoReturn:
+        raise ShapeError(f"an {type(self).__name__} has no shape and no values yet: call the "
+                         f"module that holds it once, or materialize(shape) before it is used")
+
+    @property
+    def shape(self) -> Size:
+        """ShapeError: there is none."""
+        self._refuse()
+
+    @property
+    def node(self) -> Node:
+        """ShapeError: there is no value."""
+        self._refuse()
+
+    @property
+    def _value(self) -> Any:
+        """What an operation is looked up by: ShapeError."""
+        self._refuse()
+
+    @_value.setter
+    def _value(self, value: None) -> None:
+        """There is nothing to remember."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"

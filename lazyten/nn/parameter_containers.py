@@ -9,7 +9,7 @@ from typing import Any, Self, overload
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.containers import pairs, position
 from lazyten.nn.module import Module
-from lazyten.nn.parameter import Parameter
+from lazyten.nn.parameter import Parameter, is_lazy
 from lazyten.support.errors import AttributeNameError, DTypeError, ModuleAttributeError
 
 
@@ -25,7 +25,7 @@ def _shown(values: Iterable[tuple[Any, Any]]) -> str:
         text = f"Object of type: {type(value).__name__}"
         if isinstance(value, Tensor):
             kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
-            size = "x".join(map(str, value.shape))
+            size = "0" if is_lazy(value) else "x".join(map(str, value.shape))
             text = f"{kind} containing: [{value.dtype} of size {size}]"
         rows.append(f"  ({key}): {text}")
     return "\n".join(rows)

@@ -191,7 +191,7 @@ class Optimizer(tracing.TellsTraces):
         return True
 
     _goes_by_element = True  # whether each element has its own step, as far as anybody knows
-    _strict = False  # whether a state's tensors must have the parameter's shape to be loaded
+    _strict = False  # whether what is loaded must have the shapes and options that are here
 
     def _saved(self, state: State) -> State:
         """A parameter's state as state_dict() gives it."""

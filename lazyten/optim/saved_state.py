@@ -15,6 +15,10 @@ from lazyten.optim.param_groups import Group, short
 from lazyten.support.errors import StateError, StateSizeError
 
 State = dict[str, Any]
+LATER = frozenset({"params", "initial_lr", "param_names", "momentum", "nesterov", "centered",
+                   "amsgrad", "maximize", "foreach", "capturable", "differentiable", "fused",
+                   "decoupled_weight_decay"})
+"""What a group may lack, as those of PyTorch's earlier versions do: it stays as it is."""
 Convert = Callable[[State], State]
 
 
@@ -41,7 +45,7 @@ def unpacked(saved: Any, groups: list[Group], load: Convert, strict: bool) -> tu
     """Groups with these parameters and the saved options, and copies of the saved state.
 
     strict: each tensor of a parameter's state has as many axes as the parameter, each of its size
-    or 1, or none.
+    or 1, or none; and the saved groups have this optimizer's options.
     """
     if not isinstance(saved, dict) or not {"state", "param_groups"} <= saved.keys():
         raise StateError(f"load_state_dict: {short(saved)} is no optimizer's state: it must "
@@ -64,6 +68,11 @@ def unpacked(saved: Any, groups: list[Group], load: Convert, strict: bool) -> tu
             number, values, p, strict))
     made = []
     for mine, other in zip(groups, others, strict=True):
+        missing = mine.keys() - other.keys() - LATER
+        if strict and missing:
+            raise StateError(f"load_state_dict: the saved groups have no "
+                             f"{', '.join(sorted(missing))}: they are of another optimizer; load "
+                             f"what one of this class saved")
         options = deepcopy({k: v for k, v in other.items() if k != "params"})
         made.append({**mine, **options})
     return made, state

@@ -55,8 +55,9 @@ SAME: dict[str, str] = {
         relaxed_categorical studentT transformed_distribution uniform von_mises weibull wishart"""),
     "distributions.constraint_registry": "distributions.transforms",
     "distributions.utils": "distributions.distribution",
-    **_below("nn.modules", """adaptive channelshuffle container fold module pixelshuffle rnn
+    **_below("nn.modules", """adaptive channelshuffle container fold pixelshuffle rnn
         transformer upsampling""", "nn"), "nn.modules.utils": "nn.tuples",
+    "nn.modules.module": "nn.module",
     "nn.utils.stateless": "func", "autograd.profiler": "profiler",
     **_below("optim", """adadelta adagrad adamax adamw asgd nadam radam rmsprop rprop sgd"""),
     "functional": "", "quasirandom": "utils.quasirandom",

@@ -153,6 +153,7 @@ def weighted(weights: Node, count: int, device: str, generator: Generator | None
 
 def race(weights: Node, device: str, generator: Generator | None) -> Node:
     """When each of the weights of a row wins, float64: the k least are k indices chosen one after
-    the other, without those chosen before (exponential waiting times, divided by the weights)."""
+    the other, without those chosen before (exponential waiting times, divided by the weights, of
+    which -0.0 is 0)."""
     waiting = exponential(weights.shape, dt.float64, device, generator, 1.0)
-    return ew.true_divide(waiting, cast(weights, dt.float64))
+    return ew.true_divide(waiting, ew.absolute(cast(weights, dt.float64)))

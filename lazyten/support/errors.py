@@ -98,6 +98,11 @@ class ArgumentError(LazytenError, ValueError):
     """A parameter whose value makes no sense for the operation; also a ValueError."""
 
 
+class ValueRangeError(ArgumentError, IndexingError):
+    """An element outside of what an operation is for, found as it is computed: a negative
+    probability; also a ValueError, and an IndexError, as what else is found then."""
+
+
 class LeafError(GradientError, ArgumentError):
     """A tensor that an operation made, where a leaf is needed; also a ValueError."""
 

@@ -174,6 +174,13 @@ def half() -> lt.Tensor:
     (lambda: D.Distribution().sample(), NotImplementedError, "cannot be sampled"),
     (lambda: D.LKJCholesky(1), ValueError, "dim=1 must be 2 or more"),
     (lambda: D.Wishart(1.5, lt.eye(3)), ValueError, "df must be above 2"),
+    (lambda: D.Wishart(4.0, -lt.eye(3)), ValueError, "Wishart: covariance_matrix is not"),
+    (lambda: D.MultivariateNormal(lt.zeros(2), lt.tensor([[1.0, 2.0], [2.0, 1.0]])), ValueError,
+     "MultivariateNormal: covariance_matrix is not"),
+    (lambda: D.MultivariateNormal(lt.zeros(2), precision_matrix=-lt.eye(2)), ValueError,
+     "MultivariateNormal: precision_matrix is not"),
+    (lambda: D.Geometric(0.0), ValueError, "Geometric: probs is not above 0"),
+    (lambda: D.Multinomial(-1, lt.ones(2)), ValueError, "total_count=-1 is below 0"),
     (lambda: D.Wishart(3.0, lt.ones(2, 3)), lt.ShapeError, r"\(2, 3\) must be"),
     (lambda: D.LowRankMultivariateNormal(half(), lt.ones(3, 1), half()), lt.ShapeError,
      r"cov_factor of shape \(3, 1\)"),
@@ -231,3 +238,23 @@ def test_a_sigmoid_that_is_rounded_to_an_end_has_a_density() -> None:
     assert normal.log_prob(lt.tensor([0.0, 1.0])).isfinite().all()
     np.testing.assert_allclose(D.SigmoidTransform().inv(ends).numpy(), [-87.336544, 15.942385],
                                rtol=1e-6)
+
+
+def test_the_divergence_of_wisharts_is_the_mean_of_the_gap_of_their_densities() -> None:
+    """(PyTorch's is the same for these; of a batch it adds up numbers of different Wisharts.)"""
+    lt.manual_seed(0)
+    covariance = lt.tensor([[2.0, 0.3], [0.3, 1.0]], dtype=lt.float64)
+    p, q = D.Wishart(3.5, covariance), D.Wishart(5.0, lt.eye(2, dtype=lt.float64) * 1.5)
+    x = p.sample((20_000,))
+    gap = p.log_prob(x) - q.log_prob(x)
+    error = gap.std().item() / 20_000**0.5
+    assert abs(D.kl_divergence(p, q).item() - gap.mean().item()) < 4 * error < 0.1
+    assert abs(D.kl_divergence(p, p).item()) < 1e-9
+
+
+def test_matrices_are_told_from_definite_ones() -> None:
+    both = lt.stack([lt.eye(2), lt.tensor([[1.0, 2.0], [2.0, 1.0]]), lt.tensor([[1.0, 1.0],
+                                                                               [1.0, 1.0]])])
+    assert D.constraints.positive_definite.check(both).tolist() == [True, False, False]
+    assert D.constraints.positive_semidefinite.check(
+        both[:2] - 0.5 * lt.eye(2)).tolist() == [True, False]

@@ -427,3 +427,24 @@ def test_gradients_flow_to_what_is_written_to_a_frozen_parameter(device: str) ->
     assert frozen.requires_grad
     frozen.sum().backward()
     assert end.grad is not None and end.grad.tolist() == [0.5] * 3
+
+
+def test_the_way_of_a_gradient_leads_to_the_leaves() -> None:
+    layer = lt.nn.Linear(3, 2)
+    x, mask = lt.ones(4, 3), lt.tensor([1.0, 0.0])
+    loss: Any = lt.nn.functional.mse_loss(layer(x).relu() * mask, lt.zeros(4, 2))
+    waiting, seen = [loss.grad_fn], set()
+    while waiting:
+        function = waiting.pop()
+        if function not in seen:
+            seen.add(function)
+            waiting += [f for f, number in function.next_functions if f and number == 0]
+    ends = {f for f in seen if not f.next_functions}
+    assert {f.name() for f in ends} == {"AccumulateGrad"}
+    assert {id(f.variable) for f in ends} == {id(p) for p in layer.parameters()}
+    assert not any(hasattr(f, "variable") for f in seen - ends)
+    doubled: Any = layer.weight * 2
+    assert [f and f.name() for f, _ in doubled.grad_fn.next_functions] == ["AccumulateGrad", None]
+    assert doubled.grad_fn == doubled.grad_fn != loss.grad_fn
+    with pytest.raises(AttributeError, match="MulBackward has no 'variable'"):
+        doubled.grad_fn.variable  # noqa: B018

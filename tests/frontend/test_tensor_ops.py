@@ -382,3 +382,24 @@ def test_alpha_multiplies_the_elements_of_a_list(device: str) -> None:
     assert x.add([1, 2, 3, 4], alpha=2).tolist() == [3, 5, 7, 9]
     assert x.sub((1, 2, 3, 4), alpha=2).tolist() == [-1, -3, -5, -7]
     assert x.add_([1, 2, 3, 4], alpha=2).sub_([0, 1, 0, 1], alpha=3).tolist() == [3, 2, 7, 6]
+
+
+def test_a_sum_of_bools_stays_bool_whatever_the_factor() -> None:
+    x, y = lt.tensor([True, False, False]), lt.tensor([True, True, False])
+    assert (x.add(y, alpha=2).tolist(), x.add(y, alpha=0).tolist()) == (
+        [True, True, False], [True, False, False])
+    assert x.add(y, alpha=2).dtype is x.add(True, alpha=3).dtype is lt.bool
+    assert x.add(1, alpha=2).tolist() == [3, 2, 2]
+
+
+def test_a_power_in_float64_is_written_to_float64_alone() -> None:
+    assert lt.tensor([4.0], dtype=lt.float64).float_power_(0.5).tolist() == [2.0]
+    with pytest.raises(lt.DTypeError, match=r"float_power_ of float32: .* use pow_"):
+        lt.tensor([4.0]).float_power_(0.5)
+
+
+def test_lines_without_elements_are_not_told_apart() -> None:
+    for shape, dim in (((0, 3), 1), ((3, 0), 0)):
+        with pytest.raises(lt.ShapeError, match=rf"along axis {dim} of shape"):
+            lt.zeros(shape).unique(dim=dim)
+    assert lt.zeros(0, 3).unique(dim=0).shape == (0, 3)

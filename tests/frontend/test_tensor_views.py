@@ -478,3 +478,35 @@ def test_storages_that_are_shared_have_one_number() -> None:
     x, other = lt.arange(4.0), lt.arange(4.0)
     first, second = x.untyped_storage(), x[1:].untyped_storage()
     assert first.data_ptr() == second.data_ptr() != other.untyped_storage().data_ptr()
+
+
+def test_a_diagonal_is_filled_in_all_axes_and_again_below_a_row(device: str) -> None:
+    def filled(*shape: int, wrap: bool = False) -> list[list[int]]:
+        x = lt.zeros(*shape, device=device)
+        assert x.fill_diagonal_(1, wrap) is x
+        return np.argwhere(x.numpy()).tolist()  # type: ignore[no-any-return]
+    assert filled(3, 3, 3) == [[i, i, i] for i in range(3)]
+    assert filled(7, 3) == filled(3, 7) == filled(3, 7, wrap=True) == [[i, i] for i in range(3)]
+    for rows, columns in ((7, 3), (8, 3), (5, 4), (9, 1)):
+        expected = np.zeros((rows, columns))
+        np.fill_diagonal(expected, 1, wrap=True)
+        assert filled(rows, columns, wrap=True) == np.argwhere(expected).tolist()
+    x = lt.zeros(3, 7, device=device)
+    x.t().fill_diagonal_(2.0, wrap=True)
+    assert x.nonzero().tolist() == [[0, 0], [0, 4], [1, 1], [1, 5], [2, 2], [2, 6]]
+    with pytest.raises(lt.ShapeError, match=r"fill_diagonal_ of shape \(2, 3, 2\)"):
+        filled(2, 3, 2)
+
+
+def test_a_tensor_is_reversed_along_its_first_axis(device: str) -> None:
+    x = lt.arange(6, device=device).reshape(2, 3)
+    assert reversed(x).tolist() == [[3, 4, 5], [0, 1, 2]]  # type: ignore[call-overload]
+    assert reversed(lt.tensor(1.5, device=device)).item() == 1.5  # type: ignore[call-overload]
+    pairs = lt.tensor([1 + 2j, 3], device=device)
+    assert reversed(pairs).tolist() == [3, 1 + 2j]  # type: ignore[call-overload]
+
+
+def test_a_view_as_the_type_that_there_is_is_a_view() -> None:
+    x = lt.zeros(2)
+    x.view(lt.float32).add_(1)
+    assert x.tolist() == [1.0, 1.0]

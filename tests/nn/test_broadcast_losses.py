@@ -1,4 +1,5 @@
 """Losses of an input and a target that broadcast: PyTorch's values, with a warning."""
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -29,3 +30,38 @@ def test_shapes_that_broadcast_are_warned_of_and_computed(name: str) -> None:
 def test_shapes_that_do_not_are_refused(name: str) -> None:
     with pytest.raises(lt.ShapeError, match=name):
         getattr(F, name)(lt.ones(2, 3), lt.ones(2))
+
+
+@pytest.mark.parametrize("wrong", [-0.1, 1.5, math.nan])
+def test_what_is_no_probability_is_told_with_the_loss(wrong: float, device: str) -> None:
+    y = lt.tensor([1.0, 0.0], device=device)
+    loss = lt.jit(lambda x: F.binary_cross_entropy(x, y))
+    for function in (lambda x: F.binary_cross_entropy(x, y), loss, loss):
+        fine = lt.tensor([1.0, 0.25], device=device, requires_grad=True)
+        assert abs(function(fine).item() - 0.143841) < 1e-6
+        with pytest.raises(lt.ArgumentError, match=r"binary_cross_entropy: .* sigmoid\(\) first"):
+            function(lt.tensor([wrong, 0.25], device=device, requires_grad=True)).item()
+
+
+def test_a_variance_is_not_below_0() -> None:
+    loss = F.gaussian_nll_loss(lt.zeros(2), lt.zeros(2), lt.tensor([1.0, -1.0]))
+    with pytest.raises(ValueError, match="gaussian_nll_loss: an element of var is below 0"):
+        loss.item()
+
+
+def test_what_is_no_probability_updates_nothing() -> None:
+    layer = lt.nn.Linear(2, 1)
+    optimizer = lt.optim.SGD(layer.parameters(), lr=0.1)
+    before = layer.weight.tolist()
+
+    def step() -> lt.Tensor:
+        optimizer.zero_grad()
+        loss = F.binary_cross_entropy(layer(lt.ones(3, 2)) + 5, lt.ones(3, 1))
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    for function in (step, lt.jit(step)):
+        with pytest.raises(lt.ArgumentError, match="binary_cross_entropy"):
+            function().item()
+        assert layer.weight.tolist() == before

@@ -27,3 +27,40 @@ def test_what_prepares_modules_elsewhere_leaves_them_as_they_are() -> None:
     net.compile(mode="max-autotune", fullgraph=True)
     assert net.share_memory() is net is net.to_empty(device="cpu")
     assert net(lt.ones(2)).tolist() == expected
+
+
+def test_hooks_of_all_modules_are_called_before_those_of_one() -> None:
+    hooks = lt.nn.modules.module  # type: ignore[attr-defined]
+    model = lt.nn.Sequential(lt.nn.Identity(), lt.nn.Flatten(0))
+    told: list[str] = []
+    model[1].register_forward_hook(lambda m, args, y: told.append("own"))
+    x = lt.ones(2, requires_grad=True)
+    with hooks.register_module_forward_pre_hook(lambda m, args: (args[0] * 2,)), \
+            hooks.register_module_forward_hook(
+                lambda m, args, kwargs, y: told.append(type(m).__name__), with_kwargs=True), \
+            hooks.register_module_full_backward_pre_hook(lambda m, grads: (grads[0] * 3,)), \
+            hooks.register_module_full_backward_hook(
+                lambda m, inputs, outputs: (inputs[0] * 5 if m is model else None,)
+                if m is model else None):
+        y = model(x)
+        y.sum().backward()
+    assert y.tolist() == [8.0, 8.0] and x.grad is not None
+    assert x.grad.tolist() == [8.0 * 27 * 5] * 2
+    assert told == ["Identity", "Flatten", "own", "Sequential"]
+    assert model(x).tolist() == [1.0, 1.0] and len(told) == 5
+    with pytest.raises(lt.ArgumentError, match="a hook of all modules is int"):
+        hooks.register_module_forward_hook(3)
+
+
+def test_a_jitted_function_sees_hooks_of_all_modules_come_and_go() -> None:
+    model = lt.nn.Identity()
+    jitted = lt.jit(lambda x: model(x) + 1)
+    x = lt.ones(2)
+    for _ in range(3):
+        assert jitted(x).tolist() == [2.0, 2.0]
+    module = lt.nn.modules.module  # type: ignore[attr-defined]
+    handle = module.register_module_forward_hook(lambda m, args, y: y * 3)
+    for _ in range(3):
+        assert jitted(x).tolist() == [4.0, 4.0]
+    handle.remove()
+    assert jitted(x).tolist() == [2.0, 2.0]

@@ -124,3 +124,23 @@ def test_axes_in_the_order_of_memory(make: Any) -> None:
 def test_a_lazy_convolution_says_what_shape_it_is_for() -> None:
     with pytest.raises(lt.ShapeError, match=r"LazyConv2d of shape \(3,\)"):
         lt.nn.LazyConv2d(2, 2)(lt.ones(3))
+
+
+@pytest.mark.parametrize("use", [
+    lambda p: p + 1, lambda p: 1 - p, lambda p: p.sum(), lambda p: lt.add(p, 1), lambda p: p.shape,
+    lambda p: p.numel(), len, bool, lambda p: p[0], lambda p: p == 1, lambda p: p.tolist(),
+    lambda p: lt.equal(p, lt.ones(1)), lt.nn.init.zeros_, lambda p: lt.ones(2, 3) @ p,
+    lambda p: lt.stack([p, p])])
+@pytest.mark.parametrize("kind", [lt.nn.UninitializedParameter, lt.nn.UninitializedBuffer])
+def test_what_has_no_shape_yet_is_not_computed_with(kind: Any, use: Any) -> None:
+    p = kind()
+    with pytest.raises(lt.ShapeError, match=rf"{kind.__name__} has no shape .* materialize\(shape"):
+        use(p)
+    p.materialize((2,))
+    with lt.no_grad():
+        p.fill_(3.0)
+    assert (p + 1).tolist() == [4.0, 4.0] and p.shape == (2,)
+
+
+def test_a_list_shows_a_parameter_without_a_shape() -> None:
+    assert str(lt.nn.ParameterList([lt.nn.UninitializedParameter()])).endswith("of size 0])")

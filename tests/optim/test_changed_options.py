@@ -82,3 +82,16 @@ def test_a_known_step_notices_what_a_user_changes(name: str, kind: str) -> None:
     with anew():
         expected = trained(OPTIMIZERS[name], CHANGES[kind])
     assert trained(OPTIMIZERS[name], CHANGES[kind]) == expected
+
+
+def test_what_another_optimizer_saved_is_not_loaded() -> None:
+    p = lt.nn.Parameter(lt.ones(2))
+    adam, sgd = lt.optim.Adam([p]), lt.optim.SGD([p], lr=0.5)
+    with pytest.raises(KeyError, match="no betas, eps: they are of another optimizer"):
+        adam.load_state_dict(sgd.state_dict())
+    with pytest.raises(lt.StateError, match="no dampening"):
+        sgd.load_state_dict(adam.state_dict())
+    assert adam.param_groups[0]["lr"] == 1e-3 and sgd.param_groups[0]["lr"] == 0.5
+    old = adam.state_dict()
+    del old["param_groups"][0]["amsgrad"], old["param_groups"][0]["decoupled_weight_decay"]
+    lt.optim.AdamW([p]).load_state_dict(old)

@@ -33,11 +33,13 @@ MADE: dict[str, Callable[[Any, Parameter, dict[str, Any]], Any]] = {
     "Pareto": lambda D, p, n: D.Pareto(p(n["b"]), p(n["a"]) + 1),
     "Uniform": lambda D, p, n: D.Uniform(p(n["low"]), p(n["high"])),
     "MultivariateNormal": lambda D, p, n: D.MultivariateNormal(p(n["a"]), p(COVARIANCE)),
+    "HalfCauchy": lambda D, p, n: D.HalfCauchy(p(n["a"])),
     "LowRankMultivariateNormal": lambda D, p, n: D.LowRankMultivariateNormal(
         p(n["a"]), p(FACTOR), p(n["b"])),
 }
 PAIRS = sorted((p.__name__, q.__name__) for p, q in _KL_REGISTRY
                if p.__name__ in MADE and q.__name__ in MADE)
+PAIRS.append(("HalfCauchy", "HalfCauchy"))  # by the rule of its class's base
 
 
 def divergence(L: Any, names: tuple[str, str]) -> tuple[Any, list[Any]]:

@@ -423,15 +423,68 @@ def test_a_function_says_what_it_gets_for_outputs_that_are_not_used(materialize:
     assert got == [[0.0, 0.0] if materialize else None]
 
 
-def test_a_function_that_writes_to_its_argument_is_told_what_to_do() -> None:
-    class Writes(autograd.Function):
+class MultipliedBy(autograd.Function):
+    """x *= w, in place."""
+
+    @staticmethod
+    def forward(ctx: Any, x: lt.Tensor, w: lt.Tensor) -> lt.Tensor:
+        ctx.save_for_backward(x.clone(), w)
+        x.mul_(w)
+        ctx.mark_dirty(x)
+        return x
+
+    @staticmethod
+    def backward(ctx: Any, g: lt.Tensor) -> tuple[lt.Tensor, lt.Tensor]:
+        x, w = ctx.saved_tensors
+        return g * w, g * x
+
+
+def test_a_function_writes_to_an_argument_and_its_gradient_flows_through_what_was_there(
+        device: str) -> None:
+    for _ in range(3):
+        a = lt.full((3,), 2.0, requires_grad=True, device=device)
+        w = lt.full((3,), 3.0, requires_grad=True, device=device)
+        b = a * a
+        view = b[1:]
+        assert MultipliedBy.apply(view, w[1:]) is view and b.tolist() == [4.0, 12.0, 12.0]
+        (b * lt.arange(3.0, device=device)).sum().backward()
+        assert a.grad is not None and a.grad.tolist() == [0.0, 12.0, 24.0]
+        assert w.grad is not None and w.grad.tolist() == [0.0, 4.0, 8.0]
+
+
+def test_an_argument_that_a_function_writes_to_begins_to_require_gradients() -> None:
+    x, w = lt.ones(2), lt.full((2,), 3.0, requires_grad=True)
+    MultipliedBy.apply(x, w)
+    x.sum().backward()
+    assert x.requires_grad and w.grad is not None and w.grad.tolist() == [1.0, 1.0]
+
+
+def test_a_jitted_function_with_a_function_that_writes_runs_in_python() -> None:
+    w = lt.full((2,), 3.0, requires_grad=True)
+
+    @lt.jit
+    def step(x: lt.Tensor) -> Any:
+        y = x * 1
+        MultipliedBy.apply(y, w)
+        return autograd.grad(y.sum(), w)[0]
+
+    for k in (1.0, 2.0, 3.0):
+        assert step(lt.full((2,), k)).tolist() == [k, k]
+
+
+def test_a_function_writes_to_no_leaf_and_to_nothing_that_it_does_not_give_back() -> None:
+    class Drops(autograd.Function):
         @staticmethod
         def forward(ctx: Any, x: lt.Tensor) -> lt.Tensor:
             ctx.mark_dirty(x)
-            return x
+            return x + 1
 
-    with pytest.raises(lt.GradientError, match=r"mark_dirty: .* copy_\(\) outside"):
-        Writes.apply(lt.ones(2, requires_grad=True))
+    x, w = lt.ones(2, requires_grad=True), lt.full((2,), 3.0)
+    with pytest.raises(lt.GradientError, match="MultipliedBy on a leaf"):
+        MultipliedBy.apply(x, w)
+    assert x.tolist() == [1.0, 1.0]
+    with pytest.raises(lt.GradientError, match=r"Drops: .* that forward\(\) gives back"):
+        Drops.apply(x * 1)
 
 
 def test_functions_work_inside_jit(device: str) -> None:

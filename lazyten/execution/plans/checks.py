@@ -1,8 +1,9 @@
-"""Checks of indices whose values are known only once they are computed.
+"""Checks of indices, and of others' values, that are known only once they are computed.
 
 In: the nodes of a graph about to be computed. Out: for each CHECKED node, a number to compute with
 it that tells whether an index is outside, and the error if so. `realization.py` and `replay.py`
-look at the numbers before anybody sees a result.
+look at the numbers before anybody sees a result. A rule of values is an axis of size 1: the flags
+where it is broken are 1.
 """
 from __future__ import annotations
 
@@ -11,9 +12,18 @@ from collections.abc import Sequence
 import numpy as np
 
 from lazyten.ir import dtype as dt
-from lazyten.ir.node import IndexBound, Node, cast, const, elementwise, reduce, reshape
+from lazyten.ir.node import (
+    IndexBound,
+    Node,
+    ValueBound,
+    cast,
+    const,
+    elementwise,
+    reduce,
+    reshape,
+)
 from lazyten.ir.ops import Array, Op
-from lazyten.support.errors import IndexingError
+from lazyten.support.errors import IndexingError, ValueRangeError
 
 
 def index_checks(order: Sequence[Node]) -> list[Node]:
@@ -29,7 +39,7 @@ def reach(check: Node) -> Node:
     """The greatest of the index's values, as int64 of shape (1,): what is inside an axis of size n
     is from 0 to n - 1. A negative i counts as -1 - i, or if none may be negative, as n."""
     index = check.src[0]
-    within: IndexBound = check.arg
+    within: IndexBound | ValueBound = check.arg
     if index.dtype.kind == "i":
         negative = elementwise(Op.CMPLT, index, const(0, index.dtype, index.shape))
         if within.from_end:
@@ -43,13 +53,16 @@ def reach(check: Node) -> Node:
 
 def is_outside(check: Node, reached: Array) -> bool:
     """Whether the value of `reach` says that an index is outside."""
-    within: IndexBound = check.arg
+    within: IndexBound | ValueBound = check.arg
     return not 0 <= int(reached[0]) < within.size
 
 
 def outside_error(check: Node, values: Array) -> IndexingError:
     """The error for the first of these index values that is outside."""
-    within: IndexBound = check.arg
+    within: IndexBound | ValueBound = check.arg
+    if isinstance(within, ValueBound):
+        return ValueRangeError(f"{within.operation}: {within.rule}; this was asked for at "
+                               f"{check.where}")
     size, low = within.size, -within.size if within.from_end else 0
     flat = [int(v) for v in np.asarray(values).reshape(-1)]
     first = next(v for v in flat if not low <= v < size)

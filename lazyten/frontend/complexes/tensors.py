@@ -234,6 +234,9 @@ class ComplexTensor(Complex, Tensor):
             raise NoAxisError("iteration over a zero-dim tensor: it has no axes; use item()")
         return (self[i] for i in range(self.shape[0]))
 
+    def __reversed__(self) -> Any:
+        return self.flip(0) if self.shape else self
+
     def contiguous(self, memory_format: MemoryFormat = contiguous_format) -> Any:
         """Itself if its elements are in row-major order, else a copy that is."""
         if memory_format is not contiguous_format:

@@ -83,7 +83,7 @@ class ArithmeticMethods(TensorCore[Tensor]):
         return self._binary("add", ew.add, other, swapped=True)
 
     def __rsub__(self, other: Any) -> Tensor:
-        return self._binary("sub", ew.sub, other, swapped=True)
+        return self._binary("sub", ew.difference, other, swapped=True)
 
     def __mul__(self, other: Any) -> Tensor:
         return NotImplemented if self._repeats(other) else self._binary("mul", ew.mul, other)

@@ -14,6 +14,7 @@ from lazyten.frontend.methods.views import ViewMethods
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import Scalar
 from lazyten.ir.node import Node, cast, iota, reshape
+from lazyten.ir.ops import Op
 from lazyten.operators.arrays import arrangements, index_arrays, joining, products, strided
 from lazyten.operators.math import composites, reductions, scans, shapes
 from lazyten.operators.math import elementwise as ew
@@ -186,14 +187,21 @@ class ArrangementMethods(ViewMethods[Tensor]):
 
     masked_scatter_ = in_place(masked_scatter)
 
-    def fill_diagonal_(self, fill_value: Scalar) -> Self:
-        """Set the elements whose positions on all axes are equal, in place."""
-        if self.ndim != 2:
-            raise ShapeError(f"fill_diagonal_ of shape {self.shape}: it is for 2 axes; fill "
-                             f"diagonal() of the axes you mean")
+    def fill_diagonal_(self, fill_value: Scalar, wrap: bool = False) -> Self:
+        """Set the elements whose positions on all axes are equal, in place. wrap: of a matrix with
+        more rows than columns, the diagonal begins again after a row between."""
+        if self.ndim < 2 or self.ndim > 2 and len(set(self.shape)) > 1:
+            raise ShapeError(f"fill_diagonal_ of shape {self.shape}: it is for 2 axes, or more of "
+                             f"one size; fill diagonal() of the axes you mean")
         number = shapes.as_element(fill_value, self.dtype, "fill_diagonal_")
-        line = self._moved(*strided.diagonal(self.shape, 0, 0, 1))
-        line._update("fill_diagonal_", ew.as_node(number, self.dtype, line.shape), replaces=True)
+        period = self.shape[1] + 1
+        for first in range(0, self.shape[0] if wrap and self.ndim == 2 else 1, period):
+            line = self._moved((Op.SHRINK, ((first, self.shape[0]), *((0, n)
+                                                                     for n in self.shape[1:]))))
+            while line.ndim > 1:
+                line = line._moved(*strided.diagonal(line.shape, 0, 0, line.ndim - 1))
+            line._update("fill_diagonal_", ew.as_node(number, self.dtype, line.shape),
+                         replaces=True)
         return self
 
     def equal(self, other: Tensor) -> bool:

@@ -179,6 +179,9 @@ def _lines(x: TensorCore[Tensor], axis: int | None) -> Array:
     values: Array = x.detach().numpy()
     whole = axis is None or not x.shape
     front = values.reshape(-1) if whole else np.moveaxis(values, axis or 0, 0)
+    if not whole and 0 in front.shape[1:]:
+        raise ShapeError(f"unique lines along axis {axis} of shape {x.shape}: they have no "
+                         f"elements to be told apart by")
     lines: Array = front.reshape(len(front), int(np.prod(front.shape[1:])))
     return lines
 

@@ -85,6 +85,10 @@ class IndexingMethods(TensorCore[Tensor]):
             raise NoAxisError("iteration over a zero-dim tensor: it has no axes; use item()")
         return (self[i] for i in range(self.shape[0]))
 
+    def __reversed__(self) -> Tensor:
+        """The tensor with the elements of axis 0 in reverse order; itself without axes."""
+        return self.flip(0) if self.shape else self._same()
+
     def __delitem__(self, index: Any) -> None:
         raise DTypeError(f"del x[{index!r:.60}]: a tensor's elements cannot be taken out; index "
                          f"what is to stay")

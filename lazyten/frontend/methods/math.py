@@ -199,7 +199,12 @@ class MathMethods(TensorCore[Tensor]):
         """self ** exponent in float64."""
         return combined(self, "float_power", composites.float_power, exponent)
 
-    float_power_ = in_place(float_power)
+    def float_power_(self, exponent: Any) -> Self:
+        """float_power, in place: of float64 alone, which its results are."""
+        if self.dtype is not dt.float64:
+            raise DTypeError(f"float_power_ of {self.dtype.name}: its results are float64; use "
+                             f"pow_, or float_power of a tensor")
+        return self._update("float_power_", self.float_power(exponent).node)
 
     def rsub(self, other: Any, *, alpha: Scalar = 1) -> Tensor:
         """other - alpha * self."""

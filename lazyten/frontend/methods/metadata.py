@@ -8,6 +8,8 @@ from typing import Any, NoReturn, Self
 import numpy as np
 
 from lazyten.autodiff import gradient
+from lazyten.autodiff.functions_back import GradFn
+from lazyten.frontend.core.handle import leaves
 from lazyten.frontend.core.keywords import Layout, strided
 from lazyten.frontend.core.memory_format import MemoryFormat, channels_last
 from lazyten.frontend.core.tensor_core import Tensor, TensorCore
@@ -18,25 +20,10 @@ from lazyten.storage import tracing
 from lazyten.storage.storage import Storage
 from lazyten.support.errors import ArgumentError, DTypeError, GradientError, ShapeError
 from lazyten.support.grad_mode import is_grad_enabled
-from lazyten.support.location import Location
 
 Array = np.ndarray[Any, Any]
 CPU = (1, 0)
 """DLPack's name of a CPU's memory."""
-
-
-class GradFn:
-    """The operation that a tensor's gradient flows back through first."""
-
-    def __init__(self, name: str, where: Location | None) -> None:
-        self._name, self.where = name, where
-
-    def name(self) -> str:
-        """For example 'MulBackward'."""
-        return self._name
-
-    def __repr__(self) -> str:
-        return f"<{self._name} of {self.where}>" if self.where else f"<{self._name}>"
 
 
 class UntypedStorage:
@@ -242,7 +229,7 @@ class MetadataMethods(TensorCore[Tensor]):
         node = self.node
         if not self.requires_grad or node.op is Op.LEAF:
             return None
-        return GradFn(gradient.operation_name(node), node.where)
+        return GradFn(node, leaves.get)
 
     def describe(self) -> str:
         """What kind of tensor this is, line by line; computes nothing."""

@@ -253,6 +253,8 @@ def _shares(x: TensorCore[Tensor], q: Any, operation: str) -> np.ndarray[Any, An
     if not x.dtype.is_float or x.dtype.is_half:
         raise DTypeError(f"{operation} of {x.dtype.name}: it is for float32 and float64; convert "
                          f"with .float()")
+    if isinstance(q, Handle):
+        ew.of_one_type(operation, x.node, q.node)
     try:
         shares = np.asarray(q.numpy() if hasattr(q, "numpy") else q, np.float64)
     except (TypeError, ValueError, OverflowError):

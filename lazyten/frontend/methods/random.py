@@ -13,7 +13,7 @@ from lazyten.frontend.core.tensor_core import Tensor, TensorCore
 from lazyten.frontend.methods.order import order_along
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
-from lazyten.ir.node import cast, reshape
+from lazyten.ir.node import Node, cast, const, reshape
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import reductions, shapes
 from lazyten.random import Generator, distributions
@@ -92,7 +92,8 @@ class RandomMethods(TensorCore[Tensor]):
             if shapes.broadcast([given.shape, self.shape], "bernoulli_") != self.shape:
                 raise ShapeError(f"bernoulli_ on shape {self.shape} with p of shape "
                                  f"{given.shape}: p must broadcast to it")
-            chances = ew.as_node(given.detach().node, kind, self.shape)
+            chances = _probabilities(ew.as_node(given.detach().node, kind, self.shape),
+                                     "bernoulli_")
             drawn = distributions.bernoulli(chances, self.shape, self.device, generator)
         return self._update("bernoulli_", cast(drawn, self.dtype), replaces=True)
 
@@ -118,8 +119,9 @@ class RandomMethods(TensorCore[Tensor]):
 
     def bernoulli(self, p: float | None = None, generator: Generator | None = None) -> Tensor:
         """A tensor of 0 and 1: 1 with the probability that is the element here, or with p."""
-        kind = _float_type(self, "bernoulli")
-        chance = self.detach().node if p is None else _probability(p, "bernoulli")
+        kind = _float_type(self, "bernoulli") if p is None else self.dtype
+        chance = _probabilities(self.detach().node, "bernoulli") if p is None \
+            else _probability(p, "bernoulli")
         drawn = distributions.bernoulli(chance, self.shape, self.device, generator)
         return self._fresh(cast(drawn, kind))
 
@@ -137,7 +139,7 @@ class RandomMethods(TensorCore[Tensor]):
         if count < 1 or count > n and not replacement:
             raise ArgumentError(f"multinomial: num_samples={count} of {n} weights; give 1 to {n}, "
                                 f"or more with replacement=True")
-        rows = reshape(self.detach().node, (self.numel() // n, n))
+        rows = _weights(reshape(self.detach().node, (self.numel() // n, n)))
         if replacement:
             chosen = distributions.weighted(rows, count, self.device, generator)
         elif count == 1:
@@ -168,3 +170,21 @@ def _probability(value: Any, operation: str) -> float:
     if not 0 <= number <= 1:
         raise ArgumentError(f"{operation}: p={number} is no probability; give 0 to 1")
     return number
+
+
+def _probabilities(p: Node, operation: str) -> Node:
+    """Probabilities that are checked as they are computed; NaN is none."""
+    inside = ew.logical_and(ew.less_equal(0, p), ew.less_equal(p, 1))
+    return ew.obeying(p, ew.invert(inside), operation,
+                      "a probability is below 0, above 1 or NaN; clamp(0, 1) them")
+
+
+def _weights(rows: Node) -> Node:
+    """Rows of weights that are checked as they are computed."""
+    kind = rows.dtype
+    usable = ew.logical_and(ew.less_equal(0, rows), ew.less(rows, math.inf))
+    rows = ew.obeying(rows, ew.invert(usable), "multinomial",
+                      "a weight is below 0, infinite or NaN; give softmax of logits, for example")
+    none = ew.equal(reductions.amax(rows, (1,), True), const(0, kind, (rows.shape[0], 1)))
+    return ew.obeying(rows, none, "multinomial",
+                      "all weights of a row are 0, so there is nothing to choose")

@@ -138,7 +138,7 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
                          size_average: bool | None = None, reduce: bool | None = None,
                          reduction: str = "mean") -> Tensor:
     """-log of the probability that `input`, 0 to 1, gives to `target`; a logarithm counts as -100
-    at least. NaN where `input` is outside 0 to 1.
+    at least. ValueRangeError, once it is computed, for an input outside of that.
     """
     losses.check_same(input.node, target.node, "binary_cross_entropy")
     loss = Tensor._result(_binary_loss(input.node, target.node), input, target)
@@ -147,6 +147,10 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
 
 
 def _binary_loss(x: Node, target: Node) -> Node:
+    inside = ew.logical_and(ew.less_equal(0, x), ew.less_equal(x, 1))
+    x = ew.obeying(x, ew.invert(inside), "binary_cross_entropy",
+                   "an element of the input is below 0, above 1 or NaN; take its sigmoid() first, "
+                   "or binary_cross_entropy_with_logits of it")
     yes, no = _limited_logs(x)
     value = ew.sub(ew.mul(ew.sub(target, 1.0), no), ew.mul(target, yes))
     return ew.with_gradient(value, (x, target), _binary_gradient)

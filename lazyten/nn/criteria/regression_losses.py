@@ -157,6 +157,8 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor | float, full: 
                 or var.ndim != input.ndim:
             raise ShapeError(f"gaussian_nll_loss: var has shape {var.shape}; it needs that of the "
                              f"input, {input.shape}, or the same without its last axis")
+    var = var._unary(lambda x: ew.obeying(x, ew.less(x, 0), "gaussian_nll_loss",
+                                          "an element of var is below 0; a variance is 0 or more"))
     spread = functions.where(var < eps, var - var.detach() + eps, var)
     loss = 0.5 * (spread.log() + (input - target).square() / spread)
     return reduced(loss + 0.5 * math.log(2 * math.pi) if full else loss, reduction,

@@ -22,6 +22,7 @@ def lerp(start: Node, end: Operand, weight: Operand) -> Node:
     """start + weight * (end - start), exact at weight 0 and 1; floats only."""
     if not start.dtype.is_float:
         raise DTypeError(f"lerp of {start.dtype.name}: it is for floats; convert with .float()")
+    ew.of_one_type("lerp", start, end, *[w for w in [weight] if isinstance(w, Node) and w.shape])
     if not isinstance(weight, Node):
         near = abs(weight) < 0.5
         return ew.together("lerp", lambda a, b: _from_start(a, b, weight) if near else
@@ -59,7 +60,11 @@ def addcmul(x: Node, a: Operand, b: Operand, value: Scalar) -> Node:
 
 
 def addcdiv(x: Node, a: Operand, b: Operand, value: Scalar) -> Node:
-    """x + value * a / b, computed in the type of the result."""
+    """x + value * a / b, computed in the type of the result. DTypeError for integers a and b: is
+    their quotient a float?"""
+    if not ew.result_type([a, b]).is_float:
+        raise DTypeError("addcdiv of integers: their quotient is a float; convert one of them with "
+                         ".float()")
     if value == 1:
         return ew.together("addcdiv", lambda base, u, v: ew.add(base, ew.true_divide(u, v)),
                            x, a, b)
@@ -167,6 +172,7 @@ def radians(x: Node) -> Node:
 
 def heaviside(x: Node, at_zero: Operand) -> Node:
     """0 below 0 and for NaN, 1 above, `at_zero` at 0."""
+    ew.of_one_type("heaviside", x, at_zero)
     step = cast(ew.greater(x, 0), x.dtype)
     return ew.where(ew.equal(x, 0), at_zero, step)
 

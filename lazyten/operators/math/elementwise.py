@@ -16,6 +16,7 @@ from lazyten.ir.node import (
     GradientRule,
     Node,
     Shape,
+    ValueBound,
     cast,
     const,
     elementwise,
@@ -145,6 +146,14 @@ def together(operation: str, compute: Callable[..., Node], *operands: Operand) -
                           for x in operands]), kind)
 
 
+def of_one_type(operation: str, *operands: Operand) -> None:
+    """DTypeError for nodes of several types, where the operation promotes none."""
+    kinds = dict.fromkeys(x.dtype.name for x in operands if isinstance(x, Node))
+    if len(kinds) > 1:
+        raise DTypeError(f"{operation} of {' and '.join(kinds)}: all must be of one type; convert "
+                         f"with .to(...)")
+
+
 def with_gradient(value: Node, inputs: tuple[Node, ...], rule: GradientRule) -> Node:
     """`value`, whose gradient for `inputs` is given by `rule(cotangent, node)`, one an input.
 
@@ -239,20 +248,33 @@ def _passed_flat(g: Node, node: Node) -> tuple[Node]:
 
 def scaled_sum(a: Operand, b: Operand, alpha: Scalar) -> Node:
     """a + alpha * b, computed in the type of the result."""
-    if alpha == 1:
-        return add(a, b)
     return _scaled("add", add, a, b, alpha)
 
 
 def scaled_difference(a: Operand, b: Operand, alpha: Scalar) -> Node:
     """a - alpha * b, computed in the type of the result."""
-    if alpha == 1:
-        return sub(a, b)
-    return _scaled("sub", sub, a, b, alpha)
+    return _scaled("sub", difference, a, b, alpha)
+
+
+def difference(a: Operand, b: Operand) -> Node:
+    """a - b of what users give: DTypeError for bools."""
+    if any(x.dtype is dt.bool_ if isinstance(x, Node) else isinstance(x, bool) for x in (a, b)):
+        raise DTypeError("sub of bools: they have no difference; ~x turns a mask, and x.long() "
+                         "makes numbers of one")
+    return sub(a, b)
 
 
 def _scaled(operation: str, combine: Callable[[Operand, Operand], Node], a: Operand, b: Operand,
             alpha: Scalar) -> Node:
+    kind = result_type([a, b], operation)
+    if not kind.is_float and (isinstance(alpha, float)
+                              or isinstance(alpha, bool) and kind is not dt.bool_):
+        raise DTypeError(f"{operation} of {kind.name}: alpha={alpha!r} is of another kind; give a "
+                         f"whole number, or convert with .float()")
+    if alpha == 1:
+        return combine(a, b)
+    if kind is dt.bool_:
+        alpha = bool(alpha)
     return together(operation, lambda x, y, factor: combine(x, mul(y, factor)), a, b, alpha)
 
 
@@ -496,6 +518,13 @@ def chosen(condition: Node, a: Operand, b: Operand) -> Node:
         if not isinstance(x, Node):
             shapes.as_element(x, dtype, "where")
     return where(condition, a, b)
+
+
+def obeying(x: Node, broken: Node, operation: str, rule: str) -> Node:
+    """x; a ValueRangeError once it is computed, if `broken`, bools that broadcast to it, is so
+    anywhere. rule: what is wrong then, and the remedy, for the message."""
+    flags = make(Op.CHECKED, dt.uint8, (cast(broken, dt.uint8),), ValueBound(operation, rule))
+    return where(equal(flags, 0), x, 0)
 
 
 def padded(x: Node, around: tuple[tuple[int, int], ...], value: Scalar) -> Node:
