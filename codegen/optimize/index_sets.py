@@ -58,7 +58,8 @@ def split_index_sets(sink: Node, target: Target) -> tuple[Node, ...]:
     """
     cuts = cuts_of(sink)
     ranges = sorted(_free_everywhere(sink) & cuts.keys(), key=lambda r: r.arg.order)
-    best, least, most = (sink,), math.inf, MOST_LEFT * _work(sink)
+    best: tuple[Node, ...] = (sink,)
+    least, most = math.inf, MOST_LEFT * _work(sink)
     whole = _Estimate(0.0, 0.0)
     for r, count in product(ranges, MOST_PARTS):
         parts = tuple(_part(sink, r, *ends)
