@@ -1055,8 +1055,8 @@ STATES = [
                                          "param_groups": [{"params": [0, 1], "lr": 7.0}]}),
         W, "load_state_dict", ("momentum_buffer", "(2, 3)", "(2,)"), "must be equal"),
     Bad("an optimizer's state with a bad option",
-        lambda t: t.sgd.load_state_dict({"state": {},
-                                         "param_groups": [{"params": [0, 1], "lr": -1}]}),
+        lambda t: t.sgd.load_state_dict({"state": {}, "param_groups": [
+            t.sgd.state_dict()["param_groups"][0] | {"lr": -1}]}),
         A, "SGD", ("lr=-1",), "0 or more"),
 ]
 
