@@ -4,6 +4,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import pytest
@@ -205,10 +206,11 @@ def test_a_float_may_be_another_at_one_size() -> None:
         np.testing.assert_allclose(by_size(x).numpy(), scaled(x).numpy(), rtol=1e-5, atol=1e-6)
 
 
-EMPTY = {"differences": lambda x: lt.diff(x, dim=0),
-         "what is after 20": lambda x: (x[20:] * 2, x.sum(0), x[40:].exp()),
-         "two parts": lambda x: lt.cat([x[:-3] * 2, x[9:].sin()]),
-         "a matrix of none": lambda x: (x[10:] @ x[10:].T).softmax(-1)}
+EMPTY: dict[str, Callable[[lt.Tensor], Any]] = {
+    "differences": lambda x: lt.diff(x, dim=0),
+    "what is after 20": lambda x: (x[20:] * 2, x.sum(0), x[40:].exp()),
+    "two parts": lambda x: lt.cat([x[:-3] * 2, x[9:].sin()]),
+    "a matrix of none": lambda x: (x[10:] @ x[10:].T).softmax(-1)}
 
 
 @pytest.mark.parametrize("name", EMPTY)
