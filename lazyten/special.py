@@ -1,7 +1,6 @@
 """`lt.special`: special functions, under PyTorch's names."""
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -34,7 +33,7 @@ xlogy = takes_tensors(Tensor.xlogy)
 @takes_tensors
 def entr(input: Tensor) -> Tensor:
     """-x log x; 0 at 0, and -inf below."""
-    result: Tensor = where(input < 0, -math.inf, -input.xlogy(input))
+    result: Tensor = input._special(inverse_functions.entr)
     return result
 
 

@@ -21,9 +21,10 @@ def functional_call(module: Module, parameter_and_buffer_dicts: Tensors | Sequen
     one dict or several.
 
     args: a tuple of arguments, or the only one. tie_weights: a tensor that has several names in
-    the module is replaced under all of them. strict: each name of the module is to be given. The
-    module itself stays as it is. Raises StateError for a name that the module does not have, one
-    that is given twice, and one that `strict` misses.
+    the module is replaced under all of them. Names that it does not have are passed over. strict:
+    the names are to be those of the module, all of them. The module itself stays as it is. Raises
+    StateError for a name of a layer that the module does not have, one that is given twice, and
+    those that `strict` misses, or does not know.
     """
     if not isinstance(module, Module):
         raise ArgumentError(f"functional_call of {type(module).__name__} {module!r:.40}: it calls "
@@ -38,7 +39,8 @@ def functional_call(module: Module, parameter_and_buffer_dicts: Tensors | Sequen
     if left_out:
         raise StateError(f"functional_call: strict, and {', '.join(sorted(left_out))} of "
                          f"{type(module).__name__} are not given")
-    places = [_place(module, name, tensor) for name, tensor in tensors.items()]
+    found = [_place(module, name, tensor, strict) for name, tensor in tensors.items()]
+    places = [place for place in found if place is not None]
     with replaced(places):
         given = () if args is None else args if isinstance(args, tuple) else (args,)
         return module(*given, **(kwargs or {}))
@@ -83,8 +85,10 @@ def _one_dict(given: Tensors | Sequence[Tensors]) -> dict[str, Tensor]:
     return whole
 
 
-def _place(module: Module, path: str, tensor: Any) -> tuple[dict[str, Any], str, Tensor]:
-    """The table that a dotted name is in, its last part, and the tensor to put there."""
+def _place(module: Module, path: str, tensor: Any, strict: bool
+           ) -> tuple[dict[str, Any], str, Tensor] | None:
+    """The table that a dotted name is in, its last part, and the tensor to put there; None if the
+    layer does not have it and need not."""
     if not isinstance(tensor, Tensor):
         raise DTypeError(f"functional_call: {path!r} is {type(tensor).__name__} {tensor!r:.40}, "
                          f"not a tensor; wrap it in lazyten.tensor()")
@@ -92,7 +96,13 @@ def _place(module: Module, path: str, tensor: Any) -> tuple[dict[str, Any], str,
     owner: Module | None = module
     for part in above:
         owner = None if owner is None else owner._modules.get(part)
-    if owner is None or not (name in owner._parameters or name in owner._buffers):
+    if owner is None:
+        raise StateError(f"functional_call: {type(module).__name__} has no layer "
+                         f"{'.'.join(above)!r} of {path!r}; it has "
+                         f"{', '.join(n for n, _ in module.named_modules() if n) or 'none'}")
+    if not (name in owner._parameters or name in owner._buffers):
+        if not strict:
+            return None
         known = [n for n, _ in (*module.named_parameters(), *module.named_buffers())]
         raise StateError(f"functional_call: {type(module).__name__} has no parameter or buffer "
                          f"{path!r}; it has {', '.join(known) or 'none'}")

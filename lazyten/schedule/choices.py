@@ -25,6 +25,11 @@ class Choices:
     groups: tuple[tuple[int, ...], ...]
     launches: tuple[int, ...]
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all that is stored is computed: what has no elements is not."""
+        return len(self.same) == sum(map(len, self.groups))
+
 
 def choices_of(draft: Draft) -> Choices:
     """The choices of a draft."""

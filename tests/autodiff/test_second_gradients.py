@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -347,3 +348,16 @@ def test_a_saved_output_that_nobody_kept_has_a_second_gradient(device: str) -> N
     found, = lt.autograd.grad(first.sum(), x)
     at = x.detach().numpy() ** 2
     np.testing.assert_allclose(found.numpy(), (6 * at - 0.5) / (at + 0.25) ** 3, rtol=1e-12)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", ["asin", "acos", "atanh", "acosh", "special.entr"])
+def test_gradients_and_second_ones_at_the_ends_are_infinite_as_pytorchs(name: str) -> None:
+    def both(m: Any) -> list[Any]:
+        x = m.tensor([1.0] if name == "acosh" else [1.0, -1.0, 0.0, 0.5], dtype=m.float64,
+                     requires_grad=True)
+        first, = m.autograd.grad(attrgetter(name)(m)(x).sum(), x, create_graph=True)
+        second, = m.autograd.grad(first.sum(), x)
+        return [first.tolist(), second.tolist()]
+
+    np.testing.assert_allclose(both(lt), both(torch), rtol=1e-12)

@@ -4,6 +4,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import pytest
@@ -203,6 +204,30 @@ def test_a_float_may_be_another_at_one_size() -> None:
     for n in (60, 20, 33, 50, 37, 41, 38, 40):
         x = lt.tensor(values(n))
         np.testing.assert_allclose(by_size(x).numpy(), scaled(x).numpy(), rtol=1e-5, atol=1e-6)
+
+
+EMPTY: dict[str, Callable[[lt.Tensor], Any]] = {
+    "differences": lambda x: lt.diff(x, dim=0),
+    "what is after 20": lambda x: (x[20:] * 2, x.sum(0), x[40:].exp()),
+    "two parts": lambda x: lt.cat([x[:-3] * 2, x[9:].sin()]),
+    "a matrix of none": lambda x: (x[10:] @ x[10:].T).softmax(-1)}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_what_has_no_elements_at_some_sizes_has_them_at_others(name: str) -> None:
+    """Whatever size of a region comes first."""
+    function = EMPTY[name]
+    for first in (1, 9, 40):
+        jitted = lt.jit(function, dynamic={"x": {0: N}})
+        for n in (first, 1, 2, 9, 12, 20, 21, 32, 33, 40, 41, 64):
+            x = lt.arange(3.0 * n).reshape(n, 3) / 50
+            for found, expected in zip(*map(results, (jitted(x), function(x))), strict=True):
+                assert found.shape == expected.shape
+                np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-5)
+
+
+def results(given: lt.Tensor | tuple[lt.Tensor, ...]) -> tuple[lt.Tensor, ...]:
+    return given if isinstance(given, tuple) else (given,)
 
 
 def test_what_breaks_the_graph_runs_in_python_at_each_size() -> None:

@@ -50,6 +50,19 @@ def test_what_has_no_elements_has_a_gradient(name: str) -> None:
     assert gradient(lt) == gradient(lt, lt.jit) == expected
 
 
+@pytest.mark.parametrize("form", [
+    lambda L, x: L.nn.functional.conv_transpose1d(x.reshape(-1, 2, 3)[:0], L.ones(2, 2, 2)),
+    lambda L, x: L.nn.functional.conv_transpose1d(x.reshape(-1, 2, 3)[:0], L.ones(2, 2, 3),
+                                                  stride=2),
+    lambda L, x: L.linalg.matrix_power(x[:, :6].reshape(2, 6, 1) @ x[:, :1].reshape(2, 1, 1).expand(
+        2, 1, 6), 0)], ids=["no batch", "no batch of phases", "power 0"])
+def test_gradients_of_what_does_not_depend_on_it_are_zeros(form: Callable[[Any, Any], Any]) -> None:
+    for L in (torch, lt):
+        x = L.ones(2, 6, requires_grad=True)
+        form(L, x).sum().backward()
+        assert x.grad.tolist() == [[0.0] * 6] * 2
+
+
 def test_forward_mode_and_vmap_go_through_them() -> None:
     def f(x: lt.Tensor) -> lt.Tensor:
         joined: lt.Tensor = lt.cat([x[:0], x * 2])

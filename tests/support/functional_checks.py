@@ -187,6 +187,11 @@ POOLING: dict[str, Check] = {
         image(t) * 0 - float("inf"), 3, 2, 1, return_indices=True),
     "max_pool1d": where_max("max_pool1d", 3, 2, 1, 2, True),
     "max_pool3d": where_max("max_pool3d", 2, 2, 1, 1, True),
+    "a window longer than what it pools": pooled("max_pool2d", 3, 2, 1, 3, True),
+    "a window of 5 that is longer than 4": pooled("max_pool2d", (5, 2), 2, ceil_mode=True),
+    "a window far longer than what it pools": lambda m, t: error_of(
+        lambda: functional(m).max_pool2d(image(t), 7, 2, ceil_mode=True)),
+    "a mean of a window longer than what it is of": pooled("avg_pool2d", (5, 2), 2, 0, True),
     "a window that begins in the padding": pooled("max_pool2d", 2, 3, 1, ceil_mode=True),
     "avg_pool2d with ceil_mode": pooled("avg_pool2d", 3, 2, 1, True),
     "avg_pool2d without its padding": pooled("avg_pool2d", 3, 2, 1, True, False),

@@ -626,6 +626,16 @@ def test_functional_call_uses_other_parameters_and_leaves_the_module_alone() -> 
     assert model[0].weight is before["0.weight"]
 
 
+def test_functional_call_passes_over_names_that_a_layer_does_not_have_unless_it_is_strict() -> None:
+    model = lt.nn.Sequential(lt.nn.Linear(2, 1, bias=False))
+    tensors = {"0.weight": lt.ones(1, 2), "0.other": lt.zeros(3)}
+    assert func.functional_call(model, tensors, lt.ones(2)).tolist() == [2]
+    with pytest.raises(lt.StateError, match=r"Sequential has no parameter or buffer '0\.other'"):
+        func.functional_call(model, tensors, lt.ones(2), strict=True)
+    with pytest.raises(lt.StateError, match=r"Sequential has no layer '1' of '1\.weight'"):
+        func.functional_call(model, {"1.weight": lt.ones(1, 2)}, lt.ones(2))
+
+
 def test_functional_call_takes_several_dicts_and_ties_weights() -> None:
     model = lt.nn.ModuleDict({"a": lt.nn.Linear(2, 2), "b": lt.nn.Linear(2, 2)})
     model["b"].weight = model["a"].weight

@@ -34,10 +34,14 @@ class Forms:
 
     def schedule(self, sizes: Sizes, numbers: Numbers, roots: Sequence[Node], inputs: Inputs,
                  limits: Limits) -> Schedule | None:
-        """The schedule at these sizes; None where the graph is not like the first. It is remembered
-        unless it is in sections, as then it has other steps at each size. numbers: of the graph."""
+        """The schedule at these sizes; None where the graph is not like the first, or where nothing
+        is known but sizes at which something has no elements. It is remembered unless it is in
+        sections, as then it has other steps at each size. numbers: of the graph."""
         if not self._choices:
-            self._choices = choose(roots, inputs, limits)
+            found = choose(roots, inputs, limits)
+            if not all(section.is_whole for section in found):
+                return None
+            self._choices = found
         made = schedule_by(self._choices, roots, inputs, limits)
         if made is not None and len(self._choices) == 1:
             form, own = _taken_apart(made)

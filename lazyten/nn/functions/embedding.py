@@ -110,14 +110,19 @@ def _of_bags(rows: Tensor, bag: Tensor, bags: int, counts: Tensor, mode: str) ->
         least = functions.where(each, rows, -math.inf)
         wide = bag.unsqueeze(1).expand(rows.shape)
         greatest = start.fill_(-math.inf).scatter_reduce(0, wide, least, "amax")
-        filled: Tensor = functions.where(greatest == -math.inf, 0.0, greatest)
+        filled: Tensor = functions.where(_sizes(bag, bags, counts, rows) == 0, 0.0, greatest)
         return filled
     total = start.index_add(0, bag, functions.where(each, rows, 0.0))
     if mode == "sum":
         return total
-    sizes = functions.zeros(bags, dtype=rows.dtype, device=rows.device).index_add(
-        0, bag, counts.to(dtype=rows.dtype))
-    return total / sizes.clamp(min=1).unsqueeze(1)
+    return total / _sizes(bag, bags, counts, rows).clamp(min=1)
+
+
+def _sizes(bag: Tensor, bags: int, counts: Tensor, rows: Tensor) -> Tensor:
+    """(bags, 1): how many rows of each bag count, in the rows' type."""
+    none = functions.zeros(bags, dtype=rows.dtype, device=rows.device)
+    sizes: Tensor = none.index_add(0, bag, counts.to(dtype=rows.dtype)).unsqueeze(1)
+    return sizes
 
 
 def _over_counts(g: Node, node: Node) -> tuple[Node, None]:

@@ -73,7 +73,7 @@ def transposed(x: Node, weight: Node, bias: Node | None, stride: Sizes, padding:
     uneven = any(k % s for k, s in zip(weight.shape[2:], stride, strict=True))
     if uneven and set(dilation) == {1}:  # that is of windows of whole tiles, with taps of 0
         total = ew.written_over(total, _of_phases(x, weight, stride, padding, sizes, groups))
-    return _plus_bias(total, bias)
+    return _plus_bias(total if x.numel else ew.flat_in(x, total), bias)
 
 
 def _of_phases(x: Node, weight: Node, stride: Sizes, padding: Sizes, sizes: Sizes,

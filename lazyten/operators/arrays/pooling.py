@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lazyten.ir import dtype as dt
@@ -25,18 +26,27 @@ class Pooling:
     geometry: Geometry
     ceil: bool = False
 
+    def check(self, size: Shape, operation: str) -> None:
+        """ShapeError if there is no window along an axis."""
+        if any(last < 0 for last, _ in self._windows(size)):
+            self.geometry.check(size, operation)
+
     def beyond(self, size: Shape) -> Shape:
         """For each spatial axis how many elements after its padding the last window needs."""
+        return tuple(max(last * stride - rest, 0) for (last, rest), stride in
+                     zip(self._windows(size), self.geometry.stride, strict=True))
+
+    def _windows(self, size: Shape) -> Iterator[tuple[int, int]]:
+        """For each spatial axis the last window's number, below 0 if there is none, and how many
+        elements there are, with the padding, past the first one."""
         g = self.geometry
-        found = []
         for n, kernel, stride, padding, dilation in zip(size, g.kernel, g.stride, g.padding,
                                                         g.dilation, strict=True):
             rest = n + 2 * padding - dilation * (kernel - 1) - 1
-            windows = -(-rest // stride) if self.ceil else rest // stride
-            if windows * stride >= n + padding:  # it would begin in the padding after the end
-                windows -= self.ceil
-            found.append(max(windows * stride - rest, 0))
-        return tuple(found)
+            last = -(-rest // stride) if self.ceil else rest // stride
+            if last * stride >= n + padding:  # it would begin in the padding after the end
+                last -= self.ceil
+            yield last, rest
 
     def taps(self, x: Node, value: float) -> Node:
         """(.., *windows, taps): the elements of each window along the last axis, `value` where a

@@ -239,8 +239,8 @@ def diagonal_matrix(x: Node, offset: int) -> Node:
 
 
 def power(x: Node, times: int) -> Node:
-    """Square matrices to a power, by squaring."""
-    n = x.shape[-1]
+    """Square matrices to a power, by squaring. The gradient of power 0 is 0."""
+    n, given = x.shape[-1], x
     diagonal = ew.equal(reshape(iota(n), (n, 1)), reshape(iota(n), (1, n)))
     result = ew.broadcast_to(cast(diagonal, x.dtype), x.shape)
     started = False
@@ -250,7 +250,7 @@ def power(x: Node, times: int) -> Node:
         times >>= 1
         if times:
             x = windows.matmul(x, x)
-    return result
+    return result if started else ew.flat_in(given, result)
 
 
 def covariance(x: Node, correction: float, times: Node | None = None,

@@ -75,8 +75,15 @@ def asin(x: Node) -> Node:
 
 
 def _leg(x: Node) -> Node:
-    """sqrt(1 - x**2) without cancellation."""
-    return special.sqrt(ew.mul(ew.sub(1.0, x), ew.add(x, 1.0)))
+    """sqrt(1 - x**2) without cancellation. Its gradient at -1 and 1 is infinite, where that of a
+    product of factors would be 0 * inf."""
+    value = special.sqrt(ew.mul(ew.sub(1.0, x), ew.add(x, 1.0)))
+    return with_gradient(value, (x,), _leg_gradient)
+
+
+def _leg_gradient(g: Node, node: Node) -> tuple[Node]:
+    x = node.src[1]
+    return (ew.negative(ew.mul(g, ew.true_divide(x, _leg(x)))),)
 
 
 def _asin_gradient(g: Node, node: Node) -> tuple[Node]:
@@ -158,9 +165,18 @@ def acosh(x: Node) -> Node:
 
 
 def _acosh_gradient(g: Node, node: Node) -> tuple[Node]:
+    return (ew.true_divide(g, _roots(node.src[1])),)
+
+
+def _roots(x: Node) -> Node:
+    """sqrt(x**2 - 1) without cancellation, for x >= 1; its gradient at 1 is infinite."""
+    value = ew.mul(special.sqrt(ew.sub(x, 1.0)), special.sqrt(ew.add(x, 1.0)))
+    return with_gradient(value, (x,), _roots_gradient)
+
+
+def _roots_gradient(g: Node, node: Node) -> tuple[Node]:
     x = node.src[1]
-    roots = ew.mul(special.sqrt(ew.sub(x, 1.0)), special.sqrt(ew.add(x, 1.0)))
-    return (ew.true_divide(g, roots),)
+    return (ew.mul(g, ew.true_divide(x, _roots(x))),)
 
 
 def atanh(x: Node) -> Node:
@@ -173,8 +189,17 @@ def atanh(x: Node) -> Node:
 
 
 def _atanh_gradient(g: Node, node: Node) -> tuple[Node]:
-    x = node.src[1]
-    return (ew.true_divide(g, ew.mul(ew.sub(1.0, x), ew.add(x, 1.0))),)
+    return (ew.true_divide(g, _square_to_1(node.src[1])),)
+
+
+def _square_to_1(x: Node) -> Node:
+    """1 - x**2 without cancellation."""
+    value = ew.mul(ew.sub(1.0, x), ew.add(x, 1.0))
+    return with_gradient(value, (x,), _square_to_1_gradient)
+
+
+def _square_to_1_gradient(g: Node, node: Node) -> tuple[Node]:
+    return (ew.mul(ew.mul(g, node.src[1]), -2.0),)
 
 
 # ---- signs ---------------------------------------------------------------------------------------
@@ -312,6 +337,17 @@ def _xlogy_gradient(g: Node, node: Node) -> tuple[Node, Node]:
     none = ew.bitwise_and(ew.equal(a, 0.0), ew.less_equal(b, 0.0))
     logs = special.log(ew.where(none, const(1.0, b.dtype), b))
     return ew.mul(g, logs), ew.mul(g, ew.true_divide(a, b))
+
+
+def entr(x: Node) -> Node:
+    """-x log x; 0 at 0, and -inf below."""
+    x = as_float(x)
+    value = ew.where(ew.less(x, 0.0), -math.inf, ew.negative(xlogy(x, x)))
+    return with_gradient(value, (x,), _entr_gradient)
+
+
+def _entr_gradient(g: Node, node: Node) -> tuple[Node]:
+    return (ew.mul(g, ew.sub(-1.0, special.log(node.src[1]))),)
 
 
 @in_floats

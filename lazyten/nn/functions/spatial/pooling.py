@@ -42,9 +42,9 @@ def _pooling(input: Tensor, kernel_size: Sizes, stride: Sizes | None, padding: S
     if any(2 * p > d * (k - 1) + 1 for p, d, k in zip(around, gaps, kernel, strict=True)):
         raise ArgumentError(f"{name}: padding {padding} is more than half of kernel_size "
                             f"{kernel_size}; some windows would hold nothing but padding")
-    geometry = Geometry(kernel, steps, around, gaps)
-    geometry.check(input.shape[-spatial:], name)
-    return Pooling(geometry, bool(ceil_mode))
+    how = Pooling(Geometry(kernel, steps, around, gaps), bool(ceil_mode))
+    how.check(input.shape[-spatial:], name)
+    return how
 
 
 # ---- the greatest --------------------------------------------------------------------------------
