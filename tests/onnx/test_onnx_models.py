@@ -276,7 +276,8 @@ def test_a_state_that_grows_a_hundred_times_is_compiled_once(
                    [array("n", 100), array("go", True)])
     x = np.zeros(1, np.float32)
     np.testing.assert_array_equal(model([x])[0], [0] + [1] * 100)
-    made, jit = [], lt.jit
+    made: list[Any] = []
+    jit = lt.jit
     monkeypatch.setattr(lt, "jit", lambda function: made.append(function) or jit(function))
     np.testing.assert_array_equal(model([x])[0], [0] + [1] * 100)
     assert not made
