@@ -17,12 +17,9 @@ from lazyten.onnx.evaluation import NeedsHost, fold, record, run_alone
 from lazyten.onnx.expansions import renamed, typed_body
 from lazyten.onnx.graph import Expansion, Graph, Node
 from lazyten.onnx.rewrites import rewritten
-from lazyten.onnx.segment import Environment, Segment
+from lazyten.onnx.segment import Environment, Segment, drop_oldest
 from lazyten.onnx.table import Operator
 from lazyten.onnx.values import Constant, Value, is_foreign, key_of
-
-KEPT = 64
-"""Shapes of inputs that a graph keeps its steps for; the oldest go."""
 
 
 class Alone:
@@ -63,8 +60,7 @@ class Program:
         plan = self._plans.get(key)
         if plan is None:
             plan = self._plans[key] = _Planner(self, environment).plan()
-            if len(self._plans) > KEPT:
-                self._plans.popitem(last=False)
+            drop_oldest(self._plans, len(self.nodes))
         else:
             for step in plan:
                 step.run(environment)

@@ -13,7 +13,16 @@ from lazyten.onnx.values import Constant, Value, key_of
 
 Environment = dict[str, Value]
 KEPT = 64
-"""Shapes that a segment keeps programs for; the oldest go."""
+"""Shapes of inputs that programs are kept for; the oldest go."""
+KEPT_NODES = 1 << 14
+"""Nodes of programs that are kept, if they are small: of a loop's body, whose states may grow each
+time, more than `KEPT` shapes."""
+
+
+def drop_oldest(kept: OrderedDict[Any, Any], nodes: int) -> None:
+    """Let the oldest go of what is kept for a graph of so many nodes."""
+    while len(kept) > max(KEPT, KEPT_NODES // max(nodes, 1)):
+        kept.popitem(last=False)
 
 
 class Home(Protocol):
@@ -87,8 +96,7 @@ class Segment:
         compiled = Compiled({name: known[name] for name in self.outputs if name in known}, outputs,
                             program)
         self._compiled[key] = compiled
-        if len(self._compiled) > KEPT:
-            self._compiled.popitem(last=False)
+        drop_oldest(self._compiled, len(self.nodes))
         return compiled
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -173,6 +174,10 @@ class View:
         return padded
 
 
+KEPT_VIEWS = 4096
+"""Compositions that are kept: what a program gives are views, the same ones at each call."""
+
+
 def _masked(shape: Shape, strides: Sequence[int], offset: int, box: Box) -> View:
     """The view that is 0 outside `box`, with its mask in the form that View promises."""
     if 0 in shape or all(span == (0, n) for span, n in zip(box, shape, strict=True)):
@@ -182,6 +187,7 @@ def _masked(shape: Shape, strides: Sequence[int], offset: int, box: Box) -> View
     return View(shape, tuple(strides), offset, box)
 
 
+@lru_cache(KEPT_VIEWS)
 def composed(outer: View, inner: View) -> View | None:
     """The view `outer` of the elements of `inner` in row-major order; None if it is not one view.
 

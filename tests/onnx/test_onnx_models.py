@@ -263,3 +263,21 @@ def test_a_real_model_gives_what_onnxruntime_gives(package: str) -> None:
         for found, wanted in zip(model({name: x}), session.run(None, {name: x}), strict=True):
             np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-3)
     assert steps(model) == [["Segment"]]
+
+
+def test_a_state_that_grows_a_hundred_times_is_compiled_once(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    """More lengths than programs of a large graph are kept for."""
+    body = helper.make_graph(
+        [node("Identity", "c", "d"), node("Concat", "s one", "t", axis=0)], "body",
+        [value("i", [], INT64), value("c", [], BOOL), value("s", ["n"])],
+        [value("d", [], BOOL), value("t", ["m"])], initializer=[array("one", [1], np.float32)])
+    model = loaded([node("Loop", "n go x", "y", body=body)], [value("x", ["k"])],
+                   [array("n", 100), array("go", True)])
+    x = np.zeros(1, np.float32)
+    np.testing.assert_array_equal(model([x])[0], [0] + [1] * 100)
+    made: list[Any] = []
+    jit = lt.jit
+    monkeypatch.setattr(lt, "jit", lambda function: made.append(function) or jit(function))
+    np.testing.assert_array_equal(model([x])[0], [0] + [1] * 100)
+    assert not made

@@ -16,6 +16,9 @@ import lazyten as lt
 from benchmarks.ulp import FUNCTIONS, errors
 from lazyten import nn, special
 from lazyten.ir import dtype as dt
+from lazyten.ir.node import toposort
+from lazyten.ir.ops import Op
+from lazyten.operators.math.special import round_half_even
 
 COUNT = 400  # points a function; mpmath is slow
 BOUNDS: dict[str, float] = {
@@ -143,3 +146,24 @@ def test_ndtr_is_computed_in_more_digits_than_it_has(dtype: dt.DType, within: fl
         [math.erfc(-v / math.sqrt(2)) / 2 for v in points], rel=within, abs=0)
     density = [math.exp(-v * v / 2) / math.sqrt(2 * math.pi) for v in points]
     assert x.grad.tolist() == pytest.approx(density, rel=2 * within + 1e-5, abs=0)
+
+
+def test_rounding_is_two_sums_and_no_division() -> None:
+    """A floor and a remainder, each a division by its own rules, took four times as long."""
+    ops = {n.op for n in toposort([round_half_even(lt.tensor([0.5, 1.5]).node)])}
+    assert not ops & {Op.IDIV, Op.MOD}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_halves_are_rounded_to_the_even_one_and_zeros_keep_their_sign(dtype: str) -> None:
+    x = lt.tensor([0.5, -0.5, 1.5, -2.5, 0.25, -0.25, 127.5, 0.0, -0.0, math.inf, -math.inf,
+                   math.nan], dtype=getattr(lt, dtype))
+    wanted = np.rint(x.double().numpy())
+    found = x.round().double().numpy()
+    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(np.signbit(found[:-1]), np.signbit(wanted[:-1]))
+
+
+def test_whole_numbers_too_large_for_a_fraction_are_as_they_are() -> None:
+    x = np.array([8388607.5, -8388607.5, 8388609, 16777215, -1e30], np.float32)
+    np.testing.assert_array_equal(lt.tensor(x).round().numpy(), np.rint(x))

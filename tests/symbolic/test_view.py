@@ -19,8 +19,9 @@ from lazyten.ir.movement import Shape
 from lazyten.ir.node import Node, Range, const, elementwise, index, make, toposort
 from lazyten.ir.ops import Op
 from lazyten.support.errors import InternalError
+from lazyten.symbolic import view as views
 from lazyten.symbolic.index_moves import axis_groups
-from lazyten.symbolic.view import ShapeTracker, View, source_indices
+from lazyten.symbolic.view import ShapeTracker, View, composed, source_indices
 
 Array = np.ndarray[Any, Any]
 Chain = tuple[Shape, list[tuple[Op, Any]]]
@@ -360,3 +361,11 @@ def test_axes_of_size_one_are_read_at_zero() -> None:
 def test_a_movement_that_does_not_fit_is_refused(op: Op, arg: Any) -> None:
     with pytest.raises(InternalError, match=f"{op.name} .* does not fit shape"):
         ShapeTracker.of((3, 4)).moved(op, arg)
+
+
+def test_a_composition_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small programs took most of their time to find what they give, the same at each call."""
+    outer, inner = View((6, 4), (1, 6), 0), View((4, 2, 3), (1, 12, 4), 0)
+    first = composed(outer, inner)
+    monkeypatch.setattr(views, "coalesced", None)  # what a composition starts with
+    assert composed(View((6, 4), (1, 6), 0), View((4, 2, 3), (1, 12, 4), 0)) == first

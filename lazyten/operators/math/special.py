@@ -159,18 +159,16 @@ def round_half_even(x: Node) -> Node:
     """The nearest whole number, halves to the even one; integers as they are. The gradient is 0."""
     if not x.dtype.is_float:
         return x
-    low = floor(x)
-    rest = ew.sub(x, low)
-    odd = ew.not_equal(ew.remainder(low, 2.0), 0.0)
-    up = ew.bitwise_or(ew.greater(rest, 0.5), ew.bitwise_and(ew.equal(rest, 0.5), odd))
-    # from above for negative numbers, so that -0.3 rounds to -0.0
-    high = ceil(x)
-    return _where_fractional(x, ew.where(up, high, ew.where(ew.less(x, 0.0), _signed_zero(low, x),
-                                                           low)))
+    wide = ew.wide(x)
+    unit = 2.0 ** (wide.dtype.significand_bits - 1)
+    # a sum of this size has no bits for a fraction: adding rounds it, halves to the even one
+    away = ew.where(ew.less(wide, 0.0), -unit, unit)
+    whole = ew.sub(ew.add(wide, away), away)
+    return _where_fractional(x, cast(_signed_zero(whole, wide), x.dtype))
 
 
 def _signed_zero(value: Node, x: Node) -> Node:
-    """`value`, which is 0 or negative for a negative x, with a zero made -0.0."""
+    """`value`, with the sign of x made that of a zero."""
     return ew.where(ew.equal(value, 0.0), ew.mul(x, 0.0), value)
 
 
