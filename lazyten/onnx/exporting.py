@@ -32,6 +32,8 @@ OPSET = 18
 class _Listener(Listener):
     """What a file cannot do is an error; nothing else matters."""
 
+    without_bits = True
+
     def __init__(self) -> None:
         super().__init__()
         self.fresh: WeakSet[Any] = WeakSet()

@@ -28,10 +28,12 @@ class Observer(ABC):
     their modules import this one.)
 
     without_python: whether no call will run any Python, so that what changes from call to call must
-    be in tensors, or a host input with a name.
+    be in tensors, or a host input with a name. without_bits: whether what is recorded cannot look
+    at the bits of numbers.
     """
 
     without_python = False
+    without_bits = False
 
     def __init__(self) -> None:
         self.thread = get_ident()

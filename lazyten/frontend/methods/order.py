@@ -147,9 +147,12 @@ def order_along(x: TensorCore[Tensor], axis: int, descending: bool,
         return x._fresh(const(0, dt.INDEX))
     first = x.shape[axis] if count is None else count
     given: TensorCore[Tensor] = x.detach()
-    if not ordering.is_for_host(x.shape, axis, first) or tracing.current() is not None \
+    observer = tracing.current()
+    without_bits = observer is not None and observer.without_bits
+    if not ordering.is_for_host(x.shape, axis, first) or observer is not None \
             or levels.under_way():
-        return given._unary(lambda node: ordering.order(node, axis, descending, first))
+        return given._unary(lambda node: ordering.order(node, axis, descending, first,
+                                                        without_bits))
     packed = given._unary(lambda node: ordering.packed_keys(node, axis, descending)).numpy()
     return x._fresh(ordering.host_order(packed, axis, x.dtype.bits, first))
 

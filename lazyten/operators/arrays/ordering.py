@@ -36,10 +36,11 @@ _UNSIGNED = {8: dt.uint8, 16: dt.uint16, 32: dt.uint32, 64: dt.uint64}
 _LOW_BITS = 32
 
 
-def order(x: Node, axis: int, descending: bool, count: int) -> Node:
-    """Where along `axis` the first `count` elements in order are."""
+def order(x: Node, axis: int, descending: bool, count: int, without_bits: bool = False) -> Node:
+    """Where along `axis` the first `count` elements in order are. without_bits: by ranks,
+    which look at no bits."""
     n = x.shape[axis]
-    if n <= SHORT:
+    if n <= SHORT or without_bits:
         rank = make(Op.CONTIGUOUS, dt.INDEX, (_rank(x, axis, descending),))
         base = const(0, dt.INDEX, x.shape)
         found = scatter(base, axis, rank, reductions.positions(x.shape, axis, dt.INDEX), None)
