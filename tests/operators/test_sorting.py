@@ -176,6 +176,13 @@ def test_a_long_axis_is_sorted_under_vmap(way: str) -> None:
     np.testing.assert_array_equal(found.numpy(), np.sort(x, 1))
 
 
+def test_devices_that_do_much_at_once_count_ranks_where_that_is_little_to_do() -> None:
+    assert ordering.suits_ranks((64, 1000), 1, 1 << 16)
+    assert not ordering.suits_ranks((1 << 22, 1000), 1, 1 << 16)
+    assert not ordering.suits_ranks((64, 2000), 1, 1 << 16)
+    assert not ordering.suits_ranks((64, 1000), 1, 0)  # a processor
+
+
 def test_any_number_of_threads_sorts_alike() -> None:
     x = values(5, (60_000,), lt.float32, "cpu")
     before = lt.get_num_threads()

@@ -22,6 +22,7 @@ from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import reductions, shapes, special
 from lazyten.operators.math.elementwise import with_gradient
 from lazyten.storage import levels, tracing
+from lazyten.storage.device import executor
 from lazyten.support.errors import ArgumentError, DTypeError, EmptyAxisError
 
 INTERPOLATIONS: dict[str, Callable[[float], float]] = {
@@ -148,11 +149,12 @@ def order_along(x: TensorCore[Tensor], axis: int, descending: bool,
     first = x.shape[axis] if count is None else count
     given: TensorCore[Tensor] = x.detach()
     observer = tracing.current()
-    without_bits = observer is not None and observer.without_bits
+    by_ranks = observer is not None and observer.without_bits or ordering.suits_ranks(
+        x.shape, axis, executor(x.device).items)
     if not ordering.is_for_host(x.shape, axis, first) or observer is not None \
             or levels.under_way():
         return given._unary(lambda node: ordering.order(node, axis, descending, first,
-                                                        without_bits))
+                                                        by_ranks))
     packed = given._unary(lambda node: ordering.packed_keys(node, axis, descending)).numpy()
     return x._fresh(ordering.host_order(packed, axis, x.dtype.bits, first))
 

@@ -27,6 +27,10 @@ LONG = 1 << 17
 """The longest axis that is sorted by a network."""
 FEW = 8
 """So many of an axis are found one by one, by going through it each time."""
+MOST_RANKS = 1024
+"""The longest axis that is sorted by ranks on devices that do much at once."""
+A_LAUNCH = 4096
+"""Comparisons that an item does while one more kernel is launched, some microseconds."""
 HOST_WORK = 12_000_000
 """Comparisons of a network from which on the host is faster: 4 ms."""
 
@@ -36,11 +40,11 @@ _UNSIGNED = {8: dt.uint8, 16: dt.uint16, 32: dt.uint32, 64: dt.uint64}
 _LOW_BITS = 32
 
 
-def order(x: Node, axis: int, descending: bool, count: int, without_bits: bool = False) -> Node:
-    """Where along `axis` the first `count` elements in order are. without_bits: by ranks,
-    which look at no bits."""
+def order(x: Node, axis: int, descending: bool, count: int, by_ranks: bool = False) -> Node:
+    """Where along `axis` the first `count` elements in order are. by_ranks: however many there are,
+    which looks at no bits and is one kernel."""
     n = x.shape[axis]
-    if n <= SHORT or without_bits:
+    if n <= SHORT or by_ranks:
         rank = make(Op.CONTIGUOUS, dt.INDEX, (_rank(x, axis, descending),))
         base = const(0, dt.INDEX, x.shape)
         found = scatter(base, axis, rank, reductions.positions(x.shape, axis, dt.INDEX), None)
@@ -59,6 +63,13 @@ def is_for_host(shape: tuple[int, ...], axis: int, count: int) -> bool:
     n = shape[axis]
     work = math.prod(shape) * sorting_network.stages(n)
     return work > HOST_WORK and n > SHORT and not _is_few(count, n)
+
+
+def suits_ranks(shape: tuple[int, ...], axis: int, items: int) -> bool:
+    """Whether a device that runs so many items at once counts ranks faster than it launches the
+    stages of a network."""
+    n = shape[axis]
+    return n <= MOST_RANKS and math.prod(shape) * n < sorting_network.stages(n) * items * A_LAUNCH
 
 
 def _is_few(count: int, n: int) -> bool:
