@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import pairwise, product
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -56,14 +56,11 @@ MOST_VERIFIED = 1 << 16
 def split_index_sets(sink: Node, target: Target) -> tuple[Node, ...]:
     """The parts of a SINK, to be run in any order; the SINK itself where splitting it does not pay.
     """
-    cuts = cuts_of(sink)
-    ranges = sorted(_free_everywhere(sink) & cuts.keys(), key=lambda r: r.arg.order)
     best: tuple[Node, ...] = (sink,)
     least, most = math.inf, MOST_LEFT * _work(sink)
     whole = _Estimate(0.0, 0.0)
-    for r, count in product(ranges, MOST_PARTS):
-        parts = tuple(_part(sink, r, *ends)
-                      for ends in pairwise((0, *_some(cuts[r], count), r.arg.extent)))
+    for r, cuts in _ways(sink):
+        parts = tuple(_part(sink, r, *ends) for ends in pairwise((0, *cuts, r.arg.extent)))
         if sum(map(_work, parts)) > most:
             continue
         if least == math.inf:
@@ -136,10 +133,13 @@ def _changes(compared: Node) -> Iterator[tuple[Node, int]]:
         yield from ((r, -constant // factor), (r, -constant // factor + 1))
 
 
-def _some(cuts: Sequence[int], parts: int) -> list[int]:
-    """The cuts between so many parts, or fewer, evenly."""
-    count = min(len(cuts), parts - 1)
-    return [cuts[(i + 1) * (len(cuts) + 1) // (count + 1) - 1] for i in range(count)]
+def _ways(sink: Node) -> Iterator[tuple[Node, list[int]]]:
+    """Ranges and the cuts between as many parts as may be, and between fewer, evenly."""
+    found = cuts_of(sink)
+    for r in sorted(_free_everywhere(sink) & found.keys(), key=lambda r: r.arg.order):
+        cuts, pieces = found[r], len(found[r]) + 1
+        for parts in dict.fromkeys(min(pieces, most) for most in MOST_PARTS):
+            yield r, [cuts[i * pieces // parts - 1] for i in range(1, parts)]
 
 
 def _part(sink: Node, r: Node, start: int, stop: int) -> Node:
