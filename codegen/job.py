@@ -34,9 +34,9 @@ class Part:
     """One function of a kernel on its way: a SINK, once linearized a `function`, at last `text`.
 
     packs: whether it packs an operand of others, before them. is_partial: whether other parts store
-    the rest of its outputs. scratch: the first argument of what
-    it has packed, after which come the sums of its blocks. group: what a group of work items does.
-    nest: its loops once all is decided, for people. declares: lines that its text needs.
+    the rest of its outputs. scratch: the first argument of what it has packed, after which come the
+    sums of its blocks. group: what a group of work items does. nest: its loops once all is decided,
+    for people. declares: lines that its text needs.
     """
 
     sink: Node

@@ -7,6 +7,8 @@ Files, in reading order:
 - render_llvm.py: Renders a Function as LLVM IR text: `define void @name(ptr %args)`.
 - llvm_blocks.py: The function around others, as LLVM IR: it has the runtime run chunks of them on
   threads.
+- llvm_types.py: How LLVM spells types and constants: in registers, in memory, and in names of
+  intrinsics.
 - llvm_functions.py: Functions of LLVM IR for ops that have no instruction, defined beside the
   kernels that call them.
 - llvm_ops.py: How LLVM spells each elementwise op: a table row an op.

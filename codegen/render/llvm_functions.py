@@ -4,9 +4,13 @@ In: how many lanes. Out: a `Defined`. One definition serves all kernels of a mod
 """
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from string import Template
 from typing import NamedTuple
+
+from lazyten.codegen.render.llvm_types import literal, suffix, type_name
+from lazyten.ir import dtype as dt
 
 
 class Defined(NamedTuple):
@@ -56,17 +60,12 @@ def float32_remainder(lanes: int) -> Defined:
     the divisor 48 bits: exact in float64. For others, NaN and infinities C's fmodf is called, one
     lane at a time, as LLVM would do for all.
     """
-    def splat(kind: str, value: str) -> str:
-        return value if lanes == 1 else f"splat ({kind} {value})"
-
-    def many(kind: str) -> str:
-        return kind if lanes == 1 else f"<{lanes} x {kind}>"
-    kind, suffix = many("float"), "f32" if lanes == 1 else f"v{lanes}f32"
-    name = f"lazyten_remainder.{suffix}"
+    kind, name = type_name(dt.float32, lanes), suffix(dt.float32, lanes)
+    function = f"lazyten_remainder.{name}"
     text = _REMAINDER.substitute(
-        float=kind, double=many("double"), mask=many("i1"), suffix=suffix, function=name,
-        lanes=lanes, limit=splat("float", f"{float(1 << 24)!r}"),
-        infinity=splat("float", "0x7FF0000000000000"), zero=splat("double", "0.0"))
-    return Defined(name, text, tuple(
-        f"declare {kind} @llvm.{op}.{suffix}({', '.join([kind] * arguments)})"
+        float=kind, double=type_name(dt.float64, lanes), mask=type_name(dt.bool_, lanes),
+        suffix=name, function=function, lanes=lanes, limit=literal(1 << 24, dt.float32, lanes),
+        infinity=literal(math.inf, dt.float32, lanes), zero=literal(0, dt.float64, lanes))
+    return Defined(function, text, tuple(
+        f"declare {kind} @llvm.{op}.{name}({', '.join([kind] * arguments)})"
         for op, arguments in (("fabs", 1), ("trunc", 1), ("copysign", 2))))

@@ -31,9 +31,8 @@ from lazyten.codegen.instructions.instructions import (
 )
 from lazyten.codegen.render.llvm_blocks import RUN_CHUNKS, counted_entry, entry
 from lazyten.codegen.render.llvm_functions import Defined
-from lazyten.codegen.render.llvm_ops import (
-    ROWS,
-    convert,
+from lazyten.codegen.render.llvm_ops import ROWS, convert
+from lazyten.codegen.render.llvm_types import (
     literal,
     memory_type,
     scalar_type,

@@ -168,15 +168,15 @@ class Function:
             raise ArgumentError(f"{cls.__name__}.apply: {', '.join(named)} by name; give arguments "
                                 f"in order")
         ctx = FunctionContext(args)
-        before = [(a, kept(a._storage)) for a in args if isinstance(a, Tensor)
-                  and is_grad_enabled() and any(ctx.needs_input_grad)]
+        flows = is_grad_enabled() and any(ctx.needs_input_grad)
+        before = [(a, kept(a._storage)) for a in args if flows and isinstance(a, Tensor)]
         with no_grad():
             if cls.setup_context is None:
                 result = cls.forward(ctx, *args)
             else:
                 result = cls.forward(*args)
                 cls.setup_context(ctx, args, result)
-        if not (is_grad_enabled() and any(ctx.needs_input_grad)):
+        if not flows:
             return result
         outputs = list(result) if isinstance(result, tuple) else [result]
         if ctx._dirty:

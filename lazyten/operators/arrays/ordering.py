@@ -20,6 +20,7 @@ from lazyten.ir.ops import Op
 from lazyten.operators.arrays import joining, radix_sort, sorting_network
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import reductions
+from lazyten.operators.math.scans import stored
 
 SHORT = 8
 """The longest axis that is sorted by ranks."""
@@ -45,7 +46,7 @@ def order(x: Node, axis: int, descending: bool, count: int, by_ranks: bool = Fal
     which looks at no bits and is one kernel."""
     n = x.shape[axis]
     if n <= SHORT or by_ranks:
-        rank = make(Op.CONTIGUOUS, dt.INDEX, (_rank(x, axis, descending),))
+        rank = stored(_rank(x, axis, descending))
         base = const(0, dt.INDEX, x.shape)
         found = scatter(base, axis, rank, reductions.positions(x.shape, axis, dt.INDEX), None)
     elif _is_few(count, n):
@@ -79,7 +80,7 @@ def _is_few(count: int, n: int) -> bool:
 
 def _first(keys: Node, axis: int, count: int) -> Node:
     """Where the `count` greatest keys are, the greatest first: of equal ones, the first."""
-    keys = make(Op.CONTIGUOUS, keys.dtype, (keys,))
+    keys = stored(keys)
     back = ew.invert(reductions.positions(keys.shape, axis, dt.uint32))  # greatest for the first
     left: Node = const(True, dt.bool_, keys.shape)
     found = []

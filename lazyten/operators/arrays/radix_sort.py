@@ -11,11 +11,11 @@ from __future__ import annotations
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.ir.movement import inverse_order
-from lazyten.ir.node import Node, cast, const, expand, gather, make, move, reduce, reshape, scatter
+from lazyten.ir.node import Node, cast, const, expand, gather, move, reduce, reshape, scatter
 from lazyten.ir.ops import Op
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math.reductions import positions
-from lazyten.operators.math.scans import scan
+from lazyten.operators.math.scans import scan, stored
 
 DIGIT = 8
 """Bits of a digit."""
@@ -53,12 +53,12 @@ def _destinations(digit: Node, place: DType) -> Node:
     """Where in its row each element goes: after all that are less, and equal ones before it."""
     rows, size = digit.shape
     blocks = size // BLOCK
-    columns = _stored(move(Op.PERMUTE, reshape(digit, (rows, blocks, BLOCK)), (0, 2, 1)))
+    columns = stored(move(Op.PERMUTE, reshape(digit, (rows, blocks, BLOCK)), (0, 2, 1)))
     starts = _starts(columns, place)
     cell = ew.add(ew.mul(cast(columns, place), blocks), positions(columns.shape, 2, place))
     start = reshape(gather(starts, 1, reshape(cell, (rows, size))), columns.shape)
     to = ew.add(start, cast(_rank(columns), place))
-    return _stored(reshape(move(Op.PERMUTE, to, (0, 2, 1)), (rows, size)))
+    return stored(reshape(move(Op.PERMUTE, to, (0, 2, 1)), (rows, size)))
 
 
 def _starts(columns: Node, place: DType) -> Node:
@@ -69,9 +69,9 @@ def _starts(columns: Node, place: DType) -> Node:
     wide = (rows, digits, BLOCK, blocks)
     here = ew.equal(expand(reshape(columns, (rows, 1, BLOCK, blocks)), wide),
                     positions(wide, 1, dt.uint8))
-    counts = _stored(reduce(cast(here, dt.uint8), Op.ADD, (2,)))
+    counts = stored(reduce(cast(here, dt.uint8), Op.ADD, (2,)))
     flat = cast(reshape(counts, (rows, digits * blocks)), place)
-    return _stored(ew.sub(scan(flat, 1, Op.ADD), flat))
+    return stored(ew.sub(scan(flat, 1, Op.ADD), flat))
 
 
 def _rank(columns: Node) -> Node:
@@ -82,8 +82,4 @@ def _rank(columns: Node) -> Node:
     other = expand(reshape(columns, (rows, 1, BLOCK, blocks)), wide)
     earlier = ew.less(positions(wide, 2, dt.uint8), positions(wide, 1, dt.uint8))
     found = ew.bitwise_and(ew.equal(this, other), earlier)
-    return _stored(reshape(reduce(cast(found, dt.uint8), Op.ADD, (2,)), columns.shape))
-
-
-def _stored(x: Node) -> Node:
-    return make(Op.CONTIGUOUS, x.dtype, (x,))
+    return stored(reshape(reduce(cast(found, dt.uint8), Op.ADD, (2,)), columns.shape))

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from lazyten.ir import dtype as dt
 from lazyten.ir.movement import inverse_order
-from lazyten.ir.node import Node, cast, make, move, reshape
+from lazyten.ir.node import Node, cast, move, reshape
 from lazyten.ir.ops import Op
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math.reductions import positions
+from lazyten.operators.math.scans import stored
 
 Values = tuple[Node, ...]
 """What is in order: numbers of keys and positions at once, or keys and positions apart."""
@@ -59,7 +60,7 @@ def _with_positions(keys: Node) -> Values:
         return keys, positions(keys.shape, 0, dt.int32)
     kind, half = (dt.uint64, 32) if keys.dtype.bits == 32 or keys.shape[0] > 1 << 16 \
         else (dt.uint32, 16)
-    return (_stored(ew.bitwise_or(ew.shift_left(cast(keys, kind), half),
+    return (stored(ew.bitwise_or(ew.shift_left(cast(keys, kind), half),
                                   positions(keys.shape, 0, kind))),)
 
 
@@ -73,7 +74,7 @@ def _compared(values: Values, shape: tuple[int, int, int]) -> Values:
     other = tuple(move(Op.FLIP, v, (1,)) for v in own)
     comes_first = ew.less(positions(shape, 1, dt.INDEX), shape[1] // 2)
     keeps = ew.equal(_before(own, other), comes_first)
-    return tuple(_stored(ew.where(keeps, a, b)) for a, b in zip(own, other, strict=True))
+    return tuple(stored(ew.where(keeps, a, b)) for a, b in zip(own, other, strict=True))
 
 
 def _before(a: Values, b: Values) -> Node:
@@ -83,7 +84,3 @@ def _before(a: Values, b: Values) -> Node:
         before = ew.bitwise_or(ew.less(mine, others), ew.bitwise_and(ew.equal(mine, others),
                                                                     before))
     return before
-
-
-def _stored(x: Node) -> Node:
-    return make(Op.CONTIGUOUS, x.dtype, (x,))

@@ -327,16 +327,25 @@ def _fmod_gradient(g: Node, node: Node) -> tuple[Node, Node]:
 @in_floats
 def xlogy(a: Node, b: Node) -> Node:
     """a * log(b), and 0 where a is 0 and b is not NaN."""
-    value = ew.where(ew.equal(a, 0.0), 0.0, ew.mul(a, special.log(b)))
-    return with_gradient(ew.where(ew.not_equal(b, b), math.nan, value), (a, b), _xlogy_gradient)
+    return with_gradient(_times(a, special.log(b), b), (a, b), _xlogy_gradient)
+
+
+def _times(a: Node, logs: Node, b: Node) -> Node:
+    """a times logarithms, which are of b, and 0 where a is 0 and b is not NaN."""
+    value = ew.where(ew.equal(a, 0.0), 0.0, ew.mul(a, logs))
+    return ew.where(ew.not_equal(b, b), math.nan, value)
+
+
+def _within(a: Node, b: Node, end: float) -> Node:
+    """b, but end + 1 where a is 0 and b at the `end` of a logarithm or beyond."""
+    none = ew.bitwise_and(ew.equal(a, 0.0), ew.less_equal(b, end))
+    return ew.where(none, const(end + 1.0, b.dtype), b)
 
 
 def _xlogy_gradient(g: Node, node: Node) -> tuple[Node, Node]:
     """log(b), but 0 where a is 0 and log(b) is -inf or NaN; and a / b."""
     _, a, b = node.src
-    none = ew.bitwise_and(ew.equal(a, 0.0), ew.less_equal(b, 0.0))
-    logs = special.log(ew.where(none, const(1.0, b.dtype), b))
-    return ew.mul(g, logs), ew.mul(g, ew.true_divide(a, b))
+    return ew.mul(g, special.log(_within(a, b, 0.0))), ew.mul(g, ew.true_divide(a, b))
 
 
 def entr(x: Node) -> Node:
@@ -353,15 +362,13 @@ def _entr_gradient(g: Node, node: Node) -> tuple[Node]:
 @in_floats
 def xlog1py(a: Node, b: Node) -> Node:
     """a * log(1 + b), and 0 where a is 0 and b is not NaN."""
-    value = ew.where(ew.equal(a, 0.0), 0.0, ew.mul(a, special.log1p(b)))
-    return with_gradient(ew.where(ew.not_equal(b, b), math.nan, value), (a, b), _xlog1py_gradient)
+    return with_gradient(_times(a, special.log1p(b), b), (a, b), _xlog1py_gradient)
 
 
 def _xlog1py_gradient(g: Node, node: Node) -> tuple[Node, Node]:
     """log(1 + b), but 0 where a is 0 and that is -inf or NaN; and a / (1 + b)."""
     _, a, b = node.src
-    none = ew.bitwise_and(ew.equal(a, 0.0), ew.less_equal(b, -1.0))
-    logs = special.log1p(ew.where(none, const(0.0, b.dtype), b))
+    logs = special.log1p(_within(a, b, -1.0))
     return ew.mul(g, logs), ew.mul(g, ew.true_divide(a, ew.add(b, 1.0)))
 
 

@@ -49,7 +49,7 @@ def cumulative_logsumexp(x: Node, axis: int) -> Node:
     while step < n:
         around = tuple((step, 0) if a == axis else (0, 0) for a in range(len(x.shape)))
         before = ew.padded(_part(x, axis, n - step), around, -math.inf)
-        x = _stored(_with_weights(logaddexp(x, before), x, before))
+        x = stored(_with_weights(logaddexp(x, before), x, before))
         step *= 2
     return x
 
@@ -100,8 +100,8 @@ def scan(x: Node, axis: int, op: Op) -> Node:
     split = reshape(padded, (*x.shape[:axis], blocks, BLOCK, *x.shape[axis + 1:]))
     sums = _sums_within(split, axis + 1, op)
     if blocks > 1:
-        totals = _stored(reduce(_part(split, axis, blocks - 1), op, (axis + 1,)))
-        before = _stored(scan(totals, axis, op))
+        totals = stored(reduce(_part(split, axis, blocks - 1), op, (axis + 1,)))
+        before = stored(scan(totals, axis, op))
         sums = elementwise(op, sums, expand(_padded(before, axis, 1, 0, op), split.shape))
     return _part(reshape(sums, padded.shape), axis, n)
 
@@ -129,5 +129,6 @@ def _padded(x: Node, axis: int, before: int, after: int, op: Op) -> Node:
     return ew.padded(x, around, identity(x.dtype))
 
 
-def _stored(x: Node) -> Node:
+def stored(x: Node) -> Node:
+    """The same values, computed once and kept in memory."""
     return make(Op.CONTIGUOUS, x.dtype, (x,))
