@@ -12,7 +12,7 @@ from lazyten.execution.plans.running import run
 from lazyten.ir.node import Node
 from lazyten.storage import collectives as recorded
 from lazyten.storage import frames, history, tracing
-from lazyten.storage.storage import REALIZED, Buffer, Storage
+from lazyten.storage.storage import Buffer, Storage, remember
 from lazyten.support import observers
 from lazyten.support.errors import IndexingError, LazytenError
 
@@ -106,8 +106,7 @@ def _copy_across(copy: Node) -> None:
     there = Storage(copy.src[0], source, keeps_graph=True)
     realize([there])
     assert there.buffer is not None
-    here = Buffer.from_numpy(there.buffer.numpy(), copy.dtype, target)
-    REALIZED[target][copy] = here.node(copy.shape)
+    remember(target, copy, Buffer.from_numpy(there.buffer.numpy(), copy.dtype, target))
 
 
 def _checked_graph(roots: Sequence[Node], device: str) -> Graph:

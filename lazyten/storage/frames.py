@@ -22,10 +22,10 @@ from weakref import ReferenceType, WeakKeyDictionary, WeakValueDictionary, ref
 
 from lazyten.autodiff import hooks
 from lazyten.ir.dtype import DType
-from lazyten.ir.node import Node, Shape, make, rebuild, reshape, set_history, toposort, unshaped
+from lazyten.ir.node import Node, Shape, make, rebuild, reshape, toposort, unshaped
 from lazyten.ir.ops import Op
 from lazyten.storage.placeholder import Placeholder
-from lazyten.storage.storage import COMPUTED, REALIZED, Buffer, Piece, Storage
+from lazyten.storage.storage import Buffer, Piece, Storage, remember
 from lazyten.support.location import user_place
 from lazyten.support.remembered import Remembered
 
@@ -268,7 +268,7 @@ class Frame:
             if node in self.hooks:
                 hooks.watch(known[node], self.hooks[node])
             if node in self.realized:
-                self._register(known[node], self.realized[node])
+                remember(self.device, known[node], self.realized[node])
         for rule in rules:
             rule.leave(self)
         return known[template]
@@ -283,13 +283,7 @@ class Frame:
         """A value that keeps its graph, or is read again, is in this memory."""
         self.realized[template] = buffer
         if template in self._real:
-            self._register(self._real[template], buffer)
-
-    def _register(self, node: Node, stored: Buffer) -> None:
-        """A value that keeps its graph, or is read again, is in memory."""
-        for seen in (node, unshaped(node)):
-            REALIZED[self.device][seen] = stored.node(seen.shape)
-            set_history(seen, COMPUTED)
+            remember(self.device, self._real[template], buffer)
 
     def tidy(self) -> None:
         """Forget storages that are gone, or known by other means."""

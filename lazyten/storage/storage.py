@@ -109,6 +109,17 @@ REALIZED: defaultdict[str, WeakKeyDictionary[Node, Node]] = defaultdict(WeakKeyD
 """For each device: nodes whose values are in its memory, and the node that reads them there. (A
 node that reads no buffer is the same node on every device.)"""
 
+def remember(device: str, node: Node, buffer: Buffer) -> None:
+    """Let all graphs that hold `node` read its value from `buffer`. Of a node that reads memory
+    there is nothing to remember: the entry would keep its own key alive."""
+    inner = unshaped(node)  # what reshapes of it are made of
+    if inner.op is Op.BUFFER:
+        return
+    for here in (node, inner):
+        REALIZED[device][here] = buffer.node(here.shape)
+        set_history(here, COMPUTED)
+
+
 def _nothing() -> None:
     return None
 
@@ -309,7 +320,7 @@ class Storage:
                 self._mark = UNMARKED
                 if self.keeps_graph:
                     self._node = written_over(node, stored)
-                    REALIZED[self.device][self._node] = stored
+                    remember(self.device, self._node, buffer)
                 else:
                     self._node = stored
         if is_private:
@@ -355,10 +366,7 @@ class Storage:
         """
         stored = buffer.node(node.shape)
         if self.keeps_graph or reads_memory:
-            inner = unshaped(node)  # what reshapes of it are made of
-            for here in (node, inner):
-                REALIZED[self.device][here] = buffer.node(here.shape)
-                set_history(here, COMPUTED)
+            remember(self.device, node, buffer)
         with changing:
             if self.__class__ is not Storage or self._node is not node:
                 return

@@ -19,6 +19,7 @@ from lazyten.execution import frame_runs
 from lazyten.execution.plans import making
 from lazyten.frontend.recorded import gradients, lookup
 from lazyten.ir import node
+from lazyten.ir.ops import Op
 from lazyten.runtimes.contract import Runtime
 from lazyten.storage.device import executor
 from lazyten.storage.storage import REALIZED
@@ -159,6 +160,15 @@ def across_devices(device: str) -> Act:
                                  across_devices], ids=lambda use: use.__name__)
 def test_repeating_leaves_nothing_behind(use: Callable[[str], Act]) -> None:
     assert growth(use("cpu"), 70, warm_up=10) == {}
+
+
+def test_memory_is_not_remembered_for_itself() -> None:
+    lt.rand(3, 4, device="interpreter").new_zeros(2).cpu().numpy()  # as the model's bias
+    train = new_model("cpu")
+    for _ in range(10):
+        train()
+    assert not [key for known in REALIZED.values() for key in known
+                if node.unshaped(key).op is Op.BUFFER]
 
 
 def test_a_graph_is_freed_with_its_last_tensor_without_being_computed() -> None:
