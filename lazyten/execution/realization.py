@@ -103,7 +103,7 @@ def _with_companions(storages: Iterable[Storage]) -> list[Storage]:
 def _copy_across(copy: Node) -> None:
     """Compute what a COPY reads on the other device, and copy it."""
     source, target = copy.arg
-    there = Storage(copy.src[0], source, keeps_graph=True)
+    there = Storage(copy.src[0], source, keeps_graph=False)
     realize([there])
     assert there.buffer is not None
     remember(target, copy, Buffer.from_numpy(there.buffer.numpy(), copy.dtype, target))

@@ -15,6 +15,7 @@ from lazyten.nn import functional as F
 from lazyten.runtimes.cpu.cpu import CpuRuntime
 from lazyten.storage import device as devices
 from lazyten.support.errors import CompileError, DeviceError
+from lazyten.testing import watch_kernels
 
 OTHERS = ["interpreter", "cpu:1",
           pytest.param("opencl", marks=pytest.mark.opencl)]
@@ -208,6 +209,13 @@ def test_a_device_that_fails_leaves_everything_else_as_it_was(
     Failing.broken = ""
     assert_array_equal(there.numpy(), VALUES)
     assert_array_equal(step(there).numpy(), (VALUES * factor).sum(0))
+
+
+def test_a_constant_that_was_copied_is_no_memory() -> None:
+    lt.zeros(1, device="interpreter").cpu().numpy()
+    with watch_kernels() as kernels:
+        nn.Linear(7, 1)  # the bias begins as that constant
+    assert len(kernels) == 0
 
 
 @pytest.mark.parametrize("what", ["alloc", "launch"])
