@@ -8,6 +8,10 @@ Files, in reading order:
 - instructions.py: What linearize makes and renderers read: typed instructions in nested blocks.
 - builder.py: Builds instructions, each placed in the outermost block where its operands are
   known.
+- scopes.py: What linearize knows while it goes: the loops that are open, and the values in them.
+- memory.py: Where linearize reads and writes: addresses, and the loads that they are made for.
+- staging.py: How linearize fills arrays in the local memory of a group: STAGEs.
+- accumulation.py: How linearize runs the loops of reductions: ACCUMULATE and MATRIX.
 - linearize.py: LOOP expressions become instructions in nested loops.
 - narrow.py: Index arithmetic in 32 bits where its values fit.
 - vector_access.py: Accesses of a work item to neighbours in memory become one, where it is

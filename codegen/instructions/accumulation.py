@@ -1,0 +1,209 @@
+"""How linearize runs the loops of reductions: ACCUMULATE and MATRIX.
+
+A reduction runs its loops as far out as its inputs let it; those over the same ranges share them.
+Each instance has accumulators of its own: one for each instance of the ranges summed over, with as
+many lanes as are summed at a time. In the end they are combined.
+"""
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lazyten.codegen.instructions.instructions import Block, Carried, Compute, Loop, Value
+from lazyten.codegen.instructions.scopes import (
+    Env,
+    Instance,
+    Scopes,
+    assignments,
+    is_loop,
+    sorted_unrolled,
+)
+from lazyten.codegen.loops.summation import adds_narrow_products
+from lazyten.ir.dtype import DType
+from lazyten.ir.node import Node
+from lazyten.ir.ops import SPECS, Op
+
+LEAST_PAIRED = 8
+"""Lanes whose pairs are a vector of 16 bytes."""
+
+
+@dataclass(slots=True)
+class Level:
+    """A loop of an ACCUMULATE. after: what its parent does with what the loop carries."""
+
+    range: Node
+    body: Block
+    parent: Block
+    carried: list[Carried] = field(default_factory=list)
+    after: list[Compute] = field(default_factory=list)
+
+
+class Accumulation(Scopes):
+    """Runs the loops of reductions."""
+
+    def __init__(self, sink: Node, group: int, strides: Mapping[Node, int],
+                 masked_loads: bool) -> None:
+        super().__init__(sink, group, strides, masked_loads)
+        self._together: dict[frozenset[Node], list[Node]] = {}
+        for n in self.free:
+            if n.op is Op.ACCUMULATE:
+                self._together.setdefault(frozenset(n.src[1:] or (n,)), []).append(n)
+
+    def _accumulate_beside(self, node: Node) -> None:
+        """The loops of an ACCUMULATE and of all others over its ranges: an accumulator an instance
+        of each, all in one nest."""
+        nodes = self._together[frozenset(node.src[1:] or (node,))]
+        self.done.update(nodes)
+        nest = self._nest(nodes[0], nodes[0].src[1:])
+        parts = [(n, instance, self._parts(n, nest, env)) for n in nodes
+                 for instance, env in self._accumulators(n)]
+        self._close_nest(nest)
+        for member, instance, accumulators in parts:
+            self.values[member, instance] = self._finish(member, accumulators)
+
+    def _nest(self, node: Node, ranges: Iterable[Node]) -> list[Level]:
+        """The loops that a node runs over ranges of its own, open."""
+        loops = sorted((r for r in ranges if is_loop(r)), key=lambda r: r.arg.order)
+        outer = self.build.deepest([self.counter[r] for r in self.free[node] if is_loop(r)])
+        blocks = [outer]
+        for r in loops:
+            blocks.append(self._enter(r, blocks[-1]))
+        return [Level(r, body, parent)
+                for r, body, parent in zip(loops, blocks[1:], blocks, strict=False)]
+
+    def _close_nest(self, nest: Sequence[Level]) -> None:
+        for level in reversed(nest):
+            counter, extent = self.counter[level.range], level.range.arg.extent
+            level.parent.items.append(Loop(counter, extent, level.body, tuple(level.carried)))
+            level.parent.items += level.after
+
+    def _multiply(self, node: Node) -> None:
+        """The loops of a MATRIX, with the elements of the result that an item holds carried."""
+        self.done.add(node)
+        a, b, first, second, *ranges = node.src
+        nest = self._nest(node, ranges)
+        self._need(a)
+        self._need(b)
+        held = assignments([first, second])
+        tiles = assignments(r for r in self.unrolled[node] if r not in (first, second))
+        found = []
+        for tile in tiles:
+            sides = [[self._value(side, tile | own) for own in assignments(
+                r for r in self.unrolled[side] if r not in tile)] for side in (a, b)]
+
+            def step(so_far: list[Value], sides: list[list[Value]] = sides) -> list[Value]:
+                return self.build.matrix(node.arg, sides[0], sides[1], so_far)
+            found.append(self._carry(node.dtype, Op.ADD, nest, 1, step, len(held)))
+        self._close_nest(nest)
+        for tile, results in zip(tiles, found, strict=True):
+            for own, result in zip(held, results, strict=True):
+                env = tile | own
+                self.values[node, tuple(env[r] for r in self.unrolled[node])] = result
+
+    def _accumulators(self, node: Node) -> Iterator[tuple[Instance, Env]]:
+        """The instances of an ACCUMULATE, once its operands are there."""
+        fused = _is_fused(node)
+        for operand in node.src[0].src if fused else node.src[:1]:
+            self._need(operand)
+        for env in self._by_operand(node) if fused else self._instances(node):
+            yield tuple(env[r] for r in self.unrolled[node]), env
+
+    def _parts(self, node: Node, nest: Sequence[Level], env: Env) -> list[Value]:
+        """The accumulators of one instance."""
+        value, *ranges = node.src
+        own = sorted_unrolled(ranges)
+        own_lanes = [r.arg.extent for r in ranges if r.arg.kind == "vector"]
+        lanes = max(self._lanes(value), *own_lanes, 1)  # a value may not depend on its own lanes
+        lanes = lanes // 2 if self._adds_pairs(node) else lanes
+        if not nest:
+            return [self._chain(node, env, own, lanes)]
+
+        def carried(mine: Env) -> Value:
+            def step(so_far: list[Value]) -> list[Value]:
+                return [self.build.splat(self._combine(node, so_far[0], env | mine), lanes)]
+            return self._carry(node.dtype, node.arg, nest, lanes, step)[0]
+        return [carried(mine) for mine in assignments(own)]
+
+    def _by_operand(self, node: Node) -> list[Env]:
+        """The instances of a sum of products, all that share an operand one after the other: the
+        operand with more instances, so that only those of the other stay in registers."""
+        most = max(node.src[0].src, key=lambda s: len(self._instances(s)))
+        outer = [r for r in self.unrolled[most] if r in self.unrolled[node]]
+        return sorted(self._instances(node), key=lambda env: [env[r] for r in outer])
+
+    def _combine(self, node: Node, so_far: Value | None, env: Env) -> Value:
+        """One more element into an accumulator (None: the first)."""
+        value = node.src[0]
+        if _is_fused(node):
+            a, b = (self._value(s, env) for s in value.src)
+            if so_far is None:
+                return self.build.compute(Op.MUL, value.dtype, a, b)
+            return self.build.compute(Op.MULACC, value.dtype, a, b, so_far)
+        element = self._value(value, env)
+        if self._adds_pairs(node):
+            even, odd = (self.build.shuffle(element, element, tuple(range(i, element.lanes, 2)))
+                         for i in range(2))
+            element = self.build.compute(Op.ADD, node.dtype, even, odd)
+        if so_far is None:
+            return element
+        return self.build.compute(node.arg, node.dtype, so_far, element)
+
+    def _adds_pairs(self, node: Node) -> bool:
+        """Whether neighbouring lanes of an ACCUMULATE are added first: processors multiply narrow
+        integers and do that in one instruction, which LLVM finds."""
+        own = [r.arg.extent for r in node.src[1:] if r.arg.kind == "vector"]
+        return (adds_narrow_products(node) and own == [self._lanes(node.src[0])]
+                and own[0] >= LEAST_PAIRED)
+
+    def _carry(self, dtype: DType, combiner: Op, nest: Sequence[Level], lanes: int,
+               step: Callable[[list[Value]], list[Value]], count: int = 1) -> list[Value]:
+        """`count` accumulators carried through all the loops; gives their final values. Each
+        iteration of a 'block' loop begins with new ones, which are then added to those of the loop.
+        step: accumulators to what they are after one iteration."""
+        identity = SPECS[combiner].identity
+        assert identity is not None
+        start = self.build.constant(identity(dtype), dtype, lanes)
+        phis = [[self.build.value(dtype, lanes, level.body) for _ in range(count)]
+                for level in nest]
+        results = step(phis[-1] if nest else [start] * count)
+        for i, level in reversed(list(enumerate(nest))):
+            apart = i > 0 and nest[i - 1].range.arg.kind == "block"
+            before = phis[i - 1] if i else [start] * count
+            for j, phi in enumerate(phis[i]):
+                final = self.build.value(dtype, lanes, level.parent)
+                level.carried.append(Carried(phi, start if apart else before[j], results[j], final))
+                results[j] = final
+                if apart:
+                    results[j] = self.build.value(dtype, lanes, level.parent)
+                    level.after.append(Compute(results[j], combiner, (before[j], final)))
+        return results
+
+    def _chain(self, node: Node, env: Env, own: Sequence[Node], lanes: int) -> Value:
+        """No loops: the elements one after the other."""
+        result: Value | None = None
+        for mine in assignments(own):
+            result = self.build.splat(self._combine(node, result, env | mine), lanes)
+        assert result is not None
+        return result
+
+    def _finish(self, node: Node, parts: list[Value]) -> Value:
+        """Several accumulators and their lanes become one value."""
+        while len(parts) > 1:
+            half = (len(parts) + 1) // 2
+            parts = [self.build.compute(node.arg, node.dtype, a, b)
+                     for a, b in itertools.zip_longest(parts[:half], parts[half:]) if b is not None
+                     ] + (parts[half - 1:half] if len(parts) % 2 else [])
+        total = parts[0]
+        if total.lanes > 1 and any(r.arg.kind == "vector" for r in node.src[1:]):
+            total = self.build.horizontal(node.arg, total)
+        for r in node.src[1:]:
+            if r.arg.kind == "local":
+                total = self.build.across(node.arg, total, self.strides[r], r.arg.extent,
+                                          self.group)
+        return total
+
+
+def _is_fused(node: Node) -> bool:
+    """Whether an ACCUMULATE adds up float products: a multiply-add each."""
+    return node.arg is Op.ADD and node.src[0].op is Op.MUL and node.src[0].dtype.is_float
