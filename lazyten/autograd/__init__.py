@@ -27,6 +27,8 @@ from lazyten.autograd.anomaly import detect_anomaly, set_detect_anomaly
 from lazyten.autograd.custom_function import Function, FunctionContext, once_differentiable
 from lazyten.autograd.gradcheck import gradcheck, gradgradcheck
 from lazyten.execution import frame_runs
+from lazyten.frontend.complexes.tensors import ComplexTensor, of_parts, pairs
+from lazyten.frontend.core.complex_forms import in_floats
 from lazyten.frontend.functions import stack
 from lazyten.frontend.recorded.lookup import recorded
 from lazyten.frontend.recorded.slots import are_watched
@@ -88,17 +90,31 @@ def grad(outputs: Given, inputs: Given,
             raise GradientError(f"grad: input {number}, of shape {t.shape}, does not require "
                                 f"gradients; set requires_grad before the outputs are computed "
                                 f"from it")
-    weights = _weights(grad_outputs, len(roots))
+    given = zip(roots, _weights(grad_outputs, len(roots)), strict=True)
+    weights = [_in_floats(w, root) for root, w in given]
+    roots = list(map(in_floats, roots))
     unused = "zeros" if materialize_grads else "None" if allow_unused else "refused"
     is_watched = are_watched(roots) or _gradient.observer is not None
-    found = (_gradients if is_watched else _looked_up)(roots, list(weights), wanted, create_graph,
-                                                       unused)
+    found = (_gradients if is_watched else _looked_up)(
+        roots, weights, list(map(in_floats, wanted)), create_graph, unused)
     if not create_graph:
         frame_runs.join([t._storage for t in found if t is not None])
     if not (create_graph if retain_graph is None else retain_graph):
         for root in roots:
             root._free_graph()
-    return found
+    return tuple([of_parts(g) if g is not None and isinstance(t, ComplexTensor) else g
+                  for t, g in zip(wanted, found, strict=True)])
+
+
+def _in_floats(weight: Tensor | None, root: Tensor) -> Tensor | None:
+    """A weight of an output, of its pairs if it is complex. GradientError for a complex output
+    without weights: only a real number has a gradient of its own."""
+    if not isinstance(root, ComplexTensor):
+        return weight
+    if weight is None:
+        raise GradientError(f"grad of a complex output of shape {root.shape} without weights: take "
+                            f".real or abs() first, or pass grad_outputs=")
+    return pairs(weight, root)
 
 
 def _gradients(roots: Sequence[Tensor], weights: Sequence[Tensor | None], wanted: Sequence[Tensor],
@@ -149,7 +165,7 @@ def backward(tensors: Given, grad_tensors: Tensor | Sequence[Tensor | None] | No
         root.backward(weight, True, create_graph, wanted)
     if not (create_graph if retain_graph is None else retain_graph):
         for root in roots:
-            root._free_graph()
+            in_floats(root)._free_graph()
 
 
 def _tensors(given: Given, what: str) -> list[Tensor]:

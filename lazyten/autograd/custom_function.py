@@ -1,4 +1,7 @@
-"""Operations whose gradient the user writes: `autograd.Function`."""
+"""Operations whose gradient the user writes: `autograd.Function`.
+
+forward() and backward() see complex tensors where the call has them; between them are their pairs.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -8,8 +11,11 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 from weakref import ReferenceType, ref
 
 from lazyten.autodiff import hooks
+from lazyten.frontend.complexes.tensors import ComplexTensor, joined, of_parts
+from lazyten.frontend.core.complex_forms import in_floats
 from lazyten.frontend.recorded.slots import attached, templates_of
 from lazyten.frontend.tensor import Tensor
+from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, const, make
 from lazyten.ir.ops import Op
 from lazyten.operators.math.elementwise import with_gradient
@@ -29,6 +35,7 @@ class _Saved(NamedTuple):
     device: str
     requires_grad: bool
     is_template: bool
+    is_complex: bool
 
 
 class _Output(NamedTuple):
@@ -67,21 +74,24 @@ class FunctionContext:
         """
 
     def _kept(self, t: Tensor) -> _Saved:
+        parts, is_complex = in_floats(t), isinstance(t, ComplexTensor)
         with enable_grad():
-            found = templates_of([t])
+            found = templates_of([parts])
         if found is None or self._frame is not None and self._frame() is not found[0]:
-            return _Saved(t.node, t.device, t.requires_grad, False)
+            return _Saved(parts.node, t.device, t.requires_grad, False, is_complex)
         frame = found[0]
         self._frame = lambda: frame
-        return _Saved(found[1][0], t.device, t.requires_grad, True)
+        return _Saved(found[1][0], t.device, t.requires_grad, True, is_complex)
 
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
         """What save_for_backward() was given."""
-        return tuple([None if s is None else self._tensor(s) for s in self._saved])
+        return tuple([None if s is None else _shown(self._tensor(s), s.is_complex)
+                      for s in self._saved])
 
     def _tensor(self, saved: _Saved) -> Tensor:
-        """A new tensor of what was saved; an output has its gradient, for second derivatives."""
+        """A new tensor of what was saved, of pairs if it was complex; an output has its gradient,
+        for second derivatives."""
         frame = None if self._frame is None else self._frame()
         if frame is None and saved.is_template:
             raise GradientError("saved_tensors of a call whose results are gone: keep one of them, "
@@ -169,7 +179,8 @@ class Function:
                                 f"in order")
         ctx = FunctionContext(args)
         flows = is_grad_enabled() and any(ctx.needs_input_grad)
-        before = [(a, kept(a._storage)) for a in args if flows and isinstance(a, Tensor)]
+        before = [(a, kept(in_floats(a)._storage))
+                  for a in args if flows and isinstance(a, Tensor)]
         with no_grad():
             if cls.setup_context is None:
                 result = cls.forward(ctx, *args)
@@ -201,19 +212,20 @@ def _attach_written(function: type[Function], ctx: FunctionContext, args: tuple[
         give_back()
     _attach(function, ctx, args, outputs)
     for t, _ in written:
-        made = outputs[places[id(t)]]
-        outputs[places[id(t)]] = t._update(function.__name__, made.node, made, replaces=True)
+        made = in_floats(outputs[places[id(t)]])
+        in_floats(t)._update(function.__name__, made.node, made, replaces=True)
+        outputs[places[id(t)]] = t
 
 
 def _attach(function: type[Function], ctx: FunctionContext, args: tuple[Any, ...],
             outputs: list[Any]) -> None:
     """Give backward() as their gradient to the outputs of a call."""
-    inputs = [a for a in args if isinstance(a, Tensor)]
-    wanted = {number: t for number, t in enumerate(outputs) if isinstance(t, Tensor)
-              and t.dtype.is_float and id(t) not in ctx._without_gradient}
-    devices = tuple(a.device if isinstance(a, Tensor) else None for a in args)
-    kinds = tuple((t.shape, t.dtype, t.device) if isinstance(t, Tensor) else None for t in outputs)
-    makers = [partial(_Rule, function, number, devices, kinds) for number in wanted]
+    inputs = [in_floats(a) for a in args if isinstance(a, Tensor)]
+    kinds = tuple(map(_kind_of, outputs))
+    wanted = {number: in_floats(t) for number, t in enumerate(outputs) if isinstance(t, Tensor)
+              and in_floats(t).dtype.is_float and id(t) not in ctx._without_gradient}
+    takes = tuple(map(_kind_of, args))
+    makers = [partial(_Rule, function, number, takes, kinds) for number in wanted]
     rules = [maker(ctx) for maker in makers]
     tensors = [*wanted.values(), *inputs]
     found = templates_of(tensors)
@@ -223,10 +235,31 @@ def _attach(function: type[Function], ctx: FunctionContext, args: tuple[Any, ...
     for (number, t), value, rule, maker in zip(wanted.items(), nodes, rules, makers, strict=False):
         ctx._outputs[value] = _Output(sources, ref(rule), maker)
         if frame is None:
-            outputs[number] = Tensor._of(with_gradient(value, sources, rule), t.device, True)
+            made = Tensor._of(with_gradient(value, sources, rule), t.device, True)
         else:
             rule.slot = frame.add_rule(rule)
-            outputs[number] = attached(frame, value, sources, rule.slot)
+            made = attached(frame, value, sources, rule.slot)
+        outputs[number] = _shown(made, isinstance(outputs[number], ComplexTensor))
+
+
+class _Kind(NamedTuple):
+    """What a tensor is in memory, if it is complex that of its pairs."""
+
+    shape: tuple[int, ...]
+    dtype: DType
+    device: str
+    is_complex: bool
+
+
+def _kind_of(x: Any) -> _Kind | None:
+    if not isinstance(x, Tensor):
+        return None
+    parts = in_floats(x)
+    return _Kind(parts.shape, parts.dtype, parts.device, isinstance(x, ComplexTensor))
+
+
+def _shown(parts: Tensor, is_complex: bool) -> Tensor:
+    return of_parts(parts) if is_complex else parts
 
 
 class _Rule:
@@ -235,16 +268,16 @@ class _Rule:
 
     slot: Slot
 
-    def __init__(self, function: type[Function], number: int, devices: tuple[str | None, ...],
-                 kinds: tuple[tuple[Any, Any, str] | None, ...], ctx: FunctionContext) -> None:
+    def __init__(self, function: type[Function], number: int, takes: tuple[_Kind | None, ...],
+                 kinds: tuple[_Kind | None, ...], ctx: FunctionContext) -> None:
         self.__name__ = function.__name__
         self.function, self.ctx, self.number = function, ctx, number
-        self.devices, self.kinds = devices, kinds
+        self.takes, self.kinds = takes, kinds
 
     def __call__(self, g: Node, node: Node) -> list[Node | None]:
         kind, inputs = self.kinds[self.number], node.src[1:]
         assert kind is not None
-        parts = self.pulled_back(Tensor._gradient(g, kind[2]), inputs)
+        parts = self.pulled_back(Tensor._gradient(g, kind.device), inputs)
         nodes = [None if part is None else part.node for part in parts]
         if getattr(self.function.backward, "_once", False):
             never = _Never(self.__name__)
@@ -260,40 +293,53 @@ class _Rule:
         """What backward() gives for these inputs, for a gradient of the output, through which
         gradients may flow."""
         given: list[Tensor | None] = [
-            Tensor._of(const(0, k[1], k[0]), k[2]) if k and self.ctx._materialize else None
-            for k in self.kinds]
-        given[self.number] = g
+            _shown(Tensor._of(const(0, k.dtype, k.shape), k.device), k.is_complex)
+            if k and self.ctx._materialize else None for k in self.kinds]
+        kind = self.kinds[self.number]
+        assert kind is not None
+        given[self.number] = _shown(g, kind.is_complex)
         with set_grad_enabled(g.requires_grad), hooks.users_walk():
             result = self.function.backward(self.ctx, *given)
             parts = list(result) if isinstance(result, tuple) else [result]
-            while len(parts) > len(self.devices) and parts[-1] is None:  # PyTorch lets them be
+            while len(parts) > len(self.takes) and parts[-1] is None:  # PyTorch lets them be
                 parts.pop()
-            if len(parts) != len(self.devices):
+            if len(parts) != len(self.takes):
                 raise GradientError(f"{self.__name__}.backward gave {len(parts)} gradients for "
-                                    f"{len(self.devices)} arguments of apply(); give one for each, "
+                                    f"{len(self.takes)} arguments of apply(); give one for each, "
                                     f"None where there is none")
             sources = iter(inputs)
-            wanted = zip(self.devices, parts, self.ctx.needs_input_grad, strict=True)
-            return [self._checked(next(sources), device, part if is_needed else None)
-                    for device, part, is_needed in wanted if device]
+            wanted = zip(self.takes, parts, self.ctx.needs_input_grad, strict=True)
+            return [self._checked(next(sources), taken, part if is_needed else None)
+                    for taken, part, is_needed in wanted if taken]
 
-    def _checked(self, source: Node, device: str, part: Any) -> Tensor | None:
-        """A gradient as its argument needs it: floats are cast, and what the argument would be
-        repeated to is summed up, as in PyTorch. GradientError for others."""
+    def _checked(self, source: Node, taken: _Kind, part: Any) -> Tensor | None:
+        """A gradient as its argument needs it: floats are cast, also to complex numbers, and what
+        the argument would be repeated to is summed up, as in PyTorch. GradientError for others."""
         if part is None:
             return None
+        if isinstance(part, Tensor) and taken.is_complex:
+            part = _pairs_of(part)
         if isinstance(part, Tensor) and part.dtype.is_float:
             part = part.to(dtype=source.dtype)
             if part.shape != source.shape and _grown(source.shape, part.shape):
                 part = part.sum_to_size(source.shape)
         if not isinstance(part, Tensor) or part.shape != source.shape \
-                or part.dtype is not source.dtype or part.device != device:
+                or part.dtype is not source.dtype or part.device != taken.device:
             what = f"{part.dtype.name} {part.shape} on '{part.device}'" \
                 if isinstance(part, Tensor) else repr(part)
-            raise GradientError(f"{self.__name__}.backward gave {what} for an argument of "
-                                f"{source.dtype.name} {source.shape} on '{device}'; they must be "
-                                f"alike")
+            pairs = "pairs of " if taken.is_complex else ""
+            raise GradientError(f"{self.__name__}.backward gave {what} for an argument of {pairs}"
+                                f"{source.dtype.name} {source.shape} on '{taken.device}'; they "
+                                f"must be alike")
         return part
+
+
+def _pairs_of(x: Tensor) -> Tensor:
+    """The pairs of a complex tensor, or of real numbers, if they are floats."""
+    if isinstance(x, ComplexTensor) or not x.dtype.is_float:
+        found: Tensor = in_floats(x)
+        return found
+    return joined(x, x.new_zeros(x.shape))
 
 
 class _Never:

@@ -10,12 +10,18 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
-from lazyten.frontend.core.complex_forms import OUT, form, in_complex
+from lazyten.frontend.core.complex_forms import OUT, form, in_complex, is_complex
 from lazyten.frontend.core.keywords import aliases_of, parameters, renamed
 from lazyten.frontend.recorded.lookup import gives_tensors, recorded
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
-from lazyten.support.errors import ArgumentError, ComplexError, DTypeError, GradientError
+from lazyten.support.errors import (
+    ArgumentError,
+    ComplexError,
+    DeviceError,
+    DTypeError,
+    GradientError,
+)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -28,17 +34,33 @@ NUMBER_FIRST = frozenset({
 
 def takes_tensors(function: Callable[P, R]) -> Callable[P, R]:
     """`checks_tensors`, and what gives tensors is looked up before it is run."""
-    whole = checks_tensors(function)
-    return recorded(whole) if gives_tensors(function) else whole
+    if gives_tensors(function):
+        return recorded(_checking(function))
+    return checks_tensors(function)
 
 
-def checks_tensors(function: Callable[P, R]) -> Callable[P, R]:
+def checks_tensors(function: Callable[P, R], complex_too: bool = False) -> Callable[P, R]:
     """`function`, which first checks every parameter that is annotated as a Tensor, and `self`.
+    complex_too: it is written for complex numbers as for real ones, and needs no form for them.
 
     `self` may be named input, as in PyTorch, and what `*dims` takes may be given as dims=. `out`
     is a tensor, or a tuple of them, that the result is written to. Raises DTypeError for what is no
     tensor, and DeviceError for tensors on different devices.
     """
+    checked = _checking(function, complex_too)
+
+    @wraps(function)
+    def done(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return checked(*args, **kwargs)
+        except ComplexError:
+            pass
+        return cast(R, in_complex(function, args, kwargs))
+    return done
+
+
+def _checking(function: Callable[P, R], complex_too: bool = False) -> Callable[P, R]:
+    """The same without what it does with complex numbers."""
     operation = function.__name__
     annotations = function.__annotations__
     positional, named, several = parameters(function)
@@ -79,19 +101,20 @@ def checks_tensors(function: Callable[P, R]) -> Callable[P, R]:
                                  f"not a tensor; wrap it in lazyten.tensor()")
             if first is None:
                 first = value
-            first._operand(value, operation)
+            if complex_too and (is_complex(first) or is_complex(value)):
+                _check_devices(first, value, operation)
+            else:
+                first._operand(value, operation)
         result = function(*args, **kwargs)
         return result if out is None else cast(R, written(result, out, operation))
 
-    @wraps(function)
-    def done(*args: Any, **kwargs: Any) -> R:
-        try:
-            return checked(*args, **kwargs)
-        except ComplexError:
-            pass
-        return cast(R, in_complex(function, args, kwargs))
+    return cast(Callable[P, R], checked)
 
-    return cast(Callable[P, R], checked if gives_tensors(function) else done)
+
+def _check_devices(a: Tensor, b: Tensor, operation: str) -> None:
+    if a.device != b.device:
+        raise DeviceError(f"{operation} of tensors on '{a.device}' and '{b.device}': both must "
+                          f"be on one device; move one with .to('{a.device}')")
 
 
 def takes_out(function: Callable[P, R]) -> Callable[P, R]:

@@ -14,11 +14,12 @@ from lazyten.support.errors import DTypeError
 
 
 class finfo:
-    """The limits of a float type: bits, eps, max, min, tiny (the least normal number), resolution.
-    """
+    """The limits of a float type: bits, eps, max, min, tiny (the least normal number), resolution;
+    of a complex one those of its parts."""
 
     def __init__(self, dtype: DTypeLike | None = None) -> None:
         kind = dt.default_float if dtype is None else dt.as_dtype(dtype)
+        kind = kind.component if kind.is_complex else kind
         if not kind.is_float:
             raise DTypeError(f"finfo of {kind.name}: it is for floats; use iinfo")
         least_exponent = {"float8_e4m3fn": -6, "float8_e5m2": -14, "float16": -14,

@@ -3,8 +3,8 @@
 In and out: tensors (..., m, n). NumPy computes the values of a factorization on the host, in
 float32 or float64; its gradient is made of operations of tensors, with the factors themselves in
 it, so it fuses and can be differentiated again. lt.jit goes on in Python where values are asked
-for; under vmap a factorization says that it takes batches itself. Eigenvalues of matrices that are
-not symmetric are not there, nor are factorizations of complex matrices.
+for; under vmap a factorization says that it takes batches itself. Matrices may be complex: mH of a
+real one is its transpose, so one formula is for both.
 
 Files, in reading order:
 
@@ -15,6 +15,7 @@ Files, in reading order:
 - reflections.py: Products of Householder's reflections: Q of a QR factorization.
 - indefinite.py: Symmetric matrices that need not be positive: L D L^T.
 - spectra.py: Eigenvalues and singular values; pseudoinverses, ranks, least squares.
+- eigenvalues.py: Eigenvalues of any square matrices: complex numbers.
 - partial.py: Some singular values, or eigenvalues, of large matrices.
 - powers.py: Powers and exponentials of matrices, and of tensors that stand for matrices.
 - norms.py: Norms of vectors and matrices, and condition numbers.
@@ -23,8 +24,7 @@ Files, in reading order:
 """
 from __future__ import annotations
 
-from typing import NoReturn
-
+from lazyten.linalg.eigenvalues import eig, eigvals
 from lazyten.linalg.indefinite import ldl_factor, ldl_factor_ex, ldl_solve
 from lazyten.linalg.norms import cond, matrix_norm, norm, vector_norm
 from lazyten.linalg.powers import matrix_exp, matrix_power, tensorinv, tensorsolve
@@ -51,18 +51,9 @@ from lazyten.linalg.triangles import (
 )
 from lazyten.support.errors import LinAlgError
 
-__all__ = ["LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eigh",
-           "eigvalsh", "householder_product", "inv", "inv_ex", "ldl_factor", "ldl_factor_ex",
-           "ldl_solve", "lstsq", "lu", "lu_factor", "lu_factor_ex", "lu_solve", "matmul",
-           "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv",
-           "qr", "slogdet", "solve", "solve_ex", "solve_triangular", "svd", "svdvals", "tensorinv",
-           "tensorsolve", "vander", "vecdot", "vector_norm"]
-
-_REASONS = {
-    **dict.fromkeys(("eig", "eigvals"), "eigenvalues of matrices that are not symmetric are "
-                    "complex, and are not worked out; eigh takes symmetric ones")}
-
-
-def __getattr__(name: str) -> NoReturn:
-    raise AttributeError(f"lazyten.linalg has no {name!r}: {_REASONS[name]}" if name in _REASONS
-                         else f"module 'lazyten.linalg' has no attribute {name!r}", name=name)
+__all__ = ["LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig",
+           "eigh", "eigvals", "eigvalsh", "householder_product", "inv", "inv_ex", "ldl_factor",
+           "ldl_factor_ex", "ldl_solve", "lstsq", "lu", "lu_factor", "lu_factor_ex", "lu_solve",
+           "matmul", "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "multi_dot",
+           "norm", "pinv", "qr", "slogdet", "solve", "solve_ex", "solve_triangular", "svd",
+           "svdvals", "tensorinv", "tensorsolve", "vander", "vecdot", "vector_norm"]

@@ -7,15 +7,20 @@ on in Python), and cannot look at what is another matrix for each example of vma
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from lazyten.frontend.arguments import checks_tensors
+from lazyten.frontend.complexes.computing import from_array
 from lazyten.frontend.tensor import Tensor
+from lazyten.ir import dtype as dt
 from lazyten.support.errors import DTypeError, LinAlgError, ShapeError, TransformError
 
+P = ParamSpec("P")
+R = TypeVar("R")
 Array = np.ndarray[Any, Any]
-FLOATS = ("float32", "float64")
 
 
 class BatchedError(TransformError):
@@ -34,11 +39,24 @@ def values_of(x: Tensor, operation: str) -> Array:
 
 def tensor_of(values: Any, like: Tensor) -> Tensor:
     """A tensor of these values where another one is."""
-    return Tensor._copy_of(np.array(values, order="C"), None, like.device)
+    array = np.array(values, order="C")
+    return from_array(array, like.device) if array.dtype.kind == "c" else \
+        Tensor._copy_of(array, None, like.device)
+
+
+def adjoint(a: Array) -> Array:
+    """The last two axes exchanged, conjugated."""
+    return np.swapaxes(a, -1, -2).conj()
+
+
+def takes_matrices(function: Callable[P, R]) -> Callable[P, R]:
+    """A decorator: `checks_tensors`, for what is written for real and for complex matrices."""
+    return checks_tensors(function, complex_too=True)
 
 
 def check_matrix(x: Tensor, operation: str, *, square: bool = False) -> None:
-    """ShapeError and DTypeError for what is no (..., m, n) of float32 or float64."""
+    """ShapeError and DTypeError for what is no (..., m, n) of float32, float64, complex64 or
+    complex128."""
     if x.ndim < 2:
         raise ShapeError(f"{operation} of shape {x.shape}: give 2 axes or more, (..., m, n)")
     if square and x.shape[-1] != x.shape[-2]:
@@ -48,10 +66,10 @@ def check_matrix(x: Tensor, operation: str, *, square: bool = False) -> None:
 
 
 def check_floats(x: Tensor, operation: str) -> None:
-    """DTypeError unless it is of float32 or float64."""
-    if x.dtype.name not in FLOATS:
-        raise DTypeError(f"{operation} of {x.dtype.name}: it takes float32 and float64; convert "
-                         f"with .float() or .double()")
+    """DTypeError unless it is of float32 or float64, or complex."""
+    if x.dtype not in dt.COMPLEX and not x.dtype.is_complex:
+        raise DTypeError(f"{operation} of {x.dtype.name}: it takes float32 and float64, and "
+                         f"complex numbers of these; convert with .float() or .double()")
 
 
 def check_same_type(a: Tensor, b: Tensor, operation: str) -> None:
@@ -92,14 +110,16 @@ def substituted(a: Array, b: Array, upper: bool, unit: bool) -> Array:
 
 def eliminated(a: Array) -> tuple[Array, Array, Array]:
     """L and U in one array, the rows that were exchanged, from 1, and `info`: 0, or the first
-    i of which U[i - 1, i - 1] is 0. Partial pivoting, as in LAPACK's getf2."""
+    i of which U[i - 1, i - 1] is 0. Partial pivoting, as in LAPACK's getf2, which takes the
+    magnitudes of both parts of a complex number together for its size."""
+    sizes = (lambda x: np.abs(x.real) + np.abs(x.imag)) if a.dtype.kind == "c" else np.abs
     lu, (m, n) = np.array(a), a.shape[-2:]
     flat = lu.reshape(math.prod(a.shape[:-2]), m, n)
     each, k = np.arange(len(flat)), min(m, n)
     pivots, info = np.zeros((len(flat), k), np.int32), np.zeros(len(flat), np.int32)
     with np.errstate(all="ignore"):
         for j in range(k):
-            row = j + np.abs(flat[:, j:, j]).argmax(1)
+            row = j + sizes(flat[:, j:, j]).argmax(1)
             pivots[:, j] = row + 1
             flat[each, j], flat[each, row] = flat[each, row].copy(), flat[each, j].copy()
             zero = flat[:, j, j] == 0
@@ -157,7 +177,7 @@ def exponential(a: Array) -> Array:
     The scaling and squaring method for the matrix exponential revisited, 2005)."""
     if a.shape[-1] == 0:
         return a
-    wide = a.astype(np.float64)
+    wide = a.astype(np.result_type(a, np.float64))
     norm = float(np.abs(wide).sum(-2).max(initial=0))
     if not np.isfinite(norm):
         return np.full_like(a, np.nan)

@@ -4,11 +4,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from lazyten.frontend.arguments import checks_tensors, takes_tensors
+from lazyten.frontend.arguments import takes_tensors
+from lazyten.frontend.complexes.computing import form
 from lazyten.frontend.core.handle import DTypeLike
 from lazyten.frontend.functions import where
 from lazyten.frontend.tensor import Tensor
-from lazyten.linalg.host import check_matrix
+from lazyten.linalg.host import check_matrix, takes_matrices
 from lazyten.linalg.solving import inv_ex
 from lazyten.linalg.spectra import svdvals
 from lazyten.operators.math import shapes
@@ -28,6 +29,7 @@ def vector_norm(x: Tensor, ord: float = 2, dim: Axes = None, keepdim: bool = Fal
 
 
 @takes_tensors
+@form("linalg.matrix_norm")
 def matrix_norm(A: Tensor, ord: float | str = "fro", dim: Sequence[int] = (-2, -1),
                 keepdim: bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
     """'fro': the root of the sum of squares. 1 and -1: the largest and the smallest sum of a
@@ -60,6 +62,7 @@ def _largest(x: Tensor, axis: int, keepdim: bool = False) -> Tensor:
 
 
 @takes_tensors
+@form("linalg.norm")
 def norm(A: Tensor, ord: float | str | None = None, dim: Axes = None, keepdim: bool = False, *,
          dtype: DTypeLike | None = None) -> Tensor:
     """`matrix_norm` of two axes, or of a matrix if ord is given; else `vector_norm`, of all
@@ -75,7 +78,7 @@ def norm(A: Tensor, ord: float | str | None = None, dim: Axes = None, keepdim: b
     return vector_norm(A, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
 
 
-@checks_tensors
+@takes_matrices
 def cond(A: Tensor, p: float | str | None = None) -> Tensor:
     """The condition number: the largest singular value divided by the smallest (p=None or 2), or
     the other way round (-2); else the norms (see `matrix_norm`) of A and its inverse multiplied,

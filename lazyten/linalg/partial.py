@@ -14,7 +14,13 @@ from lazyten.frontend.limits import finfo
 from lazyten.frontend.random_functions import randn
 from lazyten.frontend.tensor import Tensor
 from lazyten.linalg import host
-from lazyten.linalg.host import Array, check_finite, check_matrix, check_same_type
+from lazyten.linalg.host import (
+    Array,
+    check_finite,
+    check_matrix,
+    check_same_type,
+    takes_matrices,
+)
 from lazyten.linalg.solving import solve_triangular
 from lazyten.linalg.spectra import eigh, svd
 from lazyten.linalg.triangles import cholesky, qr
@@ -29,7 +35,7 @@ def _basis(a: Tensor, q: int, times: int) -> Tensor:
     start = randn((a.shape[-1], q), dtype=a.dtype, device=a.device)
     found: Tensor = qr(a @ start).Q
     for _ in range(times):
-        found = qr(a @ qr(a.mT @ found).Q).Q
+        found = qr(a @ qr(a.mH @ found).Q).Q
     return found
 
 
@@ -40,7 +46,7 @@ def _count(number: int, operation: str, what: str) -> int:
     return found
 
 
-@checks_tensors
+@takes_matrices
 def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None
                 ) -> tuple[Tensor, Tensor, Tensor]:
     """U (..., m, q), S (..., q) and V (..., n, q), nearly those of the q largest singular values of
@@ -53,14 +59,14 @@ def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor |
     if M is not None:
         check_same_type(A, M, name)
         A = A - M.broadcast_to(A.shape)
-    a = A.mT if A.shape[-2] < A.shape[-1] else A
+    a = A.mH if A.shape[-2] < A.shape[-1] else A
     columns = _basis(a, min(count, a.shape[-1]), times)
-    u, s, vh = svd(columns.mT @ a, False)
-    left, right = columns @ u, vh.mT
+    u, s, vh = svd(columns.mH @ a, False)
+    left, right = columns @ u, vh.mH
     return (left, s, right) if a is A else (right, s, left)
 
 
-@checks_tensors
+@takes_matrices
 def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2
                 ) -> tuple[Tensor, Tensor, Tensor]:
     """`svd_lowrank` of rows less their mean, unless `center` is False: the columns of V are

@@ -6,20 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from lazyten.autograd.custom_function import Function
-from lazyten.frontend.arguments import checks_tensors
 from lazyten.frontend.functions import cat
 from lazyten.frontend.tensor import Tensor
 from lazyten.linalg import host
-from lazyten.linalg.host import check_matrix
+from lazyten.linalg.host import check_matrix, takes_matrices
 from lazyten.linalg.solving import inv, solve
 from lazyten.operators.math import shapes
 from lazyten.support.errors import ArgumentError, ShapeError
 
-matrix_power = checks_tensors(Tensor.matrix_power)
+matrix_power = takes_matrices(Tensor.matrix_power)
 
 
 class _Exponential(Function):
-    """exp of [[A^T, G], [0, A^T]] has the gradient of G in its corner (N. Higham, Functions of
+    """exp of [[A^H, G], [0, A^H]] has the gradient of G in its corner (N. Higham, Functions of
     matrices, 2008, theorem 3.6)."""
 
     @staticmethod
@@ -31,11 +30,11 @@ class _Exponential(Function):
     def backward(ctx: Any, g: Tensor) -> Any:
         (a,) = ctx.saved_tensors
         n = a.shape[-1]
-        above, below = cat([a.mT, g], -1), cat([a.new_zeros(a.shape), a.mT], -1)
+        above, below = cat([a.mH, g], -1), cat([a.new_zeros(a.shape), a.mH], -1)
         return _Exponential.apply(cat([above, below], -2))[..., :n, n:]
 
 
-@checks_tensors
+@takes_matrices
 def matrix_exp(A: Tensor) -> Tensor:
     """1 + A + A^2 / 2 + A^3 / 6 + ..., of square matrices."""
     check_matrix(A, "linalg.matrix_exp", square=True)
@@ -43,7 +42,7 @@ def matrix_exp(A: Tensor) -> Tensor:
     return result
 
 
-@checks_tensors
+@takes_matrices
 def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
     """The inverse of a tensor as a matrix, whose first `ind` axes are the rows."""
     ind = shapes.as_int(ind, "linalg.tensorinv", "ind")
@@ -54,7 +53,7 @@ def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
     return inv(A.reshape(math.prod(rows), math.prod(columns))).reshape(*columns, *rows)
 
 
-@checks_tensors
+@takes_matrices
 def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tensor:
     """X of which tensordot(A, X, X.ndim) is B. dims: axes of A that come last first."""
     if dims is not None and not isinstance(dims, Sequence):

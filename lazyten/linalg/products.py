@@ -6,6 +6,7 @@ from typing import Any
 
 from lazyten.frontend import array_functions
 from lazyten.frontend.arguments import takes_tensors
+from lazyten.frontend.complexes.computing import form
 from lazyten.frontend.tensor import Tensor
 from lazyten.operators.math import shapes
 from lazyten.support.errors import ArgumentError, ShapeError
@@ -28,6 +29,7 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
 
 
 @takes_tensors
+@form("linalg.diagonal")
 def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """The elements where the positions on two axes are equal, by default the last; a view."""
     return A.diagonal(offset, dim1, dim2)
@@ -40,6 +42,7 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
 
 
 @takes_tensors
+@form("linalg.vander")
 def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     """(.., n) to (.., n, N): the powers 0 to N - 1 of each element; N is n unless given. (Those of
     `lt.vander` decrease, and it takes vectors alone.)"""

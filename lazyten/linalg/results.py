@@ -7,7 +7,14 @@ from lazyten.frontend.tensor import Tensor
 
 
 class Eigh(NamedTuple):
-    """A symmetric matrix is V diag(eigenvalues) V^T; these ascend."""
+    """A symmetric or Hermitian matrix is V diag(eigenvalues) V^H; these ascend."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+class Eig(NamedTuple):
+    """A matrix is V diag(eigenvalues) V^-1, of complex numbers; columns of V have length 1."""
 
     eigenvalues: Tensor
     eigenvectors: Tensor
@@ -36,7 +43,7 @@ class SVD(NamedTuple):
 
 
 class OldSVD(NamedTuple):
-    """A matrix is U diag(S) V^T."""
+    """A matrix is U diag(S) V^H."""
 
     U: Tensor
     S: Tensor

@@ -6,12 +6,18 @@ from typing import Any
 import numpy as np
 
 from lazyten.autograd.custom_function import Function
-from lazyten.frontend.arguments import checks_tensors
 from lazyten.frontend.array_functions import broadcast_shapes
+from lazyten.frontend.complexes.making import complex
 from lazyten.frontend.functions import eye, where
 from lazyten.frontend.tensor import Tensor
 from lazyten.linalg import host
-from lazyten.linalg.host import Array, BatchedError, check_matrix, check_same_type
+from lazyten.linalg.host import (
+    Array,
+    BatchedError,
+    check_matrix,
+    check_same_type,
+    takes_matrices,
+)
 from lazyten.linalg.results import InvEx, Slogdet, SolveEx
 from lazyten.support.errors import GradientError, ShapeError
 
@@ -54,7 +60,7 @@ class _Inverse(Function):
     @staticmethod
     def backward(ctx: Any, g: Tensor, _: Any) -> Any:
         (x,) = ctx.saved_tensors
-        return -(x.mT @ g @ x.mT), None, None
+        return -(x.mH @ g @ x.mH), None, None
 
 
 class _Solve(Function):
@@ -71,8 +77,8 @@ class _Solve(Function):
     @staticmethod
     def backward(ctx: Any, g: Tensor, _: Any) -> Any:
         a, x = ctx.saved_tensors
-        of_b = solve(a.mT, g)
-        return -(of_b @ x.mT), of_b, None, None
+        of_b = solve(a.mH, g)
+        return -(of_b @ x.mH), of_b, None, None
 
 
 class _Triangular(Function):
@@ -91,8 +97,8 @@ class _Triangular(Function):
     def backward(ctx: Any, g: Tensor) -> Any:
         a, x = ctx.saved_tensors
         upper, unit = ctx.how
-        of_b = solve_triangular(a.mT, g, upper=not upper, unitriangular=unit)
-        whole = -(of_b @ x.mT)
+        of_b = solve_triangular(a.mH, g, upper=not upper, unitriangular=unit)
+        whole = -(of_b @ x.mH)
         return whole.triu(int(unit)) if upper else whole.tril(-int(unit)), of_b, None, None
 
 
@@ -112,20 +118,20 @@ class _Determinant(Function):
         a, determinant = ctx.saved_tensors
         if (host.values_of(determinant, "linalg.det") == 0).any():
             return g[..., None, None] * _Cofactors.apply(a)
-        return (g * determinant)[..., None, None] * inv(a).mT
+        return (g * determinant.conj())[..., None, None] * inv(a).mH
 
 
 class _Cofactors(Function):
-    """det(A) A^-T, without a division: A = U S V^T gives det(U) det(V) U C V^T, where C has the
-    products of all singular values but one."""
+    """The conjugate of det(A) times A^-H, without a division: A = U S V^H gives the conjugate of
+    det(U V^H) times U C V^H, where C has the products of all singular values but one."""
 
     @staticmethod
     def forward(ctx: Any, a: Tensor) -> Any:
         u, s, vh = np.linalg.svd(host.values_of(a, "linalg.det"))
         n = s.shape[-1]
         others = np.where(np.eye(n, dtype=bool), 1, s[..., None, :]).prod(-1).astype(s.dtype)
-        sign = (np.linalg.det(u) * np.linalg.det(vh))[..., None, None]
-        return host.tensor_of((sign * (u * others[..., None, :]) @ vh).astype(s.dtype), a)
+        sign = (np.linalg.det(u) * np.linalg.det(vh)).conj()[..., None, None]
+        return host.tensor_of((sign * (u * others[..., None, :]) @ vh).astype(u.dtype), a)
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Any:
@@ -134,25 +140,29 @@ class _Cofactors(Function):
 
 
 class _LogDeterminant(Function):
-    """d log |det A| = tr(A^-1 dA)."""
+    """d log det A = tr(A^-1 dA): its real part is that of the logarithm, its imaginary part of the
+    angle of a complex determinant."""
 
     @staticmethod
     def forward(ctx: Any, a: Tensor) -> Any:
         values = host.values_of(a, "linalg.slogdet")
         with np.errstate(all="ignore"):
-            sign, log = (np.asarray(x, values.dtype) for x in np.linalg.slogdet(values))
-        ctx.save_for_backward(a)
-        signs = host.tensor_of(sign, a)
-        ctx.mark_non_differentiable(signs)
-        return signs, host.tensor_of(log, a)
+            sign, log = np.linalg.slogdet(values)
+        signs = host.tensor_of(np.asarray(sign, values.dtype), a)
+        if not signs.is_complex():
+            ctx.mark_non_differentiable(signs)
+        ctx.save_for_backward(a, signs)
+        return signs, host.tensor_of(np.asarray(log, values.real.dtype), a)
 
     @staticmethod
-    def backward(ctx: Any, _: Any, g: Tensor) -> Any:
-        (a,) = ctx.saved_tensors
-        return g[..., None, None] * inv(a).mT
+    def backward(ctx: Any, of_sign: Tensor, g: Tensor) -> Any:
+        a, sign = ctx.saved_tensors
+        if sign.is_complex():
+            g = complex(g, -(of_sign.conj() * sign).imag)
+        return g[..., None, None] * inv(a).mH
 
 
-@checks_tensors
+@takes_matrices
 def inv(A: Tensor) -> Tensor:
     """The inverse of square matrices (..., n, n). LinAlgError for a singular one."""
     check_matrix(A, "linalg.inv", square=True)
@@ -160,14 +170,14 @@ def inv(A: Tensor) -> Tensor:
     return result
 
 
-@checks_tensors
+@takes_matrices
 def inv_ex(A: Tensor, *, check_errors: bool = False) -> InvEx:
     """`inv`, and for each matrix 0, or which pivot was 0; the inverse is NaN then."""
     check_matrix(A, "linalg.inv_ex", square=True)
     return InvEx(*_Inverse.apply(A, check_errors, "linalg.inv_ex"))
 
 
-@checks_tensors
+@takes_matrices
 def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     """X of which A X is B, or X A unless `left`: (..., n, n) and (..., n, k), or (..., n).
 
@@ -177,7 +187,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     return result
 
 
-@checks_tensors
+@takes_matrices
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> SolveEx:
     """`solve`, and for each matrix 0, or which pivot was 0; the solution is NaN then."""
     return SolveEx(*_solution(A, B, left, check_errors, "linalg.solve_ex"))
@@ -214,7 +224,7 @@ def _together(A: Tensor, B: Tensor, left: bool, operation: str) -> tuple[Tensor,
     return A.expand(*batch, *A.shape[-2:]), B.expand(*batch, *B.shape[-2:])
 
 
-@checks_tensors
+@takes_matrices
 def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True,
                      unitriangular: bool = False) -> Tensor:
     """X of which A X is B, or X A unless `left`, for a triangle A: the other one is not read, nor
@@ -233,7 +243,7 @@ def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True,
     return result
 
 
-@checks_tensors
+@takes_matrices
 def det(A: Tensor) -> Tensor:
     """The determinants of square matrices. A singular one has a gradient, and no second one."""
     check_matrix(A, "linalg.det", square=True)
@@ -241,7 +251,7 @@ def det(A: Tensor) -> Tensor:
     return result
 
 
-@checks_tensors
+@takes_matrices
 def slogdet(A: Tensor) -> Slogdet:
     """The sign and the logarithm of the absolute value of determinants; 0 and -inf for singular
     matrices, whose gradient is a LinAlgError."""
@@ -249,9 +259,13 @@ def slogdet(A: Tensor) -> Slogdet:
     return Slogdet(*_LogDeterminant.apply(A))
 
 
-@checks_tensors
+@takes_matrices
 def logdet(input: Tensor) -> Tensor:
-    """The logarithm of determinants: NaN of negative ones, -inf of 0. (`lt.logdet`.)"""
+    """The logarithm of determinants: NaN of negative ones, -inf of 0; of complex ones with the
+    angle as its imaginary part. (`lt.logdet`.)"""
     sign, logarithm = slogdet(input)
+    if sign.is_complex():
+        found: Tensor = complex(logarithm, sign.angle())
+        return found
     result: Tensor = where(sign < 0, logarithm.new_full((), float("nan")), logarithm)
     return result

@@ -6,27 +6,50 @@ from typing import Any
 import numpy as np
 
 from lazyten.autograd.custom_function import Function
-from lazyten.frontend.arguments import checks_tensors
 from lazyten.frontend.array_functions import broadcast_shapes
 from lazyten.frontend.limits import finfo
 from lazyten.frontend.tensor import Tensor
 from lazyten.linalg import host
-from lazyten.linalg.host import Array, check_finite, check_matrix, check_same_type
+from lazyten.linalg.host import (
+    Array,
+    adjoint,
+    check_finite,
+    check_matrix,
+    check_same_type,
+    takes_matrices,
+)
 from lazyten.linalg.results import SVD, Eigh, Lstsq
 from lazyten.operators.math import shapes
-from lazyten.support.errors import ArgumentError, ShapeError
+from lazyten.support.errors import ArgumentError, GradientError, ShapeError
 
 Tolerance = Tensor | float | None
+ANGLE = 1e-2
+"""Up to that derivatives by an angle count as rounding."""
 
 
-def _gaps(values: Tensor) -> Tensor:
+def gaps(values: Tensor) -> Tensor:
     """values[j] - values[i] at [i, j], and 1 on the diagonal."""
     found = values.unsqueeze(-2) - values.unsqueeze(-1)
     return found + found.new_ones(values.shape[-1]).diag_embed()
 
 
+def _beside(x: Tensor) -> Tensor:
+    """What is beside the diagonal of x, and 0 on it."""
+    return x.tril(-1) + x.triu(1)
+
+
+def check_angles(inner: Tensor, operation: str) -> None:
+    """GradientError where a result depends on the angle of complex eigenvectors V, of which none is
+    the right one: V^H G then has imaginary numbers on its diagonal."""
+    if inner.is_complex() and np.abs(host.values_of(inner, operation).diagonal(
+            0, -2, -1).imag).max(initial=0) > ANGLE:
+        raise GradientError(f"{operation}: what is differentiated changes with the angle of "
+                            f"complex eigenvectors, which may be any; take what does not, such as "
+                            f"abs() of them")
+
+
 class _Eigh(Function):
-    """V diag(w) V^T = A: dw = diag(V^T dA V), and dV of what is beside the diagonal, divided by
+    """V diag(w) V^H = A: dw = diag(V^H dA V), and dV of what is beside the diagonal, divided by
     differences of eigenvalues (M. Giles, Collected matrix derivative results, 2008). Infinite where
     eigenvalues repeat and V is used."""
 
@@ -48,16 +71,17 @@ class _Eigh(Function):
         values, v = ctx.saved_tensors
         if of_vectors is None:
             assert of_values is not None
-            return (v * of_values.unsqueeze(-2)) @ v.mT, None
-        inner = v.mT @ of_vectors
-        inner = (inner - inner.mT) / (2 * _gaps(values))
+            return (v * of_values.unsqueeze(-2)) @ v.mH, None
+        inner = v.mH @ of_vectors
+        check_angles(inner, "linalg.eigh")
+        inner = _beside(inner - inner.mH) / (2 * gaps(values))
         if of_values is not None:
             inner = inner + of_values.diag_embed()
-        return v @ inner @ v.mT, None
+        return v @ inner @ v.mH, None
 
 
 class _SVD(Function):
-    """U diag(s) V^T = A (J. Townsend, Differentiating the singular value decomposition, 2016).
+    """U diag(s) V^H = A (J. Townsend, Differentiating the singular value decomposition, 2016).
     Infinite where singular values repeat, or are 0, and U or V is used; columns that stand for no
     singular value have no gradient."""
 
@@ -80,25 +104,28 @@ class _SVD(Function):
         beside: list[Tensor] = []
         if of_u is not None:
             of_u = of_u[..., :k]
-            part = u.mT @ of_u
-            inner = inner + (part - part.mT) * row / _gaps(s * s)
+            part = u.mH @ of_u
+            part = part - part.mH
+            inner = inner + _beside(part) * row / gaps(s * s)
+            if part.is_complex():
+                inner = inner + (part.diagonal(0, -2, -1) / (2 * s)).diag_embed()
             if m > k:
                 over = of_u / row
-                beside.append((over - u @ (u.mT @ over)) @ vh)
+                beside.append((over - u @ (u.mH @ over)) @ vh)
         if of_vh is not None:
             of_vh = of_vh[..., :k, :]
-            part = vh @ of_vh.mT
-            inner = inner + column * (part - part.mT) / _gaps(s * s)
+            part = vh @ of_vh.mH
+            inner = inner + column * _beside(part - part.mH) / gaps(s * s)
             if n > k:
                 over = of_vh / column
-                beside.append(u @ (over - (over @ vh.mT) @ vh))
+                beside.append(u @ (over - (over @ vh.mH) @ vh))
         return sum(beside, u @ inner @ vh), None
 
 
-@checks_tensors
+@takes_matrices
 def eigh(A: Tensor, UPLO: str = "L") -> Eigh:
-    """Eigenvalues, ascending, and eigenvectors, in columns, of symmetric matrices, of which the
-    lower or the upper triangle is read. NaN where that has one, or an infinity."""
+    """Eigenvalues, ascending, and eigenvectors, in columns, of symmetric or Hermitian matrices, of
+    which the lower or the upper triangle is read. NaN where that has one, or an infinity."""
     check_matrix(A, "linalg.eigh", square=True)
     side = str(UPLO).upper()
     if side not in ("L", "U"):
@@ -106,15 +133,15 @@ def eigh(A: Tensor, UPLO: str = "L") -> Eigh:
     return Eigh(*_Eigh.apply(A, side))
 
 
-@checks_tensors
+@takes_matrices
 def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
-    """The eigenvalues of symmetric matrices, ascending."""
+    """The eigenvalues of symmetric or Hermitian matrices, ascending."""
     return eigh(A, UPLO).eigenvalues
 
 
-@checks_tensors
+@takes_matrices
 def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> SVD:
-    """U, S and V^T of matrices (..., m, n), of k = min(m, n) singular values: (..., m, m), (..., k)
+    """U, S and V^H of matrices (..., m, n), of k = min(m, n) singular values: (..., m, m), (..., k)
     and (..., n, n), or with k columns and rows unless `full_matrices`. driver: for GPUs, unused."""
     check_matrix(A, "linalg.svd")
     if driver is not None:
@@ -122,7 +149,7 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> 
     return SVD(*_SVD.apply(A, full_matrices))
 
 
-@checks_tensors
+@takes_matrices
 def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
     """The singular values of matrices, descending."""
     return svd(A, False, driver=driver).S
@@ -147,7 +174,7 @@ def _smallest(largest: Array, sizes: tuple[int, ...], a: Tensor, atol: Tolerance
 
 
 class _Pseudoinverse(Function):
-    """dP = -P dA P + P P^T dA^T (1 - A P) + (1 - P A) dA^T P^T P (G. Golub and V. Pereyra, 1973),
+    """dP = -P dA P + P P^H dA^H (1 - A P) + (1 - P A) dA^H P^H P (G. Golub and V. Pereyra, 1973),
     where the rank stays."""
 
     @staticmethod
@@ -156,13 +183,13 @@ class _Pseudoinverse(Function):
         check_finite(values, "linalg.pinv")
         if hermitian:
             s, u = np.linalg.eigh(values)
-            vh = np.swapaxes(u, -1, -2)
+            vh = adjoint(u)
         else:
             u, s, vh = np.linalg.svd(values, full_matrices=False)
         size = np.abs(s)
         bound = _smallest(size.max(-1, initial=0), a.shape[-2:], a, atol, rtol)
         over = np.where(size > bound[..., None], s, np.inf)
-        result = np.swapaxes(vh, -1, -2) @ (np.swapaxes(u, -1, -2) / over[..., None])
+        result = adjoint(vh) @ (adjoint(u) / over[..., None])
         found = host.tensor_of(result.astype(values.dtype), a)
         ctx.save_for_backward(a, found)
         return found
@@ -175,13 +202,13 @@ class _Pseudoinverse(Function):
 
 def _of_pseudoinverse(a: Tensor, p: Tensor, g: Tensor) -> Tensor:
     """The gradient for a matrix of that for its pseudoinverse p."""
-    left, right = g.mT @ p, p @ g.mT
-    first = (left - a @ (p @ left)) @ p.mT
-    second = p.mT @ (right - (right @ p) @ a)
-    return first + second - p.mT @ g @ p.mT
+    left, right = g.mH @ p, p @ g.mH
+    first = (left - a @ (p @ left)) @ p.mH
+    second = p.mH @ (right - (right @ p) @ a)
+    return first + second - p.mH @ g @ p.mH
 
 
-@checks_tensors
+@takes_matrices
 def pinv(A: Tensor, rcond: Tolerance = None, hermitian: bool = False, *, atol: Tolerance = None,
          rtol: Tolerance = None) -> Tensor:
     """The pseudoinverse (..., n, m) of (..., m, n): singular values (absolute eigenvalues, if
@@ -192,7 +219,7 @@ def pinv(A: Tensor, rcond: Tolerance = None, hermitian: bool = False, *, atol: T
     return result
 
 
-@checks_tensors
+@takes_matrices
 def matrix_rank(A: Tensor, tol: Tolerance = None, hermitian: bool = False, *,
                 atol: Tolerance = None, rtol: Tolerance = None) -> Tensor:
     """How many singular values (absolute eigenvalues, if `hermitian`) are larger than max(atol,
@@ -219,7 +246,7 @@ class _LeastSquares(Function):
         u, s, vh = np.linalg.svd(values, full_matrices=False)
         counts = s > rcond * s.max(-1, initial=0)[..., None]
         over = np.where(counts, s, np.inf)[..., None]
-        x = np.swapaxes(vh, -1, -2) @ ((np.swapaxes(u, -1, -2) @ right) / over)
+        x = adjoint(vh) @ ((adjoint(u) @ right) / over)
         ctx.rcond = rcond
         ctx.save_for_backward(a, b)
         return (host.tensor_of(x.astype(values.dtype), a),
@@ -230,10 +257,10 @@ class _LeastSquares(Function):
     def backward(ctx: Any, g: Tensor, *_: Any) -> Any:
         a, b = ctx.saved_tensors
         p = pinv(a, rtol=ctx.rcond)
-        return _of_pseudoinverse(a, p, g @ b.mT), p.mT @ g, None
+        return _of_pseudoinverse(a, p, g @ b.mH), p.mH @ g, None
 
 
-@checks_tensors
+@takes_matrices
 def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None) -> Lstsq:
     """X of (..., n, k) with the least |A X - B|, and the least |X| among them, of (..., m, n) and
     (..., m, k). It is found by singular values, of which those of at most rcond times the largest
@@ -258,9 +285,9 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
     bound = finfo(A.dtype).eps * max(m, n) if rcond is None else \
         float(shapes.as_number(rcond, name, "rcond"))
     x, rank, values = _LeastSquares.apply(a, b, bound)
-    empty = A.detach().new_empty((0,))
+    empty = values.detach().new_empty((0,))
     full = m > n and (how == "gels" or bool((rank == n).all()))
-    residuals = (a @ x - b).square().sum(-2) if full and how != "gelsy" else empty
+    residuals = (a @ x - b).abs().square().sum(-2) if full and how != "gelsy" else empty
     return Lstsq(x.squeeze(-1) if is_vector else x, residuals,
                  empty.long() if how == "gels" else rank,
                  values if how in ("gelsd", "gelss") else empty)

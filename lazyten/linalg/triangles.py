@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 
 from lazyten.autograd.custom_function import Function
-from lazyten.frontend.arguments import checks_tensors
 from lazyten.frontend.functions import cat, eye
 from lazyten.frontend.tensor import Tensor
 from lazyten.linalg import host
-from lazyten.linalg.host import check_matrix, check_same_type
+from lazyten.linalg.host import adjoint, check_matrix, check_same_type, takes_matrices
 from lazyten.linalg.results import LU, QR, CholeskyEx, LUFactor, LUFactorEx
 from lazyten.linalg.solving import SINGULAR, identity, solve_triangular
 from lazyten.support.errors import ArgumentError, DTypeError, GradientError
@@ -20,14 +19,15 @@ NOT_POSITIVE = ("the matrix is not positive definite: its first {} rows and colu
 
 
 class _Cholesky(Function):
-    """L L^T = A gives dA -> L phi(L^-1 dA L^-T), where phi takes the lower triangle and half of the
+    """L L^H = A gives dA -> L phi(L^-1 dA L^-H), where phi takes the lower triangle and half of the
     diagonal (I. Murray, Differentiation of the Cholesky decomposition, 2016); the gradient is
-    symmetric."""
+    Hermitian. upper: the upper triangle of A is read; L is the same."""
 
     @staticmethod
-    def forward(ctx: Any, a: Tensor, checks: bool, operation: str) -> Any:
-        values = np.tril(host.values_of(a, operation))
-        values = values + np.swapaxes(np.tril(values, -1), -1, -2)
+    def forward(ctx: Any, a: Tensor, upper: bool, checks: bool, operation: str) -> Any:
+        values = host.values_of(a, operation)
+        values = np.tril(adjoint(values) if upper else values)
+        values = values + adjoint(np.tril(values, -1))
         info = np.zeros(values.shape[:-2], np.int32)
         try:
             factor = np.linalg.cholesky(values)
@@ -49,19 +49,19 @@ class _Cholesky(Function):
     def backward(ctx: Any, g: Tensor, _: Any) -> Any:
         (lower,) = ctx.saved_tensors
         inverse = solve_triangular(lower, identity(lower, lower.shape[-1]), upper=False)
-        inner = (lower.mT @ g).tril()
-        inner = (inner + inner.tril(-1).mT) / 2
-        return inverse.mT @ inner @ inverse, None, None
+        inner = (lower.mH @ g).tril()
+        inner = (inner + inner.tril(-1).mH) / 2
+        return inverse.mH @ inner @ inverse, None, None, None
 
 
-@checks_tensors
+@takes_matrices
 def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
-    """L, lower triangular, of which L L^T is A, or its transpose if `upper`; of A the triangle of
+    """L, lower triangular, of which L L^H is A, or its adjoint if `upper`; of A the triangle of
     that side is read. LinAlgError for what is not positive definite."""
     return _factor(A, upper, True, "linalg.cholesky")[0]
 
 
-@checks_tensors
+@takes_matrices
 def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -> CholeskyEx:
     """`cholesky`, and for each matrix 0, or how many rows are not positive definite; its factor is
     NaN then."""
@@ -70,22 +70,22 @@ def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -
 
 def _factor(A: Tensor, upper: bool, checks: bool, operation: str) -> tuple[Tensor, Tensor]:
     check_matrix(A, operation, square=True)
-    lower, info = _Cholesky.apply(A.mT if upper else A, checks, operation)
-    return lower.mT if upper else lower, info
+    lower, info = _Cholesky.apply(A, upper, checks, operation)
+    return lower.mH if upper else lower, info
 
 
-@checks_tensors
+@takes_matrices
 def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False) -> Tensor:
-    """X of which L L^T X is B, or L^T L X if L is upper triangular. (`lt.cholesky_solve`.)"""
+    """X of which L L^H X is B, or L^H L X if L is upper triangular. (`lt.cholesky_solve`.)"""
     check_matrix(B, "cholesky_solve")
     check_matrix(L, "cholesky_solve", square=True)
-    lower = L.mT if upper else L
-    return solve_triangular(lower.mT, solve_triangular(lower, B, upper=False), upper=True)
+    lower = L.mH if upper else L
+    return solve_triangular(lower.mH, solve_triangular(lower, B, upper=False), upper=True)
 
 
-@checks_tensors
+@takes_matrices
 def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
-    """The inverse of L L^T, or of L^T L if L is upper triangular. (`lt.cholesky_inverse`.)"""
+    """The inverse of L L^H, or of L^H L if L is upper triangular. (`lt.cholesky_inverse`.)"""
     check_matrix(L, "cholesky_inverse", square=True)
     return cholesky_solve(identity(L, L.shape[-1]), L, upper)
 
@@ -116,23 +116,23 @@ class _LU(Function):
         k = lower.shape[-1]
         l1, u1 = lower[..., :k, :], upper[..., :k]
         l2, of_l2, u2, of_u2 = lower[..., k:, :], of_l[..., k:, :], upper[..., k:], of_u[..., k:]
-        below = l1.mT @ of_l[..., :k, :]
-        above = of_u[..., :k] @ u1.mT
+        below = l1.mH @ of_l[..., :k, :]
+        above = of_u[..., :k] @ u1.mH
         if u2.shape[-1]:
-            below = below - of_u2 @ u2.mT
+            below = below - of_u2 @ u2.mH
         if l2.shape[-2]:
-            above = above - l2.mT @ of_l2
-        inner = _divided(l1.mT, below.tril(-1) + above.triu())
-        found = solve_triangular(u1.mT, inner, upper=False, left=False)
+            above = above - l2.mH @ of_l2
+        inner = _divided(l1.mH, below.tril(-1) + above.triu())
+        found = solve_triangular(u1.mH, inner, upper=False, left=False)
         if u2.shape[-1]:
-            found = cat([found, _divided(l1.mT, of_u2)], -1)
+            found = cat([found, _divided(l1.mH, of_u2)], -1)
         if l2.shape[-2]:
-            found = cat([found, solve_triangular(u1.mT, of_l2, upper=False, left=False)], -2)
+            found = cat([found, solve_triangular(u1.mH, of_l2, upper=False, left=False)], -2)
         return p @ found, None
 
 
 def _divided(l1: Tensor, b: Tensor) -> Tensor:
-    """L^-T b, of L^T with a diagonal of 1."""
+    """L^-H b, of L^H with a diagonal of 1."""
     return solve_triangular(l1, b, upper=True, unitriangular=True)
 
 
@@ -144,13 +144,13 @@ def _pivoted(A: Tensor, pivot: bool, operation: str) -> Any:
     return _LU.apply(A, operation)
 
 
-@checks_tensors
+@takes_matrices
 def lu(A: Tensor, *, pivot: bool = True) -> LU:
     """P, L and U of (..., m, n): of shapes (m, m), (m, k) and (k, n), k the lesser of m and n."""
     return LU(*_pivoted(A, pivot, "linalg.lu")[:3])
 
 
-@checks_tensors
+@takes_matrices
 def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> LUFactorEx:
     """L and U in one matrix, the rows exchanged, from 1 (int32), and 0 or which pivot is 0."""
     _, left, right, pivots, info = _pivoted(A, pivot, "linalg.lu_factor")
@@ -165,13 +165,13 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -
     return LUFactorEx(below + above, pivots, info)
 
 
-@checks_tensors
+@takes_matrices
 def lu_factor(A: Tensor, *, pivot: bool = True) -> LUFactor:
     """L and U in one matrix, and the rows exchanged, from 1 (int32)."""
     return LUFactor(*lu_factor_ex(A, pivot=pivot)[:2])
 
 
-@checks_tensors
+@takes_matrices
 def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True,
               unpack_pivots: bool = True) -> LU:
     """P, L and U of what `lu_factor` gives; empty what is not asked for. (`lt.lu_unpack`.)"""
@@ -193,25 +193,25 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True,
     return LU(p, left, right)
 
 
-@checks_tensors
+@takes_matrices
 def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True,
              adjoint: bool = False) -> Tensor:
-    """X of which A X is B for A that `lu_factor` was given, or X A unless `left`; for A^T if
+    """X of which A X is B for A that `lu_factor` was given, or X A unless `left`; for A^H if
     `adjoint`."""
     check_matrix(LU, "linalg.lu_solve", square=True)
     check_same_type(LU, B, "linalg.lu_solve")
     if not left:
-        return lu_solve(LU, pivots, B.mT, adjoint=not adjoint).mT
+        return lu_solve(LU, pivots, B.mH, adjoint=not adjoint).mH
     p, _, _ = lu_unpack(LU, pivots, unpack_data=False)
     if adjoint:
-        inner = solve_triangular(LU.mT, B, upper=False)
-        return p @ solve_triangular(LU.mT, inner, upper=True, unitriangular=True)
+        inner = solve_triangular(LU.mH, B, upper=False)
+        return p @ solve_triangular(LU.mH, inner, upper=True, unitriangular=True)
     inner = solve_triangular(LU, p.mT @ B, upper=False, unitriangular=True)
     return solve_triangular(LU, inner, upper=True)
 
 
 class _QR(Function):
-    """Q R = A: gradient (gQ + Q copyltu(R gR^T - gQ^T Q)) R^-T of a square R, where copyltu has the
+    """Q R = A: gradient (gQ + Q copyltu(R gR^H - gQ^H Q)) R^-H of a square R, where copyltu has the
     lower triangle on both sides; a wide matrix is its square part, of which R's rest follows
     (S. Walter, L. Lehmann, 2010)."""
 
@@ -241,14 +241,20 @@ class _QR(Function):
         of_r = r.new_zeros(r.shape) if of_r is None else of_r
         if n > m:
             of_rest, of_r = of_r[..., m:], of_r[..., :m]
-            of_q = of_q + q @ (r[..., m:] @ of_rest.mT)
-        inner = square @ of_r.mT - of_q.mT @ q
-        inner = inner.tril() + inner.tril(-1).mT
-        found = solve_triangular(square.mT, of_q + q @ inner, upper=False, left=False)
+            of_q = of_q + q @ (r[..., m:] @ of_rest.mH)
+        inner = _mirrored(square @ of_r.mH - of_q.mH @ q)
+        found = solve_triangular(square.mH, of_q + q @ inner, upper=False, left=False)
         return found if of_rest is None else cat([found, q @ of_rest], -1), None
 
 
-@checks_tensors
+def _mirrored(x: Tensor) -> Tensor:
+    """The Hermitian matrix with the lower triangle of x, and the real part of its diagonal."""
+    lower = x.tril()
+    both = lower + lower.mH
+    return both - both.triu().tril() / 2
+
+
+@takes_matrices
 def qr(A: Tensor, mode: str = "reduced") -> QR:
     """Q of (..., m, k) and R of (..., k, n), k the lesser of m and n, for matrices (..., m, n).
 

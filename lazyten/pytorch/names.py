@@ -11,8 +11,8 @@ from typing import NoReturn
 
 _COMPLEX = ("complex numbers of two 16-bit floats are not there; complex64 and complex128 are")
 _REAL = "its elements are real, and only complex ones have an imaginary part"
-_FACTORS = ("eigenvalues of matrices that are not symmetric are not there; lt.linalg has eigh for "
-            "symmetric ones, and svd")
+_FACTORS = ("PyTorch has taken this name away; use lt.linalg.eig, or lt.linalg.eigh for symmetric "
+            "matrices")
 _REMOVED = ("PyTorch has taken this name away; use lt.linalg.lstsq, lt.linalg.solve or "
             "lt.linalg.matrix_rank")
 _SPARSE = ("there are no sparse tensors; keep positions and values as tensors, and combine them "

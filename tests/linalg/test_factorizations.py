@@ -193,6 +193,16 @@ def test_the_reverse_pass_takes_vmap_and_the_factorization_says_it_does_not() ->
         lt.vmap(lt.linalg.inv)(many)
 
 
+@pytest.mark.parametrize("a", [SQUARE, SQUARE + 1j * POSITIVE, np.zeros((2, 0, 0)), np.eye(3)],
+                         ids=["real", "complex", "of no rows", "identity"])
+def test_any_square_matrix_times_an_eigenvector_is_its_multiple(a: Array) -> None:
+    values, vectors = lt.linalg.eig(lt.tensor(a))
+    assert values.dtype is vectors.dtype is lt.complex128
+    same(lt.tensor(a).to(dtype=lt.complex128) @ vectors, (vectors * values.unsqueeze(-2)).numpy())
+    same(vectors.abs().square().sum(-2), np.ones(a.shape[:-1]))
+    same(lt.linalg.eigvals(lt.tensor(a)), values.numpy())
+
+
 def test_the_second_gradient_goes_through_functions_in_a_gradient() -> None:
     x = lt.tensor(SQUARE[0])
     hessian = lt.func.hessian(lambda a: lt.logdet(a @ a.mT))(x)
@@ -206,7 +216,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
              r"linalg.inv of shape \(2, 3\): the last two axes, 2 and 3, must be equal"),
     "axes": (lambda: lt.linalg.svd(lt.ones(2)), lt.ShapeError, "give 2 axes or more"),
     "type": (lambda: lt.linalg.qr(lt.eye(2).half()), lt.DTypeError,
-             r"linalg.qr of float16: it takes float32 and float64; convert with \.float\(\)"),
+             r"linalg.qr of float16: it takes float32 and float64, .*; convert with \.float\(\)"),
     "singular": (lambda: lt.linalg.inv(lt.stack([lt.eye(2), lt.ones(2, 2)])),
                  lt.linalg.LinAlgError, r"linalg.inv \(matrix 1 of the batch\): .*singular: "
                  r"number 2 on .*pinv and lstsq"),
@@ -220,7 +230,15 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
                  "multi_dot of a NoneType: give a list"),
     "dims": (lambda: lt.linalg.tensorsolve(lt.eye(2), lt.ones(2), 1),  # type: ignore[arg-type]
              lt.ArgumentError, "sequence of axes"),
-    "eig": (lambda: lt.linalg.eig, AttributeError, "has no 'eig': .*complex"),
+    "eig of NaN": (lambda: lt.linalg.eig(lt.full((2, 2), float("nan"))), lt.linalg.LinAlgError,
+                   "linalg.eig: there is a NaN"),
+    "an angle": (lambda: lt.linalg.eigh(lt.tensor(
+        [[2, 1j], [-1j, 3]], requires_grad=True)).eigenvectors.real.sum().backward(),
+        lt.GradientError, "linalg.eigh: .*angle of complex eigenvectors"),
+    "complex and real": (lambda: lt.linalg.solve(lt.eye(2, dtype=lt.complex64), lt.ones(2, 1)),
+                         lt.DTypeError, "linalg.solve of complex64 and float32: convert one"),
+    "complex lobpcg": (lambda: lt.lobpcg(lt.eye(9, dtype=lt.complex64)), lt.DTypeError,
+                       "linalg.lobpcg of complex tensors is not there"),
     "unknown": (lambda: lt.linalg.nothing, AttributeError, "no attribute 'nothing'"),
     "geqrf": (lambda: lt.geqrf(lt.eye(2).requires_grad_()).a.sum().backward(), lt.GradientError,
               "linalg.qr, which gives Q and R, has one"),

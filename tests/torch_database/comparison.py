@@ -30,7 +30,7 @@ VALUELESS = {"empty", "empty_like", "empty_permuted", "empty_strided", "new_empt
              "new_empty_strided", "resize_", "resize_as_"}
 """What leaves values open."""
 
-UP_TO_SIGN = {"linalg_eigh", "linalg_svd", "pca_lowrank", "svd"}
+UP_TO_SIGN = {"linalg_eig", "linalg_eigh", "linalg_svd", "pca_lowrank", "svd"}
 """Whose vectors may point the other way, by LAPACK: what PyTorch's tests differentiate does not
 depend on that, and is compared."""
 

@@ -3,8 +3,8 @@ wrong, and writes docs/coverage.md from it."""
 from __future__ import annotations
 
 REASONS = {
-    "complex": ("needs complex numbers of 16-bit parts, or complex eigenvalues", """
-        chalf linalg_eig linalg_eigvals"""),
+    "complex": ("needs complex numbers of 16-bit parts", """
+        chalf"""),
     "sparse": ("makes or takes a sparse tensor", """
         sparse_mm_reduce sparse_sampled_addmm to_sparse"""),
     "internal": ("is PyTorch's own, which programs do not call, or needs a GPU there", """

@@ -9,7 +9,8 @@ from lazyten.frontend.complexes.computing import Pair, carry_out, form, rule
 from lazyten.frontend.complexes.tensors import ComplexTensor
 from lazyten.frontend.core.complex_forms import FORMS
 from lazyten.operators.arrays import products
-from lazyten.support.errors import not_complex
+from lazyten.operators.math import shapes
+from lazyten.support.errors import ShapeError, not_complex
 
 
 def _of_parts(multiply: Callable[[Any, Any], Any], a: Pair, b: Pair) -> Pair:
@@ -57,10 +58,46 @@ def _rmatmul(self: Any, other: Any) -> Any:
     return _product("matmul")(other, self)
 
 
+@form("matrix_power")
+def _matrix_power(self: Any, n: Any) -> Any:
+    times = shapes.as_int(n, "matrix_power", "n")
+    if self.ndim < 2 or self.shape[-1] != self.shape[-2]:
+        raise ShapeError(f"matrix_power of shape {self.shape} to the power {times}: it is for "
+                         f"square matrices")
+    if not times:
+        return self.real.matrix_power(0).to(dtype=self.dtype)
+    base, found = self.inverse() if times < 0 else self, None
+    times = abs(times)
+    while True:
+        if times % 2:
+            found = base if found is None else found @ base
+        times //= 2
+        if not times:
+            return found
+        base = base @ base
+
+
 @form("vdot")
 def _vdot(self: Any, other: Any) -> Any:
     return _product("dot")(carry_out("conj", self) if isinstance(self, ComplexTensor) else self,
                            other)
+
+
+@form("vander")
+def _vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
+    if x.ndim != 1:
+        raise ShapeError(f"vander of shape {x.shape}: give a vector")
+    count = x.numel() if N is None else shapes.as_int(N, "vander", "N")
+    powers = [functions.ones_like(x)]
+    while len(powers) < count:
+        powers.append(powers[-1] * x)
+    found = functions.stack(powers, 1)[:, :count]
+    return found if increasing else found.flip(1)
+
+
+@form("cross", "linalg.cross")
+def _cross(input: Any, other: Any, dim: int = -1) -> Any:
+    return carry_out("bilinear", input, other, others=("cross", dim), called="cross")
 
 
 @form("linalg.vecdot")

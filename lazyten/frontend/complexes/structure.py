@@ -213,6 +213,8 @@ def padded(input: Any, pad: Sequence[int], mode: Any = "constant", value: Any = 
 @form("norm")
 def _norm(self: Any, p: Any = 2, dim: Any = None, keepdim: bool = False,
           dtype: Any = None) -> Any:
+    if p == "nuc":
+        return FORMS["linalg.matrix_norm"](self, "nuc", (-2, -1) if dim is None else dim, keepdim)
     if dtype is not None or isinstance(p, str) and p != "fro":
         raise not_complex(f"norm of the kind {p!r}")
     if p in (2, 2.0, "fro", None):  # of pairs as of numbers
@@ -234,14 +236,6 @@ def _norm_of_gradients(x: Any, p: Any, dim: Any, *others: Any, **named: Any) -> 
 def _vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *,
                  dtype: Any = None) -> Any:
     return _norm(x, ord, dim, keepdim, dtype)
-
-
-@form("linalg.norm")
-def _linalg_norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *,
-                 dtype: Any = None) -> Any:
-    if ord is not None and (A.ndim != 1 or isinstance(ord, str)):
-        raise not_complex("linalg.norm of matrices")
-    return _norm(A, 2 if ord is None else ord, dim, keepdim, dtype)
 
 
 # ---- writing -------------------------------------------------------------------------------------

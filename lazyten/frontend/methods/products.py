@@ -189,7 +189,10 @@ class ProductMethods(ViewMethods[Tensor]):
         order = (*range(self.ndim - 2), self.ndim - 1, self.ndim - 2)
         return self._moved((Op.PERMUTE, order))
 
-    mH = property(adjoint)
+    @property
+    def mH(self) -> Tensor:
+        """The last two axes exchanged; a view."""
+        return self.adjoint()
 
     @property
     def H(self) -> Tensor:

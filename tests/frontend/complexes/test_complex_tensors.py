@@ -128,10 +128,10 @@ REFUSED: dict[str, Callable[[Any, Any], Any]] = {
     "softmax": lambda c, r: lt.softmax(c, 0), "floor": lambda c, r: c.floor(),
     "layer_norm": lambda c, r: nn.functional.layer_norm(c, (2,)), "erf": lambda c, r: lt.erf(c),
     "any": lambda c, r: c.any(), "conv1d": lambda c, r: nn.functional.conv1d(c, c),
-    "svd": lambda c, r: lt.linalg.svd(c), "bitcast": lambda c, r: c.bitcast(lt.float64),
+    "ldl": lambda c, r: lt.linalg.ldl_factor(c), "bitcast": lambda c, r: c.bitcast(lt.float64),
     "as_strided": lambda c, r: c.as_strided((1,), (1,)), "median": lambda c, r: lt.median(c),
     "mse_loss": lambda c, r: nn.functional.mse_loss(c, c), "clamp": lambda c, r: c.clamp(0, 1),
-    "norm": lambda c, r: lt.linalg.norm(c, 2), "float": lambda c, r: c.float(),
+    "eigenvalues": lambda c, r: lt.lobpcg(c), "float": lambda c, r: c.float(),
     "into a real one": lambda c, r: r.add_(c), "copy": lambda c, r: r.copy_(c),
     "assigned": lambda c, r: r.__setitem__(0, 1j), "its node": lambda c, r: c.node,
     "as a number": lambda c, r: float(c[0, 0]), "arange": lambda c, r: lt.arange(
