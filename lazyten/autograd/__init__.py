@@ -27,6 +27,8 @@ from lazyten.autograd.anomaly import detect_anomaly, set_detect_anomaly
 from lazyten.autograd.custom_function import Function, FunctionContext, once_differentiable
 from lazyten.autograd.gradcheck import gradcheck, gradgradcheck
 from lazyten.execution import frame_runs
+from lazyten.frontend.complexes.tensors import ComplexTensor, of_parts
+from lazyten.frontend.core.complex_forms import in_floats
 from lazyten.frontend.functions import stack
 from lazyten.frontend.recorded.lookup import recorded
 from lazyten.frontend.recorded.slots import are_watched
@@ -83,6 +85,9 @@ def grad(outputs: Given, inputs: Given,
                 for i in range(count)]
         return tuple(stack([g for g in column if g is not None]) if column[0] is not None else None
                      for column in zip(*rows, strict=True))
+    if any(isinstance(t, ComplexTensor) for t in (*roots, *wanted)):
+        return _grad_of_pairs(roots, _weights(grad_outputs, len(roots)), wanted, retain_graph,
+                              create_graph, allow_unused, materialize_grads)
     for number, t in enumerate(wanted):
         if not t.requires_grad:
             raise GradientError(f"grad: input {number}, of shape {t.shape}, does not require "
@@ -99,6 +104,19 @@ def grad(outputs: Given, inputs: Given,
         for root in roots:
             root._free_graph()
     return found
+
+
+def _grad_of_pairs(roots: Sequence[Tensor], weights: Sequence[Tensor | None],
+                   wanted: Sequence[Tensor], retain_graph: bool | None, create_graph: bool,
+                   allow_unused: bool | None, materialize_grads: bool
+                   ) -> tuple[Tensor | None, ...]:
+    """`grad` where some tensors are complex: that of their pairs of floats, as pairs."""
+    given = [root._weight(w) if isinstance(root, ComplexTensor) else w
+             for root, w in zip(roots, weights, strict=True)]
+    found = grad(list(map(in_floats, roots)), list(map(in_floats, wanted)), given, retain_graph,
+                 create_graph, allow_unused=allow_unused, materialize_grads=materialize_grads)
+    return tuple([of_parts(g) if g is not None and isinstance(t, ComplexTensor) else g
+                  for t, g in zip(wanted, found, strict=True)])
 
 
 def _gradients(roots: Sequence[Tensor], weights: Sequence[Tensor | None], wanted: Sequence[Tensor],

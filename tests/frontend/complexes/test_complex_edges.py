@@ -104,3 +104,30 @@ def test_prod_in_a_wider_type() -> None:
     found = lt.tensor(VALUES.astype(np.complex64)).prod(dtype=lt.complex128)
     assert found.dtype is lt.complex128
     np.testing.assert_allclose(found.numpy(), VALUES.prod(), rtol=1e-12)
+
+
+def test_grad_gives_the_gradients_that_backward_collects(device: str) -> None:
+    z = lt.tensor(VALUES, device=device).requires_grad_()
+    x = lt.tensor(VALUES.real + 1, device=device).requires_grad_()
+    loss = (z * z.conj() * x).abs().sqrt().sum()
+    found = lt.autograd.grad(loss, [z, x], retain_graph=True)
+    loss.backward()
+    for given, leaf in zip(found, (z, x), strict=True):
+        assert given.dtype is leaf.dtype
+        np.testing.assert_array_equal(given.numpy(), leaf.grad.numpy())
+
+
+def test_grad_of_complex_outputs_takes_weights_and_can_be_differentiated(device: str) -> None:
+    z = lt.tensor(VALUES, device=device).requires_grad_()
+    weight = lt.tensor(VALUES[::-1].copy(), device=device)
+    first, = lt.autograd.grad(z * z * z, z, weight, create_graph=True)
+    np.testing.assert_allclose(first.detach().numpy(), VALUES[::-1] * np.conj(3 * VALUES**2))
+    second, = lt.autograd.grad(first, z, weight)
+    np.testing.assert_allclose(second.numpy(), abs(VALUES[::-1]) ** 2 * np.conj(6 * VALUES))
+    rows, = lt.autograd.grad(z * z, z, lt.stack([weight, 2 * weight]), is_grads_batched=True)
+    np.testing.assert_allclose(rows[1].numpy(), 2 * VALUES[::-1] * np.conj(2 * VALUES))
+    with pytest.raises(lt.GradientError, match="without weights"):
+        lt.autograd.grad(z * z, z)
+    none, zeros = [lt.autograd.grad(z.abs().sum(), [z, weight.requires_grad_()], **options)[1]
+                   for options in ({"allow_unused": True}, {"materialize_grads": True})]
+    assert none is None and (zeros == 0).all() and zeros.dtype is lt.complex128
