@@ -27,7 +27,7 @@ from lazyten.autograd.anomaly import detect_anomaly, set_detect_anomaly
 from lazyten.autograd.custom_function import Function, FunctionContext, once_differentiable
 from lazyten.autograd.gradcheck import gradcheck, gradgradcheck
 from lazyten.execution import frame_runs
-from lazyten.frontend.complexes.tensors import ComplexTensor, of_parts, pairs
+from lazyten.frontend.complexes.tensors import ComplexTensor, of_parts
 from lazyten.frontend.core.complex_forms import in_floats
 from lazyten.frontend.functions import stack
 from lazyten.frontend.recorded.lookup import recorded
@@ -91,7 +91,7 @@ def grad(outputs: Given, inputs: Given,
                                 f"gradients; set requires_grad before the outputs are computed "
                                 f"from it")
     given = zip(roots, _weights(grad_outputs, len(roots)), strict=True)
-    weights = [_in_floats(w, root) for root, w in given]
+    weights = [root._weight(w) if isinstance(root, ComplexTensor) else w for root, w in given]
     roots = list(map(in_floats, roots))
     unused = "zeros" if materialize_grads else "None" if allow_unused else "refused"
     is_watched = are_watched(roots) or _gradient.observer is not None
@@ -104,17 +104,6 @@ def grad(outputs: Given, inputs: Given,
             root._free_graph()
     return tuple([of_parts(g) if g is not None and isinstance(t, ComplexTensor) else g
                   for t, g in zip(wanted, found, strict=True)])
-
-
-def _in_floats(weight: Tensor | None, root: Tensor) -> Tensor | None:
-    """A weight of an output, of its pairs if it is complex. GradientError for a complex output
-    without weights: only a real number has a gradient of its own."""
-    if not isinstance(root, ComplexTensor):
-        return weight
-    if weight is None:
-        raise GradientError(f"grad of a complex output of shape {root.shape} without weights: take "
-                            f".real or abs() first, or pass grad_outputs=")
-    return pairs(weight, root)
 
 
 def _gradients(roots: Sequence[Tensor], weights: Sequence[Tensor | None], wanted: Sequence[Tensor],

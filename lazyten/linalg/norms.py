@@ -67,13 +67,13 @@ def norm(A: Tensor, ord: float | str | None = None, dim: Axes = None, keepdim: b
          dtype: DTypeLike | None = None) -> Tensor:
     """`matrix_norm` of two axes, or of a matrix if ord is given; else `vector_norm`, of all
     elements if neither ord nor dim is given."""
+    if ord is not None and dim is None and A.ndim not in (1, 2):
+        raise ShapeError(f"linalg.norm of shape {A.shape} with ord={ord!r}: say over which axes, "
+                         f"with dim=")
     if isinstance(dim, Sequence) and len(dim) == 2 or ord is not None and dim is None \
             and A.ndim == 2 or isinstance(ord, str):
         axes = (-2, -1) if dim is None or isinstance(dim, int) else tuple(dim)
         return matrix_norm(A, "fro" if ord is None else ord, axes, keepdim, dtype=dtype)
-    if ord is not None and dim is None and A.ndim != 1:
-        raise ShapeError(f"linalg.norm of shape {A.shape} with ord={ord!r}: say over which axes, "
-                         f"with dim=")
     assert not isinstance(ord, str)
     return vector_norm(A, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
 
@@ -82,8 +82,10 @@ def norm(A: Tensor, ord: float | str | None = None, dim: Axes = None, keepdim: b
 def cond(A: Tensor, p: float | str | None = None) -> Tensor:
     """The condition number: the largest singular value divided by the smallest (p=None or 2), or
     the other way round (-2); else the norms (see `matrix_norm`) of A and its inverse multiplied,
-    which is infinite for a singular matrix."""
+    which is infinite for a singular matrix; 0 of a matrix without elements."""
     check_matrix(A, "linalg.cond", square=p not in (None, 2, -2))
+    if 0 in A.shape[-2:]:
+        return A.new_zeros(A.shape[:-2])
     if p in (None, 2, -2):
         s = svdvals(A)
         return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]

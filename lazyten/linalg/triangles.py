@@ -167,8 +167,9 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -
 
 @takes_matrices
 def lu_factor(A: Tensor, *, pivot: bool = True) -> LUFactor:
-    """L and U in one matrix, and the rows exchanged, from 1 (int32)."""
-    return LUFactor(*lu_factor_ex(A, pivot=pivot)[:2])
+    """L and U in one matrix, and the rows exchanged, from 1 (int32). LinAlgError for a singular
+    matrix, which lu_solve() could not take."""
+    return LUFactor(*lu_factor_ex(A, pivot=pivot, check_errors=True)[:2])
 
 
 @takes_matrices

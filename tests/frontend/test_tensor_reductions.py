@@ -1,6 +1,7 @@
 """Reductions of tensors beside NumPy's: axes, empty axes, ties, NaN, statistics."""
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -296,3 +297,16 @@ def test_positions_have_a_type_that_holds_them(name: str) -> None:
 def test_argmax_finds_what_is_beyond_the_numbers_of_an_int32() -> None:
     places = lt.arange(FAR, device="cpu")  # of which nothing is stored
     assert (places >= FAR - 3).argmax().item() == FAR - 3
+
+
+def test_the_gradient_of_logsumexp_of_no_elements_is_of_none(device: str) -> None:
+    x = lt.zeros(2, 0, device=device).requires_grad_()
+    value = x.logsumexp(1)
+    value.sum().backward()
+    assert value.tolist() == [-math.inf] * 2 and x.grad.shape == (2, 0)
+
+
+@pytest.mark.parametrize("p", (-1, -0.5, -math.inf))
+def test_a_norm_of_no_elements_whose_power_is_negative_is_refused(p: float) -> None:
+    with pytest.raises(lt.ShapeError):
+        lt.zeros(2, 0).norm(p, 1)

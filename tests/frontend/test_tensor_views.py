@@ -510,3 +510,7 @@ def test_a_view_as_the_type_that_there_is_is_a_view() -> None:
     x = lt.zeros(2)
     x.view(lt.float32).add_(1)
     assert x.tolist() == [1.0, 1.0]
+
+
+def test_an_axis_without_elements_has_as_many_chunks_as_asked_for() -> None:
+    assert [part.shape for part in lt.zeros(3, 0).chunk(4, 1)] == [(3, 0)] * 4

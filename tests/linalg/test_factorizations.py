@@ -267,3 +267,21 @@ def test_errors_say_what_to_do(name: str) -> None:
     call, kind, words = ERRORS[name]
     with pytest.raises(kind, match=words):
         call()
+
+
+@pytest.mark.parametrize("ord", ("fro", "nuc", 2, 1))
+def test_a_norm_of_matrices_says_over_which_axes(ord: Any) -> None:
+    with pytest.raises(lt.ShapeError, match="say over which axes"):
+        lt.linalg.norm(lt.ones(2, 3, 3), ord)
+
+
+@pytest.mark.parametrize("p", (None, 2, -2, 1, "fro"))
+def test_the_condition_of_a_matrix_without_elements_is_0(p: Any) -> None:
+    assert lt.linalg.cond(lt.ones(2, 0, 0), p).tolist() == [0, 0]
+
+
+def test_factors_of_a_singular_matrix_are_refused_where_they_cannot_be_used() -> None:
+    x = lt.tensor([[1.0, 2.0], [2.0, 4.0]])
+    with pytest.raises(lt.LinAlgError, match="number 2 on the diagonal"):
+        lt.linalg.lu_factor(x)
+    assert lt.linalg.lu_factor_ex(x).info == 2

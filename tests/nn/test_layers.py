@@ -284,7 +284,7 @@ BAGS = {"no offsets": (lambda: nn.EmbeddingBag(3, 2)(lt.tensor([0, 1])), ["(2,)"
 
 def test_the_greatest_of_a_bag_may_be_minus_infinity() -> None:
     rows = lt.tensor([[-math.inf, -math.inf], [-math.inf, 1.0]])
-    bags = lt.nn.functional.embedding_bag(lt.tensor([0, 1, 1]), rows, lt.tensor([0, 1, 3]),
+    bags = lt.nn.nn.functional.embedding_bag(lt.tensor([0, 1, 1]), rows, lt.tensor([0, 1, 3]),
                                           mode="max")
     assert bags.tolist() == [[-math.inf, -math.inf], [-math.inf, 1.0], [0.0, 0.0]]
 
@@ -304,3 +304,19 @@ def test_bags_of_weighted_rows() -> None:
     assert result.tolist() == [[40, 51], [200, 300]]
     result.sum().backward()
     assert factors.grad is not None and factors.grad.tolist() == [1, 9, 5]
+
+
+@pytest.mark.parametrize("dtype", (lt.uint8, lt.int8, lt.int32))
+def test_embeddings_take_integers_of_any_type_as_numbers_of_rows(dtype: lt.DType,
+                                                                 device: str) -> None:
+    weight = lt.arange(6.0, device=device).reshape(3, 2)
+    rows = lt.tensor([1, 0, 1], dtype=dtype, device=device)
+    assert nn.functional.embedding(rows, weight).tolist() == [[2, 3], [0, 1], [2, 3]]
+    starts = lt.tensor([0, 2], device=device)
+    found = nn.functional.embedding_bag(rows, weight, starts, mode="sum")
+    assert found.tolist() == [[2, 4], [2, 3]]
+
+
+def test_an_embedding_of_a_mask_is_refused() -> None:
+    with pytest.raises(lt.DTypeError, match="numbers rows"):
+        nn.functional.embedding(lt.tensor([True, False, True]), lt.ones(3, 2))

@@ -81,7 +81,8 @@ BATCHES: dict[str, Callable[[Any], Any]] = {
     "own lists": lambda T: [UserList([1, 2])] * 3,
     "namedtuples": lambda T: [Point(1, T.ones(2)), Point(2, T.zeros(2))],
     "nested": lambda T: [{"p": (1, {"q": [T.ones(1), "x"]})}] * 2,
-    "halves": lambda T: [T.ones(2, dtype=T.bfloat16)] * 2, "empty": lambda T: [T.ones(0)] * 2}
+    "halves": lambda T: [T.ones(2, dtype=T.bfloat16)] * 2, "empty": lambda T: [T.ones(0)] * 2,
+    "complex numbers": lambda T: [T.tensor([1 + 2j, 3]), T.tensor([1j, 0])]}
 
 
 @pytest.mark.torch

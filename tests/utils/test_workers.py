@@ -49,6 +49,14 @@ def test_workers_give_what_no_workers_give(method: str) -> None:
     assert flat(workers) == flat(batches) and len(workers) == 3
 
 
+@pytest.mark.parametrize("batch", (2, None))
+def test_complex_numbers_come_from_workers(batch: int | None) -> None:
+    numbers = [lt.tensor([1 + 2j * i]) for i in range(4)]
+    alone, found = [[x.tolist() for x in DataLoader(numbers, batch, num_workers=workers)]
+                    for workers in (0, 2)]
+    assert found == alone and len(found) == (2 if batch else 4)
+
+
 def test_shuffled_batches_are_the_same_with_workers() -> None:
     def order(workers: int) -> list[Any]:
         loader = DataLoader(range(20), 3, shuffle=True, num_workers=workers,

@@ -11,6 +11,7 @@ from lazyten.frontend.complexes.tensors import ComplexTensor, of_parts, pairs
 from lazyten.frontend.core.complex_forms import Complex
 from lazyten.frontend.functions import ones_like, where
 from lazyten.frontend.tensor import Tensor
+from lazyten.ir import dtype as dt
 from lazyten.support.errors import DTypeError, ShapeError, not_complex
 
 # ---- rules: parts in, parts out ------------------------------------------------------------------
@@ -48,9 +49,7 @@ def div(a: Pair, b: Pair) -> Pair:
     if b.imag is None:
         return Pair(a.real / b.real, a.second / b.real)
     scale = _greater(b.real, b.imag)
-    c, d = b.real / scale, b.imag / scale
-    if isinstance(scale, Tensor):
-        c, d = [where(scale == math.inf, 1.0, x) for x in (c, d)]
+    c, d = _share(b.real, scale), _share(b.imag, scale)
     below = (c * c + d * d) * scale
     return Pair((a.real * c + a.second * d) / below, (a.second * c - a.real * d) / below)
 
@@ -60,6 +59,13 @@ def _greater(a: Part, b: Part) -> Part:
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         return a.detach().abs().maximum(b.detach().abs())
     return max(abs(a), abs(b))
+
+
+def _share(part: Part, greater: Part) -> Part:
+    """A part over the greater of both: 1 where that is infinite, NaN where it is 0."""
+    if isinstance(greater, Tensor):
+        return where(greater == math.inf, 1.0, part / greater)
+    return math.nan if greater == 0 else 1.0 if greater == math.inf else part / greater
 
 
 @rule
@@ -106,13 +112,13 @@ def log(a: Pair) -> Pair:
 @rule
 def sqrt(a: Pair) -> Pair:
     """The root whose real part is not below 0. The greater part of it is a sum that loses no digit,
-    the lesser one half of b over that."""
-    zero = _is_zero(a)
-    size = where(zero, 1.0, a.real).hypot(a.imag)
-    greater = ((size + where(zero, 1.0, a.real).abs()) / 2).sqrt()
-    lesser = a.imag.abs() / (2 * greater)
-    right = a.real >= 0
+    the lesser one half of b over that. Magnitudes are taken by sign, so that their gradients are
+    those of the side that a 0 is on; abs() has none there."""
+    zero, right = _is_zero(a), a.real >= 0
+    real = where(zero, 1.0, a.real)
+    greater = ((real.hypot(a.imag) + where(right, real, -real)) / 2).sqrt()
     sign = where(a.imag.detach().signbit(), -1.0, 1.0)
+    lesser = a.imag * sign / (2 * greater)
     real, imag = where(right, greater, lesser), where(right, lesser, greater) * sign
     return Pair(where(zero, 0.0, real), where(zero, a.imag, imag))
 
@@ -194,7 +200,7 @@ def sgn(a: Pair) -> Pair:
 
 @rule
 def power_of(a: Pair, b: Pair) -> Pair:
-    """e to the b log a; 0 to what is not 0 is 0, and 0 to 0 is 1."""
+    """e to the b log a; 0 to what is right of 0 is 0, 0 to 0 is 1, and 0 to anything else NaN."""
     if isinstance(a.real, Tensor):
         zero = (a.real == 0).logical_and(a.second == 0) if a.imag is not None else a.real == 0
         base = log(Pair(where(zero, 1.0, a.real), a.real.new_zeros(a.real.shape)
@@ -206,9 +212,18 @@ def power_of(a: Pair, b: Pair) -> Pair:
     turned = mul(base, b)
     size = turned.real.exp()
     found = Pair(size * turned.imag.cos(), size * turned.imag.sin())
-    nothing = (b.real == 0).logical_and(b.second == 0).to(dtype=size.dtype) \
-        if isinstance(b.real, Tensor) else float(b.real == 0 and b.second == 0)
-    return Pair(where(zero, nothing, found.real), where(zero, 0.0, found.imag))
+    nothing = _power_of_0(b)
+    return Pair(where(zero, nothing.real, found.real), where(zero, nothing.second, found.imag))
+
+
+def _power_of_0(b: Pair) -> Pair:
+    """0 to the power of b."""
+    if not isinstance(b.real, Tensor):
+        known = 0.0 if b.real > 0 else 1.0 if b.real == b.second == 0 else math.nan
+        return Pair(known, 0.0 * known)
+    none = (b.real == 0).logical_and(b.second == 0)
+    real = where(none, 1.0, where(b.real > 0, 0.0, b.real.new_full((), math.nan)))
+    return Pair(real, 0.0 * real)
 
 
 @rule
@@ -256,6 +271,10 @@ def _radd(self: Any, other: Any) -> Any:
 @form("__sub__", "sub", "subtract")
 def subtracted(self: Any, other: Any, alpha: Any = 1) -> Any:
     """self - alpha * other."""
+    for x in (self, other):
+        if isinstance(x, Tensor) and x.dtype is dt.bool_:
+            raise DTypeError("sub of a complex tensor and one of bool: convert it first, for "
+                             "example with .long()")
     return carry_out("sub", self, other if type(alpha) is int and alpha == 1 else product(
         other, alpha))
 
@@ -401,9 +420,18 @@ def _isreal(self: Any) -> Any:
     return self.imag == 0
 
 
+def _compared(self: Any, other: Any, operation: str) -> None:
+    """DTypeError where one of two values is no tensor."""
+    for x in (self, other):
+        if not isinstance(x, Tensor):
+            raise DTypeError(f"{operation}: {type(x).__name__} {x!r:.40} is not a tensor; wrap it "
+                             f"in lazyten.tensor()")
+
+
 @form("isclose")
 def _isclose(self: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8,
              equal_nan: bool = False) -> Any:
+    _compared(self, other, "isclose")
     if self.dtype is not other.dtype:
         raise DTypeError(f"isclose of {self.dtype.name} and {other.dtype.name}: convert one first")
     near = length(self - other) <= atol + rtol * length(other)
@@ -420,16 +448,20 @@ def _allclose(self: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8,
 
 @form("equal")
 def _equal(self: Any, other: Any) -> bool:
+    _compared(self, other, "equal")
     return self.shape == other.shape and bool(equal_to(self, other).all())
 
 
 @form("where")
 def _where(condition: Any, input: Any = None, other: Any = None) -> Any:
     if isinstance(condition, ComplexTensor):
-        if not isinstance(input, Tensor) or input.dtype.is_complex:
-            raise not_complex("where with a complex condition")
-        condition, input = input, condition  # the method: x.where(mask, other)
+        raise not_complex("where with a complex condition")
     return carry_out("chosen", input, other, others=(condition,))
+
+
+@form("Tensor.where")
+def _this_where(self: Any, condition: Any, other: Any) -> Any:
+    return _where(condition, self, other)
 
 
 @form("masked_fill")

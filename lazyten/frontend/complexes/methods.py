@@ -31,7 +31,7 @@ def install() -> None:
         if name in KEPT or name in vars(ComplexTensor) or not inspect.isfunction(method) \
                 or name.startswith("_") and not name.startswith("__"):
             continue
-        function = FORMS.get(name) or FORMS.get(name_of(method))
+        function = FORMS.get(f"Tensor.{name}") or FORMS.get(name) or FORMS.get(name_of(method))
         setattr(ComplexTensor, name, _named(name, function or _refusal(name)))
     for name in ("cfloat", "cdouble"):
         setattr(Tensor, name, _named(name, FORMS[name]))

@@ -4,13 +4,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from lazyten.frontend import functions
 from lazyten.frontend.complexes.computing import Pair, carry_out, form, rule
 from lazyten.frontend.complexes.tensors import ComplexTensor
 from lazyten.frontend.core.complex_forms import FORMS
 from lazyten.operators.arrays import products
 from lazyten.operators.math import shapes
-from lazyten.support.errors import ShapeError, not_complex
+from lazyten.support.errors import DTypeError, ShapeError, not_complex
 
 
 def _of_parts(multiply: Callable[[Any, Any], Any], a: Pair, b: Pair) -> Pair:
@@ -41,6 +43,10 @@ def _product(name: str) -> Any:
     def multiplied(self: Any, other: Any, *others: Any, **named: Any) -> Any:
         if named and name != "tensordot":
             raise not_complex(f"{name} with {', '.join(named)}")
+        for x in (self, other):
+            if np.isscalar(x):
+                raise DTypeError(f"{name} of {x!r:.40}: both operands are tensors; multiply by a "
+                                 f"number with *")
         return carry_out("bilinear", self, other, others=(name, *others, *named.values()),
                          called=name)
     return multiplied
@@ -158,7 +164,8 @@ def _terms(equation: str) -> tuple[list[str], str]:
 @form("addmm", "baddbmm")
 def _addmm(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     found = _product("matmul")(mat1, mat2)
-    return self * beta + (found if alpha == 1 else found * alpha)
+    found = found if alpha == 1 else found * alpha
+    return found if beta == 0 else found + self * beta
 
 
 @form("addcmul")

@@ -5,11 +5,14 @@ from collections.abc import Sequence
 from inspect import unwrap
 from typing import Any
 
+import numpy as np
+
 from lazyten.frontend import array_functions, functions
-from lazyten.frontend.complexes.arithmetic import length
+from lazyten.frontend.complexes.arithmetic import length, product
 from lazyten.frontend.complexes.computing import carry_out, complex_like, form
 from lazyten.frontend.complexes.tensors import ComplexTensor, of_parts, pairs
 from lazyten.frontend.core.complex_forms import FORMS, is_complex
+from lazyten.frontend.core.in_place import shown_as
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.dtype import as_dtype
 from lazyten.operators.math import shapes
@@ -21,11 +24,15 @@ VIEWS = (
     "reshape", "view_as", "reshape_as", "flatten", "unflatten", "squeeze", "unsqueeze", "permute",
     "transpose", "t", "expand", "expand_as", "diagonal", "movedim", "swapaxes", "ravel",
     "tensor_split", "hsplit", "vsplit", "dsplit", "select", "narrow", "split", "split_with_sizes",
-    "chunk", "unbind", "unfold", "squeeze_", "unsqueeze_", "transpose_", "t_", "swapaxes_")
+    "chunk", "unbind", "unfold")
 """Methods that ask a tensor for its shape, and for a view through some moves."""
+SHOWN = ("squeeze", "unsqueeze", "transpose", "t", "swapaxes")
+"""Those with a twin by which the tensor itself becomes the view."""
 
 for _name in VIEWS:
     FORMS[_name] = unwrap(getattr(Tensor, _name))
+for _name in SHOWN:
+    FORMS[f"{_name}_"] = shown_as(FORMS[_name])
 
 
 def _joining(name: str, function: Any) -> Any:
@@ -79,9 +86,9 @@ def adjoint(self: Any) -> Any:
 LINEAR = (
     "sum", "mean", "cumsum", "flip", "fliplr", "flipud", "roll", "rot90", "tril", "triu", "gather",
     "index_select", "take_along_dim", "take", "diag", "diag_embed", "diagflat", "repeat", "tile",
-    "repeat_interleave", "trace", "diff", "index_add", "index_copy", "scatter_add", "scatter",
-    "masked_select", "select_scatter", "slice_scatter", "diagonal_scatter", "masked_scatter",
-    "block_diag", "column_stack", "index_put", "put", "sum_to_size")
+    "repeat_interleave", "trace", "diff", "index_copy", "scatter_add", "masked_select",
+    "select_scatter", "slice_scatter", "diagonal_scatter", "masked_scatter", "block_diag",
+    "column_stack", "index_put", "put", "sum_to_size")
 """Operations that do the same with the real and with the imaginary parts, which have no say in one
 another: they move elements, and add them up."""
 
@@ -125,6 +132,25 @@ for _name in LINEAR:
     _found = getattr(Tensor, _name, None) or getattr(array_functions, _name)
     form(_name)(_each_part(_found, _name))
 
+_index_added = _each_part(Tensor.index_add, "index_add")
+_scattered = _each_part(Tensor.scatter, "scatter")
+
+
+@form("index_add")
+def _index_add(self: Any, dim: int, index: Any, source: Any, alpha: Any = 1) -> Any:
+    return _index_added(self, dim, index, source if alpha == 1 else product(source, alpha))
+
+
+@form("scatter")
+def _scatter(self: Any, dim: int, index: Any, src: Any = None, *, value: Any = None,
+             reduce: str | None = None) -> Any:
+    given = src if value is None else value
+    if reduce == "multiply":
+        raise not_complex("scatter with reduce='multiply'")
+    if isinstance(given, int | float | np.number):
+        given = complex(given)  # has two parts, where a number is taken for itself in each
+    return _scattered(self, dim, index, given, reduce=reduce)
+
 
 @form("var")
 def spread(self: Any, dim: Any = None, *others: Any, **named: Any) -> Any:
@@ -154,7 +180,9 @@ def _count_nonzero(self: Any, dim: Any = None) -> Any:
 
 
 @form("prod")
-def _prod(self: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+def _prod(self: Any, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    if dtype is not None:
+        self = self.to(dtype=dtype)
     if dim is not None and not self.ndim:
         shapes.axis(dim, 0, "prod")
         return self.clone()

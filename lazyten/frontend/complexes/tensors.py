@@ -313,13 +313,17 @@ class ComplexTensor(Complex, Tensor):
     def backward(self, gradient: Any = None, retain_graph: bool | None = None,
                  create_graph: bool = False, inputs: Any = None) -> None:
         """Add the gradient of this tensor, weighted with `gradient`, to `.grad` of every leaf."""
-        if gradient is None:
-            raise GradientError("backward of a complex tensor: a gradient without weights is for a "
-                                "real number; take .real or abs() first, or pass gradient=")
         chosen = inputs if inputs is None else [
             t._parts if isinstance(t, ComplexTensor) else t
             for t in ([inputs] if isinstance(inputs, Tensor) else inputs)]
-        self._parts.backward(pairs(gradient, self), retain_graph, create_graph, chosen)
+        self._parts.backward(self._weight(gradient), retain_graph, create_graph, chosen)
+
+    def _weight(self, gradient: Any) -> Tensor:
+        """What a gradient of this tensor is weighted with, as pairs."""
+        if gradient is None:
+            raise GradientError("backward of a complex tensor: a gradient without weights is for a "
+                                "real number; take .real or abs() first, or pass gradient=")
+        return pairs(gradient, self)
 
     def register_hook(self, hook: Callable[[Any], Any]) -> RemovableHandle:
         """Have `hook` called with this tensor's gradient in each backward pass."""

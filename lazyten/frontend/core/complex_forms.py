@@ -56,6 +56,14 @@ def name_of(function: Callable[..., Any]) -> str:
     return function.__name__ if room == "frontend" else f"{room}.{function.__name__}"
 
 
+def form_of(operation: Callable[..., Any]) -> Callable[..., Any] | None:
+    """What an operation does with complex numbers; None if it has no form. A method that takes what
+    the function of its name takes in another order, as x.where(mask, y), has one of its own."""
+    name = name_of(operation)
+    is_method = "." in operation.__qualname__
+    return is_method and FORMS.get(f"Tensor.{name}") or FORMS.get(name)
+
+
 def in_complex(operation: Callable[..., Any], args: tuple[Any, ...],
                kwargs: dict[str, Any]) -> Any:
     """What an operation gives by its form. DTypeError, with its name, if it has none."""
@@ -65,7 +73,7 @@ def in_complex(operation: Callable[..., Any], args: tuple[Any, ...],
         args = (others.pop("input"), *args)
     out = others.pop("out", None)
     only_out = is_complex(out) and not is_complex([*args, *others.values()])
-    function = operation if only_out else FORMS.get(name)
+    function = operation if only_out else form_of(operation)
     if function is None:
         raise not_complex(name)
     result = function(*args, **others)

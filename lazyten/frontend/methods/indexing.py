@@ -321,10 +321,13 @@ class IndexingMethods(TensorCore[Tensor]):
         return self.split(shapes.sizes([split_sizes], "split_with_sizes"), dim)
 
     def chunk(self, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-        """At most `chunks` parts of one size (the last may be smaller) along an axis; views."""
+        """At most `chunks` parts of one size (the last may be smaller) along an axis, or as many of
+        no elements; views."""
         if shapes.as_int(chunks, "chunk", "the number of parts") < 1:
             raise ArgumentError(f"chunk: {chunks} parts; give 1 or more")
         _, n = shapes.sized_axis(dim, self.shape, "chunk")
+        if not n:
+            return self.split([0] * chunks, dim)
         return self.split(max(-(-n // chunks), 1), dim)
 
     unsafe_split, unsafe_split_with_sizes, unsafe_chunk = split, split_with_sizes, chunk

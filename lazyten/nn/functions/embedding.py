@@ -11,7 +11,7 @@ from lazyten.ir.node import Node
 from lazyten.nn.functions.distances import vector_norm
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import losses, shapes
-from lazyten.support.errors import ArgumentError, ShapeError
+from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
 from lazyten.support.grad_mode import no_grad
 
 
@@ -31,6 +31,7 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None,
     if sparse:
         raise ArgumentError("embedding: sparse=True asks for a sparse gradient, and gradients are "
                             "dense; leave it out")
+    input = _numbers_of_rows(input, "embedding")
     if max_norm is not None:
         _renormalize(input, weight, max_norm, norm_type)
     rows: Tensor = weight[input] if input.shape else weight.index_select(0, input).squeeze(0)
@@ -49,6 +50,14 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None,
     is_padding = (input % weight.shape[0] == padding % weight.shape[0]).unsqueeze(-1)
     held: Tensor = functions.where(is_padding, rows.detach(), rows)
     return held
+
+
+def _numbers_of_rows(input: Tensor, name: str) -> Tensor:
+    """Integers that number rows, also of uint8, which between brackets are a mask."""
+    if input.dtype is dt.bool_:
+        raise DTypeError(f"{name} of bool: the input numbers rows of the weight; convert it with "
+                         f".long(), or select rows with weight[mask]")
+    return input.long() if input.dtype is dt.uint8 else input
 
 
 @takes_tensors

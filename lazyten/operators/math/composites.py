@@ -15,7 +15,7 @@ from lazyten.ir.node import GradientRule, Node, cast, const
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import reductions, shapes, special
 from lazyten.operators.math.elementwise import Operand, with_gradient
-from lazyten.support.errors import ArgumentError, DTypeError
+from lazyten.support.errors import ArgumentError, DTypeError, EmptyAxisError
 
 
 def lerp(start: Node, end: Operand, weight: Operand) -> Node:
@@ -249,6 +249,9 @@ def norm(x: Node, p: float, axes: tuple[int, ...], keepdim: bool = False) -> Nod
     """The p-norm over `axes`; its gradient at 0 is 0. Floats only."""
     if not x.dtype.is_float:
         raise DTypeError(f"norm of {x.dtype.name}: a norm is a float; convert first with .float()")
+    if p < 0 and reductions.count(x.shape, axes) == 0:
+        raise EmptyAxisError(f"norm of shape {x.shape} with p={p}: there are no elements, and "
+                             f"their norm would be infinite; check the size first")
     return cast(_wide_norm(ew.wide(x), p, axes, keepdim), x.dtype)
 
 

@@ -327,12 +327,21 @@ def remainder(a: Operand, b: Operand) -> Node:
 
 
 def power(a: Operand, b: Operand) -> Node:
-    """a ** b; of integers modulo 2**bits, where a negative b gives 0 but for a = 1 and a = -1."""
+    """a ** b; of integers modulo 2**bits, where a negative b gives 0 but for a = 1 and a = -1.
+    ArgumentError for a number b that the integers' type does not hold."""
+    if not isinstance(b, Node):
+        _check_exponent(result_type([a, b], "pow"), b)
     if isinstance(a, Node) and not isinstance(b, Node) and b == 2 and (
             dt.category(a.dtype) >= dt.category(dt.of_scalar(b))):
         return _apply(Op.MUL, "pow", [a, a])
     return _apply(Op.POW, "pow", [a if isinstance(a, Node) else _noted(a, a == 2),
                                   b if isinstance(b, Node) else exponent(b)])
+
+
+def _check_exponent(dtype: DType, b: Scalar) -> None:
+    if dtype.is_int and not dtype.min <= b <= dtype.max:
+        raise ArgumentError(f"pow of {dtype.name} by {b}: the exponent does not fit in that type; "
+                            f"convert to a wider one first")
 
 
 def exponent(x: Scalar) -> Scalar:

@@ -94,15 +94,21 @@ def angle(x: Node) -> Node:
 
 def gcd(a: Operand, b: Operand) -> Node:
     """The greatest common divisor, 0 of 0 and 0: Euclid's algorithm, for as many steps as the type
-    may need (of neighbouring Fibonacci numbers)."""
+    may need (of neighbouring Fibonacci numbers). The magnitudes are unsigned, as that of the least
+    number fits in no signed type."""
     dtype = ew.result_type([a, b])
     if not dtype.is_int or dtype is dt.bool_:
         raise DTypeError(f"gcd and lcm of {dtype.name}: they are for integers")
     shape = ew.common_shape([a, b], "gcd")
-    x, y = (ew.absolute(ew.as_node(v, dtype, shape)) for v in (a, b))
+    x, y = (_magnitude(ew.as_node(v, dtype, shape)) for v in (a, b))
     for _ in range(math.ceil(dtype.bits / math.log2((1 + math.sqrt(5)) / 2)) + 1):
         x, y = ew.where(ew.equal(y, 0), x, y), ew.where(ew.equal(y, 0), 0, ew.remainder(x, y))
-    return x
+    return cast(x, dtype)
+
+
+def _magnitude(x: Node) -> Node:
+    """The absolute value of an integer, as an unsigned one."""
+    return cast(ew.absolute(x), dt.BY_NAME[f"uint{x.dtype.bits}"])
 
 
 def lcm(a: Operand, b: Operand) -> Node:

@@ -146,7 +146,7 @@ def logsumexp(x: Node, axes: Axes, keepdim: bool = False) -> Node:
     """log(sum(e ** x)), safe for large x."""
     x = as_float(x)
     if count(x.shape, axes) == 0:
-        return const(-math.inf, x.dtype, sum(x, axes, keepdim).shape)
+        return ew.sub(sum(x, axes, keepdim), math.inf)
     top = finite_max(x, axes)
     total = sum(special.exp(ew.sub(x, top)), axes, keepdim=True)
     return squeezed(ew.add(special.log(total), top), axes, keepdim)

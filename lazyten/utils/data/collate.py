@@ -109,7 +109,7 @@ def collate_tensor_fn(batch: Sequence[Tensor], *, collate_fn_map: Rules | None =
     if len(kinds) != 1 or first.dtype.is_stored or any(t.requires_grad for t in batch):
         return stack(list(batch))
     values = np.stack([t._values() for t in batch])
-    return Tensor._copy_of(values, first.dtype, first.device)
+    return tensor(values, dtype=first.dtype, device=first.device)
 
 
 def collate_numpy_array_fn(batch: Sequence[Any], *, collate_fn_map: Rules | None = None) -> Tensor:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from lazyten.frontend.complexes.tensors import ComplexTensor, of_parts
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir import ops
@@ -78,6 +79,10 @@ def _rebuilt(kind: type[Tensor], values: Any, name: str, device: str, is_leaf: b
     return made.requires_grad_() if is_leaf else made
 
 
+def _parts_of_complex(t: ComplexTensor) -> tuple[Any, ...]:
+    return of_parts, (t._parts,)
+
+
 def _generator_parts(generator: Generator) -> tuple[Any, ...]:
     return _rebuilt_generator, (generator.get_state(),)
 
@@ -88,7 +93,8 @@ def _rebuilt_generator(state: tuple[int, int]) -> Generator:
     return made
 
 
-REDUCERS: dict[type, Any] = {Tensor: _parts, Parameter: _parts, Generator: _generator_parts}
+REDUCERS: dict[type, Any] = {Tensor: _parts, Parameter: _parts, ComplexTensor: _parts_of_complex,
+                             Generator: _generator_parts}
 for _kind, _reducer in REDUCERS.items():  # also what a spawned process is given
     ForkingPickler.register(_kind, _reducer)
 
