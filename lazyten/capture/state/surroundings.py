@@ -244,6 +244,7 @@ def _is_own(module: str | None) -> bool:
 
 
 def is_users(module: str | None) -> bool:
-    """Whether code of this module is looked into: not ours, not Python's, not NumPy's."""
+    """Whether code of this module is looked into: not ours (by PyTorch's name, either), not
+    Python's, not NumPy's."""
     root = (module or "").partition(".")[0]
-    return root not in ("lazyten", "numpy") and root not in sys.stdlib_module_names
+    return root not in ("lazyten", "torch", "numpy") and root not in sys.stdlib_module_names
