@@ -132,7 +132,10 @@ class Surroundings:
             self._visit_object(value, user, names)
 
     def _visit_container(self, value: Any, user: str, names: Set[str]) -> None:
-        """What is in it, and what a class of the user's adds to it."""
+        """What is in it, and what a class of the user's adds to it. Nothing of Python's table of
+        modules: those that functions mention are looked at where they do."""
+        if value is sys.modules:
+            return
         if isinstance(value, dict | set | frozenset):
             for key in value:
                 if isinstance(key, Tensor):
