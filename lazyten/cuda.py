@@ -177,7 +177,7 @@ def set_rng_state_all(new_states: Iterable[State]) -> None:
         _set_state(state)
 
 
-def is_bf16_supported() -> bool:
+def is_bf16_supported(including_emulation: bool = True) -> bool:
     """Whether bfloat16 can be computed with: it is on every device, where there is one."""
     return is_available()
 

@@ -96,6 +96,14 @@ def test_what_is_refused_can_be_imported_and_says_why_when_it_is_used(tmp_path: 
     assert "lazyten has no torch.chalf: complex numbers of two 16-bit floats" in done.stdout
 
 
+def test_a_jitted_step_may_mention_a_module_that_is_refused(tmp_path: Path) -> None:
+    done = run(tmp_path, "import torch.fx\nimport lazyten\nlayer = torch.nn.Linear(2, 2)\n"
+               "def step():\n    torch.fx.__name__\n    return layer(torch.ones(2, 2)).shape\n"
+               "step = lazyten.jit(step)\nprint(step(), step())\n"
+               "print(getattr(torch.fx, '__file__', None))")
+    assert done.stdout == "(2, 2) (2, 2)\nNone\n" and done.stderr == ""
+
+
 def test_a_script_that_is_not_there(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-m", "lazyten", "run", str(tmp_path / "no.py")],
                           capture_output=True, text=True)

@@ -19,9 +19,9 @@ class set_detect_anomaly:
     """From here on, or within this block, each backward pass is computed at once, step by step, and
     a GradientError names the line of the operation whose gradient first became NaN."""
 
-    def __init__(self, mode: bool = True) -> None:
+    def __init__(self, mode: bool = True, check_nan: bool = True) -> None:
         self._before = gradient.observer
-        gradient.observer = _check if mode else None
+        gradient.observer = _check if mode and check_nan else None
 
     def __enter__(self) -> None:
         pass
@@ -31,8 +31,8 @@ class set_detect_anomaly:
 
 
 def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
-    """set_detect_anomaly(mode and check_nan)."""
-    set_detect_anomaly(mode and check_nan)
+    """set_detect_anomaly(mode, check_nan)."""
+    set_detect_anomaly(mode, check_nan)
 
 
 def is_anomaly_enabled() -> bool:

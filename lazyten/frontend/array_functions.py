@@ -160,6 +160,7 @@ def triu_indices(row: int, col: int, offset: int = 0, dtype: DTypeLike | None = 
 
 
 @fills_out
+@making
 def logspace(start: float, end: float, steps: int, base: float = 10.0,
              dtype: DTypeLike | None = None, device: str | None = None,
              requires_grad: bool = False) -> Tensor:

@@ -46,7 +46,24 @@ def as_tensor(data: Any, dtype: DTypeLike | None = None, device: str | None = No
     return _sharing(array, where)
 
 
-asarray = as_tensor
+def asarray(obj: Any, *, dtype: DTypeLike | None = None, device: str | None = None,
+            copy: bool | None = None, requires_grad: bool | None = None) -> Tensor:
+    """`as_tensor`, which always copies if `copy`, and never if that is False: ArgumentError if it
+    would have to. With `requires_grad` False it is detached, with True it has a gradient."""
+    made = as_tensor(obj, dtype, device)
+    if copy:
+        made = made.clone()
+    elif copy is not None and not _is_shared(made, obj):
+        raise ArgumentError(f"asarray with copy=False of a {type(obj).__name__} on '{made.device}' "
+                            f"in {made.dtype.name}: that takes a copy; leave copy= out")
+    if requires_grad is None:
+        return made
+    return made.requires_grad_() if requires_grad else made.detach()
+
+
+def _is_shared(made: Tensor, obj: Any) -> bool:
+    """Whether as_tensor made a tensor of an object without a copy."""
+    return made is obj or isinstance(obj, np.ndarray) and np.shares_memory(obj, made.numpy())
 
 
 @or_in_complex

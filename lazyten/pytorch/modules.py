@@ -228,7 +228,10 @@ def is_module(name: str) -> bool:
 
 
 def _refusal(name: str) -> str | None:
-    """Why a module is refused, or one that it is below."""
+    """Why a module is refused, or one that it is below. What Python asks modules for, such as
+    'fx.__file__', is none."""
+    if name.rpartition(".")[2].startswith("__"):
+        return None
     while name and name not in SAME:
         if name in REFUSED:
             return REFUSED[name]

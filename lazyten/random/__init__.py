@@ -126,15 +126,17 @@ def get_rng_state() -> tuple[int, int]:
     return default_generator.get_state()
 
 
-def set_rng_state(state: tuple[int, int]) -> None:
+def set_rng_state(new_state: tuple[int, int]) -> None:
     """Go on from a state that `get_rng_state` gave."""
-    default_generator.set_state(state)
+    default_generator.set_state(new_state)
 
 
 @contextmanager
-def fork_rng(enabled: bool = True, generator: Generator | None = None) -> Iterator[None]:
+def fork_rng(devices: object = None, enabled: bool = True, device_type: object = None, *,
+             generator: Generator | None = None) -> Iterator[None]:
     """What is drawn within this block changes nothing for what is drawn after it: the default
-    generator, or another, then goes on from where it was before."""
+    generator, or another, then goes on from where it was before. devices and device_type change
+    nothing, as all devices have one generator."""
     forked = chosen(generator)
     state = forked.get_state() if enabled else None
     try:

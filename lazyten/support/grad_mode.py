@@ -107,10 +107,10 @@ class set_grad_enabled(_GradMode):
     """Record for gradients or not: from here on; as a block, only within it; and decorating a
     function, only within that."""
 
-    def __init__(self, enabled: bool) -> None:
-        super().__init__(enabled)
+    def __init__(self, mode: bool) -> None:
+        super().__init__(mode)
         self._outside = _mode.enabled
-        _mode.enabled = enabled
+        _mode.enabled = mode
 
     def __enter__(self) -> None:
         super().__enter__()

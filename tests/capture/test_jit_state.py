@@ -313,3 +313,22 @@ def test_warnings_are_given_at_each_call() -> None:
         for _ in range(3):
             call(lt.ones(2))
     assert len(found) == 3
+
+
+MODULES = sys.modules
+
+
+class MadeWhenAsked(types.ModuleType):
+    """A module that loads another one for each attribute that it is asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        sys.modules[f"{self.__name__}.{name}"] = types.ModuleType(name)
+        raise AttributeError(name)
+
+
+def test_the_table_of_modules_may_be_mentioned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(MODULES, "made_when_asked", MadeWhenAsked("made_when_asked"))
+    double = lt.jit(lambda x: x * 2 if "lazyten" in MODULES else x)
+    before = set(MODULES)
+    assert double(lt.ones(2)).tolist() == double(lt.ones(2)).tolist() == [2, 2]
+    assert not [name for name in MODULES.keys() - before if name.startswith("made_when_asked")]

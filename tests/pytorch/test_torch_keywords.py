@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -54,12 +55,29 @@ def both(call: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
     lambda T, x: [T.cdist(x, x[:1] + 1), T.cdist(x[None], x[None], p=1.0), T.cdist(x, x, 3.0),
                   T.ones(4, 2, 3).sum_to_size(1, 3), x.sum_to_size(2, 3), x.sum_to_size(1),
                   T.cdist(x[:0], x), x.is_inference()],
+    lambda T, x: [like(requires_grad=True, layout=T.strided, pin_memory=False, device="cpu")
+                  for like in (partial(x.new_zeros, 2, 3), partial(x.new_ones, (2,)),
+                               partial(x.new_full, (2,), 3.0), partial(T.logspace, 0, 1, 2))],
+    lambda T, x: [T.asarray(x, dtype=T.float64, requires_grad=True), T.asarray(x, copy=False),
+                  T.asarray([1, 2], copy=True), T.asarray(x.requires_grad_()).requires_grad,
+                  T.asarray(x.requires_grad_(), requires_grad=False).requires_grad],
+    lambda T, x: [x.new_empty(2, requires_grad=True).requires_grad,
+                  x.new_tensor([1, 2], requires_grad=True).requires_grad,
+                  x.new_empty_strided((2,), (1,), requires_grad=True).requires_grad,
+                  T.normal(0.0, 1.0, (2,), requires_grad=True).requires_grad,
+                  (x + 1j).new_ones(2, requires_grad=True).requires_grad,
+                  T.view_as_real((x + 1j).new_tensor([1, 2j]))],
+    lambda T, x: [T.split(x, split_size_or_sections=2, dim=1), x.split(split_size=[1, 1])],
+    lambda T, x: [T.where(T.tensor([2, 0, 1], dtype=T.uint8), x, -x),
+                  x.where(T.tensor([[0], [1]], dtype=T.uint8), T.tensor(9.0))],
     lambda T, x: [T.randint(5, 6, (3,), dtype=T.float32), T.randint(0, 1, size=(2,)),
                   T.randint_like(x, 1)],
     lambda T, x: [T.autograd.Variable(x), T.detach(x), T.compile(lambda y: y * 2)(x)
                   if T is lt else x * 2],
 ])
 @pytest.mark.filterwarnings("ignore:torch.range")
+@pytest.mark.filterwarnings("ignore:.*uint8")
+@pytest.mark.filterwarnings("ignore:torch.asarray")
 def test_calls_mean_the_same(call: Callable[[Any, Any], Any]) -> None:
     ours, theirs = both(call)
     for a, b in zip(ours, theirs, strict=True):
@@ -130,3 +148,21 @@ def test_what_out_cannot_hold_is_refused() -> None:
 def test_numbers_may_stand_among_tensors(call: Callable[[Any, Any], Any]) -> None:
     ours, theirs = both(call)
     assert ours == theirs
+
+
+@pytest.mark.parametrize("T", [lt, torch], ids=["lazyten", "torch"])
+def test_modes_and_generators_are_called_by_pytorch_s_names(T: Any) -> None:
+    with T.random.fork_rng(devices=[], enabled=True):
+        T.rand(3)
+    T.set_rng_state(new_state=T.get_rng_state())
+    with T.set_grad_enabled(mode=False):
+        assert not T.is_grad_enabled()
+    with T.autograd.set_detect_anomaly(mode=True, check_nan=False):
+        pass
+    layer = T.nn.ReLU()
+    twice = T.nn.Sequential(layer, layer)
+    assert len(list(twice.modules())) == 2
+    assert len(list(twice.modules(remove_duplicate=False))) == 3
+    assert not T.cuda.is_bf16_supported(including_emulation=False)
+    with pytest.raises(ValueError, match="copy|alias"):
+        T.asarray([1.0], copy=False)

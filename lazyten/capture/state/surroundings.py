@@ -132,7 +132,10 @@ class Surroundings:
             self._visit_object(value, user, names)
 
     def _visit_container(self, value: Any, user: str, names: Set[str]) -> None:
-        """What is in it, and what a class of the user's adds to it."""
+        """What is in it, and what a class of the user's adds to it. Nothing of Python's table of
+        modules: those that functions mention are looked at where they do."""
+        if value is sys.modules:
+            return
         if isinstance(value, dict | set | frozenset):
             for key in value:
                 if isinstance(key, Tensor):
@@ -244,6 +247,7 @@ def _is_own(module: str | None) -> bool:
 
 
 def is_users(module: str | None) -> bool:
-    """Whether code of this module is looked into: not ours, not Python's, not NumPy's."""
+    """Whether code of this module is looked into: not ours (by PyTorch's name, either), not
+    Python's, not NumPy's."""
     root = (module or "").partition(".")[0]
-    return root not in ("lazyten", "numpy") and root not in sys.stdlib_module_names
+    return root not in ("lazyten", "torch", "numpy") and root not in sys.stdlib_module_names

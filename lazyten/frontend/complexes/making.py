@@ -126,11 +126,17 @@ def _tensor(data: Any, dtype: DTypeLike | None = None, device: str | None = None
     return found.requires_grad_() if requires_grad else found
 
 
-@form("as_tensor", "asarray", "new_tensor")
+@form("as_tensor")
 def _as_tensor(data: Any, dtype: DTypeLike | None = None, device: str | None = None) -> Any:
     if isinstance(data, ComplexTensor):
         return data.to(dtype=dtype or data.dtype, device=device)
     return _tensor(data, dtype, device)
+
+
+@form("new_tensor")
+def _new_tensor(self: Any, data: Any, dtype: DTypeLike | None = None, device: str | None = None,
+                requires_grad: bool = False) -> Any:
+    return functions.tensor(data, _kind(dtype, self.dtype), device or self.device, requires_grad)
 
 
 @form("from_numpy")
@@ -192,21 +198,23 @@ def _ones_like(input: Any, dtype: Any = None, device: str | None = None,
 
 
 @form("new_zeros", "new_empty")
-def _new_zeros(self: Any, *size: Any, dtype: Any = None, device: str | None = None) -> Any:
-    return _new_full(self, shapes.new_shape(size, "new_zeros"), 0, dtype, device)
+def _new_zeros(self: Any, *size: Any, dtype: Any = None, device: str | None = None,
+               requires_grad: bool = False) -> Any:
+    return _new_full(self, shapes.new_shape(size, "new_zeros"), 0, dtype, device, requires_grad)
 
 
 @form("new_ones")
-def _new_ones(self: Any, *size: Any, dtype: Any = None, device: str | None = None) -> Any:
-    return _new_full(self, shapes.new_shape(size, "new_ones"), 1, dtype, device)
+def _new_ones(self: Any, *size: Any, dtype: Any = None, device: str | None = None,
+              requires_grad: bool = False) -> Any:
+    return _new_full(self, shapes.new_shape(size, "new_ones"), 1, dtype, device, requires_grad)
 
 
 @form("new_full")
 def _new_full(self: Any, size: Any, fill_value: Any, dtype: Any = None,
-              device: str | None = None) -> Any:
+              device: str | None = None, requires_grad: bool = False) -> Any:
     kind, where = _kind(dtype, self.dtype), device or self.device
     make = _full if kind.is_complex else functions.full
-    return make(size, fill_value, kind, where)
+    return make(size, fill_value, kind, where, requires_grad)
 
 
 @form("randn")

@@ -15,7 +15,7 @@ from lazyten.support.errors import ArgumentError, ComplexError
 
 P = ParamSpec("P")
 R = TypeVar("R")
-ALIASES = {"axis": "dim", "keepdims": "keepdim"}
+ALIASES = {"axis": "dim", "keepdims": "keepdim", "split_size_or_sections": "split_size"}
 
 
 @dataclass(frozen=True, slots=True)

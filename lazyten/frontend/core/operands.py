@@ -39,11 +39,14 @@ class Operands(Values[Tensor]):
         result: Tensor = Handle._view(Storage(node, where), (), None)
         return result.requires_grad_() if requires_grad else result
 
-    def _fresh(self, value: Node | np.ndarray[Any, Any], device: str | None = None) -> Tensor:
-        """A new tensor that no gradient flows through, on this device or another."""
+    def _fresh(self, value: Node | np.ndarray[Any, Any], device: str | None = None,
+               requires_grad: bool = False) -> Tensor:
+        """A new tensor that no gradient flows through, on this device or another; a leaf that gets
+        one if it `requires_grad`."""
         where = self.device if device is None else canonical(device)
-        return self._of(value, where) if isinstance(
+        made = self._of(value, where) if isinstance(
             value, Node) else self._copy_of(value, device=where)
+        return made.requires_grad_() if requires_grad else made
 
     def _operand(self, value: Any, operation: str) -> Tensor | Scalar:
         """The other operand, on this device. DTypeError for what is not a number or a tensor."""

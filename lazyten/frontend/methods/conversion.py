@@ -6,6 +6,7 @@ import re
 from typing import Any, TypeAlias, overload
 
 from lazyten.frontend.core.handle import DTypeLike, Handle
+from lazyten.frontend.core.keywords import making
 from lazyten.frontend.core.memory_format import MemoryFormat, preserve_format
 from lazyten.frontend.core.size import Size
 from lazyten.frontend.core.tensor_core import Tensor, TensorCore
@@ -129,30 +130,39 @@ class ConversionMethods(TensorCore[Tensor]):
 
     # ---- new tensors -----------------------------------------------------------------------------
 
+    @making
     def new_full(self, size: Any, fill_value: Scalar, dtype: Any = None,
-                 device: str | None = None) -> Tensor:
+                 device: str | None = None, requires_grad: Flag = False) -> Tensor:
         """Every element `fill_value`."""
         kind = _kind(self, dtype)
         number = shapes.as_element(fill_value, kind, "new_full")
-        return self._fresh(ew.as_node(number, kind, shapes.new_shape([size], "new_full")), device)
+        return self._fresh(ew.as_node(number, kind, shapes.new_shape([size], "new_full")), device,
+                           requires_grad)
 
-    def new_zeros(self, *size: Any, dtype: Any = None, device: str | None = None) -> Tensor:
+    @making
+    def new_zeros(self, *size: Any, dtype: Any = None, device: str | None = None,
+                  requires_grad: Flag = False) -> Tensor:
         """Every element 0."""
         shape = shapes.new_shape(size, "new_zeros")
-        return self._fresh(const(0, _kind(self, dtype), shape), device)
+        return self._fresh(const(0, _kind(self, dtype), shape), device, requires_grad)
 
-    def new_ones(self, *size: Any, dtype: Any = None, device: str | None = None) -> Tensor:
+    @making
+    def new_ones(self, *size: Any, dtype: Any = None, device: str | None = None,
+                 requires_grad: Flag = False) -> Tensor:
         """Every element 1."""
         shape = shapes.new_shape(size, "new_ones")
-        return self._fresh(const(1, _kind(self, dtype), shape), device)
+        return self._fresh(const(1, _kind(self, dtype), shape), device, requires_grad)
 
-    def new_empty(self, *size: Any, dtype: Any = None, device: str | None = None) -> Tensor:
+    @making
+    def new_empty(self, *size: Any, dtype: Any = None, device: str | None = None,
+                  requires_grad: Flag = False) -> Tensor:
         """A tensor whose values do not matter; here they are 0."""
         shape = shapes.new_shape(size, "new_empty")
-        return self._fresh(const(0, _kind(self, dtype), shape), device)
+        return self._fresh(const(0, _kind(self, dtype), shape), device, requires_grad)
 
+    @making
     def new_empty_strided(self, size: Any, stride: Any, dtype: Any = None,
-                          device: str | None = None) -> Tensor:
+                          device: str | None = None, requires_grad: Flag = False) -> Tensor:
         """new_empty in memory of its own, with these strides."""
         shape = shapes.new_shape([size], "new_empty_strided")
         steps = shapes.sizes([stride], "new_empty_strided")
@@ -162,15 +172,18 @@ class ConversionMethods(TensorCore[Tensor]):
         count = 1 + sum((n - 1) * s for n, s in zip(shape, steps, strict=True))
         memory: Any = self.new_empty(count if math.prod(shape) else 0, dtype=dtype, device=device)
         made: Tensor = memory.as_strided(shape, steps, 0)
-        return made
+        return made.requires_grad_() if requires_grad else made
 
-    def new_tensor(self, data: Any, dtype: Any = None, device: str | None = None) -> Tensor:
+    @making
+    def new_tensor(self, data: Any, dtype: Any = None, device: str | None = None,
+                   requires_grad: Flag = False) -> Tensor:
         """A copy of `data` in this tensor's dtype, or another."""
         where = self.device if device is None else canonical(device)
         given = self.dtype if dtype is None else dt.as_dtype(dtype)
         if hasattr(data, "node"):
-            return self._fresh(data.detach().to(dtype=given, device=where).node, where)
-        return self._fresh(_data.buffer_node(data, given, where), where)
+            return self._fresh(data.detach().to(dtype=given, device=where).node, where,
+                               requires_grad)
+        return self._fresh(_data.buffer_node(data, given, where), where, requires_grad)
 
     def new(self, *data: Any, device: str | None = None) -> Tensor:
         """PyTorch's old way to a tensor of this one's dtype: of these sizes, with zeros where

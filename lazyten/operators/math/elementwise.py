@@ -521,12 +521,13 @@ def where(condition: Node, a: Operand, b: Operand) -> Node:
 
 
 def chosen(condition: Node, a: Operand, b: Operand) -> Node:
-    """`where` of what users give: ArgumentError for a number that does not fit in the result."""
+    """`where` of what users give, a condition of uint8 among it: ArgumentError for a number that
+    does not fit in the result."""
     dtype = result_type([a, b], "where")
     for x in (a, b):
         if not isinstance(x, Node):
             shapes.as_element(x, dtype, "where")
-    return where(condition, a, b)
+    return where(as_bool(condition) if condition.dtype is dt.uint8 else condition, a, b)
 
 
 def obeying(x: Node, broken: Node, operation: str, rule: str) -> Node:
