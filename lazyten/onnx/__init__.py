@@ -56,6 +56,7 @@ def load(source: str | os.PathLike[str] | bytes | ModelProto, *,
     _needs_onnx()
     from lazyten.onnx import operators as _operators  # noqa: F401
     from lazyten.onnx.model import load as read
+    from lazyten.onnx.operators import microsoft as _microsoft  # noqa: F401
     from lazyten.onnx.operators import special as _special  # noqa: F401
     return read(source, device)
 
