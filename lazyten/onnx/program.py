@@ -8,7 +8,7 @@ stands alone between them. Later calls run these steps.
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -16,8 +16,9 @@ import lazyten as lt
 from lazyten.onnx.evaluation import NeedsHost, fold, record, run_alone
 from lazyten.onnx.expansions import renamed, typed_body
 from lazyten.onnx.graph import Expansion, Graph, Node
+from lazyten.onnx.repeating import Body
 from lazyten.onnx.rewrites import rewritten
-from lazyten.onnx.segment import Environment, Segment, drop_oldest
+from lazyten.onnx.segment import Compiled, Environment, Segment, drop_oldest
 from lazyten.onnx.table import Operator
 from lazyten.onnx.values import Constant, Value, is_foreign, key_of
 
@@ -56,7 +57,7 @@ class Program:
     def __call__(self, feeds: Mapping[str, Value]) -> list[Value]:
         """The outputs; `feeds` has the inputs and, of a subgraph, what it captures."""
         environment: Environment = {**self.constants, **feeds}
-        key = tuple(sorted((name, _kind(value)) for name, value in feeds.items()))
+        key = self._key(feeds)
         plan = self._plans.get(key)
         if plan is None:
             plan = self._plans[key] = _Planner(self, environment).plan()
@@ -66,20 +67,26 @@ class Program:
                 step.run(environment)
         return [environment[name] for name in self.graph.outputs]
 
-    def bind(self, graph: Graph, captured: Sequence[Value]) -> Callable[..., list[Value]]:
+    def bind(self, graph: Graph, captured: Sequence[Value]) -> Body:
         """A function of a subgraph's inputs."""
         if graph not in self._bodies:
             self._bodies[graph] = Program(graph, self.device)
-        body = self._bodies[graph]
-        outside = dict(zip(graph.free, captured, strict=True))
-        names = [x.name for x in graph.inputs]
+        return Body(self._bodies[graph], dict(zip(graph.free, captured, strict=True)))
 
-        def call(*values: Value) -> list[Value]:
-            if len(values) != len(names):
-                raise lt.ArgumentError(f"the subgraph {graph.name!r} has {len(names)} inputs, and "
-                                       f"is given {len(values)}")
-            return body({**outside, **dict(zip(names, values, strict=True))})
-        return call
+    def compiled(self, feeds: Mapping[str, Value]) -> Compiled | None:
+        """The one compiled program that a call with such values runs; None if it takes more, or
+        gives something else each time."""
+        environment: Environment = {**self.constants, **feeds}
+        plan = self._plans.get(self._key(feeds))
+        if plan is None or len(plan) != 1 or not isinstance(plan[0], Segment):
+            return None
+        if not all(isinstance(n.meaning, Operator) and n.meaning.pure for n in plan[0].nodes):
+            return None
+        return plan[0].compiled(environment)
+
+    @staticmethod
+    def _key(feeds: Mapping[str, Value]) -> Any:
+        return tuple(sorted((name, _kind(value)) for name, value in feeds.items()))
 
 
 def _kind(value: Value) -> Any:

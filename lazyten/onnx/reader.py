@@ -13,8 +13,7 @@ import onnx
 from google.protobuf.message import DecodeError
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto
 
-from lazyten.onnx.graph import Expansion, Graph, Input, Node
-from lazyten.onnx.order import in_order
+from lazyten.onnx.graph import Expansion, Graph, Input, Node, in_order
 from lazyten.onnx.schemas import (
     addition,
     addition_attributes,

@@ -44,7 +44,8 @@ def _mask(mask: T | None, batch: int, t: int, hidden: float) -> T | None:
         raise ShapeError(f"a mask of shape {tuple(mask.shape)}: one of 1 to 3 axes is supported")
     while seen.ndim < 4:
         seen = seen.unsqueeze(1)
-    return lt.where(seen, 0.0, hidden)
+    added: T = lt.where(seen, 0.0, hidden)
+    return added
 
 
 def _attended(q: T, k: T, v: T, mask: T | None, bias: T | None, scale: float, hidden: float,
@@ -100,7 +101,8 @@ def _unpacked(query: T, key: T | None, value: T | None, heads: int) -> tuple[T, 
     if value is None:  # [b, t, n, 2, h]
         k, v = key.permute(3, 0, 2, 1, 4).unbind(0)
         return q, k, v
-    return q, *(x if x.ndim == 4 else split_heads(x, heads) for x in (key, value))
+    k, v = (x if x.ndim == 4 else split_heads(x, heads) for x in (key, value))
+    return q, k, v
 
 
 @operator("MultiHeadAttention", domain=MICROSOFT, gives=4,

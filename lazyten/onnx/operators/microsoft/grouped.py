@@ -50,7 +50,8 @@ def _cache(past: T | None, new: T, before: T, size: int) -> T:
     old: T | float = 0.0
     if past is not None and past.shape[2]:
         old = lt.nn.functional.pad(past, (0, 0, 0, size - past.shape[2]))
-    return lt.where(is_new, moved, old).to(new.dtype)
+    found: T = lt.where(is_new, moved, old)
+    return found.to(new.dtype)
 
 
 @operator("GroupQueryAttention", domain=MICROSOFT, gives=3, host="total_sequence_length",

@@ -99,7 +99,8 @@ def integer_to_float(a: T, b: T, a_scale: T, b_scale: T, a_zero: T | None = None
     """A product of quantized matrices as floats, with a bias."""
     found = matmul_integer(a, b, a_zero, b_zero).to(lt.float32)
     found = found * (a_scale.to(lt.float32) * b_scale.to(lt.float32))
-    return (found if bias is None else found + bias).to(a_scale.dtype)
+    wide: T = found if bias is None else found + bias
+    return wide.to(a_scale.dtype)
 
 
 @operator("DynamicQuantizeMatMul", domain=MICROSOFT, gives=1)
