@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
@@ -38,6 +39,14 @@ class Alone:
         environment.update(zip(self.node.outputs, found, strict=True))
 
 
+@dataclass
+class Plan:
+    """The steps of a call; and what was compiled, if one program is all there is to run."""
+
+    steps: list[Segment | Alone]
+    whole: Compiled | None = None
+
+
 class Program:
     """A graph that is called with values of its inputs."""
 
@@ -47,7 +56,7 @@ class Program:
         self.constants, self.nodes = dict(ready.constants), ready.nodes
         self.numbers = count()
         self.defaults = frozenset(x.name for x in graph.inputs)
-        self._plans: OrderedDict[Any, list[Segment | Alone]] = OrderedDict()
+        self._plans: OrderedDict[Any, Plan] = OrderedDict()
         self._bodies: dict[Graph, Program] = {}
         for node in self.nodes:
             for value in node.attributes.values():
@@ -56,16 +65,26 @@ class Program:
 
     def __call__(self, feeds: Mapping[str, Value]) -> list[Value]:
         """The outputs; `feeds` has the inputs and, of a subgraph, what it captures."""
-        environment: Environment = {**self.constants, **feeds}
         key = self._key(feeds)
         plan = self._plans.get(key)
+        if plan is not None and plan.whole is not None:
+            return self._whole(plan.whole, feeds)
+        environment: Environment = {**self.constants, **feeds}
         if plan is None:
-            plan = self._plans[key] = _Planner(self, environment).plan()
+            plan = self._plans[key] = Plan(_Planner(self, environment).plan())
             drop_oldest(self._plans, len(self.nodes))
+            if len(plan.steps) == 1 and isinstance(plan.steps[0], Segment):
+                plan.whole = plan.steps[0].compiled({**self.constants, **feeds})
         else:
-            for step in plan:
+            for step in plan.steps:
                 step.run(environment)
         return [environment[name] for name in self.graph.outputs]
+
+    def _whole(self, compiled: Compiled, feeds: Mapping[str, Value]) -> list[Value]:
+        """The outputs of the one program that there is to run."""
+        found = {**compiled.known, **compiled.run(feeds)}
+        return [found[name] if name in found else feeds[name] if name in feeds else
+                self.constants[name] for name in self.graph.outputs]
 
     def bind(self, graph: Graph, captured: Sequence[Value]) -> Body:
         """A function of a subgraph's inputs."""
@@ -76,13 +95,12 @@ class Program:
     def compiled(self, feeds: Mapping[str, Value]) -> Compiled | None:
         """The one compiled program that a call with such values runs; None if it takes more, or
         gives something else each time."""
-        environment: Environment = {**self.constants, **feeds}
         plan = self._plans.get(self._key(feeds))
-        if plan is None or len(plan) != 1 or not isinstance(plan[0], Segment):
+        if plan is None or plan.whole is None or not all(
+                isinstance(n.meaning, Operator) and n.meaning.pure
+                for step in plan.steps if isinstance(step, Segment) for n in step.nodes):
             return None
-        if not all(isinstance(n.meaning, Operator) and n.meaning.pure for n in plan[0].nodes):
-            return None
-        return plan[0].compiled(environment)
+        return plan.whole
 
     @staticmethod
     def _key(feeds: Mapping[str, Value]) -> Any:

@@ -99,10 +99,7 @@ class Step:
 
     def _outputs(self, fixed: Mapping[str, Value], values: Sequence[Value]) -> list[Value]:
         given = {**fixed, **dict(zip(self.names, values, strict=True))}
-        program = self.compiled.program
-        assert program is not None
-        found = program([given[name] for name in self.compiled.slots])
-        given.update(zip(self.compiled.outputs, found, strict=True))
+        given.update(self.compiled.run(given))
         return [given[name] for name in self.outputs]
 
     def block(self, states: int, rows: int, counts: bool, looks: bool) -> Block | None:
@@ -122,7 +119,7 @@ class Step:
         names, fixed, device = self.free_names(), self.fixed, self.device
         outputs = self._outputs
 
-        def steps(tensors: list[lt.Tensor]) -> list[lt.Tensor]:
+        def steps(*tensors: lt.Tensor) -> list[lt.Tensor]:
             given = {**fixed, **dict(zip(names, tensors, strict=False))}
             first, *rest = tensors[len(names):]
             carried, scanned = rest[:states], rest[states:]
@@ -164,7 +161,7 @@ class Block:
         """How many steps were done, whether there are more, the states, and what was collected;
         None if one of them fails, which may be one behind the last."""
         try:
-            code, *found = self._program([*self._free, first, *carried, *rows])
+            code, *found = self._program(*self._free, first, *carried, *rows)
             done, going = divmod(int(to_array(code)), 2) if self._looks else (BLOCK, True)
         except LazytenError:
             self.failed = True

@@ -43,10 +43,17 @@ class Compiled:
     """
 
     def __init__(self, known: Mapping[str, Constant], slots: Sequence[str], outputs: Sequence[str],
-                 program: Callable[[list[lt.Tensor]], list[lt.Tensor]] | None) -> None:
+                 program: Callable[..., list[lt.Tensor]] | None) -> None:
         self.known, self.slots, self.outputs, self.program = known, slots, outputs, program
         self.blocks: dict[Hashable, Any] = {}
         self.runs = 0
+
+    def run(self, values: Mapping[str, Value]) -> dict[str, Value]:
+        """What the program gives of these values."""
+        if self.program is None:
+            return {}
+        found = self.program(*[values[name] for name in self.slots])
+        return dict(zip(self.outputs, found, strict=True))
 
 
 class Segment:
@@ -67,9 +74,7 @@ class Segment:
         if compiled is None:
             compiled = self._keep(key, environment, self._resolve(environment))
         environment.update(compiled.known)
-        if compiled.program is not None:
-            tensors = [environment[name] for name in compiled.slots]
-            environment.update(zip(compiled.outputs, compiled.program(tensors), strict=True))
+        environment.update(compiled.run(environment))
 
     def keep(self, environment: Environment, found: Environment) -> None:
         """Compile for these inputs; `found` are the values of all nodes, recorded."""
@@ -143,7 +148,7 @@ def _function(nodes: Sequence[Node], inputs: Sequence[str], outputs: Sequence[st
         calls.append((node, row.function, tuple(sources), options(node)))
     ends = [place[name] for name in outputs]
 
-    def program(tensors: list[lt.Tensor]) -> list[lt.Tensor]:
+    def program(*tensors: lt.Tensor) -> list[lt.Tensor]:
         found = list(tensors)
         for node, function, sources, keywords in calls:
             given = [value if at < 0 else found[at] for at, value in sources]

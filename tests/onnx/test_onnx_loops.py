@@ -69,8 +69,7 @@ def test_steps_in_one_program_give_what_they_give_one_by_one(soon: int, looks: b
         np.testing.assert_array_equal(zs, 2 + np.cumsum(x, dtype=np.float32))
         assert y == zs[-1]
     [body] = model._program._bodies.values()
-    assert any(compiled.blocks for [segment] in body._plans.values()
-               for compiled in segment._compiled.values())
+    assert any(plan.whole.blocks for plan in body._plans.values())
 
 
 def test_states_stay_as_the_last_step_left_them(soon: int) -> None:

@@ -90,9 +90,8 @@ def loop(trips: Value = None, condition: Value = None, *initial: Value, body: Bo
         carried = parts[:states]
         collected.add(parts[states:])
         done += 1
-        if step is None:
-            step = body.step(given, slice(2, None), carried)
-        elif block is None:
+        step = step or body.step(given, slice(2, None), carried)
+        if step and not block:
             block = step.block(states, 0, True, looks)
     return (*carried, *collected.stacked())
 
@@ -142,9 +141,8 @@ def _scanned(body: Body, states: list[Value], scanned: list[lt.Tensor], length: 
         collected.add(parts[len(states):])
         states = parts[:len(states)]
         done += 1
-        if step is None:
-            step = body.step(given, slice(0, len(states)), states)
-        elif block is None:
+        step = step or body.step(given, slice(0, len(states)), states)
+        if step and not block:
             block = step.block(len(states), len(scanned), False, False)
     return states, collected.stacked()
 
