@@ -1,4 +1,6 @@
-"""Operators that onnxruntime adds to the standard, as single calls: each form of their inputs."""
+"""Operators that onnxruntime adds to the standard, as single calls: each form of their inputs; and
+trees and linear models.
+"""
 from __future__ import annotations
 
 from typing import Any
@@ -158,4 +160,47 @@ QUANTIZED = [
     Row("MatMulNBits", MICROSOFT, {"K": 32, "N": 3, "block_size": 16}, [
         floats(2, 32), big(3, 2, 8), np.abs(floats(3, 2)), NONE, np.repeat(ones(1, 0), 16)]),
 ]
-ADDITIONS = [*FUSED, *ATTENTIONS, *QUANTIZED]
+def trees(kind: str, count: int, ids: list[int], weights: list[float], outputs: int = 1,
+          modes: str = "LEQ", **attributes: Any) -> Row:
+    """Two trees over three features: one of three leaves, one of two; a row each of missing and of
+    split values is among the inputs."""
+    prefix = "class" if "Classifier" in kind else "target"
+    leaf, first, second = "LEAF", *(f"BRANCH_{mode}" for mode in (modes.split() * 2)[:2])
+    places = [(0, 1), (0, 3), (0, 4), (1, 1), (1, 2)] * (len(ids) // 5)
+    rows = floats(6, 3).round(1)
+    rows[0, 0], rows[1, 0], rows[2, 2] = np.nan, 0.2, -0.3
+    return Row(kind, ("ai.onnx.ml", 3), {
+        "nodes_treeids": [0] * 5 + [1] * 3, "nodes_nodeids": [0, 1, 2, 3, 4, 0, 1, 2],
+        "nodes_modes": [first, leaf, second, leaf, leaf, first, leaf, leaf],
+        "nodes_featureids": [0, 0, 1, 0, 0, 2, 0, 0],
+        "nodes_values": [0.2, 0, 0.5, 0, 0, -0.3, 0, 0],
+        "nodes_truenodeids": [1, 0, 3, 0, 0, 1, 0, 0],
+        "nodes_falsenodeids": [2, 0, 4, 0, 0, 2, 0, 0],
+        "nodes_missing_value_tracks_true": [1, 0, 0, 0, 0, 0, 0, 0],
+        f"{prefix}_treeids": [tree for tree, _ in places],
+        f"{prefix}_nodeids": [node for _, node in places], f"{prefix}_ids": ids,
+        f"{prefix}_weights": weights,
+        **({"classlabels_int64s": [7, 3, 5][:count]} if outputs > 1 else {"n_targets": count}),
+        **attributes}, [rows], outputs)
+
+
+SHARES, SIGNED = [0.1, 0.4, 0.2, 0.3, 0.25], [1.5, -2.0, 0.5, -0.3, 0.25]
+LEARNED = [
+    trees("TreeEnsembleRegressor", 1, [0] * 5, SIGNED),
+    trees("TreeEnsembleRegressor", 2, [0] * 5 + [1] * 5, SIGNED + SHARES, modes="LT GTE",
+          aggregate_function="AVERAGE", base_values=[0.5, 2.0]),
+    trees("TreeEnsembleRegressor", 2, [0] * 5 + [1] * 5, SIGNED + SHARES, modes="EQ NEQ",
+          post_transform="SOFTMAX"),
+    trees("TreeEnsembleClassifier", 2, [0] * 5, SHARES, 2),
+    trees("TreeEnsembleClassifier", 2, [0] * 5, SIGNED, 2, modes="GT", base_values=[0.4]),
+    trees("TreeEnsembleClassifier", 2, [0] * 5, SIGNED, 2, post_transform="LOGISTIC"),
+    trees("TreeEnsembleClassifier", 2, [0] * 5, SHARES, 2, post_transform="LOGISTIC"),
+    trees("TreeEnsembleClassifier", 3, [0] * 5 + [1] * 5 + [2] * 5, SIGNED + SHARES + SIGNED[::-1],
+          2, post_transform="SOFTMAX", base_values=[0.5, 0.1, 0.2]),
+    *[Row("LinearClassifier", ("ai.onnx.ml", 1), {
+        "coefficients": [0.5, -1.0, 2.0] * rows, "intercepts": [0.1, -0.2, 0.3][:rows],
+        "classlabels_ints": [7, 3, 5][:max(rows, 2)], "post_transform": transform},
+        [floats(4, 3)], 2) for rows, transform in (
+            (1, "NONE"), (1, "LOGISTIC"), (3, "SOFTMAX"), (2, "LOGISTIC"), (3, "NONE"))],
+]
+ADDITIONS = [*FUSED, *ATTENTIONS, *QUANTIZED, *LEARNED]
