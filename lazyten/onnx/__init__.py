@@ -5,9 +5,8 @@ function of tensors (`export`). Files, in reading order:
 
 - table.py: the table of operators, a function each.
 - values.py: what a value is while a model runs.
-- graph.py: a model as frozen records.
+- graph.py: a model as frozen records, and an order in which nodes can run.
 - tensors.py: tensors of a file as arrays.
-- order.py: an order in which nodes can run.
 - schemas.py: what the standard says of operators.
 - reader.py: from a message to a graph, all of it checked.
 - expansions.py: functions in place of operators.
@@ -15,6 +14,7 @@ function of tensors (`export`). Files, in reading order:
 - listening.py: what listens while nodes are recorded.
 - evaluation.py: one node run.
 - segment.py: nodes that are compiled together.
+- repeating.py: a subgraph as a function, and several steps of it as one program.
 - program.py: a graph as steps: compiled segments, and what stands alone.
 - model.py: `load`, and the callable.
 - writer.py: lazyten's ops as ONNX's.
@@ -56,6 +56,7 @@ def load(source: str | os.PathLike[str] | bytes | ModelProto, *,
     _needs_onnx()
     from lazyten.onnx import operators as _operators  # noqa: F401
     from lazyten.onnx.model import load as read
+    from lazyten.onnx.operators import microsoft as _microsoft  # noqa: F401
     from lazyten.onnx.operators import special as _special  # noqa: F401
     return read(source, device)
 

@@ -30,7 +30,7 @@ from lazyten.onnx.values import (
 )
 from lazyten.support.errors import ArgumentError, InternalError, LazytenError
 
-Bind = Callable[[Graph, Sequence[Value]], Callable[..., list[Value]]]
+Bind = Callable[[Graph, Sequence[Value]], Any]
 """Makes a function of a subgraph and the values it captures."""
 
 

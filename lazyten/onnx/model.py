@@ -16,6 +16,7 @@ from lazyten.onnx.reader import Reader, parse
 from lazyten.onnx.tensors import NAMES
 from lazyten.onnx.values import (
     Constant,
+    InputMemory,
     Value,
     describe,
     dtype_of,
@@ -38,6 +39,8 @@ class Model:
             x for x in graph.inputs if x.name not in graph.constants)
         self.outputs: tuple[str, ...] = graph.outputs
         self._known = {x.name: x for x in graph.inputs}
+        self._names = [x.name for x in self.inputs]
+        self._memory = InputMemory()
 
     def __repr__(self) -> str:
         names = ", ".join(f"{x.name}: {x.dtype.lower()} {list(x.shape or ())}" for x in self.inputs)
@@ -53,17 +56,24 @@ class Model:
         are not what the model says.
         """
         given = self._named(inputs)
-        wants_tensors = any(isinstance(x, lt.Tensor) for x in given.values())
-        feeds = {name: self._value(self._known[name], x) for name, x in given.items()}
-        found = self._program(feeds)
-        if wants_tensors:
+        if any(isinstance(x, lt.Tensor) for x in given.values()):
+            feeds = {name: self._value(self._known[name], x) for name, x in given.items()}
             return [x.tensor(self._device) if isinstance(x, Constant) and is_plain(x) else
-                    x.array if isinstance(x, Constant) else x for x in found]
+                    x.array if isinstance(x, Constant) else x for x in self._program(feeds)]
+        feeds = {}
+        for name, x in given.items():  # what the last call had is like what was checked then
+            kept = self._memory.take(name, x) if type(x) is np.ndarray else None
+            feeds[name] = self._value(self._known[name], x) if kept is None else kept
+        found = self._program(feeds)
         lt.realize(*(x for x in found if isinstance(x, lt.Tensor)))
-        return [_result(x) for x in found]
+        results = [_result(x) for x in found]
+        for name, x in feeds.items():
+            if isinstance(x, lt.Tensor):
+                self._memory.give_back(name, x)
+        return results
 
     def _named(self, inputs: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
-        names = [x.name for x in self.inputs]
+        names = self._names
         if not isinstance(inputs, Mapping):
             if not isinstance(inputs, list | tuple) or len(inputs) != len(names):
                 raise ArgumentError(f"a model with the inputs {names}: give a dict of these names, "

@@ -8,7 +8,8 @@ stands alone between them. Later calls run these steps.
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
@@ -16,8 +17,9 @@ import lazyten as lt
 from lazyten.onnx.evaluation import NeedsHost, fold, record, run_alone
 from lazyten.onnx.expansions import renamed, typed_body
 from lazyten.onnx.graph import Expansion, Graph, Node
+from lazyten.onnx.repeating import Body
 from lazyten.onnx.rewrites import rewritten
-from lazyten.onnx.segment import Environment, Segment, drop_oldest
+from lazyten.onnx.segment import Compiled, Environment, Segment, drop_oldest
 from lazyten.onnx.table import Operator
 from lazyten.onnx.values import Constant, Value, is_foreign, key_of
 
@@ -37,6 +39,14 @@ class Alone:
         environment.update(zip(self.node.outputs, found, strict=True))
 
 
+@dataclass
+class Plan:
+    """The steps of a call; and what was compiled, if one program is all there is to run."""
+
+    steps: list[Segment | Alone]
+    whole: Compiled | None = None
+
+
 class Program:
     """A graph that is called with values of its inputs."""
 
@@ -46,7 +56,7 @@ class Program:
         self.constants, self.nodes = dict(ready.constants), ready.nodes
         self.numbers = count()
         self.defaults = frozenset(x.name for x in graph.inputs)
-        self._plans: OrderedDict[Any, list[Segment | Alone]] = OrderedDict()
+        self._plans: OrderedDict[Any, Plan] = OrderedDict()
         self._bodies: dict[Graph, Program] = {}
         for node in self.nodes:
             for value in node.attributes.values():
@@ -55,31 +65,46 @@ class Program:
 
     def __call__(self, feeds: Mapping[str, Value]) -> list[Value]:
         """The outputs; `feeds` has the inputs and, of a subgraph, what it captures."""
-        environment: Environment = {**self.constants, **feeds}
-        key = tuple(sorted((name, _kind(value)) for name, value in feeds.items()))
+        key = self._key(feeds)
         plan = self._plans.get(key)
+        if plan is not None and plan.whole is not None:
+            return self._whole(plan.whole, feeds)
+        environment: Environment = {**self.constants, **feeds}
         if plan is None:
-            plan = self._plans[key] = _Planner(self, environment).plan()
+            plan = self._plans[key] = Plan(_Planner(self, environment).plan())
             drop_oldest(self._plans, len(self.nodes))
+            if len(plan.steps) == 1 and isinstance(plan.steps[0], Segment):
+                plan.whole = plan.steps[0].compiled({**self.constants, **feeds})
         else:
-            for step in plan:
+            for step in plan.steps:
                 step.run(environment)
         return [environment[name] for name in self.graph.outputs]
 
-    def bind(self, graph: Graph, captured: Sequence[Value]) -> Callable[..., list[Value]]:
+    def _whole(self, compiled: Compiled, feeds: Mapping[str, Value]) -> list[Value]:
+        """The outputs of the one program that there is to run."""
+        found = {**compiled.known, **compiled.run(feeds)}
+        return [found[name] if name in found else feeds[name] if name in feeds else
+                self.constants[name] for name in self.graph.outputs]
+
+    def bind(self, graph: Graph, captured: Sequence[Value]) -> Body:
         """A function of a subgraph's inputs."""
         if graph not in self._bodies:
             self._bodies[graph] = Program(graph, self.device)
-        body = self._bodies[graph]
-        outside = dict(zip(graph.free, captured, strict=True))
-        names = [x.name for x in graph.inputs]
+        return Body(self._bodies[graph], dict(zip(graph.free, captured, strict=True)))
 
-        def call(*values: Value) -> list[Value]:
-            if len(values) != len(names):
-                raise lt.ArgumentError(f"the subgraph {graph.name!r} has {len(names)} inputs, and "
-                                       f"is given {len(values)}")
-            return body({**outside, **dict(zip(names, values, strict=True))})
-        return call
+    def compiled(self, feeds: Mapping[str, Value]) -> Compiled | None:
+        """The one compiled program that a call with such values runs; None if it takes more, or
+        gives something else each time."""
+        plan = self._plans.get(self._key(feeds))
+        if plan is None or plan.whole is None or not all(
+                isinstance(n.meaning, Operator) and n.meaning.pure
+                for step in plan.steps if isinstance(step, Segment) for n in step.nodes):
+            return None
+        return plan.whole
+
+    @staticmethod
+    def _key(feeds: Mapping[str, Value]) -> Any:
+        return tuple(sorted((name, _kind(value)) for name, value in feeds.items()))
 
 
 def _kind(value: Value) -> Any:

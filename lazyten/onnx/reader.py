@@ -13,15 +13,16 @@ import onnx
 from google.protobuf.message import DecodeError
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto
 
-from lazyten.onnx.graph import Expansion, Graph, Input, Node
-from lazyten.onnx.order import in_order
+from lazyten.onnx.graph import Expansion, Graph, Input, Node, in_order
 from lazyten.onnx.schemas import (
+    addition,
+    addition_attributes,
     check_attributes,
     check_counts,
     schema_of,
     standard_function,
 )
-from lazyten.onnx.table import find
+from lazyten.onnx.table import Operator, find
 from lazyten.onnx.tensors import check_texts, read_sparse, read_tensor, type_name
 from lazyten.onnx.values import Constant
 from lazyten.support.errors import ArgumentError
@@ -124,6 +125,8 @@ class Reader:
         attributes = {key: self._attribute(start, value, opsets, known, values)
                       for key, value in given.items()}
         meaning = self._meaning(start, proto, given, attributes, opsets)
+        if isinstance(meaning, Operator) and meaning.gives:
+            attributes = addition_attributes(start, meaning, attributes)
         self.within.pop()
         graphs = [attributes[key] for key in sorted(attributes)
                   if isinstance(attributes[key], Graph)]
@@ -137,6 +140,9 @@ class Reader:
         function = self.functions.get((node.domain, node.kind, proto.overload))
         if function is not None:
             return Expansion(self.function(function, given, node))
+        row = addition(node)
+        if row is not None:
+            return row
         schema = schema_of(node)
         check_counts(node, schema)
         row = find(node.domain, node.kind, schema.since_version)

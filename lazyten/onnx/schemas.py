@@ -1,4 +1,5 @@
-"""What the standard says of operators: which there are, what they take, their functions."""
+"""What the standard says of operators: which there are, what they take, their functions; and what
+is known of those that only onnxruntime has."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -8,7 +9,68 @@ import onnx
 from onnx import FunctionProto
 
 from lazyten.onnx.graph import Graph, Node
+from lazyten.onnx.table import TABLE, Operator, find_addition
 from lazyten.support.errors import ArgumentError
+
+MICROSOFT = "com.microsoft"
+"""The domain of operators that onnxruntime adds, and puts in place of others in models that it
+optimizes."""
+
+
+def addition(node: Node) -> Operator | None:
+    """The row of an operator that the standard lacks, in the opset of the model; None if it has it.
+
+    Raises ArgumentError for what lazyten lacks of onnxruntime's domain, and for more than an
+    operator can do here.
+    """
+    if node.domain != MICROSOFT and onnx.defs.has(node.kind, node.opset, node.domain):
+        return None
+    row = find_addition(node.domain, node.kind)
+    if row is not None and node.opset > 0:
+        _check_addition(node, row)
+        return row
+    if node.domain == MICROSOFT and node.opset > 0:
+        known = sorted(name for domain, name in TABLE if domain == MICROSOFT)
+        raise ArgumentError(f"{node.title}: of this domain lazyten has {', '.join(known)}")
+    return None
+
+
+def _check_addition(node: Node, row: Operator) -> None:
+    """That a node has inputs and outputs as its operator takes them."""
+    most = len(node.inputs) if row.variadic else len(row.inputs)
+    if not row.required <= len(node.inputs) <= most or not 1 <= len(node.outputs) <= row.gives:
+        raise ArgumentError(f"{node.title} has {len(node.inputs)} inputs and {len(node.outputs)} "
+                            f"outputs: {row.required} to {most} and 1 to {row.gives} are supported")
+    for name, given in zip(row.inputs, node.inputs, strict=False):
+        if given and name in row.absent:
+            raise ArgumentError(f"{node.title} has the input {name!r}, which is not supported")
+
+
+def addition_attributes(node: Node, row: Operator, attributes: Mapping[str, Any]
+                        ) -> dict[str, Any]:
+    """The attributes of an operator that the standard lacks, checked, without those that can have
+    one value alone."""
+    for name, value in attributes.items():
+        if name in row.fixed:
+            if value != row.fixed[name]:
+                raise ArgumentError(f"{node.title}: the attribute {name!r} is {value!r:.60}, and "
+                                    f"only {row.fixed[name]!r} is supported")
+        elif name not in row.attributes:
+            raise ArgumentError(f"{node.title} has the attribute {name!r}, and only these are "
+                                f"supported: {sorted(row.attributes)}")
+        elif not _is_of_kind(value, row.kinds[name].removesuffix(" | None")):
+            raise ArgumentError(f"{node.title}: the attribute {name!r} is {value!r:.60}, and "
+                                f"should be {row.kinds[name].removesuffix(' | None')}")
+    for name in sorted(row.needed - {*attributes}):
+        raise ArgumentError(f"{node.title} needs the attribute {name!r}")
+    return {name: value for name, value in attributes.items() if name not in row.fixed}
+
+
+def _is_of_kind(value: object, kind: str) -> bool:
+    """Whether a value is what an annotation says: a number, a text, or a list of these."""
+    if kind.startswith("list["):
+        return isinstance(value, list) and all(_is_of_kind(x, kind[5:-1]) for x in value)
+    return type(value).__name__ == kind
 
 
 def schema_of(node: Node) -> Any:

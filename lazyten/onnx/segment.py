@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Protocol
 
 import lazyten as lt
@@ -35,11 +35,25 @@ class Home(Protocol):
 
 
 class Compiled:
-    """A segment for one shape: what is known of its outputs, and a program for the others."""
+    """A segment for one shape: what is known of its outputs, and a program for the others, of the
+    tensors `slots`.
 
-    def __init__(self, known: Mapping[str, Constant], outputs: Sequence[str],
-                 program: Callable[[list[lt.Tensor]], list[lt.Tensor]] | None) -> None:
-        self.known, self.outputs, self.program = known, outputs, program
+    blocks: programs of several steps, of a loop's body (repeating.py). runs: how many steps of a
+    loop it has done.
+    """
+
+    def __init__(self, known: Mapping[str, Constant], slots: Sequence[str], outputs: Sequence[str],
+                 program: Callable[..., list[lt.Tensor]] | None) -> None:
+        self.known, self.slots, self.outputs, self.program = known, slots, outputs, program
+        self.blocks: dict[Hashable, Any] = {}
+        self.runs = 0
+
+    def run(self, values: Mapping[str, Value]) -> dict[str, Value]:
+        """What the program gives of these values."""
+        if self.program is None:
+            return {}
+        found = self.program(*[values[name] for name in self.slots])
+        return dict(zip(self.outputs, found, strict=True))
 
 
 class Segment:
@@ -60,14 +74,15 @@ class Segment:
         if compiled is None:
             compiled = self._keep(key, environment, self._resolve(environment))
         environment.update(compiled.known)
-        if compiled.program is not None:
-            tensors = [environment[name] for name in self.inputs
-                       if isinstance(environment[name], lt.Tensor)]
-            environment.update(zip(compiled.outputs, compiled.program(tensors), strict=True))
+        environment.update(compiled.run(environment))
 
     def keep(self, environment: Environment, found: Environment) -> None:
         """Compile for these inputs; `found` are the values of all nodes, recorded."""
         self._keep(self._key(environment), environment, found)
+
+    def compiled(self, environment: Environment) -> Compiled | None:
+        """What was compiled for these inputs, if that was."""
+        return self._compiled.get(self._key(environment))
 
     def _key(self, environment: Environment) -> Any:
         return tuple(key_of(environment[name]) for name in self.inputs)
@@ -93,8 +108,8 @@ class Segment:
             needed = _needed(self.nodes, outputs, known)
             values = {**environment, **known}
             program = lt.jit(_function(needed, slots, outputs, values, self.home.device))
-        compiled = Compiled({name: known[name] for name in self.outputs if name in known}, outputs,
-                            program)
+        compiled = Compiled({name: known[name] for name in self.outputs if name in known}, slots,
+                            outputs, program)
         self._compiled[key] = compiled
         drop_oldest(self._compiled, len(self.nodes))
         return compiled
@@ -133,7 +148,7 @@ def _function(nodes: Sequence[Node], inputs: Sequence[str], outputs: Sequence[st
         calls.append((node, row.function, tuple(sources), options(node)))
     ends = [place[name] for name in outputs]
 
-    def program(tensors: list[lt.Tensor]) -> list[lt.Tensor]:
+    def program(*tensors: lt.Tensor) -> list[lt.Tensor]:
         found = list(tensors)
         for node, function, sources, keywords in calls:
             given = [value if at < 0 else found[at] for at, value in sources]

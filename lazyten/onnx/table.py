@@ -8,7 +8,7 @@ operator's domain that the model asks for, `outputs` how many outputs the node n
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,9 @@ class Operator:
     pure: the same inputs give the same outputs and it may be computed when the model is loaded.
     shapes: its outputs follow from its inputs' shapes alone, and are arrays.
     foreign: it takes, and its function handles, arrays of types that lazyten lacks.
+    Of an operator that the standard does not have: gives, how many outputs it has at most; fixed,
+    attributes that may have this value alone; absent, inputs that may not be given; kinds, the
+    type of each attribute as its function says it.
     """
 
     domain: str
@@ -48,6 +51,10 @@ class Operator:
     pure: bool
     shapes: bool
     foreign: bool
+    gives: int
+    fixed: Mapping[str, Any]
+    absent: frozenset[str]
+    kinds: Mapping[str, str]
 
     def is_host(self, position: int) -> bool:
         """Whether the input at a position is needed as an array."""
@@ -60,14 +67,16 @@ TABLE: dict[tuple[str, str], list[Operator]] = {}
 
 def operator(*names: str, since: int = 1, domain: str = "", host: str = "", eager: bool = False,
              raw: bool = False, moves: bool = False, pure: bool = True, shapes: bool = False,
-             foreign: bool = False) -> Callable[[Function], Function]:
-    """Put a function into the table. host: names of inputs, apart by spaces; "*" for all."""
+             foreign: bool = False, gives: int = 0, fixed: Mapping[str, Any] | None = None,
+             absent: str = "") -> Callable[[Function], Function]:
+    """Put a function into the table. host, absent: names of inputs, apart by spaces; "*" for
+    all. gives: 0 for an operator of the standard."""
     def enter(function: Function) -> Function:
         parameters = list(inspect.signature(function).parameters.values())
         places = [p for p in parameters if p.kind is not p.KEYWORD_ONLY]
         options = {p.name: p for p in parameters if p.kind is p.KEYWORD_ONLY}
         inputs = tuple(p.name for p in places)
-        fixed = frozenset(inputs if host == "*" else host.split())
+        on_host = frozenset(inputs if host == "*" else host.split())
         for name in names:
             row = Operator(
                 domain, name, since, function, inputs,
@@ -75,8 +84,9 @@ def operator(*names: str, since: int = 1, domain: str = "", host: str = "", eage
                 any(p.kind is p.VAR_POSITIONAL for p in places),
                 frozenset(options) - {*GIVEN},
                 frozenset(n for n, p in options.items() if p.default is p.empty) - {*GIVEN},
-                frozenset(options) & {*GIVEN}, fixed, eager, raw, moves, pure,
-                shapes, foreign)
+                frozenset(options) & {*GIVEN}, on_host, eager, raw, moves, pure,
+                shapes, foreign, gives, fixed or {}, frozenset(absent.split()),
+                {n: str(p.annotation) for n, p in options.items()})
             rows = TABLE.setdefault((domain, name), [])
             rows.append(row)
             rows.sort(key=lambda row: -row.since)
@@ -85,6 +95,11 @@ def operator(*names: str, since: int = 1, domain: str = "", host: str = "", eage
 
 
 def find(domain: str, name: str, opset: int) -> Operator | None:
-    """The row of an operator that holds for an opset; None if there is none."""
+    """The row of an operator of the standard that holds for an opset; None if there is none."""
     rows = TABLE.get((domain, name), [])
-    return next((row for row in rows if row.since <= opset), None)
+    return next((row for row in rows if row.since <= opset and not row.gives), None)
+
+
+def find_addition(domain: str, name: str) -> Operator | None:
+    """The row of an operator that the standard does not have; None if there is none."""
+    return next((row for row in TABLE.get((domain, name), []) if row.gives), None)

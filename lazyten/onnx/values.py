@@ -8,12 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable
 from functools import lru_cache
+from sys import getrefcount
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 import lazyten as lt
+from lazyten.execution.result_buffers import are_alone
 from lazyten.support.errors import ArgumentError
 
 Array = np.ndarray[Any, Any]
@@ -32,6 +34,9 @@ TYPES: dict[str, lt.DType] = {name: getattr(lt, name) for name in (
     "bfloat16", "float32", "float64")} | {"bool": lt.bool_}
 """Names of NumPy's types to those of lazyten that compute; others stay on the host."""
 KEPT_TYPES = 64
+INPUT_BYTES = 1 << 16
+"""Bytes of an input whose memory is kept from call to call: of larger ones copying takes the time.
+"""
 
 
 class Constant:
@@ -77,6 +82,33 @@ def make_tensor(array: Array, device: str | None = None) -> lt.Tensor:
         raise lt.DTypeError(f"{array.dtype} is a type that lazyten does not compute with; models "
                             f"may move, cast and quantize it")
     return lt.tensor(array, device=device)
+
+
+class InputMemory:
+    """Tensors that hold what small arrays had: the next call's are copied into the same memory, as
+    long as nobody else knows it. A call takes a tensor and gives it back at its end, so that two
+    calls at a time have one each."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, lt.Tensor] = {}
+
+    def take(self, name: str, array: Array) -> lt.Tensor | None:
+        """The tensor of an input, with an array of the shape and type that it had before."""
+        kept = self._kept.pop(name, None)
+        if kept is None or kept.shape != array.shape or kept.dtype.numpy != array.dtype:
+            return None
+        storage = kept._storage
+        buffer = storage.buffer
+        if buffer is None or (getrefcount(kept), getrefcount(storage)) != (2, 3) \
+                or not are_alone([storage._node], [buffer])[0]:
+            return None
+        buffer.fill(array)
+        return kept
+
+    def give_back(self, name: str, tensor: lt.Tensor) -> None:
+        """Keep a tensor that was made for an array, if it is small."""
+        if tensor.numel() * tensor.dtype.itemsize <= INPUT_BYTES:
+            self._kept[name] = tensor
 
 
 def to_array(value: Value) -> Array:
@@ -135,7 +167,7 @@ def dtype_of(value: Value) -> str:
 def key_of(value: Value) -> Hashable:
     """What a program depends on: a tensor's shape and type, an array's elements."""
     if isinstance(value, lt.Tensor):
-        return tuple(value.shape), value.dtype.name, value.device.type
+        return value.shape, value.dtype.name, value._storage.device
     if isinstance(value, list):
         return tuple(map(key_of, value))
     if isinstance(value, np.ndarray):

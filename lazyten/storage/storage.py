@@ -52,9 +52,13 @@ class Buffer:
         except DeviceError as error:
             raise DeviceError(f"cannot store the values given at {user_location()}, {dtype.name}"
                               f"{list(values.shape)}: {error}") from error
-        native = np.ascontiguousarray(values, dtype.numpy)
-        executor(device).copy_in(buffer.handle, native.reshape(-1))
+        buffer.fill(values)
         return buffer
+
+    def fill(self, values: np.ndarray[Any, Any]) -> None:
+        """Copy as many values as it has (of dtype.numpy, in any byte order) into it."""
+        native = np.ascontiguousarray(values, self.dtype.numpy)
+        executor(self.device).copy_in(self.handle, native.reshape(-1))
 
     def numpy(self) -> np.ndarray[Any, Any]:
         """A copy of the contents, flat, as stored (uint16 for bfloat16)."""

@@ -38,7 +38,7 @@ def loaded(nodes: list[Any], inputs: list[Any], initializers: Any = (), outputs:
 
 def steps(model: Any) -> list[list[str]]:
     """The kinds of steps that each shape's call takes."""
-    return [[type(step).__name__ for step in plan] for plan in model._program._plans.values()]
+    return [[type(step).__name__ for step in plan.steps] for plan in model._program._plans.values()]
 
 
 def rand(*shape: int) -> Any:
@@ -67,6 +67,44 @@ def test_arithmetic_on_shapes_is_done_beforehand_and_the_rest_is_one_program() -
         np.testing.assert_array_equal(
             model([x])[0], x.reshape(n, 6) + np.arange(n, dtype=np.float32)[:, None])
     assert steps(model) == [["Segment"], ["Segment"]]
+
+
+def test_results_of_a_call_stay_when_the_next_has_other_inputs() -> None:
+    """Memory of small inputs serves again; a result may be an input, or a view of one."""
+    model = loaded([node("Identity", "x", "y"), node("Transpose", "x", "z"),
+                    node("Unsqueeze", "x axis", "u")], [value("x", ["n", 2])],
+                   [array("axis", [0])], "y z u")
+    kept = []
+    for n in (3, 3, 3, 4, 3):
+        given = rand(n, 2) + len(kept)
+        kept.append((given.copy(), model([given])))
+        given[:] = 0
+    for given, results in kept:
+        for found, wanted in zip(results, (given, given.T, given[None]), strict=True):
+            np.testing.assert_array_equal(found, wanted)
+
+
+def test_memory_of_inputs_takes_what_is_like_the_last_and_nothing_else() -> None:
+    model = loaded([node("Add", "x x", "y")], [value("x", ["n"])])
+    x = np.arange(6, dtype=np.float32)
+    for given in (x, x + 1, x[::-1], (x + 2).astype(">f4"), x[::2], x):
+        np.testing.assert_array_equal(model([given])[0], 2 * given)
+    with pytest.raises(lt.DTypeError):
+        model([x.astype(np.float64)])
+    with pytest.raises(lt.ShapeError):
+        model([x[None]])
+    np.testing.assert_array_equal(model([x])[0], 2 * x)
+
+
+def test_threads_that_call_a_model_have_memory_of_their_own() -> None:
+    from concurrent.futures import ThreadPoolExecutor
+    model = loaded([node("Mul", "x x", "y")], [value("x", [8])])
+
+    def called(number: int) -> bool:
+        x = np.full(8, number, np.float32)
+        return all((model([x])[0] == x * x).all() for _ in range(50))
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(called, range(16)))
 
 
 def test_what_hangs_on_values_runs_between_programs() -> None:

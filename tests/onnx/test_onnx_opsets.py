@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import onnx_if_there
 import pytest
+from onnx_additions import ADDITIONS
 from onnx_calls import CALLS, Row
 
 import lazyten as lt
@@ -29,13 +30,16 @@ def model(row: Row) -> tuple[Any, dict[str, Any]]:
     return helper.make_model(graph, opset_imports=opsets, ir_version=10), feeds
 
 
-@pytest.mark.few(23)
+ALL = [*CALLS, *ADDITIONS]
+
+
+@pytest.mark.few(40)
 @pytest.mark.parametrize("number", [pytest.param(
     n, id=f"{n}-{row.kind}", marks=() if n % 4 == 0 else (pytest.mark.slow,))
-    for n, row in enumerate(CALLS)])
+    for n, row in enumerate(ALL)])
 def test_an_operator_gives_what_onnxruntime_gives(number: int) -> None:
     runtime = pytest.importorskip("onnxruntime", reason="the package onnxruntime is not installed")
-    proto, feeds = model(CALLS[number])
+    proto, feeds = model(ALL[number])
     session = runtime.InferenceSession(proto.SerializeToString(),
                                        providers=["CPUExecutionProvider"])
     found, wanted = lt.onnx.load(proto)(feeds), session.run(None, feeds)
@@ -43,6 +47,78 @@ def test_an_operator_gives_what_onnxruntime_gives(number: int) -> None:
     for one, other in zip(found, wanted, strict=True):
         assert one.dtype == other.dtype and one.shape == other.shape
         np.testing.assert_allclose(one.astype(np.float64), other.astype(np.float64), 1e-4, 1e-5)
+
+
+def load(kind: str, attributes: dict[str, Any], inputs: list[Any], outputs: int = 1) -> Any:
+    """A node of onnxruntime's domain, loaded, and its inputs by name."""
+    proto, feeds = model(Row(kind, ("com.microsoft", 1), attributes, inputs, outputs))
+    return lt.onnx.load(proto), feeds
+
+
+def called(kind: str, attributes: dict[str, Any], *inputs: Any, outputs: int = 1) -> Any:
+    loaded, feeds = load(kind, attributes, list(inputs), outputs)
+    return loaded(feeds)
+
+
+def test_queries_keys_and_values_may_be_packed() -> None:
+    q, k, v = (rows.standard_normal((2, 3, 2, 4)).astype(np.float32) for rows in
+               [np.random.default_rng(0)] * 3)
+    flat = [x.reshape(2, 3, 8) for x in (q, k, v)]
+    wanted = called("MultiHeadAttention", {"num_heads": 2}, *flat)[0]
+    for packed in ([flat[0], np.stack([k, v], 3)], [np.stack([q, k, v], 3)]):
+        found = called("MultiHeadAttention", {"num_heads": 2}, *packed)[0]
+        np.testing.assert_allclose(found, wanted, 1e-6, 1e-6)
+
+
+def test_rows_of_a_batch_have_caches_filled_to_different_places() -> None:
+    """Each gives what it gives alone."""
+    rows = np.random.default_rng(0)
+    given = [rows.standard_normal(shape).astype(np.float32)
+             for shape in ((2, 1, 32), (2, 1, 16), (2, 1, 16), (2, 1, 6, 16), (2, 1, 6, 16))]
+    last, options = np.array([2, 4], np.int32), {"num_heads": 2, "kv_num_heads": 1}
+    y, keys, _ = called("GroupQueryAttention", options, *given, last, np.array([5], np.int32),
+                        outputs=3)
+    for n, end in enumerate(last):
+        alone = [x[n:n + 1] for x in given[:3]] + [x[n:n + 1, :, :end] for x in given[3:]]
+        one, rest, _ = called("GroupQueryAttention", options, *alone, last[n:n + 1],
+                              np.array([end + 1], np.int32), outputs=3)
+        np.testing.assert_allclose(y[n], one[0], 1e-5, 1e-6)
+        np.testing.assert_array_equal(keys[n, :, :end + 1], rest[0])
+
+
+def test_sums_that_are_normalized_are_outputs_too() -> None:
+    x, skip, weight = (np.full((1, 2, 4), 2, np.float32), np.eye(4, dtype=np.float32)[None, :2],
+                       np.ones(4, np.float32))
+    for kind in ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization"):
+        node = helper.make_node(kind, ["x", "skip", "w"], ["y", "", "", "sum"],
+                                domain="com.microsoft")
+        given = [helper.make_tensor_value_info(n, 1, None) for n in ("x", "skip", "w")]
+        graph = helper.make_graph([node], "g", given, [
+            helper.make_tensor_value_info(n, 1, None) for n in ("y", "sum")])
+        loaded = lt.onnx.load(helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("com.microsoft", 1)]))
+        np.testing.assert_array_equal(loaded([x, skip, weight])[1], x + skip)
+
+
+REFUSED = {
+    "no such operator": ("Frobnicate", {}, 1, 1, "of this domain lazyten has Attention, "),
+    "too many inputs": ("Gelu", {}, 2, 1, r"2 inputs and 1 outputs: 1 to 1 and 1 to 1 are"),
+    "too many outputs": ("Gelu", {}, 1, 2, "1 inputs and 2 outputs"),
+    "an unknown attribute": ("QuickGelu", {"beta": 1.0}, 1, 1, r"'beta', and only .*'alpha'"),
+    "a wrong type": ("QuickGelu", {"alpha": 1}, 1, 1, "'alpha' is 1, and should be float"),
+    "a missing attribute": ("MultiHeadAttention", {}, 1, 1, "needs the attribute 'num_heads'"),
+    "an input that is not covered": ("Attention", {"num_heads": 1}, 7, 1,
+                                     "the input 'past_sequence_length', which is not supported"),
+    "a value that is not covered": ("Attention", {"num_heads": 1, "do_rotary": 1}, 2, 1,
+                                    "'do_rotary' is 1, and only 0 is supported"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_an_addition_cannot_do_is_refused_when_it_is_loaded(case: str) -> None:
+    kind, attributes, inputs, outputs, words = REFUSED[case]
+    with pytest.raises(lt.ArgumentError, match=words):
+        load(kind, attributes, [np.ones((2, 3), np.float32)] * inputs, outputs)
 
 
 ABSENT = {"ImageDecoder"}

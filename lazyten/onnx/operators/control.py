@@ -1,14 +1,13 @@
 """Operators with subgraphs: If, Loop, Scan. A subgraph comes as a function of its inputs."""
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
 
 import lazyten as lt
+from lazyten.onnx.repeating import BLOCK, Block, Body, Step
 from lazyten.onnx.table import operator
 from lazyten.onnx.values import Value, to_array, to_tensor
-from lazyten.support.errors import ArgumentError, ShapeError
-
-Body = Callable[..., list[Value]]
+from lazyten.support.errors import ShapeError
 
 
 def _flag(value: Value, what: str) -> bool:
@@ -24,10 +23,39 @@ def choose(condition: Value, *, then_branch: Body, else_branch: Body) -> tuple[V
     return tuple((then_branch if _flag(condition, "the condition") else else_branch)())
 
 
-def _stacked(parts: list[Value], what: str) -> Value:
-    if not parts:
-        raise ArgumentError(f"{what} has no steps, so the shape of what it collects is not known")
-    return lt.stack([to_tensor(x, None) for x in parts])
+class _Collected:
+    """What the steps of a loop give, one behind the other."""
+
+    def __init__(self, count: int) -> None:
+        self.blocks: list[list[lt.Tensor]] = [[] for _ in range(count)]
+        self.single: list[list[Value]] = [[] for _ in range(count)]
+
+    def add(self, values: list[Value]) -> None:
+        """Those of one step."""
+        for parts, value in zip(self.single, values, strict=True):
+            parts.append(value)
+
+    def extend(self, values: list[lt.Tensor]) -> None:
+        """Those of several steps, along the first axis."""
+        self._gather()
+        for parts, value in zip(self.blocks, values, strict=True):
+            parts.append(value)
+
+    def _gather(self) -> None:
+        for parts, single in zip(self.blocks, self.single, strict=True):
+            if single:
+                parts.append(lt.stack([to_tensor(x, None) for x in single]))
+                single.clear()
+
+    def stacked(self) -> list[lt.Tensor]:
+        """All of them, each output's along a new first axis."""
+        self._gather()
+        return [parts[0] if len(parts) == 1 else lt.cat(parts) for parts in self.blocks]
+
+
+def _of_no_steps(body: Body, values: list[Value], first: int) -> list[Value]:
+    """What a loop collects that does nothing: no rows of the shapes that a step would give."""
+    return [to_tensor(x, None)[None][:0] for x in body(*values)[first:]]
 
 
 @operator("Loop", eager=True, raw=True, pure=False)
@@ -35,20 +63,37 @@ def loop(trips: Value = None, condition: Value = None, *initial: Value, body: Bo
          outputs: int = 1) -> tuple[Value, ...]:
     """The body again and again: so many times, while a condition holds. Its first results are
     given to the next time, the others are collected."""
-    count = None if trips is None else int(to_array(trips).item())
+    count = sys.maxsize if trips is None else int(to_array(trips).item())
     going = condition is None or _flag(condition, "the condition")
-    carried = list(initial)
-    collected: list[list[Value]] = [[] for _ in range(outputs - len(initial))]
-    done = 0
-    while going and (count is None or done < count):
-        number = lt.tensor(done, dtype=lt.int64)
-        flag, *found = body(number, lt.tensor(True), *carried)
-        going = _flag(flag, "the condition that the body gives")
-        carried, rest = found[:len(initial)], found[len(initial):]
-        for parts, value in zip(collected, rest, strict=True):
-            parts.append(value)
+    looks = not body.always_goes()
+    carried, states = list(initial), len(initial)
+    if (not going or count <= 0) and outputs > states:
+        return (*carried, *_of_no_steps(body, [
+            lt.tensor(0, device=body.device), lt.tensor(True, device=body.device), *carried],
+                                        states + 1))
+    collected, done, yes = _Collected(outputs - states), 0, lt.tensor(
+        True, device=body.device)
+    step: Step | None = None
+    block: Block | None = None
+    while going and done < count:
+        number = lt.tensor(done, device=body.device)
+        found = block(number, carried, ()) if block and not block.failed and \
+            count - done >= BLOCK else None
+        if found is not None:
+            more, going, carried, rest = found
+            collected.extend(rest)
+            done += more
+            continue
+        given = [number, yes, *carried]
+        flag, *parts = body(*given) if step is None else step(*given)
+        going = not looks or _flag(flag, "the condition that the body gives")
+        carried = parts[:states]
+        collected.add(parts[states:])
         done += 1
-    return (*carried, *(_stacked(parts, "the loop") for parts in collected))
+        step = step or body.step(given, slice(2, None), carried)
+        if step and not block:
+            block = step.block(states, 0, True, looks)
+    return (*carried, *collected.stacked())
 
 
 @operator("Scan", since=9, eager=True, raw=True, pure=False)
@@ -66,17 +111,40 @@ def scan(*inputs: Value, body: Body, num_scan_inputs: int, scan_input_axes: list
     lengths = {rows.shape[0] for rows in scanned}
     if len(lengths) != 1:
         raise ShapeError(f"scanned inputs of lengths {sorted(lengths)}: they must be equal")
-    collected: list[list[Value]] = [[] for _ in range(outputs - len(states))]
-    for t in range(lengths.pop()):
-        found = body(*states, *(rows[t] for rows in scanned))
-        states, rest = found[:len(states)], found[len(states):]
-        for parts, value in zip(collected, rest, strict=True):
-            parts.append(value)
+    states, collected = _scanned(body, states, scanned, lengths.pop(), outputs - len(states))
     places = scan_output_axes or [0] * len(collected)
     turned = scan_output_directions or [0] * len(collected)
-    stacked = [_stacked(parts[::-1] if back else parts, "the scan").movedim(0, axis)
+    stacked = [(parts.flip(0) if back else parts).movedim(0, axis)
                for parts, axis, back in zip(collected, places, turned, strict=True)]
     return (*states, *stacked)
+
+
+def _scanned(body: Body, states: list[Value], scanned: list[lt.Tensor], length: int,
+             outputs: int) -> tuple[list[Value], list[lt.Tensor]]:
+    """The last states, and what all steps give."""
+    if not length:
+        rows = [lt.zeros(x.shape[1:], dtype=x.dtype, device=x.device) for x in scanned]
+        return states, _of_no_steps(body, [*states, *rows], len(states))
+    collected, done, first = _Collected(outputs), 0, lt.tensor(0, device=body.device)
+    step: Step | None = None
+    block: Block | None = None
+    while done < length:
+        found = block(first, states, [rows[done:done + BLOCK].clone() for rows in scanned]) \
+            if block and not block.failed and length - done >= BLOCK else None
+        if found is not None:
+            _, _, states, rest = found
+            collected.extend(rest)
+            done += BLOCK
+            continue
+        given = [*states, *(rows[done] for rows in scanned)]
+        parts = body(*given) if step is None else step(*given)
+        collected.add(parts[len(states):])
+        states = parts[:len(states)]
+        done += 1
+        step = step or body.step(given, slice(0, len(states)), states)
+        if step and not block:
+            block = step.block(len(states), len(scanned), False, False)
+    return states, collected.stacked()
 
 
 @operator("Scan", since=8, eager=True, raw=True, pure=False)

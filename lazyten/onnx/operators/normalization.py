@@ -77,7 +77,7 @@ def batch_normalization_7(x: T, scale: T, bias: T, mean: T, var: T, *, epsilon: 
 @operator("InstanceNormalization")
 def instance_normalization(x: T, scale: T, bias: T, *, epsilon: float = 1e-5) -> T:
     """Each channel of each example normalized."""
-    return F.instance_norm(x, weight=scale, bias=bias, eps=epsilon)
+    return F.group_norm(x, x.shape[1], scale, bias, epsilon)
 
 
 @operator("GroupNormalization", since=21)

@@ -132,28 +132,28 @@ def split_2(data: T, *, axis: int = 0, split: list[int] | None = None,
     return split_13(data, sizes, axis=axis, outputs=outputs)  # type: ignore[no-any-return]
 
 
-def slices(rank: int, starts: Array, ends: Array, axes: Array | None,
-           steps: Array | None) -> tuple[slice, ...]:
-    """Slices of all axes."""
-    found = [slice(None)] * rank
-    for i, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
-        axis = i if axes is None else int(axes[i])
-        step = 1 if steps is None else int(steps[i])
-        if not -rank <= axis < rank or step == 0:
-            raise ArgumentError(f"slice of axis {axis} of {rank} with step {step}")
-        found[axis] = slice(start, end, step)
-    return tuple(found)
+def _exact(start: int, end: int, step: int, length: int) -> slice:
+    """The places of one axis as Python slices it: ends that are outside are moved to the first or
+    last place, or beyond it."""
+    start, end = (n + length if n < 0 else n for n in (start, end))
+    if step > 0:
+        return slice(max(0, start), max(0, end), step)
+    start, end = max(0, min(start, length - 1)), max(-1, min(end, length - 1))
+    return slice(start, None if end < 0 else end, step)
 
 
 @operator("Slice", since=10, host="starts ends axes steps", moves=True)
 def slice_10(data: T, starts: Array, ends: Array, axes: Array | None = None,
              steps: Array | None = None) -> T:
     """Elements from starts to ends, in steps, along axes."""
-    exact = []
-    for one, length in zip(slices(data.ndim, starts, ends, axes, steps), data.shape, strict=True):
-        start, end, step = one.indices(length)
-        exact.append(slice(start, None if end < 0 else end, step))
-    return data[tuple(exact)]
+    found = [slice(None)] * data.ndim
+    for i, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
+        axis = i if axes is None else int(axes[i])
+        step = 1 if steps is None else int(steps[i])
+        if not -data.ndim <= axis < data.ndim or step == 0:
+            raise ArgumentError(f"slice of axis {axis} of {data.ndim} with step {step}")
+        found[axis] = _exact(start, end, step, data.shape[axis])
+    return data[tuple(found)]
 
 
 @operator("Slice", moves=True)

@@ -5,6 +5,7 @@
 - integers.py: products and convolutions of quantized integers.
 - texts.py: strings.
 - learning.py: ai.onnx.ml.
+- trees.py: its trees, and linear models.
 - training.py: ai.onnx.preview.training.
 """
 from lazyten.onnx.operators.special import chance as chance
@@ -13,3 +14,4 @@ from lazyten.onnx.operators.special import learning as learning
 from lazyten.onnx.operators.special import signals as signals
 from lazyten.onnx.operators.special import texts as texts
 from lazyten.onnx.operators.special import training as training
+from lazyten.onnx.operators.special import trees as trees

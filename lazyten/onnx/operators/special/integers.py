@@ -10,7 +10,7 @@ from lazyten.onnx.table import operator
 T = lt.Tensor
 
 
-def _centred(x: T, zero: T | None, axis: int | None = None) -> T:
+def centred(x: T, zero: T | None, axis: int | None = None) -> T:
     """x - zero point, which is one or one for each place of an axis."""
     whole = x.to(lt.int32)
     if zero is None:
@@ -24,7 +24,7 @@ def _centred(x: T, zero: T | None, axis: int | None = None) -> T:
 @operator("MatMulInteger")
 def matmul_integer(a: T, b: T, a_zero: T | None = None, b_zero: T | None = None) -> T:
     """Products of integers, less their zero points."""
-    return lt.matmul(_centred(a, a_zero, -2), _centred(b, b_zero, -1))
+    return lt.matmul(centred(a, a_zero, -2), centred(b, b_zero, -1))
 
 
 @operator("ConvInteger")
@@ -32,7 +32,7 @@ def conv_integer(x: T, w: T, x_zero: T | None = None, w_zero: T | None = None,
                  *, auto_pad: str = "NOTSET", dilations: Ints = None, group: int = 1,
                  kernel_shape: Ints = None, pads: Ints = None, strides: Ints = None) -> T:
     """A convolution of integers, less their zero points."""
-    return conv(_centred(x, x_zero), _centred(w, w_zero, 0), auto_pad=auto_pad,  # type: ignore[no-any-return]
+    return conv(centred(x, x_zero), centred(w, w_zero, 0), auto_pad=auto_pad,  # type: ignore[no-any-return]
                 dilations=dilations, group=group, kernel_shape=kernel_shape, pads=pads,
                 strides=strides)
 
@@ -41,7 +41,7 @@ def conv_integer(x: T, w: T, x_zero: T | None = None, w_zero: T | None = None,
 def qlinear_matmul(a: T, a_scale: T, a_zero: T, b: T, b_scale: T, b_zero: T, y_scale: T,
                    y_zero: T) -> T:
     """A product of quantized matrices, quantized."""
-    whole = matmul(_centred(a, a_zero, -2), _centred(b, b_zero, -1))
+    whole = matmul(centred(a, a_zero, -2), centred(b, b_zero, -1))
     factor = a_scale.to(lt.float32) * b_scale.to(lt.float32)
     return quantize(whole.to(lt.float32) * factor, y_scale.to(lt.float32), y_zero)  # type: ignore[no-any-return]
 
@@ -52,7 +52,7 @@ def qlinear_conv(x: T, x_scale: T, x_zero: T, w: T, w_scale: T, w_zero: T, y_sca
                  group: int = 1, kernel_shape: Ints = None, pads: Ints = None,
                  strides: Ints = None) -> T:
     """A convolution of quantized arrays, quantized."""
-    whole = conv(_centred(x, x_zero), _centred(w, w_zero, 0), auto_pad=auto_pad,
+    whole = conv(centred(x, x_zero), centred(w, w_zero, 0), auto_pad=auto_pad,
                  dilations=dilations, group=group, kernel_shape=kernel_shape, pads=pads,
                  strides=strides)
     if b is not None:

@@ -1,0 +1,16 @@
+"""Operators of com.microsoft: those that onnxruntime's optimizer and quantizer put into models.
+
+Each is a function of tensors like those beside it; what one of them cannot do here is refused when
+a model is loaded. Files, in reading order:
+
+- fused.py: activations, products and convolutions in one with what stands beside them.
+- normalization.py: normalizations of sums, and of embeddings.
+- attention.py: attention with its projections, masks and past keys.
+- grouped.py: attention with caches of fixed size, rotary embeddings.
+- quantized.py: what computes with quantized integers.
+"""
+from lazyten.onnx.operators.microsoft import attention as attention
+from lazyten.onnx.operators.microsoft import fused as fused
+from lazyten.onnx.operators.microsoft import grouped as grouped
+from lazyten.onnx.operators.microsoft import normalization as normalization
+from lazyten.onnx.operators.microsoft import quantized as quantized

@@ -1,0 +1,155 @@
+"""Loops: several steps as one program, ends that are computed, and loops that do nothing."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_if_there
+import pytest
+
+import lazyten as lt
+
+onnx = onnx_if_there.needed()
+helper: Any = onnx.helper
+FLOAT, INT64, BOOL = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64, onnx.TensorProto.BOOL
+
+
+def value(name: str, kind: int = FLOAT, shape: Any = None) -> Any:
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+def array(name: str, values: Any, dtype: Any = None) -> Any:
+    return onnx.numpy_helper.from_array(np.array(values, dtype), name)
+
+
+def node(kind: str, inputs: str, outputs: str, **attributes: Any) -> Any:
+    return helper.make_node(kind, [n if n != "-" else "" for n in inputs.split()],
+                            outputs.split(), **attributes)
+
+
+def loaded(nodes: list[Any], inputs: list[Any], outputs: str, initializers: Any = (),
+           device: str | None = None) -> Any:
+    graph = helper.make_graph(nodes, "g", inputs, [value(n) for n in outputs.split()],
+                              initializer=initializers)
+    return lt.onnx.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)]),
+                        device=device)
+
+
+def subgraph(nodes: list[Any], inputs: list[Any], outputs: str, initializers: Any = ()) -> Any:
+    return helper.make_graph(nodes, "body", inputs, [value(n) for n in outputs.split()],
+                             initializer=initializers)
+
+
+def sums(looks: bool, device: str | None = None) -> Any:
+    """s + x[i] while i + 1 is less than the length, or so many times; all sums are collected."""
+    goes = node("Less", "j length", "goes") if looks else node("Identity", "c", "goes")
+    body = subgraph(
+        [node("Gather", "x i", "xi"), node("Add", "s xi", "t"), node("Add", "i one", "j"), goes,
+         node("Identity", "t", "z")], [value("i", INT64, []), value("c", BOOL, []), value("s")],
+        "goes t z", [array("one", 1)])
+    return loaded([node("Size", "x", "length"),
+                   node("Loop", "- - s0" if looks else "length - s0", "y zs", body=body)],
+                  [value("x", FLOAT, ["n"]), value("s0", FLOAT, [])], "y zs", device=device)
+
+
+@pytest.fixture(params=[0, 40])
+def soon(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Steps are compiled together at once, or on the way."""
+    monkeypatch.setattr("lazyten.onnx.repeating.WORTH", request.param)
+    return request.param
+
+
+@pytest.mark.parametrize("looks", [False, True])
+def test_steps_in_one_program_give_what_they_give_one_by_one(soon: int, looks: bool) -> None:
+    """Whatever the number of steps; one behind the last would read behind the end."""
+    model = sums(looks)
+    for n in (1, 2, 16, 17, 18, 19, 33, 34, 70):
+        x = np.random.default_rng(n).integers(-9, 9, n).astype(np.float32)
+        y, zs = model([x, np.array(2, np.float32)])
+        np.testing.assert_array_equal(zs, 2 + np.cumsum(x, dtype=np.float32))
+        assert y == zs[-1]
+    [body] = model._program._bodies.values()
+    assert any(plan.whole.blocks for plan in body._plans.values())
+
+
+def test_states_stay_as_the_last_step_left_them(soon: int) -> None:
+    """Also where the condition ends the loop within a program of several steps."""
+    body = subgraph([node("Mul", "s two", "t"), node("Add", "k one", "k1"),
+                     node("Less", "t limit", "goes")],
+                    [value("i", INT64, []), value("c", BOOL, []), value("s"), value("k", INT64)],
+                    "goes t k1", [array("two", 2, np.float32), array("one", 1)])
+    model = loaded([node("Loop", "- - s k", "y count", body=body)],
+                   [value("limit", FLOAT, []), value("s", FLOAT, [1]), value("k", INT64, [1])],
+                   "y count")
+    for steps in (1, 5, 16, 17, 18, 40, 41, 60):
+        y, count = model([np.array(2.0 ** steps, np.float32), np.ones(1, np.float32),
+                          np.zeros(1, np.int64)])
+        assert (y, count) == (2.0 ** steps, steps)
+
+
+def test_scanned_rows_may_come_in_several_at_once(soon: int) -> None:
+    body = subgraph([node("Add", "s u", "t"), node("Mul", "t v", "z")],
+                    [value("s"), value("u"), value("v")], "t z")
+    model = loaded([node("Scan", "s us vs", "y zs", body=body, num_scan_inputs=2,
+                         scan_input_directions=[0, 1], scan_input_axes=[0, 1],
+                         scan_output_directions=[1])],
+                   [value("s", FLOAT, [2]), value("us", FLOAT, ["n", 2]),
+                    value("vs", FLOAT, [2, "n"])], "y zs")
+    for n in (1, 16, 17, 18, 50):
+        us, vs = (np.random.default_rng(n).integers(-9, 9, (n, 2)).astype(np.float32)
+                  for _ in range(2))
+        y, zs = model([np.ones(2, np.float32), us, vs.T.copy()])
+        wanted = 1 + np.cumsum(us, 0, dtype=np.float32)
+        np.testing.assert_array_equal(y, wanted[-1])
+        np.testing.assert_array_equal(zs, (wanted * vs[::-1])[::-1])
+
+
+def test_what_a_body_captures_may_differ_from_call_to_call(soon: int) -> None:
+    body = subgraph([node("Add", "s w", "t"), node("Identity", "c", "goes")],
+                    [value("i", INT64, []), value("c", BOOL, []), value("s")], "goes t")
+    model = loaded([node("Loop", "n - s", "y", body=body)],
+                   [value("n", INT64, []), value("s", FLOAT, [2]), value("w", FLOAT, [2])], "y")
+    for weight in (1, 2, 3):
+        given = [np.array(50), np.zeros(2, np.float32), np.full(2, weight, np.float32)]
+        np.testing.assert_array_equal(model(given)[0], np.full(2, 50.0 * weight))
+
+
+def test_gradients_go_through_programs_of_several_steps(soon: int) -> None:
+    body = subgraph([node("Mul", "s w", "t"), node("Identity", "c", "goes")],
+                    [value("i", INT64, []), value("c", BOOL, []), value("s")], "goes t")
+    model = loaded([node("Loop", "n - s", "y", body=body)],
+                   [value("n", INT64, []), value("s", FLOAT, [1]), value("w", FLOAT, [1])], "y")
+    for _ in range(3):
+        w = lt.tensor([1.0], requires_grad=True)
+        model([lt.tensor(40), lt.tensor([3.0]), w])[0].sum().backward()
+        assert w.grad is not None and w.grad.tolist() == [120.0]
+
+
+def test_a_loop_runs_on_the_device_of_the_model(device: str) -> None:
+    x = np.arange(5, dtype=np.float32)
+    np.testing.assert_array_equal(sums(True, device)([x, np.array(0, np.float32)])[1],
+                                  np.cumsum(x))
+
+
+def test_a_loop_without_steps_collects_no_rows_of_the_right_shape() -> None:
+    body = subgraph([node("Add", "s s", "t"), node("Cast", "t", "z", to=INT64),
+                     node("Identity", "c", "goes")],
+                    [value("i", INT64, []), value("c", BOOL, []), value("s")], "goes t z")
+    model = loaded([node("Loop", "n c0 s", "y zs", body=body)],
+                   [value("n", INT64, []), value("c0", BOOL, []), value("s", FLOAT, [2, 3])],
+                   "y zs")
+    s = np.ones((2, 3), np.float32)
+    for count, condition in ((0, True), (5, False), (-1, True)):
+        y, zs = model([np.array(count), np.array(condition), s])
+        np.testing.assert_array_equal(y, s)
+        assert zs.shape == (0, 2, 3) and zs.dtype == np.int64
+    assert model([np.array(2), np.array(True), s])[1].tolist() == [[[2] * 3] * 2, [[4] * 3] * 2]
+
+
+def test_a_scan_of_no_rows_collects_none() -> None:
+    body = subgraph([node("Add", "s u", "t"), node("Identity", "t", "z")],
+                    [value("s"), value("u")], "t z")
+    model = loaded([node("Scan", "s us", "y zs", body=body, num_scan_inputs=1)],
+                   [value("s", FLOAT, [2]), value("us", FLOAT, ["n", 2])], "y zs")
+    y, zs = model([np.ones(2, np.float32), np.zeros((0, 2), np.float32)])
+    assert y.tolist() == [1, 1] and zs.shape == (0, 2)

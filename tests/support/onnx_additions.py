@@ -1,0 +1,206 @@
+"""Operators that onnxruntime adds to the standard, as single calls: each form of their inputs; and
+trees and linear models.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from onnx_calls import Row, floats, places
+
+_generator = np.random.default_rng(4)
+MICROSOFT = "com.microsoft", 1
+NONE = np.zeros(0, np.float32)
+
+
+def numbers(low: int, high: int, *shape: int, dtype: type = np.int32) -> Any:
+    """Integers from low to high, less one."""
+    return _generator.integers(low, high, shape).astype(dtype)
+
+
+def ones(*values: int) -> Any:
+    """Integers of 32 bits."""
+    return np.array(values, np.int32)
+
+
+def scale(value: float) -> Any:
+    """One float."""
+    return np.array(value, np.float32)
+
+
+def byte(value: int) -> Any:
+    """One number of 8 bits."""
+    return np.array(value, np.uint8)
+
+
+def small(*shape: int) -> Any:
+    """Numbers of 8 bits with a sign."""
+    return numbers(-90, 90, *shape, dtype=np.int8)
+
+
+def big(*shape: int) -> Any:
+    """Numbers of 8 bits without a sign."""
+    return numbers(0, 200, *shape, dtype=np.uint8)
+
+
+def grouped(length: int, past: int, counts: list[int], total: int, packed: bool = False,
+            rotary: bool = False, extra: tuple[Any, ...] = (), **attributes: Any) -> Row:
+    """Attention of 4 heads of 16 numbers that share 2 of keys and values."""
+    batch = len(counts)
+    parts = [floats(batch, length, 64), floats(batch, length, 32), floats(batch, length, 32)]
+    given = [np.concatenate(parts, -1), NONE, NONE] if packed else parts
+    given += [floats(batch, 2, past, 16) for _ in range(2)] if past else [NONE, NONE]
+    given += [ones(*counts) - 1, ones(total)]
+    if rotary or extra:
+        given += [floats(16, 8), floats(16, 8)] if rotary else [NONE, NONE]
+    return Row("GroupQueryAttention", MICROSOFT, {
+        "num_heads": 4, "kv_num_heads": 2, **attributes, **({"do_rotary": 1} if rotary else {})},
+        [*given, *extra], 3)
+
+
+FUSED = [
+    Row("Gelu", MICROSOFT, {}, [floats(3, 4)]),
+    Row("BiasGelu", MICROSOFT, {}, [floats(3, 4), floats(4)]),
+    Row("FastGelu", MICROSOFT, {}, [floats(3, 4), floats(4)]),
+    Row("FastGelu", MICROSOFT, {}, [floats(3, 4)]),
+    Row("QuickGelu", MICROSOFT, {"alpha": 1.5}, [floats(3, 4)]),
+    Row("Trilu", MICROSOFT, {"upper": 0}, [floats(3, 4), np.array(1)]),
+    Row("FusedMatMul", MICROSOFT, {"alpha": 0.5, "transB": 1}, [floats(2, 3, 4), floats(2, 5, 4)]),
+    Row("FusedMatMul", MICROSOFT, {"transA": 1, "transBatchA": 1},
+        [floats(4, 2, 3), floats(2, 4, 5)]),
+    Row("FusedMatMul", MICROSOFT, {"transBatchB": 1}, [floats(2, 3, 4), floats(4, 2, 5)]),
+    *[Row("FusedConv", MICROSOFT, {"activation": name, "pads": [1] * 4,
+                                   **({"activation_params": parameters} if parameters else {})},
+          [floats(1, 2, 5, 5), floats(3, 2, 3, 3)])
+      for name, parameters in (("LeakyRelu", [0.1]), ("Clip", [-0.5, 0.7]), ("Relu", []),
+                               ("HardSigmoid", [0.3, 0.4]))],
+    Row("FusedConv", MICROSOFT, {"activation": "Relu"},
+        [floats(1, 2, 5, 5), floats(3, 2, 3, 3), floats(3), floats(1, 3, 3, 3)]),
+    Row("FusedGemm", MICROSOFT, {"activation": "LeakyRelu", "activation_alpha": 0.2, "transB": 1},
+        [floats(3, 4), floats(5, 4), floats(5)]),
+    Row("SimplifiedLayerNormalization", 13, {"epsilon": 1e-3}, [floats(2, 3, 4), floats(4)]),
+    Row("LayerNormalization", 13, {"axis": 1}, [floats(2, 3, 4), floats(3, 4), floats(3, 4)]),
+    Row("SkipLayerNormalization", MICROSOFT, {"epsilon": 1e-3},
+        [floats(2, 3, 4), floats(2, 3, 4), floats(4), floats(4), floats(4)]),
+    Row("SkipLayerNormalization", MICROSOFT, {}, [floats(2, 3, 4), floats(1, 3, 4), floats(4)]),
+    Row("SkipSimplifiedLayerNormalization", MICROSOFT, {},
+        [floats(2, 3, 4), floats(2, 3, 4), floats(4), floats(4)]),
+    Row("EmbedLayerNormalization", MICROSOFT, {},
+        [numbers(0, 7, 2, 3), numbers(0, 2, 2, 3), floats(7, 4), floats(5, 4), floats(2, 4),
+         floats(4), floats(4), ones(1, 1, 0, 1, 1, 1).reshape(2, 3), numbers(0, 5, 2, 3)], 3),
+    Row("EmbedLayerNormalization", MICROSOFT, {},
+        [numbers(0, 7, 2, 3), NONE, floats(7, 4), floats(5, 4), NONE, floats(4), floats(4)], 2),
+]
+ATTENTIONS = [
+    Row("Attention", MICROSOFT, {"num_heads": 2}, [floats(2, 3, 5), floats(5, 12), floats(12)]),
+    Row("Attention", MICROSOFT, {"num_heads": 2, "scale": 0.7, "unidirectional": 1},
+        [floats(2, 3, 5), floats(5, 12), floats(12), ones(1, 1, 1, 1, 0, 1, 1, 1, 1, 1).reshape(
+            2, 5), floats(2, 2, 2, 2, 2)], 2),
+    Row("Attention", MICROSOFT, {"num_heads": 2, "mask_filter_value": -9.0},
+        [floats(2, 3, 5), floats(5, 12), floats(12), ones(2, 3)], 2),
+    Row("Attention", MICROSOFT, {"num_heads": 2},
+        [floats(2, 3, 5), floats(5, 12), floats(12), ones(3, 3, 1, 0)]),
+    Row("Attention", MICROSOFT, {"num_heads": 2},
+        [floats(2, 3, 5), floats(5, 12), floats(12), numbers(0, 2, 2, 3, 3)]),
+    Row("Attention", MICROSOFT, {"num_heads": 2, "qkv_hidden_sizes": [4, 4, 6]},
+        [floats(2, 3, 5), floats(5, 14), floats(14), NONE, NONE, floats(1, 2, 3, 3)]),
+    Row("MultiHeadAttention", MICROSOFT, {"num_heads": 2},
+        [floats(2, 3, 4), floats(2, 5, 4), floats(2, 5, 6), floats(14), ones(4, 2)]),
+    Row("MultiHeadAttention", MICROSOFT, {"num_heads": 2},
+        [floats(2, 3, 4), floats(2, 2, 5, 2), floats(2, 2, 5, 2), NONE, NONE,
+         floats(1, 2, 3, 5)]),
+    Row("MultiHeadAttention", MICROSOFT, {"num_heads": 2, "unidirectional": 1},
+        [floats(2, 3, 4), floats(2, 3, 4), floats(2, 3, 4), NONE, NONE, NONE,
+         floats(2, 2, 2, 2), floats(2, 2, 2, 2)], 3),
+    grouped(3, 0, [3], 3), grouped(3, 0, [3], 3, packed=True, rotary=True),
+    grouped(1, 5, [6, 6], 6, rotary=True, rotary_interleaved=1),
+    grouped(1, 3, [4, 4], 4, local_window_size=2, softcap=5.0),
+    grouped(2, 4, [6], 6, smooth_softmax=1, scale=0.3),
+    grouped(1, 5, [6], 6, extra=(NONE, NONE, floats(4))),
+    Row("RotaryEmbedding", MICROSOFT, {},
+        [floats(2, 3, 16), places(1), floats(9, 4), floats(9, 4)]),
+    Row("RotaryEmbedding", MICROSOFT, {"interleaved": 1},
+        [floats(2, 2, 3, 8), numbers(0, 9, 2, 3, dtype=np.int64), floats(9, 4), floats(9, 4)]),
+    Row("RotaryEmbedding", MICROSOFT, {"num_heads": 2, "rotary_embedding_dim": 4},
+        [floats(2, 3, 16), places(0), floats(9, 2), floats(9, 2)]),
+]
+QUANTIZED = [
+    Row("QuantizeLinear", MICROSOFT, {}, [floats(3, 4), scale(0.02), byte(100)]),
+    Row("DequantizeLinear", MICROSOFT, {}, [big(3, 4), scale(0.02), byte(100)]),
+    *[Row(name, MICROSOFT, {}, [big(3, 4), scale(0.1), byte(100), big(4), scale(0.2), byte(90),
+                                scale(0.3), byte(9)]) for name in ("QLinearAdd", "QLinearMul")],
+    Row("QLinearSigmoid", MICROSOFT, {}, [small(3, 4), scale(0.05), small(), scale(0.004),
+                                          np.array(-128, np.int8)]),
+    Row("QLinearLeakyRelu", MICROSOFT, {"alpha": 0.3}, [
+        big(3, 4), scale(0.05), byte(90), scale(0.06), byte(80)]),
+    Row("QLinearGlobalAveragePool", MICROSOFT, {"channels_last": 1}, [
+        big(1, 3, 4, 2), scale(0.05), byte(90), scale(0.06), byte(80)]),
+    Row("QLinearAveragePool", MICROSOFT, {"kernel_shape": [2, 2], "pads": [1, 0, 0, 0]}, [
+        big(1, 2, 5, 5), scale(0.05), byte(90), scale(0.073), byte(80)]),
+    Row("QLinearConcat", MICROSOFT, {"axis": 1}, [
+        scale(0.05), byte(90), big(2, 3), scale(0.06), byte(80), big(2, 1), scale(0.1), byte(0)]),
+    Row("MatMulIntegerToFloat", MICROSOFT, {}, [
+        big(2, 3, 4), small(4, 5), scale(0.1), np.abs(floats(5)), byte(90), small(5), floats(5)]),
+    Row("DynamicQuantizeMatMul", MICROSOFT, {}, [
+        floats(3, 4), small(4, 5), scale(0.1), small(), floats(5)]),
+    Row("QGemm", MICROSOFT, {"transB": 1}, [
+        big(3, 4), scale(0.1), byte(90), small(5, 4), np.abs(floats(5)), small(5) // 30,
+        numbers(-99, 99, 5)]),
+    Row("QGemm", MICROSOFT, {}, [big(3, 4), scale(0.1), byte(90), small(4, 5), scale(0.2), small(),
+                                 NONE, scale(4.0), byte(100)]),
+    Row("QAttention", MICROSOFT, {"num_heads": 2, "unidirectional": 1}, [
+        big(2, 3, 5), small(5, 12), floats(12), scale(0.02), scale(0.02), NONE, byte(100), small(),
+        floats(2, 2, 2, 2, 2)], 2),
+    Row("MatMulNBits", MICROSOFT, {"K": 40, "N": 3, "block_size": 16}, [
+        floats(2, 40), big(3, 3, 8), np.abs(floats(3, 3)), big(3, 2), NONE, floats(3)]),
+    Row("MatMulNBits", MICROSOFT, {"K": 32, "N": 3, "block_size": 16, "bits": 8}, [
+        floats(2, 32), big(3, 2, 16), np.abs(floats(3, 2))]),
+    Row("MatMulNBits", MICROSOFT, {"K": 32, "N": 3, "block_size": 16}, [
+        floats(2, 32), big(3, 2, 8), np.abs(floats(3, 2)), floats(3, 2)]),
+    Row("MatMulNBits", MICROSOFT, {"K": 32, "N": 3, "block_size": 16}, [
+        floats(2, 32), big(3, 2, 8), np.abs(floats(3, 2)), NONE, np.repeat(ones(1, 0), 16)]),
+]
+def trees(kind: str, count: int, ids: list[int], weights: list[float], outputs: int = 1,
+          modes: str = "LEQ", **attributes: Any) -> Row:
+    """Two trees over three features: one of three leaves, one of two; a row each of missing and of
+    split values is among the inputs."""
+    prefix = "class" if "Classifier" in kind else "target"
+    leaf, first, second = "LEAF", *(f"BRANCH_{mode}" for mode in (modes.split() * 2)[:2])
+    places = [(0, 1), (0, 3), (0, 4), (1, 1), (1, 2)] * (len(ids) // 5)
+    rows = floats(6, 3).round(1)
+    rows[0, 0], rows[1, 0], rows[2, 2] = np.nan, 0.2, -0.3
+    return Row(kind, ("ai.onnx.ml", 3), {
+        "nodes_treeids": [0] * 5 + [1] * 3, "nodes_nodeids": [0, 1, 2, 3, 4, 0, 1, 2],
+        "nodes_modes": [first, leaf, second, leaf, leaf, first, leaf, leaf],
+        "nodes_featureids": [0, 0, 1, 0, 0, 2, 0, 0],
+        "nodes_values": [0.2, 0, 0.5, 0, 0, -0.3, 0, 0],
+        "nodes_truenodeids": [1, 0, 3, 0, 0, 1, 0, 0],
+        "nodes_falsenodeids": [2, 0, 4, 0, 0, 2, 0, 0],
+        "nodes_missing_value_tracks_true": [1, 0, 0, 0, 0, 0, 0, 0],
+        f"{prefix}_treeids": [tree for tree, _ in places],
+        f"{prefix}_nodeids": [node for _, node in places], f"{prefix}_ids": ids,
+        f"{prefix}_weights": weights,
+        **({"classlabels_int64s": [7, 3, 5][:count]} if outputs > 1 else {"n_targets": count}),
+        **attributes}, [rows], outputs)
+
+
+SHARES, SIGNED = [0.1, 0.4, 0.2, 0.3, 0.25], [1.5, -2.0, 0.5, -0.3, 0.25]
+LEARNED = [
+    trees("TreeEnsembleRegressor", 1, [0] * 5, SIGNED),
+    trees("TreeEnsembleRegressor", 2, [0] * 5 + [1] * 5, SIGNED + SHARES, modes="LT GTE",
+          aggregate_function="AVERAGE", base_values=[0.5, 2.0]),
+    trees("TreeEnsembleRegressor", 2, [0] * 5 + [1] * 5, SIGNED + SHARES, modes="EQ NEQ",
+          post_transform="SOFTMAX"),
+    trees("TreeEnsembleClassifier", 2, [0] * 5, SHARES, 2),
+    trees("TreeEnsembleClassifier", 2, [0] * 5, SIGNED, 2, modes="GT", base_values=[0.4]),
+    trees("TreeEnsembleClassifier", 2, [0] * 5, SIGNED, 2, post_transform="LOGISTIC"),
+    trees("TreeEnsembleClassifier", 2, [0] * 5, SHARES, 2, post_transform="LOGISTIC"),
+    trees("TreeEnsembleClassifier", 3, [0] * 5 + [1] * 5 + [2] * 5, SIGNED + SHARES + SIGNED[::-1],
+          2, post_transform="SOFTMAX", base_values=[0.5, 0.1, 0.2]),
+    *[Row("LinearClassifier", ("ai.onnx.ml", 1), {
+        "coefficients": [0.5, -1.0, 2.0] * rows, "intercepts": [0.1, -0.2, 0.3][:rows],
+        "classlabels_ints": [7, 3, 5][:max(rows, 2)], "post_transform": transform},
+        [floats(4, 3)], 2) for rows, transform in (
+            (1, "NONE"), (1, "LOGISTIC"), (3, "SOFTMAX"), (2, "LOGISTIC"), (3, "NONE"))],
+]
+ADDITIONS = [*FUSED, *ATTENTIONS, *QUANTIZED, *LEARNED]
