@@ -21,6 +21,8 @@ from lazyten.support.errors import DTypeError, LinAlgError, ShapeError, Transfor
 P = ParamSpec("P")
 R = TypeVar("R")
 Array = np.ndarray[Any, Any]
+SMALL = 64
+"""Up to so many rows a library's elimination takes less time than rows one by one."""
 
 
 class BatchedError(TransformError):
@@ -98,6 +100,10 @@ def substituted(a: Array, b: Array, upper: bool, unit: bool) -> Array:
     """x of which a @ x is b, for a triangle `a`; what is on its other side is not read."""
     n = a.shape[-1]
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    if 0 < n <= SMALL:
+        found = _eliminated_in_order(a, b, upper, unit)
+        if found is not None:
+            return found
     x = np.array(np.broadcast_to(b, (*batch, *b.shape[-2:])))
     with np.errstate(all="ignore"):
         for i in range(n - 1, -1, -1) if upper else range(n):
@@ -106,6 +112,23 @@ def substituted(a: Array, b: Array, upper: bool, unit: bool) -> Array:
             if not unit:
                 x[..., i, :] /= a[..., i, i, None]
     return x
+
+
+def _eliminated_in_order(a: Array, b: Array, upper: bool, unit: bool) -> Array | None:
+    """The same by LAPACK's elimination, which finds nothing to do below the diagonal of an upper
+    triangle, nor rows to exchange; a lower one is turned. None for zeros on the diagonal, NaN and
+    infinities, with which it would."""
+    triangle = np.triu(a) if upper else np.tril(a)[..., ::-1, ::-1]
+    if unit:
+        diagonal = np.arange(a.shape[-1])
+        triangle[..., diagonal, diagonal] = 1
+    if not np.isfinite(triangle).all():
+        return None
+    try:
+        x = np.linalg.solve(triangle, b if upper else b[..., ::-1, :])
+    except np.linalg.LinAlgError:
+        return None
+    return x if upper else x[..., ::-1, :]
 
 
 def eliminated(a: Array) -> tuple[Array, Array, Array]:
