@@ -25,7 +25,7 @@ The operators are in `operators/`. Importing this imports nothing of onnx: `load
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +63,8 @@ def load(source: str | os.PathLike[str] | bytes | ModelProto, *,
 def export(function: Callable[..., Any], inputs: Tensor | Sequence[Tensor],
            path: str | os.PathLike[str] | None = None, *,
            input_names: Sequence[str] | None = None,
-           output_names: Sequence[str] | None = None) -> ModelProto:
+           output_names: Sequence[str] | None = None,
+           dynamic: Mapping[Any, Any] | None = None) -> ModelProto:
     """Write a function of tensors, or a module, as a model of opset 18.
 
     inputs: tensors of the shapes and types that the model will take; their values do not matter.
@@ -76,7 +77,7 @@ def export(function: Callable[..., Any], inputs: Tensor | Sequence[Tensor],
     """
     _needs_onnx()
     from lazyten.onnx.exporting import export as write
-    return write(function, inputs, path, input_names, output_names)
+    return write(function, inputs, path, input_names, output_names, dynamic)
 
 
 def is_in_onnx_export() -> bool:

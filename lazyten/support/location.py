@@ -42,6 +42,11 @@ def _is_ours(name: str, file: str) -> bool:
         "<frozen ")
 
 
+def written_by_users(frame: FrameType) -> bool:
+    """Whether the code of a frame is not lazyten's own."""
+    return not _is_ours(frame.f_globals.get("__name__", ""), frame.f_code.co_filename)
+
+
 def user_location() -> Location | None:
     """The line of the innermost frame that is not lazyten's own, or the one set by
     `attribute_to`."""

@@ -1,0 +1,214 @@
+"""Graphs of one function at several sizes as one graph, whose numbers vary.
+
+In: the graphs that were recorded. Out: terms, which are like nodes, but a number of an argument or
+a shape is what it was at each size. Where a graph lacks a movement that another one has, as it
+changes nothing at that size (the padding of an even size to an even one), it is put in.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lazyten.ir.dtype import DType
+from lazyten.ir.kernel import Slot
+from lazyten.ir.movement import is_noop
+from lazyten.ir.node import Node, toposort
+from lazyten.ir.ops import MOVEMENT, Op
+from lazyten.ir.scan import Body
+from lazyten.onnx.varying import Number, Size, VaryingFloat, size_of
+from lazyten.storage.placeholder import Placeholder
+from lazyten.support.errors import LazytenError
+from lazyten.support.location import Location
+
+Row = tuple[Node, ...]
+"""One value at each size."""
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """A node at all sizes. arg: as the node's, but its numbers may vary."""
+
+    op: Op
+    dtype: DType
+    src: tuple[Term, ...]
+    arg: Any
+    shape: tuple[Size, ...]
+    where: Location | None = None
+
+    @property
+    def numel(self) -> Size:
+        """How many elements it has."""
+        total: Size = 1
+        for n in self.shape:
+            total = total * n
+        return total
+
+    @property
+    def value(self) -> Number:
+        """The value of a CONST."""
+        found: Number = self.arg[0]
+        return found
+
+    def __str__(self) -> str:
+        return f"{self.op.name}{f' at {self.where}' if self.where else ''}"
+
+
+@dataclass(frozen=True)
+class Bodies:
+    """What each step of a SCAN computes, at all sizes. starts: where each part of a row starts."""
+
+    outputs: tuple[Term, ...]
+    xs: int
+    carried: int
+    length: Size
+    reverse: bool
+    starts: tuple[Size, ...]
+
+
+class Unlike(LazytenError):
+    """The graphs do something else at some sizes. nodes: where, one for each graph."""
+
+    def __init__(self, nodes: Row, words: str = "") -> None:
+        super().__init__(words or "the operations differ")
+        self.nodes = nodes
+
+
+class _Step(NamedTuple):
+    """A row of which the sources are known, and what is made of it."""
+
+    nodes: Row
+    sources: tuple[Row, ...]
+    arg: Any
+    op: Op
+
+
+def alike(graphs: Sequence[Sequence[Node]]) -> list[Term]:
+    """The roots of graphs as terms. Unlike where they are not alike."""
+    return _Reader().read(list(zip(*graphs, strict=True)))
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self._done: dict[Row, Term] = {}
+
+    def read(self, roots: Sequence[Row]) -> list[Term]:
+        """Terms of rows, sources first."""
+        stack: list[Row | _Step] = [*roots][::-1]
+        while stack:
+            top = stack.pop()
+            if isinstance(top, _Step):
+                self._done[top.nodes] = self._made(top)
+            elif top not in self._done:
+                step = _step(top)
+                stack.append(step)
+                stack += [row for row in step.sources[::-1] if row not in self._done]
+        return [self._done[row] for row in roots]
+
+    def _made(self, step: _Step) -> Term:
+        first, arg = step.nodes[0], step.arg
+        if isinstance(arg, Body):
+            arg = self._bodies([n.arg for n in step.nodes], step.nodes)
+        shapes = [n.shape for n in step.nodes]
+        if len({len(s) for s in shapes}) > 1:
+            raise Unlike(step.nodes, "the numbers of axes differ")
+        return Term(step.op, first.dtype, tuple(self._done[row] for row in step.sources), arg,
+                    tuple(map(size_of, zip(*shapes, strict=True))), first.where)
+
+    def _bodies(self, bodies: Sequence[Body], nodes: Row) -> Bodies:
+        if len({(len(b.outputs), b.xs, b.carried, b.reverse) for b in bodies}) > 1:
+            raise Unlike(nodes)
+        outputs = _Reader().read(list(zip(*(b.outputs for b in bodies), strict=True)))
+        first = bodies[0]
+        return Bodies(tuple(outputs), first.xs, first.carried,
+                      size_of([b.length for b in bodies]), first.reverse,
+                      tuple(map(size_of, zip(*(b.starts for b in bodies), strict=True))))
+
+
+def _step(nodes: Row) -> _Step:
+    """What to do with a row: one operation, that of all its nodes, or the one that only some have
+    as it changes nothing in the others."""
+    if len({n.dtype for n in nodes}) > 1:
+        raise Unlike(nodes, "the types differ")
+    ops = {n.op for n in nodes}
+    if len(ops) == 1:
+        if len({len(n.src) for n in nodes}) > 1:
+            raise Unlike(nodes)
+        sources = tuple(zip(*(n.src for n in nodes), strict=True))
+        return _Step(nodes, sources, _argument([n.arg for n in nodes], nodes), nodes[0].op)
+    moves = [op for op in dict.fromkeys(n.op for n in nodes) if op in MOVEMENT]
+    if not moves:
+        raise Unlike(nodes)
+    op = min(moves, key=lambda op: len({_below(n, op).op for n in nodes}))
+    args = [n.arg if n.op is op else _nothing(op, n, nodes) for n in nodes]
+    return _Step(nodes, (tuple(_below(n, op) for n in nodes),), _argument(args, nodes), op)
+
+
+def _below(node: Node, op: Op) -> Node:
+    return node.src[0] if node.op is op else node
+
+
+def _nothing(op: Op, node: Node, nodes: Row) -> Any:
+    """The argument of a movement that changes nothing."""
+    other = next(n for n in nodes if n.op is op)
+    if len(other.src[0].shape) != len(node.shape):
+        raise Unlike(nodes)
+    arg = other.arg
+    if op in (Op.RESHAPE, Op.EXPAND):
+        arg = node.shape
+    elif op is Op.PAD:
+        arg = tuple((0, 0) for _ in node.shape)
+    elif op is Op.SHRINK:
+        arg = tuple((0, n) for n in node.shape)
+    elif op is Op.SHEAR:
+        arg = (*arg[:4], node.shape[arg[0]])
+    if not is_noop(op, node.shape, arg):
+        raise Unlike(nodes)
+    return arg
+
+
+def _argument(args: Sequence[Any], nodes: Row) -> Any:
+    """The arguments as one, with numbers that may vary."""
+    first = args[0]
+    if all(a is first for a in args) or isinstance(first, bool | Op) and len({*args}) == 1:
+        return first
+    if len({type(a) for a in args}) > 1:
+        raise Unlike(nodes)
+    if isinstance(first, int):
+        return size_of(args)
+    if isinstance(first, float):
+        return first if len({*map(repr, args)}) == 1 else VaryingFloat(tuple(args))
+    if isinstance(first, Slot):
+        return Slot(first.slot, 0) if len({a.slot for a in args}) == 1 else _differ(nodes)
+    if isinstance(first, tuple):
+        if len({len(a) for a in args}) > 1:
+            raise Unlike(nodes)
+        parts = [_argument(part, nodes) for part in zip(*args, strict=True)]
+        return tuple(parts) if type(first) is tuple else type(first)(*parts)
+    if isinstance(first, Body):
+        return first
+    return _memory(args, nodes)
+
+
+def _memory(args: Sequence[Any], nodes: Row) -> Any:
+    """Inputs of one number, or memory that has the same values."""
+    first = args[0]
+    if isinstance(first, Placeholder):
+        return first if len({a.number for a in args}) == 1 else _differ(nodes)
+    if nodes[0].op is Op.BUFFER:
+        if len({n.shape for n in nodes}) > 1 or not all(
+                np.array_equal(first.numpy(), a.numpy()) for a in args[1:]):
+            raise Unlike(nodes, "a tensor is made of other values at each size")
+        return first
+    return first if len({*args}) == 1 else _differ(nodes)
+
+
+def _differ(nodes: Row) -> Any:
+    raise Unlike(nodes)
+
+
+def size_of_graph(roots: Sequence[Node]) -> int:
+    """How many nodes there are."""
+    return len(toposort(roots))

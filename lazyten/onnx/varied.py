@@ -1,0 +1,123 @@
+"""A function's graph at sizes that vary: recorded at many of them, and what these have in common.
+
+In: a function, and the axes that vary. Out: one graph of terms, and the sizes that it holds at by
+itself; others, at which the function does something else, are to be compared.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple
+
+from lazyten.frontend.tensor import Tensor
+from lazyten.ir.node import Node, Shape, toposort
+from lazyten.ir.numbers import numbers_of
+from lazyten.onnx.alike import Term, Unlike, alike
+from lazyten.onnx.dynamic import Axes, Sizes, looks
+from lazyten.onnx.recording import numbers_in_code, record
+from lazyten.storage.placeholder import Placeholder
+from lazyten.storage.storage import Buffer
+from lazyten.support.errors import ArgumentError
+from lazyten.symbolic.fitting import Fit
+
+LEAST = 4
+"""So many sizes in a row whose graphs all have another number of nodes: these will never end."""
+HELP = "give the Dim a range in which the function does the same, or leave the axis out of dynamic"
+
+
+class Varied(NamedTuple):
+    """roots: of the graph. shapes: of inputs, at each sample of `fit`. others: sizes to compare the
+    graph with the function at, with what differs there."""
+
+    roots: list[Term]
+    shapes: list[list[Shape]]
+    fit: Fit
+    others: list[tuple[Sizes, str]]
+
+
+def varied(function: Callable[..., Any], inputs: Sequence[Tensor], axes: Axes) -> Varied:
+    """Record a function at many sizes. ArgumentError where it fails at one, or where they have too
+    little in common."""
+    numbers = numbers_in_code(lambda: _recorded(function, inputs, axes, axes.example), function)
+    look = looks(axes.dims, axes.example, numbers)
+    graphs: dict[Sizes, list[Node]] = {}
+    for sizes in (*look.ordinary, *look.special):
+        graphs[sizes] = _recorded(function, inputs, axes, sizes)
+        if len(graphs) == LEAST:
+            _stay_small(axes, graphs)
+    kept, others = _in_common(axes, graphs)
+    samples = [sizes for sizes in graphs if sizes in kept]
+    roots = alike([graphs[sizes] for sizes in samples])
+    fit = Fit(samples, look.points, whole=look.whole)
+    return Varied(roots, [axes.shapes(sizes) for sizes in samples], fit, others)
+
+
+def _recorded(function: Callable[..., Any], inputs: Sequence[Tensor], axes: Axes,
+              sizes: Sizes) -> list[Node]:
+    try:
+        return record(function, inputs, axes.shapes(sizes))
+    except Exception as error:
+        if sizes == axes.example:
+            raise
+        raise ArgumentError(
+            f"onnx.export(dynamic=...): the function takes {_words(axes, axes.example)}, but where "
+            f"{_words(axes, sizes)} it raises {type(error).__name__}: {error}. Give the Dim a range "
+            f"that it takes, such as lazyten.Dim({axes.names[0]!r}, {axes.example[0]}, "
+            f"{axes.example[0] * 2})") from error
+
+
+def _words(axes: Axes, sizes: Sizes) -> str:
+    return ", ".join(f"{name} is {n}" for name, n in zip(axes.names, sizes, strict=True))
+
+
+def _stay_small(axes: Axes, graphs: dict[Sizes, list[Node]]) -> None:
+    """ArgumentError for graphs of which each has another number of nodes."""
+    counts = {sizes: len(toposort(roots)) for sizes, roots in graphs.items()}
+    if len({*counts.values()}) == len(counts) == LEAST:
+        told = ", ".join(f"{n} where {_words(axes, sizes)}" for sizes, n in counts.items())
+        raise ArgumentError(f"onnx.export(dynamic=...): the function does more operations at some "
+                            f"sizes than at others ({told}), as by a loop of Python over a size; "
+                            f"write it as operations on whole tensors, or leave the axis out of "
+                            f"dynamic")
+
+
+def _in_common(axes: Axes, graphs: dict[Sizes, list[Node]],
+               ) -> tuple[set[Sizes], list[tuple[Sizes, str]]]:
+    """Sizes whose graphs are alike, and the others."""
+    kinds: dict[Hashable, list[Sizes]] = {}
+    for sizes, roots in graphs.items():
+        kinds.setdefault(_kind(roots), []).append(sizes)
+    groups = sorted(kinds.values(), key=len, reverse=True)
+    kept, others = [groups[0]], []
+    for group in groups[1:]:
+        try:
+            alike([graphs[g[0]] for g in (*kept, group)])
+            kept.append(group)
+        except Unlike as error:
+            words = _difference(axes, error, kept[0][0], group[0])
+            others += [(sizes, words) for sizes in (group[0], group[-1])[:len(group)]]
+    return {sizes for group in kept for sizes in group}, others
+
+
+def _difference(axes: Axes, error: Unlike, here: Sizes, there: Sizes) -> str:
+    one, other = error.nodes[0], error.nodes[-1]
+    return (f"where {_words(axes, there)} the function does something else than where "
+            f"{_words(axes, here)}: {error} ({_operation(other)}, and {_operation(one)}); {HELP}")
+
+
+def _operation(node: Node) -> str:
+    return f"{node.op.name}{f' at {node.where}' if node.where else ''}"
+
+
+def _kind(roots: Sequence[Node]) -> Hashable:
+    """What graphs of one kind have in common: all but numbers, and which memory it is."""
+    skeleton, _ = numbers_of(roots)
+    return [(e.op.value, e.dtype.name, e.src, _plain(e.arg)) for e in skeleton.entries].__repr__(), \
+        skeleton.roots
+
+
+def _plain(arg: Any) -> Any:
+    if isinstance(arg, tuple):
+        return tuple(map(_plain, arg))
+    if isinstance(arg, Placeholder):
+        return arg.number
+    return "memory" if isinstance(arg, Buffer) else arg

@@ -1,0 +1,190 @@
+"""Whole numbers that were seen at several sizes, as expressions of these sizes.
+
+In: a number at each of some sizes. Out: an expression that holds at all of them and is the only one
+of its kind that does: a polynomial of the sizes, and of floors of their quotients, such as
+(height + 1) // 2. Other than formulas.py, which says what a number is at one more size, this can be
+written down. Called by what writes files for sizes that vary.
+"""
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+Sizes = tuple[int, ...]
+Column = tuple[int, ...]
+"""What one number was, in the order of the samples."""
+SPARE = 2
+"""Samples beyond those that determine an expression, which it must hold at, too."""
+MOST_DEGREE = 3
+MOST_DIVISOR = 16
+"""Of floors: (size + 15) // 16."""
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """One of the sizes, by its place among them."""
+
+    number: int
+
+    def at(self, sizes: Sizes) -> int:
+        """Its value."""
+        return sizes[self.number]
+
+    def text(self, names: Sequence[str]) -> str:
+        """As one writes it."""
+        return names[self.number]
+
+
+@dataclass(frozen=True)
+class Floor:
+    """(of + plus) // by, of what is not negative."""
+
+    of: Atom
+    plus: int
+    by: int
+
+    def at(self, sizes: Sizes) -> int:
+        """Its value."""
+        return (self.of.at(sizes) + self.plus) // self.by
+
+    def text(self, names: Sequence[str]) -> str:
+        """As one writes it."""
+        inner = self.of.text(names)
+        return f"(({inner} + {self.plus}) // {self.by})" if self.plus else f"({inner} // {self.by})"
+
+
+Atom = Dimension | Floor
+Term = tuple[int, tuple[Atom, ...]]
+"""A whole factor, and atoms that are multiplied: none for a constant."""
+
+
+@dataclass(frozen=True)
+class Expression:
+    """The sum of terms, divided by `divisor`, which leaves nothing."""
+
+    terms: tuple[Term, ...]
+    divisor: int = 1
+
+    def at(self, sizes: Sizes) -> Fraction:
+        """Its value."""
+        total = sum(factor * math.prod(a.at(sizes) for a in atoms) for factor, atoms in self.terms)
+        return Fraction(total, self.divisor)
+
+    def text(self, names: Sequence[str]) -> str:
+        """As one writes it: "2*batch + 1"."""
+        found = ""
+        for factor, atoms in sorted(self.terms, key=lambda t: not t[1]):
+            parts = [str(abs(factor))] if abs(factor) != 1 or not atoms else []
+            word = "*".join(parts + [a.text(names) for a in atoms])
+            sign = "-" if factor < 0 else "+"
+            found += f" {sign} {word}" if found else f"-{word}" if factor < 0 else word
+        return found if self.divisor == 1 else f"({found}) // {self.divisor}"
+
+
+class Fit:
+    """Expressions of numbers that were seen at these sizes.
+
+    samples: the sizes, each once. points: others at which expressions must be whole numbers. whole:
+    whether there are no sizes but the samples.
+    """
+
+    def __init__(self, samples: Sequence[Sizes], points: Sequence[Sizes], *, whole: bool) -> None:
+        self.samples, self._whole = tuple(samples), whole
+        self._points = tuple(dict.fromkeys((*samples, *points)))
+        self._dims: tuple[Atom, ...] = tuple(map(Dimension, range(len(samples[0]))))
+        self._floors: list[Atom] = []
+        self._known: dict[Column, Expression | None] = {}
+
+    def expression(self, seen: Column) -> Expression | None:
+        """The expression of a number; None where there is none, or several that differ."""
+        if seen not in self._known:
+            self._known[seen] = self._polynomial(seen) or self._with_a_floor(seen)
+        return self._known[seen]
+
+    def _polynomial(self, seen: Column) -> Expression | None:
+        atoms = (*self._dims, *self._floors)
+        for basis in _bases(atoms, len(self._dims)):
+            found = self._fitted(seen, basis)
+            if found is not None:
+                return found
+        return None
+
+    def _with_a_floor(self, seen: Column) -> Expression | None:
+        """With a floor that is not known yet, which is known from then on. None if floors that
+        differ would do."""
+        for atom in (*self._dims, *self._floors):
+            for by in range(2, MOST_DIVISOR + 1):
+                made = [(floor, found) for plus in range(by)
+                        if (found := self._by(seen, floor := Floor(atom, plus, by))) is not None]
+                if made and all(self._agree(made[0][1], other) for _, other in made[1:]):
+                    floor, found = min(made, key=lambda m: (len(m[1].terms), m[0].plus))
+                    self._floors.append(floor)
+                    return found
+        return None
+
+    def _by(self, seen: Column, floor: Floor) -> Expression | None:
+        basis = [(), (floor,), *((d,) for d in self._dims), *((floor, d) for d in self._dims)]
+        rows = np.array([[math.prod(a.at(s) for a in m) for m in basis] for s in self.samples], float)
+        wanted = np.array(seen, float)
+        near: Any = np.linalg.lstsq(rows, wanted, rcond=None)[0]
+        if np.abs(rows @ near - wanted).max() > 1e-6 * (1 + np.abs(wanted).max()):
+            return None
+        return self._fitted(seen, basis[:2]) or self._fitted(seen, basis[:2 + len(self._dims)]) \
+            or self._fitted(seen, basis)
+
+    def _agree(self, one: Expression, other: Expression) -> bool:
+        return all(one.at(p) == other.at(p) for p in self._points)
+
+    def _fitted(self, seen: Column, basis: Sequence[tuple[Atom, ...]]) -> Expression | None:
+        """The sum of these products with some factors that is the number at all samples, if there
+        are more of them than it takes, and a whole number everywhere."""
+        rows = [[Fraction(math.prod(a.at(s) for a in m)) for m in basis] + [Fraction(v)]
+                for s, v in zip(self.samples, seen, strict=True)]
+        factors = _solved(rows)
+        if factors is None or not self._whole and len(self.samples) < len(basis) + SPARE:
+            return None
+        divisor = math.lcm(*(f.denominator for f in factors))
+        found = Expression(tuple((int(f * divisor), m) for f, m in
+                                 zip(factors, basis, strict=True) if f), divisor)
+        whole = divisor == 1 or all(found.at(p).denominator == 1 for p in self._points)
+        return found if whole else None
+
+
+def _bases(atoms: Sequence[Atom], dims: int) -> Iterator[list[tuple[Atom, ...]]]:
+    """Products of atoms that a number may be a sum of, few first."""
+    one: tuple[Atom, ...] = ()
+    products = [m for n in range(1, MOST_DEGREE + 1)
+                for m in itertools.combinations_with_replacement(atoms, n)]
+    yield from ([one, product] for product in products)
+    yield [one, *((a,) for a in atoms)]
+    most = 2 if len(atoms) > dims else MOST_DEGREE
+    yield from ([one, *(m for m in products if len(m) <= n)] for n in range(2, most + 1))
+
+
+def _solved(rows: list[list[Fraction]]) -> list[Fraction] | None:
+    """Factors with which the sum of each row is its last number, 0 where they do not matter; None
+    where there are none."""
+    count, places, done = len(rows[0]) - 1, [], 0
+    for column in range(count):
+        pivot = next((i for i in range(done, len(rows)) if rows[i][column]), None)
+        if pivot is None:
+            continue
+        rows[done], rows[pivot] = rows[pivot], rows[done]
+        head = rows[done] = [x / rows[done][column] for x in rows[done]]
+        for i, row in enumerate(rows):
+            if i != done and row[column]:
+                rows[i] = [x - row[column] * y for x, y in zip(row, head, strict=True)]
+        places.append(column)
+        done += 1
+    if any(row[-1] for row in rows[done:]):
+        return None
+    found = [Fraction(0)] * count
+    for place, row in zip(places, rows, strict=False):
+        found[place] = row[-1]
+    return found
