@@ -6,7 +6,7 @@ changes nothing at that size (the padding of an even size to an even one), it is
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,14 +15,17 @@ import numpy as np
 from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Slot
 from lazyten.ir.movement import is_noop
-from lazyten.ir.node import Node, toposort
-from lazyten.ir.ops import MOVEMENT, Op
+from lazyten.ir.node import Node
+from lazyten.ir.ops import IDENTITY_OPS, MOVEMENT, Op
 from lazyten.ir.scan import Body
+from lazyten.operators.math.scans import ReversedSums
 from lazyten.onnx.varying import Number, Size, VaryingFloat, size_of
 from lazyten.storage.placeholder import Placeholder
 from lazyten.support.errors import LazytenError
 from lazyten.support.location import Location
 
+SUMMED = ("float32", "float64")
+"""Types that runtimes know CumSum of."""
 Row = tuple[Node, ...]
 """One value at each size."""
 
@@ -87,6 +90,8 @@ class _Step(NamedTuple):
 
 def alike(graphs: Sequence[Sequence[Node]]) -> list[Term]:
     """The roots of graphs as terms. Unlike where they are not alike."""
+    if len({*map(len, graphs)}) > 1:
+        raise Unlike(tuple(g[0] for g in graphs), "it returns more tensors, or fewer")
     return _Reader().read(list(zip(*graphs, strict=True)))
 
 
@@ -133,6 +138,8 @@ def _step(nodes: Row) -> _Step:
     if len({n.dtype for n in nodes}) > 1:
         raise Unlike(nodes, "the types differ")
     ops = {n.op for n in nodes}
+    if len(ops) == 1 and nodes[0].op in IDENTITY_OPS:
+        return _same(nodes)
     if len(ops) == 1:
         if len({len(n.src) for n in nodes}) > 1:
             raise Unlike(nodes)
@@ -144,6 +151,16 @@ def _step(nodes: Row) -> _Step:
     op = min(moves, key=lambda op: len({_below(n, op).op for n in nodes}))
     args = [n.arg if n.op is op else _nothing(op, n, nodes) for n in nodes]
     return _Step(nodes, (tuple(_below(n, op) for n in nodes),), _argument(args, nodes), op)
+
+
+def _same(nodes: Row) -> _Step:
+    """Nodes that are what they read; or sums of all elements up to each, as which these are known
+    by their gradient."""
+    rules = [n.arg for n in nodes]
+    sums = nodes[0].dtype.name in SUMMED and all(isinstance(r, ReversedSums) for r in rules) \
+        and len({*rules}) == 1
+    return _Step(nodes, (tuple(n.src[1 if sums else 0] for n in nodes),),
+                 rules[0] if sums else None, nodes[0].op)
 
 
 def _below(node: Node, op: Op) -> Node:
@@ -209,6 +226,15 @@ def _differ(nodes: Row) -> Any:
     raise Unlike(nodes)
 
 
-def size_of_graph(roots: Sequence[Node]) -> int:
-    """How many nodes there are."""
-    return len(toposort(roots))
+def sources_first(roots: Sequence[Term]) -> Iterator[Term]:
+    """All terms, each behind what it reads."""
+    seen: set[Term] = set()
+    stack = [(root, False) for root in roots[::-1]]
+    while stack:
+        term, ready = stack.pop()
+        if ready:
+            yield term
+        elif term not in seen:
+            seen.add(term)
+            stack.append((term, True))
+            stack += [(source, False) for source in term.src[::-1]]

@@ -6,7 +6,7 @@ Where sizes vary the function is recorded at many of them (varied.py).
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import lazyten as lt
 from lazyten.ir.node import Node, rewrite, toposort
 from lazyten.ir.ops import Op
 from lazyten.ir.scan import unrolled
-from lazyten.onnx.alike import Term, alike
+from lazyten.onnx.alike import Term, alike, sources_first
 from lazyten.onnx.comparing import compare
 from lazyten.onnx.dynamic import Axes
 from lazyten.onnx.recording import record
@@ -79,12 +79,12 @@ def model_of(function: Callable[..., Any], inputs: Sequence[lt.Tensor],
 def _message(function: Callable[..., Any], inputs: Sequence[lt.Tensor], writer: Writer,
              roots: Sequence[Term], output_names: Sequence[str] | None) -> ModelProto:
     """A graph as a message."""
-    for term in _sources_first(roots):
+    for term in sources_first(roots):
         write(writer, term)
     ends = _names(output_names, len(roots), "output")
     for name, root in zip(ends, roots, strict=True):
         writer.give_output(name, root)
-    nodes, initializers = writer.needed()
+    nodes, initializers = writer.needed(ends)
     graph = helper.make_graph(
         nodes, getattr(function, "__name__", type(function).__name__),
         [_value(writer, name, x.dtype.name, shape)
@@ -93,20 +93,6 @@ def _message(function: Callable[..., Any], inputs: Sequence[lt.Tensor], writer: 
         initializer=initializers)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)],
                              producer_name="lazyten", ir_version=8)
-
-
-def _sources_first(roots: Sequence[Term]) -> Iterator[Term]:
-    """All terms, each behind what it reads."""
-    seen: set[Term] = set()
-    stack = [(root, False) for root in roots[::-1]]
-    while stack:
-        term, ready = stack.pop()
-        if ready:
-            yield term
-        elif term not in seen:
-            seen.add(term)
-            stack.append((term, True))
-            stack += [(source, False) for source in term.src[::-1]]
 
 
 def _names(given: Sequence[str] | None, count: int, what: str) -> list[str]:

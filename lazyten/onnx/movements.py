@@ -5,8 +5,10 @@ import ml_dtypes
 import numpy as np
 from onnx import TensorProto
 
+from lazyten.ir.kernel import Slot
 from lazyten.ir.ops import Op, decode
 from lazyten.onnx.alike import Term
+from lazyten.onnx.scans import part_of
 from lazyten.onnx.varying import Size, Varying
 from lazyten.onnx.writer import TYPES, Writer
 from lazyten.support.errors import ArgumentError
@@ -15,13 +17,10 @@ SLICES = 16
 """So many places that a window slides by are written as a slice each."""
 
 
-def same(w: Writer, term: Term) -> str:
-    """An op that only steers gradients."""
-    return w.of(term.src[0])
-
-
 def buffer(w: Writer, term: Term) -> str:
     """An input in one axis, or memory that is there."""
+    if isinstance(term.arg, Slot):
+        return w.slots[term.arg.slot]
     given = w.input_of(term)
     if given is not None:
         name, shape = given
@@ -90,6 +89,9 @@ def pad(w: Writer, term: Term) -> str:
 
 def shrink(w: Writer, term: Term) -> str:
     """A part of some axes."""
+    part = part_of(w, term)
+    if part is not None:
+        return part
     axes = [i for i, (s, e) in enumerate(term.arg) if (s, e) != (0, term.src[0].shape[i])]
     starts, ends = ([term.arg[i][k] for i in axes] for k in (0, 1))
     return w.add("Slice", w.of(term.src[0]), w.ints(starts), w.ints(ends), w.ints(axes))

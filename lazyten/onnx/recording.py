@@ -15,7 +15,8 @@ from weakref import WeakSet
 
 import lazyten as lt
 from lazyten.capture.dims import like
-from lazyten.ir.node import Node, Shape
+from lazyten.ir.node import Node, Shape, make
+from lazyten.ir.ops import Op
 from lazyten.onnx.listening import Listener
 from lazyten.storage import tracing
 from lazyten.storage.placeholder import Placeholder
@@ -87,7 +88,8 @@ def _stand_ins(tensors: Sequence[lt.Tensor]) -> Iterator[None]:
     """Within the block the tensors have no values."""
     for i, tensor in enumerate(tensors):
         shape = tuple(tensor.shape)
-        tensor._storage._node = Placeholder("source", i, tensor.dtype, tensor.numel()).node(shape)
+        node = Placeholder("source", i, tensor.dtype, tensor.numel()).node(shape)
+        tensor._storage._node = make(Op.DETACH, tensor.dtype, (node,))  # keeps its shape apart
     with tracing.turn, lt.no_grad(), tracing.listening(_Listener()):
         yield
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
 from onnx import TensorProto
 
 from lazyten.ir.ops import IDENTITY_OPS, Op
-from lazyten.onnx import movements
+from lazyten.onnx import movements, scans
 from lazyten.onnx.alike import Term
 from lazyten.onnx.varying import Size, at_least
 from lazyten.onnx.writer import TYPES, Writer
+from lazyten.operators.math.scans import ReversedSums
 from lazyten.support.errors import ArgumentError
 
 SIMPLE = {Op.NEG: "Neg", Op.EXP: "Exp", Op.SIN: "Sin", Op.COS: "Cos", Op.SQRT: "Sqrt",
@@ -166,12 +168,21 @@ def _divided(w: Writer, term: Term, names: list[str]) -> str:
     return w.add("Where", none, zero, found)
 
 
+def _same(w: Writer, term: Term) -> str:
+    """What it reads; or the sums of all elements up to each."""
+    source = term.src[0]
+    if not isinstance(term.arg, ReversedSums):
+        return w.known[source]
+    return w.add("CumSum", w.of(source), w.constant(np.array(term.arg.axis)))
+
+
 Rule = Callable[[Writer, Term], str]
 ELEMENTWISE = {*SIMPLE, *LOGICAL, Op.MULACC, Op.CMPNE, Op.CMPLT, Op.CAST, Op.EXP2, Op.LOG2, Op.MAX,
                Op.IDIV, Op.MOD, Op.SHL, Op.SHR, Op.BITCAST}
 RULES: dict[Op, Rule] = {
-    **dict.fromkeys((*IDENTITY_OPS, Op.CONTIGUOUS, Op.COPY), movements.same),
+    **dict.fromkeys((*IDENTITY_OPS, Op.CONTIGUOUS, Op.COPY), _same),
     Op.BUFFER: movements.buffer, Op.CONST: movements.const, Op.IOTA: movements.iota,
     Op.RESHAPE: movements.reshape, Op.PERMUTE: movements.permute, Op.EXPAND: movements.expand,
     Op.PAD: movements.pad, Op.SHRINK: movements.shrink, Op.FLIP: movements.flip,
-    Op.SHEAR: movements.shear, Op.REDUCE: _reduce, Op.GATHER: _gather, Op.SCATTER: _scatter}
+    Op.SHEAR: movements.shear, Op.REDUCE: _reduce,
+    Op.SCAN: lambda w, term: scans.scan(w, term, write), Op.GATHER: _gather, Op.SCATTER: _scatter}
