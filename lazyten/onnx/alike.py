@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lazyten.ir.dtype import DType
+from lazyten.ir.dtype import DType, bool_
 from lazyten.ir.kernel import Slot
 from lazyten.ir.movement import is_noop
-from lazyten.ir.node import Node
+from lazyten.ir.node import Node, const
 from lazyten.ir.ops import IDENTITY_OPS, MOVEMENT, Op
 from lazyten.ir.scan import Body
 from lazyten.operators.math.scans import ReversedSums
@@ -74,9 +74,9 @@ class Bodies:
 class Unlike(LazytenError):
     """The graphs do something else at some sizes. nodes: where, one for each graph."""
 
-    def __init__(self, nodes: Row, words: str = "") -> None:
-        super().__init__(words or "the operations differ")
-        self.nodes = nodes
+    def __init__(self, nodes: Row, words: str = "operations differ") -> None:
+        places = dict.fromkeys(f"{n.op.name}{f' at {n.where}' if n.where else ''}" for n in nodes)
+        super().__init__(f"{words}, {' and '.join([*places][:2])}")
 
 
 class _Step(NamedTuple):
@@ -145,6 +145,8 @@ def _step(nodes: Row) -> _Step:
             raise Unlike(nodes)
         sources = tuple(zip(*(n.src for n in nodes), strict=True))
         return _Step(nodes, sources, _argument([n.arg for n in nodes], nodes), nodes[0].op)
+    if Op.WHERE in ops:
+        return _chosen(nodes)
     moves = [op for op in dict.fromkeys(n.op for n in nodes) if op in MOVEMENT]
     if not moves:
         raise Unlike(nodes)
@@ -161,6 +163,18 @@ def _same(nodes: Row) -> _Step:
         and len({*rules}) == 1
     return _Step(nodes, (tuple(n.src[1 if sums else 0] for n in nodes),),
                  rules[0] if sums else None, nodes[0].op)
+
+
+def _chosen(nodes: Row) -> _Step:
+    """Where some nodes choose between something and a constant, such as what is padded by, and in
+    the others nothing is padded: these choose it everywhere."""
+    first = next(n for n in nodes if n.op is Op.WHERE)
+    if first.src[2].op is not Op.CONST:
+        raise Unlike(nodes)
+    value = first.src[2].value
+    sources = [n.src if n.op is Op.WHERE else (const(True, bool_, n.shape), n, const(
+        value, n.dtype, n.shape)) for n in nodes]
+    return _Step(nodes, tuple(zip(*sources, strict=True)), None, Op.WHERE)
 
 
 def _below(node: Node, op: Op) -> Node:

@@ -23,7 +23,7 @@ from lazyten.onnx.dynamic import Axes
 from lazyten.onnx.recording import record
 from lazyten.onnx.rules import write
 from lazyten.onnx.sizes import Sizes
-from lazyten.onnx.varied import varied
+from lazyten.onnx.varied import HELP, varied
 from lazyten.onnx.varying import Size, size_of
 from lazyten.onnx.writer import TYPES, Writer
 from lazyten.support.errors import ArgumentError
@@ -71,7 +71,9 @@ def model_of(function: Callable[..., Any], inputs: Sequence[lt.Tensor],
     writer = Writer(list(zip(names, shapes, strict=True)), parameters,
                     Sizes(axes.names, places, found.fit))
     model = _message(function, inputs, writer, found.roots, output_names)
-    for sizes, difference in found.others:
+    missed = [(sizes, f"at sizes {sizes} the function uses other numbers than elsewhere; {HELP}")
+              for sizes in found.fit.missed]
+    for sizes, difference in (*found.others, *missed):
         compare(model, function, inputs, axes.shapes(sizes), difference)
     return model
 

@@ -21,7 +21,7 @@ from lazyten.onnx.listening import Listener
 from lazyten.storage import tracing
 from lazyten.storage.placeholder import Placeholder
 from lazyten.support.errors import ArgumentError, JitError
-from lazyten.support.location import written_by_users
+from lazyten.support.location import of_no_line, written_by_users
 from lazyten.support.trees import flatten
 
 
@@ -87,9 +87,10 @@ def record(function: Callable[..., Any], inputs: Sequence[lt.Tensor],
 def _stand_ins(tensors: Sequence[lt.Tensor]) -> Iterator[None]:
     """Within the block the tensors have no values."""
     for i, tensor in enumerate(tensors):
-        shape = tuple(tensor.shape)
-        node = Placeholder("source", i, tensor.dtype, tensor.numel()).node(shape)
-        tensor._storage._node = make(Op.DETACH, tensor.dtype, (node,))  # keeps its shape apart
+        with of_no_line():
+            node = Placeholder("source", i, tensor.dtype, tensor.numel()).node(tuple(tensor.shape))
+            # which keeps a reshape of an input from being one with that of its memory
+            tensor._storage._node = make(Op.DETACH, tensor.dtype, (node,))
     with tracing.turn, lt.no_grad(), tracing.listening(_Listener()):
         yield
 

@@ -11,7 +11,7 @@ from onnx import TensorProto
 from lazyten.ir.dtype import DType
 from lazyten.onnx.varying import Size, Varying, VaryingFloat
 from lazyten.support.errors import ArgumentError
-from lazyten.symbolic.fitting import Atom, Dimension, Expression, Fit
+from lazyten.symbolic.fitting import Atom, Dimension, Expression, Fit, Floor
 
 if TYPE_CHECKING:
     from lazyten.onnx.writer import Writer
@@ -50,32 +50,54 @@ class Sizes:
     def write_float(self, w: Writer, number: VaryingFloat, dtype: DType) -> str:
         """A list of one double. ArgumentError where no expression is known for it."""
         near = 1e-13 if dtype.name == "float64" else 1e-6
-        for root in (False, True):
-            seen = [v * abs(v) if root else v for v in number.seen]
-            found = self._quotient(w, seen, near)
-            if found is not None:
-                return found if not root else w.add("Sqrt", found)
-        raise self._error(number.seen, w)
+        assert self._fit is not None
+        seen = number.seen
+        if not all(map(math.isfinite, seen)):
+            raise self._error(seen, w)
+        found = self._float(w, seen, near)
+        if found is None:
+            found = self._float(w, seen[:self._fit.ordinary], near)
+            self._fit.missed.update(self._fit.samples[self._fit.ordinary:])
+        if found is None:
+            raise self._error(seen, w)
+        return found
 
-    def _quotient(self, w: Writer, seen: Sequence[float], near: float) -> str | None:
-        """n / k, k / n, or c * n and c / n for a Dim n."""
-        if any(v == 0 or not math.isfinite(v) for v in seen) or self._fit is None:
-            return None
+    def _float(self, w: Writer, seen: Sequence[float], near: float) -> str | None:
+        found = self._fraction(w, seen, near) or self._share(w, seen, near)
+        if found is None and min(seen) >= 0:
+            squares = [v * v for v in seen]
+            root = self._fraction(w, squares, near) or self._share(w, squares, near)
+            found = root and w.add("Sqrt", root)
+        return found
+
+    def _fraction(self, w: Writer, seen: Sequence[float], near: float) -> str | None:
+        """n / k or k / n, with n from the sizes."""
+        assert self._fit is not None
         for k in range(1, MOST_PARTS + 1):
-            for over in (False, True):
-                whole = [round(k / v if over else v * k) for v in seen]
-                if any(n == 0 or abs((k / n if over else n / k) / v - 1) > near
-                       for n, v in zip(whole, seen, strict=True)) or len({*whole}) == 1 \
-                        or self._fit.expression(tuple(whole)) is None:
-                    continue
-                return self._divided(w, Varying(tuple(whole)), float(k), over)
-        for number in range(len(self._names)):
-            column = [s[number] for s in self._fit.samples]
+            whole = tuple(round(v * k) for v in seen)
+            if all(abs(n / k - v) <= near * abs(v) for n, v in zip(whole, seen, strict=True)) \
+                    and self._fit.expression(whole) is not None:
+                return self._divided(w, Varying(whole), float(k), False)
+            if 0 in seen:
+                continue
+            under = tuple(round(k / v) for v in seen)
+            if 0 not in under and len({*under}) > 1 and all(
+                    abs(k / n - v) <= near * abs(v) for n, v in zip(under, seen, strict=True)) \
+                    and self._fit.expression(under) is not None:
+                return self._divided(w, Varying(under), float(k), True)
+        return None
+
+    def _share(self, w: Writer, seen: Sequence[float], near: float) -> str | None:
+        """c * n or c / n, with a size n of a Dim."""
+        assert self._fit is not None
+        if 0 in seen:
+            return None
+        for column in zip(*self._fit.samples[:len(seen)], strict=True):
             for over in (False, True):
                 factors = [v * n if over else v / n for v, n in zip(seen, column, strict=True)]
                 if max(abs(f / factors[0] - 1) for f in factors) <= near:
-                    return self._divided(w, Varying(tuple(column)),
-                                         factors[0] if over else 1 / factors[0], over)
+                    return self._divided(w, Varying(column), factors[0] if over else 1 / factors[0],
+                                         over)
         return None
 
     def _divided(self, w: Writer, number: Varying, k: float, over: bool) -> str:
@@ -92,7 +114,8 @@ class Sizes:
                 inner = self._atom(w, atom.of)
                 if atom.plus:
                     inner = w.add("Add", inner, w.ints([atom.plus]))
-                made = w.add("Div", inner, w.ints([atom.by]))
+                made = w.add("Div", inner, w.ints([atom.by])) if isinstance(atom, Floor) else \
+                    w.add("Min" if atom.least else "Max", inner, w.ints([atom.limit]))
             self._atoms[atom] = made
         return self._atoms[atom]
 
@@ -104,11 +127,21 @@ class Sizes:
 
     def _error(self, seen: Sequence[float], w: Writer) -> ArgumentError:
         assert self._fit is not None
-        few = range(0, len(seen), -(-len(seen) // 5))
-        values = ", ".join(f"{seen[i]:.6g}" for i in few)
-        sizes = ", ".join("x".join(map(str, self._fit.samples[i])) for i in few)
+        first = {v: i for i, v in reversed(list(enumerate(seen)))}
+        few = sorted({*list(first.values())[::-1][:3], *range(0, len(seen), -(-len(seen) // 3))})
+        told = ", ".join(f"{seen[i]:.6g} where {self._sizes(i)}" for i in few)
         return ArgumentError(
-            f"onnx.export(dynamic=...): a number of {w.at} is {values} where {' x '.join(self._names)}"
-            f" is {sizes}, and no expression of sizes says so. Compute it of tensors, such as of "
-            f"lazyten.arange(size); give the Dim a range in which it follows one rule; or leave the"
-            f" axis out of dynamic, so that its size is fixed")
+            f"onnx.export(dynamic=...): {self._what(seen, w)} is {told}, and no expression of sizes "
+            f"says so. Compute it of tensors, such as of lazyten.arange(size); give the Dim a range "
+            f"in which it follows one rule; or leave the axis out of dynamic, so that its size is "
+            f"fixed")
+
+    def _what(self, seen: Sequence[float], w: Writer) -> str:
+        assert w.at is not None
+        axes = [i for i, n in enumerate(w.at.shape) if isinstance(n, Varying) and n.seen == seen]
+        return f"the size of axis {axes[0]} of {w.at}" if axes else f"a number of {w.at}"
+
+    def _sizes(self, sample: int) -> str:
+        assert self._fit is not None
+        return ", ".join(f"{name} is {n}" for name, n in
+                         zip(self._names, self._fit.samples[sample], strict=True))

@@ -21,12 +21,13 @@ from lazyten.symbolic.fitting import Fit
 
 LEAST = 4
 """So many sizes in a row whose graphs all have another number of nodes: these will never end."""
-HELP = "give the Dim a range in which the function does the same, or leave the axis out of dynamic"
+HELP = ("compute what it needs of tensors, such as of lazyten.arange(size), give the Dim a range in "
+        "which it does the same, or leave the axis out of dynamic, so that its size is fixed")
 
 
 class Varied(NamedTuple):
-    """roots: of the graph. shapes: of inputs, at each sample of `fit`. others: sizes to compare the
-    graph with the function at, with what differs there."""
+    """roots: of the graph. shapes: of inputs, at each sample of `fit`. others: sizes at which to
+    compare the graph with the function, with what differs there; so are those that `fit` misses."""
 
     roots: list[Term]
     shapes: list[list[Shape]]
@@ -46,8 +47,13 @@ def varied(function: Callable[..., Any], inputs: Sequence[Tensor], axes: Axes) -
             _stay_small(axes, graphs)
     kept, others = _in_common(axes, graphs)
     samples = [sizes for sizes in graphs if sizes in kept]
-    roots = alike([graphs[sizes] for sizes in samples])
-    fit = Fit(samples, look.points, whole=look.whole)
+    ordinary = [sizes for sizes in samples if sizes not in look.special]
+    try:
+        roots = alike([graphs[sizes] for sizes in samples])
+    except Unlike as error:
+        raise ArgumentError(f"onnx.export(dynamic=...): the function does something else from size "
+                            f"to size ({error}); {HELP}") from error
+    fit = Fit(samples, look.points, whole=look.whole, ordinary=len(ordinary))
     return Varied(roots, [axes.shapes(sizes) for sizes in samples], fit, others)
 
 
@@ -60,9 +66,8 @@ def _recorded(function: Callable[..., Any], inputs: Sequence[Tensor], axes: Axes
             raise
         raise ArgumentError(
             f"onnx.export(dynamic=...): the function takes {_words(axes, axes.example)}, but where "
-            f"{_words(axes, sizes)} it raises {type(error).__name__}: {error}. Give the Dim a range "
-            f"that it takes, such as lazyten.Dim({axes.names[0]!r}, {axes.example[0]}, "
-            f"{axes.example[0] * 2})") from error
+            f"{_words(axes, sizes)} it raises {type(error).__name__}: {error}. Give Dims ranges "
+            f"that it takes: lazyten.Dim(name, min, max)") from error
 
 
 def _words(axes: Axes, sizes: Sizes) -> str:
@@ -93,19 +98,10 @@ def _in_common(axes: Axes, graphs: dict[Sizes, list[Node]],
             alike([graphs[g[0]] for g in (*kept, group)])
             kept.append(group)
         except Unlike as error:
-            words = _difference(axes, error, kept[0][0], group[0])
+            words = (f"where {_words(axes, group[0])} the function does something else than where "
+                     f"{_words(axes, kept[0][0])} ({error}); {HELP}")
             others += [(sizes, words) for sizes in (group[0], group[-1])[:len(group)]]
     return {sizes for group in kept for sizes in group}, others
-
-
-def _difference(axes: Axes, error: Unlike, here: Sizes, there: Sizes) -> str:
-    one, other = error.nodes[0], error.nodes[-1]
-    return (f"where {_words(axes, there)} the function does something else than where "
-            f"{_words(axes, here)}: {error} ({_operation(other)}, and {_operation(one)}); {HELP}")
-
-
-def _operation(node: Node) -> str:
-    return f"{node.op.name}{f' at {node.where}' if node.where else ''}"
 
 
 def _kind(roots: Sequence[Node]) -> Hashable:

@@ -2,7 +2,7 @@
 
 In: a number at each of some sizes. Out: an expression that holds at all of them and is the only one
 of its kind that does: a polynomial of the sizes, and of floors of their quotients, such as
-(height + 1) // 2. Other than formulas.py, which says what a number is at one more size, this can be
+(height + 1) // 2, or of sizes up to a limit, such as min(length, 64). Other than formulas.py, which says what a number is at one more size, this can be
 written down. Called by what writes files for sizes that vary.
 """
 from __future__ import annotations
@@ -55,11 +55,37 @@ class Floor:
 
     def text(self, names: Sequence[str]) -> str:
         """As one writes it."""
-        inner = self.of.text(names)
-        return f"(({inner} + {self.plus}) // {self.by})" if self.plus else f"({inner} // {self.by})"
+        return f"({_plus(self.of.text(names), self.plus)} // {self.by})"
 
 
-Atom = Dimension | Floor
+@dataclass(frozen=True)
+class Limited:
+    """The least, or the greatest, of `of` + plus and a limit."""
+
+    of: Atom
+    plus: int
+    limit: int
+    least: bool
+
+    def at(self, sizes: Sizes) -> int:
+        """Its value."""
+        return (min if self.least else max)(self.of.at(sizes) + self.plus, self.limit)
+
+    def text(self, names: Sequence[str]) -> str:
+        """As one writes it."""
+        inner = _bare(_plus(self.of.text(names), self.plus))
+        return f"{'min' if self.least else 'max'}({inner}, {self.limit})"
+
+
+def _bare(text: str) -> str:
+    return text[1:-1] if text.startswith("(") and text.endswith(")") else text
+
+
+def _plus(text: str, number: int) -> str:
+    return f"({text} {'-' if number < 0 else '+'} {abs(number)})" if number else text
+
+
+Atom = Dimension | Floor | Limited
 Term = tuple[int, tuple[Atom, ...]]
 """A whole factor, and atoms that are multiplied: none for a constant."""
 
@@ -78,6 +104,9 @@ class Expression:
 
     def text(self, names: Sequence[str]) -> str:
         """As one writes it: "2*batch + 1"."""
+        if self.divisor == 1 and len(self.terms) == 1 and self.terms[0][0] == 1 and len(
+                self.terms[0][1]) == 1:
+            return _bare(self.terms[0][1][0].text(names))
         found = ""
         for factor, atoms in sorted(self.terms, key=lambda t: not t[1]):
             parts = [str(abs(factor))] if abs(factor) != 1 or not atoms else []
@@ -91,46 +120,78 @@ class Fit:
     """Expressions of numbers that were seen at these sizes.
 
     samples: the sizes, each once. points: others at which expressions must be whole numbers. whole:
-    whether there are no sizes but the samples.
+    whether there are no sizes but the samples. ordinary: so many samples come first; an expression
+    that holds at these alone is good, too, and the others at which it does not hold are in `missed`
+    from then on. A number may be given for ordinary samples only.
     """
 
-    def __init__(self, samples: Sequence[Sizes], points: Sequence[Sizes], *, whole: bool) -> None:
+    def __init__(self, samples: Sequence[Sizes], points: Sequence[Sizes], *, whole: bool,
+                 ordinary: int | None = None) -> None:
         self.samples, self._whole = tuple(samples), whole
+        self.ordinary = len(samples) if ordinary is None else ordinary
+        self.missed: set[Sizes] = set()
         self._points = tuple(dict.fromkeys((*samples, *points)))
         self._dims: tuple[Atom, ...] = tuple(map(Dimension, range(len(samples[0]))))
-        self._floors: list[Atom] = []
+        self._atoms: list[Atom] = []
         self._known: dict[Column, Expression | None] = {}
 
     def expression(self, seen: Column) -> Expression | None:
         """The expression of a number; None where there is none, or several that differ."""
         if seen not in self._known:
-            self._known[seen] = self._polynomial(seen) or self._with_a_floor(seen)
+            self._known[seen] = self._found(seen)
+            if self._known[seen] is None and len(seen) > self.ordinary:
+                found = self._known[seen] = self.expression(seen[:self.ordinary])
+                if found is not None:
+                    self.missed.update(s for s, v in self._at(seen) if found.at(s) != v)
         return self._known[seen]
 
+    def _found(self, seen: Column) -> Expression | None:
+        return self._polynomial(seen) or self._with_a_limit(seen) or self._with_a_floor(seen)
+
+    def _at(self, seen: Column) -> list[tuple[Sizes, int]]:
+        """What a number is at each sample."""
+        return list(zip(self.samples, seen, strict=False))
+
     def _polynomial(self, seen: Column) -> Expression | None:
-        atoms = (*self._dims, *self._floors)
+        atoms = (*self._dims, *self._atoms)
         for basis in _bases(atoms, len(self._dims)):
             found = self._fitted(seen, basis)
             if found is not None:
                 return found
         return None
 
+    def _with_a_limit(self, seen: Column) -> Expression | None:
+        """A size plus something, or a limit where that is less or more: which is seen on both
+        sides of the limit."""
+        for atom in (*self._dims, *self._atoms):
+            own = [atom.at(s) for s, _ in self._at(seen)]
+            for least, start, enough in ((True, own.index(min(own)), SPARE),
+                                         (False, own.index(max(own)), 1)):
+                limit = (max if least else min)(seen)
+                found = Limited(atom, seen[start] - own[start], limit, least)
+                free = sum(v != limit for v in seen)
+                if all(found.at(s) == v for s, v in self._at(seen)) \
+                        and free > SPARE and len(seen) - free > enough:
+                    self._atoms.append(found)
+                    return Expression(((1, (found,)),))
+        return None
+
     def _with_a_floor(self, seen: Column) -> Expression | None:
         """With a floor that is not known yet, which is known from then on. None if floors that
         differ would do."""
-        for atom in (*self._dims, *self._floors):
+        for atom in (*self._dims, *self._atoms):
             for by in range(2, MOST_DIVISOR + 1):
                 made = [(floor, found) for plus in range(by)
                         if (found := self._by(seen, floor := Floor(atom, plus, by))) is not None]
                 if made and all(self._agree(made[0][1], other) for _, other in made[1:]):
                     floor, found = min(made, key=lambda m: (len(m[1].terms), m[0].plus))
-                    self._floors.append(floor)
+                    self._atoms.append(floor)
                     return found
         return None
 
     def _by(self, seen: Column, floor: Floor) -> Expression | None:
         basis = [(), (floor,), *((d,) for d in self._dims), *((floor, d) for d in self._dims)]
-        rows = np.array([[math.prod(a.at(s) for a in m) for m in basis] for s in self.samples], float)
+        rows = np.array([[math.prod(a.at(s) for a in m) for m in basis] for s, _ in self._at(seen)], float)
         wanted = np.array(seen, float)
         near: Any = np.linalg.lstsq(rows, wanted, rcond=None)[0]
         if np.abs(rows @ near - wanted).max() > 1e-6 * (1 + np.abs(wanted).max()):
@@ -145,9 +206,9 @@ class Fit:
         """The sum of these products with some factors that is the number at all samples, if there
         are more of them than it takes, and a whole number everywhere."""
         rows = [[Fraction(math.prod(a.at(s) for a in m)) for m in basis] + [Fraction(v)]
-                for s, v in zip(self.samples, seen, strict=True)]
+                for s, v in self._at(seen)]
         factors = _solved(rows)
-        if factors is None or not self._whole and len(self.samples) < len(basis) + SPARE:
+        if factors is None or not self._whole and len(seen) < len(basis) + SPARE:
             return None
         divisor = math.lcm(*(f.denominator for f in factors))
         found = Expression(tuple((int(f * divisor), m) for f, m in
