@@ -47,6 +47,10 @@ class Axes:
         """Of the Dims."""
         return [dim.name for dim in self.dims]
 
+    def words(self, sizes: Sizes) -> str:
+        """Which sizes these are."""
+        return ", ".join(f"{name} is {n}" for name, n in zip(self.names, sizes, strict=True))
+
     def shapes(self, sizes: Sizes) -> list[Shape]:
         """Those of all inputs at some sizes."""
         made, _ = self._sizes.resized(self._given, {}, dict(zip(self.names, sizes, strict=True)),

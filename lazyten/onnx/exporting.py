@@ -71,10 +71,10 @@ def model_of(function: Callable[..., Any], inputs: Sequence[lt.Tensor],
     writer = Writer(list(zip(names, shapes, strict=True)), parameters,
                     Sizes(axes.names, places, found.fit))
     model = _message(function, inputs, writer, found.roots, output_names)
-    missed = [(sizes, f"at sizes {sizes} the function uses other numbers than elsewhere; {HELP}")
-              for sizes in found.fit.missed]
+    missed = [(sizes, f"where {axes.words(sizes)} the function has other numbers than elsewhere; "
+                      f"{HELP}") for sizes in found.fit.missed]
     for sizes, difference in (*found.others, *missed):
-        compare(model, function, inputs, axes.shapes(sizes), difference)
+        compare(model, found.graphs[sizes], inputs, axes.shapes(sizes), difference)
     return model
 
 

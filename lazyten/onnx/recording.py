@@ -5,11 +5,8 @@ returns, and the tensors of them. What it does must follow from shapes.
 """
 from __future__ import annotations
 
-import dis
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from types import CodeType, FrameType
 from typing import Any
 from weakref import WeakSet
 
@@ -21,7 +18,7 @@ from lazyten.onnx.listening import Listener
 from lazyten.storage import tracing
 from lazyten.storage.placeholder import Placeholder
 from lazyten.support.errors import ArgumentError, JitError
-from lazyten.support.location import of_no_line, written_by_users
+from lazyten.support.location import of_no_line
 from lazyten.support.trees import flatten
 
 
@@ -93,24 +90,3 @@ def _stand_ins(tensors: Sequence[lt.Tensor]) -> Iterator[None]:
             tensor._storage._node = make(Op.DETACH, tensor.dtype, (node,))
     with tracing.turn, lt.no_grad(), tracing.listening(_Listener()):
         yield
-
-
-def numbers_in_code(run: Callable[[], object], function: object) -> set[int]:
-    """Whole numbers that a function might compare a size with: those in the code that `run` runs,
-    but for lazyten's, and attributes of a module and its parts."""
-    codes: set[CodeType] = set()
-
-    def note(frame: FrameType, event: str, argument: object) -> None:
-        if event == "call" and written_by_users(frame):
-            codes.add(frame.f_code)
-    before = sys.getprofile()
-    sys.setprofile(note)
-    try:
-        run()
-    finally:
-        sys.setprofile(before)
-    found = {step.argval for code in codes for step in dis.get_instructions(code)
-             if step.opname.startswith("LOAD_") and type(step.argval) is int}
-    if isinstance(function, lt.nn.Module):
-        found |= {n for part in function.modules() for n in vars(part).values() if type(n) is int}
-    return found

@@ -13,7 +13,8 @@ from lazyten.ir.node import Node, Shape, toposort
 from lazyten.ir.numbers import numbers_of
 from lazyten.onnx.alike import Term, Unlike, alike
 from lazyten.onnx.dynamic import Axes, Sizes, looks
-from lazyten.onnx.recording import numbers_in_code, record
+from lazyten.onnx.literals import numbers_in_code
+from lazyten.onnx.recording import record
 from lazyten.storage.placeholder import Placeholder
 from lazyten.storage.storage import Buffer
 from lazyten.support.errors import ArgumentError
@@ -27,19 +28,20 @@ HELP = ("compute what it needs of tensors, such as of lazyten.arange(size), give
 
 class Varied(NamedTuple):
     """roots: of the graph. shapes: of inputs, at each sample of `fit`. others: sizes at which to
-    compare the graph with the function, with what differs there; so are those that `fit` misses."""
+    compare the graph with the function, with what differs there; so are those
+    that `fit` misses. graphs: what was recorded at each size."""
 
     roots: list[Term]
     shapes: list[list[Shape]]
     fit: Fit
     others: list[tuple[Sizes, str]]
+    graphs: dict[Sizes, list[Node]]
 
 
 def varied(function: Callable[..., Any], inputs: Sequence[Tensor], axes: Axes) -> Varied:
     """Record a function at many sizes. ArgumentError where it fails at one, or where they have too
     little in common."""
-    numbers = numbers_in_code(lambda: _recorded(function, inputs, axes, axes.example), function)
-    look = looks(axes.dims, axes.example, numbers)
+    look = looks(axes.dims, axes.example, numbers_in_code(function))
     graphs: dict[Sizes, list[Node]] = {}
     for sizes in (*look.ordinary, *look.special):
         graphs[sizes] = _recorded(function, inputs, axes, sizes)
@@ -54,7 +56,7 @@ def varied(function: Callable[..., Any], inputs: Sequence[Tensor], axes: Axes) -
         raise ArgumentError(f"onnx.export(dynamic=...): the function does something else from size "
                             f"to size ({error}); {HELP}") from error
     fit = Fit(samples, look.points, whole=look.whole, ordinary=len(ordinary))
-    return Varied(roots, [axes.shapes(sizes) for sizes in samples], fit, others)
+    return Varied(roots, [axes.shapes(sizes) for sizes in samples], fit, others, graphs)
 
 
 def _recorded(function: Callable[..., Any], inputs: Sequence[Tensor], axes: Axes,
@@ -65,20 +67,16 @@ def _recorded(function: Callable[..., Any], inputs: Sequence[Tensor], axes: Axes
         if sizes == axes.example:
             raise
         raise ArgumentError(
-            f"onnx.export(dynamic=...): the function takes {_words(axes, axes.example)}, but where "
-            f"{_words(axes, sizes)} it raises {type(error).__name__}: {error}. Give Dims ranges "
+            f"onnx.export(dynamic=...): the function takes {axes.words(axes.example)}, but where "
+            f"{axes.words(sizes)} it raises {type(error).__name__}: {error}. Give Dims ranges "
             f"that it takes: lazyten.Dim(name, min, max)") from error
-
-
-def _words(axes: Axes, sizes: Sizes) -> str:
-    return ", ".join(f"{name} is {n}" for name, n in zip(axes.names, sizes, strict=True))
 
 
 def _stay_small(axes: Axes, graphs: dict[Sizes, list[Node]]) -> None:
     """ArgumentError for graphs of which each has another number of nodes."""
     counts = {sizes: len(toposort(roots)) for sizes, roots in graphs.items()}
     if len({*counts.values()}) == len(counts) == LEAST:
-        told = ", ".join(f"{n} where {_words(axes, sizes)}" for sizes, n in counts.items())
+        told = ", ".join(f"{n} where {axes.words(sizes)}" for sizes, n in counts.items())
         raise ArgumentError(f"onnx.export(dynamic=...): the function does more operations at some "
                             f"sizes than at others ({told}), as by a loop of Python over a size; "
                             f"write it as operations on whole tensors, or leave the axis out of "
@@ -98,8 +96,8 @@ def _in_common(axes: Axes, graphs: dict[Sizes, list[Node]],
             alike([graphs[g[0]] for g in (*kept, group)])
             kept.append(group)
         except Unlike as error:
-            words = (f"where {_words(axes, group[0])} the function does something else than where "
-                     f"{_words(axes, kept[0][0])} ({error}); {HELP}")
+            words = (f"where {axes.words(group[0])} the function does something else than where "
+                     f"{axes.words(kept[0][0])} ({error}); {HELP}")
             others += [(sizes, words) for sizes in (group[0], group[-1])[:len(group)]]
     return {sizes for group in kept for sizes in group}, others
 
