@@ -103,9 +103,9 @@ class VaryingSizes:
         called = next((k for k in keys if isinstance(k, str)), place)
         if not isinstance(axes, Mapping) or not all(
                 type(a) is int and isinstance(d, Dim) for a, d in axes.items()):
-            raise ArgumentError(f"{self._option}(dynamic=...) of {self.name}: argument {called!r} has "
-                                f"{axes!r:.60}, but it takes a dict of axes and their lazyten.Dim, "
-                                f"such as {{0: lazyten.Dim('batch', 1, 512)}}")
+            raise ArgumentError(f"{self._option}(dynamic=...) of {self.name}: argument {called!r} "
+                                f"has {axes!r:.60}, but it takes a dict of axes and their "
+                                f"lazyten.Dim, such as {{0: lazyten.Dim('batch', 1, 512)}}")
         return _Axes(str(called), frozenset(keys), tuple(axes.items()))
 
     def _one_of_each_name(self) -> dict[str, Dim]:
@@ -113,9 +113,10 @@ class VaryingSizes:
         for argument in self.axes:
             for axis, dim in argument.dims:
                 if found.setdefault(dim.name, dim) != dim:
-                    raise ArgumentError(f"{self._option}(dynamic=...) of {self.name}: axis {axis} of argument "
-                                        f"{argument.name!r} has {dim}, and another axis has "
-                                        f"{found[dim.name]}; Dims of one name are one size")
+                    raise ArgumentError(f"{self._option}(dynamic=...) of {self.name}: axis {axis} "
+                                        f"of argument {argument.name!r} has {dim}, and another "
+                                        f"axis has {found[dim.name]}; Dims of one name are one "
+                                        f"size")
         return found
 
     def sizes(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Given]:

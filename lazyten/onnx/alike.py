@@ -18,8 +18,8 @@ from lazyten.ir.movement import is_noop
 from lazyten.ir.node import Node, const
 from lazyten.ir.ops import IDENTITY_OPS, MOVEMENT, Op
 from lazyten.ir.scan import Body
-from lazyten.operators.math.scans import ReversedSums
 from lazyten.onnx.varying import Number, Size, VaryingFloat, size_of
+from lazyten.operators.math.scans import ReversedSums
 from lazyten.storage.placeholder import Placeholder
 from lazyten.support.errors import LazytenError
 from lazyten.support.location import Location
@@ -101,7 +101,8 @@ class _Reader:
 
     def read(self, roots: Sequence[Row]) -> list[Term]:
         """Terms of rows, sources first."""
-        stack: list[Row | _Step] = [*roots][::-1]
+        stack: list[Row | _Step] = []
+        stack.extend(roots[::-1])
         while stack:
             top = stack.pop()
             if isinstance(top, _Step):
@@ -109,7 +110,7 @@ class _Reader:
             elif top not in self._done:
                 step = _step(top)
                 stack.append(step)
-                stack += [row for row in step.sources[::-1] if row not in self._done]
+                stack.extend(row for row in step.sources[::-1] if row not in self._done)
         return [self._done[row] for row in roots]
 
     def _made(self, step: _Step) -> Term:

@@ -13,6 +13,9 @@ from onnx import ModelProto
 import lazyten as lt
 from lazyten.ir.node import Node, Shape, substitute, toposort
 from lazyten.ir.ops import Op
+from lazyten.onnx import operators as _operators  # noqa: F401
+from lazyten.onnx.model import load
+from lazyten.onnx.operators import special as _special  # noqa: F401
 from lazyten.onnx.values import Array
 from lazyten.storage.placeholder import Placeholder
 from lazyten.storage.storage import Buffer, Storage
@@ -48,7 +51,7 @@ def _like(tensor: lt.Tensor, shape: Shape, random: np.random.Generator) -> Array
 
 def _same(model: ModelProto, graph: Sequence[Node], given: Sequence[lt.Tensor]) -> bool:
     try:
-        found = lt.onnx.load(model, device=DEVICE)(list(given))
+        found = load(model, DEVICE)(list(given))
     except LazytenError:
         return False
     wanted = [lt.Tensor._view(Storage(node, DEVICE), (), None)

@@ -66,16 +66,21 @@ class Axes:
                  for axis, size in enumerate(shape)] for number, shape in enumerate(one)]
 
 
-def _with_dims(dynamic: Mapping[Any, Any], names: Sequence[str]) -> Any:
+def _with_dims(dynamic: Any, names: Sequence[str]) -> Any:
     """Names of inputs as their positions, and words as Dims of that name."""
     if not isinstance(dynamic, Mapping):
         return dynamic
     dims = {dim.name: dim for axes in dynamic.values() if isinstance(axes, Mapping)
             for dim in axes.values() if isinstance(dim, Dim)}
-    return {names.index(key) if key in names else key: {
-        axis: dims.get(dim) or Dim(dim) if isinstance(dim, str) else dim
-        for axis, dim in axes.items()} if isinstance(axes, Mapping) else axes
-        for key, axes in dynamic.items()}
+    found = {}
+    for key, axes in dynamic.items():
+        if isinstance(axes, list | tuple):
+            axes = {axis: f"{key}_{axis}" for axis in axes}
+        if isinstance(axes, Mapping):
+            axes = {axis: dims.get(dim) or Dim(dim) if isinstance(dim, str) else dim
+                    for axis, dim in axes.items()}
+        found[names.index(key) if key in names else key] = axes
+    return found
 
 
 class Looks(NamedTuple):

@@ -6,6 +6,7 @@ Where sizes vary the function is recorded at many of them (varied.py).
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,8 +34,13 @@ OPSET = 18
 
 def export(function: Callable[..., Any], inputs: Any, path: str | os.PathLike[str] | None,
            input_names: Sequence[str] | None, output_names: Sequence[str] | None,
-           dynamic: Mapping[Any, Any] | None) -> ModelProto:
+           dynamic: Mapping[Any, Any] | None,
+           dynamic_axes: Mapping[Any, Any] | None) -> ModelProto:
     """See `lazyten.onnx.export`."""
+    if dynamic_axes is not None:
+        if dynamic is not None:
+            raise ArgumentError("onnx.export: dynamic and dynamic_axes say the same; give one")
+        dynamic = _of_inputs(dynamic_axes, output_names)
     given = list(inputs) if isinstance(inputs, list | tuple) else [inputs]
     if not callable(function) or not all(isinstance(x, lt.Tensor) for x in given):
         raise ArgumentError(f"onnx.export of {type(function).__name__} with "
@@ -95,6 +101,14 @@ def _message(function: Callable[..., Any], inputs: Sequence[lt.Tensor], writer: 
         initializer=initializers)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)],
                              producer_name="lazyten", ir_version=8)
+
+
+def _of_inputs(dynamic_axes: Any, output_names: Sequence[str] | None) -> Any:
+    """Without the axes of outputs, which follow from those of inputs."""
+    if not isinstance(dynamic_axes, Mapping):
+        return dynamic_axes
+    return {key: axes for key, axes in dynamic_axes.items()
+            if key not in (output_names or ()) and not re.fullmatch(r"output_\d+", str(key))}
 
 
 def _names(given: Sequence[str] | None, count: int, what: str) -> list[str]:

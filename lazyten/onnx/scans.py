@@ -62,5 +62,5 @@ def part_of(w: Writer, term: Term) -> str | None:
             whole: tuple[Size, Size] = (0, body.length)
             return name if first == whole else w.add(
                 "Slice", name, w.ints([first[0]]), w.ints([first[1]]), w.ints([0]))
-    raise ArgumentError(f"onnx.export(dynamic=...): {term} takes a piece of what a scan gives that is "
-                        f"no part of its state; leave the axis out of dynamic")
+    raise ArgumentError(f"onnx.export(dynamic=...): {term} takes a piece of what a scan gives that "
+                        f"is no part of its state; leave the axis out of dynamic")

@@ -1,4 +1,4 @@
-"""Sizes that vary, and numbers that follow from them, as nodes that compute them of inputs' shapes."""
+"""Sizes that vary, and numbers that follow from them, as nodes that compute them of shapes."""
 from __future__ import annotations
 
 import math
@@ -24,7 +24,8 @@ class Sizes:
     """How sizes vary. names: of the Dims, in the order of the fit's sizes. places: for each an
     input and an axis that have it. fit: None where nothing varies."""
 
-    def __init__(self, names: Sequence[str] = (), places: Mapping[int, tuple[str, int]] | None = None,
+    def __init__(self, names: Sequence[str] = (),
+                 places: Mapping[int, tuple[str, int]] | None = None,
                  fit: Fit | None = None) -> None:
         self._names, self._places, self._fit = names, places or {}, fit
         self._atoms: dict[Atom, str] = {}
@@ -131,10 +132,10 @@ class Sizes:
         few = sorted({*list(first.values())[::-1][:3], *range(0, len(seen), -(-len(seen) // 3))})
         told = ", ".join(f"{seen[i]:.6g} where {self._sizes(i)}" for i in few)
         return ArgumentError(
-            f"onnx.export(dynamic=...): {self._what(seen, w)} is {told}, and no expression of sizes "
-            f"says so. Compute it of tensors, such as of lazyten.arange(size); give the Dim a range "
-            f"in which it follows one rule; or leave the axis out of dynamic, so that its size is "
-            f"fixed")
+            f"onnx.export(dynamic=...): {self._what(seen, w)} is {told}, and no expression of "
+            f"sizes says so. Compute it of tensors, such as of lazyten.arange(size); give the Dim "
+            f"a range in which it follows one rule; or leave the axis out of dynamic, so that its "
+            f"size is fixed")
 
     def _what(self, seen: Sequence[float], w: Writer) -> str:
         assert w.at is not None

@@ -11,19 +11,21 @@ from typing import Any, NamedTuple
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node, Shape, toposort
 from lazyten.ir.numbers import numbers_of
+from lazyten.ir.ops import Op
 from lazyten.onnx.alike import Term, Unlike, alike
+from lazyten.onnx.comparing import DEVICE
 from lazyten.onnx.dynamic import Axes, Sizes, looks
 from lazyten.onnx.literals import numbers_in_code
 from lazyten.onnx.recording import record
 from lazyten.storage.placeholder import Placeholder
-from lazyten.storage.storage import Buffer
-from lazyten.support.errors import ArgumentError
+from lazyten.storage.storage import Buffer, Storage
+from lazyten.support.errors import ArgumentError, LazytenError
 from lazyten.symbolic.fitting import Fit
 
 LEAST = 4
 """So many sizes in a row whose graphs all have another number of nodes: these will never end."""
-HELP = ("compute what it needs of tensors, such as of lazyten.arange(size), give the Dim a range in "
-        "which it does the same, or leave the axis out of dynamic, so that its size is fixed")
+HELP = ("compute what it needs of tensors, such as of lazyten.arange(size), give the Dim a range "
+        "in which it does the same, or leave the axis out of dynamic, so that its size is fixed")
 
 
 class Varied(NamedTuple):
@@ -47,6 +49,7 @@ def varied(function: Callable[..., Any], inputs: Sequence[Tensor], axes: Axes) -
         graphs[sizes] = _recorded(function, inputs, axes, sizes)
         if len(graphs) == LEAST:
             _stay_small(axes, graphs)
+    _look_up_nothing_outside(axes, graphs)
     kept, others = _in_common(axes, graphs)
     samples = [sizes for sizes in graphs if sizes in kept]
     ordinary = [sizes for sizes in samples if sizes not in look.special]
@@ -83,6 +86,20 @@ def _stay_small(axes: Axes, graphs: dict[Sizes, list[Node]]) -> None:
                             f"dynamic")
 
 
+def _look_up_nothing_outside(axes: Axes, graphs: dict[Sizes, list[Node]]) -> None:
+    """ArgumentError where the greatest sizes make positions that are outside of what is looked up
+    there, as those of a text that is longer than a table of positions."""
+    for number in range(len(axes.dims)):
+        sizes = max(graphs, key=lambda sizes: sizes[number])
+        for node in toposort(graphs[sizes]):
+            if node.op is Op.CHECKED and not any(n.op is Op.BUFFER for n in toposort([node])):
+                try:
+                    Tensor._view(Storage(node, DEVICE), (), None).numpy()
+                except LazytenError as error:
+                    raise ArgumentError(f"onnx.export(dynamic=...): where {axes.words(sizes)}: "
+                                        f"{error}; give the Dim a max") from error
+
+
 def _in_common(axes: Axes, graphs: dict[Sizes, list[Node]],
                ) -> tuple[set[Sizes], list[tuple[Sizes, str]]]:
     """Sizes whose graphs are alike, and the others."""
@@ -105,8 +122,7 @@ def _in_common(axes: Axes, graphs: dict[Sizes, list[Node]],
 def _kind(roots: Sequence[Node]) -> Hashable:
     """What graphs of one kind have in common: all but numbers, and which memory it is."""
     skeleton, _ = numbers_of(roots)
-    return [(e.op.value, e.dtype.name, e.src, _plain(e.arg)) for e in skeleton.entries].__repr__(), \
-        skeleton.roots
+    return tuple((e.op, e.dtype, e.src, _plain(e.arg)) for e in skeleton.entries), skeleton.roots
 
 
 def _plain(arg: Any) -> Any:

@@ -1,7 +1,7 @@
 """Numbers of a graph that differ from size to size, as the values that they had at each.
 
-In: arithmetic of rules that write nodes. Out: the same for all sizes at once. What is the same at all
-sizes is a plain number.
+In: arithmetic of rules that write nodes. Out: the same for all sizes at once. What is the same at
+all sizes is a plain number.
 """
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """Whole numbers that were seen at several sizes, as expressions of these sizes.
 
-In: a number at each of some sizes. Out: an expression that holds at all of them and is the only one
-of its kind that does: a polynomial of the sizes, and of floors of their quotients, such as
-(height + 1) // 2, or of sizes up to a limit, such as min(length, 64). Other than formulas.py, which says what a number is at one more size, this can be
-written down. Called by what writes files for sizes that vary.
+In: a number at each of some sizes. Out: an expression that holds at all of them, and is the only
+one of its kind that does: a polynomial of the sizes, of floors of their quotients, such as
+(height + 1) // 2, and of sizes up to a limit, such as min(length, 64). Other than formulas.py,
+which says what a number is at one more size, this can be written down: in files for sizes that
+vary.
 """
 from __future__ import annotations
 
@@ -191,7 +192,8 @@ class Fit:
 
     def _by(self, seen: Column, floor: Floor) -> Expression | None:
         basis = [(), (floor,), *((d,) for d in self._dims), *((floor, d) for d in self._dims)]
-        rows = np.array([[math.prod(a.at(s) for a in m) for m in basis] for s, _ in self._at(seen)], float)
+        rows = np.array([[math.prod(a.at(s) for a in m) for m in basis]
+                         for s, _ in self._at(seen)], float)
         wanted = np.array(seen, float)
         near: Any = np.linalg.lstsq(rows, wanted, rcond=None)[0]
         if np.abs(rows @ near - wanted).max() > 1e-6 * (1 + np.abs(wanted).max()):
