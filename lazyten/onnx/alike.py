@@ -6,6 +6,7 @@ changes nothing at that size (the padding of an even size to an even one), it is
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ import numpy as np
 from lazyten.ir.dtype import DType, bool_
 from lazyten.ir.kernel import Slot
 from lazyten.ir.movement import is_noop
-from lazyten.ir.node import Node, const
+from lazyten.ir.node import Node, const, elementwise
 from lazyten.ir.ops import IDENTITY_OPS, MOVEMENT, Op
 from lazyten.ir.scan import Body
 from lazyten.onnx.varying import Number, Size, VaryingFloat, size_of
@@ -26,6 +27,8 @@ from lazyten.support.location import Location
 
 SUMMED = ("float32", "float64")
 """Types that runtimes know CumSum of."""
+IDLE = MOVEMENT | {Op.REDUCE}
+"""Ops that may change nothing, and then are not there."""
 Row = tuple[Node, ...]
 """One value at each size."""
 
@@ -72,7 +75,7 @@ class Bodies:
 
 
 class Unlike(LazytenError):
-    """The graphs do something else at some sizes. nodes: where, one for each graph."""
+    """The graphs do something else at some sizes."""
 
     def __init__(self, nodes: Row, words: str = "operations differ") -> None:
         places = dict.fromkeys(f"{n.op.name}{f' at {n.where}' if n.where else ''}" for n in nodes)
@@ -109,7 +112,7 @@ class _Reader:
                 self._done[top.nodes] = self._made(top)
             elif top not in self._done:
                 step = _step(top)
-                stack.append(step)
+                stack.append(step._replace(nodes=top))
                 stack.extend(row for row in step.sources[::-1] if row not in self._done)
         return [self._done[row] for row in roots]
 
@@ -139,6 +142,8 @@ def _step(nodes: Row) -> _Step:
     if len({n.dtype for n in nodes}) > 1:
         raise Unlike(nodes, "the types differ")
     ops = {n.op for n in nodes}
+    if ops == {Op.MUL, Op.DIV}:
+        nodes, ops = tuple(map(_divided, nodes)), {Op.DIV}
     if len(ops) == 1 and nodes[0].op in IDENTITY_OPS:
         return _same(nodes)
     if len(ops) == 1:
@@ -146,14 +151,21 @@ def _step(nodes: Row) -> _Step:
             raise Unlike(nodes)
         sources = tuple(zip(*(n.src for n in nodes), strict=True))
         return _Step(nodes, sources, _argument([n.arg for n in nodes], nodes), nodes[0].op)
-    if Op.WHERE in ops:
+    fit = [(op, args) for op in dict.fromkeys(n.op for n in nodes) if op in IDLE
+           and None not in (args := [_at_rest(op, n, nodes) for n in nodes])]
+    if not fit:
         return _chosen(nodes)
-    moves = [op for op in dict.fromkeys(n.op for n in nodes) if op in MOVEMENT]
-    if not moves:
-        raise Unlike(nodes)
-    op = min(moves, key=lambda op: len({_below(n, op).op for n in nodes}))
-    args = [n.arg if n.op is op else _nothing(op, n, nodes) for n in nodes]
+    op, args = min(fit, key=lambda f: len({_below(n, f[0]).op for n in nodes}))
     return _Step(nodes, (tuple(_below(n, op) for n in nodes),), _argument(args, nodes), op)
+
+
+def _divided(node: Node) -> Node:
+    """A product with a power of two, whose inverse is exact, as the quotient that it was."""
+    factor = node.src[1]
+    if node.op is not Op.MUL or factor.op is not Op.CONST or math.frexp(factor.value)[0] != 0.5:
+        return node
+    inverse = const(1 / factor.value, node.dtype, node.shape)
+    return elementwise(Op.DIV, node.src[0], inverse)
 
 
 def _same(nodes: Row) -> _Step:
@@ -169,8 +181,8 @@ def _same(nodes: Row) -> _Step:
 def _chosen(nodes: Row) -> _Step:
     """Where some nodes choose between something and a constant, such as what is padded by, and in
     the others nothing is padded: these choose it everywhere."""
-    first = next(n for n in nodes if n.op is Op.WHERE)
-    if first.src[2].op is not Op.CONST:
+    first = next((n for n in nodes if n.op is Op.WHERE), None)
+    if first is None or first.src[2].op is not Op.CONST:
         raise Unlike(nodes)
     value = first.src[2].value
     sources = [n.src if n.op is Op.WHERE else (const(True, bool_, n.shape), n, const(
@@ -182,12 +194,17 @@ def _below(node: Node, op: Op) -> Node:
     return node.src[0] if node.op is op else node
 
 
-def _nothing(op: Op, node: Node, nodes: Row) -> Any:
-    """The argument of a movement that changes nothing."""
+def _at_rest(op: Op, node: Node, nodes: Row) -> Any:
+    """The argument of an operation, with which it changes nothing if the node has none such; None
+    where it cannot."""
+    if node.op is op:
+        return node.arg
     other = next(n for n in nodes if n.op is op)
     if len(other.src[0].shape) != len(node.shape):
-        raise Unlike(nodes)
+        return None
     arg = other.arg
+    if op is Op.REDUCE:
+        return arg if all(node.shape[axis] == 1 for axis in arg[1]) else None
     if op in (Op.RESHAPE, Op.EXPAND):
         arg = node.shape
     elif op is Op.PAD:
@@ -196,9 +213,7 @@ def _nothing(op: Op, node: Node, nodes: Row) -> Any:
         arg = tuple((0, n) for n in node.shape)
     elif op is Op.SHEAR:
         arg = (*arg[:4], node.shape[arg[0]])
-    if not is_noop(op, node.shape, arg):
-        raise Unlike(nodes)
-    return arg
+    return arg if is_noop(op, node.shape, arg) else None
 
 
 def _argument(args: Sequence[Any], nodes: Row) -> Any:

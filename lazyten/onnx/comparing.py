@@ -30,16 +30,30 @@ DEVICE = "interpreter"
 """Which compiles nothing."""
 
 
-def compare(model: ModelProto, graph: Sequence[Node], inputs: Sequence[lt.Tensor],
-            shapes: Sequence[Shape], difference: str) -> None:
-    """ArgumentError, with what it is that differs, unless a model gives what a recorded graph does
-    for random inputs of these shapes. Integers are those of `inputs`, at random places."""
-    random = np.random.default_rng(0)
-    arrays = [_like(x, shape, random) for x, shape in zip(inputs, shapes, strict=True)]
-    given = [lt.tensor(a, dtype=x.dtype, device=DEVICE)
-             for a, x in zip(arrays, inputs, strict=True)]
-    if any(n.numel > MOST_ELEMENTS for n in toposort(graph)) or not _same(model, graph, given):
-        raise ArgumentError(f"onnx.export(dynamic=...): {difference}")
+class Comparison:
+    """Compares a model with graphs. inputs: of which types are the model's; integers are theirs, at
+    random places."""
+
+    def __init__(self, model: ModelProto, inputs: Sequence[lt.Tensor]) -> None:
+        self._model, self._inputs = load(model, DEVICE), inputs
+        self._random = np.random.default_rng(0)
+
+    def check(self, graph: Sequence[Node], shapes: Sequence[Shape], difference: str) -> None:
+        """ArgumentError, with what it is that differs, unless the model gives what a graph does for
+        inputs of these shapes."""
+        given = [lt.tensor(_like(x, shape, self._random), dtype=x.dtype, device=DEVICE)
+                 for x, shape in zip(self._inputs, shapes, strict=True)]
+        if any(n.numel > MOST_ELEMENTS for n in toposort(graph)) or not self._same(graph, given):
+            raise ArgumentError(f"onnx.export(dynamic=...): {difference}")
+
+    def _same(self, graph: Sequence[Node], given: Sequence[lt.Tensor]) -> bool:
+        try:
+            found = self._model(list(given))
+        except LazytenError:
+            return False
+        wanted = [lt.Tensor._view(Storage(node, DEVICE), (), None)
+                  for node in substitute(graph, _memory(graph, given))]
+        return len(found) == len(wanted) and all(map(_near, found, wanted))
 
 
 def _like(tensor: lt.Tensor, shape: Shape, random: np.random.Generator) -> Array:
@@ -47,16 +61,6 @@ def _like(tensor: lt.Tensor, shape: Shape, random: np.random.Generator) -> Array
         return random.standard_normal(shape).astype(np.float32)
     values = tensor.numpy().ravel()
     return values[random.integers(0, max(values.size, 1), shape)]
-
-
-def _same(model: ModelProto, graph: Sequence[Node], given: Sequence[lt.Tensor]) -> bool:
-    try:
-        found = load(model, DEVICE)(list(given))
-    except LazytenError:
-        return False
-    wanted = [lt.Tensor._view(Storage(node, DEVICE), (), None)
-              for node in substitute(graph, _memory(graph, given))]
-    return len(found) == len(wanted) and all(map(_near, found, wanted))
 
 
 def _memory(graph: Sequence[Node], given: Sequence[lt.Tensor]) -> dict[Node, Node]:

@@ -19,13 +19,13 @@ from lazyten.ir.node import Node, rewrite, toposort
 from lazyten.ir.ops import Op
 from lazyten.ir.scan import unrolled
 from lazyten.onnx.alike import Term, alike, sources_first
-from lazyten.onnx.comparing import compare
+from lazyten.onnx.comparing import Comparison
 from lazyten.onnx.dynamic import Axes
 from lazyten.onnx.recording import record
 from lazyten.onnx.rules import write
 from lazyten.onnx.sizes import Sizes
 from lazyten.onnx.varied import HELP, varied
-from lazyten.onnx.varying import Size, size_of
+from lazyten.onnx.varying import Size, Varying, size_of
 from lazyten.onnx.writer import TYPES, Writer
 from lazyten.support.errors import ArgumentError
 
@@ -75,12 +75,16 @@ def model_of(function: Callable[..., Any], inputs: Sequence[lt.Tensor],
     places = {dim: (names[number], axis) for number, dims in enumerate(axes.places())
               for axis, dim in enumerate(dims) if dim is not None}
     writer = Writer(list(zip(names, shapes, strict=True)), parameters,
-                    Sizes(axes.names, places, found.fit))
+                    Sizes(axes.names, places, found.fit, [
+                        n.seen for term in sources_first(found.roots) for n in term.shape
+                        if isinstance(n, Varying)]))
     model = _message(function, inputs, writer, found.roots, output_names)
     missed = [(sizes, f"where {axes.words(sizes)} the function has other numbers than elsewhere; "
                       f"{HELP}") for sizes in found.fit.missed]
-    for sizes, difference in (*found.others, *missed):
-        compare(model, found.graphs[sizes], inputs, axes.shapes(sizes), difference)
+    others = [*found.others, *missed]
+    comparison = Comparison(model, inputs) if others else None
+    for sizes, difference in others:
+        comparison.check(found.graphs[sizes], axes.shapes(sizes), difference)
     return model
 
 

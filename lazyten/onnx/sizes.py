@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +11,7 @@ from onnx import TensorProto
 from lazyten.ir.dtype import DType
 from lazyten.onnx.varying import Size, Varying, VaryingFloat
 from lazyten.support.errors import ArgumentError
-from lazyten.symbolic.fitting import Atom, Dimension, Expression, Fit, Floor
+from lazyten.symbolic.fitting import Atom, Column, Dimension, Expression, Fit, Floor
 
 if TYPE_CHECKING:
     from lazyten.onnx.writer import Writer
@@ -22,12 +22,14 @@ MOST_PARTS = 64
 
 class Sizes:
     """How sizes vary. names: of the Dims, in the order of the fit's sizes. places: for each an
-    input and an axis that have it. fit: None where nothing varies."""
+    input and an axis that have it. fit: None where nothing varies. shapes: numbers of which others
+    may be made."""
 
     def __init__(self, names: Sequence[str] = (),
                  places: Mapping[int, tuple[str, int]] | None = None,
-                 fit: Fit | None = None) -> None:
+                 fit: Fit | None = None, shapes: Iterable[Column] = ()) -> None:
         self._names, self._places, self._fit = names, places or {}, fit
+        self._shapes = shapes
         self._atoms: dict[Atom, str] = {}
 
     def text(self, size: Size, w: Writer) -> int | str:
@@ -37,7 +39,7 @@ class Sizes:
     def write(self, w: Writer, number: Varying) -> str:
         """A list of one integer. ArgumentError where no expression is known for it."""
         found = self._expression(number, w)
-        total = ""
+        total = "" if found.terms else w.ints([0])
         for factor, atoms in found.terms:
             names = [self._atom(w, a) for a in atoms]
             if factor != 1 or not names:
@@ -121,7 +123,12 @@ class Sizes:
         return self._atoms[atom]
 
     def _expression(self, number: Varying, w: Writer) -> Expression:
-        found = None if self._fit is None else self._fit.expression(number.seen)
+        assert self._fit is not None
+        found = self._fit.expression(number.seen)
+        if found is None:
+            self._fit.learn(self._shapes)
+            self._shapes = ()
+            found = self._fit.expression(number.seen)
         if found is None:
             raise self._error(number.seen, w)
         return found

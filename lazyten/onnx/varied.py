@@ -6,6 +6,7 @@ itself; others, at which the function does something else, are to be compared.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from lazyten.frontend.tensor import Tensor
@@ -22,8 +23,8 @@ from lazyten.storage.storage import Buffer, Storage
 from lazyten.support.errors import ArgumentError, LazytenError
 from lazyten.symbolic.fitting import Fit
 
-LEAST = 4
-"""So many sizes in a row whose graphs all have another number of nodes: these will never end."""
+LEAST = 8
+"""So many sizes in a row of which each graph has more nodes: these will never end."""
 HELP = ("compute what it needs of tensors, such as of lazyten.arange(size), give the Dim a range "
         "in which it does the same, or leave the axis out of dynamic, so that its size is fixed")
 
@@ -76,10 +77,12 @@ def _recorded(function: Callable[..., Any], inputs: Sequence[Tensor], axes: Axes
 
 
 def _stay_small(axes: Axes, graphs: dict[Sizes, list[Node]]) -> None:
-    """ArgumentError for graphs of which each has another number of nodes."""
-    counts = {sizes: len(toposort(roots)) for sizes, roots in graphs.items()}
-    if len({*counts.values()}) == len(counts) == LEAST:
-        told = ", ".join(f"{n} where {axes.words(sizes)}" for sizes, n in counts.items())
+    """ArgumentError for graphs of which each has more nodes."""
+    sizes = sorted(graphs)
+    counts = [len(toposort(graphs[s])) for s in sizes]
+    if all(n < more for n, more in pairwise(counts)):
+        told = ", ".join(f"{n} where {axes.words(s)}" for n, s in list(
+            zip(counts, sizes, strict=True))[:3])
         raise ArgumentError(f"onnx.export(dynamic=...): the function does more operations at some "
                             f"sizes than at others ({told}), as by a loop of Python over a size; "
                             f"write it as operations on whole tensors, or leave the axis out of "
@@ -115,7 +118,7 @@ def _in_common(axes: Axes, graphs: dict[Sizes, list[Node]],
         except Unlike as error:
             words = (f"where {axes.words(group[0])} the function does something else than where "
                      f"{axes.words(kept[0][0])} ({error}); {HELP}")
-            others += [(sizes, words) for sizes in (group[0], group[-1])[:len(group)]]
+            others += [(sizes, words) for sizes in group]
     return {sizes for group in kept for sizes in group}, others
 
 

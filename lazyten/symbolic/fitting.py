@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -114,6 +114,7 @@ class Expression:
             word = "*".join(parts + [a.text(names) for a in atoms])
             sign = "-" if factor < 0 else "+"
             found += f" {sign} {word}" if found else f"-{word}" if factor < 0 else word
+        found = found or "0"
         return found if self.divisor == 1 else f"({found}) // {self.divisor}"
 
 
@@ -146,6 +147,12 @@ class Fit:
                     self.missed.update(s for s, v in self._at(seen) if found.at(s) != v)
         return self._known[seen]
 
+    def learn(self, columns: Iterable[Column]) -> None:
+        """Find what can be found of these numbers, so that others may follow from them."""
+        for seen in dict.fromkeys(columns):
+            self.expression(seen)
+        self._known = {seen: found for seen, found in self._known.items() if found is not None}
+
     def _found(self, seen: Column) -> Expression | None:
         return self._polynomial(seen) or self._with_a_limit(seen) or self._with_a_floor(seen)
 
@@ -166,13 +173,13 @@ class Fit:
         sides of the limit."""
         for atom in (*self._dims, *self._atoms):
             own = [atom.at(s) for s, _ in self._at(seen)]
-            for least, start, enough in ((True, own.index(min(own)), SPARE),
+            for least, start, enough in ((True, own.index(min(own)), SPARE + 1),
                                          (False, own.index(max(own)), 1)):
                 limit = (max if least else min)(seen)
                 found = Limited(atom, seen[start] - own[start], limit, least)
                 free = sum(v != limit for v in seen)
                 if all(found.at(s) == v for s, v in self._at(seen)) \
-                        and free > SPARE and len(seen) - free > enough:
+                        and free >= SPARE and len(seen) - free >= enough:
                     self._atoms.append(found)
                     return Expression(((1, (found,)),))
         return None

@@ -156,7 +156,7 @@ OPERATIONS: dict[str, tuple[Callable[..., Any], list[list[int | str]]]] = {
     "up to a limit": (lambda x: (x[:8], x[-8:].sum(0)), [["min(n, 8)", 6], [6]]),
     "reshaped": (lambda x: (x.reshape(-1), x.reshape(-1, 2, 3), x.T.flatten()),
                  [["6*n"], ["n", 2, 3], ["6*n"]]),
-    "ranges": (lambda x: (x + lt.arange(x.shape[0])[:, None], lt.ones(x.shape[0], x.shape[0]).triu(),
+    "ranges": (lambda x: (x + lt.arange(x.shape[0])[:, None], (x @ x.T).triu(),
                           lt.eye(x.shape[0], 6) + x), [["n", 6], ["n", "n"], ["n", 6]]),
     "constants": (lambda x: x + lt.tensor([1.0, 2, 3, 4, 5, 6]), [["n", 6]]),
     "order along a fixed axis": (lambda x: (x.argmax(1), x.sort(1)[0], x.topk(2, 1)[0]),
