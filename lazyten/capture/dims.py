@@ -147,7 +147,7 @@ class VaryingSizes:
         value = args[key] if isinstance(key, int) else kwargs[key]
         if value is not None and not isinstance(value, Tensor):
             raise ArgumentError(f"{self._called}: argument {argument.name!r} has axes "
-                                f"in {self._option}(dynamic=...), but is {type(value).__name__} "
+                                f"in lt.{self._option}(dynamic=...), but is {type(value).__name__} "
                                 f"{value!r:.40}, which is no tensor")
         return value
 

@@ -17,19 +17,9 @@ function of tensors (`export`). Files, in reading order:
 - segment.py: nodes that are compiled together.
 - program.py: a graph as steps: compiled segments, and what stands alone.
 - model.py: `load`, and the callable.
-- recording.py: a function as a graph.
-- varying.py: numbers that differ from size to size.
-- alike.py: graphs at several sizes as one.
-- literals.py: numbers in a function's code.
-- dynamic.py: which sizes vary, and which to look at.
-- varied.py: a function's graph at sizes that vary.
-- sizes.py: what follows from sizes as nodes.
-- writer.py: nodes, constants and their names.
-- scans.py, movements.py, rules.py: lazyten's ops as ONNX's.
-- comparing.py: whether a model gives what its function gives.
-- exporting.py: `export`.
 
-The operators are in `operators/`. Importing this imports nothing of onnx: `load` does.
+The operators are in `operators/`, and `export` in `writing/`. Importing this imports nothing of
+onnx: `load` does.
 """
 from __future__ import annotations
 
@@ -94,7 +84,7 @@ def export(function: Callable[..., Any], inputs: Tensor | Sequence[Tensor],
     size other than by numbers; LazytenError where the package onnx is not installed.
     """
     _needs_onnx()
-    from lazyten.onnx.exporting import export as write
+    from lazyten.onnx.writing.exporting import export as write
     return write(function, inputs, path, input_names, output_names, dynamic,
                  dynamic_axes)
 

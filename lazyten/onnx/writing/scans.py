@@ -10,9 +10,9 @@ from collections.abc import Callable
 from onnx import helper
 
 from lazyten.ir.ops import IDENTITY_OPS, Op
-from lazyten.onnx.alike import Bodies, Term, sources_first
-from lazyten.onnx.varying import Size
-from lazyten.onnx.writer import TYPES, Writer
+from lazyten.onnx.writing.alike import Bodies, Term, sources_first
+from lazyten.onnx.writing.varying import Size
+from lazyten.onnx.writing.writer import TYPES, Writer
 from lazyten.support.errors import ArgumentError
 
 Write = Callable[[Writer, Term], None]

@@ -7,10 +7,10 @@ from onnx import TensorProto
 
 from lazyten.ir.kernel import Slot
 from lazyten.ir.ops import Op, decode
-from lazyten.onnx.alike import Term
-from lazyten.onnx.scans import part_of
-from lazyten.onnx.varying import Size, Varying
-from lazyten.onnx.writer import TYPES, Writer
+from lazyten.onnx.writing.alike import Term
+from lazyten.onnx.writing.scans import part_of
+from lazyten.onnx.writing.varying import Size, Varying
+from lazyten.onnx.writing.writer import TYPES, Writer
 from lazyten.support.errors import ArgumentError
 
 SLICES = 16

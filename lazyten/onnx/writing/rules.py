@@ -8,10 +8,10 @@ import numpy as np
 from onnx import TensorProto
 
 from lazyten.ir.ops import IDENTITY_OPS, Op
-from lazyten.onnx import movements, scans
-from lazyten.onnx.alike import Term
-from lazyten.onnx.varying import Size, at_least
-from lazyten.onnx.writer import TYPES, Writer
+from lazyten.onnx.writing import movements, scans
+from lazyten.onnx.writing.alike import Term
+from lazyten.onnx.writing.varying import Size, at_least
+from lazyten.onnx.writing.writer import TYPES, Writer
 from lazyten.operators.math.scans import ReversedSums
 from lazyten.support.errors import ArgumentError
 

@@ -18,15 +18,15 @@ import lazyten as lt
 from lazyten.ir.node import Node, rewrite, toposort
 from lazyten.ir.ops import Op
 from lazyten.ir.scan import unrolled
-from lazyten.onnx.alike import Term, alike, sources_first
-from lazyten.onnx.comparing import Comparison
-from lazyten.onnx.dynamic import Axes
-from lazyten.onnx.recording import record
-from lazyten.onnx.rules import write
-from lazyten.onnx.sizes import Sizes
-from lazyten.onnx.varied import HELP, varied
-from lazyten.onnx.varying import Size, Varying, size_of
-from lazyten.onnx.writer import TYPES, Writer
+from lazyten.onnx.writing.alike import Term, alike, sources_first
+from lazyten.onnx.writing.comparing import Comparison
+from lazyten.onnx.writing.dynamic import Axes
+from lazyten.onnx.writing.recording import record
+from lazyten.onnx.writing.rules import write
+from lazyten.onnx.writing.sizes import Sizes
+from lazyten.onnx.writing.varied import HELP, varied
+from lazyten.onnx.writing.varying import Size, Varying, size_of
+from lazyten.onnx.writing.writer import TYPES, Writer
 from lazyten.support.errors import ArgumentError
 
 OPSET = 18

@@ -9,10 +9,10 @@ import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
 from lazyten.ir.node import Node
-from lazyten.onnx.alike import Term
-from lazyten.onnx.sizes import Sizes
 from lazyten.onnx.values import Array
-from lazyten.onnx.varying import Size, Varying, VaryingFloat
+from lazyten.onnx.writing.alike import Term
+from lazyten.onnx.writing.sizes import Sizes
+from lazyten.onnx.writing.varying import Size, Varying, VaryingFloat
 from lazyten.storage.placeholder import Placeholder
 from lazyten.support.errors import ArgumentError
 

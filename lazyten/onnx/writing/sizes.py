@@ -3,21 +3,38 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 import numpy as np
 from onnx import TensorProto
 
 from lazyten.ir.dtype import DType
-from lazyten.onnx.varying import Size, Varying, VaryingFloat
+from lazyten.onnx.values import Array
+from lazyten.onnx.writing.alike import Term
+from lazyten.onnx.writing.varying import Size, Varying, VaryingFloat
 from lazyten.support.errors import ArgumentError
 from lazyten.symbolic.fitting import Atom, Column, Dimension, Expression, Fit, Floor
 
-if TYPE_CHECKING:
-    from lazyten.onnx.writer import Writer
-
 MOST_PARTS = 64
 """A float is looked for among n / k and k / n, with k up to this and n from the sizes."""
+
+
+class Writer(Protocol):
+    """What writes nodes: writer.py's."""
+
+    at: Term | None
+
+    def add(self, kind: str, *inputs: str, **attributes: Any) -> str:
+        """A new node; the name of its output."""
+
+    def ints(self, values: Iterable[Size]) -> str:
+        """A list of integers."""
+
+    def constant(self, array: Array) -> str:
+        """A constant."""
+
+    def size(self, number: Varying) -> str:
+        """A size that varies, as a list of one."""
 
 
 class Sizes:

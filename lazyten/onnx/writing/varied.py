@@ -13,11 +13,11 @@ from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node, Shape, toposort
 from lazyten.ir.numbers import numbers_of
 from lazyten.ir.ops import Op
-from lazyten.onnx.alike import Term, Unlike, alike
-from lazyten.onnx.comparing import DEVICE
-from lazyten.onnx.dynamic import Axes, Sizes, looks
-from lazyten.onnx.literals import numbers_in_code
-from lazyten.onnx.recording import record
+from lazyten.onnx.writing.alike import Term, Unlike, alike
+from lazyten.onnx.writing.comparing import DEVICE
+from lazyten.onnx.writing.dynamic import Axes, Sizes, looks
+from lazyten.onnx.writing.literals import numbers_in_code
+from lazyten.onnx.writing.recording import record
 from lazyten.storage.placeholder import Placeholder
 from lazyten.storage.storage import Buffer, Storage
 from lazyten.support.errors import ArgumentError, LazytenError

@@ -19,7 +19,7 @@ from lazyten.ir.movement import is_noop
 from lazyten.ir.node import Node, const, elementwise
 from lazyten.ir.ops import IDENTITY_OPS, MOVEMENT, Op
 from lazyten.ir.scan import Body
-from lazyten.onnx.varying import Number, Size, VaryingFloat, size_of
+from lazyten.onnx.writing.varying import Number, Size, VaryingFloat, size_of
 from lazyten.operators.math.scans import ReversedSums
 from lazyten.storage.placeholder import Placeholder
 from lazyten.support.errors import LazytenError
