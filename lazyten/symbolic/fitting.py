@@ -78,6 +78,22 @@ class Limited:
         return f"{'min' if self.least else 'max'}({inner}, {self.limit})"
 
 
+@dataclass(frozen=True)
+class Product:
+    """Two sizes multiplied, of which there may be a floor."""
+
+    one: Dimension
+    other: Dimension
+
+    def at(self, sizes: Sizes) -> int:
+        """Its value."""
+        return self.one.at(sizes) * self.other.at(sizes)
+
+    def text(self, names: Sequence[str]) -> str:
+        """As one writes it."""
+        return f"{self.one.text(names)}*{self.other.text(names)}"
+
+
 def _bare(text: str) -> str:
     return text[1:-1] if text.startswith("(") and text.endswith(")") else text
 
@@ -86,7 +102,7 @@ def _plus(text: str, number: int) -> str:
     return f"({text} {'-' if number < 0 else '+'} {abs(number)})" if number else text
 
 
-Atom = Dimension | Floor | Limited
+Atom = Dimension | Floor | Limited | Product
 Term = tuple[int, tuple[Atom, ...]]
 """A whole factor, and atoms that are multiplied: none for a constant."""
 
@@ -109,7 +125,7 @@ class Expression:
                 self.terms[0][1]) == 1:
             return _bare(self.terms[0][1][0].text(names))
         found = ""
-        for factor, atoms in sorted(self.terms, key=lambda t: not t[1]):
+        for factor, atoms in sorted(self.terms, key=lambda t: (not t[1], t[0] < 0)):
             parts = [str(abs(factor))] if abs(factor) != 1 or not atoms else []
             word = "*".join(parts + [a.text(names) for a in atoms])
             sign = "-" if factor < 0 else "+"
@@ -133,7 +149,7 @@ class Fit:
         self.ordinary = len(samples) if ordinary is None else ordinary
         self.missed: set[Sizes] = set()
         self._points = tuple(dict.fromkeys((*samples, *points)))
-        self._dims: tuple[Atom, ...] = tuple(map(Dimension, range(len(samples[0]))))
+        self._dims = tuple(map(Dimension, range(len(samples[0]))))
         self._atoms: list[Atom] = []
         self._known: dict[Column, Expression | None] = {}
 
@@ -187,7 +203,9 @@ class Fit:
     def _with_a_floor(self, seen: Column) -> Expression | None:
         """With a floor that is not known yet, which is known from then on. None if floors that
         differ would do."""
-        for atom in (*self._dims, *self._atoms):
+        atoms: list[Atom] = [*self._dims, *self._atoms]
+        atoms += [Product(*pair) for pair in itertools.combinations(self._dims, 2)]
+        for atom in atoms:
             for by in range(2, MOST_DIVISOR + 1):
                 made = [(floor, found) for plus in range(by)
                         if (found := self._by(seen, floor := Floor(atom, plus, by))) is not None]
@@ -198,7 +216,8 @@ class Fit:
         return None
 
     def _by(self, seen: Column, floor: Floor) -> Expression | None:
-        basis = [(), (floor,), *((d,) for d in self._dims), *((floor, d) for d in self._dims)]
+        basis: list[tuple[Atom, ...]] = [
+            (), (floor,), *((d,) for d in self._dims), *((floor, d) for d in self._dims)]
         rows = np.array([[math.prod(a.at(s) for a in m) for m in basis]
                          for s, _ in self._at(seen)], float)
         wanted = np.array(seen, float)

@@ -195,6 +195,9 @@ def test_two_sizes_make_products_of_both() -> None:
                   lambda n, m: [(n, 3), (m, 3)], {0: {0: "n"}, 1: {0: "m"}}, [4, 6],
                   [[1, 1], [7, 3], [1, 5], [4, 1]])
     assert sizes_of(proto) == [["n", "m", 3], ["n*m"], [3]]
+    proto = check(lambda x: x.flatten(0, 1)[x.shape[0] * x.shape[1] // 2:],
+                  lambda n, m: [(n, m, 3)], {0: {0: "n", 1: "m"}}, [4, 6], [[1, 1], [7, 3], [2, 5]])
+    assert sizes_of(proto) == [["n*m - (n*m // 2)", 3]]
 
 
 def test_axes_of_one_dim_have_one_size() -> None:
@@ -251,10 +254,23 @@ def helped(x: lt.Tensor) -> lt.Tensor:
     return branches(x, 90_000) * x.shape[0]
 
 
+def around(limit: int) -> Callable[[lt.Tensor], lt.Tensor]:
+    return lambda x: x * 2 if x.shape[0] != limit else x * 3
+
+
+class Callee:
+    def __init__(self) -> None:
+        self.limit = 5432
+
+    def __call__(self, x: lt.Tensor) -> lt.Tensor:
+        return x * 3 if x.shape[0] == self.limit else x * 2
+
+
 @pytest.mark.parametrize(("function", "words"), [
     (branches, r"a number of CONST at test_onnx_dynamic\.py:\d+ is 2 where n is 2, .*3 where n is"),
     (helped, "3 where n is 90001|3 where n is 90000"),
-    (Limited(), "3 where n is 300"),
+    (Limited(), "3 where n is 300"), (around(23456), "3 where n is 23456"),
+    (Callee(), "3 where n is 5432"), (partial(branches, at=3210), "3 where n is 3210"),
     (lambda x: x * math.log(x.shape[0] + 1), "no expression of sizes says so.*lazyten.arange"),
     (lambda x: x + lt.tensor(list(range(x.shape[0])))[:, None],
      "a tensor is made of other values at each size, BUFFER at"),
@@ -266,7 +282,7 @@ def helped(x: lt.Tensor) -> lt.Tensor:
      "where n is 4099: .*index 40 is outside axis 0.* give the Dim a max"),
     (lambda x: x.reshape(x.shape[0] // 5, 5, -1), "where n is 2 it raises ShapeError.*ranges"),
     (lambda x: x * x.sum().item(), "looks at a value"),
-], ids=range(12))
+], ids=range(15))
 def test_a_size_is_never_baked_in(function: Any, words: str) -> None:
     with pytest.raises(lt.ArgumentError, match=words):
         lt.onnx.export(function, lt.ones(5, 6), dynamic={0: {0: "n"}})

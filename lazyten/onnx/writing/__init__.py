@@ -12,7 +12,7 @@ Files, in reading order:
 - recording.py: a function as a graph.
 - varying.py: numbers that differ from size to size.
 - alike.py: graphs at several sizes as one.
-- literals.py: numbers in a function's code.
+- literals.py: numbers that a function knows.
 - dynamic.py: which sizes vary, and which to look at.
 - comparing.py: whether a model gives what its function gives.
 - varied.py: a function's graph at sizes that vary.

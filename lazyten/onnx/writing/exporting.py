@@ -81,10 +81,10 @@ def model_of(function: Callable[..., Any], inputs: Sequence[lt.Tensor],
     model = _message(function, inputs, writer, found.roots, output_names)
     missed = [(sizes, f"where {axes.words(sizes)} the function has other numbers than elsewhere; "
                       f"{HELP}") for sizes in found.fit.missed]
-    others = [*found.others, *missed]
-    comparison = Comparison(model, inputs) if others else None
-    for sizes, difference in others:
-        comparison.check(found.graphs[sizes], axes.shapes(sizes), difference)
+    if found.others or missed:
+        comparison = Comparison(model, inputs)
+        for sizes, difference in (*found.others, *missed):
+            comparison.check(found.graphs[sizes], axes.shapes(sizes), difference)
     return model
 
 

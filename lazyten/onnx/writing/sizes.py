@@ -13,7 +13,7 @@ from lazyten.onnx.values import Array
 from lazyten.onnx.writing.alike import Term
 from lazyten.onnx.writing.varying import Size, Varying, VaryingFloat
 from lazyten.support.errors import ArgumentError
-from lazyten.symbolic.fitting import Atom, Column, Dimension, Expression, Fit, Floor
+from lazyten.symbolic.fitting import Atom, Column, Dimension, Expression, Fit, Floor, Product
 
 MOST_PARTS = 64
 """A float is looked for among n / k and k / n, with k up to this and n from the sizes."""
@@ -130,6 +130,8 @@ class Sizes:
             if isinstance(atom, Dimension):
                 name, axis = self._places[atom.number]
                 made = w.add("Shape", name, start=axis, end=axis + 1)
+            elif isinstance(atom, Product):
+                made = w.add("Mul", self._atom(w, atom.one), self._atom(w, atom.other))
             else:
                 inner = self._atom(w, atom.of)
                 if atom.plus:

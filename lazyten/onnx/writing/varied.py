@@ -16,7 +16,7 @@ from lazyten.ir.ops import Op
 from lazyten.onnx.writing.alike import Term, Unlike, alike
 from lazyten.onnx.writing.comparing import DEVICE
 from lazyten.onnx.writing.dynamic import Axes, Sizes, looks
-from lazyten.onnx.writing.literals import numbers_in_code
+from lazyten.onnx.writing.literals import numbers_known_to
 from lazyten.onnx.writing.recording import record
 from lazyten.storage.placeholder import Placeholder
 from lazyten.storage.storage import Buffer, Storage
@@ -44,7 +44,7 @@ class Varied(NamedTuple):
 def varied(function: Callable[..., Any], inputs: Sequence[Tensor], axes: Axes) -> Varied:
     """Record a function at many sizes. ArgumentError where it fails at one, or where they have too
     little in common."""
-    look = looks(axes.dims, axes.example, numbers_in_code(function))
+    look = looks(axes.dims, axes.example, numbers_known_to(function))
     graphs: dict[Sizes, list[Node]] = {}
     for sizes in (*look.ordinary, *look.special):
         graphs[sizes] = _recorded(function, inputs, axes, sizes)
