@@ -91,20 +91,20 @@ class Sizes:
         return found
 
     def _fraction(self, w: Writer, seen: Sequence[float], near: float) -> str | None:
-        """n / k or k / n, with n from the sizes."""
+        """n / k or k / n, with n from the sizes, and the least k."""
         assert self._fit is not None
-        for k in range(1, MOST_PARTS + 1):
-            whole = tuple(round(v * k) for v in seen)
-            if all(abs(n / k - v) <= near * abs(v) for n, v in zip(whole, seen, strict=True)) \
-                    and self._fit.expression(whole) is not None:
-                return self._divided(w, Varying(whole), float(k), False)
-            if 0 in seen:
+        for over in (False, True):
+            if over and 0 in seen:
                 continue
-            under = tuple(round(k / v) for v in seen)
-            if 0 not in under and len({*under}) > 1 and all(
-                    abs(k / n - v) <= near * abs(v) for n, v in zip(under, seen, strict=True)) \
-                    and self._fit.expression(under) is not None:
-                return self._divided(w, Varying(under), float(k), True)
+            for k in range(1, MOST_PARTS + 1):
+                whole = tuple(round(k / v if over else v * k) for v in seen)
+                if over and 0 in whole or not all(
+                        abs((k / n if over else n / k) - v) <= near * abs(v)
+                        for n, v in zip(whole, seen, strict=True)):
+                    continue
+                if self._fit.expression(whole) is not None:
+                    return self._divided(w, Varying(whole), float(k), over)
+                break
         return None
 
     def _share(self, w: Writer, seen: Sequence[float], near: float) -> str | None:
