@@ -19,14 +19,17 @@ from lazyten.ir.movement import is_noop
 from lazyten.ir.node import Node, const, elementwise
 from lazyten.ir.ops import IDENTITY_OPS, MOVEMENT, Op
 from lazyten.ir.scan import Body
-from lazyten.onnx.writing.varying import Number, Size, VaryingFloat, size_of
+from lazyten.onnx.writing.varying import Number, Size, Varying, VaryingFloat, size_of
 from lazyten.operators.math.scans import ReversedSums
 from lazyten.storage.placeholder import Placeholder
 from lazyten.support.errors import LazytenError
 from lazyten.support.location import Location
+from lazyten.support.trees import flatten
 
 SUMMED = ("float32", "float64")
 """Types that runtimes know CumSum of."""
+ON_AXES = (Op.PERMUTE, Op.FLIP, Op.REDUCE, Op.GATHER, Op.SCATTER)
+"""Ops whose arguments are axes; those of a SHEAR come first."""
 IDLE = MOVEMENT | {Op.REDUCE}
 """Ops that may change nothing, and then are not there."""
 Row = tuple[Node, ...]
@@ -137,13 +140,23 @@ class _Reader:
 
 
 def _step(nodes: Row) -> _Step:
-    """What to do with a row: one operation, that of all its nodes, or the one that only some have
-    as it changes nothing in the others."""
+    """What to do with a row, where that does not depend on the size."""
+    step = _operation(nodes)
+    fixed = step.arg[:2] if step.op is Op.SHEAR else step.arg if step.op in ON_AXES else ()
+    if any(isinstance(n, Varying) for n in flatten(fixed)[0]):
+        raise Unlike(nodes, "the axes differ")
+    return step
+
+
+def _operation(nodes: Row) -> _Step:
+    """One operation, that of all nodes of a row, or the one that only some have as it changes
+    nothing in the others."""
     if len({n.dtype for n in nodes}) > 1:
         raise Unlike(nodes, "the types differ")
     ops = {n.op for n in nodes}
     if ops == {Op.MUL, Op.DIV}:
-        nodes, ops = tuple(map(_divided, nodes)), {Op.DIV}
+        nodes = tuple(map(_divided, nodes))
+        ops = {n.op for n in nodes}
     if len(ops) == 1 and nodes[0].op in IDENTITY_OPS:
         return _same(nodes)
     if len(ops) == 1:
@@ -155,7 +168,7 @@ def _step(nodes: Row) -> _Step:
            and None not in (args := [_at_rest(op, n, nodes) for n in nodes])]
     if not fit:
         return _chosen(nodes)
-    op, args = min(fit, key=lambda f: len({_below(n, f[0]).op for n in nodes}))
+    op, args = min(fit, key=lambda f: (len({_below(n, f[0]).op for n in nodes}), f[0].name))
     return _Step(nodes, (tuple(_below(n, op) for n in nodes),), _argument(args, nodes), op)
 
 
@@ -221,7 +234,7 @@ def _argument(args: Sequence[Any], nodes: Row) -> Any:
     first = args[0]
     if all(a is first for a in args) or isinstance(first, bool | Op) and len({*args}) == 1:
         return first
-    if len({type(a) for a in args}) > 1:
+    if len({type(a) for a in args}) > 1 or isinstance(first, bool):
         raise Unlike(nodes)
     if isinstance(first, int):
         return size_of(args)
@@ -245,8 +258,8 @@ def _memory(args: Sequence[Any], nodes: Row) -> Any:
     if isinstance(first, Placeholder):
         return first if len({a.number for a in args}) == 1 else _differ(nodes)
     if nodes[0].op is Op.BUFFER:
-        if len({n.shape for n in nodes}) > 1 or not all(
-                np.array_equal(first.numpy(), a.numpy()) for a in args[1:]):
+        if len({n.shape for n in nodes}) > 1 or not all(hasattr(a, "serial") for a in args) \
+                or not all(np.array_equal(first.numpy(), a.numpy()) for a in args[1:]):
             raise Unlike(nodes, "a tensor is made of other values at each size")
         return first
     return first if len({*args}) == 1 else _differ(nodes)
