@@ -43,6 +43,13 @@ def test_too_few_samples_say_nothing_unless_there_are_no_other_sizes() -> None:
     assert found is not None and found.text(["n"]) == "2*n"
 
 
+def test_samples_of_odd_sizes_do_not_say_what_even_ones_have() -> None:
+    odd = [(n,) for n in range(3, 40, 2)]
+    assert Fit(odd, MANY, whole=False).expression(tuple((n + 1) // 2 for n, in odd)) is None
+    found = Fit(odd, MANY, whole=False).expression(tuple(n + 1 for n, in odd))
+    assert found is not None and found.text(["n"]) == "n + 1"
+
+
 def test_samples_that_are_not_ordinary_may_be_missed() -> None:
     fit = Fit([*RUN, (1,)], MANY, whole=False, ordinary=len(RUN))
     found = fit.expression((*(n + 1 for n, in RUN), 7))
