@@ -295,6 +295,25 @@ def test_a_range_without_the_sizes_that_differ_is_taken() -> None:
           [[2], [31]])
 
 
+def test_sizes_that_are_compared_need_not_take_the_integers_of_the_example() -> None:
+    runtime = pytest.importorskip("onnxruntime", reason="the package onnxruntime is not installed")
+
+    def chosen(x: lt.Tensor, i: lt.Tensor) -> lt.Tensor:
+        return (x if x.shape[0] == 1 else lt.where(x == x, x, 0.0))[i]
+    proto = lt.onnx.export(chosen, [lt.randn(6, 3), lt.tensor([5, 4])],
+                           dynamic={"x": {0: "n"}, "i": {0: "m"}})
+    session = runtime.InferenceSession(proto.SerializeToString(),
+                                       providers=["CPUExecutionProvider"])
+    x = np.ones((1, 3), np.float32)
+    found, = session.run(None, {"input_0": x, "input_1": np.zeros(4, np.int64)})
+    np.testing.assert_array_equal(found, np.ones((4, 3), np.float32))
+
+
+def test_what_fails_at_the_example_fails_as_it_does_there() -> None:
+    with pytest.raises(ZeroDivisionError):
+        lt.onnx.export(lambda x: x * (1 // 0), lt.ones(5, 6), dynamic={0: {0: "n"}})
+
+
 def test_what_is_not_named_stays_as_it_is() -> None:
     def last(x: lt.Tensor) -> lt.Tensor:
         return x[:, -1] * x.shape[1]

@@ -31,8 +31,8 @@ HELP = ("compute what it needs of tensors, such as of lazyten.arange(size), give
 
 class Varied(NamedTuple):
     """roots: of the graph. shapes: of inputs, at each sample of `fit`. others: sizes at which to
-    compare the graph with the function, with what differs there; so are those
-    that `fit` misses. graphs: what was recorded at each size."""
+    compare the graph with the function, with what differs there; those that `fit` misses are such,
+    too. graphs: what was recorded at each size."""
 
     roots: list[Term]
     shapes: list[list[Shape]]
@@ -45,13 +45,14 @@ def varied(function: Callable[..., Any], inputs: Sequence[Tensor], axes: Axes) -
     """Record a function at many sizes. ArgumentError where it fails at one, or where they have too
     little in common."""
     look = looks(axes.dims, axes.example, numbers_known_to(function))
+    record(function, inputs, axes.shapes(axes.example))
     graphs: dict[Sizes, list[Node]] = {}
     for sizes in (*look.ordinary, *look.special):
         graphs[sizes] = _recorded(function, inputs, axes, sizes)
         if len(graphs) == LEAST:
             _stay_small(axes, graphs)
     _look_up_nothing_outside(axes, graphs)
-    kept, others = _in_common(axes, graphs)
+    kept, others = _in_common(axes, graphs, {*look.special})
     samples = [sizes for sizes in graphs if sizes in kept]
     ordinary = [sizes for sizes in samples if sizes not in look.special]
     try:
@@ -68,8 +69,6 @@ def _recorded(function: Callable[..., Any], inputs: Sequence[Tensor], axes: Axes
     try:
         return record(function, inputs, axes.shapes(sizes))
     except Exception as error:
-        if sizes == axes.example:
-            raise
         raise ArgumentError(
             f"onnx.export(dynamic=...): the function takes {axes.words(axes.example)}, but where "
             f"{axes.words(sizes)} it raises {type(error).__name__}: {error}. Give Dims ranges "
@@ -103,13 +102,13 @@ def _look_up_nothing_outside(axes: Axes, graphs: dict[Sizes, list[Node]]) -> Non
                                         f"{error}; give the Dim a max") from error
 
 
-def _in_common(axes: Axes, graphs: dict[Sizes, list[Node]],
+def _in_common(axes: Axes, graphs: dict[Sizes, list[Node]], special: set[Sizes],
                ) -> tuple[set[Sizes], list[tuple[Sizes, str]]]:
     """Sizes whose graphs are alike, and the others."""
     kinds: dict[Hashable, list[Sizes]] = {}
     for sizes, roots in graphs.items():
         kinds.setdefault(_kind(roots), []).append(sizes)
-    groups = sorted(kinds.values(), key=len, reverse=True)
+    groups = sorted(kinds.values(), key=lambda group: len({*group} - special), reverse=True)
     kept, others = [groups[0]], []
     for group in groups[1:]:
         try:
