@@ -88,22 +88,24 @@ class VaryingSizes:
     """The arguments of `function` that have axes of sizes that vary. ArgumentError for what is no
     such thing."""
 
-    def __init__(self, function: Callable[..., Any], dynamic: Dynamic, name: str) -> None:
+    def __init__(self, function: Callable[..., Any], dynamic: Dynamic, name: str,
+                 option: str = "jit", called: str = "jitted function") -> None:
+        """option, called: what has the option, and what the function then is, for messages."""
         if not isinstance(dynamic, Mapping):
-            raise ArgumentError(f"jit(dynamic={dynamic!r:.60}) of {name}: give a dict, such as "
-                                f"{{'x': {{0: lazyten.Dim('batch', 1, 512)}}}}")
-        self.name = name
+            raise ArgumentError(f"{option}(dynamic={dynamic!r:.60}) of {name}: give a dict, such "
+                                f"as {{'x': {{0: lazyten.Dim('batch', 1, 512)}}}}")
+        self.name, self._option, self._called = name, option, f"{called} {name}"
         self.axes = [self._axes(function, place, axes) for place, axes in dynamic.items()]
         self.dims = self._one_of_each_name()
 
     def _axes(self, function: Callable[..., Any], place: object, axes: object) -> _Axes:
-        keys = aliases(function, place, "dynamic")
+        keys = aliases(function, place, "dynamic", self._option)
         called = next((k for k in keys if isinstance(k, str)), place)
         if not isinstance(axes, Mapping) or not all(
                 type(a) is int and isinstance(d, Dim) for a, d in axes.items()):
-            raise ArgumentError(f"jit(dynamic=...) of {self.name}: argument {called!r} has "
-                                f"{axes!r:.60}, but it takes a dict of axes and their lazyten.Dim, "
-                                f"such as {{0: lazyten.Dim('batch', 1, 512)}}")
+            raise ArgumentError(f"{self._option}(dynamic=...) of {self.name}: argument {called!r} "
+                                f"has {axes!r:.60}, but it takes a dict of axes and their "
+                                f"lazyten.Dim, such as {{0: lazyten.Dim('batch', 1, 512)}}")
         return _Axes(str(called), frozenset(keys), tuple(axes.items()))
 
     def _one_of_each_name(self) -> dict[str, Dim]:
@@ -111,9 +113,10 @@ class VaryingSizes:
         for argument in self.axes:
             for axis, dim in argument.dims:
                 if found.setdefault(dim.name, dim) != dim:
-                    raise ArgumentError(f"jit(dynamic=...) of {self.name}: axis {axis} of argument "
-                                        f"{argument.name!r} has {dim}, and another axis has "
-                                        f"{found[dim.name]}; Dims of one name are one size")
+                    raise ArgumentError(f"{self._option}(dynamic=...) of {self.name}: axis {axis} "
+                                        f"of argument {argument.name!r} has {dim}, and another "
+                                        f"axis has {found[dim.name]}; Dims of one name are one "
+                                        f"size")
         return found
 
     def sizes(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Given]:
@@ -127,7 +130,7 @@ class VaryingSizes:
             shape = value.shape
             for axis, dim in argument.dims:
                 if not -len(shape) <= axis < len(shape):
-                    raise ShapeError(f"jitted function {self.name}: argument {argument.name!r} has "
+                    raise ShapeError(f"{self._called}: argument {argument.name!r} has "
                                      f"shape {tuple(shape)}, without the axis {axis} of {dim}")
                 self._note(found, Given(int(shape[axis]), argument.name, axis), dim)
         return found
@@ -143,20 +146,20 @@ class VaryingSizes:
             return None
         value = args[key] if isinstance(key, int) else kwargs[key]
         if value is not None and not isinstance(value, Tensor):
-            raise ArgumentError(f"jitted function {self.name}: argument {argument.name!r} has axes "
-                                f"in lt.jit(dynamic=...), but is {type(value).__name__} "
+            raise ArgumentError(f"{self._called}: argument {argument.name!r} has axes "
+                                f"in lt.{self._option}(dynamic=...), but is {type(value).__name__} "
                                 f"{value!r:.40}, which is no tensor")
         return value
 
     def _note(self, found: dict[str, Given], given: Given, dim: Dim) -> None:
         where = f"axis {given.axis} of argument {given.argument!r}"
         if not dim.min <= given.size <= dim.max:
-            raise ShapeError(f"jitted function {self.name}: {where} has size {given.size}, but "
+            raise ShapeError(f"{self._called}: {where} has size {given.size}, but "
                              f"{dim} is from {dim.min} to {dim.max}: give it such a size, or the "
                              f"Dim another range")
         first = found.setdefault(dim.name, given)
         if first.size != given.size:
-            raise ShapeError(f"jitted function {self.name}: {where} has size {given.size}, and "
+            raise ShapeError(f"{self._called}: {where} has size {given.size}, and "
                              f"axis {first.axis} of argument {first.argument!r} {first.size}, but "
                              f"both are {dim}: give them one size, or Dims of two names")
 

@@ -51,9 +51,10 @@ class Donation:
         return donated
 
 
-def aliases(function: Callable[..., Any], place: object, option: str) -> set[int | str]:
-    """The position and name under which a call may give the argument that is meant. option: of
-    lt.jit, for messages."""
+def aliases(function: Callable[..., Any], place: object, option: str,
+            of: str = "jit") -> set[int | str]:
+    """The position and name under which a call may give the argument that is meant. option, and
+    what it is `of`, for messages."""
     called = function.forward if isinstance(function, Module) else function
     parameters = list(inspect.signature(called).parameters.values())
     positions = [p for p in parameters
@@ -70,7 +71,7 @@ def aliases(function: Callable[..., Any], place: object, option: str) -> set[int
     if type(place) is int and place >= len(positions) and Parameter.VAR_POSITIONAL in kinds:
         found.add(place)
     if not found:
-        raise ArgumentError(f"jit({option}={place!r:.40}): there is no such argument of "
+        raise ArgumentError(f"{of}({option}={place!r:.40}): there is no such argument of "
                             f"{getattr(function, '__qualname__', function)}"
                             f"({', '.join(p.name for p in parameters)}); give positions or names")
     return found

@@ -17,15 +17,14 @@ function of tensors (`export`). Files, in reading order:
 - repeating.py: a subgraph as a function, and several steps of it as one program.
 - program.py: a graph as steps: compiled segments, and what stands alone.
 - model.py: `load`, and the callable.
-- writer.py: lazyten's ops as ONNX's.
-- exporting.py: `export`.
 
-The operators are in `operators/`. Importing this imports nothing of onnx: `load` does.
+The operators are in `operators/`, and `export` in `writing/`. Importing this imports nothing of
+onnx: `load` does.
 """
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -64,20 +63,31 @@ def load(source: str | os.PathLike[str] | bytes | ModelProto, *,
 def export(function: Callable[..., Any], inputs: Tensor | Sequence[Tensor],
            path: str | os.PathLike[str] | None = None, *,
            input_names: Sequence[str] | None = None,
-           output_names: Sequence[str] | None = None) -> ModelProto:
+           output_names: Sequence[str] | None = None,
+           dynamic: Mapping[Any, Any] | None = None,
+           dynamic_axes: Mapping[Any, Any] | None = None) -> ModelProto:
     """Write a function of tensors, or a module, as a model of opset 18.
 
     inputs: tensors of the shapes and types that the model will take; their values do not matter.
     path: of the file, or None. input_names, output_names: one each, input_0, .. and output_0, .. if
     left out; outputs are the tensors that the function returns, in their order. Returns the message
     that was written. Parameters of a module keep their names where they are read as they are.
+
+    dynamic: axes whose sizes vary, as `lazyten.jit` takes them: {"x": {0: lazyten.Dim("batch", 1,
+    512)}}, where inputs are named as in input_names, as the function's arguments, or by position,
+    and a word is a Dim of that name of any size. All other sizes of the file are those of the
+    inputs. The function is recorded at many sizes of the ranges, without computing; its numbers
+    must follow from sizes by expressions, which the file computes of its inputs' shapes.
+    dynamic_axes: the same under PyTorch's name; axes of outputs in it follow by themselves.
+
     Raises ArgumentError for a function that looks at values, draws random numbers, or writes to
-    tensors that it has not made, and for types that the format lacks; LazytenError where the
-    package onnx is not installed.
+    tensors that it has not made, for types that the format lacks, and for what differs from size to
+    size other than by numbers; LazytenError where the package onnx is not installed.
     """
     _needs_onnx()
-    from lazyten.onnx.exporting import export as write
-    return write(function, inputs, path, input_names, output_names)
+    from lazyten.onnx.writing.exporting import export as write
+    return write(function, inputs, path, input_names, output_names, dynamic,
+                 dynamic_axes)
 
 
 def is_in_onnx_export() -> bool:

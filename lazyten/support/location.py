@@ -37,7 +37,8 @@ class _Override(local):
 _override = _Override()
 
 
-def _is_ours(name: str, file: str) -> bool:
+def is_ours(name: str, file: str) -> bool:
+    """Whether a module of that name and file is lazyten's own."""
     return name == "lazyten" or name.startswith(("lazyten.", "namedtuple_")) or file.startswith(
         "<frozen ")
 
@@ -71,7 +72,7 @@ def user_place(above: int = 1) -> Place | None:
         try:
             ours = _OURS[file]
         except KeyError:
-            ours = _OURS[file] = _is_ours(frame.f_globals.get("__name__", ""), file)
+            ours = _OURS[file] = is_ours(frame.f_globals.get("__name__", ""), file)
         if not ours:
             return frame.f_code, frame.f_lasti
         frame = frame.f_back

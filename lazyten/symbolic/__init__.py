@@ -20,5 +20,6 @@ Files, in reading order:
   as expressions.
 - strides.py: Arithmetic of strides and boxes, on plain integers.
 - view.py: Views: how an array of some shape lies in a flat buffer.
+- fitting.py: Whole numbers that were seen at several sizes, as expressions of these sizes.
 - formulas.py: What numbers become at other sizes: formulas that hold at all sizes seen so far.
 """

@@ -30,7 +30,7 @@ def cumulative_sum(x: Node, axis: int) -> Node:
         return x
     wide = ew.wide(x)
     total = cast(scan(wide, axis, Op.ADD), x.dtype)
-    return with_gradient(total, (x,), _ReversedSums(axis)) if x.dtype.is_float else total
+    return with_gradient(total, (x,), ReversedSums(axis)) if x.dtype.is_float else total
 
 
 def cumulative_product(x: Node, axis: int) -> Node:
@@ -80,7 +80,7 @@ def cumulative_argmax(x: Node, axis: int, least: bool) -> Node:
 
 
 @dataclass(frozen=True, slots=True)
-class _ReversedSums:
+class ReversedSums:
     """The gradient: an element counts in all later sums."""
 
     axis: int
