@@ -63,11 +63,8 @@ ROOMS = [
     "runtimes.host", "runtimes.checks", "runtimes", "runtimes.memory", "runtimes.interpreter",
     "runtimes.cpu", "runtimes.opencl", "runtimes.cuda",
     "doctor", "run", "__main__", "testing.conformance", "ahead",
-<<<<<<< HEAD
-    "onnx", "onnx.operators", "onnx.operators.special", "onnx.operators.microsoft", "onnx.__init__"]
-=======
-    "onnx", "onnx.operators", "onnx.operators.special", "onnx.writing", "onnx.__init__"]
->>>>>>> h1-work
+    "onnx", "onnx.operators", "onnx.operators.special", "onnx.operators.microsoft", "onnx.writing",
+    "onnx.__init__"]
 """Folders, and files beside them, the lowest first: each imports only from those before it. Where
 the front of a folder shows what stands in rooms above the folder's other files it has a place of
 its own."""

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lazyten.frontend.core.complex_forms import or_in_complex
 from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType, Scalar
@@ -10,7 +11,7 @@ from lazyten.ir.node import Node
 from lazyten.operators.math import composites
 from lazyten.operators.math import elementwise as ew
 from lazyten.storage import tracing
-from lazyten.support.errors import DTypeError
+from lazyten.support.errors import ComplexError, DTypeError
 
 
 class finfo:
@@ -71,6 +72,7 @@ def can_cast(source: DTypeLike, target: DTypeLike) -> bool:
     return dt.category(dt.as_dtype(source)) <= dt.category(dt.as_dtype(target))
 
 
+@or_in_complex
 def result_type(a: Tensor | Scalar, b: Tensor | Scalar) -> DType:
     """The dtype that an operation of two tensors or numbers gives."""
     operands: list[Node | Scalar] = [_operand(v) for v in (a, b)]
@@ -82,4 +84,6 @@ def _operand(value: Any) -> Node | Scalar:
         return value.node
     if isinstance(value, bool | int | float):
         return value
+    if isinstance(value, complex):
+        raise ComplexError
     raise DTypeError(f"result_type: {value!r:.40} is not a tensor or a number")

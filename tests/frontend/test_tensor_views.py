@@ -514,3 +514,8 @@ def test_a_view_as_the_type_that_there_is_is_a_view() -> None:
 
 def test_an_axis_without_elements_has_as_many_chunks_as_asked_for() -> None:
     assert [part.shape for part in lt.zeros(3, 0).chunk(4, 1)] == [(3, 0)] * 4
+
+
+@pytest.mark.parametrize("none", ([], (), range(0), range(3, 3)))
+def test_an_index_of_no_places_gives_no_elements(none: Any) -> None:
+    assert lt.arange(6).reshape(3, 2)[none, 1].shape == (0,)

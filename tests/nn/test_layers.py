@@ -284,7 +284,7 @@ BAGS = {"no offsets": (lambda: nn.EmbeddingBag(3, 2)(lt.tensor([0, 1])), ["(2,)"
 
 def test_the_greatest_of_a_bag_may_be_minus_infinity() -> None:
     rows = lt.tensor([[-math.inf, -math.inf], [-math.inf, 1.0]])
-    bags = lt.nn.nn.functional.embedding_bag(lt.tensor([0, 1, 1]), rows, lt.tensor([0, 1, 3]),
+    bags = lt.nn.functional.embedding_bag(lt.tensor([0, 1, 1]), rows, lt.tensor([0, 1, 3]),
                                           mode="max")
     assert bags.tolist() == [[-math.inf, -math.inf], [-math.inf, 1.0], [0.0, 0.0]]
 

@@ -2,6 +2,7 @@
 in both float types, and derivatives."""
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -142,3 +143,14 @@ def test_a_polynomial_is_refused_where_it_would_be_a_kernel_without_end() -> Non
         lt.special.hermite_polynomial_h(lt.ones(2), 10**6)
     with pytest.raises(lt.DTypeError, match="must be a tensor"):
         lt.special.legendre_polynomial_p(0.5, 2)
+
+
+@pytest.mark.parametrize("q", (-1e-10, -2.0000001, -0.999, -5.25))
+@pytest.mark.parametrize("x", (2.0, 3.0, 30.0))
+def test_zeta_keeps_its_digits_beside_its_poles(x: float, q: float) -> None:
+    found = lt.special.zeta(lt.tensor(x, dtype=lt.float64), lt.tensor(q, dtype=lt.float64)).item()
+    with mpmath.workdps(60):
+        steps = math.ceil(-q)
+        wanted = mpmath.zeta(x, mpmath.mpf(q) + steps) \
+            + sum((mpmath.mpf(q) + k) ** -int(x) for k in range(steps))
+    assert found == pytest.approx(float(wanted), rel=1e-13)

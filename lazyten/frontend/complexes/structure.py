@@ -14,7 +14,7 @@ from lazyten.frontend.complexes.tensors import ComplexTensor, of_parts, pairs
 from lazyten.frontend.core.complex_forms import FORMS, is_complex
 from lazyten.frontend.core.in_place import shown_as
 from lazyten.frontend.tensor import Tensor
-from lazyten.ir.dtype import as_dtype
+from lazyten.ir.dtype import DType, as_dtype
 from lazyten.operators.math import shapes
 from lazyten.support.errors import DTypeError, ShapeError, not_complex
 
@@ -328,6 +328,14 @@ def _set_item(self: Any, index: Any, value: Any) -> None:
         raise DTypeError(f"assignment of complex numbers to elements of a tensor of "
                          f"{self.dtype.name}: the imaginary parts would be lost; assign .real")
     self[index] = value
+
+
+@form("result_type")
+def _result_type(a: Any, b: Any) -> DType:
+    for x in (a, b):
+        if not isinstance(x, Tensor | bool | int | float | complex):
+            raise DTypeError(f"result_type: {x!r:.40} is not a tensor or a number")
+    return complex_like([a, b])
 
 
 @form("is_same_size")

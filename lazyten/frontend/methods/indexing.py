@@ -105,7 +105,7 @@ class IndexingMethods(TensorCore[Tensor]):
         return self._result(selection.read(view.node), self, *arrays)
 
     def _index_tensor(self, given: Any) -> Tensor:
-        if isinstance(given, list | tuple) and not given:
+        if isinstance(given, list | tuple | range) and not given:
             given = np.zeros(0, np.int64)
         found = self._tensor(given if isinstance(given, Handle) else
                              self._copy_of(given, device=self.device), "index")

@@ -35,17 +35,18 @@ def zeta(x: Operand, q: Operand) -> Node:
 
 def _zeta(x: Node, q: Node) -> Node:
     below = ew.less_equal(q, 0.0)
-    rest = ew.sub(q, special.floor(q))
-    first = _positive_zeta(x, ew.where(below, ew.where(ew.equal(rest, 0.0), 1.0, rest), q))
+    rest, above = ew.sub(q, special.floor(q)), ew.negative(q)
+    pole = ew.bitwise_and(below, ew.equal(rest, 0.0))
+    turned = ew.bitwise_and(below, ew.invert(pole))
+    first = _positive_zeta(x, ew.where(turned, rest, ew.where(pole, 1.0, q)))
     # the terms of q below 0, from those of numbers above: sums that differ by where they begin
-    turned = ew.where(below, ew.sub(1.0, q), 2.0)
-    lower = ew.sub(_positive_zeta(x, ew.where(below, ew.sub(1.0, rest), 1.0)),
-                   _positive_zeta(x, turned))
+    nearest = ew.sub(above, special.floor(above))  # exact, as 1 - rest is not
+    lower = ew.sub(_positive_zeta(x, ew.where(turned, nearest, 1.0)),
+                   _positive_zeta(x, ew.where(below, ew.add(above, 1.0), 2.0)))
     odd = ew.not_equal(ew.remainder(x, 2.0), 0.0)
     value = ew.where(below, ew.add(first, ew.where(odd, ew.negative(lower), lower)), first)
     whole = ew.equal(x, special.floor(x))
     value = ew.where(ew.bitwise_and(below, ew.invert(whole)), math.nan, value)
-    pole = ew.bitwise_and(below, ew.equal(q, special.floor(q)))
     value = ew.where(pole, math.inf, value)
     return ew.where(ew.equal(x, 1.0), math.inf, ew.where(ew.less(x, 1.0), math.nan, value))
 

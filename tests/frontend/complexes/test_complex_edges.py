@@ -131,3 +131,12 @@ def test_grad_of_complex_outputs_takes_weights_and_can_be_differentiated(device:
     none, zeros = [lt.autograd.grad(z.abs().sum(), [z, weight.requires_grad_()], **options)[1]
                    for options in ({"allow_unused": True}, {"materialize_grads": True})]
     assert none is None and (zeros == 0).all() and zeros.dtype is lt.complex128
+
+
+@pytest.mark.parametrize(("a", "b", "wanted"), (
+    (lt.tensor(VALUES), lt.ones(1), lt.complex128), (lt.ones(1), 1j, lt.complex64),
+    (lt.ones(1, dtype=lt.complex64), lt.ones(1, dtype=lt.float64), lt.complex128),
+    (lt.ones(1, dtype=lt.complex64), lt.tensor(1.0, dtype=lt.float64), lt.complex64),
+    (lt.ones(1, dtype=lt.int64), 2j, lt.complex64), (1, 2j, lt.complex64)))
+def test_the_type_of_a_result_with_complex_numbers(a: Any, b: Any, wanted: lt.DType) -> None:
+    assert lt.result_type(a, b) is wanted and lt.result_type(b, a) is wanted
