@@ -99,6 +99,10 @@ def check_counts(node: Node, schema: Any) -> None:
         if not least <= len(names) <= most:
             raise ArgumentError(f"{node.title} has {len(names)} {what}: {least} to {most} are "
                                 f"allowed")
+    for wanted, name in zip(schema.inputs, node.inputs, strict=False):
+        if not name and wanted.option == onnx.defs.OpSchema.FormalParameterOption.Single:
+            raise ArgumentError(f"{node.title}: the input {wanted.name!r} is left out, and it must "
+                                f"be there")
 
 
 def check_attributes(node: Node, attributes: Mapping[str, Any], allowed: frozenset[str],
