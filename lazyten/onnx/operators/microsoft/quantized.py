@@ -57,6 +57,15 @@ def qlinear_leaky_relu(x: T, x_scale: T, x_zero: T | None, y_scale: T, y_zero: T
     return _narrow(leaky_relu(_wide(x, x_scale, x_zero), alpha=alpha), y_scale, y_zero, x)
 
 
+@operator("QLinearSoftmax", domain=MICROSOFT, gives=1)
+def qlinear_softmax(x: T, x_scale: T, x_zero: T | None, y_scale: T, y_zero: T, *, opset: int,
+                    axis: int = -1) -> T:
+    """Softmax of quantized numbers, quantized; before opset 13 all axes from one on were one."""
+    wide = _wide(x, x_scale, x_zero)
+    found = wide.softmax(axis) if opset >= 13 else wide.flatten(axis).softmax(-1).reshape(x.shape)
+    return _narrow(found, y_scale, y_zero, x)
+
+
 @operator("QLinearGlobalAveragePool", domain=MICROSOFT, gives=1)
 def qlinear_global_average(x: T, x_scale: T, x_zero: T, y_scale: T, y_zero: T, *,
                            channels_last: int = 0) -> T:
