@@ -9,7 +9,7 @@ import onnx
 from onnx import FunctionProto
 
 from lazyten.onnx.graph import Graph, Node
-from lazyten.onnx.table import TABLE, Operator, find_addition
+from lazyten.onnx.table import TABLE, Operator, find, find_addition
 from lazyten.support.errors import ArgumentError
 
 MICROSOFT = "com.microsoft"
@@ -86,7 +86,8 @@ def schema_of(node: Node) -> Any:
     except onnx.defs.SchemaError:
         raise ArgumentError(f"{node.title}: the standard has no such operator, and the model no "
                             f"such function") from None
-    if schema.deprecated:
+    row = find(node.domain, node.kind, schema.since_version)
+    if schema.deprecated and (row is None or row.since < schema.since_version):
         raise ArgumentError(f"{node.title}: the operator was taken back by then")
     return schema
 
@@ -99,6 +100,10 @@ def check_counts(node: Node, schema: Any) -> None:
         if not least <= len(names) <= most:
             raise ArgumentError(f"{node.title} has {len(names)} {what}: {least} to {most} are "
                                 f"allowed")
+    for wanted, name in zip(schema.inputs, node.inputs, strict=False):
+        if not name and wanted.option == onnx.defs.OpSchema.FormalParameterOption.Single:
+            raise ArgumentError(f"{node.title}: the input {wanted.name!r} is left out, and it must "
+                                f"be there")
 
 
 def check_attributes(node: Node, attributes: Mapping[str, Any], allowed: frozenset[str],

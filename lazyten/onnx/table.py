@@ -14,7 +14,8 @@ from typing import Any
 
 Function = Callable[..., Any]
 GIVEN = ("opset", "outputs")
-"""Keyword parameters of an operator's function that are no attributes."""
+"""Keyword parameters of an operator's function that are no attributes; of one that the standard
+does not have, the second alone."""
 
 
 @dataclass(frozen=True)
@@ -77,14 +78,15 @@ def operator(*names: str, since: int = 1, domain: str = "", host: str = "", eage
         options = {p.name: p for p in parameters if p.kind is p.KEYWORD_ONLY}
         inputs = tuple(p.name for p in places)
         on_host = frozenset(inputs if host == "*" else host.split())
+        given = {"outputs"} if gives else {*GIVEN}
         for name in names:
             row = Operator(
                 domain, name, since, function, inputs,
                 sum(p.default is p.empty and p.kind is not p.VAR_POSITIONAL for p in places),
                 any(p.kind is p.VAR_POSITIONAL for p in places),
-                frozenset(options) - {*GIVEN},
-                frozenset(n for n, p in options.items() if p.default is p.empty) - {*GIVEN},
-                frozenset(options) & {*GIVEN}, on_host, eager, raw, moves, pure,
+                frozenset(options) - given,
+                frozenset(n for n, p in options.items() if p.default is p.empty) - given,
+                frozenset(options) & given, on_host, eager, raw, moves, pure,
                 shapes, foreign, gives, fixed or {}, frozenset(absent.split()),
                 {n: str(p.annotation) for n, p in options.items()})
             rows = TABLE.setdefault((domain, name), [])

@@ -176,6 +176,19 @@ def test_the_most_likely_of_many_classes() -> None:
     assert len(set(layer.predict(x).tolist())) > 2
 
 
+def test_a_transposed_convolution_takes_no_more_nodes_for_a_greater_stride() -> None:
+    """Nothing is computed for places that no tap reaches."""
+    from lazyten.ir.node import toposort
+    x, weight = lt.tensor([[[1.0, 2.0]]]), lt.tensor([[[3.0, 4.0, 5.0]]])
+    counts = []
+    for stride in (100, 10_000):
+        y = lt.nn.functional.conv_transpose1d(x, weight, stride=stride)
+        counts.append(len(toposort([y.node])))
+        assert y[0, 0, :4].tolist() == [3, 4, 5, 0]
+        assert y[0, 0, stride - 1:].tolist() == [0, 6, 8, 10]
+    assert counts[0] == counts[1]
+
+
 def test_a_transposed_convolution_of_a_given_size() -> None:
     down, up = nn.Conv2d(2, 3, 3, 2, 1), nn.ConvTranspose2d(3, 2, 3, 2, 1)
     for size in ((7, 9), (8, 9), (8, 10)):

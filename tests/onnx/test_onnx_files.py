@@ -84,6 +84,8 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: model([helper.make_node("FusedMatMul", ["x", "x"], ["y"],
                                         domain="com.microsoft")]),
         "imports no opset of the domain 'com.microsoft'"),
+    "an input that is left out": (
+        lambda: model([helper.make_node("IsInf", [""], ["y"])]), "the input 'X' is left out"),
     "an operator that lazyten lacks": (
         lambda: model([node("ImageDecoder", "x", "y")]), "lazyten does not have this operator"),
     "an opset of the future": (

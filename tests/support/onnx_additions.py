@@ -133,6 +133,9 @@ QUANTIZED = [
                                           np.array(-128, np.int8)]),
     Row("QLinearLeakyRelu", MICROSOFT, {"alpha": 0.3}, [
         big(3, 4), scale(0.05), byte(90), scale(0.06), byte(80)]),
+    *[Row("QLinearSoftmax", MICROSOFT, {"opset": opset, "axis": axis}, [
+        big(2, 3, 4), scale(0.05), byte(90), scale(1 / 256), byte(0)])
+      for opset, axis in ((13, 1), (13, -1), (12, 1))],
     Row("QLinearGlobalAveragePool", MICROSOFT, {"channels_last": 1}, [
         big(1, 3, 4, 2), scale(0.05), byte(90), scale(0.06), byte(80)]),
     Row("QLinearAveragePool", MICROSOFT, {"kernel_shape": [2, 2], "pads": [1, 0, 0, 0]}, [

@@ -54,6 +54,7 @@ CALLS = [
     Row("Split", 12, {"axis": 0, "split": [1, 3]}, [floats(4, 2)], 2),
     Row("Split", 13, {"axis": 1}, [floats(2, 6)], 2),
     Row("Split", 18, {"num_outputs": 3}, [floats(7)], 3),
+    Row("GroupNormalization", 18, {"num_groups": 2}, [floats(2, 6, 3), floats(2), floats(2)]),
     Row("InstanceNormalization", 6, {}, [floats(2, 3, 1), floats(3), floats(3)]),
     Row("Squeeze", 11, {"axes": [0]}, [floats(1, 3, 1)]),
     Row("Squeeze", 11, {}, [floats(1, 3, 1)]),

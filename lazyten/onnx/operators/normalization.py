@@ -87,6 +87,15 @@ def group_normalization(x: T, scale: T, bias: T, *, num_groups: int, epsilon: fl
     return F.group_norm(x, num_groups, scale, bias, epsilon)
 
 
+@operator("GroupNormalization", since=18)
+def group_normalization_18(x: T, scale: T, bias: T, *, num_groups: int,
+                           epsilon: float = 1e-5) -> T:
+    """Groups of channels of each example normalized, with a scale and a bias for each group."""
+    each = x.shape[1] // num_groups
+    return F.group_norm(x, num_groups, scale.repeat_interleave(each, dim=0),
+                        bias.repeat_interleave(each, dim=0), epsilon)
+
+
 @operator("LayerNormalization")
 def layer_normalization(x: T, scale: T, bias: T | None = None, *, axis: int = -1,
                         epsilon: float = 1e-5, stash_type: int = 1) -> tuple[T, T, T]:

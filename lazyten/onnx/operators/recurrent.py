@@ -172,6 +172,14 @@ def lstm(x: T, w: T, r: T, b: T | None = None, lengths: T | None = None,
          layout: int = 0) -> tuple[T, T, T]:
     """Gates i, o, f and the new value c, in this order; peepholes let gates i, o, f see c."""
     options = Options(activations, activation_alpha, activation_beta, clip, direction, layout)
+    return lstm_of(x, w, r, b, lengths, initial_h, initial_c, peepholes, options, input_forget,
+                   lambda h: h)
+
+
+def lstm_of(x: T, w: T, r: T, b: T | None, lengths: T | None, initial_h: T | None,
+            initial_c: T | None, peepholes: T | None, options: Options, input_forget: int,
+            seen: Callable[[T], T]) -> tuple[T, T, T]:
+    """An LSTM. seen: what the next step sees of a state."""
     functions, n = options.functions(["Sigmoid", "Tanh", "Tanh"]), r.shape[-1]
     inner, outer = _biases(b, w, 4, n)
 
@@ -181,7 +189,7 @@ def lstm(x: T, w: T, r: T, b: T | None = None, lengths: T | None = None,
 
         def step(given: T, states: list[T]) -> list[T]:
             old, cell = states
-            gates = given + old @ r[d].mT
+            gates = given + seen(old) @ r[d].mT
             i, o, forget, c = (gates[:, k * n:(k + 1) * n] for k in range(4))
             if peep is not None:
                 i, forget = i + peep[0] * cell, forget + peep[2] * cell

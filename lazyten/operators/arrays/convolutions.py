@@ -112,8 +112,11 @@ def _interleaved(x: Node, weight: Node, done: int, stride: Sizes, groups: int) -
     for part in phases:
         around[axis] = (0, longest - part.shape[axis])
         wide.append(move(Op.PAD, part, tuple(around)))
-    wide += [const(0.0, x.dtype, wide[0].shape)] * (step - len(wide))
     line = joining.stack(wide, axis + 1)
+    if step > len(wide):  # no tap reaches the other phases
+        past = [(0, 0)] * len(line.shape)
+        past[axis + 1] = 0, step - len(wide)
+        line = move(Op.PAD, line, tuple(past))
     return reshape(line, (*line.shape[:axis], longest * step, *line.shape[axis + 2:]))
 
 

@@ -76,8 +76,8 @@ def grouped(query: T, key: T | None, value: T | None, past_key: T | None, past_v
     q, k, v = (split_heads(x, n) for x, n in (
         (query, num_heads), (key, kv_num_heads), (value, kv_num_heads)))
     length, total = q.shape[2], int(total_sequence_length.item())
-    check_size((total,), "a cache of keys")
     room = max(total, 0 if past_key is None else past_key.shape[2])
+    check_size((*k.shape[:2], room, k.shape[3]), "a cache of keys")
     counts = seqlens_k.reshape(-1).to(lt.int64) + 1
     before = lt.zeros_like(counts) if length == total else counts - length
     places = before[:, None] + lt.arange(length, device=q.device)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import lazyten as lt
 from lazyten.onnx.operators.elementwise import leaky_relu
 from lazyten.onnx.operators.microsoft.attention import UNUSED, attend_projected
+from lazyten.onnx.operators.recurrent import Options, lstm_of
 from lazyten.onnx.operators.special.integers import centred, matmul_integer
 from lazyten.onnx.operators.types import dequantize, dynamic_quantize, quantize
 from lazyten.onnx.operators.windows import average_pool
@@ -55,6 +56,15 @@ def qlinear_leaky_relu(x: T, x_scale: T, x_zero: T | None, y_scale: T, y_zero: T
                        alpha: float = 0.01) -> T:
     """LeakyRelu of quantized numbers, quantized."""
     return _narrow(leaky_relu(_wide(x, x_scale, x_zero), alpha=alpha), y_scale, y_zero, x)
+
+
+@operator("QLinearSoftmax", domain=MICROSOFT, gives=1)
+def qlinear_softmax(x: T, x_scale: T, x_zero: T | None, y_scale: T, y_zero: T, *, opset: int,
+                    axis: int = -1) -> T:
+    """Softmax of quantized numbers, quantized; before opset 13 all axes from one on were one."""
+    wide = _wide(x, x_scale, x_zero)
+    found = wide.softmax(axis) if opset >= 13 else wide.flatten(axis).softmax(-1).reshape(x.shape)
+    return _narrow(found, y_scale, y_zero, x)
 
 
 @operator("QLinearGlobalAveragePool", domain=MICROSOFT, gives=1)
@@ -133,6 +143,34 @@ def quantized_attention(x: T, weight: T, bias: T, x_scale: T, weight_scale: T,
     found = integer_to_float(x, weight, x_scale, weight_scale, x_zero, weight_zero, bias)
     return attend_projected(found, mask_index, past, None, num_heads, mask_filter_value, None,
                             scale, unidirectional)
+
+
+def _rounded(x: T) -> T:
+    """Floats as they are once quantized by their range."""
+    whole, scale, zero = dynamic_quantize(x)
+    return _wide(whole, scale, zero)
+
+
+@operator("DynamicQuantizeLSTM", domain=MICROSOFT, gives=3)
+def quantized_lstm(x: T, w: T, r: T, b: T | None, lengths: T | None, initial_h: T | None,
+                   initial_c: T | None, peepholes: T | None, w_scale: T, w_zero: T, r_scale: T,
+                   r_zero: T, *, activation_alpha: list[float] | None = None,
+                   activation_beta: list[float] | None = None,
+                   activations: list[str] | None = None, clip: float = 0.0,
+                   direction: str = "forward", hidden_size: int = 0,
+                   input_forget: int = 0) -> tuple[T, T, T]:
+    """An LSTM with quantized weights, [directions, from, gates]; inputs and states are quantized by
+    their range before they meet these."""
+    options = Options(activations, activation_alpha, activation_beta, clip, direction, 0)
+    return lstm_of(_rounded(x), _gates(w, w_scale, w_zero), _gates(r, r_scale, r_zero), b, lengths,
+                   initial_h, initial_c, peepholes, options, input_forget, _rounded)
+
+
+def _gates(w: T, scale: T, zero: T) -> T:
+    """Weights [directions, gates, from] of quantized ones, with a scale for each direction, or for
+    each gate's places, too."""
+    scale, zero = (x.reshape(w.shape[0], 1, -1) for x in (scale, zero))
+    return _wide(w, scale, zero).mT
 
 
 def _unpacked(packed: T, bits: int) -> T:
