@@ -200,6 +200,12 @@ def test_two_sizes_make_products_of_both() -> None:
     assert sizes_of(proto) == [["n*m - (n*m // 2)", 3]]
 
 
+def test_what_differs_only_where_all_sizes_are_small_is_seen() -> None:
+    dims = {0: {0: lt.Dim("n", 2, 64), 1: lt.Dim("m", 2, 300)}}
+    with pytest.raises(lt.ArgumentError, match="0 where n is 2, m is 2, 1 where n is 2, m is 3"):
+        lt.onnx.export(lambda x: x.flatten(0, 1)[-5:], lt.ones(4, 6, 3), dynamic=dims)
+
+
 def test_axes_of_one_dim_have_one_size() -> None:
     dim = lt.Dim("n", 2, 40)
     proto = check(lambda x, y: x + y, lambda n: [(n, 3), (n, 3)], {"x": {0: dim}, "y": {0: dim}},

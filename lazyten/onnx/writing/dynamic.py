@@ -99,11 +99,12 @@ def looks(dims: Sequence[Dim], example: Sizes, numbers: Collection[int]) -> Look
     some = [_of_one(dim, low, size, numbers) for dim, low, size in
             zip(dims, lows, example, strict=True)]
     whole = math.prod(dim.max - low + 1 for dim, low in zip(dims, lows, strict=True)) <= FEW
-    ordinary = list(itertools.product(*some)) if whole else list(dict.fromkeys(_mixed(some)))
+    ordinary = list(itertools.product(*some)) if whole else list(dict.fromkeys(
+        (*_corners(some), *_mixed(some))))
     points = list(_mixed([range(low, min(dim.max, low + FEW - 1) + 1)
                           for dim, low in zip(dims, lows, strict=True)]))
-    ones = [(1, values[len(values) // 3]) if dim.min == 1 < dim.max else (values[0],)
-            for dim, values in zip(dims, some, strict=True)]
+    ones = [(1, *values[:max(3 - len(dims), 0)], values[len(values) // 3]) if dim.min == 1 < dim.max
+            else (values[0],) for dim, values in zip(dims, some, strict=True)]
     special = [sizes for sizes in itertools.product(*ones) if 1 in sizes]
     return Looks(ordinary, special, points, whole)
 
@@ -112,6 +113,13 @@ def _of_one(dim: Dim, low: int, example: int, numbers: Collection[int]) -> list[
     near = {n + d for n in numbers for d in (-1, 0, 1)}
     found = {*range(low, low + RUN), *FAR, *near, dim.max, example}
     return sorted(n for n in found if low <= n <= min(dim.max, max(MOST, low + RUN)))
+
+
+def _corners(some: Sequence[Sequence[int]]) -> Iterator[Sizes]:
+    """Of several Dims the least sizes with each other, and with the greatest."""
+    if len(some) > 1:
+        yield from itertools.product(*(values[:3 if len(some) < 4 else 2] for values in some))
+        yield from itertools.product(*((values[0], values[-1]) for values in some))
 
 
 def _mixed(some: Sequence[Sequence[int]]) -> Iterator[Sizes]:
