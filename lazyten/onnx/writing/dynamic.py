@@ -84,8 +84,9 @@ def _with_dims(dynamic: Any, names: Sequence[str]) -> Any:
 
 
 class Looks(NamedTuple):
-    """Sizes to look at. ordinary: those by which expressions are found; special: with sizes of 1.
-    points: where expressions must be whole. whole: whether there are no others."""
+    """Sizes to look at. ordinary: those by which expressions are found; special: with sizes of 1,
+    or ends of several ranges at once. points: where expressions must be whole. whole: whether there
+    are no others."""
 
     ordinary: list[Sizes]
     special: list[Sizes]
@@ -99,13 +100,13 @@ def looks(dims: Sequence[Dim], example: Sizes, numbers: Collection[int]) -> Look
     some = [_of_one(dim, low, size, numbers) for dim, low, size in
             zip(dims, lows, example, strict=True)]
     whole = math.prod(dim.max - low + 1 for dim, low in zip(dims, lows, strict=True)) <= FEW
-    ordinary = list(itertools.product(*some)) if whole else list(dict.fromkeys(
-        (*_corners(some), *_mixed(some))))
+    ordinary = list(itertools.product(*some)) if whole else list(dict.fromkeys(_mixed(some)))
     points = list(_mixed([range(low, min(dim.max, low + FEW - 1) + 1)
                           for dim, low in zip(dims, lows, strict=True)]))
     ones = [(1, *values[:max(3 - len(dims), 0)], values[len(values) // 3]) if dim.min == 1 < dim.max
             else (values[0],) for dim, values in zip(dims, some, strict=True)]
     special = [sizes for sizes in itertools.product(*ones) if 1 in sizes]
+    special += [sizes for sizes in dict.fromkeys(_corners(some)) if sizes not in ordinary]
     return Looks(ordinary, special, points, whole)
 
 
