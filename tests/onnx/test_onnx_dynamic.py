@@ -200,6 +200,21 @@ def test_two_sizes_make_products_of_both() -> None:
     assert sizes_of(proto) == [["n*m - (n*m // 2)", 3]]
 
 
+def test_what_differs_only_where_all_sizes_are_small_is_seen() -> None:
+    dims = {0: {0: lt.Dim("n", 2, 64), 1: lt.Dim("m", 2, 300)}}
+    with pytest.raises(lt.ArgumentError, match="where n is 2, m is 2 the function has other"):
+        lt.onnx.export(lambda x: x.flatten(0, 1)[-5:], lt.ones(4, 6, 3), dynamic=dims)
+
+
+def test_images_of_any_size_are_convolved_and_pooled() -> None:
+    lt.manual_seed(0)
+    net = nn.Sequential(nn.Conv2d(1, 2, 3, 2, 1), nn.ReLU(), nn.MaxPool2d(2))
+    proto = check(net, lambda h, w: [(2, 1, h, w)],
+                  {0: {2: lt.Dim("h", 4, 512), 3: lt.Dim("w", 4, 512)}}, [6, 9],
+                  [[4, 5], [17, 32], [4, 4]], here=1)
+    assert sizes_of(proto) == [[2, 2, "(h + 1) // 4", "(w + 1) // 4"]]
+
+
 def test_axes_of_one_dim_have_one_size() -> None:
     dim = lt.Dim("n", 2, 40)
     proto = check(lambda x, y: x + y, lambda n: [(n, 3), (n, 3)], {"x": {0: dim}, "y": {0: dim}},

@@ -84,8 +84,9 @@ def _with_dims(dynamic: Any, names: Sequence[str]) -> Any:
 
 
 class Looks(NamedTuple):
-    """Sizes to look at. ordinary: those by which expressions are found; special: with sizes of 1.
-    points: where expressions must be whole. whole: whether there are no others."""
+    """Sizes to look at. ordinary: those by which expressions are found; special: with sizes of 1,
+    or ends of several ranges at once. points: where expressions must be whole. whole: whether there
+    are no others."""
 
     ordinary: list[Sizes]
     special: list[Sizes]
@@ -102,9 +103,10 @@ def looks(dims: Sequence[Dim], example: Sizes, numbers: Collection[int]) -> Look
     ordinary = list(itertools.product(*some)) if whole else list(dict.fromkeys(_mixed(some)))
     points = list(_mixed([range(low, min(dim.max, low + FEW - 1) + 1)
                           for dim, low in zip(dims, lows, strict=True)]))
-    ones = [(1, values[len(values) // 3]) if dim.min == 1 < dim.max else (values[0],)
-            for dim, values in zip(dims, some, strict=True)]
+    ones = [(1, *values[:max(3 - len(dims), 0)], values[len(values) // 3]) if dim.min == 1 < dim.max
+            else (values[0],) for dim, values in zip(dims, some, strict=True)]
     special = [sizes for sizes in itertools.product(*ones) if 1 in sizes]
+    special += [sizes for sizes in dict.fromkeys(_corners(some)) if sizes not in ordinary]
     return Looks(ordinary, special, points, whole)
 
 
@@ -112,6 +114,13 @@ def _of_one(dim: Dim, low: int, example: int, numbers: Collection[int]) -> list[
     near = {n + d for n in numbers for d in (-1, 0, 1)}
     found = {*range(low, low + RUN), *FAR, *near, dim.max, example}
     return sorted(n for n in found if low <= n <= min(dim.max, max(MOST, low + RUN)))
+
+
+def _corners(some: Sequence[Sequence[int]]) -> Iterator[Sizes]:
+    """Of several Dims the least sizes with each other, and with the greatest."""
+    if len(some) > 1:
+        yield from itertools.product(*(values[:3 if len(some) < 4 else 2] for values in some))
+        yield from itertools.product(*((values[0], values[-1]) for values in some))
 
 
 def _mixed(some: Sequence[Sequence[int]]) -> Iterator[Sizes]:
