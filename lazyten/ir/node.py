@@ -178,17 +178,11 @@ def make(op: Op, dtype: DType, src: tuple[Node, ...] = (), arg: Any = None,
     _set_shape(node, shape)
     _set_place(node, place or user_place(2))
     set_history(node, None)
-    _set_differentiable(node, op is Op.LEAF or op is not Op.DETACH and _any_differentiable(src))
+    _set_differentiable(node, op is Op.LEAF or op is not Op.DETACH
+                        and True in [s.differentiable for s in src])
     entry = _interned[key] = _Interned(node, _forget)
     entry.key = key
     return node
-
-
-def _any_differentiable(nodes: tuple[Node, ...]) -> bool:
-    for node in nodes:  # any() of a generator takes twice as long
-        if node.differentiable:
-            return True
-    return False
 
 
 def _bits(value: Scalar) -> Hashable:

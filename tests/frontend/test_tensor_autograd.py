@@ -494,3 +494,11 @@ def test_a_view_of_what_was_made_is_a_leaf_whose_gradient_can_be_asked_for() -> 
     weights = lt.tensor(normal(3, 3, seed=1))
     gradient = lt.autograd.grad((made @ weights).sum(), made)[0]
     np.testing.assert_allclose(gradient.numpy(), np.tile(weights.sum(1).numpy(), (8, 1)))
+
+
+def test_each_element_of_what_was_expanded_has_a_gradient_of_its_own() -> None:
+    values = lt.tensor(normal(1, 3))
+    wide = values.expand(2, 3).requires_grad_()
+    (wide * lt.tensor([[1.0], [2.0]])).sum().backward()
+    assert wide.grad is not None and wide.grad.tolist() == [[1, 1, 1], [2, 2, 2]]
+    assert wide.is_leaf and not values.requires_grad

@@ -169,5 +169,5 @@ def test_modes_and_generators_are_called_by_pytorch_s_names(T: Any) -> None:
     assert len(list(twice.modules())) == 2
     assert len(list(twice.modules(remove_duplicate=False))) == 3
     assert not T.cuda.is_bf16_supported(including_emulation=False)
-    with pytest.raises(ValueError, match="copy|alias"):
+    with pytest.raises(ValueError, match=r"copy|alias"):
         T.asarray([1.0], copy=False)
