@@ -121,12 +121,12 @@ def randint_like(input: Tensor, low: int | None = None, high: int | None = None,
                  generator: Generator | None = None, requires_grad: bool = False) -> Tensor:
     """`randint` in another tensor's shape; its dtype and device unless others are given.
     randint_like(input, high) is from 0."""
-    given = [bound for bound in (low, high) if bound is not None]
-    if not given:
+    first, end = (0, low) if high is None else (low or 0, high)
+    if end is None:
         raise ArgumentError("randint_like: no bound; give high=, or low and high")
-    bounds = (0, *given)[-2:]
     kind = _type(dtype, input.dtype)
-    return randint(*bounds, input.shape, kind, device or input.device, generator, requires_grad)
+    return randint(first, end, input.shape, kind, device or input.device, generator,
+                   requires_grad)
 
 
 @fills_out
