@@ -116,14 +116,17 @@ def randn_like(input: Tensor, dtype: DTypeLike | None = None, device: str | None
 
 @making
 @takes_tensors
-def randint_like(input: Tensor, low: int, high: int | None = None, dtype: DTypeLike | None = None,
-                 device: str | None = None, generator: Generator | None = None,
-                 requires_grad: bool = False) -> Tensor:
+def randint_like(input: Tensor, low: int | None = None, high: int | None = None,
+                 dtype: DTypeLike | None = None, device: str | None = None,
+                 generator: Generator | None = None, requires_grad: bool = False) -> Tensor:
     """`randint` in another tensor's shape; its dtype and device unless others are given.
     randint_like(input, high) is from 0."""
-    bounds = (0, low) if high is None else (low, high)
+    first, end = (0, low) if high is None else (low or 0, high)
+    if end is None:
+        raise ArgumentError("randint_like: no bound; give high=, or low and high")
     kind = _type(dtype, input.dtype)
-    return randint(*bounds, input.shape, kind, device or input.device, generator, requires_grad)
+    return randint(first, end, input.shape, kind, device or input.device, generator,
+                   requires_grad)
 
 
 @fills_out

@@ -11,6 +11,7 @@ from typing import Any
 
 from lazyten.frontend.core.handle import DTypeLike as DTypeLike
 from lazyten.frontend.core.handle import made_of_parts
+from lazyten.frontend.core.size import Size
 from lazyten.frontend.core.subclasses import SubclassMethods
 from lazyten.frontend.methods.arithmetic import ArithmeticMethods
 from lazyten.frontend.methods.arrangement import ArrangementMethods
@@ -49,8 +50,9 @@ class Tensor(ArithmeticMethods["Tensor"], ComparisonMethods["Tensor"], Elementwi
              MetadataMethods["Tensor"], SubclassMethods["Tensor"]):
     """An array of numbers that is computed when it is needed.
 
-    Tensor(2, 3) is a tensor of these sizes, whose values do not matter. Tensor(data) copies nested
-    sequences or a NumPy array to the default float type; `lazyten.tensor` keeps the type.
+    Tensor(2, 3), or Tensor(x.shape), is a tensor of these sizes, whose values do not matter.
+    Tensor(data) copies nested sequences or a NumPy array to the default float type;
+    `lazyten.tensor` keeps the type.
     """
 
     __slots__ = ("__dict__",)  # programs mark tensors with attributes, which no result has
@@ -59,9 +61,11 @@ class Tensor(ArithmeticMethods["Tensor"], ComparisonMethods["Tensor"], Elementwi
     def __init__(self, *data: Any, dtype: DTypeLike | None = None, device: str | None = None,
                  requires_grad: bool = False) -> None:
         kind = dt.default_float if dtype is None else dt.as_dtype(dtype)
-        if _data.are_sizes(data):
+        is_shape = len(data) == 1 and isinstance(data[0], Size)
+        if is_shape or _data.are_sizes(data):
             where = placed(device)
-            self._hold(Storage(const(0, kind, shapes.new_shape(data or (0,), "Tensor")), where))
+            sizes = data if is_shape or data else (0,)
+            self._hold(Storage(const(0, kind, shapes.new_shape(sizes, "Tensor")), where))
         else:
             given = _data.only_sequence(data)
             wanted = dtype if isinstance(given, Tensor) else kind

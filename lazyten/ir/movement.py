@@ -121,15 +121,16 @@ def followed(op: Op, shape: Shape, arg: Any, then: Any) -> Any:
     return None
 
 
-def chained(moves: Moves, shape: Shape, op: Op, arg: Any) -> Moves:
+def chained(moves: Moves, shape: Shape, op: Op, arg: Any, joins: bool = True) -> Moves:
     """Moves of `shape` with one more, as few as it takes: a move that changes nothing is left out,
-    and one of the last move's kind is joined with it. So a view of a view has a short chain."""
+    and one of the last move's kind is joined with it (if it `joins`). So a view of a view has a
+    short chain."""
     before, now = shape, shape
     for move in moves:
         before, now = now, out_shape(move[0], now, move[1])
     if is_noop(op, now, arg):
         return moves
-    if moves and moves[-1][0] is op:
+    if joins and moves and moves[-1][0] is op:
         joined = followed(op, before, moves[-1][1], arg)
         if joined is not None:
             out_shape(op, now, arg)  # is it one?

@@ -95,8 +95,9 @@ class History(NamedTuple):
 class Node:
     """One value: `op` of `src`. Interned, so equal nodes are the same object; made by `make`.
 
-    shape is worked out from the other fields. `place` is where the user first made it, for messages
-    only; it takes no part in equality. Nor does `history`, which is None until it is asked for.
+    shape is worked out from the other fields, and so is `differentiable`: whether gradients flow
+    through it to a LEAF. `place` is where the user first made it, for messages only; it takes no
+    part in equality. Nor does `history`, which is None until it is asked for.
     """
 
     op: Op
@@ -106,6 +107,7 @@ class Node:
     shape: Shape
     place: Place | None
     history: History | None
+    differentiable: bool
 
     @property
     def where(self) -> Location | None:
@@ -127,7 +129,8 @@ class Node:
 
 
 _SETTERS = [getattr(Node, f.name).__set__ for f in fields(Node)]
-_set_op, _set_dtype, _set_src, _set_arg, _set_shape, _set_place, set_history = _SETTERS
+(_set_op, _set_dtype, _set_src, _set_arg, _set_shape, _set_place, set_history,
+ _set_differentiable) = _SETTERS
 """A frozen dataclass's own __init__ takes four times as long."""
 
 
@@ -175,6 +178,8 @@ def make(op: Op, dtype: DType, src: tuple[Node, ...] = (), arg: Any = None,
     _set_shape(node, shape)
     _set_place(node, place or user_place(2))
     set_history(node, None)
+    _set_differentiable(node, op is Op.LEAF or op is not Op.DETACH
+                        and True in [s.differentiable for s in src])
     entry = _interned[key] = _Interned(node, _forget)
     entry.key = key
     return node
@@ -344,19 +349,22 @@ def move(op: Op, x: Node, arg: Any, place: Place | None = None) -> Node:
     """A movement node, or something simpler with the same values. place: as in `make`.
 
     Constants change shape only (unless padded), moves that change nothing vanish, and two reshapes,
-    permutes, expands or pads in a row become one.
+    permutes, expands or pads in a row become one, but for those that gradients flow through: users
+    may ask for that of the view between them.
     """
     if movement.is_noop(op, x.shape, arg):
         return x
     if x.op is Op.CONST and (op is not Op.PAD or x.value == 0 and math.copysign(1, x.value) > 0):
         return make(Op.CONST, x.dtype, (), (x.value, movement.out_shape(op, x.shape, arg)))
-    if op is x.op is Op.RESHAPE:
+    if op is not x.op or x.differentiable:
+        return make(op, x.dtype, (x,), arg, place)
+    if op is Op.RESHAPE:
         return move(op, x.src[0], arg, place)
-    if op is x.op is Op.PERMUTE:
+    if op is Op.PERMUTE:
         return move(op, x.src[0], tuple(x.arg[i] for i in arg), place)
-    if op is x.op is Op.EXPAND:
+    if op is Op.EXPAND:
         x = x.src[0]
-    if op is x.op is Op.PAD:
+    if op is Op.PAD:
         both = zip(arg, x.arg, strict=True)
         x, arg = x.src[0], tuple((b + d, a + c) for (b, a), (d, c) in both)
     return make(op, x.dtype, (x,), arg, place)

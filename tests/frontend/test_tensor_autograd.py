@@ -448,3 +448,57 @@ def test_the_way_of_a_gradient_leads_to_the_leaves() -> None:
     assert doubled.grad_fn == doubled.grad_fn != loss.grad_fn
     with pytest.raises(AttributeError, match="MulBackward has no 'variable'"):
         doubled.grad_fn.variable  # noqa: B018
+
+
+# ---- gradients of views --------------------------------------------------------------------------
+
+VIEWS: dict[str, tuple[Function, Function]] = {
+    "reshape": (lambda t: t.reshape(6, 4), lambda t: t.reshape(-1)),
+    "unsqueeze": (lambda t: t.unsqueeze(0), lambda t: t.unsqueeze(0)),
+    "permute": (lambda t: t.permute(1, 2, 0), lambda t: t.permute(1, 0, 2)),
+    "permute back": (lambda t: t.transpose(0, 1), lambda t: t.transpose(0, 1)),
+    "expand": (lambda t: t[:1].expand(2, 3, 4), lambda t: t.expand(5, 2, 3, 4)),
+    "slice": (lambda t: t[:, 1:], lambda t: t[:, 1:]),
+    "flip": (lambda t: t.flip(0), lambda t: t.flip(0)),
+    "reshape of a result": (lambda t: t.sin().reshape(6, 4), lambda t: t.reshape(-1)),
+}
+"""A view, and one of it that one move could make of the original."""
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_the_gradient_of_a_view_is_that_of_all_that_is_computed_from_it(name: str) -> None:
+    first, second = VIEWS[name]
+
+    def uses(view: lt.Tensor) -> lt.Tensor:
+        return (second(view) ** 2).sum() + (view * 3).sum() + (second(view)[..., :1] * 5).sum()
+
+    x = lt.tensor(normal(2, 3, 4), requires_grad=True)
+    view = first(x)
+    alone = view.detach().clone().requires_grad_()
+    expected = lt.autograd.grad(uses(alone), alone)[0].numpy()
+    whole = uses(view) + x.exp().sum()
+    np.testing.assert_allclose(lt.autograd.grad(whole, view, retain_graph=True)[0].numpy(),
+                               expected)
+    watched = first(x)
+    seen: list[lt.Tensor] = []
+    watched.retain_grad()
+    watched.register_hook(seen.append)
+    (uses(watched) + x.exp().sum()).backward()
+    assert watched.grad is not None
+    np.testing.assert_allclose(watched.grad.numpy(), expected)
+    np.testing.assert_allclose(sum(g.numpy() for g in seen), expected)
+
+
+def test_a_view_of_what_was_made_is_a_leaf_whose_gradient_can_be_asked_for() -> None:
+    made = lt.tensor(normal(1, 4, 3)).expand(2, 4, 3).contiguous().view(-1, 3).requires_grad_()
+    weights = lt.tensor(normal(3, 3, seed=1))
+    gradient = lt.autograd.grad((made @ weights).sum(), made)[0]
+    np.testing.assert_allclose(gradient.numpy(), np.tile(weights.sum(1).numpy(), (8, 1)))
+
+
+def test_each_element_of_what_was_expanded_has_a_gradient_of_its_own() -> None:
+    values = lt.tensor(normal(1, 3))
+    wide = values.expand(2, 3).requires_grad_()
+    (wide * lt.tensor([[1.0], [2.0]])).sum().backward()
+    assert wide.grad is not None and wide.grad.tolist() == [[1, 1, 1], [2, 2, 2]]
+    assert wide.is_leaf and not values.requires_grad

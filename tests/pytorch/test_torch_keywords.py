@@ -67,6 +67,11 @@ def both(call: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
                   T.normal(0.0, 1.0, (2,), requires_grad=True).requires_grad,
                   (x + 1j).new_ones(2, requires_grad=True).requires_grad,
                   T.view_as_real((x + 1j).new_tensor([1, 2j]))],
+    lambda T, x: [T.randint_like(x, high=1), T.randint_like(x, low=2, high=3),
+                  T.einsum("i,j->ij", T.arange(3), x[0]), T.einsum("i,i->i", x[0], x[1].double())],
+    lambda T, x: [list(made.shape) for made in (
+        T.Tensor(x.size()), T.Tensor(x.shape[:1]), T.FloatTensor(x.size()), T.LongTensor(x.shape),
+        T.Tensor(x.shape[:0]), T.Tensor((4, 3)))],
     lambda T, x: [T.split(x, split_size_or_sections=2, dim=1), x.split(split_size=[1, 1])],
     lambda T, x: [T.where(T.tensor([2, 0, 1], dtype=T.uint8), x, -x),
                   x.where(T.tensor([[0], [1]], dtype=T.uint8), T.tensor(9.0))],

@@ -274,7 +274,8 @@ class Handle(Generic[Tensor]):
     def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Collect gradients for this tensor in `.grad`, or stop. Gives this tensor.
 
-        What detach() gave gets a storage of its own: later writes to either are its own.
+        What detach() gave gets a storage of its own: later writes to either are its own. So does
+        what expand() gave, as each element has a gradient, and none can be written.
         """
         if requires_grad == self.requires_grad:
             return self
@@ -287,7 +288,7 @@ class Handle(Generic[Tensor]):
         if not self.dtype.is_float:
             raise GradientError(f"requires_grad of a tensor of {self.dtype.name}: only floats "
                                 f"have gradients; convert with .float() first")
-        if self._detached:
+        if self._detached or any(op is Op.EXPAND for op, _ in self._moves):
             tracing.refuse_unless_made(self, "changing requires_grad of a tensor from outside")
             self._storage, self._moves = Storage(self.node, self.device), ()
             self._lineage = None

@@ -38,13 +38,15 @@ class TensorCore(Gradients[Tensor]):
     __slots__ = ()
 
     def _moved(self, *moves: tuple[Op, Any]) -> Tensor:
-        """A view through more moves."""
+        """A view through more moves. One of a view that gradients flow through is made of that
+        one, for the gradient of which users may ask."""
         lineage = self._lineage
         if lineage is None and self._storage.requires_grad and not is_grad_enabled():
             lineage = Lineage()
         shape, all_moves = self._storage.shape, self._moves
+        joins = lineage is not None or not self._storage.requires_grad
         for op, arg in moves:
-            all_moves = chained(all_moves, shape, op, arg)
+            all_moves = chained(all_moves, shape, op, arg, joins)
         return self._view(self._storage, all_moves, lineage)
 
     def _restrided(self, moves: Moves) -> Tensor:

@@ -24,9 +24,13 @@ Labels = tuple[str, ...]
 
 def einsum(equation: str, operands: Sequence[Node]) -> Node:
     """The sum of products that an equation such as 'bij,bjk->bik' says; '...' stands for axes that
-    broadcast. Raises ArgumentError for an equation that does not fit."""
-    _one_type(operands, "einsum")
+    broadcast. Operands are of one type, but where nothing is summed, as in a product. Raises
+    ArgumentError for an equation that does not fit."""
     inputs, output = _parsed(equation, operands)
+    if all(label in output for own in inputs for label in own):
+        kind = ew.result_type(list(operands), "einsum")
+        operands = [cast(x, kind) for x in operands]
+    _one_type(operands, "einsum")
     parts = []
     for operand, own in zip(operands, inputs, strict=True):
         moves, single = _without_repeats(operand.shape, own)
