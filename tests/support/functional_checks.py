@@ -54,6 +54,9 @@ ACTIVATIONS: dict[str, Check] = {
     "rrelu without training": activation("rrelu", 0.1, 0.5),
     "softplus with beta": activation("softplus", 2.0),
     "softplus past its threshold": activation("softplus", beta=2, threshold=1),
+    "linear to one number": lambda m, t: (
+        both(t.f, lambda x: functional(m).linear(x, t.v)), functional(m).linear(t.v, t.v),
+        both(t.v[:1], lambda b: functional(m).linear(t.f, t.f, b))),
     "softmin": lambda m, t: (functional(m).softmin(t.f, 1), functional(m).softmin(t.c, dim=0)),
     "softmax with a dtype": lambda m, t: functional(m).softmax(t.i, 1, dtype=m.float64),
     "softmax without an axis": lambda m, t: [functional(m).softmax(x) for x in (t.v, t.f, t.c)],

@@ -11,19 +11,21 @@ from lazyten.support.errors import DTypeError, ShapeError
 @takes_tensors
 @casting(LOW)
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """input (.., in) times weight (out, in) transposed, plus bias (out,): (.., out)."""
-    if weight.ndim != 2:
-        raise ShapeError(f"linear: the weight has shape {weight.shape}; it needs (out, in)")
-    if not input.shape or input.shape[-1] != weight.shape[1]:
+    """input (.., in) times weight (out, in) transposed, plus bias (out,), or one number for all:
+    (.., out). With a weight (in,), and a bias (), it is (..)."""
+    if weight.ndim not in (1, 2):
+        raise ShapeError(f"linear: the weight has shape {weight.shape}; it needs (out, in) or (in,)")
+    if not input.shape or input.shape[-1] != weight.shape[-1]:
         raise ShapeError(f"linear: input {input.shape} and weight {weight.shape}: the input's last "
-                         f"axis must be {weight.shape[1]}, the weight's axis 1")
-    if bias is not None and bias.shape != (weight.shape[0],):
-        raise ShapeError(f"linear: the bias has shape {bias.shape}; it needs ({weight.shape[0]},)")
+                         f"axis must be {weight.shape[-1]}, the weight's axis {weight.ndim - 1}")
+    outputs = weight.shape[:-1]
+    if bias is not None and bias.shape not in (outputs, (), (1,) * len(outputs)):
+        raise ShapeError(f"linear: the bias has shape {bias.shape}; it needs {outputs}")
     if input.dtype is not weight.dtype:
         raise DTypeError(f"linear: the input is {input.dtype.name} and the weight "
                          f"{weight.dtype.name}; convert one, for example with "
                          f"input.to(lazyten.{weight.dtype.name})")
-    product = input @ weight.T
+    product = input @ (weight.T if outputs else weight)
     return product if bias is None else product + bias
 
 
