@@ -14,7 +14,8 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """input (.., in) times weight (out, in) transposed, plus bias (out,), or one number for all:
     (.., out). With a weight (in,), and a bias (), it is (..)."""
     if weight.ndim not in (1, 2):
-        raise ShapeError(f"linear: the weight has shape {weight.shape}; it needs (out, in) or (in,)")
+        raise ShapeError(f"linear: the weight has shape {weight.shape}; it needs (out, in), or "
+                         f"(in,)")
     if not input.shape or input.shape[-1] != weight.shape[-1]:
         raise ShapeError(f"linear: input {input.shape} and weight {weight.shape}: the input's last "
                          f"axis must be {weight.shape[-1]}, the weight's axis {weight.ndim - 1}")
