@@ -203,6 +203,15 @@ def test_any_square_matrix_times_an_eigenvector_is_its_multiple(a: Array) -> Non
     same(lt.linalg.eigvals(lt.tensor(a)), values.numpy())
 
 
+@pytest.mark.parametrize("a", [
+    POSITIVE, POSITIVE + 1j * (SQUARE - np.swapaxes(SQUARE, -1, -2)) / 9], ids=["real", "complex"])
+def test_cholesky_reads_one_triangle(a: Array) -> None:
+    lower = np.linalg.cholesky(a)
+    same(lt.linalg.cholesky(lt.tensor(np.tril(a) + np.triu(SQUARE, 1))), lower)
+    same(lt.linalg.cholesky(lt.tensor(np.triu(a) + np.tril(SQUARE, -1)), upper=True),
+         np.swapaxes(lower, -1, -2).conj())
+
+
 def test_the_second_gradient_goes_through_functions_in_a_gradient() -> None:
     x = lt.tensor(SQUARE[0])
     hessian = lt.func.hessian(lambda a: lt.logdet(a @ a.mT))(x)
