@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import threading
+from typing import Any
 
 import pytest
 from endless_loops import LOOPS
@@ -11,7 +12,7 @@ from example_counts import QUICK
 from hypothesis import settings
 
 import lazyten as lt
-from lazyten.frontend.recorded import lookup
+from lazyten.frontend.recorded import lifting, lookup
 from lazyten.ir import node
 from lazyten.storage.device import Program
 from lazyten.support import observers
@@ -164,6 +165,33 @@ def test_a_graph_of_a_long_chain_is_kept_for_its_gradient() -> None:
     assert w.grad is not None
     assert w.grad.tolist() == [1, 1, 1]
     assert total.item() == 4500
+
+
+def test_a_statistic_that_keeps_its_graph_costs_each_step_the_same(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in batch norms that programs write by hand. (PyTorch keeps all steps' graph, too.)"""
+    monkeypatch.setattr(lifting, "LONGEST", 100)
+    walked: list[int] = []
+
+    def counted(roots: list[node.Node], into: Any) -> list[node.Node]:
+        found = node.toposort(roots, into)
+        walked.append(len(found))
+        return found
+    monkeypatch.setattr(lifting, "toposort", counted)
+    w, x = lt.ones(3, requires_grad=True), lt.ones(4, 3).contiguous().realize()
+    running = lt.zeros(3)
+    for step in range(120):
+        mean = (x * w).mean(0)
+        running = 0.5 * running + 0.5 * mean
+        loss = ((x * w - mean) ** 2).sum() + w.sum()
+        loss.backward()
+        assert loss.item() == 3
+        if step == 79:
+            walked.clear()
+    assert sum(walked) <= 40 * 20
+    assert running.tolist() == [1] * 3
+    assert w.grad is not None
+    assert w.grad.tolist() == [120, 120, 120]
 
 
 def test_a_jitted_function_computes_nothing_while_it_is_traced() -> None:

@@ -24,6 +24,9 @@ from lazyten.storage.storage import REALIZED, UNMARKED, Buffer, Storage
 
 RULES = 10_000
 """So many rules for gradients are remembered."""
+LONGEST = 1000
+"""Graphs of more nodes stay over real memory: to lift them again in each frame would take ever more
+time where a value is made of the last step's, and keeps the graph of all."""
 _rules: dict[Hashable, Any] = {}
 _unsayable: WeakSet[Node] = WeakSet()
 """Graphs that hold what no template can."""
@@ -62,7 +65,11 @@ def lift(storage: Storage, frame: Frame) -> Node | None:
 def lifted(root: Node, frame: Frame) -> Node | None:
     """The template of a graph over real memory; None if it holds what no template can."""
     known = frame.lifted
-    for node in toposort([root], lambda n: () if n in known or n in _unsayable else n.src):
+    order = toposort([root], lambda n: () if n in known or n in _unsayable else n.src)
+    if len(order) > LONGEST:
+        _unsayable.add(root)
+        return None
+    for node in order:
         if node in known:
             continue
         if node in _unsayable or not _is_sayable(node):
