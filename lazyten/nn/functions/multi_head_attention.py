@@ -82,6 +82,7 @@ def multi_head_attention_forward(
     if mask is not None:
         mask = pad(mask, (0, (bias_k is not None) + bool(add_zero_attn)))
     seen, weight = _attended(q, k, v, mask, dropout_p if training else 0.0, need_weights, is_causal)
+    _check_projection("out_proj", [out_proj_weight], out_proj_bias)
     output = linear(seen.permute(2, 0, 1, 3).flatten(2), out_proj_weight, out_proj_bias)
     if weight is not None and average_attn_weights:
         weight = weight.mean(1)
@@ -116,6 +117,7 @@ def _projected(given: Three, weights: Sequence[Tensor | None], bias: Tensor | No
     if len(there) < len(weights):
         raise ArgumentError(f"{NAME}: a weight to project with is None; give in_proj_weight, or, "
                             f"with use_separate_proj_weight=True, q_, k_ and v_proj_weight")
+    _check_projection("in_proj", there, bias)
     if len(there) == 1 and query is key is value:  # one product does it
         q, k, v = linear(query, there[0], bias).chunk(3, -1)
         return q, k, v
@@ -185,6 +187,16 @@ def _joined(mask: Tensor | None, padding: Tensor | None, given: Three, heads: _H
 
 
 # ---- checks --------------------------------------------------------------------------------------
+
+def _check_projection(name: str, weights: Sequence[Tensor], bias: Tensor | None) -> None:
+    for weight in weights:
+        if weight.ndim != 2:
+            raise ShapeError(f"{NAME}: a weight of {name} has shape {weight.shape}; it needs (out, "
+                             f"in)")
+    rows = sum(w.shape[0] for w in weights)
+    if bias is not None and bias.shape != (rows,):
+        raise ShapeError(f"{NAME}: {name}_bias has shape {bias.shape}; it needs ({rows},)")
+
 
 def _check_ranks(given: Three, padding: Tensor | None, mask: Tensor | None) -> None:
     rank = given[0].ndim
