@@ -14,9 +14,7 @@ REASONS = {
         jiterator_2inputs_2outputs jiterator_4inputs_with_extra_args jiterator_binary
         jiterator_binary_return_by_ref jiterator_unary max_pool2d_with_indices_backward
         native_batch_norm native_dropout_backward native_group_norm native_layer_norm
-        nn_functional_batch_norm_without_cudnn nn_functional_linear_cross_entropy
-        nn_functional_linear_cross_entropy_chunked
-        nn_functional_linear_cross_entropy_chunked_none slice torch__scaled_mm
+        nn_functional_batch_norm_without_cudnn slice torch__scaled_mm
         torch__scaled_mm_v2 torch_ops_aten__efficient_attention_forward
         torch_ops_aten__flash_attention_forward torch_ops_aten__safe_softmax_default"""),
     "pytorch": ("differs where PyTorch's own result is not the derivative", """
