@@ -8,7 +8,7 @@ import numpy as np
 from lazyten.autograd.custom_function import Function
 from lazyten.frontend.tensor import Tensor
 from lazyten.linalg import host
-from lazyten.linalg.host import check_finite, check_matrix, takes_matrices
+from lazyten.linalg.host import check_matrix, takes_matrices
 from lazyten.linalg.results import Eig
 from lazyten.linalg.solving import solve
 from lazyten.linalg.spectra import check_angles, gaps
@@ -22,8 +22,7 @@ class _Eig(Function):
 
     @staticmethod
     def forward(ctx: Any, a: Tensor, operation: str) -> Any:
-        values = host.values_of(a, operation)
-        check_finite(values, operation)
+        values = host.finite_values_of(a, operation)
         kind = np.result_type(values, np.complex64)
         w, v = (host.tensor_of(x.astype(kind), a) for x in np.linalg.eig(values))
         ctx.operation, ctx.is_real = operation, not a.is_complex()

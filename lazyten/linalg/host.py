@@ -39,6 +39,15 @@ def values_of(x: Tensor, operation: str) -> Array:
                            f"in the axes before the matrix") from error
 
 
+def finite_values_of(x: Tensor, operation: str) -> Array:
+    """`values_of`. LinAlgError for NaN and infinity, with which iterations do not converge."""
+    values = values_of(x, operation)
+    if not np.isfinite(values).all():
+        raise LinAlgError(f"{operation}: there is a NaN or an infinity in the matrix; look for the "
+                          f"operation it comes from with autograd.detect_anomaly or CHECK=nan")
+    return values
+
+
 def tensor_of(values: Any, like: Tensor) -> Tensor:
     """A tensor of these values where another one is."""
     array = np.array(values, order="C")
@@ -89,21 +98,14 @@ def refuse_failed(info: Array, operation: str, why: str) -> None:
         raise LinAlgError(f"{operation}{which}: {why.format(int(info[at]))}")
 
 
-def check_finite(values: Array, operation: str) -> None:
-    """LinAlgError for NaN and infinity, with which iterations do not converge."""
-    if not np.isfinite(values).all():
-        raise LinAlgError(f"{operation}: there is a NaN or an infinity in the matrix; look for the "
-                          f"operation it comes from with autograd.detect_anomaly or CHECK=nan")
-
-
 def substituted(a: Array, b: Array, upper: bool, unit: bool) -> Array:
     """x of which a @ x is b, for a triangle `a`; what is on its other side is not read."""
     n = a.shape[-1]
-    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     if 0 < n <= SMALL:
         found = _eliminated_in_order(a, b, upper, unit)
         if found is not None:
             return found
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     x = np.array(np.broadcast_to(b, (*batch, *b.shape[-2:])))
     with np.errstate(all="ignore"):
         for i in range(n - 1, -1, -1) if upper else range(n):

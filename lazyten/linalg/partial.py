@@ -16,7 +16,6 @@ from lazyten.frontend.tensor import Tensor
 from lazyten.linalg import host
 from lazyten.linalg.host import (
     Array,
-    check_finite,
     check_matrix,
     check_same_type,
     takes_matrices,
@@ -133,8 +132,7 @@ class _Extreme(Function):
     @staticmethod
     def forward(ctx: Any, a: Tensor, start: Tensor, conditioner: Tensor | None, k: int,
                 largest: bool, rounds: int, tolerance: float) -> Any:
-        values, first = host.values_of(a, "lobpcg"), host.values_of(start, "lobpcg")
-        check_finite(values, "lobpcg")
+        values, first = host.finite_values_of(a, "lobpcg"), host.values_of(start, "lobpcg")
         m, n = start.shape[-2:]
         inner = None if conditioner is None else np.broadcast_to(
             host.values_of(conditioner, "lobpcg"), values.shape).reshape(-1, m, m)

@@ -13,7 +13,6 @@ from lazyten.linalg import host
 from lazyten.linalg.host import (
     Array,
     adjoint,
-    check_finite,
     check_matrix,
     check_same_type,
     takes_matrices,
@@ -87,8 +86,7 @@ class _SVD(Function):
 
     @staticmethod
     def forward(ctx: Any, a: Tensor, full: bool) -> Any:
-        values = host.values_of(a, "linalg.svd")
-        check_finite(values, "linalg.svd")
+        values = host.finite_values_of(a, "linalg.svd")
         u, s, vh = (host.tensor_of(x, a) for x in np.linalg.svd(values, full))
         ctx.save_for_backward(u, s, vh)
         ctx.set_materialize_grads(False)
@@ -179,8 +177,7 @@ class _Pseudoinverse(Function):
 
     @staticmethod
     def forward(ctx: Any, a: Tensor, atol: Tolerance, rtol: Tolerance, hermitian: bool) -> Any:
-        values = host.values_of(a, "linalg.pinv")
-        check_finite(values, "linalg.pinv")
+        values = host.finite_values_of(a, "linalg.pinv")
         if hermitian:
             s, u = np.linalg.eigh(values)
             vh = adjoint(u)
@@ -225,8 +222,7 @@ def matrix_rank(A: Tensor, tol: Tolerance = None, hermitian: bool = False, *,
     """How many singular values (absolute eigenvalues, if `hermitian`) are larger than max(atol,
     rtol * the largest), as int64; see `pinv`. tol: atol, with an rtol of 0."""
     check_matrix(A, "linalg.matrix_rank", square=hermitian)
-    values = host.values_of(A, "linalg.matrix_rank")
-    check_finite(values, "linalg.matrix_rank")
+    values = host.finite_values_of(A, "linalg.matrix_rank")
     s = np.abs(np.linalg.eigvalsh(values)) if hermitian else np.linalg.svd(values, compute_uv=False)
     if tol is not None:
         atol, rtol = tol, 0.0
@@ -241,8 +237,8 @@ class _LeastSquares(Function):
 
     @staticmethod
     def forward(ctx: Any, a: Tensor, b: Tensor, rcond: float) -> Any:
-        values, right = (host.values_of(x, "linalg.lstsq") for x in (a, b))
-        check_finite(values, "linalg.lstsq")
+        name = "linalg.lstsq"
+        values, right = host.finite_values_of(a, name), host.values_of(b, name)
         u, s, vh = np.linalg.svd(values, full_matrices=False)
         counts = s > rcond * s.max(-1, initial=0)[..., None]
         over = np.where(counts, s, np.inf)[..., None]
