@@ -18,9 +18,9 @@ from lazyten.ir import dtype as dt
 from lazyten.support.errors import (
     ArgumentError,
     ComplexError,
-    DeviceError,
     DTypeError,
     GradientError,
+    two_devices,
 )
 
 P = ParamSpec("P")
@@ -102,19 +102,14 @@ def _checking(function: Callable[P, R], complex_too: bool = False) -> Callable[P
             if first is None:
                 first = value
             if complex_too and (is_complex(first) or is_complex(value)):
-                _check_devices(first, value, operation)
+                if value.device != first.device:
+                    raise two_devices(operation, first.device, value.device)
             else:
                 first._operand(value, operation)
         result = function(*args, **kwargs)
         return result if out is None else cast(R, written(result, out, operation))
 
     return cast(Callable[P, R], checked)
-
-
-def _check_devices(a: Tensor, b: Tensor, operation: str) -> None:
-    if a.device != b.device:
-        raise DeviceError(f"{operation} of tensors on '{a.device}' and '{b.device}': both must "
-                          f"be on one device; move one with .to('{a.device}')")
 
 
 def takes_out(function: Callable[P, R]) -> Callable[P, R]:

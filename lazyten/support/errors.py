@@ -33,6 +33,12 @@ def not_complex(operation: str, hint: str = "") -> DTypeError:
                       f"x.imag, or view_as_real(x), instead")
 
 
+def two_devices(operation: str, one: object, other: object) -> DeviceError:
+    """The error of an operation whose operands are on these devices."""
+    return DeviceError(f"{operation} of tensors on '{one}' and '{other}': both must be on one "
+                       f"device; move one with .to('{one}')")
+
+
 class IndexingError(LazytenError, IndexError):
     """An index or an axis outside the tensor; also an IndexError."""
 

@@ -19,7 +19,7 @@ from lazyten.frontend.recorded.lookup import recorded
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
-from lazyten.support.errors import DeviceError, DTypeError
+from lazyten.support.errors import DTypeError, two_devices
 
 F = TypeVar("F", bound=Callable[..., Any])
 Part = Any
@@ -86,8 +86,7 @@ def taken(value: Any, like: Any, operation: str) -> Any:
     """An operand: a tensor on the device of another, or a number. DTypeError for anything else."""
     if isinstance(value, Tensor):
         if like is not None and value.device != like.device:
-            raise DeviceError(f"{operation} of tensors on '{like.device}' and '{value.device}': "
-                              f"both must be on one device; move one with .to('{like.device}')")
+            raise two_devices(operation, like.device, value.device)
         return value
     if isinstance(value, bool | int | float | complex):
         return value

@@ -15,7 +15,7 @@ from lazyten.operators.math import shapes
 from lazyten.storage import data as _data
 from lazyten.storage.placement import canonical, placed
 from lazyten.storage.storage import Storage
-from lazyten.support.errors import ComplexError, DeviceError, DTypeError
+from lazyten.support.errors import ComplexError, DTypeError, two_devices
 
 _NUMBERS = float, int, bool, np.number, np.bool_
 
@@ -52,9 +52,7 @@ class Operands(Values[Tensor]):
         """The other operand, on this device. DTypeError for what is not a number or a tensor."""
         if isinstance(value, Handle):
             if value._storage.device != self._storage.device:
-                raise DeviceError(f"{operation} of tensors on '{self.device}' and "
-                                  f"'{value.device}': both must be on one device; move one with "
-                                  f".to('{self.device}')")
+                raise two_devices(operation, self.device, value.device)
             return value  # type: ignore[return-value]  # every handle is a Tensor
         if type(value) is float or type(value) is bool:
             number: Scalar = value
