@@ -109,6 +109,12 @@ def _numbers(floats: list[float] | None, wide: Array | None) -> Array:
     return np.array(floats or [], np.float32) if wide is None else np.asarray(wide)
 
 
+def _above(scores: T, base: Array) -> T:
+    """Scores above those that all rows begin with, if there are any."""
+    return scores + lt.tensor(base.astype(np.float32), device=scores.device) if base.size \
+        else scores
+
+
 def transformed(scores: T, name: str) -> T:
     """Scores as probabilities."""
     if name == "NONE":
@@ -142,7 +148,7 @@ def tree_regressor(x: T, *, nodes_treeids: list[int], nodes_nodeids: list[int],
                    base_values: list[float] | None = None,
                    base_values_as_tensor: Array | None = None, aggregate_function: str = "SUM",
                    n_targets: int = 1, post_transform: str = "NONE") -> T:
-    """What the leaves that each row reaches add up to, or their mean, least or greatest."""
+    """What the leaves that each row reaches add up to, or their mean over the trees."""
     forest = _forest(nodes_treeids, nodes_nodeids, nodes_featureids,
                      _numbers(nodes_values, nodes_values_as_tensor), nodes_modes,
                      nodes_truenodeids, nodes_falsenodeids, nodes_missing_value_tracks_true)
@@ -152,10 +158,8 @@ def tree_regressor(x: T, *, nodes_treeids: list[int], nodes_nodeids: list[int],
     weights = _weights(forest, target_treeids, target_nodeids, target_ids,
                        _numbers(target_weights, target_weights_as_tensor), n_targets)
     reached = lt.tensor(weights, device=x.device)[forest.leaves(x)]  # [rows, trees, targets]
-    found = AGGREGATES[aggregate_function](reached, len(forest.roots))
-    base = _numbers(base_values, base_values_as_tensor)
-    if base.size:
-        found = found + lt.tensor(base.astype(np.float32), device=x.device)
+    found = _above(AGGREGATES[aggregate_function](reached, len(forest.roots)),
+                   _numbers(base_values, base_values_as_tensor))
     if n_targets == 1 and post_transform != "NONE":
         raise ArgumentError(f"post_transform {post_transform!r} of one target is not supported: "
                             f"programs do not agree on what it gives")
@@ -203,8 +207,7 @@ def tree_classifier(x: T, *, nodes_treeids: list[int], nodes_nodeids: list[int],
     if count == 2:
         raise ArgumentError("two classes with weights of their own are not supported: programs do "
                             "not agree on what they give; have weights of one, of number 0")
-    if base.size:
-        scores = scores + lt.tensor(base.astype(np.float32), device=x.device)
+    scores = _above(scores, base)
     return (_labels(scores.argmax(1), classlabels_int64s, classlabels_strings),
             transformed(scores, post_transform))
 
@@ -230,8 +233,7 @@ def linear_classifier(x: T, *, coefficients: list[float], intercepts: list[float
     count = len(classlabels_ints or classlabels_strings or ())
     weights = np.array(coefficients, np.float32).reshape(-1, x.shape[-1])
     scores = x.to(lt.float32) @ lt.tensor(weights, device=x.device).mT
-    if intercepts:
-        scores = scores + lt.tensor(np.array(intercepts, np.float32), device=x.device)
+    scores = _above(scores, _numbers(intercepts, None))
     if scores.shape[1] == 1 and count == 2:
         score = scores[:, 0]
         chosen, found = _of_two(score, False, post_transform)
