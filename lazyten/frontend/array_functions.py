@@ -186,14 +186,20 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = Non
 @takes_tensors
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     """Powers of a vector's elements as columns, N - 1 to 0, or 0 to N - 1 if increasing."""
+    count = columns_of_powers(x, N)
+    wide = x.reshape(-1, 1).expand(x.numel(), max(count - 1, 0))
+    powers = cat([ones_like(x.reshape(-1, 1)), wide], 1)[:, :count].cumprod(1)
+    return powers if increasing else powers.flip(1)
+
+
+def columns_of_powers(x: Tensor, N: int | None) -> int:
+    """How many columns `vander` gives of a vector. ShapeError and ArgumentError if it cannot."""
     if x.ndim != 1:
         raise ShapeError(f"vander of shape {x.shape}: give a vector")
     count = x.numel() if N is None else shapes.as_int(N, "vander", "N")
     if count < 0:
         raise ArgumentError(f"vander: N={count}; give 0 or more")
-    wide = x.reshape(-1, 1).expand(x.numel(), max(count - 1, 0))
-    powers = cat([ones_like(x.reshape(-1, 1)), wide], 1)[:, :count].cumprod(1)
-    return powers if increasing else powers.flip(1)
+    return count
 
 
 @takes_tensors

@@ -239,6 +239,9 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
                  "multi_dot of a NoneType: give a list"),
     "dims": (lambda: lt.linalg.tensorsolve(lt.eye(2), lt.ones(2), 1),  # type: ignore[arg-type]
              lt.ArgumentError, "sequence of axes"),
+    "columns": (lambda: lt.vander(lt.tensor([1j]), N=-1), lt.ArgumentError, "vander: N=-1"),
+    "power": (lambda: lt.linalg.matrix_power(lt.ones(2, 3, dtype=lt.complex64), 2), lt.ShapeError,
+              r"matrix_power of shape \(2, 3\) to the power 2: it is for square"),
     "eig of NaN": (lambda: lt.linalg.eig(lt.full((2, 2), float("nan"))), lt.linalg.LinAlgError,
                    "linalg.eig: there is a NaN"),
     "an angle": (lambda: lt.linalg.eigh(lt.tensor(

@@ -1,18 +1,18 @@
 """Products of complex matrices and tensors: products of their parts, added up."""
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from lazyten.frontend import functions
+from lazyten.frontend import array_functions, functions
 from lazyten.frontend.complexes.computing import Pair, carry_out, form, rule
 from lazyten.frontend.complexes.tensors import ComplexTensor
 from lazyten.frontend.core.complex_forms import FORMS
 from lazyten.operators.arrays import products
-from lazyten.operators.math import shapes
-from lazyten.support.errors import DTypeError, ShapeError, not_complex
+from lazyten.support.errors import DTypeError, not_complex
 
 
 def _of_parts(multiply: Callable[[Any, Any], Any], a: Pair, b: Pair) -> Pair:
@@ -66,21 +66,10 @@ def _rmatmul(self: Any, other: Any) -> Any:
 
 @form("matrix_power")
 def _matrix_power(self: Any, n: Any) -> Any:
-    times = shapes.as_int(n, "matrix_power", "n")
-    if self.ndim < 2 or self.shape[-1] != self.shape[-2]:
-        raise ShapeError(f"matrix_power of shape {self.shape} to the power {times}: it is for "
-                         f"square matrices")
+    times = products.matrix_exponent(self.shape, n)
     if not times:
         return self.real.matrix_power(0).to(dtype=self.dtype)
-    base, found = self.inverse() if times < 0 else self, None
-    times = abs(times)
-    while True:
-        if times % 2:
-            found = base if found is None else found @ base
-        times //= 2
-        if not times:
-            return found
-        base = base @ base
+    return products.raised(self.inverse() if times < 0 else self, abs(times), operator.matmul)
 
 
 @form("vdot")
@@ -91,9 +80,7 @@ def _vdot(self: Any, other: Any) -> Any:
 
 @form("vander")
 def _vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
-    if x.ndim != 1:
-        raise ShapeError(f"vander of shape {x.shape}: give a vector")
-    count = x.numel() if N is None else shapes.as_int(N, "vander", "N")
+    count = array_functions.columns_of_powers(x, N)
     powers = [functions.ones_like(x)]
     while len(powers) < count:
         powers.append(powers[-1] * x)

@@ -153,10 +153,7 @@ class ProductMethods(ViewMethods[Tensor]):
 
     def matrix_power(self, n: int) -> Tensor:
         """Each matrix in the last two axes times itself, n times; of its inverse for n < 0."""
-        times = shapes.as_int(n, "matrix_power", "n")
-        if self.ndim < 2 or self.shape[-1] != self.shape[-2]:
-            raise ShapeError(f"matrix_power of shape {self.shape} to the power {times}: it is for "
-                             f"square matrices")
+        times = products.matrix_exponent(self.shape, n)
         if times < 0:
             inverse: Any = self
             inverse = inverse.inverse()

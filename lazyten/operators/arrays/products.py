@@ -6,8 +6,8 @@ left to right, and a label is summed as soon as no later array has it.
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, SupportsIndex
+from collections.abc import Callable, Sequence
+from typing import Any, SupportsIndex, TypeVar
 
 from lazyten.ir import dtype as dt
 from lazyten.ir.movement import Moves
@@ -19,6 +19,7 @@ from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import reductions, shapes, special
 from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
 
+M = TypeVar("M")
 Labels = tuple[str, ...]
 
 
@@ -244,17 +245,33 @@ def diagonal_matrix(x: Node, offset: int) -> Node:
 
 def power(x: Node, times: int) -> Node:
     """Square matrices to a power, by squaring. The gradient of power 0 is 0."""
-    n, given = x.shape[-1], x
+    if times:
+        return raised(x, times, windows.matmul)
+    n = x.shape[-1]
     diagonal = ew.equal(reshape(iota(n), (n, 1)), reshape(iota(n), (1, n)))
-    result = ew.broadcast_to(cast(diagonal, x.dtype), x.shape)
-    started = False
-    while times:
+    return ew.flat_in(x, ew.broadcast_to(cast(diagonal, x.dtype), x.shape))
+
+
+def raised(x: M, times: int, multiply: Callable[[M, M], M]) -> M:
+    """A value to a power of 1 or more, by squaring."""
+    result: M | None = None
+    while True:
         if times & 1:
-            result, started = windows.matmul(result, x) if started else x, True
+            result = x if result is None else multiply(result, x)
         times >>= 1
-        if times:
-            x = windows.matmul(x, x)
-    return result if started else ew.flat_in(given, result)
+        if not times:
+            assert result is not None, "the last bit is 1"
+            return result
+        x = multiply(x, x)
+
+
+def matrix_exponent(shape: Shape, n: SupportsIndex) -> int:
+    """The power that matrices of a shape are raised to. ShapeError unless they are square."""
+    times = shapes.as_int(n, "matrix_power", "n")
+    if len(shape) < 2 or shape[-1] != shape[-2]:
+        raise ShapeError(f"matrix_power of shape {shape} to the power {times}: it is for square "
+                         f"matrices")
+    return times
 
 
 def covariance(x: Node, correction: float, times: Node | None = None,
