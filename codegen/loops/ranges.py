@@ -65,12 +65,12 @@ def replace_ranges(sink: Node, values: dict[Node, Node], bound: dict[Node, tuple
 
     values: the expression of each old RANGE. bound: the new ranges that an ACCUMULATE over it binds
     instead. inside: where these are not past the end of the old one (None: they never are); what
-    ACCUMULATEs combine elsewhere is made their identity.
+    ACCUMULATEs combine elsewhere is made their identity, and nothing is stored there.
     """
     replaced, = _replaced([sink], dict(values), bound)
     made = make(Op.SINK, sink.dtype, tuple(simplify_all(replaced.src)))
     if inside is not None:
-        made = _mask_reduction(made, frozenset[Node]().union(*bound.values()), inside)
+        made = _masked(made, frozenset(ranges_of(values.values())), inside)
     if is_verifying():
         verify_rewrite(sink, made, values, bound, inside)
     return made
@@ -253,9 +253,16 @@ def split_outputs(sink: Node, parts: Mapping[Node, tuple[int, int, int]]) -> Nod
     """Split output ranges into blocks of so many steps, of so many work items with so many lanes.
 
     Where the block does not divide the extent, the last block overlaps the one before: it computes
-    and stores some elements twice, with equal values, and needs no mask.
+    and stores some elements twice, with equal values, and needs no mask. A vector that is longer
+    than the range has its last lanes masked.
     """
-    return replace_ranges(sink, {r: _in_blocks(r, *split) for r, split in parts.items()}, {})
+    blocks = {r: _in_blocks(r, *split) for r, split in parts.items() if split[2] <= r.arg.extent}
+    sink = replace_ranges(sink, blocks, {})
+    for r in parts.keys() - blocks.keys():
+        vector = _part(r, 2, parts[r][2], "vector")
+        inside = elementwise(Op.CMPLT, vector, index(r.arg.extent))
+        sink = replace_ranges(sink, {r: vector}, {}, inside)
+    return sink
 
 
 def _in_blocks(r: Node, tile: int, items: int, lanes: int) -> Node:
@@ -370,20 +377,25 @@ def minimum(a: Node, b: Node) -> Node:
     return elementwise(Op.NOT, inverted)
 
 
-def _mask_reduction(sink: Node, ranges: frozenset[Node], inside: Node) -> Node:
-    """Make ACCUMULATEs over `ranges` right where not `inside`.
+_MASKED = {Op.LOAD: 2, Op.STORE: 3}
+"""How many operands they have before a mask."""
 
-    The loads that depend on them give 0 there; where that does not make the element the combiner's
-    identity, a WHERE does.
+
+def _masked(sink: Node, ranges: frozenset[Node], inside: Node) -> Node:
+    """Make what `ranges` do right where not `inside`.
+
+    The loads that depend on them give 0 there, and the stores do nothing. Where a 0 does not make
+    the element of an ACCUMULATE over them the combiner's identity, a WHERE does.
     """
     free = free_ranges(sink)
     done: dict[Node, Node] = {}
     zero: dict[Node, Node] = {}
     for node in toposort([sink]):
         src = tuple(done[s] for s in node.src)
-        if node.op is Op.LOAD and free[node] & ranges:
-            valid = elementwise(Op.AND, inside, src[2]) if len(src) == 3 else inside
-            done[node] = make(Op.LOAD, node.dtype, (*src[:2], valid))
+        if node.op in _MASKED and free[node] & ranges:
+            operands, valid = src[:_MASKED[node.op]], src[_MASKED[node.op]:]
+            valid = (elementwise(Op.AND, inside, *valid) if valid else inside,)
+            done[node] = make(node.op, node.dtype, (*operands, *valid), node.arg)
             zero[node] = const(0, node.dtype)
         elif node.op is Op.ACCUMULATE and ranges.intersection(node.src[1:]):
             spec = SPECS[node.arg].identity

@@ -142,7 +142,8 @@ def _digit(value: Node, whole: Node) -> tuple[int, int]:
 
 
 def _verify_mask(sink: Node, made: frozenset[Node], inside: Node) -> None:
-    """Where not `inside`, every ACCUMULATE over the new ranges combines its identity."""
+    """Where not `inside`, every ACCUMULATE over the new ranges combines its identity, and no STORE
+    that depends on them does anything."""
     def outside(node: Node) -> Node | None:
         if node.op is Op.LOAD and len(node.src) == 3 and simplify(node.src[2]) is never:
             return const(0, node.dtype)
@@ -157,3 +158,10 @@ def _verify_mask(sink: Node, made: frozenset[Node], inside: Node) -> None:
                 raise InternalError(f"elements past the end of a reduction are combined: of "
                                     f"{node.arg.name}, outside\n{dump([inside])}\n"
                                     f"there is\n{dump([value])}")
+    bound = _reduced(sink)
+    for store in sink.src:
+        if not made.isdisjoint({*ranges_of([store])} - bound) and not any(
+                simplify(rewrite([valid], outside, {inside: never})[0]) is never
+                for valid in store.src[3:]):
+            raise InternalError(f"elements past the end of a range are stored, outside\n"
+                                f"{dump([inside])}:\n{dump([store])}")

@@ -61,7 +61,7 @@ class Access:
 
     strides: elements a step of each range, None where the index is not affine in it. divisors: by
     what such a range is divided, 0 where that is not known either. load: the LOAD if it can be
-    packed, for `packing` units in all. near: whether lanes are masked, and read
+    packed, for `packing` units in all. near: whether lanes that are masked are read
     with their neighbours if they lie near each other.
     """
 
@@ -83,7 +83,7 @@ class Access:
         divided = {r: _divisors(r, strides, free) for r in free[node]}
         known = {r: None if divided[r] else strides.get(r, 0) for r in divided}
         size = node.src[0].dtype.itemsize
-        near = masked and target.masked_loads and size in MASKED
+        near = node.op is Op.LOAD and target.masked_loads and size in MASKED
         if node.op is not Op.LOAD or not is_packable(node):
             return Access(known, divided, units, masked, size, near=near)
         packing = packed_size(node) * PACK_UNITS
@@ -184,17 +184,18 @@ class Access:
 
     def lane_units(self, r: Node | None, lanes: int) -> float:
         """Units of `lanes` neighbouring steps of `r` as one vector; of one element for None."""
-        mask = MASK_UNITS if self.masked else 0.0
+        masked = self.masked or r is not None and lanes > r.arg.extent
+        mask = MASK_UNITS if masked else 0.0
         if r is None:
             return self.units + mask
         stride = self.strides.get(r, 0)
         if stride == 1:
             return self.units + mask
-        if not self.masked and self.units == 1.0 and self._is_shuffle(r, lanes, stride):
+        if not masked and self.units == 1.0 and self._is_shuffle(r, lanes, stride):
             return min(SHUFFLE_UNITS * max(abs(stride or 1), 1), GATHER_UNITS * lanes)
         if self.near and stride is not None and abs(stride) == 2:
             return NEAR_UNITS
-        return self.units * (MASKED_GATHER_UNITS if self.masked else GATHER_UNITS) * lanes
+        return self.units * (MASKED_GATHER_UNITS if masked else GATHER_UNITS) * lanes
 
     def transposed_units(self, r: Node, lanes: int, copies: Iterable[tuple[Node, int]]) -> float:
         """Units of `lanes` far steps of `r` where a register tile holds the neighbours of each:
@@ -208,7 +209,8 @@ class Access:
 
     def is_neighbour(self, r: Node, vector: Node | None, lanes: int) -> bool:
         """Whether steps of `r` are neighbours in memory, but those of the vector axis far apart."""
-        if vector is None or self.masked or self.units != 1.0 or r.arg.extent < lanes:
+        if vector is None or self.masked or self.units != 1.0 or r.arg.extent < lanes \
+                or vector.arg.extent < lanes:
             return False
         return self.strides.get(r) == 1 and abs(self.strides.get(vector) or 0) > MOST_SHUFFLED
 
@@ -256,6 +258,14 @@ class Term:
         whole = vector.arg.extent % lanes == 0
         return sum(1.0 if whole and d and (d % lanes == 0 or lanes % d == 0)
                    else 2 * DIVISION_UNITS * lanes for d in self.divisions)
+
+
+def maskable(sink: Node, free: dict[Node, frozenset[Node]], target: Target) -> frozenset[Node]:
+    """The ranges of outputs along which a mask may keep lanes from being read and stored."""
+    accesses = [n for n in toposort([sink]) if n.op in (Op.LOAD, Op.STORE)]
+    bare = [n for n in accesses if not target.masked_loads or n.arg is not None
+            or n.src[0].dtype.itemsize not in MASKED]
+    return free[sink].difference(*(free[n] for n in bare))
 
 
 def _sets_in_reach(step: int, target: Target) -> int:

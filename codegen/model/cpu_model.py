@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from lazyten.codegen.loops.packing import Staged
 from lazyten.codegen.loops.ranges import AFFINE, free_ranges
 from lazyten.codegen.loops.summation import adds_narrow_products
-from lazyten.codegen.model.accesses import LINE, Access, Term
+from lazyten.codegen.model.accesses import LINE, Access, Term, maskable
 from lazyten.codegen.model.decisions import Decisions
 from lazyten.codegen.model.loop_bodies import MOST_INSTRUCTIONS, Body, Chosen, VectorBody, copied
 from lazyten.codegen.targets.target import Target
@@ -44,6 +44,7 @@ class Model:
                            frozenset())
         self.reductions = self._bodies([n for n in order if n.op is Op.ACCUMULATE])
         self._itemsizes = self._widest(order)
+        self._maskable = maskable(sink, self.free, target)
         fused = {n.src[0] for n in order if n.op is Op.ACCUMULATE and n.arg is Op.ADD
                  and n.src[0].op is Op.MUL and n.dtype.is_float}
         for node in order:
@@ -149,7 +150,8 @@ class Model:
         size = self._itemsizes.get(r, 1)
         most = min(max(self.target.vector_bytes // size, 1), self.target.most_lanes)
         counts = [most >> i for i in range(3)]
-        return [c for c in counts if 2 <= c <= r.arg.extent]
+        end = 2 * r.arg.extent if r in self._maskable else r.arg.extent + 1
+        return [c for c in counts if 2 <= c < end]
 
     def transposing_tiles(self, lanes: dict[Node, int]) -> set[tuple[Node, int]]:
         """Output ranges and how many copies of each make whole vectors, or lines, of loads whose

@@ -25,8 +25,9 @@ static model of the cycles (cpu_model.py; loop_bodies.py: a loop body once its v
 chosen; accesses.py: loads and stores) that knows extents, strides, reuse, masks, the number of
 vector registers and the lines that windows read. It does not know what a kernel computes.
 ranges.py does the splitting; the last block of an output overlaps the one before, a reduction's
-tail is masked. summation.py cuts long sums of floats into blocks with sums of their own, so that
-errors grow slowly. packing.py has operands packed that are read often and far apart.
+tail is masked, and so are the last lanes of a vector that is longer than its axis. summation.py
+cuts long sums of floats into blocks with sums of their own, so that errors grow slowly. packing.py
+has operands packed that are read often and far apart.
 cache_blocking.py orders the loops of what is larger than the second cache: threads take chunks,
 inside the other loops, of which an operand's part stays there. There a long sum is computed in
 blocks (reduction_blocking.py): all outputs, in a scratch array, with one block of the reduction,

@@ -14,6 +14,7 @@ from typing import NoReturn
 from lazyten.codegen.loops.packing import Staged, local_loads, packable_loads
 from lazyten.codegen.loops.ranges import free_ranges
 from lazyten.codegen.loops.reduction_blocking import is_carried
+from lazyten.codegen.model.accesses import maskable
 from lazyten.codegen.model.decisions import Decisions, Sharing, Tensors, range_name
 from lazyten.codegen.model.loop_bodies import MOST_INSTANCES, Chosen
 from lazyten.codegen.optimize.group_checks import group_problems, memory_problems
@@ -140,10 +141,11 @@ def _problems(decisions: Decisions, sink: Node, free: dict[Node, frozenset[Node]
         yield (f"{name}({range_name(r)}:{n})",
                "tile is for ranges of the output (i...), unroll for reductions (r...)")
     items = dict(decisions.local)
-    widths = decisions.widths()
+    widths, masked = decisions.widths(), maskable(sink, free, target)
     for r in {**widths, **copies, **items}:
         block = widths.get(r, 1) * copies.get(r, 1) * items.get(r, 1)
-        if block > r.arg.extent:
+        is_masked = block == lanes.get(r) < 2 * r.arg.extent and r in masked
+        if block > r.arg.extent and not is_masked:
             others = f"{items[r]} work items" if r in items else f"{widths.get(r, 1)} lanes"
             yield (range_name(r), f"{copies.get(r, 1)} times {others} are more than "
                                   f"its extent, {r.arg.extent}")

@@ -29,8 +29,8 @@ class Target:
     that it has, see tensor_cores.py. halves: what it does with 16-bit floats; the others are
     computed in integers and float32. async_copies: whether local memory is filled while work items
     compute. adds_pairs: whether an instruction multiplies integers of 16 bits and adds neighbouring
-    products. masked_loads: whether an instruction reads those of neighbouring elements, of 4 or 8
-    bytes, that a mask says, and no others. dtypes: element types that kernels may use.
+    products. masked_loads: whether instructions read and write those of neighbouring elements, of 4
+    or 8 bytes, that a mask says, and no others. dtypes: element types that kernels may use.
     """
 
     name: str = "generic"

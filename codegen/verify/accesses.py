@@ -154,7 +154,7 @@ class _Verifier:
 
 def is_within(position: Node, size: int, conditions: Iterable[Node]) -> bool:
     """Whether 0 <= position < size wherever all conditions are true."""
-    parts = [part for c in conditions for part in _conjuncts(c)]
+    parts = [part for c in conditions for part in conjuncts(c)]
     known = [d for part in parts if (d := _difference(part)) is not None]
     known += [d for k in known if (d := _undivided(k)) is not None]
     for at in (position, simplify(position)):
@@ -165,9 +165,10 @@ def is_within(position: Node, size: int, conditions: Iterable[Node]) -> bool:
     return _everywhere(position, size, parts)
 
 
-def _conjuncts(condition: Node) -> list[Node]:
+def conjuncts(condition: Node) -> list[Node]:
+    """What must all be true for a condition to be."""
     if condition.op is Op.AND:
-        return [part for s in condition.src for part in _conjuncts(s)]
+        return [part for s in condition.src for part in conjuncts(s)]
     return [condition]
 
 

@@ -18,7 +18,8 @@ from collections.abc import Iterable
 from lazyten.codegen.loops.coverage import coverage
 from lazyten.codegen.loops.ranges import free_ranges
 from lazyten.codegen.loops.verify_rewrites import names
-from lazyten.ir.node import Node, dump, ranges_of, toposort
+from lazyten.codegen.verify.accesses import conjuncts
+from lazyten.ir.node import Node, dump, make, ranges_of, substitute, toposort
 from lazyten.ir.ops import Op
 from lazyten.support.errors import InternalError
 
@@ -97,7 +98,9 @@ def _verify_store(store: Node, free: Iterable[Node], again: bool, is_whole: bool
             raise InternalError(f"an update in loops of {names(racing)}:\n{dump([store])}")
         return
     repeating = ("serial", "parallel") if param.arg.held else ("serial",)
-    ranges = [r for r in free if r.arg.kind not in repeating]
+    shorter = _shorter(store)
+    position, = substitute([position], shorter)
+    ranges = [shorter.get(r, r) for r in free if r.arg.kind not in repeating]
     found = coverage(position, ranges, MOST_STARTS)
     if found is None:
         return
@@ -108,6 +111,17 @@ def _verify_store(store: Node, free: Iterable[Node], again: bool, is_whole: bool
     if unseen or not found.once and not _overlaps(position):
         raise InternalError(f"elements are stored more than once as {names({*ranges})} run:\n"
                             f"{dump([store])}")
+
+
+def _shorter(store: Node) -> dict[Node, Node]:
+    """The vectors whose last lanes a STORE masks, as ranges that end before them."""
+    found = {}
+    compared = (part.src for mask in store.src[3:] for part in conjuncts(mask)
+                if part.op is Op.CMPLT)
+    for r, end in compared:
+        if r.op is Op.RANGE and r.arg.kind == "vector" and end.op is Op.CONST:
+            found[r] = make(r.op, r.dtype, (), r.arg._replace(extent=int(end.value)))
+    return found
 
 
 def _overlaps(position: Node) -> bool:

@@ -128,3 +128,49 @@ def test_sums_of_products_of_narrow_integers_are_exact(types: str, shape: tuple[
     products = a.to(lt.int32).unsqueeze(1) * b.to(lt.int32)
     np.testing.assert_array_equal(products.amax(2).numpy(), (
         arrays[0].astype(np.int32)[:, None] * arrays[1].astype(np.int32)).max(2))
+
+
+MASKING = [on for on in UNITS if UNITS[on].masked_loads]
+TYPES = [lt.float32, lt.int32, lt.float64, lt.int64]
+
+
+@pytest.mark.parametrize("on", MASKING)
+@pytest.mark.parametrize("dtype", TYPES, ids=lambda d: d.name)
+@given(data=st.data())
+@examples(4)
+def test_axes_shorter_than_a_vector_are_one_masked_vector(on: str, dtype: DType,
+                                                          data: st.DataObject) -> None:
+    """Also where what is read has a mask of its own, is far apart, or depends on what is read."""
+    lanes = UNITS[on].vector_bytes // dtype.itemsize
+    n = data.draw(st.integers(lanes // 2 + 1, lanes - 1))
+    rows, taps = data.draw(st.sampled_from([(5, 3), (12, 40)]))
+    rng = np.random.default_rng(n)
+    a, b = (rng.integers(-9, 9, size).astype(dtype.name) for size in ((rows, taps), (taps, n)))
+    x, y = (lt.tensor(v, device=on) for v in (a, b))
+    product = (x @ y).realize()
+    np.testing.assert_array_equal(product.numpy(), a @ b)
+    np.testing.assert_array_equal((product // y[:1]).numpy(), rounded_down(a @ b, b[:1]))
+    np.testing.assert_array_equal(product.T.flip(0).contiguous().numpy(), (a @ b).T[::-1])
+    padded = lt.nn.functional.pad(y, (2, 3))
+    np.testing.assert_array_equal((x @ padded)[:, 1:n + 1].numpy(),
+                                  (a @ np.pad(b, ((0, 0), (2, 3))))[:, 1:n + 1])
+    places = rng.integers(0, taps, (4, n))
+    np.testing.assert_array_equal(lt.gather(y, 0, lt.tensor(places, device=on)).numpy(),
+                                  np.take_along_axis(b, places, 0))
+
+
+def rounded_down(a: Array, b: Array) -> Array:
+    """a // b, of integers 0 where b is."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return a // b
+
+
+@pytest.mark.parametrize("on", MASKING)
+def test_a_mask_is_chosen_where_it_saves_vectors(on: str) -> None:
+    """Not for elements that no instruction masks."""
+    lanes = UNITS[on].vector_bytes // 4
+    x, y = lt.rand(64, 90).realize(), lt.rand(90, lanes - 2).realize()
+    made = executor(on).generate(kernels_of(x @ y))
+    assert f"vector(i1:{lanes})" in made[0].loops
+    made = executor(on).generate(kernels_of(x @ y > 20))
+    assert f"vector(i1:{lanes})" not in made[0].loops
