@@ -247,6 +247,8 @@ class _Model:
         """Bytes that all of a node is computed from element by element, at most."""
         if node.op in (Op.BUFFER, Op.REDUCE, Op.GATHER, Op.SCATTER):
             return float(node.numel * node.dtype.itemsize)
+        if node.op is Op.PAD:  # with as many bytes an element as there are without the zeros
+            return self.memory[node.src[0]] * node.numel / max(node.src[0].numel, 1)
         return min(MOST, sum(self.memory[s] for s in dict.fromkeys(node.src)))
 
     def _is_unpacked(self, node: Node) -> bool:

@@ -13,6 +13,7 @@ from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Slot
 from lazyten.ir.node import Node, cast, const, elementwise, expand, make, move, reduce, reshape
 from lazyten.ir.ops import Op
+from lazyten.operators.arrays import convolutions
 from lazyten.operators.math import reductions
 from lazyten.schedule.cost import MOST_REDUCES
 from lazyten.schedule.memory import Lifetime, share
@@ -99,6 +100,13 @@ def test_a_product_unpacks_its_operand_itself_where_that_is_little_work(
         weights = elementwise(Op.MUL, weights, expand(array(2, 96, 1), (96, 128)))
     product = matmul(array(0, rows, 128), move(Op.PERMUTE, weights, (1, 0)))
     assert len(plan(product).steps) == kernels
+
+
+@pytest.mark.parametrize("size", [4, 24])
+def test_a_padded_image_is_stored_however_much_of_it_is_padding(size: int) -> None:
+    image, weights = array(0, 8, 32, size, size), array(1, 64, 32, 3, 3)
+    made = plan(convolutions.convolution(image, weights, None, (1, 1), (1, 1), (1, 1), 1))
+    assert [value.node.op for value in made.stored[:-1]] == [Op.PAD]
 
 
 def test_integers_are_stored_as_narrow_as_they_are_computed() -> None:
