@@ -86,7 +86,7 @@ def _checking(function: Callable[P, R], complex_too: bool = False) -> Callable[P
                 args = (*args, kwargs.pop(several))
         if in_order is not None and len(args) > 3:
             args, kwargs = in_order(args, kwargs)
-        if number_first and len(args) == 2 and isinstance(args[0], bool | int | float):
+        if number_first and len(args) == 2 and isinstance(args[0], bool | int | float | complex):
             args = (_beside(args[0], args[1]), args[1])
         first: Tensor | None = None
         for place, name, optional in places:
@@ -151,6 +151,8 @@ def _beside(number: Any, other: Any) -> Any:
     """A number as a tensor that counts as one beside another tensor."""
     if not isinstance(other, Tensor):
         return number
+    if isinstance(number, complex):
+        raise ComplexError
     kind = dt.of_scalar(number)
     same = other.dtype.is_float or kind.is_int and other.dtype.is_int
     return Tensor._copy_of(number, other.dtype if same else kind, other.device)

@@ -71,15 +71,15 @@ def from_dlpack(data: Any) -> Tensor:
     """A tensor that shares the memory of what another library gives by DLPack, on a CPU: an array,
     or a capsule of one."""
     try:
-        array = np.from_dlpack(_Capsule(data) if type(data).__name__ == "PyCapsule" else data)
+        array = np.from_dlpack(Capsule(data) if type(data).__name__ == "PyCapsule" else data)
     except (AttributeError, BufferError, RuntimeError, TypeError):
         raise DTypeError(f"from_dlpack of a {type(data).__name__}: it gives no DLPack capsule in a "
                          f"CPU's memory of a type that NumPy has; convert it first, and detach it "
                          f"from gradients") from None
-    return _sharing(array, default_device())
+    return from_numpy(array) if array.dtype.kind == "c" else _sharing(array, default_device())
 
 
-class _Capsule:
+class Capsule:
     """A capsule of an array in a CPU's memory, as what gives it, once."""
 
     def __init__(self, capsule: Any) -> None:

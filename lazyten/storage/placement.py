@@ -121,9 +121,10 @@ def canonical(name: Any) -> Device:
 def _canonical(name: str) -> Device:
     kind, _, index = name.strip().lower().partition(":")
     if kind not in BUILT_IN and kind not in available():
-        raise DeviceError(f"there is no device {str(name)!r}; use one that this installation has: "
-                          f"{', '.join(available())}. Another runtime is found once its package is "
-                          f"installed (entry point group {ENTRY_POINT_GROUP!r})")
+        raise DeviceError(f"there is no device {str(name)!r}. Expected one of "
+                          f"{', '.join(available())} device types, which this installation has; "
+                          f"another runtime is found once its package is installed (entry point "
+                          f"group {ENTRY_POINT_GROUP!r})")
     if index and not index.isdigit():
         number = runtime_class(kind).find(index)
         if number is None:

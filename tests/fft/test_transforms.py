@@ -149,3 +149,12 @@ def test_factors_are_short_and_their_product_is_the_length() -> None:
         rough = max(factors) > 2 * LONGEST
         assert not rough or any(n % p == 0 for p in range(LONGEST + 1, n + 1))
     assert smooth(1001) == 1024 and smooth(25) == 25 and smooth(1) == 1
+
+
+def test_the_axis_has_numpys_name_too() -> None:
+    x = np.random.default_rng(0).standard_normal((3, 4))
+    for name, axis in (("fft", 0), ("rfft", 0), ("fftn", (0, 1)), ("ihfft", 0), ("fftshift", 0)):
+        found = getattr(lt.fft, name)(lt.tensor(x), **{"axis" if name != "fftn" else "dim": axis})
+        wanted = getattr(np.fft, name)(x, **{"axes" if name in ("fftn", "fftshift") else "axis":
+                                             axis})
+        np.testing.assert_allclose(found.numpy(), wanted, atol=1e-12)

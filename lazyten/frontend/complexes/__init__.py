@@ -7,7 +7,8 @@ Files, in reading order:
 
 - tensors.py: Complex tensors: pairs of floats in memory, shown as complex numbers.
 - computing.py: Operations on complex numbers as operations on their parts, each looked up as one.
-- arithmetic.py: Arithmetic and elementwise functions of complex numbers: their rules, their forms.
+- arithmetic.py: Arithmetic of complex numbers: its rules, and its forms.
+- functions.py: Elementwise functions of complex numbers: their rules, and their forms.
 - structure.py: Views of complex tensors, and what does the same with each of their parts.
 - products.py: Products of complex matrices and tensors: products of their parts, added up.
 - making.py: Complex tensors of other things: parts, lengths and angles, numbers and arrays; and

@@ -1,4 +1,4 @@
-"""Arithmetic and elementwise functions of complex numbers: their rules, and their forms."""
+"""Arithmetic of complex numbers: its rules, and its forms."""
 from __future__ import annotations
 
 import math
@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from lazyten.frontend.complexes.computing import Pair, Part, carry_out, form, rule
+from lazyten.frontend.complexes.computing import Pair, Part, carry_out, elementwise, form, rule
 from lazyten.frontend.complexes.tensors import ComplexTensor, of_parts, pairs
 from lazyten.frontend.core.complex_forms import Complex
-from lazyten.frontend.functions import ones_like, where
+from lazyten.frontend.functions import cat, ones_like, where
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
+from lazyten.operators.math import shapes
 from lazyten.support.errors import DTypeError, ShapeError, not_complex
 
 # ---- rules: parts in, parts out ------------------------------------------------------------------
@@ -77,7 +78,7 @@ def conj(a: Pair) -> Pair:
 @rule
 def absolute(a: Pair) -> Tensor:
     """The length; its gradient at 0 is 0."""
-    zero = _is_zero(a)
+    zero = is_zero(a)
     found: Tensor = where(zero, 0.0, where(zero, 1.0, a.real).hypot(a.imag))
     return found
 
@@ -85,84 +86,15 @@ def absolute(a: Pair) -> Tensor:
 @rule
 def angle(a: Pair) -> Tensor:
     """The angle from the positive real axis; its gradient at 0 is 0."""
-    zero = _is_zero(a)
+    zero = is_zero(a)
     there = a.imag.detach().atan2(a.real.detach())
     found: Tensor = where(zero, there, a.imag.atan2(where(zero, 1.0, a.real)))
     return found
 
 
-def _is_zero(a: Pair) -> Any:
+def is_zero(a: Pair) -> Any:
     """Whether both parts are 0."""
     return (a.real == 0).logical_and(a.imag == 0)
-
-
-@rule
-def exp(a: Pair) -> Pair:
-    """e to the real part, at the angle of the imaginary one."""
-    size = a.real.exp()
-    return Pair(size * a.imag.cos(), size * a.imag.sin())
-
-
-@rule
-def log(a: Pair) -> Pair:
-    """The logarithm of the length, and the angle."""
-    return Pair(a.real.hypot(a.imag).log(), a.imag.atan2(a.real))
-
-
-@rule
-def sqrt(a: Pair) -> Pair:
-    """The root whose real part is not below 0. The greater part of it is a sum that loses no digit,
-    the lesser one half of b over that. Magnitudes are taken by sign, so that their gradients are
-    those of the side that a 0 is on; abs() has none there."""
-    zero, right = _is_zero(a), a.real >= 0
-    real = where(zero, 1.0, a.real)
-    greater = ((real.hypot(a.imag) + where(right, real, -real)) / 2).sqrt()
-    sign = where(a.imag.detach().signbit(), -1.0, 1.0)
-    lesser = a.imag * sign / (2 * greater)
-    real, imag = where(right, greater, lesser), where(right, lesser, greater) * sign
-    return Pair(where(zero, 0.0, real), where(zero, a.imag, imag))
-
-
-@rule
-def sin(a: Pair) -> Pair:
-    """sin a cosh b + i cos a sinh b."""
-    return Pair(a.real.sin() * a.imag.cosh(), a.real.cos() * a.imag.sinh())
-
-
-@rule
-def cos(a: Pair) -> Pair:
-    """cos a cosh b - i sin a sinh b."""
-    return Pair(a.real.cos() * a.imag.cosh(), -(a.real.sin() * a.imag.sinh()))
-
-
-@rule
-def sinh(a: Pair) -> Pair:
-    """sinh a cos b + i cosh a sin b."""
-    return Pair(a.real.sinh() * a.imag.cos(), a.real.cosh() * a.imag.sin())
-
-
-@rule
-def cosh(a: Pair) -> Pair:
-    """cosh a cos b + i sinh a sin b."""
-    return Pair(a.real.cosh() * a.imag.cos(), a.real.sinh() * a.imag.sin())
-
-
-@rule
-def tanh(a: Pair) -> Pair:
-    """(t + i s sin b cos b) / (t^2 + s cos^2 b), with t = tanh a, and s = 1 / cosh^2 a by what does
-    not overflow: with e to the -2 |a|."""
-    t, small = a.real.tanh(), (-2 * a.real.abs()).exp()
-    s = 4 * small / (1 + small).square()
-    sine, cosine = a.imag.sin(), a.imag.cos()
-    below = t.square() + s * cosine.square()
-    return Pair(t / below, s * sine * cosine / below)
-
-
-@rule
-def tan(a: Pair) -> Pair:
-    """-i tanh(ia)."""
-    turned = tanh(Pair(-a.imag, a.real))
-    return Pair(turned.imag, -turned.real)
 
 
 @rule
@@ -178,52 +110,11 @@ def square(a: Pair) -> Pair:
 
 
 @rule
-def sigmoid(a: Pair) -> Pair:
-    """1 / (1 + e^-a), by tanh of the half, which does not overflow."""
-    half = tanh(Pair(a.real / 2, a.imag / 2))
-    return Pair((half.real + 1) / 2, half.imag / 2)
-
-
-@rule
-def silu(a: Pair) -> Pair:
-    """a sigmoid(a)."""
-    return mul(a, sigmoid(a))
-
-
-@rule
 def sgn(a: Pair) -> Pair:
     """a over its length; 0 for 0."""
-    zero = _is_zero(a)
+    zero = is_zero(a)
     size = where(zero, 1.0, a.real).hypot(a.imag)
     return Pair(where(zero, 0.0, a.real / size), where(zero, 0.0, a.imag / size))
-
-
-@rule
-def power_of(a: Pair, b: Pair) -> Pair:
-    """e to the b log a; 0 to what is right of 0 is 0, 0 to 0 is 1, and 0 to anything else NaN."""
-    if isinstance(a.real, Tensor):
-        zero = (a.real == 0).logical_and(a.second == 0) if a.imag is not None else a.real == 0
-        base = log(Pair(where(zero, 1.0, a.real), a.real.new_zeros(a.real.shape)
-                        if a.imag is None else a.imag))
-    else:
-        known = complex(a.real, a.second)
-        zero = (b.real == b.real).logical_and(known == 0)
-        base = Pair(math.log(abs(known or 1)), math.atan2(known.imag, known.real))
-    turned = mul(base, b)
-    size = turned.real.exp()
-    found = Pair(size * turned.imag.cos(), size * turned.imag.sin())
-    nothing = _power_of_0(b)
-    return Pair(where(zero, nothing.real, found.real), where(zero, nothing.second, found.imag))
-
-
-def _power_of_0(b: Pair) -> Pair:
-    """0 to the power of b."""
-    if not isinstance(b.real, Tensor):
-        known = 0.0 if b.real > 0 else 1.0 if b.real == b.second == 0 else math.nan
-        return Pair(known, 0.0 * known)
-    none = (b.real == 0).logical_and(b.second == 0)
-    real = where(none, 1.0, where(b.real > 0, 0.0, b.real.new_full((), math.nan)))
-    return Pair(real, 0.0 * real)
 
 
 @rule
@@ -247,13 +138,9 @@ def chosen(a: Pair, b: Pair, mask: Tensor) -> Pair:
 
 # ---- forms ---------------------------------------------------------------------------------------
 
-for _name, _others in (("conj", ("conj_physical",)), ("exp", ()), ("log", ()), ("sqrt", ()),
-                       ("sin", ()), ("cos", ()), ("sinh", ()), ("cosh", ()), ("tanh", ()),
-                       ("tan", ()), ("reciprocal", ()), ("square", ()), ("sigmoid", ()),
-                       ("silu", ("nn.silu",)), ("sgn", ())):
-    def _unary(self: Any, *, _rule: str = _name) -> Any:
-        return carry_out(_rule, self)
-    form(_name, *_others)(_unary)
+for _name, _others in (("conj", ("conj_physical",)), ("reciprocal", ()), ("square", ()),
+                       ("sgn", ())):
+    elementwise(_name, *_others)
 
 
 @form("__add__", "add")
@@ -336,29 +223,23 @@ def power(self: Any, exponent: Any) -> Any:
     return carry_out("power_of", self, exponent)
 
 
+@form("cumprod")
+def _cumulative_product(self: Any, dim: int, dtype: Any = None) -> Any:
+    found = self if dtype is None else self.to(dtype=dtype)
+    if not self.ndim:
+        return found.clone()
+    axis, step = shapes.axis(dim, self.ndim, "cumprod"), 1
+    while step < self.shape[axis]:  # products of 2, 4, 8, ... neighbours
+        begun, rest = found.split([step, self.shape[axis] - step], axis)
+        before = found.narrow(axis, 0, self.shape[axis] - step)
+        found = cat([begun, carry_out("mul", rest, before)], axis)
+        step *= 2
+    return found
+
+
 @form("__rpow__")
 def _rpow(self: Any, other: Any) -> Any:
     return carry_out("power_of", other, self)
-
-
-@form("rsqrt")
-def _rsqrt(self: Any) -> Any:
-    return carry_out("reciprocal", carry_out("sqrt", self))
-
-
-@form("log2")
-def _log2(self: Any) -> Any:
-    return carry_out("log", self) * (1 / math.log(2))
-
-
-@form("log10")
-def _log10(self: Any) -> Any:
-    return carry_out("log", self) * (1 / math.log(10))
-
-
-@form("log1p")
-def _log1p(self: Any) -> Any:
-    return carry_out("log", self + 1)
 
 
 @form("__abs__", "abs", "absolute")

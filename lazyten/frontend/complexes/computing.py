@@ -175,3 +175,10 @@ def carry_out(name: str, *operands: Any, others: Sequence[Any] = (), gives: str 
     if gives == "s":
         return tuple(map(of_parts, result))
     return of_parts(result) if gives == "c" else result
+
+
+def elementwise(name: str, *others: str) -> None:
+    """Give the operation `name`, and those of other names, the form that carries its rule out."""
+    def carried_out(self: Any) -> Any:
+        return carry_out(name, self)
+    form(name, *others)(carried_out)

@@ -149,6 +149,19 @@ def _from_numpy(array: Any) -> Any:
     return of_parts(interop.from_numpy(array.view(part).reshape(*array.shape, 2)))
 
 
+@form("__dlpack_device__")
+def _dlpack_device(self: Any) -> Any:
+    return self._parts.__dlpack_device__()
+
+
+@form("__dlpack__")
+def _dlpack(self: Any, *, max_version: Any = None, copy: bool | None = None,
+            **options: Any) -> Any:
+    parts = interop.Capsule(self._parts.__dlpack__(copy=copy, **options))
+    array = np.ascontiguousarray(np.from_dlpack(parts)).view(self.dtype.numpy)
+    return array.reshape(self.shape).__dlpack__(max_version=max_version)
+
+
 @form("zeros", "empty")
 def _zeros(*size: Any, dtype: Any = None, device: str | None = None,
            requires_grad: bool = False) -> Any:

@@ -5,13 +5,13 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from lazyten.frontend.complexes import arithmetic, making, products, structure
+from lazyten.frontend.complexes import arithmetic, functions, making, products, structure
 from lazyten.frontend.complexes.tensors import ComplexTensor
 from lazyten.frontend.core.complex_forms import FORMS, name_of
 from lazyten.frontend.tensor import Tensor
 from lazyten.support.errors import not_complex
 
-WHERE_FORMS_ARE = arithmetic, structure, products, making
+WHERE_FORMS_ARE = arithmetic, functions, structure, products, making
 KEPT = frozenset((
     "dim", "size", "numel", "element_size", "nelement", "ndimension", "is_floating_point",
     "is_signed", "is_conj", "is_neg", "is_pinned", "get_device", "is_inference", "item",

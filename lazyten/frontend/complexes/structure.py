@@ -164,9 +164,16 @@ def _std(self: Any, *args: Any, **named: Any) -> Any:
     return spread(self, *args, **named).sqrt()
 
 
-@form("any", "all")
-def _no_truth(self: Any, *args: Any, **named: Any) -> Any:
-    raise not_complex("any or all", "; compare with 0 first, as in (x != 0).any()")
+def _of_truth(name: str) -> Any:
+    """What an operation does with whether numbers are 0."""
+    def found(self: Any, *args: Any, **named: Any) -> Any:
+        others = [x != 0 if isinstance(x, ComplexTensor) else x for x in args]
+        return getattr(self != 0, name)(*others, **named)
+    return found
+
+
+for _name in ("any", "all", "logical_not", "logical_and", "logical_or", "logical_xor"):
+    form(_name)(_of_truth(_name))
 
 
 @form("nonzero")
@@ -291,7 +298,9 @@ WRITING = ("add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_d
            "negative", "exp", "log", "sqrt", "sin", "cos", "sinh", "cosh", "tan", "tanh",
            "reciprocal", "square", "sigmoid", "pow", "masked_fill", "index_add", "index_copy",
            "scatter", "scatter_add", "cumsum", "tril", "triu", "conj_physical", "sgn",
-           "masked_scatter", "rsqrt", "log2", "log10", "log1p", "index_put")
+           "masked_scatter", "rsqrt", "log2", "log10", "log1p", "index_put", "expm1", "cumprod",
+           *(f"{arc}{name}{h}" for arc in ("a", "arc") for name in ("sin", "cos", "tan")
+             for h in ("", "h")))
 for _name in WRITING:
     form(f"{_name}_")(_in_place(_name))
 for _name in ("add", "sub", "mul", "truediv", "pow"):

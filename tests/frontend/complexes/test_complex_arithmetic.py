@@ -2,6 +2,7 @@
 """
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ import lazyten as lt
 
 Array = np.ndarray[Any, Any]
 FUNCTIONS = ("exp", "log", "sqrt", "sin", "cos", "sinh", "cosh", "tanh", "tan", "reciprocal",
-             "square", "abs", "angle", "conj", "log2", "log10", "log1p")
+             "square", "abs", "angle", "conj", "log2", "log10", "log1p", "expm1",
+             "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh")
 EXACT = np.array([0, 1, -1, 1j, -1j, 1 + 1j, -3 + 4j, complex(-1, -0.0), 1e200 + 1e200j,
                   1e-200 - 1e-200j])
 
@@ -34,6 +36,72 @@ def test_functions_are_those_of_numpy(name: str, device: str) -> None:
 def test_functions_that_neither_overflow_nor_lose_signs_of_0(name: str) -> None:
     np.testing.assert_allclose(getattr(lt, name)(lt.tensor(EXACT)).numpy(),
                                getattr(np, name)(EXACT), rtol=1e-14)
+
+
+HARD = np.array([complex(*z) for z in itertools.product(
+    (0.0, -0.0, 1.0, -1.0, 1 + 1e-9, -1 - 1e-9, 1e-9, -0.6, 1e19, -1e160), repeat=2)])
+INFINITE = np.array([complex(*z) for z in itertools.product((np.inf, -np.inf, 2.0, -0.0), repeat=2)
+                     if np.inf in map(abs, z)])
+INVERSE = ("arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh", "log", "sqrt")
+
+
+@pytest.mark.parametrize("name", INVERSE)
+def test_inverse_functions_keep_their_digits_on_both_sides_of_cuts(name: str, device: str) -> None:
+    """Near the ends of the cuts, too, where the parts are of different sizes, and far out."""
+    for given in (HARD, INFINITE):
+        with np.errstate(all="ignore"):
+            wanted = getattr(np, name)(given)
+        found = getattr(lt, name)(lt.tensor(given, device=device)).numpy()
+        for part in ("real", "imag"):
+            np.testing.assert_allclose(getattr(found, part), getattr(wanted, part), rtol=1e-8,
+                                       atol=1e-300)
+            np.testing.assert_array_equal(np.signbit(getattr(found, part)),
+                                          np.signbit(getattr(wanted, part)))
+
+
+@pytest.mark.parametrize("name", ("exp", "sinh", "cosh", "sin", "cos"))
+def test_a_part_that_is_0_stays_0_where_the_other_is_infinite(name: str) -> None:
+    on = (-np.inf, np.inf) if name[-1] == "h" or name == "exp" else ()
+    given = np.array([*(complex(x, y) for x in on for y in (0.0, -0.0)),
+                      *(complex(x, y) for x in (0.0, -0.0) for y in (np.inf, -np.inf) if not on)])
+    wanted = getattr(np, name)(given)
+    found = getattr(lt, name)(lt.tensor(given)).numpy()
+    np.testing.assert_array_equal([found.real, found.imag], [wanted.real, wanted.imag])
+
+
+def test_logaddexp_is_the_logarithm_of_a_sum(device: str) -> None:
+    a, b = numbers(3, 4), numbers(4, seed=1)
+    one, other = (lt.tensor(x, device=device) for x in (a, b))
+    np.testing.assert_allclose(lt.logaddexp(one, other).numpy(), np.log(np.exp(a) + np.exp(b)),
+                               rtol=1e-12)
+    np.testing.assert_allclose(lt.logaddexp(one + 800, other + 800).numpy(),
+                               np.log(np.exp(a) + np.exp(b)) + 800, rtol=1e-12)
+
+
+def test_truth_is_whether_both_parts_are_0(device: str) -> None:
+    a, b = np.array([[0j, 1j], [2, -0.0]]), np.array([[1, 0], [0, 0j]])
+    one, other = (lt.tensor(x, device=device) for x in (a, b))
+    for name in ("logical_and", "logical_or", "logical_xor"):
+        np.testing.assert_array_equal(getattr(lt, name)(one, other).numpy(),
+                                      getattr(np, name)(a, b))
+        np.testing.assert_array_equal(getattr(lt, name)(other.real, one).numpy(),
+                                      getattr(np, name)(b.real, a))
+    np.testing.assert_array_equal(one.logical_not().numpy(), np.logical_not(a))
+    for found, wanted in ((one.any(), a.any()), (one.all(1), a.all(1)),
+                          (lt.any(one, 0, keepdim=True), a.any(0, keepdims=True))):
+        np.testing.assert_array_equal(found.numpy(), wanted)
+
+
+def test_a_number_may_be_the_first_operand(device: str) -> None:
+    x = lt.arange(1, 4, device=device)
+    for name in ("add", "sub", "mul", "div", "pow"):
+        found = getattr(lt, name)(2 - 1j, x)
+        assert found.dtype is lt.complex64 and found.device == x.device
+        wanted = {"sub": np.subtract, "mul": np.multiply, "div": np.divide, "pow": np.power,
+                  "add": np.add}[name](2 - 1j, x.numpy())
+        np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-5)
+    with pytest.raises(lt.DTypeError, match="floor_divide of complex tensors is not there"):
+        lt.floor_divide(1j, x)
 
 
 @pytest.mark.few(12)
@@ -143,6 +211,7 @@ def test_reductions_are_those_of_numpy(device: str) -> None:
     for given, wanted in ((t.sum(), x.sum()), (t.sum(0), x.sum(0)), (t.mean(-1), x.mean(-1)),
                           (t.sum((0, 1), keepdim=True), x.sum((0, 1), keepdims=True)),
                           (t.cumsum(1), x.cumsum(1)), (t.prod(1), x.prod(1)),
+                          (t.cumprod(1), x.cumprod(1)), (t.cumprod(0), x.cumprod(0)),
                           (t.prod(), x.prod()), (t.norm(), np.linalg.norm(x)),
                           (lt.linalg.norm(t), np.linalg.norm(x)), (t.prod(0), x.prod(0)),
                           (t[0, 0].prod(0), x[0, 0]), (t[0, 0].prod(-1, True), x[0, 0]),
