@@ -44,14 +44,16 @@ def _scaled(centred: Tensor, variance: Tensor, weight: Tensor | None, bias: Tens
 def _moments(x: Tensor, axes: Axes) -> tuple[Tensor, Tensor, Tensor]:
     """The mean, what is left of x without it, and the mean square of that, all with their axes."""
     over = shapes.axes(axes, x.ndim, "a mean")
-    mean, centred = (x._unary(lambda node, i=i: reductions.centred(node, over)[i]) for i in (0, 1))
+    mean = x._unary(lambda node: reductions.centred(node, over)[0])
+    centred = x._unary(lambda node: reductions.centred(node, over)[1])
     return mean, centred, _mean_square(centred, axes)
 
 
 def _mean_square(x: Tensor, axes: Axes) -> Tensor:
     """With its axes. NaN where squares overflow: what is divided by infinity would be 0."""
     found = x.square().mean(axes, keepdim=True)
-    return where(found == math.inf, math.nan, found)
+    finite: Tensor = where(found == math.inf, math.nan, found)
+    return finite
 
 
 def _inner_axes(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None,
