@@ -115,12 +115,12 @@ def var(input: Tensor, dim: Axes = None, unbiased: bool | None = None, *,
     kind = dt.as_dtype(dtype) if dtype is not None else (
         input.dtype if input.dtype.is_float else dt.default_float)
     axes = _axes(dim, input, "var")
-    x, counted = input.to(dtype=kind), _counted(input, mask)
+    x, counted = input.to(dtype=kind).double(), _counted(input, mask)
     middle = _filled(x, mask, 0).sum(axes, True) / counted.sum(axes, True)
     gaps = x - middle
-    count = counted.sum(axes, keepdim).to(dtype=kind)
+    count = counted.sum(axes, keepdim).double()
     freedom = (count - less).clamp(min=0) if less else count
-    return _filled(gaps * gaps, mask, 0).sum(axes, keepdim) / freedom
+    return (_filled(gaps * gaps, mask, 0).sum(axes, keepdim) / freedom).to(dtype=kind)
 
 
 @takes_tensors

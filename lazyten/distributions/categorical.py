@@ -12,6 +12,7 @@ from lazyten.distributions.distribution import (
     Distribution,
     choose,
     given_one,
+    in_float64,
     lazy_property,
     logits_to_probs,
     probs_to_logits,
@@ -228,9 +229,9 @@ class Multinomial(_OfCategorical):
     def log_prob(self, value: Tensor) -> Tensor:
         """See Distribution."""
         value = self._validate_sample(value)
-        ways = (value.sum(-1) + 1).lgamma() - (value + 1).lgamma().sum(-1)
         some = choose((value == 0) & (self.logits == -float("inf")), 0.0, self.logits)
-        return ways + (some * value).sum(-1)
+        return in_float64(lambda logits, x: (x.sum(-1) + 1).lgamma() - (x + 1).lgamma().sum(-1)
+                          + (logits * x).sum(-1), some, value)
 
     def entropy(self) -> Tensor:
         """See Distribution."""

@@ -12,6 +12,7 @@ from lazyten.distributions.distribution import (
     broadcast_all,
     choose,
     given_one,
+    in_float64,
     lazy_property,
     logits_to_probs,
     probs_to_logits,
@@ -248,10 +249,7 @@ class Binomial(_Counted):
     def log_prob(self, value: Tensor) -> Tensor:
         """See Distribution."""
         value = self._validate_sample(value)
-        count, logits = self.total_count, self.logits
-        ways = (count + 1).lgamma() - (value + 1).lgamma() - (count - value + 1).lgamma()
-        found: Tensor = ways + value * logits - count * softplus(logits)
-        return found
+        return in_float64(_binomial_log_prob, self.total_count, self.logits, value)
 
     def entropy(self) -> Tensor:
         """See Distribution. All must have one total_count."""
@@ -259,6 +257,11 @@ class Binomial(_Counted):
         values = arange(count + 1, dtype=self._param.dtype, device=self._param.device)
         found = self.log_prob(values.reshape(-1, *[1] * len(self.batch_shape)))
         return -(found.exp() * found).sum(0)
+
+
+def _binomial_log_prob(count: Tensor, logits: Tensor, value: Tensor) -> Tensor:
+    ways = (count + 1).lgamma() - (value + 1).lgamma() - (count - value + 1).lgamma()
+    return ways + value * logits - count * softplus(logits)
 
 
 class NegativeBinomial(_Counted):
@@ -298,11 +301,13 @@ class NegativeBinomial(_Counted):
     def log_prob(self, value: Tensor) -> Tensor:
         """See Distribution."""
         value = self._validate_sample(value)
-        count, logits = self.total_count, self.logits
-        ways = (count + value).lgamma() - (value + 1).lgamma() - count.lgamma()
-        ways = choose(count + value == 0, 0.0, ways)
-        found: Tensor = ways - count * softplus(logits) - value * softplus(-logits)
-        return found
+        return in_float64(_negative_binomial_log_prob, self.total_count, self.logits, value)
+
+
+def _negative_binomial_log_prob(count: Tensor, logits: Tensor, value: Tensor) -> Tensor:
+    ways = (count + value).lgamma() - (value + 1).lgamma() - count.lgamma()
+    ways = choose(count + value == 0, 0.0, ways)
+    return ways - count * softplus(logits) - value * softplus(-logits)
 
 
 class Poisson(ExponentialFamily):
@@ -336,4 +341,4 @@ class Poisson(ExponentialFamily):
     def log_prob(self, value: Tensor) -> Tensor:
         """See Distribution."""
         value = self._validate_sample(value)
-        return value.xlogy(self.rate) - self.rate - (value + 1).lgamma()
+        return in_float64(lambda rate, x: x.xlogy(rate) - rate - (x + 1).lgamma(), self.rate, value)

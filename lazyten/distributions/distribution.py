@@ -13,6 +13,7 @@ from lazyten.frontend.limits import finfo, get_default_dtype
 from lazyten.frontend.random_functions import rand, randn
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
+from lazyten.operators.math import elementwise as ew
 from lazyten.storage import levels, tracing
 from lazyten.support.errors import ArgumentError, NoGradientError
 from lazyten.support.grad_mode import enable_grad, no_grad
@@ -224,6 +225,12 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     device = None if like is None else like.device
     made = [v if isinstance(v, Tensor) else tensor(v, dtype=kind, device=device) for v in values]
     return tuple(broadcast_tensors(*made))
+
+
+def in_float64(formula: Callable[..., Tensor], *given: Tensor) -> Tensor:
+    """A formula of tensors whose large terms cancel, in float64, rounded once to their own type."""
+    dtype = ew.result_type([t.node for t in given])
+    return formula(*[t.double() for t in given]).to(dtype=dtype)
 
 
 def choose(condition: Tensor, x: Any, y: Any) -> Tensor:

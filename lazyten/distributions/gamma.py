@@ -12,6 +12,7 @@ from lazyten.distributions.distribution import (
     ExponentialFamily,
     broadcast_all,
     choose,
+    in_float64,
 )
 from lazyten.distributions.sampling import standard_gamma
 from lazyten.frontend.core.size import Size
@@ -19,9 +20,17 @@ from lazyten.frontend.functions import stack
 from lazyten.frontend.interop import as_tensor
 from lazyten.frontend.limits import finfo
 from lazyten.frontend.random_functions import randn
+from lazyten.frontend.recorded.lookup import recorded
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.functional import one_hot
+from lazyten.operators.math import statistical_functions
 from lazyten.support.errors import ShapeError
+
+
+@recorded
+def gamma_entropy(a: Tensor) -> Tensor:
+    """The entropy of a gamma variable of concentration a and rate 1."""
+    return a._special(statistical_functions.gamma_entropy)
 
 
 class Gamma(ExponentialFamily):
@@ -58,8 +67,8 @@ class Gamma(ExponentialFamily):
         """See Distribution."""
         value = self._validate_sample(as_tensor(value, dtype=self.rate.dtype,
                                                 device=self.rate.device))
-        a, rate = self.concentration, self.rate
-        return a.xlogy(rate) + (a - 1).xlogy(value) - rate * value - a.lgamma()
+        return in_float64(lambda a, rate, x: a.xlogy(rate) + (a - 1).xlogy(x) - rate * x
+                          - a.lgamma(), self.concentration, self.rate, value)
 
     def cdf(self, value: Tensor) -> Tensor:
         """See Distribution: the incomplete gamma function."""
@@ -67,8 +76,7 @@ class Gamma(ExponentialFamily):
 
     def entropy(self) -> Tensor:
         """See Distribution."""
-        a = self.concentration
-        return a - self.rate.log() + a.lgamma() + (1 - a) * a.digamma()
+        return gamma_entropy(self.concentration) - self.rate.log()
 
 
 class Chi2(Gamma):
@@ -117,14 +125,13 @@ class InverseGamma(Gamma):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """See Distribution."""
-        value = self._validate_sample(value)
-        a, rate = self.concentration, self.rate
-        return a.xlogy(rate) - (a + 1) * value.log() - rate / value - a.lgamma()
+        return in_float64(lambda a, rate, x: a.xlogy(rate) - (a + 1) * x.log() - rate / x
+                          - a.lgamma(), self.concentration, self.rate, self._validate_sample(value))
 
     def entropy(self) -> Tensor:
         """See Distribution."""
         a = self.concentration
-        return a + self.rate.log() + a.lgamma() - (1 + a) * a.digamma()
+        return gamma_entropy(a) - 2 * a.digamma() + self.rate.log()
 
 
 class Dirichlet(ExponentialFamily):
@@ -166,16 +173,14 @@ class Dirichlet(ExponentialFamily):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """See Distribution."""
-        a = self.concentration
-        found = (a - 1).xlogy(self._validate_sample(value)).sum(-1)
-        return found + a.sum(-1).lgamma() - a.lgamma().sum(-1)
+        return in_float64(lambda a, x: (a - 1).xlogy(x).sum(-1) + a.sum(-1).lgamma()
+                          - a.lgamma().sum(-1), self.concentration, self._validate_sample(value))
 
     def entropy(self) -> Tensor:
         """See Distribution."""
         a, count = self.concentration, self.concentration.shape[-1]
         total = a.sum(-1)
-        return a.lgamma().sum(-1) - total.lgamma() - (count - total) * total.digamma() - (
-            (a - 1) * a.digamma()).sum(-1)
+        return gamma_entropy(a).sum(-1) - gamma_entropy(total) - (count - 1) * total.digamma()
 
 
 class Beta(ExponentialFamily):
@@ -261,16 +266,19 @@ class StudentT(Distribution):
     def log_prob(self, value: Tensor) -> Tensor:
         """See Distribution."""
         y = (self._validate_sample(value) - self.loc) / self.scale
-        size = self.scale.log() + 0.5 * self.df.log() + 0.5 * math.log(math.pi) \
-            + (self.df / 2).lgamma() - ((self.df + 1) / 2).lgamma()
-        return -0.5 * (self.df + 1) * (y * y / self.df).log1p() - size
+        return in_float64(_student_log_density, self.df, y) - self.scale.log()
 
     def entropy(self) -> Tensor:
         """See Distribution."""
         half = self.df / 2
-        beta = half.lgamma() + math.lgamma(0.5) - (half + 0.5).lgamma()
-        return self.scale.log() + (half + 0.5) * ((half + 0.5).digamma() - half.digamma()) \
-            + 0.5 * self.df.log() + beta
+        more = gamma_entropy(half) - gamma_entropy(half + 0.5) + (half + 0.5).digamma() \
+            - 1.5 * half.digamma()  # what the beta function and the digammas are together
+        return self.scale.log() + 0.5 * self.df.log() + math.lgamma(0.5) + 0.5 + more
+
+
+def _student_log_density(df: Tensor, y: Tensor) -> Tensor:
+    size = 0.5 * df.log() + 0.5 * math.log(math.pi) + (df / 2).lgamma() - ((df + 1) / 2).lgamma()
+    return -0.5 * (df + 1) * (y * y / df).log1p() - size
 
 
 class FisherSnedecor(Distribution):
@@ -308,8 +316,11 @@ class FisherSnedecor(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """See Distribution."""
-        value = self._validate_sample(value)
-        first, second, ratio = self.df1 / 2, self.df2 / 2, self.df1 / self.df2
-        size = first.lgamma() + second.lgamma() - (first + second).lgamma()
-        return first * ratio.log() + (first - 1) * value.log() \
-            - (first + second) * (ratio * value).log1p() - size
+        return in_float64(_fisher_log_density, self.df1, self.df2, self._validate_sample(value))
+
+
+def _fisher_log_density(df1: Tensor, df2: Tensor, value: Tensor) -> Tensor:
+    first, second, ratio = df1 / 2, df2 / 2, df1 / df2
+    size = first.lgamma() + second.lgamma() - (first + second).lgamma()
+    return first * ratio.log() + (first - 1) * value.log() \
+        - (first + second) * (ratio * value).log1p() - size

@@ -19,7 +19,12 @@ from lazyten.distributions.discrete import (
     Geometric,
     Poisson,
 )
-from lazyten.distributions.distribution import Distribution, choose, sum_rightmost
+from lazyten.distributions.distribution import (
+    Distribution,
+    choose,
+    in_float64,
+    sum_rightmost,
+)
 from lazyten.distributions.gamma import Beta, Dirichlet, Gamma
 from lazyten.distributions.location_scale import Cauchy, Gumbel, Laplace, Normal
 from lazyten.distributions.matrices import LowRankMultivariateNormal, Wishart
@@ -132,19 +137,25 @@ def _geometrics(p: Geometric, q: Geometric) -> Tensor:
 
 @register_kl(Poisson, Poisson)
 def _poissons(p: Poisson, q: Poisson) -> Tensor:
-    return p.rate * (p.rate.log() - q.rate.log()) - (p.rate - q.rate)
+    return in_float64(lambda a, b: a * (a.log() - b.log()) - (a - b), p.rate, q.rate)
 
 
 @register_kl(Gamma, Gamma)
 def _gammas(p: Gamma, q: Gamma) -> Tensor:
-    a, b = p.concentration, q.concentration
-    return b * (p.rate / q.rate).log() + b.lgamma() - a.lgamma() + (a - b) * a.digamma() \
-        + (q.rate - p.rate) * (a / p.rate)
+    return in_float64(_gamma_divergence, p.concentration, p.rate, q.concentration, q.rate)
+
+
+def _gamma_divergence(a: Tensor, rate: Tensor, b: Tensor, other: Tensor) -> Tensor:
+    return b * (rate / other).log() + b.lgamma() - a.lgamma() + (a - b) * a.digamma() \
+        + (other - rate) * (a / rate)
 
 
 @register_kl(Dirichlet, Dirichlet)
 def _dirichlets(p: Dirichlet, q: Dirichlet) -> Tensor:
-    a, b = p.concentration, q.concentration
+    return in_float64(_dirichlet_divergence, p.concentration, q.concentration)
+
+
+def _dirichlet_divergence(a: Tensor, b: Tensor) -> Tensor:
     total = a.sum(-1)
     sizes = total.lgamma() - b.sum(-1).lgamma() - (a.lgamma() - b.lgamma()).sum(-1)
     return sizes + ((a - b) * (a.digamma() - total.digamma().unsqueeze(-1))).sum(-1)
@@ -249,8 +260,8 @@ def _of_exponential(p: Distribution, q: Exponential) -> Tensor:
 
 
 def _of_gamma(p: Distribution, q: Gamma) -> Tensor:
-    a = q.concentration
-    return a * q.rate.log() - a.lgamma() + (a - 1) * _mean_log(p) - q.rate * p.mean
+    return in_float64(lambda a, rate, log, mean: a * rate.log() - a.lgamma() + (a - 1) * log
+                      - rate * mean, q.concentration, q.rate, _mean_log(p), p.mean)
 
 
 def _of_gumbel(p: Distribution, q: Gumbel) -> Tensor:
@@ -282,8 +293,8 @@ def _of_continuous_bernoulli(p: Distribution, q: ContinuousBernoulli) -> Tensor:
 def _of_beta(p: Uniform, q: Beta) -> Tensor:
     a, b = q.concentration1, q.concentration0
     rest = Uniform(1 - p.high, 1 - p.low, validate_args=False)
-    return (a + b).lgamma() - a.lgamma() - b.lgamma() \
-        + (a - 1) * _mean_log(p) + (b - 1) * _mean_log(rest)
+    size = in_float64(lambda a, b: (a + b).lgamma() - a.lgamma() - b.lgamma(), a, b)
+    return size + (a - 1) * _mean_log(p) + (b - 1) * _mean_log(rest)
 
 
 def _of_poisson(p: Bernoulli, q: Poisson) -> Tensor:

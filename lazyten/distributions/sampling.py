@@ -150,5 +150,6 @@ def _hoermann(rate: Tensor, shape: Size) -> Tensor:
     outside = (k < 0) | ((edge < 0.013) & (v > edge))
     kept = k.clamp(min=0)
     height = v.log() + (1.1239 + 1.1328 / (b - 3.4)).log() - (a / (edge * edge) + b).log()
-    below = height <= kept * rate.log() - rate - (kept + 1).lgamma()
+    wide_rate, wide_kept = rate.double(), kept.double()  # large terms cancel
+    below = height <= wide_kept * wide_rate.log() - wide_rate - (wide_kept + 1).lgamma()
     return first_taken(kept, inside | (~outside & below))

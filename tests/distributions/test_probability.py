@@ -258,3 +258,46 @@ def test_matrices_are_told_from_definite_ones() -> None:
     assert D.constraints.positive_definite.check(both).tolist() == [True, False, False]
     assert D.constraints.positive_semidefinite.check(
         both[:2] - 0.5 * lt.eye(2)).tolist() == [True, False]
+
+
+def exact_entropies(a: float) -> dict[str, float]:
+    with mpmath.workdps(50):
+        x, half = mpmath.mpf(a), mpmath.mpf(a) / 2
+        more, gamma, psi = half + mpmath.mpf(1) / 2, mpmath.loggamma, mpmath.digamma
+        return {"Gamma": float(x + gamma(x) + (1 - x) * psi(x)),
+                "InverseGamma": float(x + gamma(x) - (1 + x) * psi(x)),
+                "Beta": float(2 * gamma(x) - gamma(2 * x) - 2 * (x - 1) * psi(x)
+                              + (2 * x - 2) * psi(2 * x)),
+                "StudentT": float(gamma(half) + mpmath.log(mpmath.pi) / 2 - gamma(more)
+                                  + more * (psi(more) - psi(half)) + mpmath.log(x) / 2)}
+
+
+@pytest.mark.parametrize("dtype", [lt.float32, lt.float64], ids=str)
+@pytest.mark.parametrize("a", [0.5, 3.0, 16.5, 1e4, 1e6, 1e15])
+def test_entropies_keep_their_digits_far_out(a: float, dtype: lt.DType) -> None:
+    x = lt.tensor(a, dtype=dtype)
+    found = {"Gamma": D.Gamma(x, 1.0), "InverseGamma": D.InverseGamma(x, 1.0),
+             "Beta": D.Beta(x, x), "StudentT": D.StudentT(x)}
+    for name, wanted in exact_entropies(x.item()).items():
+        bound = (1e-14 if dtype is lt.float64 else 3e-6) * max(abs(wanted), 1.0)
+        assert found[name].entropy().item() == pytest.approx(wanted, abs=bound), name
+
+
+def test_the_slope_of_an_entropy_keeps_its_digits_far_out() -> None:
+    x = lt.tensor(1e5, requires_grad=True)
+    (slope,) = lt.autograd.grad(D.Gamma(x, 1.0).entropy(), x)
+    assert slope.item() == pytest.approx(0.5e-5, rel=1e-5)
+
+
+def test_log_densities_of_float32_keep_their_digits_far_out() -> None:
+    """Their terms are of 1e7, and cancel."""
+    a = lt.tensor(1e6)
+    wide = a.double()
+    found = {D.Gamma: lambda x: D.Gamma(x, 1.0).log_prob(x),
+             D.Poisson: lambda x: D.Poisson(x).log_prob(x),
+             D.Beta: lambda x: D.Beta(x, x).log_prob(0 * x + 0.5),
+             D.StudentT: lambda x: D.StudentT(x).log_prob(0 * x),
+             D.Binomial: lambda x: D.Binomial(2 * x, 0 * x + 0.5).log_prob(x),
+             D.kl_divergence: lambda x: D.kl_divergence(D.Gamma(x, 1.0), D.Gamma(2 * x, 2.0))}
+    for kind, call in found.items():
+        assert call(a).item() == pytest.approx(call(wide).item(), rel=1e-5), kind

@@ -160,6 +160,48 @@ def test_variance_of_one_element_is_nan_and_of_large_numbers_is_exact(device: st
     assert down.tolist() == [1.0]
 
 
+@pytest.mark.parametrize("dtype", [lt.float32, lt.float64], ids=str)
+def test_what_is_much_larger_than_it_differs_keeps_its_variance(dtype: dt.DType,
+                                                                device: str) -> None:
+    """Where the mean itself has to be rounded."""
+    steps = np.array([0, 4, 8, 16, 0, 0, 4], np.float64)
+    large = 1.5 * 2.0**(24 if dtype is lt.float32 else 53)
+    x = lt.tensor(large + steps, dtype=dtype, device=device)
+    lt.realize(var := x.var(), cov := lt.cov(lt.stack([x, -x])), rows := F.layer_norm(x, (7,)),
+               groups := F.group_norm(x.reshape(1, 1, 7), 1))
+    assert var.item() == pytest.approx(steps.var(ddof=1), rel=1e-6)
+    np.testing.assert_allclose(cov.numpy(), np.cov([steps, -steps]), rtol=1e-6)
+    wanted = (steps - steps.mean()) / steps.std()
+    np.testing.assert_allclose(rows.numpy(), wanted, rtol=1e-5)
+    np.testing.assert_allclose(groups.numpy()[0, 0], wanted, rtol=1e-5)
+
+
+@pytest.mark.parametrize("scale", [1e20, 1e-30])
+@pytest.mark.parametrize("dtype", [lt.float32, lt.bfloat16], ids=str)
+def test_squares_that_a_type_does_not_hold_are_no_lengths_of_0_or_infinity(
+        dtype: dt.DType, scale: float, device: str) -> None:
+    x = lt.tensor([3.0 * scale, -4.0 * scale], dtype=dtype, device=device)
+    values = x.double().numpy()
+    length = float(np.sqrt((values**2).sum()))
+    found = {"std": x.std(), "norm": x.norm(), "cube": x.norm(3), "vector_norm":
+             lt.linalg.vector_norm(x), "normalize": F.normalize(x, dim=0, eps=0.0),
+             "cosine": F.cosine_similarity(x, x, 0, 1e-37), "gap": lt.cdist(x[None], 0 * x[None])}
+    lt.realize(*found.values())
+    exact = {"std": values.std(ddof=1), "norm": length, "cube": length * 91**(1 / 3) / 5,
+             "vector_norm": length, "normalize": values / length, "cosine": 1.0,
+             "gap": [[length]]}
+    for name, value in found.items():
+        np.testing.assert_allclose(value.double().numpy(), exact[name],
+                                   rtol=1e-6 if dtype is lt.float32 else 2e-2, err_msg=name)
+
+
+def test_a_norm_of_rows_whose_squares_overflow_is_nan_and_not_0(device: str) -> None:
+    x = lt.tensor([[1e20, -1e20, 5e19]], device=device)
+    assert np.isnan(F.layer_norm(x, (3,)).numpy()).all()
+    assert np.isnan(F.rms_norm(x, (3,)).numpy()).all()
+    assert np.isnan(F.batch_norm(x.T, None, None, training=True).numpy()).all()
+
+
 def test_logsumexp_and_softmax_survive_infinities_and_large_numbers(device: str) -> None:
     inf = np.inf
     values = np.array([[1000, 1000.5, 999], [-inf, 0, 1], [-inf, -inf, -inf], [inf, 0, 1],
@@ -310,3 +352,10 @@ def test_the_gradient_of_logsumexp_of_no_elements_is_of_none(device: str) -> Non
 def test_a_norm_of_no_elements_whose_power_is_negative_is_refused(p: float) -> None:
     with pytest.raises(lt.ShapeError):
         lt.zeros(2, 0).norm(p, 1)
+
+
+def test_a_masked_deviation_of_large_and_of_tiny_numbers_is_that_of_numpy() -> None:
+    for scale in (1e20, 1e-30):
+        x = lt.tensor([scale, 3 * scale, 5 * scale])
+        found = lt.masked.std(x, mask=lt.tensor([True, True, False]))
+        assert found.item() == pytest.approx(2**0.5 * scale)

@@ -154,3 +154,21 @@ def test_zeta_keeps_its_digits_beside_its_poles(x: float, q: float) -> None:
         wanted = mpmath.zeta(x, mpmath.mpf(q) + steps) \
             + sum((mpmath.mpf(q) + k) ** -int(x) for k in range(steps))
     assert found == pytest.approx(float(wanted), rel=1e-13)
+
+
+def test_lgamma_keeps_its_digits_where_it_is_0(device: str) -> None:
+    gaps = np.concatenate([2.0**-np.arange(1, 50, 4), -2.0**-np.arange(2, 50, 4)])
+    points = np.concatenate([1 + gaps, 2 + gaps])
+    found = lt.tensor(points, device=device).lgamma().numpy()
+    with mpmath.workdps(60):
+        wanted = [float(mpmath.loggamma(mpmath.mpf(x))) for x in points.tolist()]
+    np.testing.assert_allclose(found, wanted, rtol=1e-15)
+
+
+@pytest.mark.parametrize("name", ("bessel_y0", "bessel_y1", "modified_bessel_k0",
+                                  "modified_bessel_k1", "scaled_modified_bessel_k0"))
+def test_functions_that_are_infinite_at_0_are_right_down_to_the_least_number(
+        name: str, device: str) -> None:
+    points = np.array([5e-324, 1e-315, 1e-303, 3e-301, 1e-299])
+    found = getattr(lt.special, name)(lt.tensor(points, device=device)).numpy()
+    np.testing.assert_allclose(found, exact(name, points), rtol=1e-15)

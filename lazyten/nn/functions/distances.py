@@ -1,16 +1,13 @@
 """Lengths of vectors and distances between them, along an axis of tensors."""
 from __future__ import annotations
 
-import math
 import typing
 
 from lazyten.frontend.arguments import takes_tensors, written
 from lazyten.frontend.core.mixed_precision import WIDE, casting
 from lazyten.frontend.recorded.lookup import recorded
 from lazyten.frontend.tensor import Tensor
-from lazyten.ir.node import Node, cast
-from lazyten.operators.math import elementwise as ew
-from lazyten.operators.math import reductions, shapes, special
+from lazyten.operators.math import composites, shapes
 from lazyten.support.errors import ArgumentError, DTypeError
 
 
@@ -21,24 +18,8 @@ def vector_norm(x: Tensor, p: float, dim: int, operation: str) -> Tensor:
     power = float(shapes.as_number(p, operation, "p"))
     if not x.dtype.is_float:
         raise DTypeError(f"{operation} of {x.dtype.name}: a norm is a float; convert with .float()")
-    return x._special(lambda node: _norm(node, power, axis))
-
-
-def _norm(x: Node, p: float, axis: int) -> Node:
     axes = (axis,) if x.shape else ()
-    size = ew.absolute(x)
-    if math.isinf(p):
-        return (reductions.amax if p > 0 else reductions.amin)(size, axes, True)
-    if p == 0:
-        return cast(reductions.sum(ew.not_equal(x, 0.0), axes, True), x.dtype)
-    if p == 1:
-        return reductions.sum(size, axes, True)
-    powers = ew.mul(x, x) if p == 2 else ew.where(
-        ew.equal(size, 0.0), 0.0, ew.power(ew.where(ew.equal(size, 0.0), 1.0, size), p))
-    total = reductions.sum(powers, axes, True)
-    none = ew.equal(total, 0.0)
-    safe = ew.where(none, 1.0, total)
-    return ew.where(none, 0.0, special.sqrt(safe) if p == 2 else ew.power(safe, 1 / p))
+    return x._special(lambda node: composites.norm(node, power, axes, True))
 
 
 @takes_tensors

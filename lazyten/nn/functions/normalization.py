@@ -9,9 +9,10 @@ from collections.abc import Sequence
 
 from lazyten.frontend.arguments import takes_tensors
 from lazyten.frontend.core.mixed_precision import WIDE, casting
+from lazyten.frontend.functions import where
 from lazyten.frontend.limits import finfo
 from lazyten.frontend.tensor import Tensor
-from lazyten.operators.math import shapes
+from lazyten.operators.math import reductions, shapes
 from lazyten.operators.math.shapes import Axes
 from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
 from lazyten.support.grad_mode import no_grad
@@ -42,9 +43,17 @@ def _scaled(centred: Tensor, variance: Tensor, weight: Tensor | None, bias: Tens
 
 def _moments(x: Tensor, axes: Axes) -> tuple[Tensor, Tensor, Tensor]:
     """The mean, what is left of x without it, and the mean square of that, all with their axes."""
-    mean = x.mean(axes, keepdim=True)
-    centred = x - mean
-    return mean, centred, centred.square().mean(axes, keepdim=True)
+    over = shapes.axes(axes, x.ndim, "a mean")
+    mean = x._unary(lambda node: reductions.centred(node, over)[0])
+    centred = x._unary(lambda node: reductions.centred(node, over)[1])
+    return mean, centred, _mean_square(centred, axes)
+
+
+def _mean_square(x: Tensor, axes: Axes) -> Tensor:
+    """With its axes. NaN where squares overflow: what is divided by infinity would be 0."""
+    found = x.square().mean(axes, keepdim=True)
+    finite: Tensor = where(found == math.inf, math.nan, found)
+    return finite
 
 
 def _inner_axes(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None,
@@ -79,7 +88,7 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
     axes = _inner_axes(input, normalized_shape, weight, None, "rms_norm")
     wide = _wide(input)
     small = finfo(wide.dtype).eps if eps is None else shapes.as_number(eps, "rms_norm", "eps")
-    return _scaled(wide, wide.square().mean(axes, keepdim=True), weight, None,
+    return _scaled(wide, _mean_square(wide, axes), weight, None,
                    small)._cast(input.dtype)
 
 

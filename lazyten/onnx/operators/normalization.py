@@ -122,7 +122,7 @@ def rms_normalization(x: T, scale: T, *, axis: int = -1, epsilon: float = 1e-5,
 @operator("LpNormalization")
 def lp_normalization(x: T, *, axis: int = -1, p: int = 2) -> T:
     """Divided by the norm along an axis; 0 where that is 0."""
-    norm = x.abs().sum(axis, keepdim=True) if p == 1 else (x * x).sum(axis, keepdim=True).sqrt()
+    norm = x.norm(p, axis, keepdim=True)
     found: T = lt.where(norm == 0, 0.0, x / lt.where(norm == 0, 1.0, norm))
     return found.to(x.dtype)
 
@@ -131,8 +131,8 @@ def lp_normalization(x: T, *, axis: int = -1, p: int = 2) -> T:
 def mean_variance_normalization(x: T, *, axes: list[int] | None = None) -> T:
     """Of mean 0 and variance 1 over axes."""
     over = tuple(axes or [0, 2, 3])
-    centred = x - x.mean(over, keepdim=True)
-    return centred / ((centred * centred).mean(over, keepdim=True).sqrt() + 1e-9)
+    deviation, mean = lt.std_mean(x, over, correction=0, keepdim=True)
+    return (x - mean) / (deviation + 1e-9)
 
 
 @operator("LRN")

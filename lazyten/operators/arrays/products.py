@@ -284,7 +284,8 @@ def covariance(x: Node, correction: float, times: Node | None = None,
     rows = reshape(x, (1,) * (2 - len(x.shape)) + x.shape)
     each = _column_weights(rows, times, weights)
     if each is None:
-        centred = weighted = ew.sub(rows, reductions.mean(rows, (1,), True))
+        _, centred = reductions.centred(rows, (1,))
+        weighted = centred
         over: Node | float = max(rows.shape[1] - correction, 0.0)
     else:
         count = reductions.sum(each, (0,))

@@ -19,6 +19,8 @@ from lazyten.operators.math.statistical_functions import in_float64
 
 Compute = Callable[[Node], Node]
 
+_LEAST = math.ulp(0.0)
+
 
 def chebyshev(t: Node, coefficients: Sequence[float]) -> Node:
     """The sum of coefficients times Chebyshev's polynomials of t, by Clenshaw's recurrence."""
@@ -103,9 +105,11 @@ _i1e_gradient = _slope("i1e", lambda x, value: ew.sub(
 
 def _k(x: Node, order: int, scaled: bool) -> Node:
     """K of order 0 or 1, scaled by e ** x: infinite at 0, NaN below."""
-    small, large = ew.clip(x, 1e-300, 2.0), ew.maximum(x, 2.0)
+    small, large = ew.clip(x, _LEAST, 2.0), ew.maximum(x, 2.0)
     t = ew.sub(ew.mul(ew.mul(small, small), 0.5), 1.0)
-    logs = special.log(ew.mul(small, 0.5))
+    tiny = ew.less(small, 1e-300)  # of which a half may be 0
+    logs = special.log(ew.where(tiny, small, ew.mul(small, 0.5)))
+    logs = ew.where(tiny, ew.sub(logs, special.LN2), logs)
     grown = _grown(small, _scaled_i(small, order))
     near = ew.sub(chebyshev(t, tables.K0_NEAR), ew.mul(logs, grown)) if not order else ew.add(
         ew.true_divide(chebyshev(t, tables.K1_NEAR), small), ew.mul(logs, grown))
@@ -182,7 +186,7 @@ def _j(x: Node, order: int) -> Node:
 
 
 def _y(x: Node, order: int) -> Node:
-    small = ew.clip(x, 1e-300, 8.0)
+    small = ew.clip(x, _LEAST, 8.0)
     series = chebyshev(_squared(small), (tables.Y0_NEAR, tables.Y1_NEAR)[order])
     part = ew.mul(special.log(small), _j(small, order))
     if order:

@@ -246,13 +246,15 @@ def float_power(x: Operand, exponent: Operand) -> Node:
 
 
 def norm(x: Node, p: float, axes: tuple[int, ...], keepdim: bool = False) -> Node:
-    """The p-norm over `axes`; its gradient at 0 is 0. Floats only."""
+    """The p-norm over `axes`; its gradient at 0 is 0. Floats only. Powers are of float64, in which
+    they neither overflow nor vanish for narrower floats."""
     if not x.dtype.is_float:
         raise DTypeError(f"norm of {x.dtype.name}: a norm is a float; convert first with .float()")
     if p < 0 and reductions.count(x.shape, axes) == 0:
         raise EmptyAxisError(f"norm of shape {x.shape} with p={p}: there are no elements, and "
                              f"their norm would be infinite; check the size first")
-    return cast(_wide_norm(ew.wide(x), p, axes, keepdim), x.dtype)
+    wide = ew.wide(x) if p in (0.0, 1.0) or math.isinf(p) else cast(x, dt.float64)
+    return cast(_wide_norm(wide, p, axes, keepdim), x.dtype)
 
 
 def _wide_norm(x: Node, p: float, axes: tuple[int, ...], keepdim: bool) -> Node:

@@ -6,13 +6,14 @@ summed in float32 and rounded once.
 """
 from __future__ import annotations
 
+import builtins
 import math
 from dataclasses import dataclass
 from typing import Any
 
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
-from lazyten.ir.node import Node, Shape, cast, const, elementwise, iota, make, reduce, reshape
+from lazyten.ir.node import Node, Shape, cast, const, elementwise, iota, make, move, reduce, reshape
 from lazyten.ir.ops import Op
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import shapes, special
@@ -79,6 +80,17 @@ def _is_power_of_two(n: int) -> bool:
     return n > 0 and n & (n - 1) == 0
 
 
+def centred(x: Node, axes: Axes) -> tuple[Node, Node]:
+    """The mean, with its axes, and x without it. Of what x is more than its first element: where
+    all are much larger than they differ, that has digits which the mean itself loses."""
+    first = move(Op.SHRINK, x, tuple((0, builtins.min(n, 1) if a in axes else n)
+                                     for a, n in enumerate(x.shape)))
+    first = make(Op.DETACH, x.dtype, (first,))  # it cancels
+    rest = ew.sub(x, first)
+    further = mean(rest, axes, keepdim=True)
+    return ew.add(sum(first, axes, keepdim=True), further), ew.sub(rest, further)
+
+
 def amax(x: Node, axes: Axes, keepdim: bool = False) -> Node:
     """The greatest; NaN if any is. The gradient is shared evenly by equal ones."""
     need_elements(x, axes, "max")
@@ -131,13 +143,12 @@ def _root_gradient(g: Node, node: Node) -> tuple[Node]:
 
 
 def _wide_var(x: Node, axes: Axes, keepdim: bool, correction: float, operation: str) -> Node:
-    """The variance, of 16-bit floats in float32."""
+    """The variance in float64, whose squares neither overflow nor vanish for narrower floats."""
     if not x.dtype.is_float:
         raise DTypeError(f"{operation} of {x.dtype.name}: a variance is a float; convert first "
                          f"with .float()")
-    wide = ew.wide(x)
-    centred = ew.sub(wide, mean(wide, axes, keepdim=True))
-    total = sum(special.square(centred), axes, keepdim)
+    _, left = centred(cast(x, dt.float64), axes)
+    total = sum(special.square(left), axes, keepdim)
     freedom = max(count(x.shape, axes) - correction, 0.0)
     return ew.true_divide(total, float(freedom))
 

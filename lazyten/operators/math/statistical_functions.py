@@ -45,13 +45,17 @@ _END_Q = (2.04426310338993978564e-15, 1.42151175831644588870e-7, 1.8463183175100
           7.86869131145613259100e-4, 1.48753612908506148525e-2, 1.36929880922735805310e-1,
           5.99832206555887937690e-1, 1.0)
 
+# lgamma(2 + z) / z for |z| <= 0.5, to 2**-60, fitted with mpmath (`chebyfit`), highest power first
+_LGAMMA_OF_2 = (
+    -1.3219945666117874e-07, 2.78740805211359e-07, -4.3252393445604814e-07, 9.200527894968101e-07,
+    -2.0439048107029907e-06, 4.38470440459836e-06, -9.438715099211532e-06, 2.0505590755833454e-05,
+    -4.49263133791557e-05, 9.945767355819498e-05, -0.00022315475400520507, 0.0005096695154115458,
+    -0.0011927539118428156, 0.002890510331034267, -0.0073855510286719986, 0.02058080842778038,
+    -0.0673523010531981, 0.32246703342411326, 0.42278433509846713)
+
 # S. Moshier's Cephes: gamma.c (lgam) and psi.c
 _STIRLING = (8.11614167470508450300e-4, -5.95061904284301438324e-4, 7.93650340457716943945e-4,
              -2.77777777730099687205e-3, 8.33333333333331927722e-2)
-_LGAMMA_P = (-1.37825152569120859100e3, -3.88016315134637840924e4, -3.31612992738871184744e5,
-             -1.16237097492762307383e6, -1.72173700820839662146e6, -8.53555664245765465627e5)
-_LGAMMA_Q = (1.0, -3.51815701436523470549e2, -1.70642106651881159223e4, -2.20528590553854454839e5,
-             -1.13933444367982507207e6, -2.53252307177582951285e6, -2.01889141433532773231e6)
 _DIGAMMA = (8.33333333333333333333e-2, -2.10927960927960927961e-2, 7.57575757575757575758e-3,
             -4.16666666666666666667e-3, 3.96825396825396825397e-3, -8.33333333333333333333e-3,
             8.33333333333333333333e-2)
@@ -254,18 +258,20 @@ def _lgamma(x: Node) -> Node:
 
 
 def _lgamma_near(x: Node) -> Node:
-    """For 0 <= x < 13: gamma(x) is gamma of a number in [2, 3) times or over whole steps."""
-    product = const(1.0, x.dtype, x.shape)
-    for _ in range(2):
-        below = ew.less(x, 2.0)
-        product = ew.where(below, ew.true_divide(product, x), product)
-        x = ew.where(below, ew.add(x, 1.0), x)
-    for _ in range(10):
-        above = ew.greater_equal(x, 3.0)
-        x = ew.where(above, ew.sub(x, 1.0), x)
-        product = ew.where(above, ew.mul(product, x), product)
-    past = ew.sub(x, 2.0)
-    return ew.add(special.log(product), ew.mul(past, _ratio(past, _LGAMMA_P, _LGAMMA_Q)))
+    """For 0 <= x < 13: gamma(x) is gamma of a number in [1.5, 2.5) times or over whole steps. How
+    far that is from 2 is exact near 1 and 2, where the result is 0."""
+    first, second = ew.less(x, 0.5), ew.less(x, 1.5)
+    past = ew.where(first, x, ew.sub(x, 1.0))
+    below = ew.where(first, ew.mul(x, ew.add(x, 1.0)), x)
+    above = const(1.0, x.dtype, x.shape)
+    for _ in range(11):
+        over = ew.greater_equal(x, 2.5)
+        x = ew.where(over, ew.sub(x, 1.0), x)
+        above = ew.where(over, ew.mul(above, x), above)
+    past = ew.where(second, past, ew.sub(x, 2.0))
+    log = special.log(ew.where(second, below, above))
+    rest = ew.mul(past, special.polynomial(past, _LGAMMA_OF_2))
+    return ew.add(rest, ew.where(second, ew.negative(log), log))
 
 
 def _stirling(x: Node) -> Node:
@@ -277,6 +283,24 @@ def stirling_rest(x: Node) -> Node:
     """What lgamma(x) is above Stirling's formula, of 13 and more."""
     z = ew.true_divide(1.0, ew.mul(x, x))
     return ew.true_divide(special.polynomial(z, _STIRLING), x)
+
+
+def gamma_entropy(a: Node) -> Node:
+    """a + lgamma(a) + (1 - a) digamma(a), whose terms cancel far out: what is left there of
+    Stirling's formula, and of digamma's series."""
+    return in_float64(_gamma_entropy, None, a)
+
+
+def _gamma_entropy(a: Node) -> Node:
+    far = ew.greater(a, 16.0)
+    x, large = ew.where(far, 1.0, a), ew.where(far, a, 16.0)
+    near = ew.add(ew.add(x, lgamma(x)), ew.mul(ew.sub(1.0, x), digamma(x)))
+    z = ew.true_divide(1.0, ew.mul(large, large))
+    short = ew.mul(z, special.polynomial(z, _DIGAMMA))
+    rest = ew.add(stirling_rest(large), ew.sub(ew.mul(ew.sub(large, 1.0), short),
+                                               ew.true_divide(0.5, large)))
+    main = ew.add(ew.mul(special.log(large), 0.5), math.log(2 * math.pi) / 2 + 0.5)
+    return ew.where(far, ew.add(main, rest), near)
 
 
 def _sine_of_pi(x: Node) -> Node:
